@@ -1,0 +1,136 @@
+"""The pairwise margin losses l, one registry.
+
+>>> from toprank.losses import get_loss
+>>> get_loss("logistic")
+Logistic()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from toprank._numerics import FloatArray
+from toprank.losses.margin import (
+    Exponential,
+    Hinge,
+    Logistic,
+    Loss,
+    SmoothedHinge,
+    SquaredHinge,
+    ZeroOne,
+)
+
+LOSSES: dict[str, type[Loss]] = {
+    cls.name: cls for cls in (Exponential, Logistic, Hinge, SquaredHinge, ZeroOne)
+}
+
+#: The names an estimator accepts: everything but the 0-1 loss, which has no slope.
+TRAINABLE_LOSSES = tuple(name for name, cls in LOSSES.items() if cls.trainable)
+
+Scalar = Callable[[FloatArray], FloatArray]
+
+__all__ = [
+    "LOSSES",
+    "TRAINABLE_LOSSES",
+    "Exponential",
+    "Hinge",
+    "Logistic",
+    "Loss",
+    "SmoothedHinge",
+    "SquaredHinge",
+    "ZeroOne",
+    "check_convex",
+    "from_callable",
+    "get_loss",
+]
+
+
+class _CallableLoss(Loss):
+    """A user's l, l' and perhaps l'', as plain callables of the margin."""
+
+    def __init__(self, value: Scalar, slope: Scalar, curvature: Scalar | None = None):
+        self._functions = (value, slope, curvature)
+
+    @property
+    def has_curvature(self) -> bool:
+        return self._functions[2] is not None
+
+    def value(self, r: FloatArray) -> FloatArray:
+        return np.asarray(self._functions[0](r), dtype=np.float64)
+
+    def slope(self, r: FloatArray) -> FloatArray:
+        return np.asarray(self._functions[1](r), dtype=np.float64)
+
+    def curvature(self, r: FloatArray) -> FloatArray:
+        if self._functions[2] is None:
+            return super().curvature(r)
+        return np.asarray(self._functions[2](r), dtype=np.float64)
+
+
+def from_callable(
+    value: Scalar, slope: Scalar, curvature: Scalar | None = None, *, check: bool = False
+) -> Loss:
+    """Make a loss from callables of the margin r = f(positive) - f(negative).
+
+    Parameters
+    ----------
+    value, slope, curvature : callable
+        l(r), its first and (for Newton's method) second derivative, elementwise on arrays.
+    check : bool, default=False
+        Check on a grid that l is non-negative, non-increasing and convex, and that the
+        derivatives given are its derivatives. See :func:`check_convex`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from toprank.losses import from_callable
+    >>> square = from_callable(lambda r: (1 - r) ** 2, lambda r: 2 * (r - 1))
+    >>> float(square.value(np.array([0.0]))[0])
+    1.0
+    """
+    loss = _CallableLoss(value, slope, curvature)
+    if check:
+        check_convex(loss)
+    return loss
+
+
+def check_convex(loss: Loss, low: float = -20.0, high: float = 20.0, n: int = 4001) -> None:
+    """Raise ValueError unless l looks like a margin loss on a grid over [low, high].
+
+    Checked: finite and non-negative values, a slope that is never positive and never falls
+    (convexity), and derivatives that agree with differences of the values.
+    """
+    r = np.linspace(low, high, n)
+    value, slope = loss.value(r), loss.slope(r)
+    rounding = 1e-9 * max(1.0, float(np.max(np.abs(slope))))
+    _demand(bool(np.all(np.isfinite(value)) and np.all(value >= 0)), "finite and non-negative")
+    _demand(bool(np.all(slope <= rounding)), "non-increasing (slope <= 0)")
+    _demand(bool(np.all(np.diff(slope) >= -rounding)), "convex (slope never falls)")
+    # a convex function's chord slope lies between the slopes at its ends
+    chord = np.diff(value) / np.diff(r)
+    inside = (chord >= slope[:-1] - 1e-6 - rounding) & (chord <= slope[1:] + 1e-6 + rounding)
+    _demand(bool(np.all(inside)), "consistent: slope(r) must be the derivative of value(r)")
+    if loss.has_curvature and loss.smooth:
+        _demand(bool(np.all(loss.curvature(r) >= 0)), "convex (curvature >= 0)")
+
+
+def _demand(holds: bool, what: str) -> None:
+    if not holds:
+        raise ValueError(f"The loss is not {what} on the grid it was checked on.")
+
+
+def get_loss(loss: str | Loss | tuple[Any, ...]) -> Loss:
+    """Return the loss for a name, a :class:`Loss`, or a tuple (value, slope[, curvature])."""
+    if isinstance(loss, Loss):
+        return loss
+    if isinstance(loss, tuple) and len(loss) in (2, 3) and all(callable(part) for part in loss):
+        return from_callable(*loss)
+    if isinstance(loss, str) and loss in LOSSES:
+        return LOSSES[loss]()
+    raise ValueError(
+        f"Unknown loss {loss!r}: expected one of {sorted(LOSSES)}, a toprank.losses.Loss, "
+        "or a tuple of callables (value, slope[, curvature])."
+    )

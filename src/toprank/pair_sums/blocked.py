@@ -1,0 +1,45 @@
+"""Any loss, exactly, pair by pair: O(I K) time in blocks of bounded memory.
+
+The way of summing for a user's own loss, about which nothing is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from toprank._numerics import FloatArray
+from toprank.losses import Loss
+from toprank.pair_sums.base import PairSum
+
+#: Pairs held in memory at once (8 MB of margins).
+PAIRS_PER_BLOCK = 1 << 20
+
+
+class Blocked(PairSum):
+    """Margins of a block of outer rows against all inner rows, one block after another."""
+
+    @staticmethod
+    def supports(loss: Loss) -> bool:
+        return True
+
+    def _blocks(self) -> Iterator[tuple[slice, FloatArray]]:
+        rows = max(1, PAIRS_PER_BLOCK // max(1, len(self.inner)))
+        for start in range(0, len(self.outer), rows):
+            part = slice(start, start + rows)
+            yield part, self.inner[None, :] - self.outer[part, None]
+
+    def to_outer(self, orders: tuple[int, ...], v: FloatArray) -> list[FloatArray]:
+        sums = [np.zeros(len(self.outer)) for _ in orders]
+        for part, margins in self._blocks():
+            for total, k in zip(sums, orders, strict=True):
+                total[part] = self.loss.derivative(k, margins) @ v
+        return sums
+
+    def to_inner(self, orders: tuple[int, ...], u: FloatArray) -> list[FloatArray]:
+        sums = [np.zeros(len(self.inner)) for _ in orders]
+        for part, margins in self._blocks():
+            for total, k in zip(sums, orders, strict=True):
+                total += u[part] @ self.loss.derivative(k, margins)
+        return sums

@@ -1,0 +1,252 @@
+"""Smooth losses with logistic tails in linear time, to machine precision.
+
+The score axis is cut into boxes of width ``WIDTH``. Inside a box the sources are replaced
+by their Chebyshev moments sum v T_m(x), a small matrix per distance of boxes turns moments into
+Chebyshev coefficients of the sum at the targets, and the targets evaluate those. The logistic
+loss is analytic in the strip |Im r| < pi, so ``DEGREE`` terms leave an error near rounding, for
+its slope and curvature too. Beyond ``REACH`` the loss is its own asymptote to the last bit:
+e^-r on the right, -r on the left, so far boxes enter through running sums and the range of
+the scores costs nothing.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toprank._numerics import FloatArray
+from toprank.losses import Loss
+from toprank.losses.margin import Logistic
+from toprank.pair_sums.base import PairSum
+
+WIDTH = 0.5
+DEGREE = 11
+REACH = 39.0
+_NEAR = int(np.ceil(REACH / WIDTH))
+_CHUNK = 1 << 14
+
+IntArray = NDArray[np.intp]
+
+
+class Interpolated(PairSum):
+    """Chebyshev moments of the inner scores, evaluated at the outer scores, and back."""
+
+    def __init__(self, loss: Loss, inner: FloatArray, outer: FloatArray):
+        super().__init__(loss, inner, outer)
+        self._lowest = float(np.min(inner, initial=np.inf))
+        # an outer row whose every pair has r > REACH sees e^-r alone, which factorises
+        self._deep = self._lowest - outer > REACH
+        self._any_deep = bool(np.any(self._deep))
+        self.log_scale = np.where(self._deep, outer - self._lowest, 0.0) if self._any_deep else 0.0
+
+    @staticmethod
+    def supports(loss: Loss) -> bool:
+        return loss.logistic_tails
+
+    @cached_property
+    def _decay(self) -> FloatArray:
+        return np.exp(self._lowest - self.inner)
+
+    @cached_property
+    def _shallow(self) -> FloatArray:
+        return self.outer[~self._deep] if self._any_deep else self.outer
+
+    @cached_property
+    def _forward(self) -> _Potential:
+        return _Potential(self.inner, self._shallow)
+
+    @cached_property
+    def _backward(self) -> _Potential:
+        # r = a - b is (-b) - (-a): the same potential with both axes turned round
+        return _Potential(-self._shallow, -self.inner)
+
+    def to_outer(self, orders: tuple[int, ...], v: FloatArray) -> list[FloatArray]:
+        near = self._forward.sums(orders, v)
+        if not self._any_deep:
+            return near
+        total = float(self._decay @ v)
+        sums = []
+        for k, shallow in zip(orders, near, strict=True):
+            full = np.full(len(self.outer), -total if k == 1 else total)
+            full[~self._deep] = shallow
+            sums.append(full)
+        return sums
+
+    def to_inner(self, orders: tuple[int, ...], u: FloatArray) -> list[FloatArray]:
+        if not self._any_deep:
+            return self._backward.sums(orders, u)
+        near = self._backward.sums(orders, u[~self._deep])
+        total = float(np.sum(u[self._deep]))
+        return [
+            shallow + (-total if k == 1 else total) * self._decay
+            for k, shallow in zip(orders, near, strict=True)
+        ]
+
+
+class _Boxes:
+    """Points on the grid of boxes: which box, and where in it on [-1, 1]."""
+
+    def __init__(self, points: FloatArray, origin: float):
+        offset = (points - origin) / WIDTH
+        box = np.floor(offset)
+        self.local = 2.0 * (offset - box) - 1.0
+        first = float(np.min(box, initial=0.0))
+        spread = float(np.max(box, initial=0.0)) - first
+        if spread <= max(4 * len(points), 1024):
+            dense = (box - first).astype(np.intp)
+            present = np.flatnonzero(np.bincount(dense))
+            renumber = np.zeros(int(spread) + 1, dtype=np.intp)
+            renumber[present] = np.arange(len(present))
+            self.index: IntArray = renumber[dense]
+            self.number: FloatArray = first + present
+        else:  # almost every point has a box of its own
+            self.number, self.index = np.unique(box, return_inverse=True)
+
+    @property
+    def count(self) -> int:
+        return len(self.number)
+
+
+class _Potential:
+    """Sums over sources s of v l_k(s - t) at targets t."""
+
+    def __init__(self, source: FloatArray, target: FloatArray):
+        origin = float(np.min(source, initial=np.inf))
+        origin = origin if np.isfinite(origin) else 0.0
+        self.source = _Boxes(source, origin)
+        self.target = _Boxes(target, origin)
+
+    def sums(self, orders: tuple[int, ...], v: FloatArray) -> list[FloatArray]:
+        if self.source.count == 0 or self.target.count == 0:
+            return [np.zeros(len(self.target.local)) for _ in orders]
+        moments = self._spread(v)
+        return self._gather([self._near(k, moments) + self._far(k, moments) for k in orders])
+
+    def _spread(self, v: FloatArray) -> FloatArray:
+        """Chebyshev moments per source box: sum v T_m(x)."""
+        boxes = self.source
+        moments = np.zeros((DEGREE, boxes.count))
+        step = max(_CHUNK, boxes.count)
+        for start in range(0, len(v), step):
+            part = slice(start, start + step)
+            index, x = boxes.index[part], boxes.local[part]
+            older, old = None, v[part].astype(np.float64)
+            for m in range(DEGREE):
+                moments[m] += np.bincount(index, weights=old, minlength=boxes.count)
+                older, old = old, (x * old if older is None else 2.0 * x * old - older)
+        return moments
+
+    def _gather(self, coefficients: list[FloatArray]) -> list[FloatArray]:
+        """Evaluate the target boxes' Chebyshev series at the targets (Clenshaw's rule)."""
+        boxes = self.target
+        sums = [np.empty(len(boxes.local)) for _ in coefficients]
+        for start in range(0, len(boxes.local), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            index, x = boxes.index[part], boxes.local[part]
+            twice = 2.0 * x
+            for total, series in zip(sums, coefficients, strict=True):
+                high, higher = series[DEGREE - 1][index], 0.0
+                for m in range(DEGREE - 2, 0, -1):
+                    high, higher = series[m][index] + twice * high - higher, high
+                total[part] = series[0][index] + x * high - higher
+        return sums
+
+    def _near(self, k: int, moments: FloatArray) -> FloatArray:
+        """Coefficients at the target boxes from the source boxes within reach."""
+        kernels = _kernels(k)
+        series = np.zeros((DEGREE, self.target.count))
+        for distance in range(-_NEAR, _NEAR + 1):
+            wanted = self.target.number + distance
+            found = np.searchsorted(self.source.number, wanted)
+            found[found == self.source.count] = 0
+            hit = np.flatnonzero(self.source.number[found] == wanted)
+            if hit.size:
+                series[:, hit] += kernels[distance + _NEAR] @ moments[:, found[hit]]
+        return series
+
+    def _far(self, k: int, moments: FloatArray) -> FloatArray:
+        """Coefficients from the boxes beyond reach: e^-r on the right, -r on the left."""
+        series = np.zeros((DEGREE, self.target.count))
+        right = np.searchsorted(self.source.number, self.target.number + _NEAR, side="right")
+        left = np.searchsorted(self.source.number, self.target.number - _NEAR, side="left")
+        if np.any(right < self.source.count):
+            self._add_decay(series, moments, right, -1.0 if k == 1 else 1.0)
+        if np.any(left > 0):
+            if k == 2:
+                self._mirror_decay(series, moments, left)
+            else:
+                self._add_line(series, moments, left, k)
+        return series
+
+    def _add_decay(
+        self, series: FloatArray, moments: FloatArray, right: IntArray, sign: float
+    ) -> None:
+        """Add sign * e^{t} sum e^{-s} over the source boxes from ``right`` on."""
+        number = self.source.number
+        mass = _expansion(-0.5 * WIDTH) @ moments  # e^{-(s - centre)} summed over a box
+        running = _discounted(mass[::-1], np.diff(number)[::-1] * WIDTH)[::-1]
+        at = np.flatnonzero(right < self.source.count)
+        gap = (number[right[at]] - self.target.number[at]) * WIDTH
+        series[:, at] += sign * np.outer(_expansion(0.5 * WIDTH), running[right[at]] * np.exp(-gap))
+
+    def _mirror_decay(self, series: FloatArray, moments: FloatArray, left: IntArray) -> None:
+        """Add e^{-t} sum e^{s} over the source boxes before ``left``: curvature's left tail."""
+        number = self.source.number
+        mass = _expansion(0.5 * WIDTH) @ moments
+        running = _discounted(mass, np.diff(number) * WIDTH)
+        at = np.flatnonzero(left > 0)
+        gap = (self.target.number[at] - number[left[at] - 1]) * WIDTH
+        decayed = running[left[at] - 1] * np.exp(-gap)
+        series[:, at] += np.outer(_expansion(-0.5 * WIDTH), decayed)
+
+    def _add_line(self, series: FloatArray, moments: FloatArray, left: IntArray, k: int) -> None:
+        """Add sum (t - s), or its derivative in r, over the source boxes before ``left``."""
+        number = self.source.number
+        mass = np.cumsum(moments[0])
+        at = np.flatnonzero(left > 0)
+        last = left[at] - 1
+        if k == 1:
+            series[0, at] -= mass[last]
+            return
+        # sum (c - s) about the centre c of the last box, all terms of one sign: no cancellation
+        shift = np.concatenate([[0.0], np.diff(number) * WIDTH * mass[:-1]])
+        lag = np.cumsum(shift) - 0.5 * WIDTH * np.cumsum(moments[1])
+        gap = (self.target.number[at] - number[last]) * WIDTH
+        series[0, at] += gap * mass[last] + lag[last]
+        series[1, at] += 0.5 * WIDTH * mass[last]
+
+
+def _discounted(mass: FloatArray, gaps: FloatArray) -> FloatArray:
+    """running[j] = mass[j] + e^{-gaps[j-1]} running[j-1], one number a box."""
+    running = np.array(mass)
+    for j, keep in enumerate(np.exp(-gaps), start=1):
+        running[j] += keep * running[j - 1]
+    return running
+
+
+@lru_cache(maxsize=1)
+def _nodes() -> tuple[FloatArray, FloatArray]:
+    """Chebyshev nodes, and the matrix from values at them to Chebyshev coefficients."""
+    angle = np.pi * (np.arange(DEGREE) + 0.5) / DEGREE
+    to_series = 2.0 / DEGREE * np.cos(np.outer(np.arange(DEGREE), angle))
+    to_series[0] /= 2.0
+    return np.cos(angle), to_series
+
+
+@lru_cache(maxsize=8)
+def _kernels(k: int) -> FloatArray:
+    """Moments-to-series matrices of l_k for every distance of boxes within reach."""
+    nodes, to_series = _nodes()
+    distance = WIDTH * np.arange(-_NEAR, _NEAR + 1)
+    half = 0.5 * WIDTH
+    margin = distance[:, None, None] + half * (nodes[None, None, :] - nodes[None, :, None])
+    return to_series @ Logistic().derivative(k, margin) @ to_series.T
+
+
+@lru_cache(maxsize=4)
+def _expansion(rate: float) -> FloatArray:
+    """Chebyshev coefficients of e^{rate x} on [-1, 1]."""
+    nodes, to_series = _nodes()
+    return to_series @ np.exp(rate * nodes)

@@ -1,0 +1,279 @@
+"""The price g of a height, and how the prices of all outer rows become one number.
+
+A price acts on log S, so that heights may exceed any floating-point range. For outer rows
+with heights S and log weights lw it returns the objective's value, its slope in log S, and
+the change of that slope along a direction (for Newton's method):
+
+=============  ==============================  ==============================================
+price          risk R (the paper's sum)        objective minimised
+=============  ==============================  ==============================================
+power, log     sum w S^p                       (1/p) log sum w S^p    (exponential loss)
+power, root    sum w S^p                       (sum w S^p)^(1/p)      (any other loss)
+exponential    sum w e^S                       log sum w e^S
+log1p          sum w log(1 + S)                the same
+max            max S                           the same, through power with growing p
+your own g     sum w g(S)                      the same
+=============  ==============================  ==============================================
+
+``homogeneous`` prices see mean heights and weights that sum to one; the others see the
+weights as they are (a weight is a repetition count, and log(1 + S) notices).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import expit
+
+from toprank._numerics import FloatArray, log_of, log_sum_exp, softmax
+
+#: Beyond this log-height e^S is infinite in double precision.
+_LARGEST_LOG_HEIGHT = float(np.log(np.log(np.finfo(np.float64).max)))
+
+Slope = FloatArray
+Change = Callable[[FloatArray], FloatArray]
+
+
+class Price:
+    """How heights are priced. Subclass it, or use :func:`from_callable`, to bring your own."""
+
+    name: ClassVar[str] = "custom"
+    homogeneous: bool = False
+    smooth: bool = True
+    has_curvature: bool = True
+    #: The side whose heights are priced, for end="top": "losers" (negatives) or "winners".
+    outer: str = "losers"
+    convex: bool = True
+
+    def log_risk(self, log_s: FloatArray, log_w: FloatArray) -> float:
+        """Return log of the paper's sum, sum_o w g(S)."""
+        raise TypeError(f"{type(self).__name__} must define log_risk")
+
+    def value_slope(self, log_s: FloatArray, log_w: FloatArray) -> tuple[float, FloatArray]:
+        """Return the objective F and dF/dlog S."""
+        raise TypeError(f"{type(self).__name__} must define value_slope")
+
+    def slope_change(self, log_s: FloatArray, log_w: FloatArray) -> Change:
+        """Return the map from a direction in log S to the change of dF/dlog S along it."""
+        raise TypeError(f"{type(self).__name__} has no curvature; use solver='lbfgs'")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class Power(Price):
+    """g(S) = S^p, p >= 1: the P-Norm Push (Rudin 2009, Section 2)."""
+
+    name = "power"
+    homogeneous = True
+
+    def __init__(self, p: float = 4.0, *, root: bool = False):
+        self.p = float(p)
+        self.root = root
+
+    def log_risk(self, log_s: FloatArray, log_w: FloatArray) -> float:
+        return log_sum_exp(log_w + self.p * log_s)
+
+    def _log_norm(self, log_s: FloatArray, log_w: FloatArray) -> float:
+        return self.log_risk(log_s, log_w) / self.p
+
+    def value_slope(self, log_s: FloatArray, log_w: FloatArray) -> tuple[float, FloatArray]:
+        log_norm = self._log_norm(log_s, log_w)
+        share = softmax(log_w + self.p * log_s)
+        if not self.root:
+            return log_norm, share
+        norm = float(np.exp(log_norm))
+        return norm, norm * share
+
+    def slope_change(self, log_s: FloatArray, log_w: FloatArray) -> Change:
+        share = softmax(log_w + self.p * log_s)
+        norm = float(np.exp(self._log_norm(log_s, log_w))) if self.root else 1.0
+
+        def change(z: FloatArray) -> FloatArray:
+            mean = float(share @ z)
+            bent = self.p * share * (z - mean)
+            return norm * (bent + share * mean) if self.root else bent
+
+        return change
+
+    def __repr__(self) -> str:
+        return f"Power(p={self.p!r}, root={self.root!r})"
+
+
+class Exponential(Price):
+    """g(S) = e^S, steeper than any power; minimised as log sum w e^S."""
+
+    name = "exponential"
+
+    def log_risk(self, log_s: FloatArray, log_w: FloatArray) -> float:
+        return log_sum_exp(log_w + self._heights(log_s))
+
+    def value_slope(self, log_s: FloatArray, log_w: FloatArray) -> tuple[float, FloatArray]:
+        heights = self._heights(log_s)
+        if np.any(np.isinf(heights)):
+            return np.inf, np.zeros_like(heights)
+        return log_sum_exp(log_w + heights), softmax(log_w + heights) * heights
+
+    def slope_change(self, log_s: FloatArray, log_w: FloatArray) -> Change:
+        heights = self._heights(log_s)
+        share = softmax(log_w + heights)
+
+        def change(z: FloatArray) -> FloatArray:
+            lift = heights * z
+            return share * heights * (z + lift - float(share @ lift))
+
+        return change
+
+    @staticmethod
+    def _heights(log_s: FloatArray) -> FloatArray:
+        with np.errstate(over="ignore"):
+            return np.exp(log_s)
+
+
+class Log1p(Price):
+    """g(S) = log(1 + S) over the positives' reverse heights: the IR Push (equation 2)."""
+
+    name = "log1p"
+    outer = "winners"
+
+    def log_risk(self, log_s: FloatArray, log_w: FloatArray) -> float:
+        return float(log_of(np.exp(log_w) @ np.logaddexp(0.0, log_s)))
+
+    def value_slope(self, log_s: FloatArray, log_w: FloatArray) -> tuple[float, FloatArray]:
+        weights = np.exp(log_w)
+        return float(weights @ np.logaddexp(0.0, log_s)), weights * expit(log_s)
+
+    def slope_change(self, log_s: FloatArray, log_w: FloatArray) -> Change:
+        bend = np.exp(log_w) * expit(log_s) * expit(-log_s)
+        return lambda z: bend * z
+
+
+class Max(Price):
+    """The p = inf limit: only the highest height counts (Rmax of Rudin 2009, Section 2)."""
+
+    name = "max"
+    homogeneous = True
+    smooth = False
+
+    def __init__(self, *, root: bool = False):
+        self.root = root
+
+    def log_risk(self, log_s: FloatArray, log_w: FloatArray) -> float:
+        return float(np.max(log_s, where=log_w > -np.inf, initial=-np.inf))
+
+    def value_slope(self, log_s: FloatArray, log_w: FloatArray) -> tuple[float, FloatArray]:
+        top = self.log_risk(log_s, log_w)
+        share = softmax(np.where((log_s == top) & (log_w > -np.inf), 0.0, -np.inf))
+        if not self.root:
+            return top, share
+        return float(np.exp(top)), float(np.exp(top)) * share
+
+    def __repr__(self) -> str:
+        return f"Max(root={self.root!r})"
+
+
+class _CallablePrice(Price):
+    """A user's g, g' and perhaps g'', as plain callables of the height."""
+
+    def __init__(self, value: Any, slope: Any, curvature: Any = None):
+        self._functions = (value, slope, curvature)
+        self.has_curvature = curvature is not None
+
+    def log_risk(self, log_s: FloatArray, log_w: FloatArray) -> float:
+        return float(log_of(np.float64(np.exp(log_w) @ self._functions[0](np.exp(log_s)))))
+
+    def value_slope(self, log_s: FloatArray, log_w: FloatArray) -> tuple[float, FloatArray]:
+        heights, weights = np.exp(log_s), np.exp(log_w)
+        return (
+            float(weights @ self._functions[0](heights)),
+            weights * self._functions[1](heights) * heights,
+        )
+
+    def slope_change(self, log_s: FloatArray, log_w: FloatArray) -> Change:
+        if self._functions[2] is None:
+            return super().slope_change(log_s, log_w)
+        heights, weights = np.exp(log_s), np.exp(log_w)
+        bend = weights * (
+            self._functions[1](heights) * heights + self._functions[2](heights) * heights**2
+        )
+        return lambda z: bend * z
+
+
+PRICES: dict[str, type[Price]] = {cls.name: cls for cls in (Power, Exponential, Log1p, Max)}
+#: The names an estimator accepts; identity is power with p = 1.
+PRICE_NAMES = ("identity", *PRICES)
+
+
+def from_callable(value: Any, slope: Any, curvature: Any = None, *, check: bool = False) -> Price:
+    """Make a price from callables of the height S >= 0.
+
+    Parameters
+    ----------
+    value, slope, curvature : callable
+        g(S), g'(S) and (for Newton's method) g''(S), elementwise on arrays. Heights are sums
+        over all positives of the loss, so they grow with the data.
+    check : bool, default=False
+        Check on a grid of heights that g is non-negative, non-decreasing and convex.
+
+    Examples
+    --------
+    >>> from toprank.prices import from_callable
+    >>> cubic = from_callable(lambda s: s**3, lambda s: 3 * s**2, check=True)
+    """
+    price = _CallablePrice(value, slope, curvature)
+    if check:
+        check_convex(price)
+    return price
+
+
+def check_convex(price: Price, highest: float = 100.0, n: int = 2001) -> None:
+    """Raise ValueError unless g is non-negative, non-decreasing and convex on [0, highest]."""
+    heights = np.linspace(1e-9, highest, n)
+    one = np.zeros(1)
+    log_heights = np.log(heights)
+    pairs = [price.value_slope(log_heights[j : j + 1], one) for j in range(n)]
+    value = np.array([v for v, _ in pairs])
+    slope = np.array([s[0] for _, s in pairs]) / heights
+    rounding = 1e-9 * max(1.0, float(np.max(np.abs(slope))))
+    for holds, what in (
+        (np.all(np.isfinite(value)) and np.all(value >= 0), "finite and non-negative"),
+        (np.all(slope >= -rounding), "non-decreasing"),
+        (np.all(np.diff(slope) >= -rounding), "convex"),
+    ):
+        if not holds:
+            raise ValueError(f"The price is not {what} on heights from 0 to {highest:g}.")
+
+
+def get_price(price: str | Price | tuple[Any, ...], p: float = 1.0, *, root: bool = False) -> Price:
+    """Return the price for a name, a :class:`Price`, or a tuple (value, slope[, curvature]).
+
+    ``p`` is used by "power" (p = inf is "max"); ``root`` asks for the root form of the
+    homogeneous prices, which stays convex for every loss.
+    """
+    if isinstance(price, Price):
+        return price
+    if isinstance(price, tuple) and len(price) in (2, 3) and all(callable(f) for f in price):
+        return from_callable(*price)
+    if price == "identity":
+        return Power(1.0, root=root)
+    if price == "power":
+        _check_p(p)
+        return Max(root=root) if np.isinf(p) else Power(p, root=root)
+    if price == "max":
+        return Max(root=root)
+    if isinstance(price, str) and price in PRICES:
+        return PRICES[price]()
+    raise ValueError(
+        f"Unknown price {price!r}: expected one of {sorted(PRICE_NAMES)}, a "
+        "toprank.prices.Price, or a tuple of callables (value, slope[, curvature])."
+    )
+
+
+def _check_p(p: float) -> None:
+    if not (isinstance(p, int | float | np.number) and p >= 1):
+        raise ValueError(
+            f"p={p!r} is not a push: expected a number >= 1 or infinity. Use p=1 for no push "
+            "(the ranking objective of AUC) and larger p to concentrate on the top."
+        )
