@@ -107,6 +107,10 @@ def check_weights(positive: NDArray[np.bool_], sample_weight: object) -> FloatAr
             f"sample_weight contains negative values (smallest {weight.min():g}); a weight is a "
             "repetition count. Use 0 to leave a row out."
         )
+    if not np.any(weight > 0):
+        raise ValueError(
+            "Sample weights must contain at least one non-zero number: every row is absent."
+        )
     for name, members in (("positive", positive), ("negative", ~positive)):
         if not np.any(weight[members] > 0):
             raise ValueError(

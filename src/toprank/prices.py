@@ -17,6 +17,8 @@ your own g     sum w g(S)                      the same
 
 ``homogeneous`` prices see mean heights and weights that sum to one; the others see the
 weights as they are (a weight is a repetition count, and log(1 + S) notices).
+
+Where the objective exceeds every float its value is infinity and its slope is given as zero.
 """
 
 from __future__ import annotations
@@ -59,6 +61,14 @@ class Price:
         """Return the map from a direction in log S to the change of dF/dlog S along it."""
         raise TypeError(f"{type(self).__name__} has no curvature; use solver='lbfgs'")
 
+    def smoothed(self, level: float) -> Price:
+        """Return a smooth price that lies below this one and meets it as level -> 0."""
+        return self
+
+    def with_form(self, *, root: bool) -> Price:
+        """Return the price in its log or root form, where it has two."""
+        return self
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
@@ -81,6 +91,8 @@ class Power(Price):
 
     def value_slope(self, log_s: FloatArray, log_w: FloatArray) -> tuple[float, FloatArray]:
         log_norm = self._log_norm(log_s, log_w)
+        if log_norm == np.inf:
+            return np.inf, np.zeros_like(log_s)
         share = softmax(log_w + self.p * log_s)
         if not self.root:
             return log_norm, share
@@ -88,8 +100,11 @@ class Power(Price):
         return norm, norm * share
 
     def slope_change(self, log_s: FloatArray, log_w: FloatArray) -> Change:
+        log_norm = self._log_norm(log_s, log_w)
+        if log_norm == np.inf:
+            return np.zeros_like
         share = softmax(log_w + self.p * log_s)
-        norm = float(np.exp(self._log_norm(log_s, log_w))) if self.root else 1.0
+        norm = float(np.exp(log_norm)) if self.root else 1.0
 
         def change(z: FloatArray) -> FloatArray:
             mean = float(share @ z)
@@ -97,6 +112,9 @@ class Power(Price):
             return norm * (bent + share * mean) if self.root else bent
 
         return change
+
+    def with_form(self, *, root: bool) -> Price:
+        return Power(self.p, root=root)
 
     def __repr__(self) -> str:
         return f"Power(p={self.p!r}, root={self.root!r})"
@@ -118,6 +136,8 @@ class Exponential(Price):
 
     def slope_change(self, log_s: FloatArray, log_w: FloatArray) -> Change:
         heights = self._heights(log_s)
+        if np.any(np.isinf(heights)):
+            return np.zeros_like
         share = softmax(log_w + heights)
 
         def change(z: FloatArray) -> FloatArray:
@@ -165,10 +185,18 @@ class Max(Price):
 
     def value_slope(self, log_s: FloatArray, log_w: FloatArray) -> tuple[float, FloatArray]:
         top = self.log_risk(log_s, log_w)
+        if top == np.inf:
+            return np.inf, np.zeros_like(log_s)
         share = softmax(np.where((log_s == top) & (log_w > -np.inf), 0.0, -np.inf))
         if not self.root:
             return top, share
         return float(np.exp(top)), float(np.exp(top)) * share
+
+    def smoothed(self, level: float) -> Price:
+        return Power(1.0 / level, root=self.root)
+
+    def with_form(self, *, root: bool) -> Price:
+        return Max(root=root)
 
     def __repr__(self) -> str:
         return f"Max(root={self.root!r})"
@@ -215,7 +243,8 @@ def from_callable(value: Any, slope: Any, curvature: Any = None, *, check: bool 
         g(S), g'(S) and (for Newton's method) g''(S), elementwise on arrays. Heights are sums
         over all positives of the loss, so they grow with the data.
     check : bool, default=False
-        Check on a grid of heights that g is non-negative, non-decreasing and convex.
+        Check on a grid of heights that g is non-negative, non-decreasing and convex, and
+        that the slope given is its derivative. See :func:`check_convex`.
 
     Examples
     --------
@@ -237,10 +266,15 @@ def check_convex(price: Price, highest: float = 100.0, n: int = 2001) -> None:
     value = np.array([v for v, _ in pairs])
     slope = np.array([s[0] for _, s in pairs]) / heights
     rounding = 1e-9 * max(1.0, float(np.max(np.abs(slope))))
+    # a convex function's chord slope lies between the slopes at its ends
+    chord = np.diff(value) / np.diff(heights)
+    slack = rounding + 1e-6 * np.maximum(1.0, np.abs(chord))
+    inside = (chord >= slope[:-1] - slack) & (chord <= slope[1:] + slack)
     for holds, what in (
         (np.all(np.isfinite(value)) and np.all(value >= 0), "finite and non-negative"),
         (np.all(slope >= -rounding), "non-decreasing"),
         (np.all(np.diff(slope) >= -rounding), "convex"),
+        (np.all(inside), "consistent: slope(S) must be the derivative of value(S)"),
     ):
         if not holds:
             raise ValueError(f"The price is not {what} on heights from 0 to {highest:g}.")
@@ -253,7 +287,7 @@ def get_price(price: str | Price | tuple[Any, ...], p: float = 1.0, *, root: boo
     homogeneous prices, which stays convex for every loss.
     """
     if isinstance(price, Price):
-        return price
+        return price.with_form(root=root)
     if isinstance(price, tuple) and len(price) in (2, 3) and all(callable(f) for f in price):
         return from_callable(*price)
     if price == "identity":

@@ -65,9 +65,7 @@ class Workers:
                 finally:
                     self._pool = None
 
-    def map(
-        self, function: Callable[[Item], Partial], items: Sequence[Item]
-    ) -> Iterator[Partial]:
+    def map(self, function: Callable[[Item], Partial], items: Sequence[Item]) -> Iterator[Partial]:
         """Yield function(item) for every item, in order."""
         if self._pool is None or len(items) == 1:
             return map(function, items)

@@ -5,9 +5,9 @@ Conventions at the edges, stated once: a tie (r = 0) is an error for the 0-1 los
 the 0-1 loss is convex, non-negative and non-increasing.
 
 How a loss is summed over pairs is decided by what it declares: ``factorises`` (e^-(a-b) is a
-product), ``pieces`` (a polynomial in 1 - r left of each knot, summed by sorting), ``logistic_tails``
-(smooth, linear on the left and e^-r on the right, summed by interpolation). A loss that
-declares none of these is summed block by block, pair by pair.
+product), ``pieces`` (a polynomial in 1 - r left of each knot, summed by sorting),
+``logistic_tails`` (smooth, linear on the left and e^-r on the right, summed by interpolation).
+A loss that declares none of these is summed block by block, pair by pair.
 """
 
 from __future__ import annotations
@@ -177,6 +177,16 @@ class SmoothedHinge(_Piecewise):
         self.width = width
         bend = 0.5 / width
         self.pieces = ((1.0, (0.0, 0.0, bend)), (1.0 - width, (0.0, 0.0, -bend)))
+
+    def derivative(self, order: int, r: FloatArray) -> FloatArray:
+        # the difference of the two parabolas would cancel far to the left of the kink
+        gap = 1.0 - np.asarray(r, dtype=np.float64)
+        bent = np.clip(gap, 0.0, self.width)
+        if order == 0:
+            return bent * bent / (2.0 * self.width) + np.maximum(gap - self.width, 0.0)
+        if order == 1:
+            return -bent / self.width
+        return np.where((gap > 0.0) & (gap <= self.width), 1.0 / self.width, 0.0)
 
     def __repr__(self) -> str:
         return f"SmoothedHinge(width={self.width!r})"

@@ -1,5 +1,20 @@
 """R_{g,l}: the objective in scores, and the same through a design matrix."""
 
+from toprank.objective.linear import (
+    LinearProblem,
+    ScoredProblem,
+    SweptProblem,
+    Task,
+    linear_problem,
+)
 from toprank.objective.risk import PushObjective, push_objective
 
-__all__ = ["PushObjective", "push_objective"]
+__all__ = [
+    "LinearProblem",
+    "PushObjective",
+    "ScoredProblem",
+    "SweptProblem",
+    "Task",
+    "linear_problem",
+    "push_objective",
+]

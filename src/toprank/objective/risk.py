@@ -14,12 +14,14 @@ from toprank._numerics import FloatArray
 from toprank.losses import Loss, get_loss
 from toprank.pair_sums import PairSum, pair_sum
 from toprank.pairs import Sides, orient
-from toprank.prices import Max, Power, Price, get_price
+from toprank.prices import Price, get_price
 
 
 @dataclass(frozen=True)
 class PushObjective:
     """The objective F(f) that stands for R_{g,l}(f), over one end of the list or both.
+
+    Where F exceeds every float its value is infinity and its gradient is given as zero.
 
     The outer rows of both ends are priced together, so that for the power price
     end="both" is (1/p) log[R_top/(K I^p) + balance R_bottom/(I K^p)].
@@ -60,15 +62,18 @@ class PushObjective:
         """Log weights of all outer rows, the bottom's after the top's, times the balance."""
         parts = [side.log_outer_weight for side in self.sides]
         if len(parts) == 2:
-            parts[1] = parts[1] + np.log(self.balance)
+            with np.errstate(divide="ignore"):  # a balance of zero leaves the top alone
+                parts[1] = parts[1] + np.log(self.balance)
         return np.concatenate(parts)
 
     def smoothed(self, level: float) -> PushObjective:
         """Return a smooth objective that lies below this one and meets it as level -> 0."""
-        price = self.price
-        if isinstance(price, Max):
-            price = Power(1.0 / level, root=price.root)
-        return replace(self, price=price, loss=self.loss.smoothed(level))
+        price, sides = self.price.smoothed(level), self.sides
+        if price is not self.price and len(sides) == 2:
+            # a mean of powers lies below the max; the weights of both ends sum to 1 + balance
+            excess = np.log1p(self.balance)
+            sides = tuple(replace(s, log_outer_weight=s.log_outer_weight - excess) for s in sides)
+        return replace(self, sides=sides, price=price, loss=self.loss.smoothed(level))
 
     def _sums(self, scores: FloatArray) -> list[PairSum]:
         return [
@@ -124,6 +129,8 @@ class _State:
 
     def gradient(self) -> FloatArray:
         total = np.zeros(self.n)
+        if self.value == np.inf:  # no slope there that could be represented
+            return total
         for end, slope in zip(self.ends, self.slopes, strict=True):
             end.add(total, *end.pull_back(end.per_height(slope)))
         return total
@@ -134,14 +141,29 @@ class _State:
         return objective.price.slope_change(self.log_s, objective.log_outer_weight)
 
     def hessian_times(self, v: FloatArray) -> FloatArray:
-        lifts = [end.lift(v) for end in self.ends]
+        if self.value == np.inf:
+            return np.zeros(self.n)
+        pushes = [end.push(v) for end in self.ends]
+        lifts = [end.per_height(push.height) for end, push in zip(self.ends, pushes, strict=True)]
         bends = self._split(self._change(np.concatenate(lifts)))
         total = np.zeros(self.n)
-        for end, slope, lift, bend in zip(self.ends, self.slopes, lifts, bends, strict=True):
+        for end, slope, push, lift, bend in zip(
+            self.ends, self.slopes, pushes, lifts, bends, strict=True
+        ):
             inner, outer = end.pull_back(end.per_height(bend - slope * lift))
-            inner2, outer2 = end.pair_curvature(end.per_height(slope), v)
+            inner2, outer2 = end.pair_curvature(slope, push)
             end.add(total, inner + inner2, outer + outer2)
         return total
+
+
+@dataclass(frozen=True)
+class _Push:
+    """A direction in the scores as one end sees it."""
+
+    inner: FloatArray
+    outer: FloatArray
+    height: FloatArray  # the change of the scaled S
+    curved: FloatArray  # sum over the inner rows of l'' times their part of the direction
 
 
 class _End:
@@ -155,6 +177,7 @@ class _End:
         self.height = np.maximum(self.height, 0.0)
         with np.errstate(divide="ignore"):
             self.log_s: FloatArray = np.log(self.height) + sums.log_scale
+        self._kept_curvature: FloatArray | None = None
 
     def per_height(self, slope: FloatArray) -> FloatArray:
         """dF/dS (scaled) from dF/dlog S; a height of zero has no active pair and no slope."""
@@ -167,31 +190,31 @@ class _End:
         (inner,) = self.sums.to_inner((1,), c)
         return self.weight * inner, -c * self.tilt
 
-    def lift(self, v: FloatArray) -> FloatArray:
-        """The change of log S along a direction in the scores."""
-        da, db = self._oriented(v)
-        (pushed,) = self.sums.to_outer((1,), self.weight * da)
-        return self.per_height(pushed - db * self.tilt)
+    def push(self, v: FloatArray) -> _Push:
+        """Change of the heights along a direction in the scores."""
+        side = self.side
+        da, db = side.sign * v[side.inner], side.sign * v[side.outer]
+        tilted, curved = self.sums.to_outer((1, 2), self.weight * da)
+        return _Push(da, db, tilted - db * self.tilt, curved)
 
     @cached_property
-    def _curved_outer(self) -> FloatArray:
-        (curved,) = self.sums.to_outer((2,), self.weight)
-        return curved
+    def _outer_curvature(self) -> FloatArray:
+        return self.sums.to_outer((2,), self.weight)[0]
 
-    def pair_curvature(self, c: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _inner_curvature(self, c: FloatArray) -> FloatArray:
+        """The same for every direction, so computed for the first one only."""
+        if self._kept_curvature is None:
+            self._kept_curvature = self.sums.to_inner((2,), c)[0]
+        return self._kept_curvature
+
+    def pair_curvature(self, slope: FloatArray, push: _Push) -> tuple[FloatArray, FloatArray]:
         """The part of H v that comes from the curvature of the loss."""
-        da, db = self._oriented(v)
-        (own,) = self.sums.to_inner((2,), c)
-        (cross_inner,) = self.sums.to_inner((2,), c * db)
-        (cross_outer,) = self.sums.to_outer((2,), self.weight * da)
+        c = self.per_height(slope)
+        (cross,) = self.sums.to_inner((2,), c * push.outer)
         return (
-            self.weight * (da * own - cross_inner),
-            c * (db * self._curved_outer - cross_outer),
+            self.weight * (push.inner * self._inner_curvature(c) - cross),
+            c * (push.outer * self._outer_curvature - push.curved),
         )
-
-    def _oriented(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
-        side = self.side
-        return side.sign * v[side.inner], side.sign * v[side.outer]
 
     def add(self, total: FloatArray, inner: FloatArray, outer: FloatArray) -> None:
         """Add a gradient in oriented scores to one in scores."""

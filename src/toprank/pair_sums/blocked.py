@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from scipy.special import logsumexp
 
-from toprank._numerics import FloatArray
+from toprank._numerics import FloatArray, log_of
 from toprank.losses import Loss
 from toprank.pair_sums.base import PairSum
 
@@ -34,12 +35,21 @@ class Blocked(PairSum):
         sums = [np.zeros(len(self.outer)) for _ in orders]
         for part, margins in self._blocks():
             for total, k in zip(sums, orders, strict=True):
-                total[part] = self.loss.derivative(k, margins) @ v
+                with np.errstate(over="ignore"):
+                    total[part] = self.loss.derivative(k, margins) @ v
         return sums
 
     def to_inner(self, orders: tuple[int, ...], u: FloatArray) -> list[FloatArray]:
         sums = [np.zeros(len(self.inner)) for _ in orders]
         for part, margins in self._blocks():
             for total, k in zip(sums, orders, strict=True):
-                total += u[part] @ self.loss.derivative(k, margins)
+                with np.errstate(over="ignore"):
+                    total += u[part] @ self.loss.derivative(k, margins)
         return sums
+
+    def log_heights(self, weights: FloatArray) -> FloatArray:
+        # from the loss's own logarithm, which lasts where the loss over- or underflows
+        log_weights, log_heights = log_of(weights), np.empty(len(self.outer))
+        for part, margins in self._blocks():
+            log_heights[part] = logsumexp(log_weights + self.loss.log_value(margins), axis=1)
+        return log_heights

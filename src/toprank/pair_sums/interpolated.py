@@ -26,6 +26,8 @@ DEGREE = 11
 REACH = 39.0
 _NEAR = int(np.ceil(REACH / WIDTH))
 _CHUNK = 1 << 14
+#: Entries up to which the boxes' interactions are kept as one matrix (16 MB).
+_DENSE_ENTRIES = 1 << 21
 
 IntArray = NDArray[np.intp]
 
@@ -117,12 +119,17 @@ class _Potential:
         origin = origin if np.isfinite(origin) else 0.0
         self.source = _Boxes(source, origin)
         self.target = _Boxes(target, origin)
+        self._matrices: dict[int, FloatArray] = {}
 
     def sums(self, orders: tuple[int, ...], v: FloatArray) -> list[FloatArray]:
         if self.source.count == 0 or self.target.count == 0:
             return [np.zeros(len(self.target.local)) for _ in orders]
         moments = self._spread(v)
-        return self._gather([self._near(k, moments) + self._far(k, moments) for k in orders])
+        shape = (DEGREE, self.target.count)
+        series = [self._near(k, moments).reshape(shape) for k in orders]
+        for k, total in zip(orders, series, strict=True):
+            self._add_far(k, moments, total)
+        return self._gather(series)
 
     def _spread(self, v: FloatArray) -> FloatArray:
         """Chebyshev moments per source box: sum v T_m(x)."""
@@ -155,22 +162,52 @@ class _Potential:
 
     def _near(self, k: int, moments: FloatArray) -> FloatArray:
         """Coefficients at the target boxes from the source boxes within reach."""
+        if self.source.count * self.target.count * DEGREE**2 <= _DENSE_ENTRIES:
+            return self._whole(k) @ moments.ravel()
         kernels = _kernels(k)
         series = np.zeros((DEGREE, self.target.count))
+        for distance, hit, found in self._neighbours:
+            series[:, hit] += kernels[distance] @ moments[:, found]
+        return series.ravel()
+
+    def _whole(self, k: int) -> FloatArray:
+        """The matrix from all moments to all series, where the boxes are few."""
+        if k not in self._matrices:
+            distance = self.source.number[None, :] - self.target.number[:, None]
+            near = np.abs(distance) <= _NEAR
+            which = np.where(near, distance, 0).astype(np.intp) + _NEAR
+            blocks = np.where(near[:, :, None, None], _kernels(k)[which], 0.0)
+            rows, columns = DEGREE * self.target.count, DEGREE * self.source.count
+            self._matrices[k] = blocks.transpose(2, 0, 3, 1).reshape(rows, columns)
+        return self._matrices[k]
+
+    @cached_property
+    def _neighbours(self) -> list[tuple[int, IntArray, IntArray]]:
+        """(kernel, target boxes, source boxes) for every distance within reach."""
+        found_at = []
         for distance in range(-_NEAR, _NEAR + 1):
             wanted = self.target.number + distance
             found = np.searchsorted(self.source.number, wanted)
             found[found == self.source.count] = 0
-            hit = np.flatnonzero(self.source.number[found] == wanted)
+            # not "== wanted": beyond 2^53 boxes, wanted rounds and every distance would match
+            apart = self.source.number[found] - self.target.number
+            hit = np.flatnonzero(apart == distance)
             if hit.size:
-                series[:, hit] += kernels[distance + _NEAR] @ moments[:, found[hit]]
-        return series
+                found_at.append((distance + _NEAR, hit, found[hit]))
+        return found_at
 
-    def _far(self, k: int, moments: FloatArray) -> FloatArray:
-        """Coefficients from the boxes beyond reach: e^-r on the right, -r on the left."""
-        series = np.zeros((DEGREE, self.target.count))
-        right = np.searchsorted(self.source.number, self.target.number + _NEAR, side="right")
-        left = np.searchsorted(self.source.number, self.target.number - _NEAR, side="left")
+    @cached_property
+    def _beyond(self) -> tuple[IntArray, IntArray]:
+        """For each target box: where the far source boxes on its left end and right begin."""
+        number = self.target.number
+        return (
+            np.searchsorted(self.source.number, number - _NEAR, side="left"),
+            np.searchsorted(self.source.number, number + _NEAR, side="right"),
+        )
+
+    def _add_far(self, k: int, moments: FloatArray, series: FloatArray) -> None:
+        """Add the boxes beyond reach: e^-r on the right, -r on the left."""
+        left, right = self._beyond
         if np.any(right < self.source.count):
             self._add_decay(series, moments, right, -1.0 if k == 1 else 1.0)
         if np.any(left > 0):
@@ -178,7 +215,6 @@ class _Potential:
                 self._mirror_decay(series, moments, left)
             else:
                 self._add_line(series, moments, left, k)
-        return series
 
     def _add_decay(
         self, series: FloatArray, moments: FloatArray, right: IntArray, sign: float

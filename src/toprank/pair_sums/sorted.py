@@ -63,7 +63,10 @@ class _Prefix:
 
     def sums(self, orders: tuple[int, ...], v: FloatArray) -> list[FloatArray]:
         highest = max(len(c) - 1 for _, c in self.pieces)
-        moments = self._moments(v[self.order], highest)
+        with np.errstate(over="ignore", invalid="ignore"):  # squares beyond 1e308 are infinite
+            return self._sums(orders, self._moments(v[self.order], highest))
+
+    def _sums(self, orders: tuple[int, ...], moments: list[FloatArray]) -> list[FloatArray]:
         totals = [np.zeros(len(self.target)) for _ in orders]
         for knot, coefficients in self.pieces:
             last, gap = self._reach(knot)

@@ -1,0 +1,56 @@
+"""The sweep as a compiled kernel, for matrices so large that loading Numba repays itself.
+
+Imported only then. Serial and without the GIL: threads are the caller's, one per chunk.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numba
+import numpy as np
+
+# unsigned indices spare the test for negative ones; the flags allow the dot product to use
+# vector registers, and keep infinities and NaN as they are
+_FAST = {"reassoc", "contract", "nsz", "arcp"}
+
+
+@numba.njit(nogil=True, cache=True, fastmath=_FAST)
+def tilted_sums(
+    X: Any, kind: Any, log_weight: Any, coef: Any, tilts: Any, start: int, stop: int
+) -> Any:
+    """Return (top, mass, moment) of w e^{tilt f} for each class, over the rows start:stop.
+
+    ``kind`` is the class of each row (0 or 1), an index into ``tilts``; an empty
+    ``log_weight`` means weights of one. X is read once: a row is still in cache when its
+    score is known.
+    """
+    d = np.uint64(X.shape[1])
+    weighted = len(log_weight) > 0
+    top = np.full(2, -np.inf)
+    mass = np.zeros(2)
+    moment = np.zeros((2, X.shape[1]))
+    for i in range(np.uint64(start), np.uint64(stop)):
+        c = np.uint64(kind[i])
+        x = X[i]
+        t = 0.0
+        for j in range(d):
+            t += x[j] * coef[j]
+        t *= tilts[c]
+        if weighted:
+            t += log_weight[i]
+            if t == -np.inf:
+                continue
+        into = moment[c]
+        if t > top[c]:
+            keep = math.exp(top[c] - t)
+            top[c] = t
+            mass[c] *= keep
+            for j in range(d):
+                into[j] *= keep
+        w = math.exp(t - top[c])
+        mass[c] += w
+        for j in range(d):
+            into[j] += w * x[j]
+    return top, mass, moment

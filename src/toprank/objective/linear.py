@@ -1,0 +1,289 @@
+"""The objective of a linear ranker: F(X coef) + (alpha/2) |coef|^2, ready for a solver.
+
+Two ways through the data. ``SweptProblem`` reads X once per evaluation (exponential loss,
+power price, dense X). ``ScoredProblem`` takes every price, loss and matrix: it keeps the
+scores and reads X twice. Solvers see no difference.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toprank._numerics import FloatArray, log_of
+from toprank.blocks import RowBlocks
+from toprank.losses import Loss, get_loss
+from toprank.objective.risk import PushObjective, push_objective
+from toprank.objective.sweep import EndPartial, TiltedSweep
+from toprank.prices import Power, Price, get_price
+
+#: A coarse problem keeps about this share of the rows, within the limits given.
+_COARSE_SHARE = 1 / 16
+_COARSE_ROWS = (20_000, 200_000)
+#: Bytes of dense columns held at once while a Hessian is put together.
+_COLUMN_BYTES = 1 << 26
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be minimised: labelled rows, price, loss, end, penalty."""
+
+    positive: NDArray[np.bool_]
+    weight: FloatArray | None
+    price: Price
+    loss: Loss
+    end: str = "top"
+    balance: float = 1.0
+    alpha: float = 0.0
+
+    @classmethod
+    def build(
+        cls,
+        positive: NDArray[np.bool_],
+        weight: FloatArray | None = None,
+        *,
+        price: Any = "power",
+        p: float = 4.0,
+        loss: Any = "exponential",
+        **rest: Any,
+    ) -> Task:
+        """Resolve names into a price and a loss, in the form that is convex for the loss."""
+        loss = get_loss(loss)
+        return cls(positive, weight, get_price(price, p, root=not loss.factorises), loss, **rest)
+
+    def objective(self) -> PushObjective:
+        return push_objective(
+            self.positive,
+            self.weight,
+            price=self.price,
+            loss=self.loss,
+            end=self.end,
+            balance=self.balance,
+        )
+
+
+class LinearProblem(ABC):
+    """A convex function of the coefficients, with the data behind it."""
+
+    def __init__(self, source: RowBlocks, task: Task):
+        self.source = source
+        self.task = task
+        self.alpha = task.alpha
+        self.size = source.n_features
+
+    #: The size of a natural gradient; tolerances are relative to it.
+    scale: float = 1.0
+
+    @property
+    def smooth(self) -> bool:
+        return self.task.price.smooth and self.task.loss.smooth
+
+    @property
+    def has_curvature(self) -> bool:
+        return self.task.price.has_curvature and self.task.loss.has_curvature
+
+    @abstractmethod
+    def value_grad(self, coef: FloatArray) -> tuple[float, FloatArray]:
+        """Return the penalised objective and its gradient."""
+
+    @abstractmethod
+    def hessian(self, coef: FloatArray) -> FloatArray:
+        """Return the penalised objective's Hessian."""
+
+    def value(self, coef: FloatArray) -> float:
+        """Return the penalised objective, also where it is not smooth."""
+        objective = self.task.objective()
+        return objective.value(self.source.scores(coef)) + 0.5 * self.alpha * float(coef @ coef)
+
+    def _penalised(self, value: float, grad: FloatArray, coef: FloatArray) -> Any:
+        return value + 0.5 * self.alpha * float(coef @ coef), grad + self.alpha * coef
+
+    def smoothed(self, level: float) -> LinearProblem:
+        """Return a smooth problem that lies below this one and meets it as level -> 0."""
+        task = self.task
+        task = replace(task, price=task.price.smoothed(level), loss=task.loss.smoothed(level))
+        return linear_problem(self.source, task)
+
+    def gentler(self, p: float) -> LinearProblem | None:
+        """Return the problem with a power price of at most p; None if this one is as gentle."""
+        price = self.task.price
+        if not isinstance(price, Power) or price.p <= p:
+            return None
+        task = replace(self.task, price=Power(p, root=price.root))
+        return linear_problem(self.source, task)
+
+    def coarse(self) -> LinearProblem | None:
+        """Return the same problem on a fixed sample of the rows; None if there are few.
+
+        Each class is thinned by itself to evenly spaced rows, whose weights make up for the
+        others, so that a rare class stays whole.
+        """
+        n = self.source.n_rows
+        rows = int(np.clip(n * _COARSE_SHARE, *_COARSE_ROWS))
+        if n < 4 * rows:
+            return None
+        positive = self.task.positive
+        kept, weights = [], []
+        for members in (np.flatnonzero(positive), np.flatnonzero(~positive)):
+            step = max(1, len(members) // (rows // 2))
+            kept.append(members[::step])
+            weights.append(np.full(len(kept[-1]), len(members) / len(kept[-1])))
+        chosen = np.concatenate(kept)
+        weight = np.concatenate(weights)
+        if self.task.weight is not None:
+            weight *= self.task.weight[chosen]
+            if not all(np.any(weight[positive[chosen] == side] > 0) for side in (True, False)):
+                return None
+        order = np.argsort(chosen)
+        task = replace(self.task, positive=positive[chosen[order]], weight=weight[order])
+        return linear_problem(self.source.take(chosen[order]), task)
+
+    def separates(self, coef: FloatArray) -> bool:
+        """Whether the scores put every positive strictly above every negative."""
+        scores = self.source.scores(coef)
+        positive, weight = self.task.positive, self.task.weight
+        present = np.ones(len(scores), dtype=bool) if weight is None else weight > 0
+        lowest = np.min(scores, where=positive & present, initial=np.inf)
+        highest = np.max(scores, where=~positive & present, initial=-np.inf)
+        return bool(lowest > highest)
+
+    def column_scale(self) -> FloatArray:
+        """Return a positive scale for each coefficient: one over the column's spread."""
+        X = self.source.X
+        n = self.source.n_rows
+        if self.source.sparse:
+            mean = np.asarray(X.mean(axis=0)).ravel()
+            square = np.asarray(X.multiply(X).mean(axis=0)).ravel()
+        else:
+            ones = np.full(n, 1.0 / n)
+            mean = self.source.adjoint(ones)
+            square = self.source.map_reduce(self._squares, np.add) / n
+        spread = np.sqrt(np.maximum(square - mean**2, 0.0))
+        return 1.0 / np.where(spread > 0, spread, 1.0)
+
+    def _squares(self, start: int, stop: int) -> FloatArray:
+        total = np.zeros(self.size)
+        for _, block in self.source.blocks(start, stop):
+            total += np.einsum("ij,ij->j", block, block)
+        return total
+
+
+class ScoredProblem(LinearProblem):
+    """Any price and loss: scores, then the objective in scores, then X' times its gradient."""
+
+    @cached_property
+    def objective(self) -> PushObjective:
+        return self.task.objective()
+
+    @property
+    def scale(self) -> float:  # type: ignore[override]
+        return self.objective.scale
+
+    def value_grad(self, coef: FloatArray) -> tuple[float, FloatArray]:
+        value, in_scores = self.objective.value_grad(self.source.scores(coef))
+        return self._penalised(value, self.source.adjoint(in_scores), coef)
+
+    def value(self, coef: FloatArray) -> float:
+        value = self.objective.value(self.source.scores(coef))
+        return value + 0.5 * self.alpha * float(coef @ coef)
+
+    def hessian(self, coef: FloatArray) -> FloatArray:
+        times = self.objective.hessian_map(self.source.scores(coef))
+        width = max(1, _COLUMN_BYTES // (8 * self.source.n_rows))
+        hessian = np.empty((self.size, self.size))
+        for first in range(0, self.size, width):
+            columns = self.source.columns(first, first + width)
+            bent = np.column_stack([times(column) for column in columns.T])
+            hessian[:, first : first + width] = self.source.adjoint(bent)
+        hessian = 0.5 * (hessian + hessian.T)
+        hessian[np.diag_indices(self.size)] += self.alpha
+        return hessian
+
+
+class SweptProblem(LinearProblem):
+    """Exponential loss and power price on dense X: everything from one sweep over the rows."""
+
+    @staticmethod
+    def supports(source: RowBlocks, task: Task) -> bool:
+        return (
+            task.loss.factorises
+            and isinstance(task.price, Power)
+            and not task.price.root
+            and not source.sparse
+        )
+
+    @cached_property
+    def _p(self) -> float:
+        return float(getattr(self.task.price, "p", np.inf))
+
+    @cached_property
+    def _sweep(self) -> TiltedSweep:
+        p = self._p
+        tilts = {"top": ((-1.0, p),), "bottom": ((-p, 1.0),), "both": ((-1.0, p), (-p, 1.0))}
+        weight = self.task.weight
+        log_weight = None if weight is None else log_of(weight)
+        return TiltedSweep(self.source, self.task.positive, log_weight, tilts[self.task.end])
+
+    @cached_property
+    def _log_totals(self) -> tuple[float, float]:
+        positive, weight = self.task.positive, self.task.weight
+        if weight is None:
+            count = int(np.count_nonzero(positive))
+            return float(np.log(count)), float(np.log(len(positive) - count))
+        return (
+            float(np.log(np.sum(weight, where=positive))),
+            float(np.log(np.sum(weight, where=~positive))),
+        )
+
+    def value_grad(self, coef: FloatArray) -> tuple[float, FloatArray]:
+        ends = self._sweep.run(coef)
+        values = [
+            self._end_value(end, tilts) for end, tilts in zip(ends, self._sweep.tilts, strict=True)
+        ]
+        grads = [neg.mean - pos.mean for pos, neg in ends]
+        value, shares = self._combine(values)
+        grad = sum((s * g for s, g in zip(shares, grads, strict=True)), np.zeros(self.size))
+        return self._penalised(value, grad, coef)
+
+    def hessian(self, coef: FloatArray) -> FloatArray:
+        ends = self._sweep.run(coef, order=2)
+        tilts = self._sweep.tilts
+        _, shares = self._combine(
+            [self._end_value(end, t) for end, t in zip(ends, tilts, strict=True)]
+        )
+        hessian = np.zeros((self.size, self.size))
+        grads = []
+        for share, (pos, neg), (of_pos, of_neg) in zip(shares, ends, tilts, strict=True):
+            hessian += share * (abs(of_pos) * pos.covariance + abs(of_neg) * neg.covariance)
+            grads.append(neg.mean - pos.mean)
+        if len(ends) == 2:  # (1/p) log(e^{pA} + balance e^{pB}) adds p times a variance
+            apart = grads[0] - grads[1]
+            hessian += self._p * shares[0] * shares[1] * np.outer(apart, apart)
+        hessian[np.diag_indices(self.size)] += self.alpha
+        return hessian
+
+    def _end_value(self, end: EndPartial, tilts: tuple[float, float]) -> float:
+        return sum(
+            (tilted.log_mass - log_total) / abs(tilt)
+            for tilted, log_total, tilt in zip(end, self._log_totals, tilts, strict=True)
+        )
+
+    def _combine(self, values: list[float]) -> tuple[float, list[float]]:
+        """F and the share of each end in it."""
+        if len(values) == 1:
+            return values[0], [1.0]
+        top = self._p * values[0]
+        bottom = self._p * values[1] + float(np.log(self.task.balance))
+        total = float(np.logaddexp(top, bottom))
+        return total / self._p, [float(np.exp(top - total)), float(np.exp(bottom - total))]
+
+
+def linear_problem(source: RowBlocks, task: Task) -> LinearProblem:
+    """Return the problem that reads X the fewest times."""
+    kind = SweptProblem if SweptProblem.supports(source, task) else ScoredProblem
+    return kind(source, task)

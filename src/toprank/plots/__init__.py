@@ -1,0 +1,5 @@
+"""Pictures of a ranking, in scikit-learn's Display manner. They need the extra `plots`."""
+
+from toprank.plots.roc import TopRocDisplay
+
+__all__ = ["TopRocDisplay"]

@@ -1,0 +1,299 @@
+"""The ROC curve, whole and where the top of the list is."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.metrics import auc, roc_curve
+
+from toprank._extras import require
+from toprank.metrics._inputs import check_ranking
+from toprank.plots._response import ranking_score
+from toprank.plots._style import marked, style
+
+VIEWS = ("zoom", "full", "both")
+_CURVE, _CHANCE, _WINDOW = "toprank-roc", "toprank-chance", "toprank-window"
+
+
+class TopRocDisplay:
+    """ROC curve with the top of the list enlarged.
+
+    A ROC curve plots the share of positives found, TPR(t) = P(f >= t | positive), against the
+    share of negatives let through, FPR(t) = P(f >= t | negative). The top of the list is its
+    left edge, which the whole picture hides and the view "zoom" shows: 0 <= FPR <= `max_fpr`.
+
+    Use `from_estimator` or `from_predictions` to make one; hand the `ax_` of one display to the
+    next to draw several curves together. Each gets its own colour and dashes.
+
+    Parameters
+    ----------
+    fpr : ndarray
+        False positive rates, not decreasing.
+    tpr : ndarray
+        True positive rates, of the same length.
+    roc_auc : float, optional
+        Area under the curve, shown in the legend.
+    name : str, optional
+        Name of the curve in the legend.
+    pos_label : label, optional
+        The positive class, shown in the labels of the axes.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes, or ndarray of two
+        Where the curve is; for the view "both" the axes of the whole curve, then the zoomed.
+    figure_ : matplotlib Figure
+        The figure of the axes.
+    line_ : matplotlib Line2D, or list of two
+        The curve on each of the axes.
+    chance_level_ : matplotlib Line2D, list of two, or None
+        The diagonal on each of the axes, if it was asked for.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from toprank.plots import TopRocDisplay
+    >>> y = [0, 0, 0, 1, 0, 1, 1, 1]
+    >>> display = TopRocDisplay.from_predictions(y, [1, 2, 3, 4, 5, 6, 7, 8], max_fpr=0.25)
+    >>> display.roc_auc
+    0.9375
+    >>> other = TopRocDisplay.from_predictions(y, [1, 2, 3, 4, 8, 5, 6, 7], ax=display.ax_)
+    >>> len(other.ax_[1].lines)
+    2
+    """
+
+    def __init__(
+        self,
+        *,
+        fpr: ArrayLike,
+        tpr: ArrayLike,
+        roc_auc: float | None = None,
+        name: str | None = None,
+        pos_label: Any = None,
+    ) -> None:
+        self.fpr = fpr
+        self.tpr = tpr
+        self.roc_auc = roc_auc
+        self.name = name
+        self.pos_label = pos_label
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        pos_label: Any = None,
+        name: str | None = None,
+        ax: Any = None,
+        view: str | None = None,
+        max_fpr: float = 0.05,
+        plot_chance_level: bool = False,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw the ROC curve of a fitted two-class classifier.
+
+        Parameters
+        ----------
+        estimator : classifier
+            Fitted; its `decision_function` ranks the rows, or else its `predict_proba`.
+        X : array-like of shape (n, d)
+            Features.
+        y : array-like of shape (n,)
+            Labels.
+        sample_weight : array-like of shape (n,), optional
+            Repetition counts.
+        pos_label : label, optional
+            The positive class; by default `estimator.classes_[1]`.
+        name : str, optional
+            Name in the legend; by default the name of the estimator's class.
+        ax, view, max_fpr, plot_chance_level, **kwargs
+            As in `plot`.
+
+        Returns
+        -------
+        TopRocDisplay
+            The display, drawn.
+        """
+        scores, pos_label = ranking_score(estimator, X, pos_label)
+        return cls.from_predictions(
+            y,
+            scores,
+            sample_weight=sample_weight,
+            pos_label=pos_label,
+            name=type(estimator).__name__ if name is None else name,
+            ax=ax,
+            view=view,
+            max_fpr=max_fpr,
+            plot_chance_level=plot_chance_level,
+            **kwargs,
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_score: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        pos_label: Any = None,
+        name: str | None = None,
+        ax: Any = None,
+        view: str | None = None,
+        max_fpr: float = 0.05,
+        plot_chance_level: bool = False,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw the ROC curve of scores.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,)
+            Labels of two classes.
+        y_score : array-like of shape (n,)
+            Scores; higher is ranked nearer the top.
+        sample_weight : array-like of shape (n,), optional
+            Repetition counts.
+        pos_label : label, optional
+            The positive class; by default the larger of the two labels.
+        name : str, optional
+            Name in the legend.
+        ax, view, max_fpr, plot_chance_level, **kwargs
+            As in `plot`.
+
+        Returns
+        -------
+        TopRocDisplay
+            The display, drawn.
+        """
+        positive, scores, weight = check_ranking(y_true, y_score, sample_weight, pos_label)
+        fpr, tpr, _ = roc_curve(positive, scores, sample_weight=weight)
+        display = cls(
+            fpr=fpr, tpr=tpr, roc_auc=float(auc(fpr, tpr)), name=name, pos_label=pos_label
+        )
+        return display.plot(
+            ax, view=view, max_fpr=max_fpr, plot_chance_level=plot_chance_level, **kwargs
+        )
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        name: str | None = None,
+        view: str | None = None,
+        max_fpr: float = 0.05,
+        plot_chance_level: bool = False,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw the curve.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, or a pair of them, optional
+            Where to draw; by default a new figure. A pair is for the view "both": the whole
+            curve goes to the first, the zoomed one to the second.
+        name : str, optional
+            Name in the legend; by default that of the display.
+        view : {"zoom", "full", "both"}, optional
+            What to show; by default "zoom" on single axes and "both" otherwise.
+        max_fpr : float, default=0.05
+            Largest false positive rate of the zoomed view, in (0, 1].
+        plot_chance_level : bool, default=False
+            Also draw the diagonal, the curve of a random order.
+        **kwargs
+            For matplotlib's `plot`, such as `color` and `linestyle`. They replace the colour
+            and dashes that follow from the number of curves already on the axes.
+
+        Returns
+        -------
+        TopRocDisplay
+            The display itself.
+        """
+        if not 0 < max_fpr <= 1:
+            raise ValueError(f"max_fpr={max_fpr!r} is not a rate: expected 0 < max_fpr <= 1.")
+        views, axes = _panels(ax, view)
+        label = {"label": self._label(self.name if name is None else name)}
+        lines = [_curve(one, self.fpr, self.tpr, label | kwargs) for one in axes]
+        chances = [_chance(one) for one in axes] if plot_chance_level else None
+        for one, its_view in zip(axes, views, strict=True):
+            _frame(one, its_view, max_fpr, self.pos_label)
+        if len(axes) == 2:
+            _mark_window(axes[0], max_fpr)
+        _legend(axes[-1])
+        several = len(axes) > 1
+        self.ax_ = np.array(axes, dtype=object) if several else axes[0]
+        self.figure_ = axes[0].figure
+        self.line_ = lines if several else lines[0]
+        self.chance_level_ = chances if several or chances is None else chances[0]
+        return self
+
+    def _label(self, name: str | None) -> str | None:
+        area = None if self.roc_auc is None else f"AUC = {self.roc_auc:.3f}"
+        if name is None:
+            return area
+        return name if area is None else f"{name} ({area})"
+
+
+def _panels(ax: Any, view: str | None) -> tuple[tuple[str, ...], list[Any]]:
+    """The view of each of the axes, and the axes, made if there are none."""
+    axes = [] if ax is None else list(np.ravel(np.asarray(ax, dtype=object)))
+    if view is None:
+        view = "zoom" if len(axes) == 1 else "both"
+    if view not in VIEWS:
+        raise ValueError(f"view={view!r} is unknown: expected one of {list(VIEWS)}.")
+    views = ("full", "zoom") if view == "both" else (view,)
+    if not axes:
+        pyplot = require("matplotlib.pyplot", "plots")
+        size = (5.5 * len(views), 4.8)
+        _, made = pyplot.subplots(1, len(views), figsize=size, layout="constrained", squeeze=False)
+        axes = list(made[0])
+    if len(axes) != len(views):
+        raise ValueError(f"view={view!r} needs {len(views)} axes, got {len(axes)}.")
+    return views, axes
+
+
+def _curve(ax: Any, fpr: ArrayLike, tpr: ArrayLike, kwargs: dict[str, Any]) -> Any:
+    look = style(len(marked(ax, _CURVE)))
+    short = {"c": "color", "ls": "linestyle", "lw": "linewidth"}
+    look |= {short.get(key, key): value for key, value in kwargs.items()}
+    (line,) = ax.plot(fpr, tpr, gid=_CURVE, **look)
+    return line
+
+
+def _chance(ax: Any) -> Any:
+    """The diagonal, drawn once on each axes."""
+    if drawn := marked(ax, _CHANCE):
+        return drawn[0]
+    look = {"color": "0.5", "linestyle": ":", "linewidth": 1.0, "zorder": 1}
+    (line,) = ax.plot((0, 1), (0, 1), gid=_CHANCE, label="random order (AUC = 0.5)", **look)
+    return line
+
+
+def _frame(ax: Any, view: str, max_fpr: float, pos_label: Any) -> None:
+    """Limits and labels of the axes; the zoomed view is as high as its highest curve."""
+    whose = "" if pos_label is None else f", class {pos_label}"
+    ax.set_xlabel("False positive rate (share of negatives let through)")
+    ax.set_ylabel(f"True positive rate (share of positives found{whose})")
+    if view == "full":
+        ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
+        return
+    highest = max(float(np.interp(max_fpr, *line.get_data())) for line in marked(ax, _CURVE))
+    ax.set(xlim=(-0.01 * max_fpr, max_fpr), ylim=(0.0, min(1.01, max(1.05 * highest, 1e-3))))
+    ax.grid(alpha=0.25)
+
+
+def _mark_window(ax: Any, max_fpr: float) -> None:
+    """Shade, on the whole curve, the part that the other axes enlarge."""
+    for drawn in marked(ax, _WINDOW):
+        drawn.remove()
+    ax.axvspan(0, max_fpr, color="0.85", zorder=0, gid=_WINDOW)
+
+
+def _legend(ax: Any) -> None:
+    if any(not label.startswith("_") for label in ax.get_legend_handles_labels()[1]):
+        ax.legend(loc="lower right", handlelength=3.5)

@@ -1,0 +1,264 @@
+"""What the linear rankers share: one door for the data, one fit, scores, probabilities."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import compute_class_weight
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from toprank._numerics import FloatArray
+from toprank.blocks import RowBlocks, Workers, safe_centre
+from toprank.objective import LinearProblem, ScoredProblem, Task, linear_problem
+from toprank.pairs import check_weights
+from toprank.rankers.links import Link, logistic, p_classification
+from toprank.solvers import SEPARABLE, SOLVERS, Result, minimise
+
+DEFAULT_ROUNDS = {"newton": 300, "lbfgs": 10_000, "coordinate": 100}
+#: Up to this many features auto means Newton: one sweep gives the Hessian, or (where it is
+#: put together column by column) a Hessian costs as many evaluations as there are features.
+_NEWTON_UP_TO = {"swept": 500, "scored": 100}
+
+
+class LinearRanker(ClassifierMixin, BaseEstimator):
+    """Base of the linear rankers: score = x' coef + intercept, higher is nearer the top.
+
+    A subclass says what to minimise in ``_task``.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "solver": [StrOptions({"auto", *SOLVERS})],
+        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "link": [StrOptions({"logistic", "p_classification"})],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "warm_start": ["boolean"],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+
+    alpha: float
+    solver: str
+    max_iter: int | None
+    tol: float
+    link: str
+    class_weight: Any
+    warm_start: bool
+    n_jobs: int | None
+    verbose: int
+
+    def _task(self, positive: NDArray[np.bool_], weight: FloatArray | None) -> Task:
+        raise TypeError(f"{type(self).__name__} must define _task")
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Any:
+        """Fit the ranker.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix of shape (n, d)
+            Numbers of any type; float32, bool and small integers are converted block by
+            block, sparse matrices stay sparse, and X is never copied as a whole.
+        y : array-like of shape (n,)
+            Labels of two classes; the larger one in sorted order belongs at the top.
+        sample_weight : array-like of shape (n,), optional
+            Repetition counts; a row of weight zero is absent.
+
+        Returns
+        -------
+        self
+        """
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype="numeric")
+        X = _numeric(X)
+        classes, positive = _two_classes(y)
+        weight = self._weights(classes, y, positive, sample_weight)
+        task = self._task(positive, weight)
+        self._check_link(task)
+        workers = Workers(self.n_jobs)
+        with workers.running():
+            source = RowBlocks(X, workers, safe_centre(X))
+            problem = linear_problem(source, task)
+            result = self._minimise(problem)
+            scores = source.scores(result.coef)
+        self.classes_ = classes
+        self._centre = source.centre
+        self._keep(result)
+        self._keep_link(self._fit_link(scores, positive, weight))
+        self._warn(result, problem)
+        return self
+
+    def _weights(
+        self,
+        classes: NDArray[Any],
+        y: NDArray[Any],
+        positive: NDArray[np.bool_],
+        sample_weight: ArrayLike | None,
+    ) -> FloatArray | None:
+        weight = check_weights(positive, sample_weight)
+        if self.class_weight is None:
+            return weight
+        of_class = compute_class_weight(
+            self.class_weight, classes=classes, y=y, sample_weight=weight
+        )
+        by_class = np.where(positive, of_class[1], of_class[0])
+        return check_weights(positive, by_class if weight is None else by_class * weight)
+
+    def _minimise(self, problem: LinearProblem) -> Result:
+        solver = self._solver_for(problem)
+        start = np.zeros(problem.size)
+        if self.warm_start and getattr(self, "coef_", start).size == problem.size:
+            start = getattr(self, "coef_", start).reshape(-1).astype(np.float64)
+        with _overflow_is_handled():
+            return minimise(
+                problem,
+                start,
+                SOLVERS[solver],
+                max_iter=self.max_iter or DEFAULT_ROUNDS[solver],
+                tol=self.tol,
+                callback=self._report if self.verbose else None,
+                stones=solver != "coordinate",
+            )
+
+    def _solver_for(self, problem: LinearProblem) -> str:
+        if self.solver == "newton" and not problem.has_curvature:
+            raise ValueError(
+                "solver='newton' needs the curvature of the price and of the loss; give them as "
+                "a third callable, or use solver='lbfgs'."
+            )
+        if self.solver != "auto":
+            return self.solver
+        limit = _NEWTON_UP_TO["scored" if isinstance(problem, ScoredProblem) else "swept"]
+        return "newton" if problem.has_curvature and problem.size <= limit else "lbfgs"
+
+    def _report(self, iteration: int, record: dict[str, Any]) -> None:
+        facts = "  ".join(
+            f"{name} {value:.6g}" if isinstance(value, float) else f"{name} {value}"
+            for name, value in record.items()
+        )
+        print(f"[{type(self).__name__}] {iteration:4d}  {facts}", flush=True)
+
+    def _keep(self, result: Result) -> None:
+        self.coef_ = result.coef.reshape(1, -1)
+        self.n_iter_ = max(1, result.n_iter)
+        self.objective_ = result.value
+        self.optimality_gap_ = result.gap
+        self.history_ = result.history
+
+    def _check_link(self, task: Task) -> None:
+        p = getattr(task.price, "p", None)
+        if self.link == "p_classification" and not (
+            task.loss.factorises and task.end == "top" and p is not None
+        ):
+            raise ValueError(
+                "link='p_classification' belongs to the power price with a finite p, the "
+                "exponential loss and end='top'. Use link='logistic' here."
+            )
+
+    def _fit_link(
+        self, scores: FloatArray, positive: NDArray[np.bool_], weight: FloatArray | None
+    ) -> Link:
+        if self.link == "p_classification":
+            return p_classification(scores, positive, weight, float(getattr(self, "p", 1.0)))
+        return logistic(scores, positive, weight)
+
+    def _keep_link(self, link: Link) -> None:
+        self._offset, self._slope = link.offset, link.slope
+        shift = 0.0 if self._centre is None else float(self._centre @ self.coef_[0])
+        self.intercept_ = np.array([link.offset - shift])
+
+    def _warn(self, result: Result, problem: LinearProblem) -> None:
+        if result.converged or (self._is_boosting(problem) and result.message != SEPARABLE):
+            return
+        if result.message == SEPARABLE:
+            cause = (
+                "The classes are separable: a linear score puts every positive above every "
+                "negative, so with alpha=0 the objective has no finite minimiser. The ranking "
+                "found is perfect on the training data, its scale is arbitrary. Set alpha > 0 "
+                f"(for example 1e-3; got alpha={self.alpha!r})."
+            )
+        else:
+            cause = (
+                f"The solver stopped early: {result.message} (largest gradient entry "
+                f"{result.gradient_norm:.2g}). Raise max_iter, loosen tol, scale the features, "
+                "or raise alpha."
+            )
+        warnings.warn(cause, ConvergenceWarning, stacklevel=3)
+
+    def _is_boosting(self, problem: LinearProblem) -> bool:
+        """A fixed number of rounds is the paper's algorithm, not a failure to converge."""
+        return self._solver_for(problem) == "coordinate"
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return the ranking score of each row; zero is a probability of one half."""
+        check_is_fitted(self)
+        X = _numeric(validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=False))
+        workers = Workers(self.n_jobs)
+        with workers.running(), _overflow_is_handled():
+            scores = RowBlocks(X, workers, self._centre).scores(self.coef_[0])
+        scores += self._offset
+        return scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the more probable class of each row."""
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0).astype(np.intp)]
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the probabilities of the two classes, by the link."""
+        scores = self.decision_function(X)
+        positive = expit(self._slope * scores)
+        return np.column_stack([1.0 - positive, positive])
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return the logarithms of the probabilities of the two classes."""
+        scores = self.decision_function(X)
+        z = self._slope * scores
+        return np.column_stack([-np.logaddexp(0.0, z), -np.logaddexp(0.0, -z)])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = True
+        return tags
+
+
+@contextmanager
+def _overflow_is_handled() -> Iterator[None]:
+    """Steps that go too far overflow, are seen to be infinite, and are taken back."""
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        yield
+
+
+def _numeric(X: Any) -> Any:
+    """Columns of mixed numeric types arrive as objects; everything else stays as it is."""
+    return X.astype(np.float64) if X.dtype == object else X
+
+
+def _two_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Return the classes and which rows belong to the second, positive one."""
+    check_classification_targets(y)
+    classes = np.unique(y)
+    if len(classes) == 1:
+        raise ValueError(
+            f"y has one class only ({classes[0]!r}); a ranking needs rows of two classes: "
+            "check the label column, or the split that lost the rare class."
+        )
+    if len(classes) > 2:
+        raise ValueError(
+            "Only binary classification is supported. The type of the target is "
+            f"{type_of_target(y)}: {len(classes)} classes. Choose the class that belongs at the "
+            "top and pass y == that_class."
+        )
+    return classes, np.asarray(y == classes[1])

@@ -1,0 +1,23 @@
+"""Minimisers of convex problems; they know nothing of scikit-learn, labels or losses."""
+
+from __future__ import annotations
+
+from toprank.solvers.continuation import Minimiser, minimise
+from toprank.solvers.coordinate import coordinate
+from toprank.solvers.lbfgs import lbfgs
+from toprank.solvers.newton import newton
+from toprank.solvers.result import SEPARABLE, Problem, Result, duality_gap
+
+SOLVERS: dict[str, Minimiser] = {"lbfgs": lbfgs, "newton": newton, "coordinate": coordinate}
+
+__all__ = [
+    "SEPARABLE",
+    "SOLVERS",
+    "Problem",
+    "Result",
+    "coordinate",
+    "duality_gap",
+    "lbfgs",
+    "minimise",
+    "newton",
+]

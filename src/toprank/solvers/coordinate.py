@@ -1,0 +1,110 @@
+"""The paper's boosting-style algorithm (Rudin 2009, Figure 2), one feature a round.
+
+Each round takes the feature of largest absolute slope (step 3a; without the absolute value
+a feature that should count against an item is never used) and moves its coefficient to the
+minimum along it (step 3b), by a step of either sign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import optimize
+
+from toprank._numerics import FloatArray
+from toprank.solvers.result import SEPARABLE, Callback, Log, Result, duality_gap, largest
+
+#: Without a penalty a step moves no score by more than this: beyond it the loss has vanished.
+_FARTHEST = 200.0
+
+
+def coordinate(
+    problem: Any,
+    start: FloatArray,
+    *,
+    max_iter: int = 100,
+    tol: float = 1e-6,
+    callback: Callback | None = None,
+) -> Result:
+    """Run max_iter rounds, fewer if every slope is within tol of zero."""
+    log = Log(callback)
+    descent = _Descent(problem, start)
+    while len(log.history) < max_iter and largest(descent.grad) > tol * problem.scale:
+        before = descent.value
+        feature, step = descent.round()
+        log.add(objective=descent.value, feature=feature, step=step)
+        if problem.alpha == 0 and problem.separates(descent.coef):
+            break
+        if step == 0.0 or descent.value >= before:
+            break
+    converged = largest(descent.grad) <= tol * problem.scale
+    separable = problem.alpha == 0 and problem.separates(descent.coef)
+    return Result(
+        descent.coef,
+        descent.value,
+        descent.grad,
+        len(log.history),
+        converged,
+        SEPARABLE if separable and not converged else "",
+        log.history,
+        duality_gap(problem, descent.grad),
+    )
+
+
+class _Descent:
+    """Coefficients and scores that move together, one column at a time."""
+
+    def __init__(self, problem: Any, start: FloatArray):
+        self.problem = problem
+        self.objective = problem.task.objective()
+        self.coef = start.copy()
+        self.scores = problem.source.scores(start)
+        weight = problem.task.weight
+        self.present = slice(None) if weight is None else weight > 0
+        self._evaluate()
+
+    def _evaluate(self) -> None:
+        value, in_scores = self.objective.value_grad(self.scores)
+        alpha = self.problem.alpha
+        self.value = value + 0.5 * alpha * float(self.coef @ self.coef)
+        self.grad = self.problem.source.adjoint(in_scores) + alpha * self.coef
+
+    def round(self) -> tuple[int, float]:
+        """Move the steepest coefficient to its minimum; return (feature, step)."""
+        feature = int(np.argmax(np.abs(self.grad)))
+        column = self.problem.source.columns(feature, feature + 1)[:, 0]
+        slope = self._slope_along(column, float(self.coef[feature]))
+        spread = float(np.ptp(column[self.present])) or 1.0
+        farthest = np.inf if self.problem.alpha > 0 else _FARTHEST / spread
+        step = _zero_of(slope, float(self.grad[feature]), 0.25 / spread, farthest)
+        kept = self.coef[feature], self.scores, self.value, self.grad
+        self.coef[feature] += step
+        self.scores = self.scores + step * column
+        self._evaluate()
+        if self.value > kept[2]:  # only rounding is left to win
+            self.coef[feature], self.scores, self.value, self.grad = kept
+            return feature, 0.0
+        return feature, step
+
+    def _slope_along(self, column: FloatArray, at: float) -> Callable[[float], float]:
+        def slope(step: float) -> float:
+            _, in_scores = self.objective.value_grad(self.scores + step * column)
+            return float(in_scores @ column) + self.problem.alpha * (at + step)
+
+        return slope
+
+
+def _zero_of(
+    slope: Callable[[float], float], at_zero: float, first: float, farthest: float
+) -> float:
+    """The step at which an increasing slope crosses zero; the farthest one if it never does."""
+    sign = -1.0 if at_zero > 0 else 1.0
+    near, far = 0.0, first
+    while sign * slope(sign * far) < 0:
+        if far >= farthest:
+            return sign * farthest
+        near, far = far, 2.0 * far
+    low, high = sorted((sign * near, sign * far))
+    return float(optimize.brentq(slope, low, high, xtol=1e-14, rtol=1e-13, maxiter=200))

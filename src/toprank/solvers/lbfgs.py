@@ -1,0 +1,164 @@
+"""SciPy's L-BFGS-B, in coordinates where the objective starts out round.
+
+Up to a few hundred features the coordinates come from the Hessian at the start (on a sample
+of the rows where there are many), beyond that from the spread of each column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import linalg, optimize
+
+from toprank._numerics import FloatArray
+from toprank.solvers.result import (
+    SEPARABLE,
+    Callback,
+    Log,
+    Problem,
+    Result,
+    duality_gap,
+    largest,
+)
+
+#: Up to this many features a Hessian is worth its price as a change of coordinates.
+ROUND_UP_TO = 500
+#: Iterations after which the coordinates are taken anew, at the point reached.
+_LEG = 100
+_MEMORY = 20
+
+
+def lbfgs(
+    problem: Any,
+    start: FloatArray,
+    *,
+    max_iter: int = 5000,
+    tol: float = 1e-6,
+    callback: Callback | None = None,
+) -> Result:
+    """Minimise until the largest gradient entry is at most tol times the problem's scale."""
+    log = Log(callback)
+    coef, message = start, f"no convergence in {max_iter} L-BFGS iterations"
+    reshape = problem.size <= ROUND_UP_TO and problem.has_curvature
+    while True:
+        before = len(log.history)
+        room = max_iter - before
+        leg = _Leg(problem, coef, _coordinates(problem, coef, reshape), tol, log)
+        coef = leg.run(min(_LEG, room) if reshape else room)
+        done = largest(leg.grad) <= tol * problem.scale
+        if done or len(log.history) >= max_iter:
+            break
+        if leg.separable:
+            message = SEPARABLE
+            break
+        if len(log.history) == before or not reshape:
+            if not reshape:
+                message = "no further decrease is possible in floating point"
+                break
+            reshape = False  # the Hessian misled the line search; the columns' spread will not
+    return Result(
+        coef,
+        leg.value,
+        leg.grad,
+        len(log.history),
+        done,
+        "" if done else message,
+        log.history,
+        duality_gap(problem, leg.grad),
+    )
+
+
+class _Leg:
+    """One run of SciPy's solver in fixed coordinates, from a given point."""
+
+    def __init__(
+        self, problem: Problem, start: FloatArray, coordinates: _Coordinates, tol: float, log: Log
+    ):
+        self.problem = problem
+        self.coordinates = coordinates
+        self.tol = tol
+        self.log = log
+        self.start = start
+        self.separable = False
+        self.coef = start
+        self.value, self.grad = problem.value_grad(start)
+
+    def run(self, max_iter: int) -> FloatArray:
+        if max_iter > 0 and largest(self.grad) > self.tol * self.problem.scale:
+            optimize.minimize(
+                self._evaluate,
+                np.zeros_like(self.start),
+                jac=True,
+                method="L-BFGS-B",
+                callback=self._after_iteration,
+                options={
+                    "maxiter": max_iter,
+                    "maxfun": 20 * max_iter + 100,
+                    "maxcor": _MEMORY,
+                    "ftol": 0.0,
+                    "gtol": 0.0,
+                },
+            )
+        return self.coef
+
+    def _evaluate(self, z: FloatArray) -> tuple[float, FloatArray]:
+        coef = self.start + self.coordinates.out(z)
+        value, grad = self.problem.value_grad(coef)
+        self._last = (coef, value, grad)
+        if not np.isfinite(value):  # an overshoot; SciPy's line search wants a number
+            return 1e300, np.zeros_like(z)
+        return value, self.coordinates.into(grad)
+
+    def _after_iteration(self, intermediate_result: Any) -> None:
+        coef, value, grad = self._last
+        if value != intermediate_result.fun:  # the line search's last point was not its best
+            coef = self.start + self.coordinates.out(intermediate_result.x)
+            value, grad = self.problem.value_grad(coef)
+        if value <= self.value or largest(grad) < largest(self.grad):
+            self.coef, self.value, self.grad = coef, value, grad
+        self.log.add(objective=value, gradient=largest(grad))
+        if largest(grad) <= self.tol * self.problem.scale:
+            raise StopIteration
+        if self.problem.alpha == 0 and self.problem.separates(coef):
+            self.separable = True
+            raise StopIteration
+
+
+class _Coordinates:
+    """coef = start + out(z), and the gradient in z."""
+
+    def __init__(
+        self,
+        out: Callable[[FloatArray], FloatArray],
+        into: Callable[[FloatArray], FloatArray],
+    ):
+        self.out = out
+        self.into = into
+
+
+def _coordinates(problem: Any, coef: FloatArray, reshape: bool) -> _Coordinates:
+    if reshape:
+        factor = _round_factor((problem.coarse() or problem).hessian(coef))
+        if factor is not None:
+            return _Coordinates(
+                lambda z: linalg.solve_triangular(factor, z, trans="T", lower=True),
+                lambda g: linalg.solve_triangular(factor, g, lower=True),
+            )
+    scale = problem.column_scale() / np.sqrt(problem.scale)
+    return _Coordinates(lambda z: scale * z, lambda g: scale * g)
+
+
+def _round_factor(hessian: FloatArray) -> FloatArray | None:
+    """Cholesky factor of the Hessian with a floor under its small directions."""
+    diagonal = np.diag(hessian)
+    if not np.all(np.isfinite(diagonal)):
+        return None
+    scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    round_part = hessian / np.outer(scale, scale)
+    round_part[np.diag_indices(len(scale))] += 1e-10
+    try:
+        return scale[:, None] * linalg.cholesky(round_part, lower=True)
+    except linalg.LinAlgError:
+        return None

@@ -1,0 +1,80 @@
+"""What a solver is given and what it gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from toprank._numerics import FloatArray
+
+#: Called with (iteration, record) after every iteration.
+Callback = Callable[[int, dict[str, Any]], None]
+
+SEPARABLE = "separable"
+
+
+class Problem(Protocol):
+    """A convex function that a solver can minimise; see toprank.objective.LinearProblem."""
+
+    size: int
+    alpha: float
+    scale: float
+
+    def value_grad(self, coef: FloatArray) -> tuple[float, FloatArray]: ...
+
+    def hessian(self, coef: FloatArray) -> FloatArray: ...
+
+    def coarse(self) -> Any: ...
+
+    def separates(self, coef: FloatArray) -> bool: ...
+
+
+@dataclass
+class Result:
+    """Where a solver stopped, and why."""
+
+    coef: FloatArray
+    value: float
+    gradient: FloatArray
+    n_iter: int
+    converged: bool
+    message: str = ""
+    history: list[dict[str, Any]] = field(default_factory=list)
+    gap: float = np.nan
+
+    @property
+    def gradient_norm(self) -> float:
+        return largest(self.gradient)
+
+
+def largest(gradient: FloatArray) -> float:
+    """The largest absolute entry: the residual that every tolerance is about."""
+    return float(np.max(np.abs(gradient), initial=0.0))
+
+
+@dataclass
+class Log:
+    """Keeps the history and tells the caller about each iteration."""
+
+    callback: Callback | None = None
+    history: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(self, **record: Any) -> None:
+        self.history.append(record)
+        if self.callback is not None:
+            self.callback(len(self.history), record)
+
+
+def duality_gap(problem: Problem, gradient: FloatArray) -> float:
+    """Bound on F(coef) - min F from the gradient: |gradient|^2 / (2 alpha).
+
+    The gap between the penalised problem and its dual at the dual point that the scores
+    define (the normalised pair weights of Theorem 4): F + F* = v'f there, so that only the
+    penalty's part of the gap is left. Infinite without a penalty.
+    """
+    if problem.alpha <= 0:
+        return np.inf if largest(gradient) > 0 else 0.0
+    return float(gradient @ gradient) / (2.0 * problem.alpha)
