@@ -210,22 +210,26 @@ class _CallablePrice(Price):
         self.has_curvature = curvature is not None
 
     def log_risk(self, log_s: FloatArray, log_w: FloatArray) -> float:
-        return float(log_of(np.float64(np.exp(log_w) @ self._functions[0](np.exp(log_s)))))
+        with np.errstate(over="ignore"):
+            risk = np.exp(log_w) @ self._functions[0](np.exp(log_s))
+        return float(log_of(np.asarray(risk)))
 
     def value_slope(self, log_s: FloatArray, log_w: FloatArray) -> tuple[float, FloatArray]:
-        heights, weights = np.exp(log_s), np.exp(log_w)
-        return (
-            float(weights @ self._functions[0](heights)),
-            weights * self._functions[1](heights) * heights,
-        )
+        with np.errstate(over="ignore"):
+            heights, weights = np.exp(log_s), np.exp(log_w)
+            value = float(weights @ self._functions[0](heights))
+            if value == np.inf:
+                return value, np.zeros_like(heights)
+            return value, weights * self._functions[1](heights) * heights
 
     def slope_change(self, log_s: FloatArray, log_w: FloatArray) -> Change:
         if self._functions[2] is None:
             return super().slope_change(log_s, log_w)
-        heights, weights = np.exp(log_s), np.exp(log_w)
-        bend = weights * (
-            self._functions[1](heights) * heights + self._functions[2](heights) * heights**2
-        )
+        with np.errstate(over="ignore"):
+            heights, weights = np.exp(log_s), np.exp(log_w)
+            bend = weights * (
+                self._functions[1](heights) * heights + self._functions[2](heights) * heights**2
+            )
         return lambda z: bend * z
 
 

@@ -53,7 +53,7 @@ each_convex_loss = pytest.mark.parametrize("name", CONVEX)
 
 
 def knots(loss):
-    return [knot for knot, _ in loss.pieces]
+    return [knot for knot, _ in loss.pieces] + ([loss.bend[0]] if loss.bend else [])
 
 
 def at(function, r):

@@ -19,8 +19,8 @@ from toprank.blocks.threads import Workers
 
 Partial = TypeVar("Partial")
 
-#: Entries of a dense block: 1 MB of float64, which stays in the second-level cache.
-_BLOCK_ENTRIES = 1 << 17
+#: Entries of a dense block: 2 MB of float64, small enough for the cache, large enough for Python.
+_BLOCK_ENTRIES = 1 << 18
 #: Fixed number of cuts, so that neither the cuts nor the merge order depend on n_jobs.
 _CHUNKS = 16
 #: Columns whose mean exceeds their spread this many times are centred before use.
@@ -117,6 +117,11 @@ class RowBlocks:
         dense = part.toarray() if self.sparse else np.asarray(part)
         dense = dense.astype(np.float64)
         return dense if self.centre is None else dense - self.centre[first:last]
+
+    def rows(self, rows: NDArray[np.intp]) -> FloatArray:
+        """Return a dense float64 copy of the given rows, centred."""
+        block = self.X[rows].astype(np.float64, copy=False)
+        return block if self.centre is None else block - self.centre
 
     def take(self, rows: NDArray[np.intp]) -> RowBlocks:
         """Return a source of copies of the given rows."""

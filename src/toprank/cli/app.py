@@ -53,7 +53,7 @@ def demo(
     ] = True,
     splits: Annotated[
         int, typer.Option(min=1, help="Number of random splits to average over.")
-    ] = 5,
+    ] = 10,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random splits.")] = 0,
 ) -> None:
     """Compare the P-Norm Push with logistic regression on data that ships with toprank.

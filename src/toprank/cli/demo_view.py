@@ -11,7 +11,7 @@ from rich.table import Table
 
 from toprank._extras import require
 from toprank._numerics import FloatArray
-from toprank.cli.demo import MAX_FPR, MEASURES, TOP, Change, DemoResult, Measure, ModelResult
+from toprank.cli.demo import CLEAR, MAX_FPR, MEASURES, TOP, Change, DemoResult, Measure, ModelResult
 from toprank.cli.files import replacing
 from toprank.plots import TopRocDisplay
 
@@ -35,10 +35,12 @@ def table(models: Sequence[ModelResult]) -> Table:
     """One row a model: the mean over the splits ± the standard deviation between them."""
     rows = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
     rows.add_column("", no_wrap=True)
-    for measure in MEASURES:
-        rows.add_column(measure.name[:1].upper() + measure.name[1:], justify="right", min_width=12)
+    shown = [m for m, measure in enumerate(MEASURES) if measure.in_table]
+    for m in shown:
+        name = MEASURES[m].name
+        rows.add_column(name[0].upper() + name[1:], justify="right", min_width=12)
     for model in models:
-        rows.add_row(model.name, *map(_cell, MEASURES, model.values))
+        rows.add_row(model.name, *(_cell(MEASURES[m], model.values[m]) for m in shown))
     return rows
 
 
@@ -53,8 +55,9 @@ def notes(result: DemoResult) -> str:
         f"Partial AUC: the area under the ROC curve where at most {MAX_FPR:.0%} of the negatives "
         "are let through, rescaled (McClish) so that 0.5 is a random order and 1 is perfect.\n"
         "AUC: how often a random positive is ranked above a random negative.\n"
-        "The sentence compares the first row with the last, whatever the numbers; a change is "
-        "clear if it has the same sign in every split. Choose your own p on held-out data."
+        "The sentence compares the first row with the last, whatever the numbers, also at the "
+        f"bottom of the list; a change is clear if {CLEAR:.0%} of the splits agree on its sign. "
+        "Choose your own p on held-out data."
     )
 
 

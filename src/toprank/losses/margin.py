@@ -20,6 +20,8 @@ from scipy.special import expit
 from toprank._numerics import FloatArray, log_of
 
 #: (knot, coefficients): the loss gains ``sum_m coefficients[m] * (knot - r)**m`` where r < knot.
+#: A loss with ``bend = (knot, width)`` also gains ``(knot - r)**2 / (2 * width)``, but only where
+#: ``knot - width <= r < knot``: two parabolas without an end would cancel far to the left.
 Piece = tuple[float, tuple[float, ...]]
 
 
@@ -35,6 +37,7 @@ class Loss:
     factorises: bool = False
     logistic_tails: bool = False
     pieces: tuple[Piece, ...] = ()
+    bend: tuple[float, float] | None = None
     includes_knot: bool = False
 
     @property
@@ -175,11 +178,10 @@ class SmoothedHinge(_Piecewise):
 
     def __init__(self, width: float = 0.1):
         self.width = width
-        bend = 0.5 / width
-        self.pieces = ((1.0, (0.0, 0.0, bend)), (1.0 - width, (0.0, 0.0, -bend)))
+        self.bend = (1.0, width)
+        self.pieces = ((1.0 - width, (0.5 * width, 1.0)),)
 
     def derivative(self, order: int, r: FloatArray) -> FloatArray:
-        # the difference of the two parabolas would cancel far to the left of the kink
         gap = 1.0 - np.asarray(r, dtype=np.float64)
         bent = np.clip(gap, 0.0, self.width)
         if order == 0:

@@ -18,17 +18,24 @@ _FAST = {"reassoc", "contract", "nsz", "arcp"}
 
 @numba.njit(nogil=True, cache=True, fastmath=_FAST)
 def tilted_sums(
-    X: Any, kind: Any, log_weight: Any, coef: Any, tilts: Any, start: int, stop: int
+    X: Any,
+    kind: Any,
+    log_weight: Any,
+    coef: Any,
+    tilts: Any,
+    start: int,
+    stop: int,
+    scores: Any,
 ) -> Any:
     """Return (top, mass, moment) of w e^{tilt f} for each class, over the rows start:stop.
 
     ``kind`` is the class of each row (0 or 1), an index into ``tilts``; an empty
     ``log_weight`` means weights of one. X is read once: a row is still in cache when its
-    score is known.
+    score is known. The scores themselves go to ``scores``.
     """
     d = np.uint64(X.shape[1])
     weighted = len(log_weight) > 0
-    top = np.full(2, -np.inf)
+    top = np.full(2, -1e308)  # finite, so that an absent row (t = -inf) has weight 0, not NaN
     mass = np.zeros(2)
     moment = np.zeros((2, X.shape[1]))
     for i in range(np.uint64(start), np.uint64(stop)):
@@ -37,11 +44,10 @@ def tilted_sums(
         t = 0.0
         for j in range(d):
             t += x[j] * coef[j]
+        scores[i] = t
         t *= tilts[c]
         if weighted:
             t += log_weight[i]
-            if t == -np.inf:
-                continue
         into = moment[c]
         if t > top[c]:
             keep = math.exp(top[c] - t)

@@ -23,8 +23,13 @@ from toprank.objective.sweep import EndPartial, TiltedSweep
 from toprank.prices import Power, Price, get_price
 
 #: A coarse problem keeps about this share of the rows, within the limits given.
-_COARSE_SHARE = 1 / 16
-_COARSE_ROWS = (20_000, 200_000)
+_COARSE_SHARE = 1 / 32
+_COARSE_ROWS = (5_000, 200_000)
+#: Rows of each class that a sampled Hessian is taken from, at the least.
+_HESSIAN_ROWS = 10_000
+_HESSIAN_ROWS_PER_FEATURE = 300
+#: Rows from which a Hessian that is put together column by column is not thinned further.
+_HESSIAN_ROWS_ENOUGH = 50_000
 #: Bytes of dense columns held at once while a Hessian is put together.
 _COLUMN_BYTES = 1 << 26
 
@@ -92,8 +97,8 @@ class LinearProblem(ABC):
         """Return the penalised objective and its gradient."""
 
     @abstractmethod
-    def hessian(self, coef: FloatArray) -> FloatArray:
-        """Return the penalised objective's Hessian."""
+    def hessian(self, coef: FloatArray, *, exact: bool = True) -> FloatArray:
+        """Return the penalised objective's Hessian, or an estimate from some of the rows."""
 
     def value(self, coef: FloatArray) -> float:
         """Return the penalised objective, also where it is not smooth."""
@@ -117,8 +122,17 @@ class LinearProblem(ABC):
         task = replace(self.task, price=Power(p, root=price.root))
         return linear_problem(self.source, task)
 
+    def scores(self, coef: FloatArray) -> FloatArray:
+        """Return the scores X @ coef (less the source's centre)."""
+        return self.source.scores(coef)
+
     def coarse(self) -> LinearProblem | None:
-        """Return the same problem on a fixed sample of the rows; None if there are few.
+        """Return the same problem on a fixed sample of the rows; None if there are few."""
+        return self._coarse
+
+    @cached_property
+    def _coarse(self) -> LinearProblem | None:
+        """Thin the rows.
 
         Each class is thinned by itself to evenly spaced rows, whose weights make up for the
         others, so that a rare class stays whole.
@@ -145,7 +159,7 @@ class LinearProblem(ABC):
 
     def separates(self, coef: FloatArray) -> bool:
         """Whether the scores put every positive strictly above every negative."""
-        scores = self.source.scores(coef)
+        scores = self.scores(coef)
         positive, weight = self.task.positive, self.task.weight
         present = np.ones(len(scores), dtype=bool) if weight is None else weight > 0
         lowest = np.min(scores, where=positive & present, initial=np.inf)
@@ -192,7 +206,10 @@ class ScoredProblem(LinearProblem):
         value = self.objective.value(self.source.scores(coef))
         return value + 0.5 * self.alpha * float(coef @ coef)
 
-    def hessian(self, coef: FloatArray) -> FloatArray:
+    def hessian(self, coef: FloatArray, *, exact: bool = True) -> FloatArray:
+        coarse = None if exact else self.coarse()
+        if coarse is not None:
+            return coarse.hessian(coef, exact=coarse.source.n_rows <= _HESSIAN_ROWS_ENOUGH)
         times = self.objective.hessian_map(self.source.scores(coef))
         width = max(1, _COLUMN_BYTES // (8 * self.source.n_rows))
         hessian = np.empty((self.size, self.size))
@@ -229,6 +246,9 @@ class SweptProblem(LinearProblem):
         log_weight = None if weight is None else log_of(weight)
         return TiltedSweep(self.source, self.task.positive, log_weight, tilts[self.task.end])
 
+    def scores(self, coef: FloatArray) -> FloatArray:
+        return self._sweep.scores(coef)
+
     @cached_property
     def _log_totals(self) -> tuple[float, float]:
         positive, weight = self.task.positive, self.task.weight
@@ -250,8 +270,12 @@ class SweptProblem(LinearProblem):
         grad = sum((s * g for s, g in zip(shares, grads, strict=True)), np.zeros(self.size))
         return self._penalised(value, grad, coef)
 
-    def hessian(self, coef: FloatArray) -> FloatArray:
-        ends = self._sweep.run(coef, order=2)
+    def hessian(self, coef: FloatArray, *, exact: bool = True) -> FloatArray:
+        enough = max(_HESSIAN_ROWS, _HESSIAN_ROWS_PER_FEATURE * self.size)
+        if not exact and 3 * enough < self.source.n_rows and len(self._sweep.tilts) == 1:
+            ends = self._sweep.sampled(coef, enough)
+        else:
+            ends = self._sweep.run(coef, order=2)
         tilts = self._sweep.tilts
         _, shares = self._combine(
             [self._end_value(end, t) for end, t in zip(ends, tilts, strict=True)]

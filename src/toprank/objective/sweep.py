@@ -13,7 +13,7 @@ the classes' tilted means, the Hessian the sum of |tilt| times their tilted cova
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from toprank._numerics import FloatArray
 from toprank.blocks import RowBlocks
 
 #: Entries of X from which compiled kernels repay their loading time (see benchmarks/kernels.py).
-COMPILED_FROM = 50_000_000
+COMPILED_FROM = 20_000_000
 
 
 @dataclass
@@ -49,6 +49,22 @@ class Tilted:
         self.moment *= keep
         if self.second is not None:
             self.second *= keep
+
+    def add(self, block: FloatArray, exponents: FloatArray) -> None:
+        """Add the rows of a block, each with the weight e^exponent."""
+        top = float(np.max(exponents, initial=-np.inf))
+        if top == -np.inf:  # no row of this class, or only absent ones
+            return
+        self.raise_to(top)
+        weight = np.exp(exponents - self.top)
+        self.mass += float(np.sum(weight))
+        if self.second is None:
+            self.moment += weight @ block
+            return
+        root = np.sqrt(weight)
+        scaled = block * root[:, None]
+        self.moment += root @ scaled
+        self.second += scaled.T @ scaled  # half the work of A.T @ B
 
     def merge(self, other: Tilted) -> Tilted:
         """Absorb another part of the same class."""
@@ -80,19 +96,33 @@ class Tilted:
 EndPartial = tuple[Tilted, Tilted]
 
 
-@dataclass
 class TiltedSweep:
-    """One pass over the rows of X for given tilts of the two classes at each end."""
+    """One pass over the rows of X for given tilts of the two classes at each end.
 
-    source: RowBlocks
-    positive: NDArray[np.bool_]
-    log_weight: FloatArray | None
-    tilts: tuple[tuple[float, float], ...]
-    compiled: bool = field(init=False)
+    The rows of the rarer class are gathered inside each block; the commoner class takes the
+    whole block, with weight zero for the others. The scores of the last pass are kept.
+    """
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        source: RowBlocks,
+        positive: NDArray[np.bool_],
+        log_weight: FloatArray | None,
+        tilts: tuple[tuple[float, float], ...],
+    ):
+        self.source = source
+        self.positive = positive
+        self.log_weight = log_weight
+        self.tilts = tilts
+        self._rare_is_positive = 2 * np.count_nonzero(positive) <= len(positive)
+        self._scores: FloatArray | None = None
+        self._scored_at: FloatArray | None = None
+
+    @property
+    def compiled(self) -> bool:
+        """Whether the data are so large, and so laid out, that compiled code is worth it."""
         X = self.source.X
-        self.compiled = (
+        return bool(
             X.size >= COMPILED_FROM
             and X.flags.c_contiguous
             and X.dtype in (np.float32, np.float64)
@@ -101,86 +131,115 @@ class TiltedSweep:
 
     def run(self, coef: FloatArray, order: int = 1) -> list[EndPartial]:
         """Return, for each end, the tilted sums of positives and negatives."""
-        if order == 1 and self.compiled:
-            return self._run_compiled(coef)
+        if self._scores is None:
+            self._scores = np.empty(self.source.n_rows)
+        self._scored_at = None
+        local = self._compiled_chunk if order == 1 and self.compiled else self._chunk
+        ends = self.source.map_reduce(lambda start, stop: local(start, stop, coef, order), _merge)
+        self._scored_at = coef.copy()
+        return ends
 
-        def local(start: int, stop: int) -> list[EndPartial]:
-            ends = self._empty(order)
-            for rows, block in self.source.blocks(start, stop):
-                self._add(ends, rows, block, block @ coef, order)
-            return ends
+    def scores(self, coef: FloatArray) -> FloatArray:
+        """Return X @ coef, without reading X again if the last pass was for this coef."""
+        if self._scores is None or not np.array_equal(self._scored_at, coef):
+            return self.source.scores(coef)
+        return self._scores
 
-        return self.source.map_reduce(local, _merge)
+    def sampled(self, coef: FloatArray, n_rows: int) -> list[EndPartial]:
+        """Return estimates of the moments, second ones too, from few well-chosen rows.
 
-    def _empty(self, order: int) -> list[EndPartial]:
+        In each class about n_rows rows are drawn in proportion to their weight e^{tilt f}, at
+        equal distances of the cumulated weight: no chance, and rows that matter little are
+        seldom read. The relative error of a covariance is about sqrt(d / n_rows).
+        """
+        scores = self.scores(coef)
+        ends = []
+        for tilts in self.tilts:
+            classes = []
+            for tilt, members in zip(tilts, (self.positive, ~self.positive), strict=True):
+                rows, count = self._draw(tilt, scores, np.flatnonzero(members), n_rows)
+                tilted = Tilted.empty(self.source.n_features, order=2)
+                step = self.source.block_rows
+                for first in range(0, len(rows), step):
+                    part = slice(first, first + step)
+                    tilted.add(self.source.rows(rows[part]), np.log(count[part]))
+                classes.append(tilted)
+            ends.append((classes[0], classes[1]))
+        return ends
+
+    def _draw(
+        self, tilt: float, scores: FloatArray, members: NDArray[np.intp], n_rows: int
+    ) -> tuple[NDArray[np.intp], FloatArray]:
+        """Rows of a class at equal distances of its cumulated weight, and how often each."""
+        members = members[:: max(1, len(members) // (10 * n_rows))]
+        exponents = tilt * scores[members]
+        if self.log_weight is not None:
+            exponents += self.log_weight[members]
+        exponents -= np.max(exponents)
+        mass = np.cumsum(np.exp(exponents))
+        marks = mass[-1] * (np.arange(n_rows) + 0.5) / n_rows
+        drawn, count = np.unique(np.searchsorted(mass, marks), return_counts=True)
+        return members[drawn], count.astype(np.float64)
+
+    def _chunk(self, start: int, stop: int, coef: FloatArray, order: int) -> list[EndPartial]:
         d = self.source.n_features
-        return [(Tilted.empty(d, order), Tilted.empty(d, order)) for _ in self.tilts]
+        ends = [(Tilted.empty(d, order), Tilted.empty(d, order)) for _ in self.tilts]
+        for rows, block in self.source.blocks(start, stop):
+            scores = self._kept_scores[rows]
+            np.dot(block, coef, out=scores)
+            self._add(ends, rows, block, scores)
+        return ends
+
+    @property
+    def _kept_scores(self) -> FloatArray:
+        if self._scores is None:
+            raise RuntimeError("no pass has been made yet")
+        return self._scores
 
     def _add(
-        self, ends: list[EndPartial], rows: slice, block: FloatArray, f: FloatArray, order: int
+        self, ends: list[EndPartial], rows: slice, block: FloatArray, scores: FloatArray
     ) -> None:
         positive = self.positive[rows]
-        log_weight = 0.0 if self.log_weight is None else self.log_weight[rows]
-        for (of_pos, of_neg), (pos, neg) in zip(self.tilts, ends, strict=True):
-            t = np.where(positive, of_pos * f, of_neg * f) + log_weight
-            pos.raise_to(float(np.max(np.where(positive, t, -np.inf))))
-            neg.raise_to(float(np.max(np.where(positive, -np.inf, t))))
-            shift = np.where(positive, _finite(pos.top), _finite(neg.top))
-            weight = np.exp(t - shift)
-            if order == 2:
-                _add_second(pos, block, weight, np.flatnonzero(positive))
-                _add_second(neg, block, weight, np.flatnonzero(~positive))
-            else:
-                _add_first(pos, neg, block, weight, positive)
+        few = np.flatnonzero(positive == self._rare_is_positive)
+        gathered = block.take(few, axis=0)
+        few_scores = scores.take(few)
+        log_weight = None if self.log_weight is None else self.log_weight[rows]
+        for tilts, end in zip(self.tilts, ends, strict=True):
+            rare, common = (0, 1) if self._rare_is_positive else (1, 0)
+            of_common = tilts[common] * scores
+            of_rare = tilts[rare] * few_scores
+            if log_weight is not None:
+                of_common += log_weight
+                of_rare += log_weight[few]
+            of_common[few] = -np.inf
+            end[common].add(block, of_common)
+            end[rare].add(gathered, of_rare)
 
-    def _run_compiled(self, coef: FloatArray) -> list[EndPartial]:
+    def _compiled_chunk(
+        self, start: int, stop: int, coef: FloatArray, order: int
+    ) -> list[EndPartial]:
         from toprank.objective.kernels import tilted_sums
 
-        X = self.source.X
         log_weight = np.empty(0) if self.log_weight is None else self.log_weight
         kind = self.positive.view(np.uint8)
-
-        def local(start: int, stop: int) -> list[EndPartial]:
-            ends = []
-            for of_pos, of_neg in self.tilts:
-                tilts = np.array([of_neg, of_pos])
-                top, mass, moment = tilted_sums(X, kind, log_weight, coef, tilts, start, stop)
-                neg, pos = (Tilted(moment[c], None, top[c], mass[c]) for c in (0, 1))
-                ends.append((pos, neg))
-            return ends
-
-        return self.source.map_reduce(local, _merge)
-
-
-def _finite(top: float) -> float:
-    return top if np.isfinite(top) else 0.0
-
-
-def _add_first(
-    pos: Tilted, neg: Tilted, block: FloatArray, weight: FloatArray, positive: NDArray[np.bool_]
-) -> None:
-    """Mass and moment of both classes: one product of a two-row matrix with the block."""
-    split = np.empty((2, len(weight)))
-    np.multiply(weight, positive, out=split[0])
-    np.subtract(weight, split[0], out=split[1])
-    moments = split @ block
-    for tilted, w, moment in zip((pos, neg), split, moments, strict=True):
-        tilted.mass += float(np.sum(w))
-        tilted.moment += moment
-
-
-def _add_second(
-    tilted: Tilted, block: FloatArray, weight: FloatArray, rows: NDArray[np.intp]
-) -> None:
-    """Mass, moment and second moment of one class; A.T @ A is half the work of A.T @ B."""
-    if tilted.second is None or not len(rows):
-        return
-    w = weight[rows]
-    root = np.sqrt(w)
-    scaled = block[rows] * root[:, None]
-    tilted.mass += float(np.sum(w))
-    tilted.moment += root @ scaled
-    tilted.second += scaled.T @ scaled
+        ends = []
+        for of_pos, of_neg in self.tilts:
+            top, mass, moment = tilted_sums(
+                self.source.X,
+                kind,
+                log_weight,
+                coef,
+                np.array([of_neg, of_pos]),
+                start,
+                stop,
+                self._kept_scores,
+            )
+            neg, pos = (
+                Tilted(moment[c], None, float(top[c]) if mass[c] else -np.inf, float(mass[c]))
+                for c in (0, 1)
+            )
+            ends.append((pos, neg))
+        return ends
 
 
 def _merge(left: list[EndPartial], right: list[EndPartial]) -> list[EndPartial]:

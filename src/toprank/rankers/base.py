@@ -91,7 +91,7 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
             source = RowBlocks(X, workers, safe_centre(X))
             problem = linear_problem(source, task)
             result = self._minimise(problem)
-            scores = source.scores(result.coef)
+            scores = problem.scores(result.coef)
         self.classes_ = classes
         self._centre = source.centre
         self._keep(result)
@@ -218,8 +218,8 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probabilities of the two classes, by the link."""
         scores = self.decision_function(X)
-        positive = expit(self._slope * scores)
-        return np.column_stack([1.0 - positive, positive])
+        z = self._slope * scores
+        return np.column_stack([expit(-z), expit(z)])  # 1 - expit(z) would round to 0
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return the logarithms of the probabilities of the two classes."""
@@ -248,6 +248,11 @@ def _numeric(X: Any) -> Any:
 
 def _two_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Return the classes and which rows belong to the second, positive one."""
+    if y.dtype.kind in "biu" and y.ndim == 1 and y.size:  # no sort, no copy
+        low, high = np.min(y), np.max(y)
+        positive = np.asarray(y == high)
+        if low != high and np.count_nonzero(y == low) + np.count_nonzero(positive) == len(y):
+            return np.array([low, high], dtype=y.dtype), positive
     check_classification_targets(y)
     classes = np.unique(y)
     if len(classes) == 1:

@@ -16,8 +16,11 @@ from toprank.solvers import newton
 
 #: Rows per block, so that the temporaries stay small.
 _ROWS = 1 << 16
-#: Rows on which the curve is first fitted when there are many more.
-_SAMPLE = 50_000
+#: Rows up to which the curve is fitted to every score; beyond, to narrow bins of them.
+_EXACT_UP_TO = 100_000
+_BIN = 1 / 256
+_BINS = 4096
+_LOCATION_ROWS = 10_000
 #: The flattest curve, per standard deviation of the scores.
 _FLATTEST = 1e-3
 
@@ -51,25 +54,64 @@ def logistic(scores: FloatArray, positive: NDArray[np.bool_], weight: FloatArray
     where the scores separate the classes.
     """
     centre, spread = _location(scores, weight)
-    problem = _Curve(scores, positive, weight, centre, spread)
-    start = np.array([1.0, problem.log_odds])
-    a, b = newton(problem, start, tol=1e-10, max_iter=100).coef
+    curve = _Curve(*_condensed(scores, positive, weight, centre, spread))
+    start = np.array([1.0, curve.log_odds])
+    a, b = newton(curve, start, tol=1e-10, max_iter=100).coef
     if not a >= _FLATTEST:  # the scores rank backwards: the best increasing curve is flat
-        a, b = _FLATTEST, problem.log_odds
+        a, b = _FLATTEST, curve.log_odds
     slope = float(a) / spread
     return Link(slope, float(b) / slope - centre)
 
 
 def _location(scores: FloatArray, weight: FloatArray | None) -> tuple[float, float]:
-    """Mean and standard deviation of the scores; a spread of one where they are all equal."""
-    largest = float(np.max(np.abs(scores), initial=0.0)) or 1.0
-    share = None if weight is None else weight / np.sum(weight)
-    mean = largest * float(np.average(scores / largest, weights=share))
-    deviation = (scores - mean) / largest
-    spread = largest * float(
-        np.sqrt(np.average(np.square(deviation, out=deviation), weights=share))
-    )
-    return mean, spread if spread > 0 else 1.0
+    """A centre and a spread of the scores, from evenly spaced rows that are present."""
+    present = scores if weight is None else scores[weight > 0]
+    sample = present[:: max(1, len(present) // _LOCATION_ROWS)]
+    centre = float(np.median(sample))
+    spread = float(np.sqrt(np.mean(((sample - centre) / _size(sample)) ** 2))) * _size(sample)
+    return centre, spread if spread > 0 else _size(sample)
+
+
+def _size(values: FloatArray) -> float:
+    return float(np.max(np.abs(values), initial=0.0)) or 1.0
+
+
+def _condensed(
+    scores: FloatArray,
+    positive: NDArray[np.bool_],
+    weight: FloatArray | None,
+    centre: float,
+    spread: float,
+) -> tuple[FloatArray, NDArray[np.bool_], FloatArray]:
+    """Return standardised scores, labels and weights, many rows gathered into narrow bins.
+
+    A bin becomes one point of each class at its mean. The bins are ``_BIN`` standard
+    deviations wide, so the curve notices at the seventh digit; scores beyond the bins are
+    kept one by one.
+    """
+    if len(scores) <= _EXACT_UP_TO:
+        ones = np.ones(len(scores)) if weight is None else weight
+        return (scores - centre) / spread, positive, ones
+    mass, moment = np.zeros(2 * _BINS), np.zeros(2 * _BINS)
+    left_over = []
+    for start in range(0, len(scores), _ROWS):
+        rows = slice(start, start + _ROWS)
+        u, label = (scores[rows] - centre) / spread, positive[rows]
+        w = None if weight is None else weight[rows]
+        outside = np.abs(u) >= _BIN * _BINS / 2
+        if np.any(outside):
+            ones = np.ones(len(u)) if w is None else w
+            left_over.append((u[outside], label[outside], ones[outside]))
+            u, label = u[~outside], label[~outside]
+            w = None if w is None else w[~outside]
+        place = (u / _BIN + _BINS / 2).astype(np.intp)
+        place += _BINS * label
+        mass += np.bincount(place, weights=w, minlength=2 * _BINS)
+        moment += np.bincount(place, weights=u if w is None else w * u, minlength=2 * _BINS)
+    used = np.flatnonzero(mass > 0)
+    left_over.append((moment[used] / mass[used], used >= _BINS, mass[used]))
+    u, label, w = (np.concatenate(parts) for parts in zip(*left_over, strict=True))
+    return u, label, w
 
 
 class _Curve:
@@ -79,72 +121,29 @@ class _Curve:
     alpha = 1e-300  # never zero: Platt's targets make the minimum finite
     scale = 1.0
 
-    def __init__(
-        self,
-        scores: FloatArray,
-        positive: NDArray[np.bool_],
-        weight: FloatArray | None,
-        centre: float,
-        spread: float,
-        totals: tuple[float, float] | None = None,
-    ):
-        self.scores, self.positive, self.weight = scores, positive, weight
-        self.centre, self.spread = centre, spread
-        if totals is None:
-            count = np.ones(1) if weight is None else weight
-            ones = np.broadcast_to(count, positive.shape)
-            totals = (float(np.sum(ones, where=positive)), float(np.sum(ones, where=~positive)))
-        self.totals = totals
-        self.n_rows = len(scores)
-
-    @property
-    def source(self) -> _Curve:
-        return self
-
-    @property
-    def log_odds(self) -> float:
-        return float(np.log((self.totals[0] + 1.0) / (self.totals[1] + 1.0)))
-
-    def _blocks(self) -> list[slice]:
-        return [slice(s, s + _ROWS) for s in range(0, len(self.scores), _ROWS)]
-
-    def _parts(self, rows: slice, coef: FloatArray) -> tuple[FloatArray, ...]:
-        """(standardised scores, curve, target, weight) of a block of rows."""
-        plus, minus = self.totals
-        u = (self.scores[rows] - self.centre) / self.spread
-        target = np.where(self.positive[rows], (plus + 1) / (plus + 2), 1 / (minus + 2))
-        weight = np.ones(len(u)) if self.weight is None else self.weight[rows]
-        return u, coef[0] * u + coef[1], target, weight
+    def __init__(self, u: FloatArray, positive: NDArray[np.bool_], weight: FloatArray):
+        self.u = u
+        self.total = float(np.sum(weight))
+        plus = float(np.sum(weight, where=positive))
+        minus = self.total - plus
+        self.log_odds = float(np.log((plus + 1.0) / (minus + 1.0)))
+        self.target = np.where(positive, (plus + 1) / (plus + 2), 1 / (minus + 2))
+        self.weight = weight / self.total
 
     def value_grad(self, coef: FloatArray) -> tuple[float, FloatArray]:
-        value, total, grad = 0.0, 0.0, np.zeros(2)
-        for rows in self._blocks():
-            u, z, target, weight = self._parts(rows, coef)
-            value += float(weight @ (np.logaddexp(0.0, z) - target * z))
-            miss = weight * (expit(z) - target)
-            grad += (float(miss @ u), float(np.sum(miss)))
-            total += float(np.sum(weight))
-        return value / total, grad / total
+        z = coef[0] * self.u + coef[1]
+        value = float(self.weight @ (np.logaddexp(0.0, z) - self.target * z))
+        miss = self.weight * (expit(z) - self.target)
+        return value, np.array([float(miss @ self.u), float(np.sum(miss))])
 
-    def hessian(self, coef: FloatArray) -> FloatArray:
-        total, hessian = 0.0, np.zeros((2, 2))
-        for rows in self._blocks():
-            u, z, _, weight = self._parts(rows, coef)
-            bend = weight * expit(z) * expit(-z)
-            cross = float(bend @ u)
-            hessian += [[float(bend @ u**2), cross], [cross, float(np.sum(bend))]]
-            total += float(np.sum(weight))
-        return hessian / total
+    def hessian(self, coef: FloatArray, *, exact: bool = True) -> FloatArray:
+        z = coef[0] * self.u + coef[1]
+        bend = self.weight * expit(z) * expit(-z)
+        cross = float(bend @ self.u)
+        return np.array([[float(bend @ self.u**2), cross], [cross, float(np.sum(bend))]])
 
-    def coarse(self) -> _Curve | None:
-        step = len(self.scores) // _SAMPLE
-        if step < 4:
-            return None
-        weight = None if self.weight is None else self.weight[::step]
-        thin = (self.scores[::step], self.positive[::step], weight, self.centre, self.spread)
-        if weight is not None and not np.sum(weight) > 0:
-            return None
-        return _Curve(*thin, totals=self.totals)
+    def coarse(self) -> None:
+        return None
 
     def separates(self, coef: FloatArray) -> bool:
         return False

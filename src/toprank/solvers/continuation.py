@@ -28,7 +28,7 @@ _SMALLEST_LEVEL = 2.0**-24
 #: The certified gap that ends the path, relative to max(1, |F|).
 TARGET_GAP = 1e-4
 #: Power prices are first solved at these p, loosely, on the way to a steeper one.
-_STEPPING_STONES = (1.0, 8.0, 64.0, 512.0, 4096.0, 32768.0)
+_STEPPING_STONES = tuple(8.0**k for k in range(1, 9))
 
 
 def minimise(
@@ -52,7 +52,9 @@ def minimise(
 def _walk(
     problem: Any, coef: FloatArray, minimiser: Minimiser, max_iter: int, tol: float
 ) -> FloatArray:
-    """Come near the minimum of a steep price along gentler ones."""
+    """Come near the minimum of a steep price along gentler ones, on as few rows as there are."""
+    while (coarse := problem.coarse()) is not None:
+        problem = coarse
     for p in _STEPPING_STONES:
         gentler = problem.gentler(p)
         if gentler is None:

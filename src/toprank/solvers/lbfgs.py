@@ -140,7 +140,7 @@ class _Coordinates:
 
 def _coordinates(problem: Any, coef: FloatArray, reshape: bool) -> _Coordinates:
     if reshape:
-        factor = _round_factor((problem.coarse() or problem).hessian(coef))
+        factor = _round_factor(problem.hessian(coef, exact=False))
         if factor is not None:
             return _Coordinates(
                 lambda z: linalg.solve_triangular(factor, z, trans="T", lower=True),

@@ -1,8 +1,10 @@
-"""Newton's method that keeps a Hessian for as long as it serves.
+"""Newton's method that starts on a sample and keeps a Hessian for as long as it serves.
 
-A Hessian costs several gradients. So it is computed first on a sample of the rows, where a
-whole fit is cheap, and computed anew only when a step fails to shrink the gradient
-fourfold. Close to the minimum a slightly stale Hessian still gains a digit or more a step.
+The problem is first solved on a sample of its rows, where a fit is cheap, so that the whole
+data are read only a few times. A Hessian costs several gradients: it may come from a sample
+too, and it is computed anew only when a step fails to shrink the gradient fourfold. Close
+to the minimum a stale Hessian still gains a digit a step. Should a sampled one fail to
+serve, the exact one takes over.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ from toprank.solvers.result import (
 
 #: A kept Hessian must shrink the gradient at least by this factor.
 _CONTRACTION = 0.25
+#: A sampled Hessian that does no better than this is replaced by the exact one.
+_FAILURE = 0.8
 _SUFFICIENT_DECREASE = 1e-4
 _HALVINGS = 60
 
@@ -37,22 +41,24 @@ def newton(
 ) -> Result:
     """Minimise until the largest gradient entry is at most tol times the problem's scale."""
     log = Log(callback)
-    coef, hessian = _coarse_start(problem, start, max_iter, tol)
+    coef = _coarse_start(problem, start, max_iter, tol)
     value, grad = problem.value_grad(coef)
-    fresh = False
+    hessian, fresh, exact = None, False, False
     message = f"no convergence in {max_iter} Newton iterations"
     while len(log.history) < max_iter and largest(grad) > tol * problem.scale:
         if hessian is None:
-            hessian, fresh = problem.hessian(coef), True
+            hessian, fresh = problem.hessian(coef, exact=exact), True
         direction = _solve(hessian, -grad)
         trial = _line_search(problem, coef, value, grad, direction)
         if trial is None:
-            if fresh:
+            if fresh and exact:
                 message = "no further decrease is possible in floating point"
                 break
+            exact = exact or fresh
             hessian = None
             continue
         shrunk = largest(trial.grad) <= _CONTRACTION * largest(grad)
+        exact = exact or (fresh and largest(trial.grad) > _FAILURE * largest(grad))
         coef, value, grad = trial.coef, trial.value, trial.grad
         log.add(objective=value, gradient=largest(grad), step=trial.step)
         fresh = False
@@ -74,16 +80,13 @@ def newton(
     )
 
 
-def _coarse_start(
-    problem: Problem, start: FloatArray, max_iter: int, tol: float
-) -> tuple[FloatArray, FloatArray | None]:
-    """Solve on a sample first; its minimiser and Hessian start the full problem."""
+def _coarse_start(problem: Problem, start: FloatArray, max_iter: int, tol: float) -> FloatArray:
+    """Solve on a sample of the rows first, as exactly as a sample deserves."""
     coarse = problem.coarse()
     if coarse is None:
-        return start, None
+        return start
     noise = 0.1 / np.sqrt(coarse.source.n_rows)
-    result = newton(coarse, start, max_iter=max_iter, tol=max(tol, noise))
-    return result.coef, coarse.hessian(result.coef)
+    return newton(coarse, start, max_iter=max_iter, tol=max(tol, noise)).coef
 
 
 class _Trial:
