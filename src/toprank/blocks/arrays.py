@@ -8,6 +8,7 @@ a sparse matrix stays sparse.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,6 +26,43 @@ _BLOCK_ENTRIES = 1 << 18
 _CHUNKS = 16
 #: Columns whose mean exceeds their spread this many times are centred before use.
 _OFFSET_LIMIT = 100.0
+#: Columns with entries beyond this are divided by a power of two: their squares overflow.
+_SIZE_LIMIT = 2.0**300
+
+
+@dataclass(frozen=True)
+class Units:
+    """In what units columns are read: (x / scale) - centre. Rankings do not notice.
+
+    A column at 1e9 with a spread of 1 would cost nine digits in every score and more in every
+    covariance, and the squares of a column at 1e200 overflow. Most data need neither.
+    """
+
+    centre: FloatArray | None = None
+    scale: FloatArray | None = None
+
+    @property
+    def plain(self) -> bool:
+        return self.centre is None and self.scale is None
+
+    def apply(self, block: Any, columns: slice = slice(None)) -> FloatArray:
+        """Return dense rows in these units, as float64."""
+        if self.scale is not None:
+            block = block / self.scale[columns]
+        if self.centre is not None:
+            block = block - self.centre[columns]
+        return block if block.dtype == np.float64 else block.astype(np.float64)
+
+    def to_raw(self, coef: FloatArray) -> FloatArray:
+        """From coefficients of columns in these units to coefficients of the raw columns."""
+        return coef if self.scale is None else coef / self.scale
+
+    def from_raw(self, coef: FloatArray) -> FloatArray:
+        return coef if self.scale is None else coef * self.scale
+
+    def shift(self, coef: FloatArray) -> float:
+        """What the centre takes from every score."""
+        return 0.0 if self.centre is None else float(self.centre @ coef)
 
 
 class RowBlocks:
@@ -35,14 +73,14 @@ class RowBlocks:
     X : ndarray or CSR matrix of shape (n, d)
     workers : Workers
         Threads to map with.
-    centre : array of shape (d,), optional
-        Subtracted from every row. Rankings do not notice; rounding errors do.
+    units : Units, optional
+        In what units the columns are read.
     """
 
-    def __init__(self, X: Any, workers: Workers, centre: FloatArray | None = None):
+    def __init__(self, X: Any, workers: Workers, units: Units | None = None):
         self.X = X
         self.workers = workers
-        self.centre = centre
+        self.units = Units() if units is None else units
         self.n_rows, self.n_features = X.shape
         self.sparse = sparse.issparse(X)
         rows = max(64, min(8192, _BLOCK_ENTRIES // max(1, self.n_features)))
@@ -71,32 +109,25 @@ class RowBlocks:
         """Yield (rows, dense float64 block) over the rows start:stop."""
         for first in range(start, stop, self.block_rows):
             rows = slice(first, min(first + self.block_rows, stop))
-            yield rows, self._block(rows)
-
-    def _block(self, rows: slice) -> FloatArray:
-        block = self.X[rows]
-        if self.centre is not None:
-            return block - self.centre
-        return block if block.dtype == np.float64 else block.astype(np.float64)
+            yield rows, self.units.apply(self.X[rows])
 
     def scores(self, coef: FloatArray) -> FloatArray:
-        """Return (X - centre) @ coef."""
+        """Return X @ coef, X in its units."""
         scores = np.empty(self.n_rows)
+        raw = self.units.to_raw(coef)
 
         def local(start: int, stop: int) -> None:
             if self.sparse:
-                scores[start:stop] = _csr_rows(self.X, start, stop) @ coef
+                scores[start:stop] = _csr_rows(self.X, start, stop) @ raw
                 return
             for rows, block in self.blocks(start, stop):
                 np.dot(block, coef, out=scores[rows])
 
         self.map_reduce(local, lambda a, b: None)
-        if self.sparse and self.centre is not None:
-            scores -= float(self.centre @ coef)
         return scores
 
     def adjoint(self, v: FloatArray) -> FloatArray:
-        """Return (X - centre).T @ v for v of shape (n,) or (n, m)."""
+        """Return X.T @ v, X in its units, for v of shape (n,) or (n, m)."""
 
         def local(start: int, stop: int) -> FloatArray:
             if self.sparse:
@@ -107,25 +138,23 @@ class RowBlocks:
             return total
 
         total = self.map_reduce(local, np.add)
-        if self.sparse and self.centre is not None:
-            total = total - np.multiply.outer(self.centre, np.sum(v, axis=0))
+        if self.sparse and self.units.scale is not None:
+            total = (total.T / self.units.scale).T
         return total
 
     def columns(self, first: int, last: int) -> FloatArray:
-        """Return the dense columns first:last, centred."""
+        """Return the dense columns first:last, in their units."""
         part = self.X[:, first:last]
         dense = part.toarray() if self.sparse else np.asarray(part)
-        dense = dense.astype(np.float64)
-        return dense if self.centre is None else dense - self.centre[first:last]
+        return self.units.apply(dense, slice(first, last))
 
     def rows(self, rows: NDArray[np.intp]) -> FloatArray:
-        """Return a dense float64 copy of the given rows, centred."""
-        block = self.X[rows].astype(np.float64, copy=False)
-        return block if self.centre is None else block - self.centre
+        """Return a dense float64 copy of the given rows, in their units."""
+        return self.units.apply(self.X[rows])
 
     def take(self, rows: NDArray[np.intp]) -> RowBlocks:
         """Return a source of copies of the given rows."""
-        return RowBlocks(self.X[rows], self.workers, self.centre)
+        return RowBlocks(self.X[rows], self.workers, self.units)
 
 
 def _csr_rows(X: Any, start: int, stop: int) -> Any:
@@ -137,22 +166,29 @@ def _csr_rows(X: Any, start: int, stop: int) -> Any:
     return sparse.csr_array(parts, shape=(stop - start, X.shape[1]), copy=False)
 
 
-def safe_centre(X: Any, sample_rows: int = 4096) -> FloatArray | None:
-    """Return a centre for columns that lie far from zero compared with their spread.
+def safe_units(X: Any, *, every_row: bool = False, sample_rows: int = 4096) -> Units:
+    """Return units in which no column is too far from zero or too large.
 
-    A column at 1e9 with a spread of 1 would cost nine digits in every score and more in every
-    covariance. Judged on evenly spaced rows; None when no dense column needs it.
+    Judged on evenly spaced rows unless ``every_row`` is set. Sparse columns are not centred:
+    that would make them dense.
     """
     n, d = X.shape
-    if sparse.issparse(X) or d == 0:
-        return None
-    step = max(1, n // sample_rows)
-    sample = np.asarray(X[::step][: sample_rows + 1], dtype=np.float64)
-    with np.errstate(over="ignore", invalid="ignore"):
-        mean = sample.mean(axis=0)
-        spread = sample.std(axis=0)
-        far = np.abs(mean) > _OFFSET_LIMIT * spread
-    far &= np.isfinite(mean)
-    if not np.any(far):
-        return None
-    return np.where(far, sample[0], 0.0)
+    if d == 0 or n == 0:
+        return Units()
+    step = 1 if every_row else max(1, n // sample_rows)
+    sample = X[::step]
+    largest = (
+        np.asarray(abs(sample).max(axis=0).todense()).ravel()
+        if sparse.issparse(X)
+        else (np.maximum(np.max(sample, axis=0), -np.min(sample, axis=0).astype(np.float64)))
+    )
+    largest = largest.astype(np.float64)
+    scale = None
+    if np.any(largest > _SIZE_LIMIT):
+        scale = np.where(largest > _SIZE_LIMIT, 2.0 ** np.floor(np.log2(largest + 1e-300)), 1.0)
+    if sparse.issparse(X):
+        return Units(None, scale)
+    sample = Units(None, scale).apply(sample[: sample_rows + 1])
+    mean, spread = sample.mean(axis=0), sample.std(axis=0)
+    far = np.abs(mean) > _OFFSET_LIMIT * spread
+    return Units(np.where(far, sample[0], 0.0) if np.any(far) else None, scale)

@@ -138,7 +138,10 @@ class _Piecewise(Loss):
 
 def _polynomial(coefficients: tuple[float, ...], order: int, gap: FloatArray) -> FloatArray:
     """Derivative in r of sum_m c_m (knot - r)^m, at gap = knot - r."""
-    return np.polynomial.polynomial.polyval(gap, derivative_coefficients(coefficients, order))
+    total = np.zeros_like(gap)
+    for c in derivative_coefficients(coefficients, order)[::-1]:
+        total = total * gap + c
+    return total
 
 
 def derivative_coefficients(coefficients: tuple[float, ...], order: int) -> FloatArray:

@@ -1,5 +1,6 @@
 """R_{g,l}: the objective in scores, and the same through a design matrix."""
 
+from toprank.objective.duality import has_dual, pair_weights, primal_dual_gap
 from toprank.objective.linear import (
     LinearProblem,
     ScoredProblem,
@@ -15,6 +16,9 @@ __all__ = [
     "ScoredProblem",
     "SweptProblem",
     "Task",
+    "has_dual",
     "linear_problem",
+    "pair_weights",
+    "primal_dual_gap",
     "push_objective",
 ]

@@ -80,6 +80,11 @@ class LinearProblem(ABC):
         self.task = task
         self.alpha = task.alpha
         self.size = source.n_features
+        scale = source.units.scale
+        #: The penalty on each coefficient, in the units of the source.
+        self.penalty: FloatArray | float = (
+            self.alpha if scale is None else self.alpha / scale / scale
+        )
 
     #: The size of a natural gradient; tolerances are relative to it.
     scale: float = 1.0
@@ -103,10 +108,16 @@ class LinearProblem(ABC):
     def value(self, coef: FloatArray) -> float:
         """Return the penalised objective, also where it is not smooth."""
         objective = self.task.objective()
-        return objective.value(self.source.scores(coef)) + 0.5 * self.alpha * float(coef @ coef)
+        return objective.value(self.source.scores(coef)) + self._cost(coef)
 
-    def _penalised(self, value: float, grad: FloatArray, coef: FloatArray) -> Any:
-        return value + 0.5 * self.alpha * float(coef @ coef), grad + self.alpha * coef
+    def _cost(self, coef: FloatArray) -> float:
+        return 0.5 * float(coef @ (self.penalty * coef))
+
+    def penalised(
+        self, value: float, grad: FloatArray, coef: FloatArray
+    ) -> tuple[float, FloatArray]:
+        """Add the penalty to an objective and its gradient."""
+        return value + self._cost(coef), grad + self.penalty * coef
 
     def smoothed(self, level: float) -> LinearProblem:
         """Return a smooth problem that lies below this one and meets it as level -> 0."""
@@ -200,11 +211,10 @@ class ScoredProblem(LinearProblem):
 
     def value_grad(self, coef: FloatArray) -> tuple[float, FloatArray]:
         value, in_scores = self.objective.value_grad(self.source.scores(coef))
-        return self._penalised(value, self.source.adjoint(in_scores), coef)
+        return self.penalised(value, self.source.adjoint(in_scores), coef)
 
     def value(self, coef: FloatArray) -> float:
-        value = self.objective.value(self.source.scores(coef))
-        return value + 0.5 * self.alpha * float(coef @ coef)
+        return self.objective.value(self.source.scores(coef)) + self._cost(coef)
 
     def hessian(self, coef: FloatArray, *, exact: bool = True) -> FloatArray:
         coarse = None if exact else self.coarse()
@@ -218,7 +228,7 @@ class ScoredProblem(LinearProblem):
             bent = np.column_stack([times(column) for column in columns.T])
             hessian[:, first : first + width] = self.source.adjoint(bent)
         hessian = 0.5 * (hessian + hessian.T)
-        hessian[np.diag_indices(self.size)] += self.alpha
+        hessian[np.diag_indices(self.size)] += self.penalty
         return hessian
 
 
@@ -246,6 +256,11 @@ class SweptProblem(LinearProblem):
         log_weight = None if weight is None else log_of(weight)
         return TiltedSweep(self.source, self.task.positive, log_weight, tilts[self.task.end])
 
+    @property
+    def tilts(self) -> tuple[tuple[float, float], ...]:
+        """(tilt of the positives, tilt of the negatives) at each end."""
+        return self._sweep.tilts
+
     def scores(self, coef: FloatArray) -> FloatArray:
         return self._sweep.scores(coef)
 
@@ -268,7 +283,7 @@ class SweptProblem(LinearProblem):
         grads = [neg.mean - pos.mean for pos, neg in ends]
         value, shares = self._combine(values)
         grad = sum((s * g for s, g in zip(shares, grads, strict=True)), np.zeros(self.size))
-        return self._penalised(value, grad, coef)
+        return self.penalised(value, grad, coef)
 
     def hessian(self, coef: FloatArray, *, exact: bool = True) -> FloatArray:
         enough = max(_HESSIAN_ROWS, _HESSIAN_ROWS_PER_FEATURE * self.size)
@@ -288,7 +303,7 @@ class SweptProblem(LinearProblem):
         if len(ends) == 2:  # (1/p) log(e^{pA} + balance e^{pB}) adds p times a variance
             apart = grads[0] - grads[1]
             hessian += self._p * shares[0] * shares[1] * np.outer(apart, apart)
-        hessian[np.diag_indices(self.size)] += self.alpha
+        hessian[np.diag_indices(self.size)] += self.penalty
         return hessian
 
     def _end_value(self, end: EndPartial, tilts: tuple[float, float]) -> float:

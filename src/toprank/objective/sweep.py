@@ -126,7 +126,7 @@ class TiltedSweep:
             X.size >= COMPILED_FROM
             and X.flags.c_contiguous
             and X.dtype in (np.float32, np.float64)
-            and self.source.centre is None
+            and self.source.units.plain
         )
 
     def run(self, coef: FloatArray, order: int = 1) -> list[EndPartial]:
@@ -141,7 +141,8 @@ class TiltedSweep:
 
     def scores(self, coef: FloatArray) -> FloatArray:
         """Return X @ coef, without reading X again if the last pass was for this coef."""
-        if self._scores is None or not np.array_equal(self._scored_at, coef):
+        at = self._scored_at
+        if self._scores is None or at is None or not np.array_equal(at, coef):
             return self.source.scores(coef)
         return self._scores
 

@@ -102,7 +102,7 @@ class _Boxes:
             renumber = np.zeros(int(spread) + 1, dtype=np.intp)
             renumber[present] = np.arange(len(present))
             self.index: IntArray = renumber[dense]
-            self.number: FloatArray = first + present
+            self.number: FloatArray = first + present.astype(np.float64)
         else:  # almost every point has a box of its own
             self.number, self.index = np.unique(box, return_inverse=True)
 

@@ -19,8 +19,15 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from toprank._numerics import FloatArray
-from toprank.blocks import RowBlocks, Workers, safe_centre
-from toprank.objective import LinearProblem, ScoredProblem, Task, linear_problem
+from toprank.blocks import RowBlocks, Units, Workers, safe_units
+from toprank.objective import (
+    LinearProblem,
+    ScoredProblem,
+    Task,
+    has_dual,
+    linear_problem,
+    primal_dual_gap,
+)
 from toprank.pairs import check_weights
 from toprank.rankers.links import Link, logistic, p_classification
 from toprank.solvers import SEPARABLE, SOLVERS, Result, minimise
@@ -58,12 +65,13 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
     warm_start: bool
     n_jobs: int | None
     verbose: int
+    _units: Units
 
     def _task(self, positive: NDArray[np.bool_], weight: FloatArray | None) -> Task:
         raise TypeError(f"{type(self).__name__} must define _task")
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Any:
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Any:
         """Fit the ranker.
 
         Parameters
@@ -80,7 +88,8 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype="numeric")
+        with _overflow_is_handled():
+            X, y = validate_data(self, X, y, accept_sparse="csr", dtype="numeric")
         X = _numeric(X)
         classes, positive = _two_classes(y)
         weight = self._weights(classes, y, positive, sample_weight)
@@ -88,12 +97,17 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
         self._check_link(task)
         workers = Workers(self.n_jobs)
         with workers.running():
-            source = RowBlocks(X, workers, safe_centre(X))
-            problem = linear_problem(source, task)
+            problem = linear_problem(RowBlocks(X, workers, safe_units(X)), task)
             result = self._minimise(problem)
+            if not _is_finite(result):  # some row the sample missed is huge
+                units = safe_units(X, every_row=True)
+                problem = linear_problem(RowBlocks(X, workers, units), task)
+                result = self._minimise(problem)
+            if self.alpha == 0 and has_dual(problem) and result.message != SEPARABLE:
+                result.gap = primal_dual_gap(problem, result.coef)
             scores = problem.scores(result.coef)
         self.classes_ = classes
-        self._centre = source.centre
+        self._units = problem.source.units
         self._keep(result)
         self._keep_link(self._fit_link(scores, positive, weight))
         self._warn(result, problem)
@@ -119,7 +133,8 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
         solver = self._solver_for(problem)
         start = np.zeros(problem.size)
         if self.warm_start and getattr(self, "coef_", start).size == problem.size:
-            start = getattr(self, "coef_", start).reshape(-1).astype(np.float64)
+            coef = getattr(self, "coef_", start).reshape(-1).astype(np.float64)
+            start = problem.source.units.from_raw(coef)
         with _overflow_is_handled():
             return minimise(
                 problem,
@@ -150,7 +165,7 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
         print(f"[{type(self).__name__}] {iteration:4d}  {facts}", flush=True)
 
     def _keep(self, result: Result) -> None:
-        self.coef_ = result.coef.reshape(1, -1)
+        self.coef_ = self._units.to_raw(result.coef).reshape(1, -1)
         self.n_iter_ = max(1, result.n_iter)
         self.objective_ = result.value
         self.optimality_gap_ = result.gap
@@ -175,7 +190,7 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
 
     def _keep_link(self, link: Link) -> None:
         self._offset, self._slope = link.offset, link.slope
-        shift = 0.0 if self._centre is None else float(self._centre @ self.coef_[0])
+        shift = self._units.shift(self._units.from_raw(self.coef_[0]))
         self.intercept_ = np.array([link.offset - shift])
 
     def _warn(self, result: Result, problem: LinearProblem) -> None:
@@ -203,10 +218,12 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
     def decision_function(self, X: Any) -> FloatArray:
         """Return the ranking score of each row; zero is a probability of one half."""
         check_is_fitted(self)
-        X = _numeric(validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=False))
         workers = Workers(self.n_jobs)
         with workers.running(), _overflow_is_handled():
-            scores = RowBlocks(X, workers, self._centre).scores(self.coef_[0])
+            X = validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=False)
+            X = _numeric(X)
+            source = RowBlocks(X, workers, self._units)
+            scores = source.scores(self._units.from_raw(self.coef_[0]))
         scores += self._offset
         return scores
 
@@ -239,6 +256,10 @@ def _overflow_is_handled() -> Iterator[None]:
     """Steps that go too far overflow, are seen to be infinite, and are taken back."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         yield
+
+
+def _is_finite(result: Result) -> bool:
+    return bool(np.isfinite(result.value) and np.all(np.isfinite(result.coef)))
 
 
 def _numeric(X: Any) -> Any:

@@ -118,7 +118,7 @@ class _Curve:
     """The mean negative log-likelihood of the two-parameter curve, as a solver's problem."""
 
     size = 2
-    alpha = 1e-300  # never zero: Platt's targets make the minimum finite
+    alpha = penalty = 1e-300  # never zero: Platt's targets make the minimum finite
     scale = 1.0
 
     def __init__(self, u: FloatArray, positive: NDArray[np.bool_], weight: FloatArray):

@@ -15,8 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from toprank._numerics import FloatArray
 from toprank.solvers.result import SEPARABLE, Callback, Result
 
@@ -83,24 +81,23 @@ def _narrow(
         coef, n_iter = result.coef, n_iter + result.n_iter
         history += result.history
         value = problem.value(coef)
-        result.gap = value - result.value + result.gap
-        result.value = value
-        if best is None or result.gap < best.gap or not np.isfinite(best.gap):
+        above = value - result.value
+        result.gap, result.value = above + result.gap, value
+        if best is None or not result.gap >= best.gap:
             best = result
-        close = result.gap <= TARGET_GAP * problem.scale * max(1.0, abs(value) / problem.scale)
+        # without a penalty there is no certificate, but each smooth problem is still solved
+        target = TARGET_GAP * max(problem.scale, abs(value))
+        close = result.gap <= target or (result.converged and above <= target)
         level *= _FACTOR
         over = n_iter >= max_iter or level < _SMALLEST_LEVEL or result.message == SEPARABLE
         if close or over:
             break
-    return _closing(best, history, n_iter, close, problem.alpha)
+    return _closing(result if close else best, history, n_iter, close)
 
 
-def _closing(
-    best: Result, history: list[dict[str, Any]], n_iter: int, close: bool, alpha: float
-) -> Result:
+def _closing(best: Result, history: list[dict[str, Any]], n_iter: int, close: bool) -> Result:
     best.history, best.n_iter = history, n_iter
     if best.message != SEPARABLE:
-        without_penalty = alpha <= 0 and best.converged
-        best.converged = close or without_penalty
-        best.message = "" if best.converged else f"the certified gap is still {best.gap:.2g}"
+        best.converged = close
+        best.message = "" if close else f"the certified gap is still {best.gap:.2g}"
     return best

@@ -67,15 +67,14 @@ class _Descent:
 
     def _evaluate(self) -> None:
         value, in_scores = self.objective.value_grad(self.scores)
-        alpha = self.problem.alpha
-        self.value = value + 0.5 * alpha * float(self.coef @ self.coef)
-        self.grad = self.problem.source.adjoint(in_scores) + alpha * self.coef
+        grad = self.problem.source.adjoint(in_scores)
+        self.value, self.grad = self.problem.penalised(value, grad, self.coef)
 
     def round(self) -> tuple[int, float]:
         """Move the steepest coefficient to its minimum; return (feature, step)."""
         feature = int(np.argmax(np.abs(self.grad)))
         column = self.problem.source.columns(feature, feature + 1)[:, 0]
-        slope = self._slope_along(column, float(self.coef[feature]))
+        slope = self._slope_along(column, feature)
         spread = float(np.ptp(column[self.present])) or 1.0
         farthest = np.inf if self.problem.alpha > 0 else _FARTHEST / spread
         step = _zero_of(slope, float(self.grad[feature]), 0.25 / spread, farthest)
@@ -88,10 +87,13 @@ class _Descent:
             return feature, 0.0
         return feature, step
 
-    def _slope_along(self, column: FloatArray, at: float) -> Callable[[float], float]:
+    def _slope_along(self, column: FloatArray, feature: int) -> Callable[[float], float]:
+        penalty = float(np.broadcast_to(self.problem.penalty, self.coef.shape)[feature])
+        at = float(self.coef[feature])
+
         def slope(step: float) -> float:
             _, in_scores = self.objective.value_grad(self.scores + step * column)
-            return float(in_scores @ column) + self.problem.alpha * (at + step)
+            return float(in_scores @ column) + penalty * (at + step)
 
         return slope
 

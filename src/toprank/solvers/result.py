@@ -21,6 +21,7 @@ class Problem(Protocol):
 
     size: int
     alpha: float
+    penalty: Any
     scale: float
 
     def value_grad(self, coef: FloatArray) -> tuple[float, FloatArray]: ...
@@ -69,12 +70,12 @@ class Log:
 
 
 def duality_gap(problem: Problem, gradient: FloatArray) -> float:
-    """Bound on F(coef) - min F from the gradient: |gradient|^2 / (2 alpha).
+    """Bound on F(coef) - min F from the gradient: sum of gradient^2 / (2 penalty).
 
     The gap between the penalised problem and its dual at the dual point that the scores
     define (the normalised pair weights of Theorem 4): F + F* = v'f there, so that only the
     penalty's part of the gap is left. Infinite without a penalty.
     """
-    if problem.alpha <= 0:
+    if np.any(np.asarray(problem.penalty) <= 0):
         return np.inf if largest(gradient) > 0 else 0.0
-    return float(gradient @ gradient) / (2.0 * problem.alpha)
+    return float(np.sum(gradient**2 / (2.0 * problem.penalty)))

@@ -1,0 +1,100 @@
+"""The dual of the P-Norm Push (Rudin 2009, Theorem 4 and Section 11), in its factorised form.
+
+For the exponential loss and the power price, with tilts s of the positives and t of the
+negatives (-1 and p at the top), the convex dual of
+
+    F(coef) = (1/|s|) log sum_pos w e^{s f} + (1/t) log sum_neg w e^{t f}
+
+over weights u of the positives and v of the negatives, each summing to one, is
+
+    maximise  -(1/|s|) KL(u, w_pos) - (1/t) KL(v, w_neg)   with   sum u x = sum v x:
+
+among the weights that give both classes the same mean, those closest to the given ones. The
+product u v' is, normalised, the weight of a pair: e^{-M lambda} times the price's
+share. It is strictly concave, which is why the minimising pair weights are unique even where
+the coefficients are not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from toprank._numerics import FloatArray, log_of, log_sum_exp
+from toprank.objective.linear import LinearProblem, SweptProblem
+
+
+@dataclass(frozen=True)
+class DualPoint:
+    """Weights of one class relative to its given weights, at a primal point."""
+
+    rows: NDArray[np.intp]  # the class's rows, as indices
+    log_ratio: FloatArray  # log(u / w) for each row
+    weight: FloatArray  # u, summing to one
+
+
+def pair_weights(problem: LinearProblem, coef: FloatArray) -> tuple[DualPoint, DualPoint]:
+    """Return the dual points of the positives and of the negatives at the coefficients.
+
+    The weight of the pair (i, k) is the product of theirs.
+    """
+    tilts = _tilts(problem)
+    scores = problem.scores(coef)
+    positive, weight = problem.task.positive, problem.task.weight
+    points = []
+    for tilt, members in zip(tilts, (positive, ~positive), strict=True):
+        present = members if weight is None else members & (weight > 0)
+        rows = np.flatnonzero(present)
+        log_w = np.zeros(len(rows)) if weight is None else log_of(weight[rows])
+        log_w = log_w - log_sum_exp(log_w)
+        exponent = tilt * scores[rows]
+        log_ratio = exponent - log_sum_exp(log_w + exponent)
+        points.append(DualPoint(rows, log_ratio, np.exp(log_w + log_ratio)))
+    return points[0], points[1]
+
+
+def primal_dual_gap(problem: LinearProblem, coef: FloatArray) -> float:
+    """Return F(coef) minus the dual value of a feasible point near the one coef defines.
+
+    An upper bound on F(coef) - min F. With a penalty it is |gradient|^2 / (2 alpha). Without
+    one the weights are first moved, by the first-order effect of a Newton step, to where
+    both classes have the same mean; infinite when that takes a weight below zero, which
+    it does far from the minimum, and on separable data always.
+    """
+    value, grad = problem.value_grad(coef)
+    if problem.alpha > 0:
+        return float(np.sum(grad**2 / (2.0 * problem.penalty)))
+    tilts = _tilts(problem)
+    hessian = problem.hessian(coef)
+    step = linalg.lstsq(hessian, grad, check_finite=False)[0]
+    if np.max(np.abs(hessian @ step - grad)) > 1e-8 * max(1e-8, float(np.max(np.abs(grad)))):
+        return np.inf
+    along = problem.source.scores(step)
+    dual = 0.0
+    # moving along -step tilts each weight by its row's score, relative to the class's mean
+    for point, tilt in zip(pair_weights(problem, coef), tilts, strict=True):
+        moved = along[point.rows]
+        factor = 1.0 - tilt * (moved - float(point.weight @ moved))
+        if np.any(factor < 0):
+            return np.inf
+        logs = point.log_ratio + log_of(factor)
+        share = point.weight * factor
+        dual -= float(np.sum(share * np.where(share > 0, logs, 0.0))) / abs(tilt)
+    return max(0.0, value - dual)
+
+
+def has_dual(problem: LinearProblem) -> bool:
+    """Whether the problem is of the factorised form, at one end of the list."""
+    return isinstance(problem, SweptProblem) and problem.task.end != "both"
+
+
+def _tilts(problem: LinearProblem) -> tuple[float, float]:
+    if not isinstance(problem, SweptProblem) or problem.task.end == "both":
+        raise ValueError(
+            "The dual is available for the exponential loss with a finite power price, at one "
+            "end of the list."
+        )
+    return problem.tilts[0]
