@@ -29,21 +29,16 @@ TABLE_1 = {
 TABLE_2_LABELS = (1, 1, -1, -1, -1, -1, -1, 1, 1, 1, 1, 1, -1, -1)
 TABLE_2 = {
     "zero_one": (
-        ("25", "125", "625", "3.13e3", "1.56e4", "7.81e4", "3.91e5", "1.95e6", "9.77e6", "4.88e7"),
-        ("24", "118", "726", "4.88e3", "3.38e4", "23.56e4", "16.48e5", "11.53e6", "80.71e6")
-        + ("56.50e7",),
+        "25 125 625 3.13e3 1.56e4 7.81e4 3.91e5 1.95e6 9.77e6 4.88e7",
+        "24 118 726 4.88e3 3.38e4 23.56e4 16.48e5 11.53e6 80.71e6 56.50e7",
     ),
     "exponential": (
-        ("50.25", "367.39", "2.73e3", "2.056e4", "1.56e5", "1.20e6", "9.34e6", "7.29e7")
-        + ("5.72e8", "4.50e9"),
-        ("49.80", "362.35", "2.70e3", "2.057e4", "1.60e5", "1.28e6", "10.36e6", "8.53e7")
-        + ("7.13e8", "6.02e9"),
+        "50.25 367.39 2.73e3 2.056e4 1.56e5 1.20e6 9.34e6 7.29e7 5.72e8 4.50e9",
+        "49.80 362.35 2.70e3 2.057e4 1.60e5 1.28e6 10.36e6 8.53e7 7.13e8 6.02e9",
     ),
     "logistic": (
-        ("34.34", "170.18", "851.09", "4.29e3", "2.18e4", "1.114e5", "5.72e5", "2.96e6")
-        + ("1.53e7", "7.98e7"),
-        ("34.09", "167.90", "836.46", "4.22e3", "2.15e4", "1.110e5", "5.79e5", "3.05e6")
-        + ("1.63e7", "8.74e7"),
+        "34.34 170.18 851.09 4.29e3 2.18e4 1.114e5 5.72e5 2.96e6 1.53e7 7.98e7",
+        "34.09 167.90 836.46 4.22e3 2.15e4 1.110e5 5.79e5 3.05e6 1.63e7 8.74e7",
     ),
 }
 #: The one cell that is not its value rounded: R_{5,exp}(f1) is 156,638, printed 1.56e5.
@@ -79,7 +74,7 @@ def table_2_risk(loss, which, p):
 @pytest.mark.parametrize("which", [0, 1], ids=["f1", "f2"])
 @pytest.mark.parametrize("p", range(1, 11))
 def test_table_2_comes_out_to_every_printed_digit(loss, which, p):
-    printed = TABLE_2[loss][which][p - 1]
+    printed = TABLE_2[loss][which].split()[p - 1]
     risk = table_2_risk(loss, which, p)
     if (loss, which, p) == MISPRINT:
         assert (as_printed(risk, "156638"), printed) == ("156638", "1.56e5")
@@ -97,13 +92,16 @@ def test_table_2_prefers_the_better_top_from_the_printed_p_on(loss, p):
 # ---- the double loop and Theorem 1 -------------------------------------------------------------
 
 
+few = settings(max_examples=40)
+
+
 @st.composite
-def rankings(draw, most=12, tied=True):
+def rankings(draw, most=12):
     """Labels of both classes, scores with ties, weights some of which are zero."""
     n = draw(st.integers(2, most))
     y = draw(st.lists(st.integers(0, 1), min_size=n, max_size=n).filter(lambda y: 0 < sum(y) < n))
     level = st.integers(-8, 8).map(lambda j: j / 4)
-    scores = draw(arrays(np.float64, n, elements=level | st.floats(-5, 5) if tied else level))
+    scores = draw(arrays(np.float64, n, elements=level | st.floats(-5, 5)))
     weight = draw(arrays(np.float64, n, elements=st.sampled_from([0.0, 0.5, 1.0, 2.0, 10.0])))
     y = np.array(y)
     for label in (0, 1):
@@ -124,7 +122,7 @@ def naive_risk(y, s, w, g, loss, end="top"):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@settings(max_examples=50)
+@few
 @given(rankings(), st.sampled_from([1.0, 2.0, 3.7]), st.sampled_from(["top", "bottom"]))
 def test_power_risk_is_the_papers_sum(loss, ranking, p, end):
     y, s, w = ranking
@@ -143,7 +141,7 @@ CUSTOM = {"square": price_from_callable(np.square, lambda h: 2 * h)}
 
 @pytest.mark.parametrize("price", PRICES)
 @pytest.mark.parametrize("loss", ["zero_one", "logistic", "hinge"])
-@settings(max_examples=30)
+@few
 @given(ranking=rankings(), balance=st.sampled_from([0.0, 0.5, 2.0]))
 def test_risk_of_both_ends_is_the_top_plus_balance_times_the_bottom(price, loss, ranking, balance):
     y, s, w = ranking
@@ -160,6 +158,7 @@ def test_risk_of_both_ends_is_the_top_plus_balance_times_the_bottom(price, loss,
     assert got == pytest.approx(top + balance * bottom, rel=1e-10, abs=1e-12)
 
 
+@few
 @given(rankings())
 def test_ir_push_sums_over_the_positives(ranking):
     """Equation (2): sum_i log(1 + sum_k e^{-(f_i - f_k)})."""
@@ -169,6 +168,7 @@ def test_ir_push_sums_over_the_positives(ranking):
     assert got == pytest.approx(expected, rel=1e-11)
 
 
+@few
 @given(rankings())
 def test_first_power_of_the_exponential_loss_is_the_objective_of_rankboost(ranking):
     y, s, _ = ranking
@@ -189,6 +189,7 @@ UPPER_BOUNDS = {
 
 
 @pytest.mark.parametrize("bound", UPPER_BOUNDS)
+@few
 @given(rankings(), st.sampled_from(["exponential", "power"]), st.floats(1.0, 50.0))
 def test_theorem_1_holds(bound, ranking, price, p):
     """K g(Rmax / K) <= R_{g,1} <= K g(Rmax) and R_{g,1} <= R_{g,l}, compared as logarithms."""
@@ -208,6 +209,7 @@ def test_theorem_1_holds(bound, ranking, price, p):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
+@few
 @given(rankings(), st.floats(1.0, 1e6))
 def test_large_powers_approach_the_highest_height_with_the_stated_certificate(loss, ranking, p):
     """0 <= log(R_p)/p - log Rmax <= log(K)/p."""
@@ -227,6 +229,11 @@ def test_infinite_power_is_the_highest_height():
     assert push_risk(y, s, p=np.inf) == push_risk(y, s, price="max")
 
 
+def test_highest_height_of_both_ends_is_the_larger_one():
+    y, s = [1, 0, 0, 0], [0.0, 1.0, 2.0, 3.0]
+    assert push_risk(y, s, price="max", loss="zero_one", end="both") == 3.0
+
+
 def test_log_risk_is_finite_where_the_risk_overflows():
     y, s = np.array([1, 1, 0, 0]), np.array([-1e4, 0.0, 1e4, 3.0])
     assert push_risk(y, s, p=1000) == np.inf
@@ -235,6 +242,7 @@ def test_log_risk_is_finite_where_the_risk_overflows():
     assert push_risk(y, -s, p=1000, log=True) == pytest.approx(1000 * -3.0, rel=1e-15)
 
 
+@few
 @given(rankings())
 def test_log_risk_is_the_logarithm_of_the_risk(ranking):
     y, s, w = ranking
@@ -244,6 +252,7 @@ def test_log_risk_is_the_logarithm_of_the_risk(ranking):
         assert np.exp(log_risk) == pytest.approx(risk, rel=1e-12)
 
 
+@few
 @given(rankings())
 def test_heights_are_counted_pair_by_pair_and_a_tie_is_a_misrank(ranking):
     y, s, w = ranking
@@ -256,6 +265,7 @@ def test_heights_are_counted_pair_by_pair_and_a_tie_is_a_misrank(ranking):
     assert push_risk(y, s, loss="zero_one") == heights(y, s).sum() == reverse_heights(y, s).sum()
 
 
+@few
 @given(rankings(), st.randoms(use_true_random=False))
 def test_order_of_the_rows_changes_nothing(ranking, random):
     y, s, w = ranking

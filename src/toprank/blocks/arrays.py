@@ -87,6 +87,7 @@ class RowBlocks:
         self.block_rows = self.n_rows if self.sparse else rows
         chunk = -(-self.n_rows // _CHUNKS)
         self.chunk_rows = max(self.block_rows if not self.sparse else 8192, chunk)
+        self._sparse_chunks: dict[int, Any] = {}
 
     def chunks(self) -> list[tuple[int, int]]:
         """The fixed cuts: (start, stop) of each chunk of rows."""
@@ -111,6 +112,17 @@ class RowBlocks:
             rows = slice(first, min(first + self.block_rows, stop))
             yield rows, self.units.apply(self.X[rows])
 
+    def _sparse_chunk(self, start: int, stop: int) -> Any:
+        """A chunk of a CSR matrix as a view, made once: slicing would copy the entries."""
+        if start not in self._sparse_chunks:
+            X = self.X
+            first, last = X.indptr[start], X.indptr[stop]
+            pointers = X.indptr[start : stop + 1] - first
+            parts = (X.data[first:last], X.indices[first:last], pointers)
+            shape = (stop - start, self.n_features)
+            self._sparse_chunks[start] = sparse.csr_array(parts, shape=shape, copy=False)
+        return self._sparse_chunks[start]
+
     def scores(self, coef: FloatArray) -> FloatArray:
         """Return X @ coef, X in its units."""
         scores = np.empty(self.n_rows)
@@ -118,7 +130,7 @@ class RowBlocks:
 
         def local(start: int, stop: int) -> None:
             if self.sparse:
-                scores[start:stop] = _csr_rows(self.X, start, stop) @ raw
+                scores[start:stop] = self._sparse_chunk(start, stop) @ raw
                 return
             for rows, block in self.blocks(start, stop):
                 np.dot(block, coef, out=scores[rows])
@@ -131,7 +143,7 @@ class RowBlocks:
 
         def local(start: int, stop: int) -> FloatArray:
             if self.sparse:
-                return np.asarray(_csr_rows(self.X, start, stop).T @ v[start:stop])
+                return np.asarray(self._sparse_chunk(start, stop).T @ v[start:stop])
             total = np.zeros((self.n_features, *v.shape[1:]))
             for rows, block in self.blocks(start, stop):
                 total += block.T @ v[rows]
@@ -155,15 +167,6 @@ class RowBlocks:
     def take(self, rows: NDArray[np.intp]) -> RowBlocks:
         """Return a source of copies of the given rows."""
         return RowBlocks(self.X[rows], self.workers, self.units)
-
-
-def _csr_rows(X: Any, start: int, stop: int) -> Any:
-    """Rows start:stop of a CSR matrix as a view: slicing would copy the entries."""
-    if start == 0 and stop == X.shape[0]:
-        return X
-    first, last = X.indptr[start], X.indptr[stop]
-    parts = (X.data[first:last], X.indices[first:last], X.indptr[start : stop + 1] - first)
-    return sparse.csr_array(parts, shape=(stop - start, X.shape[1]), copy=False)
 
 
 def safe_units(X: Any, *, every_row: bool = False, sample_rows: int = 4096) -> Units:

@@ -36,7 +36,7 @@ def push_risk(
 
     over negatives k and positives i (Rudin 2009, Section 2). ``end="bottom"`` sums over the
     positives instead, and the price "log1p" does so by itself (IR Push, equation 2).
-    ``end="both"`` is R_top + balance * R_bottom.
+    ``end="both"`` is R_top + balance * R_bottom, or with the price "max" the larger of both.
 
     Parameters
     ----------
@@ -74,6 +74,7 @@ def push_risk(
     33.0
     """
     positive, scores, weight = check_ranking(y_true, y_score, sample_weight, pos_label)
+    _check_balance(balance)
     g = get_price(price, p)
     sides = orient(positive, weight, end=end, outer=g.outer)
     log_risk = PushObjective(sides, g, get_loss(loss), balance).log_risk(scores)
@@ -81,6 +82,14 @@ def push_risk(
         return log_risk
     with np.errstate(over="ignore"):
         return _tidy(float(np.exp(log_risk)), loss, weight)
+
+
+def _check_balance(balance: float) -> None:
+    if not 0 <= balance < np.inf:
+        raise ValueError(
+            f"balance={balance!r} cannot weigh the bottom against the top: expected a number >= 0. "
+            "Use 0 for the top alone and 1 for both ends alike."
+        )
 
 
 def _tidy(risk: float, loss: Any, weight: FloatArray | None) -> float:

@@ -105,11 +105,11 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
                 result = self._minimise(problem)
             if self.alpha == 0 and has_dual(problem) and result.message != SEPARABLE:
                 result.gap = primal_dual_gap(problem, result.coef)
-            scores = problem.scores(result.coef)
+            link = self._fit_link(problem.scores(result.coef), positive, weight)
         self.classes_ = classes
         self._units = problem.source.units
         self._keep(result)
-        self._keep_link(self._fit_link(scores, positive, weight))
+        self._keep_link(link)
         self._warn(result, problem)
         return self
 

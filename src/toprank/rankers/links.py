@@ -17,7 +17,7 @@ from toprank.solvers import newton
 #: Rows per block, so that the temporaries stay small.
 _ROWS = 1 << 16
 #: Rows up to which the curve is fitted to every score; beyond, to narrow bins of them.
-_EXACT_UP_TO = 100_000
+_EXACT_UP_TO = 20_000
 _BIN = 1 / 256
 _BINS = 4096
 _LOCATION_ROWS = 10_000
