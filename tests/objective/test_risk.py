@@ -174,6 +174,17 @@ def test_a_weight_is_a_repetition_and_weight_zero_an_absent_row(price, loss, end
 
 
 @each_objective
+@pytest.mark.parametrize("extreme", [-1e300, 1e4])
+def test_absent_row_is_not_noticed_however_extreme_its_score(price, loss, end, extreme):
+    y, f, w, _ = sample()
+    value, gradient = objective(y, w, price=price, loss=loss, end=end).value_grad(f)
+    y, w, f = np.append(y, [True, False]), np.append(w, [0, 0]), np.append(f, [extreme] * 2)
+    longer = objective(y, w, price=price, loss=loss, end=end).value_grad(f)
+    assert longer[0] == value
+    np.testing.assert_array_equal(longer[1], np.append(gradient, [0, 0]))
+
+
+@each_objective
 def test_order_of_the_rows_and_a_common_shift_change_nothing(price, loss, end):
     y, f, w, rng = sample()
     value, gradient = objective(y, w, price=price, loss=loss, end=end).value_grad(f)
@@ -225,7 +236,8 @@ def test_smoothed_objective_lies_below_and_comes_near(price, loss, end, level):
     F = objective(y, w, price=price, loss=loss, end=end)
     smooth = F.smoothed(level)
     assert smooth.smooth
-    assert smooth.value(f) <= F.value(f) + 1e-12 * (1 + abs(F.value(f)))
+    for scores in (f, 0 * f):  # among ties every height is the highest
+        assert smooth.value(scores) <= F.value(scores) + 1e-12 * (1 + abs(F.value(scores)))
     if level == 1e-3:
         # half the width per pair, and log(K)/p for the power that stands for the max
         reach = 0.01 * max(1.0, abs(F.value(f))) * F.scale

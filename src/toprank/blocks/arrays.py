@@ -20,8 +20,8 @@ from toprank.blocks.threads import Workers
 
 Partial = TypeVar("Partial")
 
-#: Entries of a dense block: 2 MB of float64, small enough for the cache, large enough for Python.
-_BLOCK_ENTRIES = 1 << 18
+#: Entries of a dense block: 1 MB of float64, small enough for the cache, large enough for Python.
+_BLOCK_ENTRIES = 1 << 17
 #: Fixed number of cuts, so that neither the cuts nor the merge order depend on n_jobs.
 _CHUNKS = 16
 #: Columns whose mean exceeds their spread this many times are centred before use.

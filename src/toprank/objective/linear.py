@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from toprank._numerics import FloatArray, log_of
 from toprank.blocks import RowBlocks
 from toprank.losses import Loss, get_loss
-from toprank.objective.risk import PushObjective, push_objective
+from toprank.objective.risk import PushObjective, push_objective, smooth_parts
 from toprank.objective.sweep import EndPartial, TiltedSweep
 from toprank.prices import Power, Price, get_price
 
@@ -44,6 +44,7 @@ class Task:
     loss: Loss
     end: str = "top"
     balance: float = 1.0
+    top: float = 1.0
     alpha: float = 0.0
 
     @classmethod
@@ -69,7 +70,13 @@ class Task:
             loss=self.loss,
             end=self.end,
             balance=self.balance,
+            top=self.top,
         )
+
+    def smoothed(self, level: float) -> Task:
+        """Return a smooth task that lies below this one and meets it as level -> 0."""
+        parts = smooth_parts(self.price, self.loss, self.top, self.balance, level)
+        return replace(self, **parts)
 
 
 class LinearProblem(ABC):
@@ -121,9 +128,7 @@ class LinearProblem(ABC):
 
     def smoothed(self, level: float) -> LinearProblem:
         """Return a smooth problem that lies below this one and meets it as level -> 0."""
-        task = self.task
-        task = replace(task, price=task.price.smoothed(level), loss=task.loss.smoothed(level))
-        return linear_problem(self.source, task)
+        return linear_problem(self.source, self.task.smoothed(level))
 
     def gentler(self, p: float) -> LinearProblem | None:
         """Return the problem with a power price of at most p; None if this one is as gentle."""
@@ -316,7 +321,7 @@ class SweptProblem(LinearProblem):
         """F and the share of each end in it."""
         if len(values) == 1:
             return values[0], [1.0]
-        top = self._p * values[0]
+        top = self._p * values[0] + float(np.log(self.task.top))
         bottom = self._p * values[1] + float(np.log(self.task.balance))
         total = float(np.logaddexp(top, bottom))
         return total / self._p, [float(np.exp(top - total)), float(np.exp(bottom - total))]

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toprank._numerics import FloatArray
+from toprank._numerics import FloatArray, log_of
 from toprank.losses import Loss, get_loss
 from toprank.pair_sums import PairSum, pair_sum
 from toprank.pairs import Sides, orient
-from toprank.prices import Price, get_price
+from toprank.prices import Max, Price, get_price
 
 
 @dataclass(frozen=True)
@@ -24,13 +24,14 @@ class PushObjective:
     Where F exceeds every float its value is infinity and its gradient is given as zero.
 
     The outer rows of both ends are priced together, so that for the power price
-    end="both" is (1/p) log[R_top/(K I^p) + balance R_bottom/(I K^p)].
+    end="both" is (1/p) log[top R_top/(K I^p) + balance R_bottom/(I K^p)], top = 1.
     """
 
     sides: tuple[Sides, ...]
     price: Price
     loss: Loss
     balance: float = 1.0
+    top: float = 1.0
 
     @property
     def form(self) -> str:
@@ -47,33 +48,32 @@ class PushObjective:
     def has_curvature(self) -> bool:
         return self.price.has_curvature and self.loss.has_curvature
 
-    @property
+    @cached_property
     def scale(self) -> float:
-        """The size of a natural gradient: 1 where normalised, else the outer (inner) weight."""
+        """The size of a natural gradient: 1 where normalised, else that of equal scores."""
         if self.price.homogeneous:
             return 1.0
-        side = self.sides[0]
-        if self.price.name == "exponential":
-            return max(1.0, side.total_inner_weight)
-        return max(1.0, float(np.exp(side.log_total_outer_weight)))
+        undecided = float(self.loss.log_value(np.zeros(1))[0])
+        log_s = [
+            np.full(len(side.outer), undecided + np.log(side.total_inner_weight))
+            for side in self.sides
+        ]
+        value, slope = self.price.value_slope(np.concatenate(log_s), self.log_outer_weight)
+        return float(np.sum(slope)) or max(1.0, value)
 
     @cached_property
     def log_outer_weight(self) -> FloatArray:
-        """Log weights of all outer rows, the bottom's after the top's, times the balance."""
-        parts = [side.log_outer_weight for side in self.sides]
-        if len(parts) == 2:
-            with np.errstate(divide="ignore"):  # a balance of zero leaves the top alone
-                parts[1] = parts[1] + np.log(self.balance)
-        return np.concatenate(parts)
+        """Log weights of all outer rows, the bottom's after the top's."""
+        if len(self.sides) == 1:
+            return self.sides[0].log_outer_weight
+        ends = log_of(np.array([self.top, self.balance]))  # a balance of zero leaves the top alone
+        return np.concatenate(
+            [side.log_outer_weight + end for side, end in zip(self.sides, ends, strict=True)]
+        )
 
     def smoothed(self, level: float) -> PushObjective:
         """Return a smooth objective that lies below this one and meets it as level -> 0."""
-        price, sides = self.price.smoothed(level), self.sides
-        if price is not self.price and len(sides) == 2:
-            # a mean of powers lies below the max; the weights of both ends sum to 1 + balance
-            excess = np.log1p(self.balance)
-            sides = tuple(replace(s, log_outer_weight=s.log_outer_weight - excess) for s in sides)
-        return replace(self, sides=sides, price=price, loss=self.loss.smoothed(level))
+        return replace(self, **smooth_parts(self.price, self.loss, self.top, self.balance, level))
 
     def _sums(self, scores: FloatArray) -> list[PairSum]:
         return [
@@ -107,6 +107,20 @@ class PushObjective:
     def hessian_map(self, scores: FloatArray) -> Callable[[FloatArray], FloatArray]:
         """Return the map v -> H v, H the Hessian of F in the scores."""
         return _State(self, scores).hessian_times
+
+
+def smooth_parts(
+    price: Price, loss: Loss, top: float, balance: float, level: float
+) -> dict[str, Any]:
+    """Return the parts of an objective that make it smooth and keep it below its limit.
+
+    A mean of powers lies below a maximum, a sum does not: where the price is one, the weights
+    of the two ends are made to sum to one.
+    """
+    parts: dict[str, Any] = {"price": price.smoothed(level), "loss": loss.smoothed(level)}
+    if isinstance(price, Max):
+        parts.update(top=top / (top + balance), balance=balance / (top + balance))
+    return parts
 
 
 class _State:
@@ -231,6 +245,7 @@ def push_objective(
     loss: Any = "exponential",
     end: str = "top",
     balance: float = 1.0,
+    top: float = 1.0,
 ) -> PushObjective:
     """Build the objective for labelled rows, in the form that is convex for this loss."""
     loss = get_loss(loss)
@@ -243,4 +258,4 @@ def push_objective(
     sides = orient(positive, sample_weight, end=end, outer=price.outer)
     if price.homogeneous:
         sides = tuple(side.normalised() for side in sides)
-    return PushObjective(sides, price, loss, balance)
+    return PushObjective(sides, price, loss, balance, top)

@@ -105,7 +105,7 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
                 result = self._minimise(problem)
             if self.alpha == 0 and has_dual(problem) and result.message != SEPARABLE:
                 result.gap = primal_dual_gap(problem, result.coef)
-            link = self._fit_link(problem.scores(result.coef), positive, weight)
+            link = self._fit_link(problem.scores(result.coef), task)
         self.classes_ = classes
         self._units = problem.source.units
         self._keep(result)
@@ -132,9 +132,9 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
     def _minimise(self, problem: LinearProblem) -> Result:
         solver = self._solver_for(problem)
         start = np.zeros(problem.size)
-        if self.warm_start and getattr(self, "coef_", start).size == problem.size:
-            coef = getattr(self, "coef_", start).reshape(-1).astype(np.float64)
-            start = problem.source.units.from_raw(coef)
+        warm = self.warm_start and getattr(self, "coef_", start[:0]).size == problem.size
+        if warm:
+            start = problem.source.units.from_raw(self.coef_.reshape(-1).astype(np.float64))
         with _overflow_is_handled():
             return minimise(
                 problem,
@@ -143,7 +143,7 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
                 max_iter=self.max_iter or DEFAULT_ROUNDS[solver],
                 tol=self.tol,
                 callback=self._report if self.verbose else None,
-                stones=solver != "coordinate",
+                warm=warm,
             )
 
     def _solver_for(self, problem: LinearProblem) -> str:
@@ -181,12 +181,11 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
                 "exponential loss and end='top'. Use link='logistic' here."
             )
 
-    def _fit_link(
-        self, scores: FloatArray, positive: NDArray[np.bool_], weight: FloatArray | None
-    ) -> Link:
+    def _fit_link(self, scores: FloatArray, task: Task) -> Link:
         if self.link == "p_classification":
-            return p_classification(scores, positive, weight, float(getattr(self, "p", 1.0)))
-        return logistic(scores, positive, weight)
+            p = float(getattr(task.price, "p", np.nan))
+            return p_classification(scores, task.positive, task.weight, p)
+        return logistic(scores, task.positive, task.weight)
 
     def _keep_link(self, link: Link) -> None:
         self._offset, self._slope = link.offset, link.slope

@@ -16,13 +16,16 @@ from collections.abc import Callable
 from typing import Any
 
 from toprank._numerics import FloatArray
+from toprank.solvers.coordinate import coordinate
 from toprank.solvers.result import SEPARABLE, Callback, Result
 
 Minimiser = Callable[..., Result]
 
-#: The smooth problems' levels shrink by this factor, down to the smallest.
+#: The smooth problems' levels shrink by this factor, so many times.
 _FACTOR = 0.25
-_SMALLEST_LEVEL = 2.0**-24
+_LEVELS = 13
+#: Levels among which a fixed number of coordinate rounds is shared out.
+_ROUND_LEVELS = (1 / 8, 1 / 64, 1 / 512, 1 / 4096)
 #: The certified gap that ends the path, relative to max(1, |F|).
 TARGET_GAP = 1e-4
 #: Power prices are first solved at these p, loosely, on the way to a steeper one.
@@ -37,14 +40,19 @@ def minimise(
     max_iter: int,
     tol: float,
     callback: Callback | None = None,
-    stones: bool = True,
+    warm: bool = False,
 ) -> Result:
-    """Minimise a problem, smooth or not, with a solver for smooth ones."""
-    if problem.smooth:
-        if stones:
-            start = _walk(problem, start, minimiser, max_iter, tol)
-        return minimiser(problem, start, max_iter=max_iter, tol=tol, callback=callback)
-    return _narrow(problem, start, minimiser, max_iter, tol, callback)
+    """Minimise a problem, smooth or not, with a solver for smooth ones.
+
+    ``warm`` says that the start is near the minimum. The coordinate solver's rounds are the
+    paper's algorithm: they start where they are told to, and their number is given.
+    """
+    boosting = minimiser is coordinate
+    if not problem.smooth:
+        return _narrow(problem, start, minimiser, max_iter, tol, callback, warm)
+    if not (boosting or warm):
+        start = _walk(problem, start, minimiser, max_iter, tol)
+    return minimiser(problem, start, max_iter=max_iter, tol=tol, callback=callback, warm=warm)
 
 
 def _walk(
@@ -68,36 +76,45 @@ def _narrow(
     max_iter: int,
     tol: float,
     callback: Callback | None,
+    warm: bool,
 ) -> Result:
     """Follow the smooth problems down until the certificate is small enough."""
     history: list[dict[str, Any]] = []
     best: Result | None = None
-    level, n_iter = 1.0, 0
-    while True:
-        smooth = problem.smoothed(level)
+    levels, rounds = _path(minimiser, max_iter)
+    for level in levels:
+        budget = min(rounds, max_iter - len(history))
+        if budget <= 0:
+            break
         result = minimiser(
-            smooth, coef, max_iter=max(1, max_iter - n_iter), tol=tol, callback=callback
+            problem.smoothed(level), coef, max_iter=budget, tol=tol, callback=callback, warm=warm
         )
-        coef, n_iter = result.coef, n_iter + result.n_iter
+        coef, warm = result.coef, True
         history += result.history
         value = problem.value(coef)
         above = value - result.value
         result.gap, result.value = above + result.gap, value
-        if best is None or not result.gap >= best.gap:
-            best = result
         # without a penalty there is no certificate, but each smooth problem is still solved
         target = TARGET_GAP * max(problem.scale, abs(value))
         close = result.gap <= target or (result.converged and above <= target)
-        level *= _FACTOR
-        over = n_iter >= max_iter or level < _SMALLEST_LEVEL or result.message == SEPARABLE
-        if close or over:
+        if best is None or close or not result.gap >= best.gap:
+            best = result
+        if close or result.message == SEPARABLE:
             break
-    return _closing(result if close else best, history, n_iter, close)
+    return _closing(best, history, close)
 
 
-def _closing(best: Result, history: list[dict[str, Any]], n_iter: int, close: bool) -> Result:
-    best.history, best.n_iter = history, n_iter
-    if best.message != SEPARABLE:
-        best.converged = close
-        best.message = "" if close else f"the certified gap is still {best.gap:.2g}"
-    return best
+def _path(minimiser: Minimiser, max_iter: int) -> tuple[list[float], int]:
+    """The levels to pass through, and the most iterations to spend on each."""
+    if minimiser is coordinate:  # a fixed number of rounds, shared out
+        return list(_ROUND_LEVELS), max(1, max_iter // len(_ROUND_LEVELS))
+    return [_FACTOR**k for k in range(_LEVELS)], max_iter
+
+
+def _closing(best: Any, history: list[dict[str, Any]], close: bool) -> Result:
+    result: Result = best
+    result.history, result.n_iter = history, len(history)
+    if result.message != SEPARABLE:
+        result.converged = close
+        result.message = "" if close else f"the certified gap is still {result.gap:.2g}"
+    return result

@@ -27,6 +27,7 @@ def coordinate(
     max_iter: int = 100,
     tol: float = 1e-6,
     callback: Callback | None = None,
+    warm: bool = False,
 ) -> Result:
     """Run max_iter rounds, fewer if every slope is within tol of zero."""
     log = Log(callback)

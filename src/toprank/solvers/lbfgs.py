@@ -37,6 +37,7 @@ def lbfgs(
     max_iter: int = 5000,
     tol: float = 1e-6,
     callback: Callback | None = None,
+    warm: bool = False,
 ) -> Result:
     """Minimise until the largest gradient entry is at most tol times the problem's scale."""
     log = Log(callback)

@@ -38,10 +38,14 @@ def newton(
     max_iter: int = 200,
     tol: float = 1e-6,
     callback: Callback | None = None,
+    warm: bool = False,
 ) -> Result:
-    """Minimise until the largest gradient entry is at most tol times the problem's scale."""
+    """Minimise until the largest gradient entry is at most tol times the problem's scale.
+
+    A ``warm`` start is near the minimum already; no sample of the rows knows better.
+    """
     log = Log(callback)
-    coef = _coarse_start(problem, start, max_iter, tol)
+    coef = start if warm else _coarse_start(problem, start, max_iter, tol)
     value, grad = problem.value_grad(coef)
     hessian, fresh, exact = None, False, False
     message = f"no convergence in {max_iter} Newton iterations"
@@ -126,6 +130,8 @@ def _shrinkage(rise: float, slope: float) -> float:
 
 def _solve(hessian: FloatArray, target: FloatArray) -> FloatArray:
     """Solve H x = target in units that make the diagonal one; least squares if H is singular."""
+    if not np.all(np.isfinite(hessian)):  # LAPACK may search for ever among infinities
+        return np.full_like(target, np.nan)
     diagonal = np.diag(hessian)
     scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     scaled = hessian * np.outer(scale, scale)
