@@ -31,10 +31,6 @@ from scipy.special import expit
 
 from toprank._numerics import FloatArray, log_of, log_sum_exp, softmax
 
-#: Beyond this log-height e^S is infinite in double precision.
-_LARGEST_LOG_HEIGHT = float(np.log(np.log(np.finfo(np.float64).max)))
-
-Slope = FloatArray
 Change = Callable[[FloatArray], FloatArray]
 
 
@@ -47,7 +43,6 @@ class Price:
     has_curvature: bool = True
     #: The side whose heights are priced, for end="top": "losers" (negatives) or "winners".
     outer: str = "losers"
-    convex: bool = True
 
     def log_risk(self, log_s: FloatArray, log_w: FloatArray) -> float:
         """Return log of the paper's sum, sum_o w g(S)."""

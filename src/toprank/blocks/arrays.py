@@ -154,6 +154,23 @@ class RowBlocks:
             total = (total.T / self.units.scale).T
         return total
 
+    def squares(self) -> FloatArray:
+        """Return the sum of squares of each column, in its units."""
+
+        def local(start: int, stop: int) -> FloatArray:
+            if self.sparse:
+                chunk = self._sparse_chunk(start, stop)
+                scale = 1.0 if self.units.scale is None else self.units.scale[chunk.indices]
+                squared = np.square(chunk.data / scale)
+                sums = np.bincount(chunk.indices, weights=squared, minlength=self.n_features)
+                return sums.astype(np.float64)
+            total = np.zeros(self.n_features)
+            for _, block in self.blocks(start, stop):
+                total += np.einsum("ij,ij->j", block, block)
+            return total
+
+        return self.map_reduce(local, np.add)
+
     def columns(self, first: int, last: int) -> FloatArray:
         """Return the dense columns first:last, in their units."""
         part = self.X[:, first:last]

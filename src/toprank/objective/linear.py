@@ -182,25 +182,17 @@ class LinearProblem(ABC):
         highest = np.max(scores, where=~positive & present, initial=-np.inf)
         return bool(lowest > highest)
 
+    def runs_away(self, coef: FloatArray) -> bool:
+        """Whether the objective falls for ever along coef: separated, unpenalised, no hinge."""
+        return self.alpha == 0 and not self.task.loss.pieces and self.separates(coef)
+
     def column_scale(self) -> FloatArray:
         """Return a positive scale for each coefficient: one over the column's spread."""
-        X = self.source.X
         n = self.source.n_rows
-        if self.source.sparse:
-            mean = np.asarray(X.mean(axis=0)).ravel()
-            square = np.asarray(X.multiply(X).mean(axis=0)).ravel()
-        else:
-            ones = np.full(n, 1.0 / n)
-            mean = self.source.adjoint(ones)
-            square = self.source.map_reduce(self._squares, np.add) / n
+        mean = self.source.adjoint(np.full(n, 1.0 / n))
+        square = self.source.squares() / n
         spread = np.sqrt(np.maximum(square - mean**2, 0.0))
         return 1.0 / np.where(spread > 0, spread, 1.0)
-
-    def _squares(self, start: int, stop: int) -> FloatArray:
-        total = np.zeros(self.size)
-        for _, block in self.source.blocks(start, stop):
-            total += np.einsum("ij,ij->j", block, block)
-        return total
 
 
 class ScoredProblem(LinearProblem):

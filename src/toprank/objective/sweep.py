@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from toprank._numerics import FloatArray
 from toprank.blocks import RowBlocks
 
-#: Entries of X from which compiled kernels repay their loading time (see benchmarks/kernels.py).
+#: Entries of X from which compiled kernels repay their loading time (benchmarks/speed.py kernels).
 COMPILED_FROM = 20_000_000
 
 

@@ -193,15 +193,15 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
         self.intercept_ = np.array([link.offset - shift])
 
     def _warn(self, result: Result, problem: LinearProblem) -> None:
-        if result.converged or (self._is_boosting(problem) and result.message != SEPARABLE):
-            return
-        if result.message == SEPARABLE:
+        if self.alpha == 0 and problem.separates(result.coef):
             cause = (
                 "The classes are separable: a linear score puts every positive above every "
-                "negative, so with alpha=0 the objective has no finite minimiser. The ranking "
-                "found is perfect on the training data, its scale is arbitrary. Set alpha > 0 "
-                f"(for example 1e-3; got alpha={self.alpha!r})."
+                "negative, so with alpha=0 the objective has no finite minimiser, or no unique "
+                "one. The ranking found is perfect on the training data, the scale of its scores "
+                "is arbitrary. Set alpha > 0, for example 1e-3."
             )
+        elif result.converged or self._is_boosting(problem):
+            return
         else:
             cause = (
                 f"The solver stopped early: {result.message} (largest gradient entry "
@@ -277,7 +277,7 @@ def _two_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     classes = np.unique(y)
     if len(classes) == 1:
         raise ValueError(
-            f"y has one class only ({classes[0]!r}); a ranking needs rows of two classes: "
+            f"y has one class only ({classes.tolist()[0]!r}); a ranking needs rows of two classes: "
             "check the label column, or the split that lost the rare class."
         )
     if len(classes) > 2:

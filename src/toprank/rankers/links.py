@@ -145,5 +145,5 @@ class _Curve:
     def coarse(self) -> None:
         return None
 
-    def separates(self, coef: FloatArray) -> bool:
+    def runs_away(self, coef: FloatArray) -> bool:
         return False

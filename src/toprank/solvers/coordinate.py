@@ -36,12 +36,12 @@ def coordinate(
         before = descent.value
         feature, step = descent.round()
         log.add(objective=descent.value, feature=feature, step=step)
-        if problem.alpha == 0 and problem.separates(descent.coef):
+        if problem.runs_away(descent.coef):
             break
         if step == 0.0 or descent.value >= before:
             break
     converged = largest(descent.grad) <= tol * problem.scale
-    separable = problem.alpha == 0 and problem.separates(descent.coef)
+    separable = problem.runs_away(descent.coef)
     return Result(
         descent.coef,
         descent.value,

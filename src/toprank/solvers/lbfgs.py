@@ -122,7 +122,7 @@ class _Leg:
         self.log.add(objective=value, gradient=largest(grad))
         if largest(grad) <= self.tol * self.problem.scale:
             raise StopIteration
-        if self.problem.alpha == 0 and self.problem.separates(coef):
+        if self.problem.runs_away(coef):
             self.separable = True
             raise StopIteration
 

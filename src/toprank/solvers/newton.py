@@ -68,7 +68,7 @@ def newton(
         fresh = False
         if trial.step < 1.0 or not shrunk:
             hessian = None
-        if problem.alpha == 0 and problem.separates(coef):
+        if problem.runs_away(coef):
             message = SEPARABLE
             break
     converged = largest(grad) <= tol * problem.scale

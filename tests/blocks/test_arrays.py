@@ -1,0 +1,232 @@
+"""Whatever the layout of X, its blocks give X @ b and X.T @ v, and X is left as it was."""
+
+import threading
+
+import numpy as np
+import pytest
+from scipy import sparse
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from toprank import PNormPush
+from toprank.blocks import RowBlocks, Units, Workers, safe_units
+
+N, D = 20_000, 7
+DENSE = (np.random.default_rng(0).normal(size=(N, D)) * 3).round(2)
+
+
+def memory_mapped(folder):
+    path = folder / "x.npy"
+    np.save(path, DENSE)
+    return np.load(path, mmap_mode="r")
+
+
+def read_only(folder):
+    X = DENSE.copy()
+    X.flags.writeable = False
+    return X
+
+
+def with_explicit_zeros(folder):
+    X = sparse.csr_array(DENSE)
+    X.data[::3] = 0.0
+    return X
+
+
+def with_wide_indices(folder):
+    X = sparse.csr_array(np.where(DENSE > 2, DENSE, 0.0))
+    X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    return X
+
+
+LAYOUTS = {
+    "C order": lambda folder: DENSE.copy(),
+    "F order": lambda folder: np.asfortranarray(DENSE),
+    "float32": lambda folder: DENSE.astype(np.float32),
+    "uint8": lambda folder: np.abs(DENSE).astype(np.uint8) + np.uint8(200),
+    "int8": lambda folder: DENSE.astype(np.int8) - np.int8(100),
+    "bool": lambda folder: DENSE > 0,
+    "int64": lambda folder: DENSE.astype(np.int64),
+    "big-endian": lambda folder: DENSE.astype(">f8"),
+    "every other row": lambda folder: np.repeat(DENSE, 2, axis=0)[::2],
+    "every other column": lambda folder: np.repeat(DENSE, 2, axis=1)[:, ::2],
+    "backwards": lambda folder: DENSE[::-1, ::-1],
+    "read-only": read_only,
+    "memory-mapped": memory_mapped,
+    "sparse": lambda folder: sparse.csr_array(np.where(DENSE > 2, DENSE, 0.0)),
+    "sparse matrix": lambda folder: sparse.csr_matrix(np.where(DENSE > 2, DENSE, 0.0)),
+    "sparse float32": lambda folder: sparse.csr_array(DENSE.astype(np.float32)),
+    "sparse uint8": lambda folder: sparse.csr_array(np.abs(DENSE * 20).astype(np.uint8)),
+    "sparse bool": lambda folder: sparse.csr_array(DENSE > 2),
+    "explicit zeros": with_explicit_zeros,
+    "int64 indices": with_wide_indices,
+    "one row": lambda folder: DENSE[:1],
+    "one column": lambda folder: DENSE[:, :1],
+    "empty sparse": lambda folder: sparse.csr_array((50, D)),
+}
+
+
+@pytest.fixture(params=LAYOUTS, ids=lambda name: name.replace(" ", "-"))
+def X(request, tmp_path):
+    return LAYOUTS[request.param](tmp_path)
+
+
+def dense(X):
+    return (X.toarray() if sparse.issparse(X) else np.asarray(X)).astype(np.float64)
+
+
+def centred_units(X):
+    if sparse.issparse(X):
+        return Units(scale=2.0 ** np.arange(X.shape[1]))
+    return Units(centre=np.linspace(-2, 2, X.shape[1]), scale=2.0 ** np.arange(X.shape[1]))
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+@pytest.mark.parametrize("units", ["plain", "other"])
+class TestProducts:
+    def source(self, X, units, n_jobs):
+        unit = Units() if units == "plain" else centred_units(X)
+        expected = dense(X)
+        if unit.scale is not None:
+            expected = expected / unit.scale
+        if unit.centre is not None:
+            expected = expected - unit.centre
+        workers = Workers(n_jobs)
+        return workers, RowBlocks(X, workers, unit), expected
+
+    def test_scores_are_rows_times_coefficients(self, X, units, n_jobs):
+        workers, source, expected = self.source(X, units, n_jobs)
+        coef = np.linspace(-1, 1, X.shape[1])
+        with workers.running():
+            scores = source.scores(coef)
+        assert scores.dtype == np.float64
+        np.testing.assert_allclose(scores, expected @ coef, rtol=1e-12, atol=1e-10)
+
+    def test_the_adjoint_is_columns_times_row_weights(self, X, units, n_jobs):
+        workers, source, expected = self.source(X, units, n_jobs)
+        v = np.random.default_rng(1).normal(size=(X.shape[0], 2))
+        with workers.running():
+            one, two = source.adjoint(v[:, 0]), source.adjoint(v)
+        atol = 1e-11 * (1 + np.abs(expected).sum(axis=0).max())
+        np.testing.assert_allclose(one, expected.T @ v[:, 0], rtol=0, atol=atol)
+        np.testing.assert_allclose(two, expected.T @ v, rtol=0, atol=atol)
+
+    def test_columns_rows_and_squares_are_those_of_the_matrix(self, X, units, n_jobs):
+        workers, source, expected = self.source(X, units, n_jobs)
+        with workers.running():
+            squares = source.squares()
+        np.testing.assert_allclose(squares, np.sum(expected**2, axis=0), rtol=1e-10)
+        last = X.shape[1]
+        np.testing.assert_allclose(source.columns(last // 2, last), expected[:, last // 2 :])
+        few = np.arange(0, X.shape[0], 97)
+        taken = source.take(few).columns(0, last)
+        np.testing.assert_allclose(taken, expected[few])
+
+
+def test_the_caller_s_matrix_is_not_written_to(X):
+    before = dense(X).copy()
+    y = np.arange(X.shape[0]) % 3 == 0
+    if X.shape[0] > 50:
+        PNormPush(max_iter=2, alpha=1.0, solver="lbfgs", tol=1.0).fit(X, y)
+    np.testing.assert_array_equal(dense(X), before)
+
+
+def test_double_precision_blocks_are_views():
+    source = RowBlocks(DENSE, Workers(1))
+    rows, block = next(source.blocks(0, N))
+    assert np.shares_memory(block, DENSE)
+    assert rows.start == 0
+
+
+def test_the_cuts_do_not_depend_on_the_number_of_threads():
+    one, many = (RowBlocks(DENSE, Workers(n_jobs)).chunks() for n_jobs in (1, 4))
+    assert one == many
+    assert one[0][0] == 0
+    assert one[-1][1] == N
+    assert all(a[1] == b[0] for a, b in zip(one, one[1:], strict=False))
+
+
+def test_partial_sums_are_merged_in_order():
+    workers = Workers(4)
+    source = RowBlocks(DENSE, workers)
+    with workers.running():
+        seen = source.map_reduce(lambda start, stop: [(start, stop)], lambda a, b: a + b)
+    assert seen == source.chunks()
+
+
+class TestUnits:
+    def test_a_column_far_from_zero_is_centred(self):
+        X = DENSE + np.array([0, 0, 1e9, 0, -1e4, 0, 50])
+        units = safe_units(X)
+        assert units.scale is None
+        assert (units.centre != 0).tolist() == [False, False, True, False, True, False, False]
+        np.testing.assert_allclose(units.centre[[2, 4]], [1e9, -1e4], rtol=1e-2)
+
+    def test_a_constant_column_is_centred_to_zero(self):
+        X = np.column_stack([DENSE[:, 0], np.full(N, 3.5)])
+        np.testing.assert_array_equal(safe_units(X).apply(X)[:, 1], 0.0)
+
+    def test_ordinary_columns_are_read_as_they_are(self):
+        assert safe_units(DENSE).plain
+        assert safe_units(DENSE > 0).plain
+        assert safe_units(sparse.csr_array(DENSE + 1e9)).plain
+
+    @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+    def test_a_column_whose_squares_overflow_is_scaled(self, make):
+        X = DENSE.copy()
+        X[:, 3] *= 1e200
+        units = safe_units(make(X))
+        assert (units.scale != 1).tolist() == [j == 3 for j in range(D)]
+        assert np.abs(units.apply(X)[:, 3]).max() < 4
+        assert np.log2(units.scale[3]) == np.round(np.log2(units.scale[3]))
+
+    def test_coefficients_translate_between_units_and_raw_columns(self):
+        units = Units(centre=np.array([1.0, 2.0]), scale=np.array([4.0, 0.5]))
+        X, coef = DENSE[:, :2], np.array([3.0, -1.0])
+        raw = units.to_raw(coef)
+        np.testing.assert_array_equal(units.from_raw(raw), coef)
+        np.testing.assert_allclose(units.apply(X) @ coef, X @ raw - units.shift(coef))
+
+
+class TestBlasThreads:
+    @staticmethod
+    def limits():
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    def test_blas_has_one_thread_inside_and_all_of_them_after(self):
+        with threadpool_limits(2, user_api="blas"):
+            before = self.limits()
+            with Workers(1).running():
+                assert set(self.limits()) <= {1}
+            assert self.limits() == before
+
+    def test_the_limit_is_restored_when_a_fit_fails(self):
+        with threadpool_limits(2, user_api="blas"):
+            before = self.limits()
+            with pytest.raises(ZeroDivisionError), Workers(2).running():
+                raise ZeroDivisionError
+            assert self.limits() == before
+
+    def test_fits_that_overlap_in_threads_leave_blas_as_it_was(self):
+        y = DENSE[:, 0] + np.sin(np.arange(N)) > 0
+        with threadpool_limits(2, user_api="blas"):
+            before = self.limits()
+            first_inside, second_inside = threading.Event(), threading.Event()
+
+            def first():
+                with Workers(1).running():
+                    first_inside.set()
+                    second_inside.wait(10)
+
+            def second():
+                first_inside.wait(10)
+                with Workers(1).running():
+                    second_inside.set()
+                    threads[0].join(10)  # leave after the one that came first
+                    PNormPush(n_jobs=2).fit(DENSE, y)
+
+            threads = [threading.Thread(target=work) for work in (first, second)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(30)
+            assert self.limits() == before
