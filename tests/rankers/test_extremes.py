@@ -138,6 +138,14 @@ def test_sparse_features_of_any_size_give_finite_results(ranker, make, size):
     fit_and_check(ranker, sparse.csr_array(make(size)))
 
 
+@pytest.mark.parametrize("alpha", [0.0, 1e-3])
+@pytest.mark.parametrize("size", [1e12, 1e14, 1e15, 1e16])
+def test_coordinate_descent_survives_slopes_that_are_all_rounding(size, alpha):
+    for seed in range(6):  # a sparse column is not centred: its slope cancels from 1e16 to 1
+        X = np.random.default_rng(seed).normal(size=(60, 3)) + np.array([0.0, size, 0.0])
+        fit_and_check(PNormPush(alpha=alpha, solver="coordinate"), sparse.csr_array(X))
+
+
 @pytest.mark.parametrize("make", [constant, outlier, offset])
 @pytest.mark.parametrize("size", [1e150, 1e300])
 def test_an_extreme_column_does_not_spoil_the_others(make, size):
@@ -159,7 +167,7 @@ def test_predicting_features_larger_than_any_seen_overflows_in_silence():
 def test_separable_classes_without_a_penalty_are_named_as_the_cause(solver, settings, separable):
     X, y = separable
     ranker = PushRanker(**settings, alpha=0.0, solver=solver)
-    with pytest.warns(ConvergenceWarning, match=r"(?s)separable.*alpha > 0.*alpha=0\.0"):
+    with pytest.warns(ConvergenceWarning, match=r"(?s)separable.*alpha=0.*Set alpha > 0"):
         ranker.fit(X, y)
     assert np.isfinite(ranker.coef_).all()
     scores = ranker.decision_function(X)

@@ -161,7 +161,7 @@ class RowBlocks:
             if self.sparse:
                 chunk = self._sparse_chunk(start, stop)
                 scale = 1.0 if self.units.scale is None else self.units.scale[chunk.indices]
-                squared = np.square(chunk.data / scale)
+                squared = np.square(np.divide(chunk.data, scale, dtype=np.float64))
                 sums = np.bincount(chunk.indices, weights=squared, minlength=self.n_features)
                 return sums.astype(np.float64)
             total = np.zeros(self.n_features)
@@ -210,5 +210,6 @@ def safe_units(X: Any, *, every_row: bool = False, sample_rows: int = 4096) -> U
         return Units(None, scale)
     sample = Units(None, scale).apply(sample[: sample_rows + 1])
     mean, spread = sample.mean(axis=0), sample.std(axis=0)
-    far = np.abs(mean) > _OFFSET_LIMIT * spread
+    # a column that is constant in the sample may just be rare; near zero it does no harm
+    far = (np.abs(mean) > _OFFSET_LIMIT * spread) & ((spread > 0) | (np.abs(mean) >= 1.0))
     return Units(np.where(far, sample[0], 0.0) if np.any(far) else None, scale)

@@ -25,6 +25,7 @@ from toprank.prices import Power, Price, get_price
 #: A coarse problem keeps about this share of the rows, within the limits given.
 _COARSE_SHARE = 1 / 32
 _COARSE_ROWS = (5_000, 200_000)
+_COARSE_ROWS_PER_FEATURE = 100
 #: Rows of each class that a sampled Hessian is taken from, at the least.
 _HESSIAN_ROWS = 10_000
 _HESSIAN_ROWS_PER_FEATURE = 300
@@ -154,7 +155,8 @@ class LinearProblem(ABC):
         others, so that a rare class stays whole.
         """
         n = self.source.n_rows
-        rows = int(np.clip(n * _COARSE_SHARE, *_COARSE_ROWS))
+        enough = _COARSE_ROWS_PER_FEATURE * self.size
+        rows = int(max(enough, np.clip(n * _COARSE_SHARE, *_COARSE_ROWS)))
         if n < 4 * rows:
             return None
         positive = self.task.positive

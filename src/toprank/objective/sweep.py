@@ -172,6 +172,8 @@ class TiltedSweep:
         self, tilt: float, scores: FloatArray, members: NDArray[np.intp], n_rows: int
     ) -> tuple[NDArray[np.intp], FloatArray]:
         """Rows of a class at equal distances of its cumulated weight, and how often each."""
+        if self.log_weight is not None:
+            members = members[self.log_weight[members] > -np.inf]
         members = members[:: max(1, len(members) // (10 * n_rows))]
         exponents = tilt * scores[members]
         if self.log_weight is not None:

@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from toprank._numerics import FloatArray
 from toprank.solvers.coordinate import coordinate
 from toprank.solvers.result import SEPARABLE, Callback, Result
@@ -26,8 +28,9 @@ _FACTOR = 0.25
 _LEVELS = 13
 #: Levels among which a fixed number of coordinate rounds is shared out.
 _ROUND_LEVELS = (1 / 8, 1 / 64, 1 / 512, 1 / 4096)
-#: The certified gap that ends the path, relative to max(1, |F|).
-TARGET_GAP = 1e-4
+#: The certified gap that ends the path, relative to max(1, |F|), and the iterations after it.
+_GAP = 1e-4
+_POLISH = 200
 #: Power prices are first solved at these p, loosely, on the way to a steeper one.
 _STEPPING_STONES = tuple(8.0**k for k in range(1, 9))
 
@@ -82,26 +85,41 @@ def _narrow(
     history: list[dict[str, Any]] = []
     best: Result | None = None
     levels, rounds = _path(minimiser, max_iter)
+    # on the way a tenth of the gap may come from the gradient, shared by all its entries
+    inner = max(tol, float(np.sqrt(0.02 * _GAP * problem.alpha / problem.size)))
     for level in levels:
         budget = min(rounds, max_iter - len(history))
         if budget <= 0:
             break
-        result = minimiser(
-            problem.smoothed(level), coef, max_iter=budget, tol=tol, callback=callback, warm=warm
-        )
+        smooth = problem.smoothed(level)
+        result = minimiser(smooth, coef, max_iter=budget, tol=inner, callback=callback, warm=warm)
+        result = _certified(problem, result)
         coef, warm = result.coef, True
         history += result.history
-        value = problem.value(coef)
-        above = value - result.value
-        result.gap, result.value = above + result.gap, value
-        # without a penalty there is no certificate, but each smooth problem is still solved
-        target = TARGET_GAP * max(problem.scale, abs(value))
-        close = result.gap <= target or (result.converged and above <= target)
+        close = _is_close(problem, result, tol)
+        if close and inner > tol and minimiser is not coordinate:
+            polished = minimiser(smooth, coef, max_iter=_POLISH, tol=tol, warm=True)
+            result = _certified(problem, polished)
+            history += result.history
         if best is None or close or not result.gap >= best.gap:
             best = result
         if close or result.message == SEPARABLE:
             break
     return _closing(best, history, close)
+
+
+def _certified(problem: Any, result: Result) -> Result:
+    """Turn a result for a smooth problem into one for the problem above it."""
+    value = problem.value(result.coef)
+    result.above = value - result.value
+    result.gap, result.value = result.above + result.gap, value
+    return result
+
+
+def _is_close(problem: Any, result: Result, tol: float) -> bool:
+    """Whether the gap is small enough; without a penalty, whether each smooth problem is solved."""
+    target = max(_GAP, 100.0 * tol) * max(problem.scale, abs(result.value))
+    return result.gap <= target or (result.converged and result.above <= target)
 
 
 def _path(minimiser: Minimiser, max_iter: int) -> tuple[list[float], int]:

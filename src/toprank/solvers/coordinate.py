@@ -110,4 +110,6 @@ def _zero_of(
             return sign * farthest
         near, far = far, 2.0 * far
     low, high = sorted((sign * near, sign * far))
+    if slope(low) > 0 or slope(high) < 0:  # rounding alone: there is no zero to be found
+        return 0.0
     return float(optimize.brentq(slope, low, high, xtol=1e-14, rtol=1e-13, maxiter=200))

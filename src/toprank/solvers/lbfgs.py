@@ -19,6 +19,7 @@ from toprank.solvers.result import (
     Log,
     Problem,
     Result,
+    at_rounding,
     duality_gap,
     largest,
 )
@@ -59,16 +60,10 @@ def lbfgs(
                 message = "no further decrease is possible in floating point"
                 break
             reshape = False  # the Hessian misled the line search; the columns' spread will not
-    return Result(
-        coef,
-        leg.value,
-        leg.grad,
-        len(log.history),
-        done,
-        "" if done else message,
-        log.history,
-        duality_gap(problem, leg.grad),
-    )
+    gap = duality_gap(problem, leg.grad)
+    done = done or at_rounding(gap, leg.value)
+    message = "" if done else message
+    return Result(coef, leg.value, leg.grad, len(log.history), done, message, log.history, gap)
 
 
 class _Leg:

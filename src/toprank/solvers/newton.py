@@ -19,6 +19,7 @@ from toprank.solvers.result import (
     Log,
     Problem,
     Result,
+    at_rounding,
     duality_gap,
     largest,
 )
@@ -28,7 +29,9 @@ _CONTRACTION = 0.25
 #: A sampled Hessian that does no better than this is replaced by the exact one.
 _FAILURE = 0.8
 _SUFFICIENT_DECREASE = 1e-4
-_HALVINGS = 60
+#: Damping, relative to the largest curvature seen along each coordinate: the first, the least
+#: that is kept up, and the most that is tried.
+_FIRST_DAMPING, _LEAST_DAMPING, _MOST_DAMPING = 1e-4, 1e-7, 1e12
 
 
 def newton(
@@ -48,12 +51,13 @@ def newton(
     coef = start if warm else _coarse_start(problem, start, max_iter, tol)
     value, grad = problem.value_grad(coef)
     hessian, fresh, exact = None, False, False
+    damping = _Damping(problem.size)
     message = f"no convergence in {max_iter} Newton iterations"
     while len(log.history) < max_iter and largest(grad) > tol * problem.scale:
         if hessian is None:
             hessian, fresh = problem.hessian(coef, exact=exact), True
-        direction = _solve(hessian, -grad)
-        trial = _line_search(problem, coef, value, grad, direction)
+            damping.see(hessian)
+        trial = damping.step(problem, coef, value, grad, hessian)
         if trial is None:
             if fresh and exact:
                 message = "no further decrease is possible in floating point"
@@ -64,24 +68,17 @@ def newton(
         shrunk = largest(trial.grad) <= _CONTRACTION * largest(grad)
         exact = exact or (fresh and largest(trial.grad) > _FAILURE * largest(grad))
         coef, value, grad = trial.coef, trial.value, trial.grad
-        log.add(objective=value, gradient=largest(grad), step=trial.step)
+        log.add(objective=value, gradient=largest(grad), damping=trial.damping)
         fresh = False
-        if trial.step < 1.0 or not shrunk:
+        if trial.damping > 0 or not shrunk:
             hessian = None
         if problem.runs_away(coef):
             message = SEPARABLE
             break
-    converged = largest(grad) <= tol * problem.scale
-    return Result(
-        coef,
-        value,
-        grad,
-        len(log.history),
-        converged,
-        "" if converged else message,
-        log.history,
-        duality_gap(problem, grad),
-    )
+    gap = duality_gap(problem, grad)
+    done = largest(grad) <= tol * problem.scale or at_rounding(gap, value)
+    message = "" if done else message
+    return Result(coef, value, grad, len(log.history), done, message, log.history, gap)
 
 
 def _coarse_start(problem: Problem, start: FloatArray, max_iter: int, tol: float) -> FloatArray:
@@ -94,42 +91,62 @@ def _coarse_start(problem: Problem, start: FloatArray, max_iter: int, tol: float
 
 
 class _Trial:
-    def __init__(self, problem: Problem, coef: FloatArray, step: float):
+    def __init__(self, problem: Problem, coef: FloatArray, damping: float):
         self.coef = coef
-        self.step = step
+        self.damping = damping
         self.value, self.grad = problem.value_grad(coef)
 
 
-def _line_search(
-    problem: Problem, coef: FloatArray, value: float, grad: FloatArray, direction: FloatArray
-) -> _Trial | None:
-    """Shorten the step until the objective falls enough; None if it never does."""
-    slope = float(grad @ direction)
-    if not np.isfinite(slope) or slope >= 0:
+class _Damping:
+    """Levenberg's remedy: where the quadratic model overshoots, make it rounder and try again.
+
+    A single flat direction must not shorten the whole step, so the damping adds to each
+    coordinate a share of the largest curvature seen along it.
+    """
+
+    def __init__(self, size: int):
+        self.curvature = np.zeros(size)
+        self.amount = 0.0
+
+    def see(self, hessian: FloatArray) -> None:
+        self.curvature = np.maximum(self.curvature, np.diag(hessian))
+
+    def step(
+        self,
+        problem: Problem,
+        coef: FloatArray,
+        value: float,
+        grad: FloatArray,
+        hessian: FloatArray,
+    ) -> _Trial | None:
+        """Return the first trial point that lowers the objective enough; None if none does."""
+        rounding = 8 * np.finfo(np.float64).eps * max(1.0, abs(value))
+        while self.amount <= _MOST_DAMPING:
+            direction = _solve(hessian + np.diag(self.amount * self.curvature), -grad)
+            slope = float(grad @ direction)
+            if not np.isfinite(slope) or slope >= 0:
+                break
+            trial = _Trial(problem, coef + direction, self.amount)
+            rise = trial.value - value
+            # below rounding the values say nothing; the gradients still do
+            idle = abs(rise) <= rounding and largest(trial.grad) < largest(grad)
+            if rise <= _SUFFICIENT_DECREASE * slope or idle:
+                self._ease(rise / slope)
+                return trial
+            self.amount = max(10.0 * self.amount, _FIRST_DAMPING)
+        self.amount = 0.0
         return None
-    rounding = 8 * np.finfo(np.float64).eps * max(1.0, abs(value))
-    step = 1.0
-    for _ in range(_HALVINGS):
-        trial = _Trial(problem, coef + step * direction, step)
-        rise = trial.value - value
-        if rise <= _SUFFICIENT_DECREASE * step * slope:
-            return trial
-        # below rounding the values say nothing; the gradients still do
-        if abs(rise) <= rounding and largest(trial.grad) < largest(grad):
-            return trial
-        step *= _shrinkage(rise, slope * step)
-    return None
 
-
-def _shrinkage(rise: float, slope: float) -> float:
-    """Where the parabola through the two values and the first slope has its minimum."""
-    if not np.isfinite(rise):
-        return 0.1
-    return float(np.clip(-0.5 * slope / max(rise - slope, 1e-300), 0.1, 0.5))
+    def _ease(self, gain: float) -> None:
+        """Damp less where the model, which promises half the slope, was right."""
+        if gain > 0.4:
+            self.amount *= 0.1
+        if self.amount < _LEAST_DAMPING:
+            self.amount = 0.0
 
 
 def _solve(hessian: FloatArray, target: FloatArray) -> FloatArray:
-    """Solve H x = target in units that make the diagonal one; least squares if H is singular."""
+    """Solve H x = target in units of unit diagonal; raise small eigenvalues if H is singular."""
     if not np.all(np.isfinite(hessian)):  # LAPACK may search for ever among infinities
         return np.full_like(target, np.nan)
     diagonal = np.diag(hessian)
@@ -142,6 +159,6 @@ def _solve(hessian: FloatArray, target: FloatArray) -> FloatArray:
         return scale * linalg.cho_solve(factor, scale * target, check_finite=False)
     except linalg.LinAlgError:
         values, vectors = linalg.eigh(scaled, check_finite=False)
-        keep = values > 1e-13 * max(1.0, float(values[-1]))
-        inverse = np.where(keep, 1.0 / np.where(keep, values, 1.0), 0.0)
-        return scale * (vectors @ (inverse * (vectors.T @ (scale * target))))
+        # a floor, not a cut: along a flat direction an unpenalised objective may still fall
+        floor = np.maximum(values, 1e-9 * max(1.0, float(values[-1])))
+        return scale * (vectors @ ((vectors.T @ (scale * target)) / floor))

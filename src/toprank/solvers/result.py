@@ -45,6 +45,7 @@ class Result:
     message: str = ""
     history: list[dict[str, Any]] = field(default_factory=list)
     gap: float = np.nan
+    above: float = 0.0  # how far the objective lies above the smooth one that was solved
 
     @property
     def gradient_norm(self) -> float:
@@ -79,3 +80,8 @@ def duality_gap(problem: Problem, gradient: FloatArray) -> float:
     if np.any(np.asarray(problem.penalty) <= 0):
         return np.inf if largest(gradient) > 0 else 0.0
     return float(np.sum(gradient**2 / (2.0 * problem.penalty)))
+
+
+def at_rounding(gap: float, value: float) -> bool:
+    """Whether a certified gap is so small that floating point can tell nothing more."""
+    return gap <= 1e-12 * max(1.0, abs(value))

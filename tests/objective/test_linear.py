@@ -1,0 +1,203 @@
+"""Two ways through the data, one objective: values, gradients and Hessians agree."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import approx_fprime
+
+from toprank.blocks import RowBlocks, Units, Workers
+from toprank.objective import ScoredProblem, SweptProblem, Task, linear_problem, push_objective
+
+RNG = np.random.default_rng(4)
+N, D = 400, 5
+POSITIVE = RNG.random(N) < 0.3
+X = RNG.normal(size=(N, D)) + 0.4 * POSITIVE[:, None]
+WEIGHT = RNG.integers(0, 3, N).astype(float)
+COEF = np.array([0.7, -0.3, 0.0, 1.1, -0.6])
+
+TASKS = {
+    "top": {"p": 4.0},
+    "p of one": {"p": 1.0},
+    "steep": {"p": 256.0},
+    "bottom": {"p": 4.0, "end": "bottom"},
+    "both": {"p": 4.0, "end": "both", "balance": 3.0},
+    "identity": {"price": "identity"},
+}
+
+
+def problems(task, X=X, units=None):
+    source = RowBlocks(X, Workers(1), units)
+    return SweptProblem(source, task), ScoredProblem(source, task)
+
+
+def task_of(name, weight=None, positive=POSITIVE, alpha=0.01):
+    return Task.build(positive, weight, alpha=alpha, **TASKS[name])
+
+
+def assert_equal(swept, scored, coef=COEF):
+    (value, gradient), (value2, gradient2) = swept.value_grad(coef), scored.value_grad(coef)
+    assert value == pytest.approx(value2, rel=1e-10, abs=1e-10)
+    np.testing.assert_allclose(gradient, gradient2, rtol=1e-10, atol=1e-10)
+    hessian, hessian2 = swept.hessian(coef), scored.hessian(coef)
+    atol = 1e-10 * np.max(np.abs(hessian2))
+    np.testing.assert_allclose(hessian, hessian2, rtol=1e-10, atol=max(atol, 1e-10))
+
+
+@pytest.mark.parametrize("weight", [None, WEIGHT, WEIGHT * 1e-6], ids=["ones", "counts", "tiny"])
+@pytest.mark.parametrize("name", TASKS)
+def test_one_sweep_equals_two_reads_with_the_scores_kept(name, weight):
+    assert_equal(*problems(task_of(name, weight)))
+
+
+@pytest.mark.parametrize("scale", [1e-6, 30.0, 1e3])
+@pytest.mark.parametrize("name", TASKS)
+def test_they_agree_where_the_tops_lie_far_apart(name, scale):
+    assert_equal(*problems(task_of(name)), coef=scale * COEF)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_they_agree_where_a_block_holds_one_class_only(name):
+    order = np.argsort(POSITIVE, kind="stable")
+    long = np.tile(X[order], (60, 1))
+    positive = np.sort(np.tile(POSITIVE, 60))
+    assert_equal(*problems(task_of(name, positive=positive), long))
+
+
+def test_they_agree_in_other_units():
+    units = Units(centre=np.arange(D, dtype=float), scale=2.0 ** np.arange(D))
+    assert_equal(*problems(task_of("both", WEIGHT), X, units))
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_the_gradient_is_that_of_the_values(name):
+    for problem in problems(task_of(name, WEIGHT)):
+        numeric = approx_fprime(COEF, lambda c, p=problem: p.value_grad(c)[0], 1e-7)
+        np.testing.assert_allclose(problem.value_grad(COEF)[1], numeric, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_the_hessian_is_that_of_the_gradients(name):
+    for problem in problems(task_of(name, WEIGHT)):
+        step = 1e-6
+        columns = [
+            (problem.value_grad(COEF + step * e)[1] - problem.value_grad(COEF - step * e)[1])
+            / (2 * step)
+            for e in np.eye(D)
+        ]
+        hessian = problem.hessian(COEF)
+        atol = 1e-5 * np.max(np.abs(hessian))
+        np.testing.assert_allclose(hessian, np.array(columns), atol=atol)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"loss": "logistic"},
+        {"loss": "squared_hinge", "p": 2.0},
+        {"price": "log1p"},
+        {"price": "exponential"},
+        {"loss": "logistic", "end": "both", "balance": 0.5},
+    ],
+    ids=str,
+)
+def test_the_scored_hessian_is_that_of_the_gradients_for_every_price_and_loss(settings):
+    problem = linear_problem(
+        RowBlocks(X, Workers(1)), Task.build(POSITIVE, WEIGHT, alpha=0.01, **settings)
+    )
+    assert isinstance(problem, ScoredProblem)
+    step = 1e-6
+    columns = [
+        (problem.value_grad(COEF + step * e)[1] - problem.value_grad(COEF - step * e)[1])
+        / (2 * step)
+        for e in np.eye(D)
+    ]
+    hessian = problem.hessian(COEF)
+    np.testing.assert_allclose(hessian, np.array(columns), atol=1e-4 * np.max(np.abs(hessian)))
+
+
+def test_the_value_is_the_objective_in_scores_plus_the_penalty():
+    for name, settings in TASKS.items():
+        expected = push_objective(POSITIVE, WEIGHT, **settings).value(X @ COEF)
+        for problem in problems(task_of(name, WEIGHT, alpha=0.5)):
+            assert problem.value(COEF) == pytest.approx(expected + 0.25 * COEF @ COEF, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_the_reader_with_fewest_reads_is_chosen(name):
+    dense, thin = RowBlocks(X, Workers(1)), RowBlocks(sparse.csr_array(X), Workers(1))
+    assert isinstance(linear_problem(dense, task_of(name)), SweptProblem)
+    assert isinstance(linear_problem(thin, task_of(name)), ScoredProblem)
+
+
+def test_a_sparse_matrix_gives_the_same_problem():
+    swept, _ = problems(task_of("top", WEIGHT))
+    thin = linear_problem(RowBlocks(sparse.csr_array(X), Workers(1)), task_of("top", WEIGHT))
+    assert_equal(swept, thin)
+
+
+class TestCoarseProblem:
+    N = 60_000
+
+    def large(self, weight=None, rare=40, **settings):
+        rng = np.random.default_rng(0)
+        positive = np.zeros(self.N, dtype=bool)
+        positive[rng.choice(self.N, rare, replace=False)] = True
+        X = rng.normal(size=(self.N, 3)) + positive[:, None]
+        task = Task.build(positive, weight, alpha=0.01, **settings)
+        return linear_problem(RowBlocks(X, Workers(1)), task)
+
+    def test_few_rows_are_not_thinned(self):
+        assert problems(task_of("top"))[0].coarse() is None
+
+    def test_a_rare_class_stays_whole(self):
+        problem = self.large()
+        coarse = problem.coarse()
+        assert np.count_nonzero(coarse.task.positive) == 40
+        assert coarse.source.n_rows < self.N / 4
+        of_positives = coarse.source.rows(np.flatnonzero(coarse.task.positive))
+        expected = problem.source.rows(np.flatnonzero(problem.task.positive))
+        np.testing.assert_array_equal(of_positives, expected)
+
+    def test_the_weights_make_up_for_the_rows_left_out(self):
+        coarse = self.large().coarse()
+        weight, positive = coarse.task.weight, coarse.task.positive
+        assert weight[positive].sum() == pytest.approx(40)
+        assert weight[~positive].sum() == pytest.approx(self.N - 40)
+
+    def test_its_value_is_close_to_that_of_all_rows(self):
+        for settings in ({"p": 2.0}, {"loss": "logistic"}, {"price": "log1p"}):
+            problem = self.large(rare=20_000, **settings)
+            coef = np.array([0.3, 0.2, -0.1])
+            assert problem.coarse().value(coef) == pytest.approx(
+                problem.value(coef), rel=0.05, abs=0.05
+            )
+
+    def test_given_weights_are_kept(self):
+        weight = np.random.default_rng(1).integers(0, 3, self.N).astype(float)
+        problem = self.large(weight)
+        coarse = problem.coarse()
+        kept = coarse.task.weight[coarse.task.positive]
+        np.testing.assert_array_equal(kept, weight[problem.task.positive])
+
+    def test_a_sample_that_lost_a_class_is_not_used(self):
+        weight = np.zeros(self.N)
+        problem = self.large(weight, rare=30_000)
+        for side in (True, False):
+            weight[np.flatnonzero(problem.task.positive == side)[1]] = 1.0
+        coarse = problem.coarse()
+        if coarse is not None:
+            positive = coarse.task.positive
+            assert coarse.task.weight[positive].sum() > 0
+            assert coarse.task.weight[~positive].sum() > 0
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_separation_is_judged_on_the_rows_that_are_present(weighted):
+    column = np.where(POSITIVE, 1.0, -1.0)
+    column[0] *= -1
+    weight = np.ones(N)
+    weight[0] = 0.0
+    task = task_of("top", weight if weighted else None)
+    problem = linear_problem(RowBlocks(column[:, None], Workers(1)), task)
+    assert problem.separates(np.ones(1)) is weighted
+    assert not problem.separates(np.zeros(1))
