@@ -32,9 +32,9 @@ from toprank.pairs import check_weights
 from toprank.rankers.links import Link, logistic, p_classification
 from toprank.solvers import SEPARABLE, SOLVERS, Result, minimise
 
-DEFAULT_ROUNDS = {"newton": 300, "lbfgs": 10_000, "coordinate": 100}
-#: Up to this many features auto means Newton: one sweep gives the Hessian, or (where it is
-#: put together column by column) a Hessian costs as many evaluations as there are features.
+DEFAULT_ROUNDS = {"newton": 1000, "lbfgs": 10_000, "coordinate": 100}
+#: Up to this many features auto means Newton where one sweep gives the Hessian. Where it is put
+#: together column by column it costs as many evaluations as there are features.
 _NEWTON_UP_TO = {"swept": 500, "scored": 100}
 
 
@@ -154,8 +154,11 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
             )
         if self.solver != "auto":
             return self.solver
-        limit = _NEWTON_UP_TO["scored" if isinstance(problem, ScoredProblem) else "swept"]
-        return "newton" if problem.has_curvature and problem.size <= limit else "lbfgs"
+        if not problem.has_curvature:
+            return "lbfgs"
+        path = problem if problem.smooth else problem.smoothed(1.0)
+        limit = _NEWTON_UP_TO["scored" if isinstance(path, ScoredProblem) else "swept"]
+        return "newton" if problem.size <= limit else "lbfgs"
 
     def _report(self, iteration: int, record: dict[str, Any]) -> None:
         facts = "  ".join(

@@ -48,7 +48,7 @@ class PNormPush(LinearRanker):
         paper's boosting-style algorithm (Figure 2): one feature a round, the one of largest
         absolute slope, moved to its minimum; alpha=0 is the paper's setting.
     max_iter : int, optional
-        Iterations, or rounds of "coordinate"; by default 300 (newton), 10,000 (lbfgs),
+        Iterations, or rounds of "coordinate"; by default 1,000 (newton), 10,000 (lbfgs),
         100 (coordinate).
     tol : float, default=1e-6
         Stop when the largest entry of the normalised objective's gradient is this small.

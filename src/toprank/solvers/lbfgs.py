@@ -43,23 +43,25 @@ def lbfgs(
     """Minimise until the largest gradient entry is at most tol times the problem's scale."""
     log = Log(callback)
     coef, message = start, f"no convergence in {max_iter} L-BFGS iterations"
-    reshape = problem.size <= ROUND_UP_TO and problem.has_curvature
+    can_round = problem.size <= ROUND_UP_TO and problem.has_curvature
+    rounded = can_round
     while True:
         before = len(log.history)
         room = max_iter - before
-        leg = _Leg(problem, coef, _coordinates(problem, coef, reshape), tol, log)
-        coef = leg.run(min(_LEG, room) if reshape else room)
+        leg = _Leg(problem, coef, _coordinates(problem, coef, rounded), tol, log)
+        coef = leg.run(min(_LEG, room) if can_round else room)
         done = largest(leg.grad) <= tol * problem.scale
         if done or len(log.history) >= max_iter:
             break
         if leg.separable:
             message = SEPARABLE
             break
-        if len(log.history) == before or not reshape:
-            if not reshape:
-                message = "no further decrease is possible in floating point"
-                break
-            reshape = False  # the Hessian misled the line search; the columns' spread will not
+        stuck = len(log.history) == before
+        if not can_round or (stuck and not rounded):
+            message = "no further decrease is possible in floating point"
+            break
+        # a Hessian that misleads the line search gives way to the columns' spread for a leg
+        rounded = not stuck
     gap = duality_gap(problem, leg.grad)
     done = done or at_rounding(gap, leg.value)
     message = "" if done else message
