@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from numbers import Real
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,12 +19,65 @@ def check_ranking(
     y_score: ArrayLike,
     sample_weight: ArrayLike | None = None,
     pos_label: Any = None,
+    label_propensity: ArrayLike | None = None,
 ) -> tuple[NDArray[np.bool_], FloatArray, FloatArray | None]:
     """Return (positive, scores, weights) or raise ValueError saying what is wrong."""
     check_consistent_length(y_true, y_score)
-    scores = check_array(y_score, ensure_2d=False, dtype=np.float64, input_name="y_score")
+    scores = check_scores(y_score)
     positive = positives(y_true, pos_label)
-    return positive, column_or_1d(scores), check_weights(positive, sample_weight)
+    weight = check_weights(positive, sample_weight)
+    if label_propensity is not None:
+        weight = inverse_weights(weight, label_propensity, len(scores))
+    if weight is not None:
+        _check_scale(positive, weight)
+    return positive, scores, weight
+
+
+def _check_scale(positive: NDArray[np.bool_], weight: FloatArray) -> None:
+    """Refuse weights whose products over pairs leave the range of floats."""
+    total = float(np.sum(weight))
+    high = float(np.sum(weight[positive]))
+    smallest = min(high, float(np.sum(weight[~positive])))
+    if not 1e-100 < smallest <= total < 1e100:
+        raise ValueError(
+            f"sample_weight sums to {total:g}, and to {smallest:g} in one class: too far from a "
+            "repetition count. Scale the weights to between 1e-100 and 1e100."
+        )
+
+
+def check_scores(y_score: ArrayLike) -> FloatArray:
+    """Return the scores as a float64 vector without NaN or infinity."""
+    scores = check_array(y_score, ensure_2d=False, dtype=np.float64, input_name="y_score")
+    vector: FloatArray = column_or_1d(scores)
+    return vector
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether a parameter is a real number, and neither a truth value nor NaN."""
+    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_)) and value == value
+
+
+def check_amounts(name: str, amounts: ArrayLike, n: int) -> FloatArray:
+    """Return one finite number a row, from one number for all rows or one for each."""
+    values = np.asarray(amounts, dtype=np.float64)
+    if values.shape not in ((), (n,)):
+        raise ValueError(
+            f"{name} has shape {values.shape}, expected one number or one number a row, ({n},)."
+        )
+    if not np.all(np.isfinite(values)):
+        raise ValueError(f"{name} contains NaN or infinity; expected finite numbers.")
+    return np.broadcast_to(values, (n,))
+
+
+def inverse_weights(weight: FloatArray | None, propensity: ArrayLike, n: int) -> FloatArray:
+    """Divide the weights by the probability that each row's label was seen."""
+    probability = check_amounts("label_propensity", propensity, n)
+    if np.any(probability <= 0) or np.any(probability > 1):
+        raise ValueError(
+            f"label_propensity goes from {probability.min():g} to {probability.max():g}, expected "
+            "probabilities in (0, 1]: a row that could not have been labelled cannot be weighted."
+        )
+    return (1.0 if weight is None else weight) / probability
 
 
 def positives(y_true: ArrayLike, pos_label: Any = None) -> NDArray[np.bool_]:
@@ -34,7 +88,7 @@ def positives(y_true: ArrayLike, pos_label: Any = None) -> NDArray[np.bool_]:
     labels = column_or_1d(np.asarray(y_true))
     if labels.dtype.kind == "f" and not np.all(np.isfinite(labels)):
         raise ValueError("y_true contains NaN or infinity; labels must be two known classes.")
-    classes = np.unique(labels)
+    classes = _classes(labels)
     if len(classes) != 2:
         raise ValueError(
             f"y_true has {len(classes)} class(es), expected two ({type_of_target(labels)} "
@@ -45,3 +99,12 @@ def positives(y_true: ArrayLike, pos_label: Any = None) -> NDArray[np.bool_]:
     elif pos_label not in classes:
         raise ValueError(f"pos_label={pos_label!r} is not one of the labels {classes.tolist()}.")
     return np.asarray(labels == pos_label)
+
+
+def _classes(labels: NDArray[Any]) -> NDArray[Any]:
+    """The distinct labels in order; of numbers of two values without sorting them."""
+    if labels.dtype.kind in "biuf" and len(labels):
+        ends = np.array([labels.min(), labels.max()])
+        if ends[0] != ends[1] and np.all((labels == ends[0]) | (labels == ends[1])):
+            return ends
+    return np.unique(labels)

@@ -3,18 +3,22 @@
 One tie rule for every metric "at k": rows of equal score stand in random order, and the metric
 is the exact expectation over that order, computed, not simulated. A weight is a repetition
 count, so a list is made of units of weight, and the units of tied rows are what is shuffled.
+
+One group rule: with ``groups`` each group is a list of its own, and the metric is the plain mean
+over the groups that have a positive. A group without positives is left out, because no ranker
+can do well or badly there; a group shorter than a count k is taken whole.
 """
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from toprank._numerics import FloatArray
-from toprank.metrics._inputs import check_ranking
+from toprank.metrics.cuts import Lists
+from toprank.metrics.discount import summed_discount
+from toprank.metrics.order import RankedList
 
 
 def precision_at(
@@ -22,7 +26,9 @@ def precision_at(
     y_score: ArrayLike,
     k: int | float,
     *,
+    groups: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
+    label_propensity: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> float:
     r"""Precision at k: the share of positives among the first k rows of the list.
@@ -45,10 +51,17 @@ def precision_at(
         An int is a count, from 1 to n. A float is a fraction of the list in (0, 1] and stands
         for ceil(k n) rows, where a product within rounding error of a whole number is that
         number: 0.07 of 100 rows is 7 rows.
+    groups : array-like of shape (n,), optional
+        The list (a day, a query) each row belongs to. The metric is then the mean over the
+        groups that have a positive; a group shorter than a count k is taken whole, and k is
+        its length.
     sample_weight : array-like of shape (n,), optional
         Repetition counts. A count k then asks for k units of weight, a fraction for that
         fraction of the total weight, rounded up to whole units if every weight is whole and
         taken as it is if not.
+    label_propensity : float or array-like of shape (n,), optional
+        Probability in (0, 1] that the row's label was seen; each weight is divided by it, so
+        that the labelled rows stand for all rows, and k counts those.
     pos_label : label, optional
         The positive class; by default the larger of the two labels.
 
@@ -72,12 +85,239 @@ def precision_at(
     0.75
     >>> precision_at([0, 1, 1, 0], [0.1, 0.9, 0.5, 0.8], 0.25)  # the top quarter
     1.0
+    >>> precision_at([0, 1, 1, 0], [0.1, 0.9, 0.5, 0.8], 1, groups=["a", "a", "b", "b"])
+    0.5
     """
-    positive, scores, weight = check_ranking(y_true, y_score, sample_weight, pos_label)
-    if weight is None:
-        weight = np.ones(len(scores))
-    size = _list_size(k, weight)
-    return _expected_positives(positive, scores, weight, size) / size
+    lists = Lists.of(y_true, y_score, groups, sample_weight, label_propensity, pos_label)
+    return precision_at_of(lists, k)
+
+
+def precision_at_of(lists: Lists, k: int | float) -> float:
+    """`precision_at` of ranked lists."""
+    sizes = lists.sizes(k)
+    return lists.mean(lists.hits(sizes), sizes)
+
+
+def recall_at(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    k: int | float,
+    *,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    label_propensity: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> float:
+    r"""Recall at k: the share of the positives that are among the first k rows.
+
+    .. math::
+        \mathrm{R@}k = \frac{1}{W_+}\, \mathbb{E}\Big[\sum_{i\ \text{positive}}
+        w_i\, 1[\mathrm{rank}(i) \le k]\Big]
+
+    Parameters
+    ----------
+    y_true, y_score, k, groups, sample_weight, label_propensity, pos_label
+        As in `precision_at`.
+
+    Returns
+    -------
+    float
+        The expected recall, from 0 to 1.
+
+    Examples
+    --------
+    >>> from toprank.metrics import recall_at
+    >>> recall_at([0, 1, 1, 0], [0.1, 0.9, 0.5, 0.8], 2)
+    0.5
+    """
+    lists = Lists.of(y_true, y_score, groups, sample_weight, label_propensity, pos_label)
+    return recall_at_of(lists, k)
+
+
+def recall_at_of(lists: Lists, k: int | float) -> float:
+    """`recall_at` of ranked lists."""
+    return lists.mean(lists.hits(lists.sizes(k)), lists.positives)
+
+
+def lift_at(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    k: int | float,
+    *,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    label_propensity: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> float:
+    r"""Lift at k: precision at k divided by the share of positives in the whole list.
+
+    .. math:: \mathrm{lift@}k = \mathrm{P@}k \Big/ \frac{W_+}{W_+ + W_-}
+
+    Parameters
+    ----------
+    y_true, y_score, k, groups, sample_weight, label_propensity, pos_label
+        As in `precision_at`.
+
+    Returns
+    -------
+    float
+        The expected lift; 1 for scores that say nothing.
+
+    Examples
+    --------
+    >>> from toprank.metrics import lift_at
+    >>> lift_at([0, 1, 1, 0], [0.1, 0.9, 0.5, 0.8], 1)
+    2.0
+    """
+    lists = Lists.of(y_true, y_score, groups, sample_weight, label_propensity, pos_label)
+    return lift_at_of(lists, k)
+
+
+def lift_at_of(lists: Lists, k: int | float) -> float:
+    """`lift_at` of ranked lists."""
+    sizes = lists.sizes(k)
+    return lists.mean(lists.hits(sizes) * lists.totals, sizes * lists.positives)
+
+
+def enrichment_factor(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    k: int | float,
+    *,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    label_propensity: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> float:
+    r"""Enrichment factor: positives found early, against those expected by chance.
+
+    .. math::
+        \mathrm{EF}(\chi) = \frac{1}{\chi\, n_+}\, \mathbb{E}\Big[\sum_{i\ \text{positive}}
+        1[\mathrm{rank}(i) \le \chi n]\Big]
+
+    for the fraction chi of the list (Truchon & Bayly 2007), or chi = k / n for a count
+    k. It differs from `lift_at` in that only rows wholly within the fraction count, and the
+    fraction itself is what is divided by: the largest value is 1 / chi. A fraction of less than
+    one row holds none, and its factor is 0.
+
+    Parameters
+    ----------
+    y_true, y_score, k, groups, sample_weight, label_propensity, pos_label
+        As in `precision_at`.
+
+    Returns
+    -------
+    float
+        The expected factor; 1 for scores that say nothing, where chi n is whole.
+
+    Examples
+    --------
+    >>> from toprank.metrics import enrichment_factor
+    >>> enrichment_factor([0, 1, 1, 0], [0.1, 0.9, 0.5, 0.8], 0.25)
+    2.0
+    """
+    lists = Lists.of(y_true, y_score, groups, sample_weight, label_propensity, pos_label)
+    return enrichment_factor_of(lists, k)
+
+
+def enrichment_factor_of(lists: Lists, k: int | float) -> float:
+    """`enrichment_factor` of ranked lists."""
+    sizes = lists.sizes(k, rounding="down")
+    asked = float(k) * lists.totals if isinstance(k, float) else sizes
+    return lists.mean(lists.hits(sizes) * lists.totals, asked * lists.positives)
+
+
+def ndcg_at(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    k: int | float,
+    *,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    label_propensity: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> float:
+    r"""Normalised discounted cumulative gain at k.
+
+    .. math::
+        \mathrm{nDCG@}k = \mathbb{E}\bigg[\sum_{i\ \text{positive}}
+        \frac{1[\mathrm{rank}(i) \le k]}{\ln(1 + \mathrm{rank}(i))}\bigg] \Big/
+        \sum_{r=1}^{\min(k, W_+)} \frac{1}{\ln(1 + r)}
+
+    The base of the logarithm cancels, so this equals ``sklearn.metrics.ndcg_score``. Where
+    weights are not whole, the discount of a place is spread evenly over its unit of weight.
+
+    Parameters
+    ----------
+    y_true, y_score, k, groups, sample_weight, label_propensity, pos_label
+        As in `precision_at`.
+
+    Returns
+    -------
+    float
+        The expected gain, from 0 to 1.
+
+    Examples
+    --------
+    >>> from toprank.metrics import ndcg_at
+    >>> round(ndcg_at([0, 1, 1, 0], [0.1, 0.9, 0.5, 0.8], 4), 6)
+    0.919721
+    """
+    lists = Lists.of(y_true, y_score, groups, sample_weight, label_propensity, pos_label)
+    return ndcg_at_of(lists, k)
+
+
+def ndcg_at_of(lists: Lists, k: int | float) -> float:
+    """`ndcg_at` of ranked lists."""
+    sizes = lists.sizes(k)
+    ties = lists.reached(sizes)
+    above, weight = lists.above[ties], lists.weight[ties]
+    end = sizes[lists.owner[ties]]
+    first = summed_discount(np.minimum(above, end))
+    last = summed_discount(np.minimum(above + weight, end))
+    gained = lists.per_list(lists.positive[ties] / weight * (last - first), ties)
+    return lists.mean(gained, summed_discount(np.minimum(sizes, lists.positives)))
+
+
+def top_is_positive(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    label_propensity: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> float:
+    r"""Winner takes all: the chance that the first row of the list is positive.
+
+    .. math:: \mathrm{WTA} = \mathbb{E}\big[1[\text{the row of rank 1 is positive}]\big]
+
+    which is the share of positives among the rows of the highest score.
+
+    Parameters
+    ----------
+    y_true, y_score, groups, sample_weight, label_propensity, pos_label
+        As in `precision_at`.
+
+    Returns
+    -------
+    float
+        The expectation: 0 or 1, or between them where the first place is tied.
+
+    Examples
+    --------
+    >>> from toprank.metrics import top_is_positive
+    >>> top_is_positive([0, 1, 1, 0], [0.1, 0.9, 0.5, 0.8])
+    1.0
+    """
+    lists = Lists.of(y_true, y_score, groups, sample_weight, label_propensity, pos_label)
+    return top_is_positive_of(lists)
+
+
+def top_is_positive_of(lists: Lists) -> float:
+    """`top_is_positive` of ranked lists."""
+    top = np.diff(lists.owner, prepend=-1) > 0
+    return lists.mean(lists.positive[top], lists.weight[top])
 
 
 def positives_at_top(
@@ -86,6 +326,7 @@ def positives_at_top(
     *,
     normalize: bool = True,
     sample_weight: ArrayLike | None = None,
+    label_propensity: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> float:
     r"""Positives at the absolute top: the share of positives ranked above every negative.
@@ -106,6 +347,8 @@ def positives_at_top(
         Divide by W+. If False, return the number (or weight) of such positives.
     sample_weight : array-like of shape (n,), optional
         Repetition counts; a negative of weight zero is absent.
+    label_propensity : float or array-like of shape (n,), optional
+        Probability in (0, 1] that the row's label was seen; each weight is divided by it.
     pos_label : label, optional
         The positive class; by default the larger of the two labels.
 
@@ -123,50 +366,11 @@ def positives_at_top(
     >>> positives_at_top(y, s, normalize=False)
     3.0
     """
-    positive, scores, weight = check_ranking(y_true, y_score, sample_weight, pos_label)
-    if weight is None:
-        weight = np.ones(len(scores))
-    highest_negative = np.max(scores[~positive & (weight > 0)])
-    above = float(np.sum(weight[positive & (scores > highest_negative)]))
-    return above / float(np.sum(weight[positive])) if normalize else above
+    ranked = RankedList.of(y_true, y_score, sample_weight, label_propensity, pos_label)
+    return positives_at_top_of(ranked, normalize)
 
 
-def _list_size(k: int | float, weight: FloatArray) -> float:
-    """Units of weight that k asks for, or ValueError saying what a k may be."""
-    total = float(np.sum(weight))
-    if isinstance(k, (bool, np.bool_)) or not isinstance(k, Real):
-        raise ValueError(f"k={k!r} is a {type(k).__name__}, expected an int or a float.")
-    if isinstance(k, Integral):
-        if not 1 <= k <= total:
-            raise ValueError(
-                f"k={int(k)} is not a count of the list's rows: expected from 1 to {total:g}."
-            )
-        return float(k)
-    fraction = float(k)
-    if not 0 < fraction <= 1:
-        raise ValueError(
-            f"k={fraction:g} is a float, so a fraction of the list: expected more than 0 and at "
-            "most 1. For a count, pass an int."
-        )
-    size = fraction * total
-    return _round_up(size) if np.all(weight == np.round(weight)) else size
-
-
-def _round_up(size: float) -> float:
-    """ceil(size), but a whole number plus rounding error stays that whole number; at least 1."""
-    nearest = round(size)
-    near = abs(size - nearest) <= 1e-9 * max(1.0, size)
-    return float(max(1, nearest if near else np.ceil(size)))
-
-
-def _expected_positives(
-    positive: NDArray[np.bool_], scores: FloatArray, weight: FloatArray, size: float
-) -> float:
-    """Expected weight of positives among the first `size` units of weight.
-
-    It is linear in `size` within a tie, so it interpolates the sums at the ends of the ties.
-    """
-    _, tie = np.unique(-scores, return_inverse=True)
-    places = np.cumsum(np.bincount(tie, weights=weight))
-    found = np.cumsum(np.bincount(tie, weights=weight * positive))
-    return float(np.interp(size, np.concatenate(([0.0], places)), np.concatenate(([0.0], found))))
+def positives_at_top_of(ranked: RankedList, normalize: bool = True) -> float:
+    """`positives_at_top` of a ranked list."""
+    above = float(ranked.found[ranked.first_negative])
+    return above / ranked.positives if normalize else above

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from toprank._numerics import FloatArray
+from toprank._numerics import FloatArray, log_of, log_sum_exp
 from toprank.losses import get_loss
-from toprank.metrics._inputs import check_ranking
+from toprank.metrics._inputs import check_ranking, is_number
+from toprank.metrics.margins import check_margin
+from toprank.metrics.order import RankedList
 from toprank.objective import PushObjective
 from toprank.pair_sums import pair_sum
 from toprank.pairs import orient
@@ -26,6 +28,7 @@ def push_risk(
     end: str = "top",
     balance: float = 1.0,
     sample_weight: ArrayLike | None = None,
+    label_propensity: ArrayLike | None = None,
     pos_label: Any = None,
     log: bool = False,
 ) -> float:
@@ -56,6 +59,8 @@ def push_risk(
         Weight of the bottom for ``end="both"``.
     sample_weight : array-like of shape (n,), optional
         Repetition counts.
+    label_propensity : float or array-like of shape (n,), optional
+        Probability in (0, 1] that the row's label was seen; each weight is divided by it.
     pos_label : label, optional
         The positive class; by default the larger of the two labels.
     log : bool, default=False
@@ -73,7 +78,9 @@ def push_risk(
     >>> push_risk(y, [1, 2, 3, 4, 5, 6, 7, 8], p=4, loss="zero_one")  # Rudin 2009, Table 1
     33.0
     """
-    positive, scores, weight = check_ranking(y_true, y_score, sample_weight, pos_label)
+    positive, scores, weight = check_ranking(
+        y_true, y_score, sample_weight, pos_label, label_propensity
+    )
     _check_balance(balance)
     g = get_price(price, p)
     sides = orient(positive, weight, end=end, outer=g.outer)
@@ -96,6 +103,135 @@ def _tidy(risk: float, loss: Any, weight: FloatArray | None) -> float:
     """Undo the rounding of exp(log R) where R is a whole number: unweighted 0-1 counts."""
     whole = loss == "zero_one" and weight is None and risk < 2**52
     return float(round(risk)) if whole and abs(risk - round(risk)) < 1e-9 * max(1, risk) else risk
+
+
+def pnorm_risk(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    p: float,
+    *,
+    normalize: bool = False,
+    margin: float = 0.0,
+    log: bool = False,
+    sample_weight: ArrayLike | None = None,
+    label_propensity: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> float:
+    r"""The p-norm risk of the heights: what the P-Norm Push makes small.
+
+    .. math::
+        R_{p,1}(f) = \sum_k w_k \Big(\sum_i w_i\, 1[f_i - f_k \le \theta]\Big)^p
+
+    (Rudin 2009, Section 2, where theta = 0), or with ``normalize=True`` its Section 4,
+
+    .. math::
+        \bigg(\frac{1}{W_-} \sum_k w_k \Big(\frac{1}{W_+} \sum_i w_i\,
+        1[f_i - f_k \le \theta]\Big)^p\bigg)^{1/p}
+
+    A tie is a misrank. The pairs are compared as f_i <= f_k + theta.
+
+    Parameters
+    ----------
+    y_true, y_score, sample_weight, label_propensity, pos_label
+        As in `auc`.
+    p : float
+        The power, at least 1. Infinity gives the largest height.
+    normalize : bool, default=False
+        Return the normalised form, from 0 to 1.
+    margin : float, default=0.0
+        The margin theta by which a positive has to lead.
+    log : bool, default=False
+        Return the logarithm, which is finite where the sum overflows; minus infinity if no
+        pair is misranked.
+
+    Returns
+    -------
+    float
+        The risk or its logarithm; infinity where the sum exceeds the largest float.
+
+    Examples
+    --------
+    >>> from toprank.metrics import pnorm_risk
+    >>> y = [0, 1, 0, 1, 0, 0, 1, 1]
+    >>> pnorm_risk(y, [1, 2, 3, 4, 5, 6, 7, 8], 4)  # Rudin 2009, Table 1
+    33.0
+    """
+    ranked = RankedList.of(y_true, y_score, sample_weight, label_propensity, pos_label)
+    return pnorm_risk_of(ranked, p, normalize=normalize, margin=margin, log=log)
+
+
+def pnorm_risk_of(
+    ranked: RankedList,
+    p: float,
+    normalize: bool = False,
+    margin: float = 0.0,
+    log: bool = False,
+) -> float:
+    """`pnorm_risk` of a ranked list."""
+    if not (is_number(p) and p >= 1):
+        raise ValueError(f"p={p!r} is not a power: expected a number >= 1.")
+    check_margin("margin", margin)
+    heights = ranked.heights_within(margin)
+    if p == np.inf:
+        value = float(np.max(heights[ranked.negative > 0]))
+        value = value / ranked.positives if normalize else value
+        return float(log_of(np.array(value))) if log else value
+    if normalize or log:
+        value = _log_pnorm(ranked, heights, p, normalize)
+        return value if log else float(np.exp(value))
+    with np.errstate(over="ignore"):
+        return float(np.dot(ranked.negative, heights**p))
+
+
+def _log_pnorm(ranked: RankedList, heights: FloatArray, p: float, normalize: bool) -> float:
+    """Logarithm of the risk of these heights, in either form."""
+    log_sum = log_sum_exp(log_of(ranked.negative) + p * log_of(heights))
+    if not normalize:
+        return log_sum
+    return float((log_sum - np.log(ranked.negatives)) / p - np.log(ranked.positives))
+
+
+def max_height(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    normalize: bool = False,
+    sample_weight: ArrayLike | None = None,
+    label_propensity: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> float:
+    r"""Height of the highest negative: how many positives it beats or equals.
+
+    .. math:: R_{\max}(f) = \max_k \sum_i w_i\, 1[f_i \le f_k]
+
+    (Rudin 2009, Section 2). Its complement, 1 - Rmax / W+, is `positives_at_top`.
+
+    Parameters
+    ----------
+    y_true, y_score, sample_weight, label_propensity, pos_label
+        As in `auc`.
+    normalize : bool, default=False
+        Divide by the weight W+ of the positives.
+
+    Returns
+    -------
+    float
+        The largest height.
+
+    Examples
+    --------
+    >>> from toprank.metrics import max_height
+    >>> max_height([0, 1, 0, 1], [1, 2, 3, 4])
+    1.0
+    """
+    ranked = RankedList.of(y_true, y_score, sample_weight, label_propensity, pos_label)
+    return max_height_of(ranked, normalize)
+
+
+def max_height_of(ranked: RankedList, normalize: bool = False) -> float:
+    """`max_height` of a ranked list."""
+    height = float(ranked.heights[ranked.first_negative])
+    return height / ranked.positives if normalize else height
 
 
 def heights(
@@ -140,6 +276,33 @@ def reverse_heights(
     [1.0, 0.0]
     """
     return _heights(y_true, y_score, sample_weight, pos_label, outer="winners")
+
+
+def ranks(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> FloatArray:
+    r"""Rank of each positive: the (weighted) number of rows at or above it, itself included.
+
+    .. math:: \mathrm{Rank}(i) = \sum_k w_k\, 1[f_i \le f_k] + \sum_{i'} w_{i'}\, 1[f_i \le f_{i'}]
+
+    Returned in the order of the positives in ``y_true``; among ties, the worst rank (Rudin 2009,
+    Section 7).
+
+    Examples
+    --------
+    >>> from toprank.metrics import ranks
+    >>> ranks([0, 1, 0, 1, 1], [1, 2, 3, 4, 4]).tolist()
+    [4.0, 2.0, 2.0]
+    """
+    positive, scores, weight = check_ranking(y_true, y_score, sample_weight, pos_label)
+    ranked = RankedList.ranked(positive, scores, weight)
+    # a row of weight zero may stand between the ties
+    ties = np.searchsorted(-ranked.scores, -scores[positive], side="right")
+    return ranked.places[ties]
 
 
 def _heights(

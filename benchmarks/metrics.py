@@ -1,0 +1,157 @@
+"""How fast the metrics are against scikit-learn and SciPy, in one run: ratios, printed as JSON.
+
+    python benchmarks/metrics.py              # ten million rows
+    python benchmarks/metrics.py --quick      # small sizes, to see that it runs
+    python benchmarks/metrics.py auc summary
+
+Each figure is a ratio of two times taken alternately in this process, the best of several rounds,
+with the limit it is held to. Both sides run on one thread and get the same arrays.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.stats import kendalltau
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+from toprank.metrics import auc, average_precision, partial_auc, precision_at, ranking_risk, summary
+
+
+def clock(action: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+def against(
+    limit: float | None, ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int
+) -> dict[str, Any]:
+    times = [(clock(ours), clock(theirs)) for _ in range(rounds)]
+    mine, other = (min(column) for column in zip(*times, strict=True))
+    ratio = mine / other
+    return {
+        "ratio": round(ratio, 3),
+        "limit": limit,
+        "within": None if limit is None else bool(ratio <= limit),
+        "ours": round(mine, 4),
+        "theirs": round(other, 4),
+    }
+
+
+class Data:
+    """Scores of two normal classes, a tenth of them positive, and weights."""
+
+    def __init__(self, n: int, rounds: int) -> None:
+        rng = np.random.default_rng(0)
+        self.y = (rng.random(n) < 0.1).astype(np.int64)
+        self.s = rng.normal(size=n) + self.y
+        self.tied = np.round(self.s, 2)
+        self.w = rng.random(n)
+        self.groups = rng.integers(0, max(1, n // 100), n)
+        self.real = rng.normal(size=n)
+        self.rounds = rounds
+
+
+def auc_unweighted(d: Data) -> dict[str, Any]:
+    return against(0.2, lambda: auc(d.y, d.s), lambda: roc_auc_score(d.y, d.s), d.rounds)
+
+
+def auc_tied(d: Data) -> dict[str, Any]:
+    return against(0.2, lambda: auc(d.y, d.tied), lambda: roc_auc_score(d.y, d.tied), d.rounds)
+
+
+def auc_weighted(d: Data) -> dict[str, Any]:
+    return against(
+        0.4,
+        lambda: auc(d.y, d.s, sample_weight=d.w),
+        lambda: roc_auc_score(d.y, d.s, sample_weight=d.w),
+        d.rounds,
+    )
+
+
+def partial_area(d: Data) -> dict[str, Any]:
+    return against(
+        None,
+        lambda: partial_auc(d.y, d.s, max_fpr=0.1),
+        lambda: roc_auc_score(d.y, d.s, max_fpr=0.1),
+        d.rounds,
+    )
+
+
+def precision_average(d: Data) -> dict[str, Any]:
+    return against(
+        None,
+        lambda: average_precision(d.y, d.s),
+        lambda: average_precision_score(d.y, d.s),
+        d.rounds,
+    )
+
+
+def everything(d: Data) -> dict[str, Any]:
+    return against(1.5, lambda: summary(d.y, d.s), lambda: roc_auc_score(d.y, d.s), d.rounds)
+
+
+def everything_weighted(d: Data) -> dict[str, Any]:
+    return against(
+        1.5,
+        lambda: summary(d.y, d.s, sample_weight=d.w),
+        lambda: roc_auc_score(d.y, d.s, sample_weight=d.w),
+        d.rounds,
+    )
+
+
+def within_groups(d: Data) -> dict[str, Any]:
+    """A hundred rows a group, against one ROC area of all rows."""
+    return against(
+        None,
+        lambda: precision_at(d.y, d.s, 10, groups=d.groups),
+        lambda: roc_auc_score(d.y, d.s),
+        d.rounds,
+    )
+
+
+def real_labels(d: Data) -> dict[str, Any]:
+    """A tenth of the rows, against the compiled merge sort of Kendall's tau."""
+    rows = slice(0, max(100, len(d.y) // 10))
+    real, s = d.real[rows], d.s[rows]
+    return against(None, lambda: ranking_risk(real, s), lambda: kendalltau(real, s), d.rounds)
+
+
+FIGURES = {
+    "auc": auc_unweighted,
+    "auc-tied": auc_tied,
+    "auc-weighted": auc_weighted,
+    "summary": everything,
+    "summary-weighted": everything_weighted,
+    "partial-auc": partial_area,
+    "average-precision": precision_average,
+    "precision-in-groups": within_groups,
+    "ranking-risk": real_labels,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("figures", nargs="*", help=f"any of {', '.join(FIGURES)}; default all")
+    parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
+    given = parser.parse_args()
+    unknown = set(given.figures) - set(FIGURES)
+    if unknown:
+        parser.error(f"unknown figures {sorted(unknown)}; expected any of {list(FIGURES)}")
+    data = Data(100_000, 2) if given.quick else Data(10_000_000, 2)
+    results: dict[str, Any] = {"rows": len(data.y)}
+    for name in given.figures or FIGURES:
+        results[name] = FIGURES[name](data)
+        print(name, results[name], file=sys.stderr, flush=True)
+    print(json.dumps(results, indent=1))
+
+
+if __name__ == "__main__":
+    main()

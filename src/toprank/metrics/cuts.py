@@ -1,0 +1,195 @@
+"""Where k cuts a list, or one list a group, and what it keeps of each tie.
+
+Rows of equal score stand in random order, so a cut that falls within a tie keeps the same
+expected share of every row in it. A list is made of units of weight, and k asks for units.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import column_or_1d
+
+from toprank._numerics import FloatArray
+from toprank.metrics._inputs import check_ranking
+from toprank.metrics.order import RankedList
+
+
+@dataclass(frozen=True)
+class Lists:
+    """Ties of one or more lists, list by list and from the top of each.
+
+    Attributes
+    ----------
+    owner : ndarray of shape (m,)
+        Which list each tie belongs to.
+    weight, positive : ndarray of shape (m,)
+        Weight of the rows, and of the positives, in each tie.
+    above : ndarray of shape (m,)
+        Weight of the rows above each tie in its list.
+    whole : bool
+        Whether every weight is a whole number.
+    amount : ndarray of shape (m,)
+        Sum of an amount over the rows of each tie; empty if there is none.
+    """
+
+    owner: NDArray[np.intp]
+    weight: FloatArray
+    positive: FloatArray
+    above: FloatArray
+    whole: bool
+    amount: FloatArray = field(default_factory=lambda: np.empty(0))
+
+    @classmethod
+    def of(
+        cls,
+        y_true: ArrayLike,
+        y_score: ArrayLike,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        label_propensity: ArrayLike | None = None,
+        pos_label: Any = None,
+    ) -> Lists:
+        """Check the input of a metric at k and rank each group, or all rows as one list."""
+        checked = check_ranking(y_true, y_score, sample_weight, pos_label, label_propensity)
+        if groups is None:
+            return cls.of_one(RankedList.ranked(*checked))
+        return cls.by_rows(*checked, group_codes(groups, len(checked[1])))
+
+    @classmethod
+    def of_one(cls, ranked: RankedList) -> Lists:
+        """The ties of one ranked list."""
+        owner = np.zeros(len(ranked.scores), dtype=np.intp)
+        above = ranked.places[:-1]
+        return cls(owner, ranked.positive + ranked.negative, ranked.positive, above, ranked.whole)
+
+    @classmethod
+    def by_rows(
+        cls,
+        positive: NDArray[np.bool_],
+        scores: FloatArray,
+        weight: FloatArray | None,
+        codes: NDArray[np.intp],
+        amount: FloatArray | None = None,
+    ) -> Lists:
+        """Rank the rows of each group; `amount` is summed over the rows of a tie, weighted."""
+        weight = np.ones(len(scores)) if weight is None else weight
+        order = np.lexsort((-scores, codes))
+        order = order[weight[order] > 0]
+        first = np.empty(len(order), dtype=bool)
+        first[:1] = True
+        first[1:] = (np.diff(scores[order]) != 0) | (np.diff(codes[order]) != 0)
+        starts = np.flatnonzero(first)
+
+        def per_tie(values: FloatArray) -> FloatArray:
+            return np.asarray(np.add.reduceat(values[order], starts))
+
+        owner = np.cumsum(np.diff(codes[order[starts]], prepend=-1) != 0) - 1
+        in_tie = per_tie(weight)
+        before = np.cumsum(in_tie) - in_tie
+        list_starts = np.flatnonzero(np.diff(owner, prepend=-1))
+        return cls(
+            owner,
+            in_tie,
+            per_tie(weight * positive),
+            before - before[list_starts][owner],
+            bool(np.all(weight == np.round(weight))),
+            np.empty(0) if amount is None else per_tie(weight * amount),
+        )
+
+    @property
+    def count(self) -> int:
+        """How many lists there are."""
+        return int(self.owner[-1]) + 1
+
+    def per_list(self, values: FloatArray, ties: slice = slice(None)) -> FloatArray:
+        """Sum over the ties of each list; `values` may cover only some `ties`."""
+        if self.count == 1:
+            return np.array([np.sum(values)])
+        sums = np.bincount(self.owner[ties], weights=values, minlength=self.count)
+        return np.asarray(sums, dtype=np.float64)
+
+    @cached_property
+    def totals(self) -> FloatArray:
+        """Weight of the rows of each list."""
+        return self.per_list(self.weight)
+
+    @cached_property
+    def positives(self) -> FloatArray:
+        """Weight of the positives of each list."""
+        return self.per_list(self.positive)
+
+    def reached(self, sizes: FloatArray) -> slice:
+        """Ties that may lie within the first `sizes` units: of one list, none below the cut."""
+        stop = int(np.searchsorted(self.above, sizes[0])) if self.count == 1 else None
+        return slice(0, stop)
+
+    def kept(self, sizes: FloatArray, ties: slice = slice(None)) -> FloatArray:
+        """Expected share of each tie among the first `sizes` units of its list."""
+        room = sizes[self.owner[ties]] - self.above[ties]
+        return np.clip(room / self.weight[ties], 0.0, 1.0)
+
+    def hits(self, sizes: FloatArray) -> FloatArray:
+        """Expected weight of positives among the first `sizes` units of each list."""
+        ties = self.reached(sizes)
+        return self.per_list(self.positive[ties] * self.kept(sizes, ties), ties)
+
+    def mean(self, values: FloatArray, divisor: FloatArray | None = None) -> float:
+        """Mean of values / divisor over the lists that have a positive."""
+        present = self.positives > 0
+        divisor = np.ones_like(values) if divisor is None else divisor
+        return float(np.mean(values[present] / divisor[present]))
+
+    def sizes(self, k: int | float, rounding: str = "up") -> FloatArray:
+        """Units of weight that k asks for in each list, or ValueError saying what a k may be.
+
+        A list shorter than a count is taken whole. A fraction of a list of whole weights is
+        rounded to whole units, `rounding` "up" (at least one) or "down".
+        """
+        totals = self.totals
+        if isinstance(k, (bool, np.bool_)) or not isinstance(k, Real):
+            raise ValueError(f"k={k!r} is a {type(k).__name__}, expected an int or a float.")
+        if isinstance(k, Integral):
+            longest = float(np.max(totals))
+            if not 1 <= k <= longest * (1 + 1e-12):
+                raise ValueError(
+                    f"k={int(k)} is not a count of the list's rows: expected from 1 to {longest:g}."
+                )
+            return np.minimum(float(k), totals)
+        fraction = float(k)
+        if not 0 < fraction <= 1:
+            raise ValueError(
+                f"k={fraction:g} is a float, so a fraction of the list: expected more than 0 "
+                "and at most 1. For a count, pass an int."
+            )
+        sizes = fraction * totals
+        if not self.whole:
+            return sizes
+        return _to_whole(sizes, rounding)
+
+
+def group_codes(groups: ArrayLike | None, n: int) -> NDArray[np.intp]:
+    """Number the groups from 0, or raise ValueError; without groups all rows are in group 0."""
+    if groups is None:
+        return np.zeros(n, dtype=np.intp)
+    labels = column_or_1d(np.asarray(groups))
+    if len(labels) != n:
+        raise ValueError(f"groups has {len(labels)} entries, expected one a row: {n}.")
+    if labels.dtype.kind == "f" and not np.all(np.isfinite(labels)):
+        raise ValueError("groups contains NaN or infinity; every row must be in a known group.")
+    codes: NDArray[np.intp] = np.unique(labels, return_inverse=True)[1]
+    return codes
+
+
+def _to_whole(sizes: FloatArray, rounding: str) -> FloatArray:
+    """Round, but a whole number plus rounding error stays that whole number."""
+    nearest = np.round(sizes)
+    near = np.abs(sizes - nearest) <= 1e-9 * np.maximum(1.0, sizes)
+    if rounding == "down":
+        return np.where(near, nearest, np.floor(sizes))
+    return np.maximum(1.0, np.where(near, nearest, np.ceil(sizes)))

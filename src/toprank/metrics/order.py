@@ -1,0 +1,203 @@
+"""The ranked list: one sort, from which every metric is computed.
+
+Rows of equal score form a tie. Ties are listed from the top of the list to the bottom, with the
+weight of positives and of negatives met by the end of each. A weight is a repetition count; a row
+of weight zero is absent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from toprank._numerics import FloatArray
+from toprank.metrics._inputs import check_ranking
+
+
+@dataclass(frozen=True)
+class SortedClasses:
+    """Each class sorted apart, which is faster than sorting all rows.
+
+    Attributes
+    ----------
+    high, low : ndarray
+        Depths (negated scores) of the positives and of the negatives, ascending.
+    high_weight, low_weight : ndarray
+        Their weights.
+    high_sums, low_sums : ndarray
+        Weight of the first j positives, or negatives, for j = 0, 1, ...
+    """
+
+    high: FloatArray
+    high_weight: FloatArray
+    high_sums: FloatArray
+    low: FloatArray
+    low_weight: FloatArray
+    low_sums: FloatArray
+
+    @classmethod
+    def of(
+        cls, positive: NDArray[np.bool_], scores: FloatArray, weight: FloatArray | None = None
+    ) -> SortedClasses:
+        """Sort checked input."""
+        return cls(*_descending(scores, weight, positive), *_descending(scores, weight, ~positive))
+
+    def share_in_order(self) -> float:
+        """Share of the pairs with the positive above, a tie counting one half: the AUC.
+
+        Only the smaller class looks up its places among the larger one.
+        """
+        pairs = float(self.high_sums[-1] * self.low_sums[-1])
+        if len(self.high) > len(self.low):
+            above = _twice_above(self.low, self.low_weight, self.high, self.high_sums)
+            return min(1.0, above / (2 * pairs))
+        above = _twice_above(self.high, self.high_weight, self.low, self.low_sums)
+        return max(0.0, (2 * pairs - above) / (2 * pairs))
+
+
+def _twice_above(
+    rows: FloatArray, row_weight: FloatArray, others: FloatArray, other_sums: FloatArray
+) -> float:
+    """Twice the weight of the pairs with the other above the row, once if they tie."""
+    before = other_sums[np.searchsorted(others, rows, side="left")]
+    before += other_sums[np.searchsorted(others, rows, side="right")]
+    return float(np.dot(row_weight, before))
+
+
+@dataclass(frozen=True)
+class RankedList:
+    """Ties in descending order of score, with cumulated weights.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (m,)
+        The distinct scores, descending.
+    positive, negative : ndarray of shape (m,)
+        Weight of the positives, and of the negatives, in each tie.
+    found : ndarray of shape (m + 1,)
+        Weight of the positives in the first j ties, for j = 0, ..., m.
+    passed : ndarray of shape (m + 1,)
+        Weight of the negatives in the first j ties.
+    whole : bool
+        Whether every weight is a whole number.
+    """
+
+    scores: FloatArray
+    positive: FloatArray
+    negative: FloatArray
+    found: FloatArray
+    passed: FloatArray
+    whole: bool = True
+
+    @classmethod
+    def of(
+        cls,
+        y_true: ArrayLike,
+        y_score: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        label_propensity: ArrayLike | None = None,
+        pos_label: Any = None,
+    ) -> RankedList:
+        """Check the input of a metric and rank it."""
+        return cls.ranked(
+            *check_ranking(y_true, y_score, sample_weight, pos_label, label_propensity)
+        )
+
+    @classmethod
+    def ranked(
+        cls, positive: NDArray[np.bool_], scores: FloatArray, weight: FloatArray | None = None
+    ) -> RankedList:
+        """Rank checked input."""
+        whole = weight is None or bool(np.all(weight == np.round(weight)))
+        return cls.merged(SortedClasses.of(positive, scores, weight), whole)
+
+    @classmethod
+    def merged(cls, classes: SortedClasses, whole: bool = True) -> RankedList:
+        """Merge the two sorted classes into one list of ties."""
+        depths = np.concatenate((classes.high, classes.low))
+        order = np.argsort(depths, kind="stable")  # two sorted runs: a linear merge
+        is_positive = order < len(classes.high)
+        depths = depths[order]
+        ends = np.append(np.flatnonzero(depths[1:] != depths[:-1]), len(depths) - 1)
+        met = np.concatenate(([0], np.cumsum(is_positive)[ends]))
+        rows = np.concatenate(([0], ends + 1))
+        return cls(
+            -depths[ends],
+            _per_tie(classes.high_weight, met),
+            _per_tie(classes.low_weight, rows - met),
+            classes.high_sums[met],
+            classes.low_sums[rows - met],
+            whole,
+        )
+
+    @cached_property
+    def places(self) -> FloatArray:
+        """Weight of all rows in the first j ties, j = 0, ..., m: the last place of each tie."""
+        return self.found + self.passed
+
+    @property
+    def positives(self) -> float:
+        """Weight of all positives, W+."""
+        return float(self.found[-1])
+
+    @property
+    def negatives(self) -> float:
+        """Weight of all negatives, W-."""
+        return float(self.passed[-1])
+
+    @property
+    def total(self) -> float:
+        """Weight of all rows."""
+        return float(self.places[-1])
+
+    @cached_property
+    def heights(self) -> FloatArray:
+        """Weight of the positives at or below each tie: the height of its negatives.
+
+        Summed from the bottom, so that small heights are exact whatever is above them.
+        """
+        return np.cumsum(self.positive[::-1])[::-1]
+
+    def heights_within(self, margin: float) -> FloatArray:
+        """Weight of the positives that do not lead each tie by more than `margin`."""
+        if margin == 0:
+            return self.heights
+        leading = np.searchsorted(-self.scores, -(self.scores + margin), side="left")
+        return np.append(self.heights, 0.0)[leading]
+
+    @cached_property
+    def first_negative(self) -> int:
+        """Index of the tie that holds the highest negative."""
+        return int(np.argmax(self.negative > 0))
+
+
+def _per_tie(weight: FloatArray, met: NDArray[np.intp]) -> FloatArray:
+    """Sums of the weights between successive counts `met`; a difference of sums would lose some."""
+    sums = np.add.reduceat(np.append(weight, 0.0), met[:-1])
+    return np.where(met[1:] > met[:-1], sums, 0.0)
+
+
+def _descending(
+    scores: FloatArray, weight: FloatArray | None, members: NDArray[np.bool_]
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Negated scores of the members in ascending order, their weights, and those cumulated.
+
+    Score and weight are sorted together as one complex number, which takes less time than
+    sorting indices. It also fixes the order of tied weights, so that the order of the rows
+    cannot change a sum.
+    """
+    if weight is None:
+        depths = -scores[members]
+        depths.sort()
+        return depths, np.ones(len(depths)), np.arange(len(depths) + 1, dtype=np.float64)
+    members = members & (weight > 0)
+    pairs = np.empty(np.count_nonzero(members), dtype=np.complex128)
+    pairs.real = -scores[members]
+    pairs.imag = weight[members]
+    pairs.sort()
+    weight = pairs.imag.copy()
+    return pairs.real.copy(), weight, np.concatenate(([0.0], np.cumsum(weight)))

@@ -1,0 +1,145 @@
+"""The ranking risk of real-valued labels, a U-statistic, by counting inversions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
+
+from toprank._numerics import FloatArray
+from toprank.metrics._inputs import check_scores, inverse_weights
+from toprank.metrics.order import RankedList
+
+
+def ranking_risk(
+    y_real: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    label_propensity: ArrayLike | None = None,
+) -> float:
+    r"""Ranking risk: the share of ordered pairs of rows that the scores put the wrong way round.
+
+    .. math::
+        \frac{1}{n(n-1)} \sum_{i \ne j} \Big( 1[(y_i - y_j)(f_i - f_j) < 0]
+        + \tfrac12\, 1[f_i = f_j,\ y_i \ne y_j] \Big)
+
+    the U-statistic of Clémençon, Lugosi & Vayatis (2006, Section 3), in O(n log n). A tie in score
+    counts one half, a pair of equal labels counts nothing but stays in the denominator.
+
+    Parameters
+    ----------
+    y_real : array-like of shape (n,)
+        Real labels, not all equal; larger should be ranked nearer the top.
+    y_score : array-like of shape (n,)
+        Scores; higher is ranked nearer the top.
+    sample_weight : array-like of shape (n,), optional
+        Repetition counts; n is then their sum W, which must exceed 1.
+    label_propensity : float or array-like of shape (n,), optional
+        Probability in (0, 1] that the row's label was seen; each weight is divided by it.
+
+    Returns
+    -------
+    float
+        The risk, from 0 to 1.
+
+    Examples
+    --------
+    >>> from toprank.metrics import ranking_risk
+    >>> ranking_risk([1.5, 2.0, 3.5, 9.0], [0.1, 0.3, 0.2, 0.4])  # one of six pairs
+    0.16666666666666666
+    """
+    labels, scores, weight = _check(y_real, y_score, sample_weight, label_propensity)
+    # tied scores in order of label add no inversion
+    order = np.lexsort((labels, scores))
+    labels, scores, weight = labels[order], scores[order], weight[order]
+    grades = np.unique(labels, return_inverse=True)[1].astype(np.int32)
+    wrong = 2 * _inverted_pairs(grades, weight)
+    tied = _squares(scores[1:] != scores[:-1], weight)
+    alike = _squares((scores[1:] != scores[:-1]) | (labels[1:] != labels[:-1]), weight)
+    total = float(np.sum(weight))
+    return min(1.0, (wrong + (tied - alike) / 2) / (total * (total - 1)))
+
+
+def ranking_risk_of(ranked: RankedList) -> float:
+    """`ranking_risk` of a ranked list of two classes."""
+    halves = ranked.heights - 0.5 * ranked.positive
+    _check_total(ranked.total)
+    return 2 * float(np.dot(ranked.negative, halves)) / (ranked.total * (ranked.total - 1))
+
+
+def _inverted_pairs(grades: NDArray[np.integer[Any]], weight: FloatArray) -> float:
+    """Weight of the pairs with the larger grade first, bit by bit of the grades.
+
+    Two grades first differ in one bit. Moving the zeros of each bit before its ones, stably, keeps
+    the rows that agree in all higher bits in one run, so the pairs that the next bit decides are
+    counted run by run, from cumulated sums.
+    """
+    pairs = 0.0
+    for bit in reversed(range(int(grades.max()).bit_length())):
+        zero = grades & (1 << bit) == 0
+        prefix = grades >> (bit + 1)
+        starts = np.concatenate(([0], np.flatnonzero(prefix[1:] != prefix[:-1]) + 1))
+        zero_weight = weight * zero
+        zeros = np.concatenate(([0.0], np.cumsum(zero_weight)))
+        ones = np.concatenate(([0.0], np.cumsum(weight - zero_weight)))
+        before_runs = np.dot(np.diff(zeros[starts], append=zeros[-1]), ones[starts])
+        pairs += float(np.dot(zero_weight, ones[:-1]) - before_runs)
+        order = np.concatenate((np.flatnonzero(zero), np.flatnonzero(~zero)))
+        grades, weight = grades[order], weight[order]
+    return pairs
+
+
+def _squares(new: NDArray[np.bool_], weight: FloatArray) -> float:
+    """Sum of the squared weights of runs; `new` says where the next run begins."""
+    starts = np.concatenate(([0], np.flatnonzero(new) + 1))
+    return float(np.sum(np.add.reduceat(weight, starts) ** 2))
+
+
+def _check(
+    y_real: ArrayLike,
+    y_score: ArrayLike,
+    sample_weight: ArrayLike | None,
+    label_propensity: ArrayLike | None,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    check_consistent_length(y_real, y_score)
+    scores = check_scores(y_score)
+    labels = column_or_1d(
+        check_array(y_real, ensure_2d=False, dtype=np.float64, input_name="y_real")
+    )
+    weight = np.ones(len(scores)) if sample_weight is None else _check_counts(sample_weight, scores)
+    if label_propensity is not None:
+        weight = inverse_weights(weight, label_propensity, len(scores))
+    present = weight > 0
+    labels, scores, weight = labels[present], scores[present], weight[present]
+    if len(labels) == 0 or np.all(labels == labels[0]):
+        raise ValueError("y_real holds one value only, so there is no pair to rank.")
+    _check_total(float(np.sum(weight)))
+    return labels, scores, weight
+
+
+def _check_counts(sample_weight: ArrayLike, scores: FloatArray) -> FloatArray:
+    """Check the weights as `toprank.pairs.check_weights` does, but without classes."""
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.shape != scores.shape:
+        raise ValueError(
+            f"sample_weight has shape {weight.shape}, expected {scores.shape}: one weight a row."
+        )
+    if not np.all(np.isfinite(weight)):
+        raise ValueError("sample_weight contains NaN or infinity; weights must be finite.")
+    if np.any(weight < 0):
+        raise ValueError(
+            f"sample_weight contains negative values (smallest {weight.min():g}); a weight is a "
+            "repetition count. Use 0 to leave a row out."
+        )
+    return weight
+
+
+def _check_total(total: float) -> None:
+    if total <= 1:
+        raise ValueError(
+            f"sample_weight sums to {total:g}: as repetition counts that is not a pair of rows. "
+            "Scale the weights so that they count rows."
+        )

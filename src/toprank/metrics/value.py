@@ -1,0 +1,123 @@
+"""What acting on the first k rows is worth, and how far down the list to act."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from toprank.metrics._inputs import check_amounts, check_ranking
+from toprank.metrics.cuts import Lists, group_codes
+
+
+def value_at(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    k: int | float,
+    *,
+    benefit: ArrayLike = 1.0,
+    cost: ArrayLike = 0.0,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    label_propensity: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> float:
+    r"""Value at k: the benefits of the positives among the first k rows, less the cost of all k.
+
+    .. math::
+        V(k) = \mathbb{E}\Big[\sum_{j:\, \mathrm{rank}(j) \le k}
+        \big(\mathrm{benefit}_j\, 1[j\ \text{positive}] - \mathrm{cost}_j\big)\Big]
+
+    with the expectation over random orders of tied rows.
+
+    Parameters
+    ----------
+    y_true, y_score, k, sample_weight, label_propensity, pos_label
+        As in `precision_at`.
+    benefit : float or array-like of shape (n,), default=1.0
+        Gained when the row is acted on and is positive. Amounts of negatives are not read.
+    cost : float or array-like of shape (n,), default=0.0
+        Spent when the row is acted on.
+    groups : array-like of shape (n,), optional
+        The list each row belongs to. The value is then the mean over all groups, those without
+        positives included, because acting on them costs; a group shorter than a count k is
+        taken whole.
+
+    Returns
+    -------
+    float
+        The expected value.
+
+    Examples
+    --------
+    >>> from toprank.metrics import value_at
+    >>> value_at([1, 0, 1, 0], [4, 3, 2, 1], 3, benefit=[10, 0, 20, 0], cost=4)
+    18.0
+    """
+    lists = _valued(
+        y_true, y_score, benefit, cost, groups, sample_weight, label_propensity, pos_label
+    )
+    return float(np.mean(lists.per_list(lists.amount * lists.kept(lists.sizes(k)))))
+
+
+def best_k(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    benefit: ArrayLike = 1.0,
+    cost: ArrayLike = 0.0,
+    sample_weight: ArrayLike | None = None,
+    label_propensity: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> int | float:
+    r"""The k at which `value_at` is largest.
+
+    .. math:: k^* = \min\ \arg\max_{k \ge 0} V(k), \qquad V(0) = 0
+
+    The expected value is linear within a tie, so the best cut is at the end of a tie, or at 0 if
+    acting on any part of the list loses. Chosen on the same rows it is measured on, V(k*) is
+    optimistic; choose k on one sample and report `value_at` on another.
+
+    Parameters
+    ----------
+    y_true, y_score, benefit, cost, sample_weight, label_propensity, pos_label
+        As in `value_at`.
+
+    Returns
+    -------
+    int or float
+        The smallest best count; a float if the weights are not whole numbers.
+
+    Examples
+    --------
+    >>> from toprank.metrics import best_k
+    >>> best_k([1, 0, 1, 0], [4, 3, 2, 1], benefit=[10, 0, 20, 0], cost=4)
+    3
+    >>> best_k([1, 0, 1, 0], [4, 3, 2, 1], benefit=3, cost=4)
+    0
+    """
+    lists = _valued(
+        y_true, y_score, benefit, cost, None, sample_weight, label_propensity, pos_label
+    )
+    values = np.concatenate(([0.0], np.cumsum(lists.amount)))
+    depth = float(np.append(lists.above, lists.totals)[np.argmax(values)])
+    return round(depth) if lists.whole else depth
+
+
+def _valued(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    benefit: ArrayLike,
+    cost: ArrayLike,
+    groups: ArrayLike | None,
+    sample_weight: ArrayLike | None,
+    label_propensity: ArrayLike | None,
+    pos_label: Any,
+) -> Lists:
+    """The ranked lists with the value of each tie as their amount."""
+    checked = check_ranking(y_true, y_score, sample_weight, pos_label, label_propensity)
+    n = len(checked[1])
+    gain = np.where(checked[0], check_amounts("benefit", benefit, n), 0.0)
+    amount = gain - check_amounts("cost", cost, n)
+    return Lists.by_rows(*checked, group_codes(groups, n), amount)

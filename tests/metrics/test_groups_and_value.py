@@ -1,0 +1,145 @@
+"""Lists within groups, the value of a list, and the table of everything."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toprank.metrics import METRICS, auc, best_k, f_skew, summary, value_at
+
+GROUPED = [name for name, metric in METRICS.items() if metric.takes_k] + ["top_is_positive"]
+
+
+@st.composite
+def grouped_rows(draw):
+    n = draw(st.integers(2, 14))
+    column = lambda values: np.array(draw(st.lists(values, min_size=n, max_size=n)))  # noqa: E731
+    y, s = column(st.integers(0, 1)), column(st.integers(1, 4)).astype(float)
+    y[:2] = [0, 1]
+    weight = column(st.integers(0, 3))
+    weight[:2] = np.maximum(weight[:2], 1)
+    return y, s, weight, column(st.sampled_from(["a", "b", "c", "d"]))
+
+
+def one_list(metric, y, s, w, **parameters):
+    """The metric of one group, where a list of positives only has nothing to find out."""
+    rows = np.repeat(y, w), np.repeat(s, w)
+    if isinstance(parameters.get("k"), int):
+        parameters["k"] = min(parameters["k"], len(rows[0]))
+    if len(set(rows[0])) == 2:
+        return metric(*rows, **parameters)
+    assert set(rows[0]) == {1}
+    return 1.0
+
+
+@pytest.mark.parametrize("name", [name for name in GROUPED if name != "value_at"])
+@given(rows=grouped_rows(), k=st.integers(1, 3) | st.sampled_from([0.3, 0.5, 1.0]))
+def test_groups_give_the_mean_over_the_groups_that_have_a_positive(name, rows, k):
+    y, s, w, groups = rows
+    metric = METRICS[name].function
+    parameters = {"k": k} if METRICS[name].takes_k else {}
+    lists = [groups == g for g in np.unique(groups) if np.sum(w[(groups == g) & (y == 1)])]
+    longest = max(w[groups == g].sum() for g in np.unique(groups))
+    if isinstance(k, int) and k > longest:
+        return
+    if name == "enrichment_factor" and isinstance(k, float):
+        return  # its fractions are checked below
+    if name == "recall_at":  # the recall of a list of positives is the share of it taken
+        full = [m for m in lists if np.all(y[m & (w > 0)] == 1)]
+        lists = [m for m in lists if not any(m is f for f in full)]
+        if full or not lists:
+            return
+    wanted = np.mean([one_list(metric, y[m], s[m], w[m], **parameters) for m in lists])
+    got = metric(y, s, groups=groups, sample_weight=w, **parameters)
+    assert got == pytest.approx(wanted, rel=1e-12)
+
+
+def test_enrichment_of_groups_divides_by_the_fraction_asked_for():
+    enrichment_factor = METRICS["enrichment_factor"].function
+    y, s = [1, 0, 0, 1, 0, 0, 0, 0], [3.0, 2, 1, 5, 4, 3, 2, 1]
+    groups = [1, 1, 1, 2, 2, 2, 2, 2]
+    # 0.4 of 3 rows is 1 whole row, 0.4 of 5 rows is 2: each finds its only positive
+    assert enrichment_factor(y, s, 0.4, groups=groups) == pytest.approx(1 / 0.4)
+
+
+@pytest.mark.parametrize("name", GROUPED)
+def test_bad_groups_are_refused(name):
+    y, s = [0, 1, 0, 1], [1.0, 2, 3, 4]
+    metric, parameters = METRICS[name].function, METRICS[name].settings
+    with pytest.raises(ValueError, match="groups has 3 entries, expected one a row: 4"):
+        metric(y, s, groups=[1, 1, 2], **parameters)
+    with pytest.raises(ValueError, match="groups contains NaN"):
+        metric(y, s, groups=[1, 1, 2, np.nan], **parameters)
+
+
+def test_many_groups_are_ranked_together():
+    rng = np.random.default_rng(0)
+    n = 200_000
+    y, s, groups = rng.integers(0, 2, n), rng.normal(size=n), rng.integers(0, n // 10, n)
+    assert METRICS["precision_at"].function(y, s, 3, groups=groups) == pytest.approx(0.5, abs=0.01)
+
+
+# ---- value -------------------------------------------------------------------------------------
+
+
+@given(grouped_rows(), st.data())
+def test_value_with_amounts_of_each_row_is_the_mean_over_orders_of_the_ties(rows, data):
+    y, s, _, _ = rows
+    amounts = st.lists(st.integers(-3, 9), min_size=len(y), max_size=len(y))
+    benefit, cost = np.array(data.draw(amounts)), np.array(data.draw(amounts))
+    k = data.draw(st.integers(1, len(y)))
+    row_value = np.where(y == 1, benefit, 0) - cost
+    kept = [np.clip((k - np.sum(s > a)) / np.sum(s == a), 0, 1) for a in s]
+    wanted = np.dot(kept, row_value)
+    assert value_at(y, s, k, benefit=benefit, cost=cost) == pytest.approx(wanted, abs=1e-12)
+
+
+@given(grouped_rows(), st.data())
+def test_best_k_is_the_smallest_count_of_the_largest_value(rows, data):
+    y, s, w, _ = rows
+    amounts = st.lists(st.integers(0, 9), min_size=len(y), max_size=len(y))
+    given_ = {"benefit": data.draw(amounts), "cost": data.draw(amounts), "sample_weight": w}
+    values = [0.0] + [value_at(y, s, k, **given_) for k in range(1, int(w.sum()) + 1)]
+    best = best_k(y, s, **given_)
+    assert isinstance(best, int)
+    assert values[best] == pytest.approx(max(values), abs=1e-9)
+    assert all(value < max(values) - 1e-9 for value in values[:best])
+
+
+def test_value_of_groups_counts_those_without_positives():
+    y, s, groups = [1, 0, 0, 0], [4.0, 3, 2, 1], ["a", "a", "b", "b"]
+    assert value_at(y, s, 1, benefit=10, cost=4, groups=groups) == ((10 - 4) - 4) / 2
+
+
+@pytest.mark.parametrize("name", ["benefit", "cost"])
+def test_amounts_must_be_one_finite_number_a_row(name):
+    with pytest.raises(ValueError, match=rf"{name} has shape \(3,\), expected one number"):
+        value_at([0, 1], [1.0, 2.0], 1, **{name: [1, 2, 3]})
+    with pytest.raises(ValueError, match=f"{name} contains NaN"):
+        best_k([0, 1], [1.0, 2.0], **{name: np.nan})
+
+
+# ---- summary -----------------------------------------------------------------------------------
+
+
+@given(grouped_rows())
+def test_summary_holds_what_each_function_returns(rows):
+    y, s, w, _ = rows
+    result = summary(y, s, top=[1, 0.5], sample_weight=w)
+    for entry in result:
+        function = f_skew if entry.name == "f_skew" else METRICS[entry.name].function
+        wanted = function(y, s, sample_weight=w, **entry.settings)
+        assert entry.value == pytest.approx(wanted, rel=1e-12, abs=1e-14), entry.label
+        assert result[entry.label] == result.as_dict()[entry.label] == entry.value
+    left_out = set(METRICS) - {entry.name for entry in result}
+    assert left_out == {"push_risk", "value_at"}
+
+
+def test_summary_prints_a_line_for_each_metric():
+    y, s = [0, 1, 0, 1, 1], [1.0, 2, 3, 4, 5]
+    result = summary(y, s, top=2)
+    lines = str(result).splitlines()
+    assert lines[0] == "3 positives, 2 negatives"
+    assert len(lines) == len(result) + 1
+    assert lines[1].split() == ["auc", f"{auc(y, s):.6g}"]
+    assert any(line.startswith("precision_at(k=2) ") for line in lines)
