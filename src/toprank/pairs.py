@@ -7,7 +7,7 @@ this door sees oriented scores a (inner) and b (outer) with margin r = a - b.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,6 +86,15 @@ def orient(
     if end not in which:
         raise ValueError(f"Unknown end {end!r}: expected one of {list(ENDS)}.")
     return tuple(build(outer_is_losers) for outer_is_losers in which[end])
+
+
+def distinct_labels(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return the distinct labels in order; numbers of two values are not sorted for it."""
+    if labels.dtype.kind in "biuf" and labels.size:
+        ends = np.array([labels.min(), labels.max()])
+        if ends[0] != ends[1] and np.all((labels == ends[0]) | (labels == ends[1])):
+            return ends
+    return np.unique(labels)
 
 
 def check_weights(positive: NDArray[np.bool_], sample_weight: object) -> FloatArray | None:

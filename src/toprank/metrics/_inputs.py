@@ -11,7 +11,7 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import type_of_target
 
 from toprank._numerics import FloatArray
-from toprank.pairs import check_weights
+from toprank.pairs import check_weights, distinct_labels
 
 
 def check_ranking(
@@ -88,7 +88,7 @@ def positives(y_true: ArrayLike, pos_label: Any = None) -> NDArray[np.bool_]:
     labels = column_or_1d(np.asarray(y_true))
     if labels.dtype.kind == "f" and not np.all(np.isfinite(labels)):
         raise ValueError("y_true contains NaN or infinity; labels must be two known classes.")
-    classes = _classes(labels)
+    classes = distinct_labels(labels)
     if len(classes) != 2:
         raise ValueError(
             f"y_true has {len(classes)} class(es), expected two ({type_of_target(labels)} "
@@ -99,12 +99,3 @@ def positives(y_true: ArrayLike, pos_label: Any = None) -> NDArray[np.bool_]:
     elif pos_label not in classes:
         raise ValueError(f"pos_label={pos_label!r} is not one of the labels {classes.tolist()}.")
     return np.asarray(labels == pos_label)
-
-
-def _classes(labels: NDArray[Any]) -> NDArray[Any]:
-    """The distinct labels in order; of numbers of two values without sorting them."""
-    if labels.dtype.kind in "biuf" and len(labels):
-        ends = np.array([labels.min(), labels.max()])
-        if ends[0] != ends[1] and np.all((labels == ends[0]) | (labels == ends[1])):
-            return ends
-    return np.unique(labels)

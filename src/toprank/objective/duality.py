@@ -69,6 +69,8 @@ def primal_dual_gap(problem: LinearProblem, coef: FloatArray) -> float:
         return float(np.sum(grad**2 / (2.0 * problem.penalty)))
     tilts = _tilts(problem)
     hessian = problem.hessian(coef)
+    if not (np.all(np.isfinite(hessian)) and np.all(np.isfinite(grad))):
+        return np.inf
     step = linalg.lstsq(hessian, grad, check_finite=False)[0]
     if np.max(np.abs(hessian @ step - grad)) > 1e-8 * max(1e-8, float(np.max(np.abs(grad)))):
         return np.inf

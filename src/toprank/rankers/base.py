@@ -28,7 +28,7 @@ from toprank.objective import (
     linear_problem,
     primal_dual_gap,
 )
-from toprank.pairs import check_weights
+from toprank.pairs import check_weights, distinct_labels
 from toprank.rankers.links import Link, logistic, p_classification
 from toprank.solvers import SEPARABLE, SOLVERS, Result, minimise
 
@@ -104,7 +104,8 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
                 problem = linear_problem(RowBlocks(X, workers, units), task)
                 result = self._minimise(problem)
             if self.alpha == 0 and has_dual(problem) and result.message != SEPARABLE:
-                result.gap = primal_dual_gap(problem, result.coef)
+                with _overflow_is_handled():
+                    result.gap = primal_dual_gap(problem, result.coef)
             link = self._fit_link(problem.scores(result.coef), task)
         self.classes_ = classes
         self._units = problem.source.units
@@ -271,13 +272,9 @@ def _numeric(X: Any) -> Any:
 
 def _two_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Return the classes and which rows belong to the second, positive one."""
-    if y.dtype.kind in "biu" and y.ndim == 1 and y.size:  # no sort, no copy
-        low, high = np.min(y), np.max(y)
-        positive = np.asarray(y == high)
-        if low != high and np.count_nonzero(y == low) + np.count_nonzero(positive) == len(y):
-            return np.array([low, high], dtype=y.dtype), positive
-    check_classification_targets(y)
-    classes = np.unique(y)
+    if y.dtype.kind not in "biu":  # whole numbers are labels; anything else may be a quantity
+        check_classification_targets(y)
+    classes = distinct_labels(y)
     if len(classes) == 1:
         raise ValueError(
             f"y has one class only ({classes.tolist()[0]!r}); a ranking needs rows of two classes: "
