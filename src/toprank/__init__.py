@@ -7,6 +7,7 @@
 """
 
 from toprank._version import __version__
+from toprank.pairs import Pairs
 from toprank.rankers import IRPush, PNormPush, PushRanker
 
-__all__ = ["IRPush", "PNormPush", "PushRanker", "__version__"]
+__all__ = ["IRPush", "PNormPush", "Pairs", "PushRanker", "__version__"]

@@ -7,10 +7,11 @@ this door sees oriented scores a (inner) and b (outer) with margin r = a - b.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from toprank._numerics import FloatArray, log_of
 
@@ -86,6 +87,113 @@ def orient(
     if end not in which:
         raise ValueError(f"Unknown end {end!r}: expected one of {list(ENDS)}.")
     return tuple(build(outer_is_losers) for outer_is_losers in which[end])
+
+
+class Pairs:
+    """Crucial pairs of rows (winner, loser), and the number of rows they point into.
+
+    It has no length, so that tools which slice whatever is as long as X leave it whole;
+    `take` gives the pairs of a subset of the rows.
+
+    Parameters
+    ----------
+    pairs : array-like of shape (m, 2)
+        Row numbers (winner, loser). Repeated and contradictory pairs are allowed.
+    n_rows : int
+        Number of rows of the table they point into.
+
+    Examples
+    --------
+    >>> from toprank import Pairs
+    >>> pairs = Pairs([[0, 1], [2, 0], [2, 3]], n_rows=4)
+    >>> pairs.take([2, 0]).array
+    array([[0, 1]])
+    """
+
+    def __init__(self, pairs: ArrayLike, n_rows: int) -> None:
+        if isinstance(n_rows, bool) or not isinstance(n_rows, Integral) or n_rows < 0:
+            raise ValueError(f"n_rows={n_rows!r} is not a number of rows.")
+        self.n_rows: int = int(n_rows)
+        self.array: NDArray[np.intp] = check_pairs(pairs, self.n_rows)
+
+    @property
+    def winners(self) -> NDArray[np.intp]:
+        """Row of the winner of each pair."""
+        return self.array[:, 0]
+
+    @property
+    def losers(self) -> NDArray[np.intp]:
+        """Row of the loser of each pair."""
+        return self.array[:, 1]
+
+    def take(self, rows: ArrayLike) -> Pairs:
+        """Return the pairs with both rows among `rows`, numbered by their place there.
+
+        A mask of n_rows truth values is taken as the rows where it is true.
+        """
+        chosen = np.asarray(rows)
+        if chosen.dtype == bool:
+            if chosen.shape != (self.n_rows,):
+                raise ValueError(
+                    f"rows is a mask of shape {chosen.shape}, expected ({self.n_rows},)."
+                )
+            chosen = np.flatnonzero(chosen)
+        chosen = chosen.astype(np.intp)
+        if len(np.unique(chosen)) != len(chosen):
+            raise ValueError("rows names a row twice; the pairs of a repeated row are ambiguous.")
+        if chosen.size and not (0 <= chosen.min() and chosen.max() < self.n_rows):
+            raise ValueError(f"rows must lie in 0, ..., {self.n_rows - 1}.")
+        place = np.full(self.n_rows, -1, dtype=np.intp)
+        place[chosen] = np.arange(len(chosen))
+        moved = place[self.array]
+        return Pairs(moved[(moved >= 0).all(axis=1)], len(chosen))
+
+    def __repr__(self) -> str:
+        return f"Pairs({len(self.array)} pairs, n_rows={self.n_rows})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Pairs):
+            return NotImplemented
+        return self.n_rows == other.n_rows and np.array_equal(self.array, other.array)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def check_pairs(pairs: ArrayLike | Pairs, n_rows: int) -> NDArray[np.intp]:
+    """Return an (m, 2) array of row numbers, or raise ValueError saying what is wrong."""
+    if isinstance(pairs, Pairs):
+        if pairs.n_rows != n_rows:
+            raise ValueError(
+                f"pairs point into a table of {pairs.n_rows} rows, but X has {n_rows}. Use "
+                "pairs.take(rows) to keep the pairs of a subset of the rows."
+            )
+        return pairs.array
+    array = np.asarray(pairs)
+    if array.size == 0 and array.ndim <= 2:
+        return np.empty((0, 2), dtype=np.intp)
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise ValueError(
+            f"pairs has shape {array.shape}, expected (m, 2): one row (winner, loser) a pair."
+        )
+    if array.dtype.kind not in "iu":
+        if array.dtype.kind != "f" or not np.array_equal(array, np.round(array)):
+            raise ValueError(
+                f"pairs has dtype {array.dtype}, expected row numbers: integers that say which "
+                "row of X wins and which loses."
+            )
+    if array.min() < 0 or array.max() >= n_rows:
+        raise ValueError(
+            f"pairs name rows {array.min():g} to {array.max():g}, but there are rows 0 to "
+            f"{n_rows - 1} only."
+        )
+    array = array.astype(np.intp)
+    same = np.flatnonzero(array[:, 0] == array[:, 1])
+    if same.size:
+        raise ValueError(
+            f"pairs[{same[0]}] sets row {array[same[0], 0]} against itself; a pair needs two "
+            "different rows."
+        )
+    return array
 
 
 def distinct_labels(labels: NDArray[Any]) -> NDArray[Any]:
