@@ -31,7 +31,8 @@ def test_every_public_function_of_two_arrays_is_registered_or_known_to_be_no_sco
         if inspect.isfunction(function := getattr(toprank.metrics, name))
         and list(inspect.signature(function).parameters)[1:2] == ["y_score"]
     }
-    vectors, others = {"heights", "reverse_heights", "ranks"}, {"best_k", "f_skew", "summary"}
+    vectors = {"heights", "reverse_heights", "ranks", "margin_distribution"}
+    others = {"best_k", "f_skew", "summary"}
     assert public == set(METRICS) | vectors | others
 
 

@@ -1,8 +1,10 @@
 """Lists within groups, the value of a list, and the table of everything."""
 
+import inspect
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toprank.metrics import METRICS, auc, best_k, f_skew, summary, value_at
@@ -106,6 +108,33 @@ def test_best_k_is_the_smallest_count_of_the_largest_value(rows, data):
     assert all(value < max(values) - 1e-9 for value in values[:best])
 
 
+@given(grouped_rows(), st.data())
+def test_best_k_of_groups_is_the_smallest_count_of_the_largest_mean_value(rows, data):
+    y, s, w, groups = rows
+    amounts = st.lists(st.integers(0, 9), min_size=len(y), max_size=len(y))
+    given_ = {"benefit": data.draw(amounts), "cost": data.draw(amounts), "sample_weight": w}
+    longest = int(max(w[groups == g].sum() for g in np.unique(groups)))
+    values = [value_at(y, s, k, groups=groups, **given_) for k in range(1, longest + 1)]
+    values = [0.0, *values]
+    best = best_k(y, s, groups=groups, **given_)
+    assert isinstance(best, int)
+    assert values[best] == pytest.approx(max(values), abs=1e-9)
+    assert all(value < max(values) - 1e-9 for value in values[:best])
+
+
+def test_best_k_of_one_group_is_that_of_the_list():
+    rng = np.random.default_rng(0)
+    y, s, w = rng.integers(0, 2, 200), rng.integers(0, 50, 200), rng.random(200)
+    given_ = {"cost": rng.random(200), "sample_weight": w}
+    wanted = best_k(y, s, **given_)
+    assert best_k(y, s, groups=np.zeros(200), **given_) == wanted
+    order = np.argsort(-s, kind="stable")
+    by_depth = np.cumsum((w * (y - given_["cost"]))[order])
+    last = np.append(np.diff(s[order]) != 0, True)
+    depths, values = np.cumsum(w[order])[last], by_depth[last]
+    assert wanted == pytest.approx(depths[np.argmax(values)])
+
+
 def test_value_of_groups_counts_those_without_positives():
     y, s, groups = [1, 0, 0, 0], [4.0, 3, 2, 1], ["a", "a", "b", "b"]
     assert value_at(y, s, 1, benefit=10, cost=4, groups=groups) == ((10 - 4) - 4) / 2
@@ -133,6 +162,37 @@ def test_summary_holds_what_each_function_returns(rows):
         assert result[entry.label] == result.as_dict()[entry.label] == entry.value
     left_out = set(METRICS) - {entry.name for entry in result}
     assert left_out == {"push_risk", "value_at"}
+
+
+@settings(max_examples=40)
+@given(grouped_rows())
+def test_summary_of_groups_holds_what_each_function_returns(rows):
+    y, s, w, groups = rows
+    result = summary(y, s, top=[1, 0.5], groups=groups, sample_weight=w)
+    for entry in result:
+        function = f_skew if entry.name == "f_skew" else METRICS[entry.name].function
+        grouped = {"groups": groups} if entry.name in GROUPED else {}
+        wanted = function(y, s, sample_weight=w, **grouped, **entry.settings)
+        assert entry.value == pytest.approx(wanted, rel=1e-12, abs=1e-14), entry.label
+
+
+def test_summary_says_how_many_groups_have_a_positive():
+    y, s, groups = [0, 1, 0, 1, 0], [1.0, 2, 3, 4, 5], [1, 1, 2, 2, 3]
+    result = summary(y, s, top=1, groups=groups)
+    assert result.groups == 2
+    first = str(result).splitlines()[0]
+    assert first == "2 positives, 3 negatives; first rows: mean over 2 groups with a positive"
+    with pytest.raises(ValueError, match="groups has 3 entries"):
+        summary(y, s, groups=[1, 2, 3])
+
+
+def test_the_functions_that_take_groups_are_those_that_summary_groups():
+    takes = {
+        name
+        for name, metric in METRICS.items()
+        if "groups" in inspect.signature(metric.function).parameters
+    }
+    assert takes == set(GROUPED)
 
 
 def test_summary_prints_a_line_for_each_metric():

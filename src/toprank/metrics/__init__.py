@@ -25,7 +25,13 @@ from toprank.metrics.at_k import (
     recall_at,
     top_is_positive,
 )
-from toprank.metrics.margins import f_skew, margin_error, ranking_margin
+from toprank.metrics.margins import (
+    f_skew,
+    margin_distribution,
+    margin_error,
+    max_margin,
+    ranking_margin,
+)
 from toprank.metrics.push import (
     heights,
     max_height,
@@ -54,8 +60,10 @@ __all__ = [
     "f_skew",
     "heights",
     "lift_at",
+    "margin_distribution",
     "margin_error",
     "max_height",
+    "max_margin",
     "misranking_error",
     "ndcg_at",
     "partial_auc",

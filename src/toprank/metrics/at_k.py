@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from toprank._numerics import FloatArray
 from toprank.metrics.cuts import Lists
 from toprank.metrics.discount import summed_discount
 from toprank.metrics.order import RankedList
@@ -89,13 +90,13 @@ def precision_at(
     0.5
     """
     lists = Lists.of(y_true, y_score, groups, sample_weight, label_propensity, pos_label)
-    return precision_at_of(lists, k)
+    return float(np.mean(precision_at_each(lists, k)))
 
 
-def precision_at_of(lists: Lists, k: int | float) -> float:
-    """`precision_at` of ranked lists."""
+def precision_at_each(lists: Lists, k: int | float) -> FloatArray:
+    """`precision_at` of each ranked list that has a positive."""
     sizes = lists.sizes(k)
-    return lists.mean(lists.hits(sizes), sizes)
+    return lists.each(lists.hits(sizes), sizes)
 
 
 def recall_at(
@@ -131,12 +132,12 @@ def recall_at(
     0.5
     """
     lists = Lists.of(y_true, y_score, groups, sample_weight, label_propensity, pos_label)
-    return recall_at_of(lists, k)
+    return float(np.mean(recall_at_each(lists, k)))
 
 
-def recall_at_of(lists: Lists, k: int | float) -> float:
-    """`recall_at` of ranked lists."""
-    return lists.mean(lists.hits(lists.sizes(k)), lists.positives)
+def recall_at_each(lists: Lists, k: int | float) -> FloatArray:
+    """`recall_at` of each ranked list that has a positive."""
+    return lists.each(lists.hits(lists.sizes(k)), lists.positives)
 
 
 def lift_at(
@@ -170,13 +171,13 @@ def lift_at(
     2.0
     """
     lists = Lists.of(y_true, y_score, groups, sample_weight, label_propensity, pos_label)
-    return lift_at_of(lists, k)
+    return float(np.mean(lift_at_each(lists, k)))
 
 
-def lift_at_of(lists: Lists, k: int | float) -> float:
-    """`lift_at` of ranked lists."""
+def lift_at_each(lists: Lists, k: int | float) -> FloatArray:
+    """`lift_at` of each ranked list that has a positive."""
     sizes = lists.sizes(k)
-    return lists.mean(lists.hits(sizes) * lists.totals, sizes * lists.positives)
+    return lists.each(lists.hits(sizes) * lists.totals, sizes * lists.positives)
 
 
 def enrichment_factor(
@@ -217,14 +218,14 @@ def enrichment_factor(
     2.0
     """
     lists = Lists.of(y_true, y_score, groups, sample_weight, label_propensity, pos_label)
-    return enrichment_factor_of(lists, k)
+    return float(np.mean(enrichment_factor_each(lists, k)))
 
 
-def enrichment_factor_of(lists: Lists, k: int | float) -> float:
-    """`enrichment_factor` of ranked lists."""
+def enrichment_factor_each(lists: Lists, k: int | float) -> FloatArray:
+    """`enrichment_factor` of each ranked list that has a positive."""
     sizes = lists.sizes(k, rounding="down")
     asked = float(k) * lists.totals if isinstance(k, float) else sizes
-    return lists.mean(lists.hits(sizes) * lists.totals, asked * lists.positives)
+    return lists.each(lists.hits(sizes) * lists.totals, asked * lists.positives)
 
 
 def ndcg_at(
@@ -264,11 +265,11 @@ def ndcg_at(
     0.919721
     """
     lists = Lists.of(y_true, y_score, groups, sample_weight, label_propensity, pos_label)
-    return ndcg_at_of(lists, k)
+    return float(np.mean(ndcg_at_each(lists, k)))
 
 
-def ndcg_at_of(lists: Lists, k: int | float) -> float:
-    """`ndcg_at` of ranked lists."""
+def ndcg_at_each(lists: Lists, k: int | float) -> FloatArray:
+    """`ndcg_at` of each ranked list that has a positive."""
     sizes = lists.sizes(k)
     ties = lists.reached(sizes)
     above, weight = lists.above[ties], lists.weight[ties]
@@ -276,7 +277,7 @@ def ndcg_at_of(lists: Lists, k: int | float) -> float:
     first = summed_discount(np.minimum(above, end))
     last = summed_discount(np.minimum(above + weight, end))
     gained = lists.per_list(lists.positive[ties] / weight * (last - first), ties)
-    return lists.mean(gained, summed_discount(np.minimum(sizes, lists.positives)))
+    return lists.each(gained, summed_discount(np.minimum(sizes, lists.positives)))
 
 
 def top_is_positive(
@@ -311,13 +312,13 @@ def top_is_positive(
     1.0
     """
     lists = Lists.of(y_true, y_score, groups, sample_weight, label_propensity, pos_label)
-    return top_is_positive_of(lists)
+    return float(np.mean(top_is_positive_each(lists)))
 
 
-def top_is_positive_of(lists: Lists) -> float:
-    """`top_is_positive` of ranked lists."""
+def top_is_positive_each(lists: Lists) -> FloatArray:
+    """`top_is_positive` of each ranked list that has a positive."""
     top = np.diff(lists.owner, prepend=-1) > 0
-    return lists.mean(lists.positive[top], lists.weight[top])
+    return lists.each(lists.positive[top], lists.weight[top])
 
 
 def positives_at_top(

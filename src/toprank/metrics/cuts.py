@@ -139,11 +139,10 @@ class Lists:
         ties = self.reached(sizes)
         return self.per_list(self.positive[ties] * self.kept(sizes, ties), ties)
 
-    def mean(self, values: FloatArray, divisor: FloatArray | None = None) -> float:
-        """Mean of values / divisor over the lists that have a positive."""
+    def each(self, values: FloatArray, divisor: FloatArray) -> FloatArray:
+        """The values / divisor of the lists that have a positive."""
         present = self.positives > 0
-        divisor = np.ones_like(values) if divisor is None else divisor
-        return float(np.mean(values[present] / divisor[present]))
+        return values[present] / divisor[present]
 
     def sizes(self, k: int | float, rounding: str = "up") -> FloatArray:
         """Units of weight that k asks for in each list, or ValueError saying what a k may be.

@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import linprog
+from sklearn.utils import check_array
 
-from toprank._numerics import log_of, log_sum_exp
+from toprank._numerics import FloatArray, log_of, log_sum_exp
 from toprank.metrics._inputs import is_number
 from toprank.metrics.order import RankedList
 
@@ -61,6 +63,104 @@ def ranking_margin_of(ranked: RankedList, norm: float = 1.0) -> float:
         raise ValueError(f"norm={norm!r} cannot scale a margin: expected a number > 0.")
     lowest_positive = ranked.scores[ranked.positive > 0][-1]
     return float(lowest_positive - ranked.scores[ranked.first_negative]) / norm
+
+
+def margin_distribution(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    thetas: ArrayLike | None = None,
+    *,
+    norm: float = 1.0,
+    sample_weight: ArrayLike | None = None,
+    label_propensity: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> tuple[FloatArray, FloatArray]:
+    r"""Distribution of the margins of all pairs: the share that is at most theta, for each theta.
+
+    .. math::
+        \frac{1}{W_+ W_-} \sum_i \sum_k w_i w_k\, 1[f_i - f_k \le \theta\,\mathrm{norm}]
+
+    the left part of the margin bound of Rudin & Schapire (2009, Theorem 2) as a function of
+    theta. No pair is listed: each theta costs O(n log n).
+
+    Parameters
+    ----------
+    y_true, y_score, sample_weight, label_propensity, pos_label
+        As in `auc`.
+    thetas : array-like of shape (m,), optional
+        Where to evaluate it; by default 101 even steps from the smallest to the largest margin.
+    norm : float, default=1.0
+        What to divide margins by; for a combination of weak rankers, the sum of the absolute
+        coefficients.
+
+    Returns
+    -------
+    thetas, shares : arrays of shape (m,)
+
+    Examples
+    --------
+    >>> from toprank.metrics import margin_distribution
+    >>> thetas, shares = margin_distribution([0, 1, 0, 1], [0.0, 0.75, 0.5, 1.0], [0.25, 0.5, 1.0])
+    >>> shares
+    array([0.25, 0.5 , 1.  ])
+    """
+    ranked = RankedList.of(y_true, y_score, sample_weight, label_propensity, pos_label)
+    smallest = ranking_margin_of(ranked, norm)
+    if thetas is not None:
+        grid = np.asarray(thetas, dtype=np.float64).reshape(-1)
+        margins = grid * norm
+    else:
+        highest = ranked.scores[int(np.argmax(ranked.positive > 0))]
+        lowest = ranked.scores[ranked.negative > 0][-1]
+        grid = np.linspace(smallest, float(highest - lowest) / norm, 101)
+        # a hair more, so that rounding does not leave out the pairs at either end
+        margins = grid * norm + 8 * np.spacing(np.max(np.abs(ranked.scores)))
+    return grid, np.array([margin_error_of(ranked, float(margin)) for margin in margins])
+
+
+def max_margin(M: ArrayLike, *, signed: bool = False) -> float:
+    r"""The largest margin that any combination of the weak rankers has, by linear programming.
+
+    .. math::
+        \rho = \max_{\lambda \ge 0,\ |\lambda|_1 = 1} \min_{ik} (M \lambda)_{ik}
+             = \min_d \max_j (d^\top M)_j
+
+    (Rudin & Schapire 2009, Section 4.2). Exact, for problems whose pairs can be listed.
+
+    Parameters
+    ----------
+    M : array-like of shape (pairs, weak rankers)
+        What each weak ranker says about each crucial pair, h_j(x_i) - h_j(x_k).
+    signed : bool, default=False
+        Whether coefficients may be negative, a weak ranker and its reverse being one.
+
+    Returns
+    -------
+    float
+        The margin; positive if the pairs can be separated.
+
+    Examples
+    --------
+    >>> from toprank.metrics import max_margin
+    >>> round(max_margin([[1, 0], [0, 1]]), 12)
+    0.5
+    """
+    matrix = check_array(M, dtype=np.float64, input_name="M")
+    if signed:
+        matrix = np.hstack([matrix, -matrix])
+    pairs, rankers = matrix.shape
+    result = linprog(
+        np.append(np.zeros(rankers), -1.0),
+        A_ub=np.hstack([-matrix, np.ones((pairs, 1))]),
+        b_ub=np.zeros(pairs),
+        A_eq=np.append(np.ones(rankers), 0.0).reshape(1, -1),
+        b_eq=[1.0],
+        bounds=[(0.0, None)] * rankers + [(None, None)],
+        method="highs",
+    )
+    if result.status != 0:
+        raise RuntimeError(f"The linear program was not solved: {result.message}")
+    return float(-result.fun)
 
 
 def margin_error(

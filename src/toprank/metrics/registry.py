@@ -20,6 +20,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
+from toprank._numerics import FloatArray
 from toprank.metrics import at_k, margins, push, retrieval, risk, roc, value
 from toprank.metrics.cuts import Lists
 from toprank.metrics.order import RankedList
@@ -43,9 +46,10 @@ class Metric:
         Whether a better ranking has the larger value.
     when_unlabelled : str
         What the value bounds if the negatives are merely unlabelled.
-    of_list, of_lists : callable, optional
-        The same metric of a `RankedList`, or of `Lists` cut at k, for those that have ranked the
-        rows already.
+    of_list : callable, optional
+        The same metric of a `RankedList`, for those that have ranked the rows already.
+    each_list : callable, optional
+        The metric of each of the `Lists` that has a positive; the metric is their mean.
     settings : mapping
         Values for the parameters that have no default, as `summary` uses them.
     """
@@ -54,7 +58,7 @@ class Metric:
     higher_is_better: bool
     when_unlabelled: str
     of_list: Callable[..., float] | None = None
-    of_lists: Callable[..., float] | None = None
+    each_list: Callable[..., FloatArray] | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -72,8 +76,8 @@ class Metric:
         settings = {**self.settings, **settings}
         if self.of_list is not None:
             return self.of_list(ranked, **settings)
-        if self.of_lists is not None:
-            return self.of_lists(lists, **settings)
+        if self.each_list is not None:
+            return float(np.mean(self.each_list(lists, **settings)))
         raise TypeError(f"{self.name} needs more than the order of the rows.")
 
 
@@ -88,12 +92,12 @@ _ALL = (
     Metric(push.max_height, False, NEITHER, push.max_height_of),
     Metric(push.push_risk, False, NEITHER),
     Metric(at_k.positives_at_top, True, LOWER_AT_RANDOM, at_k.positives_at_top_of),
-    Metric(at_k.top_is_positive, True, LOWER, of_lists=at_k.top_is_positive_of),
-    Metric(at_k.precision_at, True, LOWER, None, at_k.precision_at_of, _AT_K),
-    Metric(at_k.recall_at, True, SAME_AT_RANDOM, None, at_k.recall_at_of, _AT_K),
-    Metric(at_k.lift_at, True, SAME_AT_RANDOM, None, at_k.lift_at_of, _AT_K),
-    Metric(at_k.enrichment_factor, True, SAME_AT_RANDOM, None, at_k.enrichment_factor_of, _AT_K),
-    Metric(at_k.ndcg_at, True, NEITHER, None, at_k.ndcg_at_of, _AT_K),
+    Metric(at_k.top_is_positive, True, LOWER, each_list=at_k.top_is_positive_each),
+    Metric(at_k.precision_at, True, LOWER, None, at_k.precision_at_each, _AT_K),
+    Metric(at_k.recall_at, True, SAME_AT_RANDOM, None, at_k.recall_at_each, _AT_K),
+    Metric(at_k.lift_at, True, SAME_AT_RANDOM, None, at_k.lift_at_each, _AT_K),
+    Metric(at_k.enrichment_factor, True, SAME_AT_RANDOM, None, at_k.enrichment_factor_each, _AT_K),
+    Metric(at_k.ndcg_at, True, NEITHER, None, at_k.ndcg_at_each, _AT_K),
     Metric(retrieval.average_precision, True, LOWER_AT_RANDOM, retrieval.average_precision_of),
     Metric(retrieval.bedroc, True, NEITHER, retrieval.bedroc_of),
     Metric(retrieval.dcg, True, LOWER, retrieval.dcg_of),

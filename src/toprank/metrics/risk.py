@@ -51,16 +51,12 @@ def ranking_risk(
     >>> ranking_risk([1.5, 2.0, 3.5, 9.0], [0.1, 0.3, 0.2, 0.4])  # one of six pairs
     0.16666666666666666
     """
-    labels, scores, weight = _check(y_real, y_score, sample_weight, label_propensity)
-    # tied scores in order of label add no inversion
-    order = np.lexsort((labels, scores))
-    labels, scores, weight = labels[order], scores[order], weight[order]
-    grades = np.unique(labels, return_inverse=True)[1].astype(np.int32)
-    wrong = 2 * _inverted_pairs(grades, weight)
-    tied = _squares(scores[1:] != scores[:-1], weight)
-    alike = _squares((scores[1:] != scores[:-1]) | (labels[1:] != labels[:-1]), weight)
+    labels, scores, weight = check_real_ranking(y_real, y_score, sample_weight, label_propensity)
+    present = weight > 0
+    labels, scores, weight = labels[present], scores[present], weight[present]
+    wrong, tied = misranked_by_row(labels, scores, weight)
     total = float(np.sum(weight))
-    return min(1.0, (wrong + (tied - alike) / 2) / (total * (total - 1)))
+    return min(1.0, float(np.dot(weight, wrong + tied / 2)) / (total * (total - 1)))
 
 
 def ranking_risk_of(ranked: RankedList) -> float:
@@ -70,62 +66,89 @@ def ranking_risk_of(ranked: RankedList) -> float:
     return 2 * float(np.dot(ranked.negative, halves)) / (ranked.total * (ranked.total - 1))
 
 
-def _inverted_pairs(grades: NDArray[np.integer[Any]], weight: FloatArray) -> float:
-    """Weight of the pairs with the larger grade first, bit by bit of the grades.
+def misranked_by_row(
+    labels: FloatArray, scores: FloatArray, weight: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Weight of the rows that each row is ranked wrongly against, and ties with, in O(n log n).
+
+    Rows of equal label are never in the wrong order, and their ties are not counted.
+    """
+    # tied scores in order of label add no inversion
+    order = np.lexsort((labels, scores))
+    labels, scores, weight = labels[order], scores[order], weight[order]
+    new_score = scores[1:] != scores[:-1]
+    new_label = new_score | (labels[1:] != labels[:-1])
+    grades = np.unique(labels, return_inverse=True)[1].astype(np.int32)
+    wrong, tied = np.empty(len(order)), np.empty(len(order))
+    wrong[order] = _inversions(grades, weight)
+    tied[order] = _run_sums(new_score, weight) - _run_sums(new_label, weight)
+    return wrong, np.maximum(tied, 0.0, out=tied)
+
+
+def _inversions(grades: NDArray[np.integer[Any]], weight: FloatArray) -> FloatArray:
+    """Weight of the larger grades before each row and of the smaller ones after it.
 
     Two grades first differ in one bit. Moving the zeros of each bit before its ones, stably, keeps
     the rows that agree in all higher bits in one run, so the pairs that the next bit decides are
     counted run by run, from cumulated sums.
     """
-    pairs = 0.0
+    inversions = np.zeros(len(grades))
+    rows = np.arange(len(grades))
     for bit in reversed(range(int(grades.max()).bit_length())):
-        zero = grades & (1 << bit) == 0
+        is_one = (grades >> bit) & 1 == 1
         prefix = grades >> (bit + 1)
         starts = np.concatenate(([0], np.flatnonzero(prefix[1:] != prefix[:-1]) + 1))
-        zero_weight = weight * zero
-        zeros = np.concatenate(([0.0], np.cumsum(zero_weight)))
-        ones = np.concatenate(([0.0], np.cumsum(weight - zero_weight)))
-        before_runs = np.dot(np.diff(zeros[starts], append=zeros[-1]), ones[starts])
-        pairs += float(np.dot(zero_weight, ones[:-1]) - before_runs)
-        order = np.concatenate((np.flatnonzero(zero), np.flatnonzero(~zero)))
-        grades, weight = grades[order], weight[order]
-    return pairs
+        lengths = np.diff(starts, append=len(grades))
+        ones = np.concatenate(([0.0], np.cumsum(np.where(is_one, weight, 0.0))))
+        zeros = np.concatenate(([0.0], np.cumsum(np.where(is_one, 0.0, weight))))
+        ones_before = ones[:-1] - np.repeat(ones[starts], lengths)
+        zeros_after = np.repeat(zeros[starts + lengths], lengths) - zeros[1:]
+        # sums of very unequal weights may cancel to just below zero
+        inversions += np.maximum(np.where(is_one, zeros_after, ones_before), 0.0)
+        order = np.concatenate((np.flatnonzero(~is_one), np.flatnonzero(is_one)))
+        grades, weight, rows = grades[order], weight[order], rows[order]
+        inversions = inversions[order]
+    by_row = np.empty(len(rows))
+    by_row[rows] = inversions
+    return by_row
 
 
-def _squares(new: NDArray[np.bool_], weight: FloatArray) -> float:
-    """Sum of the squared weights of runs; `new` says where the next run begins."""
+def _run_sums(new: NDArray[np.bool_], weight: FloatArray) -> FloatArray:
+    """Weight of the run that each row is in; `new` says where the next run begins."""
     starts = np.concatenate(([0], np.flatnonzero(new) + 1))
-    return float(np.sum(np.add.reduceat(weight, starts) ** 2))
+    return np.repeat(np.add.reduceat(weight, starts), np.diff(starts, append=len(weight)))
 
 
-def _check(
+def check_real_ranking(
     y_real: ArrayLike,
     y_score: ArrayLike,
-    sample_weight: ArrayLike | None,
-    label_propensity: ArrayLike | None,
+    sample_weight: ArrayLike | None = None,
+    label_propensity: ArrayLike | None = None,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return (labels, scores, weights) of real labels, or raise ValueError saying what is wrong."""
     check_consistent_length(y_real, y_score)
     scores = check_scores(y_score)
     labels = column_or_1d(
         check_array(y_real, ensure_2d=False, dtype=np.float64, input_name="y_real")
     )
-    weight = np.ones(len(scores)) if sample_weight is None else _check_counts(sample_weight, scores)
+    weight = check_counts(sample_weight, len(scores))
     if label_propensity is not None:
         weight = inverse_weights(weight, label_propensity, len(scores))
-    present = weight > 0
-    labels, scores, weight = labels[present], scores[present], weight[present]
-    if len(labels) == 0 or np.all(labels == labels[0]):
+    known = labels[weight > 0]
+    if len(known) == 0 or np.all(known == known[0]):
         raise ValueError("y_real holds one value only, so there is no pair to rank.")
     _check_total(float(np.sum(weight)))
     return labels, scores, weight
 
 
-def _check_counts(sample_weight: ArrayLike, scores: FloatArray) -> FloatArray:
+def check_counts(sample_weight: ArrayLike | None, n: int) -> FloatArray:
     """Check the weights as `toprank.pairs.check_weights` does, but without classes."""
+    if sample_weight is None:
+        return np.ones(n)
     weight = np.asarray(sample_weight, dtype=np.float64)
-    if weight.shape != scores.shape:
+    if weight.shape != (n,):
         raise ValueError(
-            f"sample_weight has shape {weight.shape}, expected {scores.shape}: one weight a row."
+            f"sample_weight has shape {weight.shape}, expected ({n},): one weight a row."
         )
     if not np.all(np.isfinite(weight)):
         raise ValueError("sample_weight contains NaN or infinity; weights must be finite.")

@@ -232,7 +232,7 @@ def partial_auc_of(
     standardize: bool = True,
 ) -> float:
     """`partial_auc` of a ranked list."""
-    start, stop, floor = _part(max_fpr, min_fpr, min_tpr)
+    start, stop, floor = part_of_curve(max_fpr, min_fpr, min_tpr)
     first = np.searchsorted(ranked.passed, start * ranked.negatives * (1 - 1e-12), side="right")
     last = np.searchsorted(ranked.passed, stop * ranked.negatives * (1 + 1e-12), side="left")
     within = slice(max(0, int(first) - 1), int(last) + 1)
@@ -262,7 +262,7 @@ def _area_above(fpr: FloatArray, tpr: FloatArray, start: float, stop: float, flo
     return float(np.dot(width, twice)) / 2
 
 
-def _part(
+def part_of_curve(
     max_fpr: float | None, min_fpr: float, min_tpr: float | None
 ) -> tuple[float, float, float]:
     """The rates (a, b, t), or ValueError saying which of them cannot be."""

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from toprank.metrics.cuts import Lists
+from toprank.metrics._inputs import check_ranking
+from toprank.metrics.cuts import Lists, group_codes
 from toprank.metrics.margins import f_skew_of
 from toprank.metrics.order import RankedList
 from toprank.metrics.registry import METRICS
@@ -34,11 +35,16 @@ class Entry:
 
 @dataclass(frozen=True)
 class Summary:
-    """The metrics of one ranking; print it, or read ``summary["auc"]``."""
+    """The metrics of one ranking; print it, or read ``summary["auc"]``.
+
+    ``groups`` is the number of groups that the metrics at k and `top_is_positive` are the mean
+    over, those with a positive; None if all rows were one list.
+    """
 
     positives: float
     negatives: float
     entries: tuple[Entry, ...]
+    groups: int | None = None
 
     def as_dict(self) -> dict[str, float]:
         """Return the values by label, such as ``"precision_at(k=10)"``."""
@@ -56,6 +62,8 @@ class Summary:
     def __str__(self) -> str:
         width = max(len(entry.label) for entry in self.entries)
         head = f"{self.positives:g} positives, {self.negatives:g} negatives"
+        if self.groups is not None:
+            head += f"; first rows: mean over {self.groups} groups with a positive"
         lines = [f"{entry.label:<{width}}  {entry.value:>12.6g}" for entry in self.entries]
         return "\n".join([head, *lines])
 
@@ -71,11 +79,12 @@ def summary(
     max_fpr: float = 0.1,
     theta: float = 0.0,
     alpha: float = 20.0,
+    groups: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     label_propensity: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> Summary:
-    """Every metric of the order of the rows, from one sort.
+    """Every metric of the order of the rows, from one sort; with groups, a second within them.
 
     Parameters
     ----------
@@ -91,6 +100,10 @@ def summary(
         Margin of `margin_error`.
     alpha : float, default=20.0
         Rate of decay of `bedroc`.
+    groups : array-like of shape (n,), optional
+        The list each row belongs to, as in `precision_at`. The metrics at k and
+        `top_is_positive` are then means over the groups that have a positive; all others have
+        no groups and still rank all rows as one list.
 
     Returns
     -------
@@ -107,7 +120,13 @@ def summary(
     3 positives, 3 negatives
     auc  ...
     """
-    ranked = RankedList.of(y_true, y_score, sample_weight, label_propensity, pos_label)
+    checked = check_ranking(y_true, y_score, sample_weight, pos_label, label_propensity)
+    ranked = RankedList.ranked(*checked)
+    lists = (
+        Lists.of_one(ranked)
+        if groups is None
+        else Lists.by_rows(*checked, group_codes(groups, len(checked[1])))
+    )
     cuts = np.atleast_1d(np.asarray(top, dtype=object)).tolist()
     plan: dict[str, list[dict[str, Any]]] = {
         "partial_auc": [{"max_fpr": max_fpr}],
@@ -117,18 +136,21 @@ def summary(
         "margin_error": [{"theta": theta}],
         "bedroc": [{"alpha": alpha}],
     }
-    entries = _entries(ranked, plan, [{"k": k} for k in cuts])
+    entries = _entries(ranked, lists, plan, [{"k": k} for k in cuts])
     skew = Entry("f_skew", {}, f_skew_of(ranked))
-    return Summary(ranked.positives, ranked.negatives, (*entries, skew))
+    count = None if groups is None else int(np.count_nonzero(lists.positives))
+    return Summary(ranked.positives, ranked.negatives, (*entries, skew), count)
 
 
 def _entries(
-    ranked: RankedList, plan: dict[str, list[dict[str, Any]]], cuts: list[dict[str, Any]]
+    ranked: RankedList,
+    lists: Lists,
+    plan: dict[str, list[dict[str, Any]]],
+    cuts: list[dict[str, Any]],
 ) -> Iterator[Entry]:
     """The registered metrics that the order of the rows determines, in the registry's order."""
-    lists = Lists.of_one(ranked)
     for name, metric in METRICS.items():
-        if metric.of_list is None and metric.of_lists is None:
+        if metric.of_list is None and metric.each_list is None:
             continue
         for settings in cuts if metric.takes_k else plan.get(name, [{}]):
             yield Entry(name, settings, metric.of(ranked, lists, **settings))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from toprank._numerics import FloatArray
 from toprank.metrics._inputs import check_amounts, check_ranking
 from toprank.metrics.cuts import Lists, group_codes
 
@@ -55,10 +56,37 @@ def value_at(
     >>> value_at([1, 0, 1, 0], [4, 3, 2, 1], 3, benefit=[10, 0, 20, 0], cost=4)
     18.0
     """
+    values = value_each(
+        y_true,
+        y_score,
+        k,
+        benefit=benefit,
+        cost=cost,
+        groups=groups,
+        sample_weight=sample_weight,
+        label_propensity=label_propensity,
+        pos_label=pos_label,
+    )
+    return float(np.mean(values))
+
+
+def value_each(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    k: int | float,
+    *,
+    benefit: ArrayLike = 1.0,
+    cost: ArrayLike = 0.0,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    label_propensity: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> FloatArray:
+    """The value at k of each group; `value_at` is their mean."""
     lists = _valued(
         y_true, y_score, benefit, cost, groups, sample_weight, label_propensity, pos_label
     )
-    return float(np.mean(lists.per_list(lists.amount * lists.kept(lists.sizes(k)))))
+    return lists.per_list(lists.amount * lists.kept(lists.sizes(k)))
 
 
 def best_k(
@@ -67,6 +95,7 @@ def best_k(
     *,
     benefit: ArrayLike = 1.0,
     cost: ArrayLike = 0.0,
+    groups: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     label_propensity: ArrayLike | None = None,
     pos_label: Any = None,
@@ -83,11 +112,15 @@ def best_k(
     ----------
     y_true, y_score, benefit, cost, sample_weight, label_propensity, pos_label
         As in `value_at`.
+    groups : array-like of shape (n,), optional
+        The list each row belongs to. One k serves all lists: the count that maximises the mean
+        over all groups of the value at k, where a group shorter than k is taken whole.
 
     Returns
     -------
     int or float
-        The smallest best count; a float if the weights are not whole numbers.
+        The smallest best count, up to rounding error of its value; a float if the weights are
+        not whole numbers.
 
     Examples
     --------
@@ -96,13 +129,38 @@ def best_k(
     3
     >>> best_k([1, 0, 1, 0], [4, 3, 2, 1], benefit=3, cost=4)
     0
+    >>> best_k([1, 0, 1, 0], [4, 3, 2, 1], benefit=3, cost=1, groups=["a", "a", "b", "b"])
+    1
     """
     lists = _valued(
-        y_true, y_score, benefit, cost, None, sample_weight, label_propensity, pos_label
+        y_true, y_score, benefit, cost, groups, sample_weight, label_propensity, pos_label
     )
-    values = np.concatenate(([0.0], np.cumsum(lists.amount)))
-    depth = float(np.append(lists.above, lists.totals)[np.argmax(values)])
+    depths, values = _values_at_ends(lists)
+    rounding = 1e-12 * float(np.sum(np.abs(lists.amount)))
+    depth = float(depths[np.argmax(values >= np.max(values) - rounding)])
     return round(depth) if lists.whole else depth
+
+
+def _values_at_ends(lists: Lists) -> tuple[FloatArray, FloatArray]:
+    """Depths at which some tie of some list ends, 0 first, and the summed value at each.
+
+    A tie that began at depth a, and is not over at depth d, has earned (d - a) times its rate.
+    """
+    ends = lists.above + lists.weight
+    rate = lists.amount / lists.weight
+    depths = np.unique(np.append(0.0, ends))
+
+    def summed(at: FloatArray, amounts: FloatArray) -> FloatArray:
+        """Sum of the amounts that are at most as deep as each depth."""
+        place = np.searchsorted(depths, at)
+        return np.cumsum(np.bincount(place, weights=amounts, minlength=len(depths)))
+
+    over = summed(ends, lists.amount)
+    if lists.count == 1:
+        return depths, over
+    running = summed(lists.above, rate) - summed(ends, rate)
+    begun = summed(lists.above, rate * lists.above) - summed(ends, rate * lists.above)
+    return depths, over + running * depths - begun
 
 
 def _valued(

@@ -1,0 +1,242 @@
+r"""How far the true p-norm risk can exceed the one on the sample (Rudin 2009, Section 4).
+
+The risk here is the normalised one, from 0 to 1,
+
+.. math:: R_p(f) = \Bigl(\frac1K \sum_k \bigl(\frac1I \sum_i
+    1[f(x_i) - f(\tilde x_k) \le \theta]\bigr)^p\Bigr)^{1/p},
+
+the true one with expectations and theta = 0. `toprank.metrics.pnorm_risk` computes it with
+``normalize=True, margin=theta``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from toprank.bounds._inputs import above, at_least, push_power
+from toprank.bounds._logs import exp_or_inf, in_words, log_sum, solve
+from toprank.bounds._result import Bound
+from toprank.bounds.covering import UniformNumber, check_cover, log_uniform
+
+_ASSUMES = (
+    "the positives are independent draws from one distribution, and so are the negatives",
+    "log_covering_number is ln of an L-infinity covering number of the class F, fixed before "
+    "the data were seen",
+)
+_ASSUMES_R_MIN = (
+    "no f in F has a true R_p below r_min, and the centres of the covering balls lie in F"
+)
+_SUPERSEDED = (
+    "superseded by Theorem 2 of Rudin 2009: the union over the negatives, ln K, is left out"
+)
+
+
+@dataclass(frozen=True)
+class PushTheorem:
+    """Theorems 2 and 3 of Rudin 2009, and the form of 2006, as one formula.
+
+    2 N(F, epsilon theta/8) (exp[-2 K rate] + exp[-epsilon^2 I/8 + ln K]) with
+    rate = max{(epsilon^2/16) r_min^(2(p-1)), (epsilon/4)^(2p)}; Theorem 2 is r_min = 0.
+    """
+
+    theta: float
+    p: float
+    cover: UniformNumber
+    r_min: float = 0.0
+    counts_negatives: bool = True
+
+    @property
+    def name(self) -> str:
+        if not self.counts_negatives:
+            return "Theorem 2 of Rudin 2006 (superseded)"
+        return "Theorem 3 of Rudin 2009" if self.r_min > 0 else "Theorem 2 of Rudin 2009"
+
+    @property
+    def assumes(self) -> tuple[str, ...]:
+        if not self.counts_negatives:
+            return (*_ASSUMES, _SUPERSEDED)
+        return (*_ASSUMES, _ASSUMES_R_MIN) if self.r_min > 0 else _ASSUMES
+
+    def log_rate(self, epsilon: float) -> float:
+        """Return ln max{(epsilon^2/16) r_min^(2(p-1)), (epsilon/4)^(2p)}."""
+        log_quarter = math.log(epsilon) - math.log(4.0)
+        log_r_min = math.log(self.r_min) if self.r_min > 0 else -math.inf
+        return 2.0 * max(
+            log_quarter + _log_power(log_r_min, self.p - 1.0), _log_power(log_quarter, self.p)
+        )
+
+    def log_negatives(self, epsilon: float, n_neg: float) -> float:
+        """Return -2 K rate, minus infinity where K rate exceeds every float."""
+        return -exp_or_inf(math.log(2.0) + math.log(n_neg) + self.log_rate(epsilon))
+
+    def log_positives(self, epsilon: float, n_pos: float, n_neg: float) -> float:
+        """Return -epsilon^2 I/8 + ln K."""
+        union = math.log(n_neg) if self.counts_negatives else 0.0
+        return union - epsilon * epsilon * n_pos / 8.0
+
+    def log_terms(self, epsilon: float, n_pos: float, n_neg: float) -> float:
+        """Return ln(exp[-2 K rate] + exp[-epsilon^2 I/8 + ln K])."""
+        return log_sum(
+            self.log_negatives(epsilon, n_neg), self.log_positives(epsilon, n_pos, n_neg)
+        )
+
+    def log_functions(self, epsilon: float) -> float:
+        """Return ln 2 N(F, epsilon theta/8)."""
+        return math.log(2.0) + log_uniform(self.cover, epsilon * self.theta / 8.0)
+
+    def log_probability(self, epsilon: float, n_pos: float, n_neg: float) -> float:
+        """Return ln of the bound on P(some f in F has true R_p >= empirical R_p + epsilon)."""
+        return self.log_functions(epsilon) + self.log_terms(epsilon, n_pos, n_neg)
+
+
+def _log_power(log_base: float, exponent: float) -> float:
+    """Return ln base^exponent with base^0 = 1 and 1^inf = 1."""
+    return 0.0 if exponent == 0.0 or log_base == 0.0 else exponent * log_base
+
+
+def pnorm_push(
+    *,
+    epsilon: float | None = None,
+    probability: float | None = None,
+    theta: float,
+    n_pos: float,
+    n_neg: float,
+    p: float,
+    log_covering_number: UniformNumber,
+    r_min: float = 0.0,
+) -> Bound:
+    r"""Generalisation bound of the P-Norm Push (Rudin 2009, Theorems 2 and 3).
+
+    The probability that some f in F has a true risk of at least its empirical risk at margin
+    theta plus epsilon is at most
+
+    .. math::
+        2 N\left(F, \frac{\varepsilon\theta}{8}\right) \left(
+        \exp\left[-2K \max\left\{\frac{\varepsilon^2}{16} R_{\min}^{2(p-1)},
+        \left(\frac{\varepsilon}{4}\right)^{2p}\right\}\right]
+        + \exp\left[-\frac{\varepsilon^2}{8} I + \ln K\right] \right).
+
+    With ``r_min = 0`` this is Theorem 2, with ``r_min > 0`` Theorem 3, which is never looser.
+    The bound falls with epsilon and with the number of positives I, and rises with p. It is not
+    monotone in the number of negatives K, because of ln K.
+
+    Parameters
+    ----------
+    epsilon : float, optional
+        The excess; give it to get the probability.
+    probability : float, optional
+        The probability in (0, 1]; give it to get the smallest epsilon that is exceeded with at
+        most this probability. Exactly one of the two is given.
+    theta : float
+        Margin > 0 of the empirical risk, in units of the scores.
+    n_pos, n_neg : float
+        I and K, the numbers of positives and negatives.
+    p : float
+        Power of the push, at least 1. At infinity the theorems say nothing, whatever the sample
+        (except for ``r_min = 1``).
+    log_covering_number : float or callable
+        ln N(F, radius), a number or a function of the radius: `LinearClass`, `FiniteClass`.
+    r_min : float, default=0.0
+        A lower bound, from 0 to 1, of the true normalised risk of every f in F.
+
+    Returns
+    -------
+    Bound
+        ``value`` is the probability, at most 1, or epsilon, which may exceed 1. The bound is
+        vacuous when either reaches 1: no risk exceeds another by more. A probability below the
+        smallest positive float is rounded up to it.
+
+    Examples
+    --------
+    One fixed ranker, 2000 positives and 5000 negatives:
+
+    >>> from toprank.bounds import LinearClass, pnorm_push
+    >>> sample = dict(theta=0.1, n_pos=2000, n_neg=5000)
+    >>> bound = pnorm_push(probability=0.05, p=1, log_covering_number=0.0, **sample)
+    >>> round(bound.value, 3), bound.vacuous
+    (0.221, False)
+
+    Any linear ranker of ten columns, and p = 4: this sample says nothing.
+
+    >>> linear = LinearClass(10, coef_norm=1.0, row_norm=1.0)
+    >>> pnorm_push(epsilon=0.3, p=4, log_covering_number=linear, **sample).vacuous
+    True
+    """
+    theorem = push_theorem(theta, p, log_covering_number, r_min)
+    return _answer(theorem, epsilon, probability, n_pos, n_neg)
+
+
+def pnorm_push_2006(
+    *,
+    epsilon: float | None = None,
+    probability: float | None = None,
+    theta: float,
+    n_pos: float,
+    n_neg: float,
+    p: float,
+    log_covering_number: UniformNumber,
+) -> Bound:
+    r"""The bound of the conference paper (Rudin 2006, Theorem 2). Superseded: use `pnorm_push`.
+
+    .. math::
+        2 N\left(F, \frac{\varepsilon\theta}{8}\right) \left(
+        \exp\left[-2 \left(\frac{\varepsilon}{4}\right)^{2p} K\right]
+        + \exp\left[-\frac{\varepsilon^2}{8} I\right] \right)
+
+    Its proof bounds a supremum over the negatives by the bound for a single one; the journal
+    version pays for the supremum with ln K. It is here to compare with the older paper.
+
+    Parameters
+    ----------
+    epsilon, probability, theta, n_pos, n_neg, p, log_covering_number
+        As in `pnorm_push`.
+
+    Returns
+    -------
+    Bound
+        As in `pnorm_push`; the statement says that it is superseded.
+
+    Examples
+    --------
+    >>> from toprank.bounds import pnorm_push, pnorm_push_2006
+    >>> case = dict(probability=0.05, theta=0.1, n_pos=900, n_neg=9000, p=1,
+    ...             log_covering_number=0.0)
+    >>> round(pnorm_push_2006(**case).value, 3), round(pnorm_push(**case).value, 3)
+    (0.181, 0.337)
+    """
+    theorem = replace(push_theorem(theta, p, log_covering_number, 0.0), counts_negatives=False)
+    return _answer(theorem, epsilon, probability, n_pos, n_neg)
+
+
+def push_theorem(theta: float, p: float, cover: UniformNumber, r_min: float) -> PushTheorem:
+    """Return the theorem for checked arguments."""
+    check_cover(cover, sloppy_allowed=False)
+    return PushTheorem(
+        above("theta", theta), push_power(p), cover, at_least("r_min", r_min, 0.0, 1.0)
+    )
+
+
+def _answer(
+    theorem: PushTheorem,
+    epsilon: float | None,
+    probability: float | None,
+    n_pos: float,
+    n_neg: float,
+) -> Bound:
+    """Solve the theorem for whichever of epsilon and the probability is left out."""
+    n_pos, n_neg = at_least("n_pos", n_pos, 1.0), at_least("n_neg", n_neg, 1.0)
+    value, size, log_p = solve(
+        lambda e: theorem.log_probability(e, n_pos, n_neg), "epsilon", epsilon, probability
+    )
+    vacuous = log_p >= 0.0 or size >= 1.0
+    statement = (
+        f"{theorem.name}: P(some f in F has true R_{theorem.p:g} >= {size:.4g} + empirical "
+        f"R_{theorem.p:g} at margin {theorem.theta:g}) <= {in_words(log_p)}"
+    )
+    if vacuous:
+        statement += (
+            f"; this says nothing about {n_pos:g} positives and {n_neg:g} negatives, because "
+            "neither a risk nor a probability exceeds 1"
+        )
+    return Bound(value, vacuous, statement, theorem.assumes)

@@ -1,0 +1,31 @@
+"""How sure is it? Intervals, paired comparisons and bands for every metric of a ranking."""
+
+from toprank.inference.bands import Band, lift_band, precision_recall_band, roc_band
+from toprank.inference.intervals import interval
+from toprank.inference.paired import compare
+from toprank.inference.planning import (
+    comparison_power,
+    comparison_size,
+    expected_half_width,
+    sample_size,
+)
+from toprank.inference.result import Comparison, Comparisons, Interval
+from toprank.inference.u_statistics import UStatistic, u_statistic
+
+__all__ = [
+    "Band",
+    "Comparison",
+    "Comparisons",
+    "Interval",
+    "UStatistic",
+    "compare",
+    "comparison_power",
+    "comparison_size",
+    "expected_half_width",
+    "interval",
+    "lift_band",
+    "precision_recall_band",
+    "roc_band",
+    "sample_size",
+    "u_statistic",
+]

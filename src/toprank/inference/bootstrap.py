@@ -1,0 +1,141 @@
+"""The bootstrap without sorting again: a resample gives the ties of one ranked list new weights.
+
+Positives and negatives are drawn apart, each as often as there are of them, or whole groups are
+drawn. A resample that loses a class is drawn again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import digamma
+
+from toprank._numerics import FloatArray
+from toprank.blocks import Workers
+from toprank.inference.sample import Sample, sums_in
+from toprank.metrics.cuts import Lists
+from toprank.metrics.discount import summed_discount
+from toprank.metrics.order import RankedList
+from toprank.metrics.registry import Metric
+
+Statistic = Callable[[FloatArray], float]
+_STREAMS = 16
+
+
+def replicates(
+    sample: Sample,
+    statistic: Callable[[FloatArray], Any],
+    n_resamples: int,
+    random_state: Any,
+    n_jobs: int | None = None,
+) -> FloatArray:
+    """Values of a statistic of the rows' weights, one for each resample.
+
+    The random numbers come in a fixed number of streams, so that the threads that work on them
+    change nothing.
+    """
+    streams = np.random.default_rng(random_state).spawn(min(_STREAMS, n_resamples))
+    shares = np.diff(np.linspace(0, n_resamples, len(streams) + 1).astype(int))
+
+    def run(task: tuple[np.random.Generator, int]) -> list[Any]:
+        draws = resamples(sample, task[0])
+        return [statistic(next(draws)) for _ in range(task[1])]
+
+    workers = Workers(n_jobs)
+    with workers.running():
+        parts = list(workers.map(run, list(zip(streams, shares.tolist(), strict=True))))
+    return np.asarray([value for part in parts for value in part], dtype=np.float64)
+
+
+def resamples(sample: Sample, rng: np.random.Generator) -> Iterator[FloatArray]:
+    """Endless weights of the rows, as resampling gives them."""
+    draw = _drawn_groups(sample) if sample.groups is not None else _drawn_classes(sample)
+    while True:
+        weight = draw(rng)
+        present = weight > 0
+        if np.any(present & sample.positive) and np.any(present & ~sample.positive):
+            yield weight
+
+
+def _drawn_groups(sample: Sample) -> Callable[[np.random.Generator], FloatArray]:
+    assert sample.groups is not None
+    codes, count = sample.groups, int(sample.groups.max()) + 1
+
+    def draw(rng: np.random.Generator) -> FloatArray:
+        times = np.bincount(rng.integers(0, count, count), minlength=count)
+        return np.asarray(times[codes] if sample.weight is None else times[codes] * sample.weight)
+
+    return draw
+
+
+def _drawn_classes(sample: Sample) -> Callable[[np.random.Generator], FloatArray]:
+    members = (np.flatnonzero(sample.positive), np.flatnonzero(~sample.positive))
+
+    def draw(rng: np.random.Generator) -> FloatArray:
+        weight = np.empty(len(sample.scores))
+        for rows in members:
+            weight[rows] = _times(sample, rows, rng)
+        return weight
+
+    return draw
+
+
+def _times(sample: Sample, rows: NDArray[np.intp], rng: np.random.Generator) -> FloatArray:
+    """Weight of the rows of one class in a resample of that class."""
+    count = len(rows)
+    if sample.weight is None or not sample.counts:
+        times = np.bincount(rng.integers(0, count, count), minlength=count)
+        return np.asarray(times if sample.weight is None else times * sample.weight[rows])
+    total = float(np.sum(sample.weight[rows]))
+    units = max(1, round(total))
+    times = rng.multinomial(units, sample.weight[rows] / total)
+    return np.asarray(times * (total / units))
+
+
+def of_order(sample: Sample, metric: Metric, settings: dict[str, Any]) -> Statistic:
+    """A registered metric of the order of the rows, as a statistic of the rows' weights."""
+    ties, scores = sample.ties, sample.ranked.scores
+    high, low = ties[sample.positive], ties[~sample.positive]
+    evaluate = _SMOOTHED.get(metric.name)
+
+    def statistic(weight: FloatArray) -> float:
+        positive = sums_in(high, weight[sample.positive], len(scores))
+        negative = sums_in(low, weight[~sample.positive], len(scores))
+        ranked = _reweighted(scores, positive, negative, sample.ranked.whole)
+        if evaluate is not None:
+            return evaluate(ranked)
+        return metric.of(ranked, Lists.of_one(ranked), **settings)
+
+    return statistic
+
+
+def _reweighted(
+    scores: FloatArray, positive: FloatArray, negative: FloatArray, whole: bool
+) -> RankedList:
+    """A ranked list from the weights of its ties; those without weight are gone."""
+    held = positive + negative > 0
+    if not np.all(held):
+        scores, positive, negative = scores[held], positive[held], negative[held]
+    found, passed = (np.concatenate(([0.0], np.cumsum(part))) for part in (positive, negative))
+    return RankedList(scores, positive, negative, found, passed, whole)
+
+
+def _dcg(ranked: RankedList) -> float:
+    """DCG with the copies of a row in places of their own, not tied at the last of them."""
+    return _in_places(ranked, summed_discount(ranked.places))
+
+
+def _aver(ranked: RankedList) -> float:
+    """Summed reciprocal ranks, likewise."""
+    return _in_places(ranked, np.asarray(digamma(ranked.places + 1)))
+
+
+def _in_places(ranked: RankedList, summed: FloatArray) -> float:
+    in_tie = ranked.positive + ranked.negative
+    return float(np.dot(ranked.positive / in_tie, np.diff(summed)))
+
+
+_SMOOTHED: dict[str, Callable[[RankedList], float]] = {"dcg": _dcg, "aver": _aver}

@@ -1,0 +1,227 @@
+"""Shares at a cut of the list: precision and recall at k, and TPR at an FPR.
+
+The share of positives above a cut is not a share of independent trials, because the cut itself
+moves with the sample. With the local precision eta, the share of positives among the rows
+near the cut, the influence of a row on the number of positives among the first k is
+
+    1[row above the cut] (y - eta)
+
+so that for rows drawn together Var(precision) = (P (1 - P) + (1 - k/n) (P - eta)^2) / k: more than
+a binomial's where the precision falls along the list. The interval is Clopper and Pearson's, with
+as many trials as a binomial of that variance has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from toprank._numerics import FloatArray
+from toprank.inference.sample import Sample, sums_in
+from toprank.inference.shares import Cut, effective_trials, smoothed
+from toprank.metrics.at_k import enrichment_factor_each, ndcg_at_each
+from toprank.metrics.cuts import Lists
+from toprank.metrics.discount import summed_discount
+from toprank.metrics.order import RankedList
+from toprank.metrics.roc import tpr_at_fpr_of
+
+
+@dataclass(frozen=True)
+class AtCut:
+    """A share at a cut, and the way from the share to the metric."""
+
+    cut: Cut
+    scale: float
+    most: float = np.inf
+
+    def report(self, share: float) -> float:
+        """The metric with this share."""
+        return min(self.most, share * self.scale)
+
+
+def _hits(ranked: RankedList, depth: Any) -> Any:
+    """Expected weight of positives above the cut; within a tie it grows evenly."""
+    return np.interp(depth, ranked.places, ranked.found)
+
+
+def _near(ranked: RankedList, depth: Any) -> Any:
+    """Local precision: the share of positives among the rows around the cut."""
+    half = np.maximum(4.0, depth**0.8)
+    first, last = np.maximum(depth - half, 0.0), np.minimum(depth + half, ranked.total)
+    found = np.interp([first, last], ranked.places, ranked.found)
+    # one half of a positive and of a negative keep the share away from 0 and 1
+    return (found[1] - found[0] + 0.5) / (last - first + 1)
+
+
+def precision_cut(sample: Sample, depth: Any) -> Cut:
+    """Share of positives among the first `depth` units of the list."""
+    ranked = sample.ranked
+    hits, near = _hits(ranked, depth), _near(ranked, depth)
+    trials = depth * _worth(sample, depth)
+    share, rest = smoothed(hits, depth), 1 - depth / ranked.total
+    variance = (share * (1 - share) + rest * (share - near) ** 2) / trials
+    observed = np.minimum(1.0, hits / depth)
+    return Cut(observed, effective_trials(share, variance, trials), variance)
+
+
+def discounted_cut(sample: Sample, depth: float) -> Cut:
+    """Discounted share of positives among the first `depth` units.
+
+    The gain is a mixture of the positives above the cuts at all depths up to this one, and its
+    influence the mixture of theirs.
+    """
+    ranked = sample.ranked
+    discount = _discount(depth)
+    total = float(np.sum(discount))
+    near = _near(ranked, np.arange(1.0, len(discount) + 1))
+    drops = discount - np.append(discount[1:], 0.0)
+    moved = discount * near - np.cumsum((drops * near)[::-1])[::-1]
+    own = discount**2 * near * (1 - near)
+    trials = total**2 / float(np.sum(discount**2)) * _worth(sample, depth)
+    scale = _worth(sample, depth) * total**2
+    variance = float(np.sum(own + moved**2) - np.sum(moved) ** 2 / ranked.total) / scale
+    gain = ndcg_at_each(Lists.of_one(ranked), max(1, round(depth)))[0]
+    observed = min(1.0, float(gain) * _ideal(ranked, depth) / total)
+    inner = smoothed(observed * trials, trials)
+    return Cut(observed, effective_trials(inner, variance, trials), variance)
+
+
+def _discount(depth: float) -> FloatArray:
+    return 1 / np.log1p(np.arange(1.0, max(1, round(depth)) + 1))
+
+
+def _ideal(ranked: RankedList, depth: float) -> float:
+    return float(summed_discount(np.array([min(depth, ranked.positives)]))[0])
+
+
+def recall_cut(sample: Sample, depth: float) -> Cut:
+    """Share of the positives that are among the first `depth` units."""
+    ranked = sample.ranked
+    hits, eta = _hits(ranked, depth), _near(ranked, depth)
+    high = sample.units[0]
+    total = high * ranked.total / ranked.positives
+    pi, q = ranked.positives / ranked.total, depth / ranked.total
+    share = smoothed(hits, ranked.positives)
+    above = min(pi * share, q)  # rounding up the share must not leave the cut
+    cells = np.array([above, pi - above, q - above, max(0.0, 1 - pi - q + above)])
+    pulls = np.array([1 - share - eta * (1 - q), eta * q - share, -eta * (1 - q), eta * q])
+    variance = float(np.dot(cells, pulls**2)) / (total * pi**2)
+    observed = min(1.0, hits / ranked.positives)
+    return Cut(observed, effective_trials(share, variance, high), variance)
+
+
+def tpr_cut(sample: Sample, fpr: Any) -> Cut:
+    """TPR where the FPR is `fpr`: the slope of the curve there carries the negatives' noise."""
+    observed = np.vectorize(lambda rate: tpr_at_fpr_of(sample.ranked, rate))(fpr)
+    high, low = sample.units
+    slope = _slope_of_curve(sample.ranked, fpr, observed)
+    share = smoothed(observed * high, high)
+    variance = share * (1 - share) / high + slope**2 * fpr * (1 - fpr) / low
+    return Cut(observed, effective_trials(share, variance, high), variance)
+
+
+def fpr_cut(sample: Sample, tpr: Any) -> Cut:
+    """FPR where the TPR is `tpr`, the curve read from the side."""
+    ranked = sample.ranked
+    observed = np.interp(tpr, ranked.found / ranked.positives, ranked.passed / ranked.negatives)
+    high, low = sample.units
+    slope = _slope_of_curve(ranked, observed, tpr)
+    share = smoothed(observed * low, low)
+    variance = share * (1 - share) / low + tpr * (1 - tpr) / (slope**2 * high)
+    return Cut(observed, effective_trials(share, variance, low), variance)
+
+
+def _slope_of_curve(ranked: RankedList, fpr: Any, tpr: Any) -> Any:
+    """Slope of the ROC curve at a point, from the local precision."""
+    near = _near(ranked, fpr * ranked.negatives + tpr * ranked.positives)
+    return near / (1 - near) * ranked.negatives / ranked.positives
+
+
+def tpr_rows(sample: Sample, fpr: float) -> FloatArray:
+    """Influence of each row on the TPR at an FPR, up to a constant in each class."""
+    ranked = sample.ranked
+    tpr = tpr_at_fpr_of(ranked, fpr)
+    slope = _slope_of_curve(ranked, fpr, tpr)
+    above = kept(ranked, fpr * ranked.negatives + tpr * ranked.positives)
+    return sample.on_rows(above, -slope * above)
+
+
+def kept(ranked: RankedList, depth: float) -> FloatArray:
+    """Expected share of each tie among the first `depth` units."""
+    room = depth - ranked.places[:-1]
+    return np.clip(room / (ranked.positive + ranked.negative), 0.0, 1.0)
+
+
+def _worth(sample: Sample, depth: Any) -> Any:
+    """How many independent rows a unit of weight above the cut is worth: Kish's share."""
+    if sample.counts or sample.weight is None:
+        return 1.0
+    squares = sums_in(sample.ties, sample.weight**2, len(sample.ranked.scores))
+    summed = np.concatenate(([0.0], np.cumsum(squares)))
+    return depth / np.interp(depth, sample.ranked.places, summed)
+
+
+def _depth(sample: Sample, k: int | float, rounding: str = "up") -> float:
+    return float(Lists.of_one(sample.ranked).sizes(k, rounding)[0])
+
+
+def _precision_at(sample: Sample, k: int | float) -> AtCut:
+    return AtCut(precision_cut(sample, _depth(sample, k)), 1.0)
+
+
+def _recall_at(sample: Sample, k: int | float) -> AtCut:
+    return AtCut(recall_cut(sample, _depth(sample, k)), 1.0)
+
+
+def _lift_at(sample: Sample, k: int | float) -> AtCut:
+    ranked = sample.ranked
+    return AtCut(precision_cut(sample, _depth(sample, k)), ranked.total / ranked.positives)
+
+
+def _enrichment_factor(sample: Sample, k: int | float) -> AtCut:
+    depth = _depth(sample, k, "down")
+    if depth == 0:
+        raise ValueError(
+            f"k={k:g} of {sample.ranked.total:g} rows holds no row, so that the enrichment factor "
+            "is 0 whatever the scores; take a larger k."
+        )
+    cut = precision_cut(sample, depth)
+    value = float(enrichment_factor_each(Lists.of_one(sample.ranked), k)[0])
+    scale = value / cut.share if cut.share > 0 else _largest_factor(sample.ranked, k, depth)
+    return AtCut(cut, scale)
+
+
+def _largest_factor(ranked: RankedList, k: int | float, depth: float) -> float:
+    asked = float(k) * ranked.total if isinstance(k, float) else depth
+    return depth * ranked.total / (asked * ranked.positives)
+
+
+def _ndcg_at(sample: Sample, k: int | float) -> AtCut:
+    depth = _depth(sample, k)
+    total = float(np.sum(_discount(depth)))
+    return AtCut(discounted_cut(sample, depth), total / _ideal(sample.ranked, depth), 1.0)
+
+
+def _tpr_at_fpr(sample: Sample, fpr: float) -> AtCut:
+    return AtCut(tpr_cut(sample, fpr), 1.0)
+
+
+def _top_is_positive(sample: Sample) -> AtCut:
+    top = sample.ranked.positive[0] + sample.ranked.negative[0]
+    cut = precision_cut(sample, min(1.0, top))
+    return AtCut(cut, 1.0)
+
+
+#: The metrics that are shares at a cut.
+CUTS: dict[str, Callable[..., Any]] = {
+    "precision_at": _precision_at,
+    "recall_at": _recall_at,
+    "lift_at": _lift_at,
+    "enrichment_factor": _enrichment_factor,
+    "ndcg_at": _ndcg_at,
+    "tpr_at_fpr": _tpr_at_fpr,
+    "top_is_positive": _top_is_positive,
+}

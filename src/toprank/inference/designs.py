@@ -1,0 +1,212 @@
+"""Plans: how many rows of which kind, the search for the fewest, and checks of what is asked."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil, inf
+from numbers import Integral
+from typing import TypeVar
+
+import numpy as np
+
+from toprank.inference.auc_models import MODELS
+from toprank.metrics._inputs import is_number
+
+#: What a plan for the precision at k supposes.
+INDEPENDENT_LABELS = "independent labels, each positive with the probability that is the precision"
+
+MOST_ROWS = 2**40
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """A number of labelled rows for a measurement; print it.
+
+    Attributes
+    ----------
+    metric, value, level
+        What is measured, the value supposed, and the confidence level.
+    supposed : str
+        The model behind the figures.
+    positives, negatives : int or None
+        Rows of each class, for metrics that compare the classes.
+    k : int or None
+        Rows at the top of the list, for metrics at k.
+    list_length : int or None
+        Length of the whole list, where k was given as a fraction of it.
+    """
+
+    metric: str
+    value: float
+    level: float
+    supposed: str
+    positives: int | None = None
+    negatives: int | None = None
+    k: int | None = None
+    list_length: int | None = None
+
+    @property
+    def rows(self) -> int:
+        """Labelled rows in all."""
+        return sum(count for count in (self.positives, self.negatives, self.k) if count is not None)
+
+    def _counts(self) -> str:
+        if self.k is None:
+            return f"{self.positives} positives and {self.negatives} negatives"
+        whole = "" if self.list_length is None else f" of a list of {self.list_length}"
+        return f"the first {self.k} rows{whole}"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class IntervalPlan(Plan):
+    """A plan to measure one ranker, with the expected half-width of the interval."""
+
+    half_width: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.metric} of {self.value:g}\n"
+            f"label     {self._counts()}\n"
+            f"expect    {100 * self.level:g}% interval of half-width {self.half_width:.4g}\n"
+            f"supposed  {self.supposed}"
+        )
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ComparisonPlan(Plan):
+    """A plan to compare two rankers, with the probability of detecting their difference.
+
+    At k, the first k rows of both lists are labelled: (2 - overlap) k rows.
+    """
+
+    difference: float
+    power: float
+    overlap: float = 0.0
+
+    @property
+    def rows(self) -> int:
+        """Labelled rows in all."""
+        return super().rows if self.k is None else ceil(self.k * (2 - self.overlap) - 1e-9)
+
+    def _counts(self) -> str:
+        each = "" if self.k is None else f" of each list, {self.rows} in all"
+        return super()._counts() + each
+
+    def __str__(self) -> str:
+        return (
+            f"{self.metric} of {self.value:g} against {self.value + self.difference:g}\n"
+            f"label     {self._counts()}\n"
+            f"expect    power {self.power:.4g} of a two-sided {100 * (1 - self.level):.4g}% test\n"
+            f"supposed  {self.supposed}"
+        )
+
+    __repr__ = __str__
+
+
+AnyPlan = TypeVar("AnyPlan", bound=Plan)
+
+
+def is_at_k(metric: str) -> bool:
+    """Whether the metric reads the first k rows, or ValueError if there is no plan for it."""
+    if metric not in ("auc", "misranking_error", "precision_at"):
+        raise ValueError(
+            f"There is no plan for {metric!r}: expected 'auc', 'misranking_error' or "
+            "'precision_at'."
+        )
+    return metric == "precision_at"
+
+
+def design(
+    metric: str, prevalence: float | None, positives: int | None, negatives: int | None
+) -> Callable[[int], dict[str, int]]:
+    """Return how a number of rows is divided; more rows never means fewer of a class."""
+    if is_at_k(metric):
+        refuse(metric, prevalence=prevalence, positives=positives, negatives=negatives)
+        return lambda size: {"k": size}
+    given = [count is not None for count in (prevalence, positives, negatives)]
+    if sum(given) != 1:
+        raise ValueError(
+            "Expected one of prevalence (the share of positives among the rows), positives or "
+            f"negatives (the rows there are of one class); got {sum(given)} of them."
+        )
+    if prevalence is None:
+        fixed = {"positives": positives} if positives is not None else {"negatives": negatives}
+        free = "negatives" if positives is not None else "positives"
+        known = {name: check_count(name, count, 2) for name, count in fixed.items()}
+        return lambda size: {**known, free: size + 1}
+    if not (is_number(prevalence) and 0 < prevalence < 1):
+        raise ValueError(f"prevalence={prevalence!r}: expected a share between 0 and 1.")
+
+    def by_share(size: int) -> dict[str, int]:
+        # 0.2 of 15 rows is 3.0000000000000004 in floating point, and means 3
+        high, low = (ceil(share * size - 1e-9) for share in (prevalence, 1 - prevalence))
+        return {"positives": max(2, high), "negatives": max(2, low)}
+
+    return by_share
+
+
+def smallest(plan: Callable[[int], AnyPlan], enough: Callable[[AnyPlan], bool]) -> AnyPlan | None:
+    """The plan of the smallest size that is enough, by bisection; None if there is none."""
+    largest = 1
+    while not enough(plan(largest)):
+        if largest >= MOST_ROWS:
+            return None
+        largest *= 2
+    sizes = range(largest // 2 + 1, largest)
+    return plan(sizes.start + bisect_left(sizes, True, key=lambda size: enough(plan(size))))
+
+
+def refuse(metric: str, **given: object) -> None:
+    """Raise ValueError if a parameter is given that the metric has no use for."""
+    names = [name for name, value in given.items() if value is not None]
+    if names:
+        raise ValueError(f"A plan for {metric} does not take {', '.join(names)}.")
+
+
+def check_share(name: str, value: float) -> float:
+    """Return a share from 0 to 1, or raise ValueError."""
+    if not (is_number(value) and 0 <= value <= 1):
+        raise ValueError(f"{name}={value!r}: expected a share from 0 to 1.")
+    return float(value)
+
+
+def check_area(metric: str, value: float) -> float:
+    """The AUC of a supposed value, which must leave something to estimate."""
+    if not (is_number(value) and 0 < value < 1):
+        raise ValueError(
+            f"{metric} is supposed to be {value!r}: expected a number between 0 and 1, ends "
+            "excluded, where the estimate would have no error."
+        )
+    return float(value if metric == "auc" else 1 - value)
+
+
+def check_count(name: str, count: int | None, least: int) -> int:
+    """Return a number of rows, or raise ValueError."""
+    if isinstance(count, (bool, np.bool_)) or not isinstance(count, Integral) or count < least:
+        raise ValueError(f"{name}={count!r}: expected a number of rows, at least {least}.")
+    return int(count)
+
+
+def check_fraction(fraction: float) -> None:
+    """Raise ValueError unless k can be this fraction of a list."""
+    if not (is_number(fraction) and 0 < fraction <= 1):
+        raise ValueError(f"fraction={fraction!r}: expected a fraction of the list in (0, 1].")
+
+
+def check_difference(difference: float) -> None:
+    """Raise ValueError unless there is a difference to find."""
+    if not (is_number(difference) and difference != 0 and abs(difference) < 1):
+        raise ValueError(f"difference={difference!r}: expected a number between -1 and 1, not 0.")
+
+
+def check_model(model: str, spread: float) -> str:
+    """Return what the model supposes, or raise ValueError."""
+    if model not in MODELS:
+        raise ValueError(f"Unknown model {model!r}: expected one of {sorted(MODELS)}.")
+    if not (is_number(spread) and 0 < spread < inf):
+        raise ValueError(f"spread={spread!r}: expected a number > 0.")
+    return MODELS[model].format(spread=spread)

@@ -1,0 +1,397 @@
+"""How many rows to label before a measurement is worth making.
+
+`sample_size` answers for one ranker's interval and `comparison_size` for the difference of two;
+`expected_half_width` and `comparison_power` are their inverses. The AUC needs a model of the scores
+(`toprank.inference.auc_models`); the precision at k is a share of k labels, and exact.
+
+The counts of positives and negatives are taken as planned. Where rows are drawn at random, plan
+some more: their number of positives varies. Rows that come in groups carry less than independent
+rows; multiply by 1 + (rows a group - 1) times the correlation within groups.
+"""
+
+from __future__ import annotations
+
+from math import ceil, floor
+from typing import Any
+
+import numpy as np
+from scipy.special import betaincinv, expit, logit, ndtr, ndtri
+from scipy.stats import binom
+
+from toprank.inference.auc_models import auc_covariance, auc_variance
+from toprank.inference.designs import (
+    INDEPENDENT_LABELS,
+    MOST_ROWS,
+    ComparisonPlan,
+    IntervalPlan,
+    check_area,
+    check_count,
+    check_difference,
+    check_fraction,
+    check_model,
+    check_share,
+    design,
+    is_at_k,
+    refuse,
+    smallest,
+)
+from toprank.inference.u_statistics import check_level
+from toprank.metrics._inputs import is_number
+
+
+def sample_size(
+    metric: str,
+    *,
+    value: float,
+    half_width: float,
+    level: float = 0.95,
+    prevalence: float | None = None,
+    positives: int | None = None,
+    negatives: int | None = None,
+    model: str = "binormal",
+    spread: float = 1.0,
+    fraction: float | None = None,
+    local_precision: float | None = None,
+) -> IntervalPlan:
+    """The fewest labelled rows whose interval is expected to be as narrow as asked.
+
+    Parameters
+    ----------
+    metric : {"auc", "misranking_error", "precision_at"}
+        What will be measured.
+    value : float
+        The value it is supposed to have.
+    half_width : float
+        Half the length of the interval, less than 1/2.
+    level : float, default=0.95
+        Confidence level.
+    prevalence : float, optional
+        For the AUC: share of positives among the rows that will be labelled.
+    positives, negatives : int, optional
+        For the AUC, instead of `prevalence`: the rows there are of one class; the plan says how
+        many of the other class are needed.
+    model : {"binormal", "exponential", "any"}, default="binormal"
+        For the AUC: the model of the scores. "any" holds for all scores, and needs the most rows.
+    spread : float, default=1.0
+        For the binormal model: standard deviation of the positives' scores over the negatives'.
+    fraction : float in (0, 1], optional
+        For the precision at k: k as a fraction of the list, to learn how long a list must be.
+    local_precision : float, optional
+        For the precision at k: share of positives among the rows near the cut, where the list
+        itself is drawn at random. See the notes.
+
+    Returns
+    -------
+    IntervalPlan
+        ``.positives .negatives .k .rows .half_width``, and printed, a few lines.
+
+    Notes
+    -----
+    The interval of the AUC is taken on the logit scale, A / (1 - A) times e to the power of plus
+    and minus z SE / (A (1 - A)), at the supposed A. That of the precision P is Clopper and
+    Pearson's, its half-length averaged over the binomial number of positives among k labels that
+    are independent and positive with probability P. So it is where the cut is at a fixed score.
+    The cut at rank k moves with the sample, which changes the rows near it: with the precision
+    there, eta, the variance is (P (1 - P) + (1 - k / n) (P - eta)^2) / k, and ``local_precision``
+    counts as many trials as give that variance.
+
+    Examples
+    --------
+    >>> from toprank.inference.planning import sample_size
+    >>> print(sample_size("auc", value=0.85, half_width=0.03, prevalence=0.2))
+    auc of 0.85
+    label     189 positives and 755 negatives
+    expect    95% interval of half-width 0.03
+    supposed  normal scores in each class, with standard deviations as 1 to 1
+    >>> sample_size("precision_at", value=0.6, half_width=0.1).k
+    99
+    """
+    if not (is_number(half_width) and 0 < half_width < 0.5):
+        raise ValueError(f"half_width={half_width!r}: expected a number between 0 and 1/2.")
+    counts = design(metric, prevalence, positives, negatives)
+
+    def plan(size: int) -> IntervalPlan:
+        return expected_half_width(
+            metric,
+            value=value,
+            level=level,
+            model=model,
+            spread=spread,
+            fraction=fraction,
+            local_precision=local_precision,
+            **counts(size),
+        )
+
+    found = smallest(plan, lambda plan: plan.half_width <= half_width)
+    if found is None:
+        least = plan(MOST_ROWS).half_width
+        raise ValueError(
+            f"half_width={half_width:g} is out of reach: {MOST_ROWS:g} more rows would leave "
+            f"{least:.4g}. If the number of one class is fixed, label more of that class."
+        )
+    return found
+
+
+def expected_half_width(
+    metric: str,
+    *,
+    value: float,
+    level: float = 0.95,
+    positives: int | None = None,
+    negatives: int | None = None,
+    k: int | None = None,
+    model: str = "binormal",
+    spread: float = 1.0,
+    fraction: float | None = None,
+    local_precision: float | None = None,
+) -> IntervalPlan:
+    """How wide an interval to expect from the rows there are: the inverse of `sample_size`.
+
+    Parameters
+    ----------
+    metric, value, level, model, spread, fraction, local_precision
+        As in `sample_size`.
+    positives, negatives : int, optional
+        Rows of each class, for "auc" and "misranking_error".
+    k : int, optional
+        Rows at the top of the list, for "precision_at".
+
+    Returns
+    -------
+    IntervalPlan
+        With its ``.half_width``.
+
+    Examples
+    --------
+    >>> from toprank.inference.planning import expected_half_width
+    >>> round(expected_half_width("auc", value=0.9, positives=50, negatives=500).half_width, 4)
+    0.0444
+    >>> round(expected_half_width("precision_at", value=0.6, k=100).half_width, 4)
+    0.0993
+    """
+    about: dict[str, Any] = {"metric": metric, "value": value, "level": check_level(level)}
+    if is_at_k(metric):
+        refuse(metric, positives=positives, negatives=negatives)
+        k = check_count("k", k, 1)
+        trials = _effective_trials(check_share("value", value), k, fraction, local_precision)
+        return IntervalPlan(
+            **about,
+            supposed=INDEPENDENT_LABELS,
+            k=k,
+            list_length=None if fraction is None else ceil(k / fraction - 1e-9),
+            half_width=_clopper_pearson_half_width(value, trials, level),
+        )
+    refuse(metric, k=k, fraction=fraction, local_precision=local_precision)
+    area = check_area(metric, value)
+    m, n = check_count("positives", positives, 2), check_count("negatives", negatives, 2)
+    supposed = check_model(model, spread)
+    error = float(np.sqrt(auc_variance(area, m, n, model, spread)))
+    length = _logit_half_width(area, error, level)
+    return IntervalPlan(**about, supposed=supposed, positives=m, negatives=n, half_width=length)
+
+
+def comparison_size(
+    metric: str,
+    *,
+    value: float,
+    difference: float,
+    power: float = 0.8,
+    level: float = 0.95,
+    correlation: float = 0.0,
+    overlap: float = 0.0,
+    prevalence: float | None = None,
+    positives: int | None = None,
+    negatives: int | None = None,
+    spread: float = 1.0,
+) -> ComparisonPlan:
+    """The fewest labelled rows that show which of two rankers is better, with a given power.
+
+    Parameters
+    ----------
+    metric, level, prevalence, positives, negatives, spread
+        As in `sample_size`.
+    value, difference : float
+        The rankers have the values ``value`` and ``value + difference``.
+    power : float, default=0.8
+        Probability that the two-sided test at 1 - `level` finds a difference.
+    correlation, overlap : float, default=0.0
+        As in `comparison_power`. Zero is cautious for rankers that do not oppose each other.
+
+    Returns
+    -------
+    ComparisonPlan
+        ``.positives .negatives .k .rows .power``.
+
+    Examples
+    --------
+    >>> from toprank.inference.planning import comparison_size
+    >>> plan = comparison_size("auc", value=0.85, difference=0.03, correlation=0.7, prevalence=0.2)
+    >>> plan.positives, plan.negatives
+    (251, 1001)
+    """
+    if not (is_number(power) and 1 - check_level(level) < power < 1):
+        raise ValueError(f"power={power!r}: expected a number between 1 - level and 1.")
+    counts = design(metric, prevalence, positives, negatives)
+
+    def plan(size: int) -> ComparisonPlan:
+        return comparison_power(
+            metric,
+            value=value,
+            difference=difference,
+            level=level,
+            correlation=correlation,
+            overlap=overlap,
+            spread=spread,
+            **counts(size),
+        )
+
+    found = smallest(plan, lambda plan: plan.power >= power)
+    if found is None:
+        most = plan(MOST_ROWS).power
+        raise ValueError(
+            f"power={power:g} is out of reach: {MOST_ROWS:g} more rows would reach {most:.4g}. If "
+            "the number of one class is fixed, label more of that class."
+        )
+    return found
+
+
+def comparison_power(
+    metric: str,
+    *,
+    value: float,
+    difference: float,
+    level: float = 0.95,
+    positives: int | None = None,
+    negatives: int | None = None,
+    k: int | None = None,
+    correlation: float = 0.0,
+    overlap: float = 0.0,
+    spread: float = 1.0,
+) -> ComparisonPlan:
+    r"""The chance that a paired comparison of two rankers on these rows finds their difference.
+
+    .. math::
+        \Phi(|d| / \mathrm{SE} - z) + \Phi(-|d| / \mathrm{SE} - z)
+
+    with the standard error of the paired difference d. For the AUC it is exact for binormal
+    scores. For the precision at k, rows that both lists hold cancel: of the others, a share of
+    1 - `overlap` in each list, the labels are independent. The rows that both hold are supposed to
+    have a precision half way between the two lists'.
+
+    Parameters
+    ----------
+    metric, level, spread
+        As in `sample_size`.
+    value, difference : float
+        The rankers have the values ``value`` and ``value + difference``.
+    positives, negatives, k : int, optional
+        The rows there are, as in `expected_half_width`.
+    correlation : float from -1 to 1, default=0.0
+        For the AUC: correlation of the two rankers' scores within each class.
+    overlap : float in [0, 1), default=0.0
+        For the precision at k: share of the first k rows that both lists hold.
+
+    Returns
+    -------
+    ComparisonPlan
+        With its ``.power``.
+
+    Examples
+    --------
+    >>> from toprank.inference.planning import comparison_power
+    >>> plan = comparison_power("auc", value=0.85, difference=0.03, correlation=0.7,
+    ...                         positives=100, negatives=900)
+    >>> round(plan.power, 3)
+    0.467
+    """
+    about: dict[str, Any] = {"metric": metric, "value": value, "difference": difference}
+    if is_at_k(metric):
+        refuse(metric, positives=positives, negatives=negatives)
+        k = check_count("k", k, 1)
+        about |= {"k": k, "overlap": overlap, "supposed": INDEPENDENT_LABELS}
+        variance = _precision_difference_variance(value, difference, k, overlap)
+    else:
+        refuse(metric, k=k)
+        m, n = check_count("positives", positives, 2), check_count("negatives", negatives, 2)
+        about |= {"positives": m, "negatives": n, "supposed": check_model("binormal", spread)}
+        variance = _area_difference_variance(metric, value, difference, correlation, m, n, spread)
+    effect = abs(difference) / np.sqrt(variance) if variance > 0 else np.inf
+    z = _quantile(level)
+    power = float(ndtr(effect - z) + ndtr(-effect - z))
+    return ComparisonPlan(**about, level=level, power=power)
+
+
+# ---- expected widths and variances -------------------------------------------------------------
+
+
+def _logit_half_width(area: float, error: float, level: float) -> float:
+    reach = _quantile(level) * error / (area * (1 - area))
+    return float(expit(logit(area) + reach) - expit(logit(area) - reach)) / 2
+
+
+def _effective_trials(
+    value: float, k: int, fraction: float | None, local_precision: float | None
+) -> int:
+    """Independent trials with the variance of the precision of k rows."""
+    if fraction is not None:
+        check_fraction(fraction)
+    if local_precision is None:
+        return k
+    gap = value - check_share("local_precision", local_precision)
+    variance = value * (1 - value) + (1 - (fraction or 0.0)) * gap**2
+    share = 1.0 if gap == 0 else value * (1 - value) / variance
+    return max(1, floor(k * share + 1e-9))
+
+
+def _clopper_pearson_half_width(value: float, trials: int, level: float) -> float:
+    """Half the length of the exact binomial interval, averaged over the number of positives."""
+    tail = (1 - level) / 2
+    first, last = max(0, int(binom.ppf(1e-10, trials, value))), int(binom.isf(1e-10, trials, value))
+    # the length is smooth in the hits, so some thousand of them stand for all
+    hits = np.arange(first, last + 1, 1 + (last - first) // 4000)
+    chance = binom.pmf(hits, trials, value)
+    low = np.where(hits > 0, betaincinv(np.maximum(hits, 1), trials - hits + 1, tail), 0.0)
+    high = np.where(
+        hits < trials, betaincinv(hits + 1, np.maximum(trials - hits, 1), 1 - tail), 1.0
+    )
+    return float(np.dot(chance, high - low) / np.sum(chance)) / 2
+
+
+def _area_difference_variance(
+    metric: str,
+    value: float,
+    difference: float,
+    correlation: float,
+    positives: int,
+    negatives: int,
+    spread: float,
+) -> float:
+    check_difference(difference)
+    if not (is_number(correlation) and -1 <= correlation <= 1):
+        raise ValueError(f"correlation={correlation!r}: expected a number from -1 to 1.")
+    a, b = check_area(metric, value), check_area(metric, value + difference)
+    rows = positives, negatives, spread
+    shared = auc_covariance(a, b, correlation, *rows)
+    return auc_covariance(a, a, 1.0, *rows) + auc_covariance(b, b, 1.0, *rows) - 2 * shared
+
+
+def _precision_difference_variance(
+    value: float, difference: float, k: int, overlap: float
+) -> float:
+    check_difference(difference)
+    if not (is_number(overlap) and 0 <= overlap < 1):
+        raise ValueError(f"overlap={overlap!r}: expected a share in [0, 1).")
+    middle = check_share("value", value) + check_share("value + difference", value + difference)
+    apart = abs(difference) / (2 * (1 - overlap))
+    shares = np.array([middle / 2 - apart, middle / 2 + apart])
+    if np.any(shares < -1e-12) or np.any(shares > 1 + 1e-12):
+        raise ValueError(
+            f"A difference of {difference:g} cannot come from a share of {1 - overlap:g} of the "
+            "rows: expected a smaller difference or overlap."
+        )
+    shares = np.clip(shares, 0.0, 1.0)
+    return float(np.sum(shares * (1 - shares))) * (1 - overlap) / k
+
+
+def _quantile(level: float) -> float:
+    return float(-ndtri((1 - check_level(level)) / 2))

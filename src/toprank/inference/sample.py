@@ -1,0 +1,250 @@
+"""The rows at hand as a sample: how they were drawn, and how far a mean over them may stray.
+
+Two sampling schemes. By default positives and negatives are drawn apart, in fixed numbers, and
+rows are independent. With ``groups`` whole groups are drawn, and rows of one group may depend on
+each other in any way.
+
+Two meanings of a weight. ``weights="counts"``: a repetition count, so that a row of weight 2
+is two independent rows. ``weights="sampling"``: each row is one observation and its weight says
+how many rows of the population it stands for (inverse propensities).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from toprank._numerics import FloatArray
+from toprank.metrics._inputs import check_ranking, inverse_weights
+from toprank.metrics.cuts import group_codes
+from toprank.metrics.order import RankedList
+from toprank.metrics.risk import check_counts
+
+WEIGHTS = ("counts", "sampling")
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Variance of an estimate, and the degrees of freedom that variance was estimated with.
+
+    Attributes
+    ----------
+    variance : float
+        The variance.
+    freedom : float
+        Degrees of freedom, with allowance for long tails.
+    normal_freedom : float, optional
+        Degrees of freedom if the terms were normal (Satterthwaite).
+    """
+
+    variance: float
+    freedom: float
+    normal_freedom: float | None = None
+
+    @property
+    def plain_freedom(self) -> float:
+        """Degrees of freedom without allowance for long tails."""
+        return self.freedom if self.normal_freedom is None else self.normal_freedom
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows of positive weight, with their classes, scores and groups.
+
+    Attributes
+    ----------
+    positive : bool ndarray of shape (n,)
+        Which rows are positive.
+    scores : ndarray of shape (n,)
+        Their scores.
+    weight : ndarray of shape (n,), optional
+        Their weights; None means one each.
+    counts : bool
+        Whether the weights are repetition counts.
+    groups : ndarray of shape (n,), optional
+        Numbers of the groups that were drawn whole.
+    present : ndarray
+        Which of the caller's rows are these.
+    """
+
+    positive: NDArray[np.bool_]
+    scores: FloatArray
+    weight: FloatArray | None
+    counts: bool
+    groups: NDArray[np.intp] | None
+    present: NDArray[np.intp] | slice
+
+    @classmethod
+    def of(
+        cls,
+        y_true: ArrayLike,
+        y_score: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        weights: str = "counts",
+        label_propensity: ArrayLike | None = None,
+        pos_label: Any = None,
+    ) -> Sample:
+        """Check the input and leave out rows of weight zero."""
+        if weights not in WEIGHTS:
+            raise ValueError(f"Unknown weights {weights!r}: expected one of {list(WEIGHTS)}.")
+        positive, scores, weight = check_ranking(
+            y_true, y_score, sample_weight, pos_label, label_propensity
+        )
+        codes = None if groups is None else group_codes(groups, len(scores))
+        counts = weights == "counts" and label_propensity is None
+        present: NDArray[np.intp] | slice = slice(None)
+        if weight is not None and not np.all(weight > 0):
+            present = np.flatnonzero(weight > 0)
+            positive, scores, weight = positive[present], scores[present], weight[present]
+            codes = None if codes is None else codes[present]
+        if codes is not None:
+            codes = np.unique(codes, return_inverse=True)[1]
+            if codes.max() == 0:
+                raise ValueError(
+                    "groups puts every row into one group, so there is nothing to compare it "
+                    "with: expected at least two groups."
+                )
+        return cls(positive, scores, weight, counts, codes, present)
+
+    def scored(self, scores: FloatArray) -> Sample:
+        """The same rows with other scores."""
+        return Sample(self.positive, scores, self.weight, self.counts, self.groups, self.present)
+
+    @cached_property
+    def ranked(self) -> RankedList:
+        """The rows in order."""
+        return RankedList.ranked(self.positive, self.scores, self.weight)
+
+    @cached_property
+    def ties(self) -> NDArray[np.intp]:
+        """Which tie of the ranked list each row belongs to."""
+        return np.searchsorted(-self.ranked.scores, -self.scores)
+
+    @property
+    def by_ties(self) -> bool:
+        """Whether rows of one class and one score are exchangeable units."""
+        return self.groups is None and (self.weight is None or self.counts)
+
+    @cached_property
+    def units(self) -> tuple[float, float]:
+        """How many independent positives and negatives the rows are worth."""
+        if self.weight is None:
+            high = float(np.count_nonzero(self.positive))
+            return high, len(self.positive) - high
+        if self.counts:
+            return self.ranked.positives, self.ranked.negatives
+        return kish(self.weight[self.positive]), kish(self.weight[~self.positive])
+
+    def on_rows(self, on_positive: FloatArray, on_negative: FloatArray) -> FloatArray:
+        """Values given by tie and class, as one value a row."""
+        return np.where(self.positive, on_positive[self.ties], on_negative[self.ties])
+
+    def spread(self, on_positive: FloatArray, on_negative: FloatArray) -> Spread:
+        """Variance of the sum of two class means, of values given by tie."""
+        if not self.by_ties:
+            return self.spread_of_rows(self.on_rows(on_positive, on_negative))
+        ranked = self.ranked
+        return combined(
+            _class_means(on_positive, ranked.positive), _class_means(on_negative, ranked.negative)
+        )
+
+    def spread_of_rows(self, values: FloatArray) -> Spread:
+        """Variance of the mean of the positives' values plus that of the negatives'."""
+        weight = np.ones(len(values)) if self.weight is None else self.weight
+        if self.groups is None and self.counts:
+            high = self.positive
+            return combined(
+                _class_means(values[high], weight[high]),
+                _class_means(values[~high], weight[~high]),
+            )
+        pulls = np.empty(len(values))
+        for members in (self.positive, ~self.positive):
+            total = np.sum(weight[members])
+            centre = np.dot(weight[members], values[members]) / total
+            pulls[members] = weight[members] * (values[members] - centre) / total
+        if self.groups is not None:
+            return combined(Pulls(sums_in(self.groups, pulls), None))
+        return combined(Pulls(pulls[self.positive], None), Pulls(pulls[~self.positive], None))
+
+
+def rows_and_units(
+    n: int,
+    groups: ArrayLike | None,
+    sample_weight: ArrayLike | None,
+    weights: str,
+    label_propensity: ArrayLike | None,
+) -> tuple[FloatArray, NDArray[np.intp] | None]:
+    """Weights of rows whose labels are real numbers, and the units drawn, if not the rows."""
+    if weights not in WEIGHTS:
+        raise ValueError(f"Unknown weights {weights!r}: expected one of {list(WEIGHTS)}.")
+    weight = check_counts(sample_weight, n)
+    if label_propensity is not None:
+        weight = inverse_weights(weight, label_propensity, n)
+    if groups is not None:
+        return weight, group_codes(groups, n)
+    counts = weights == "counts" and label_propensity is None
+    return weight, None if counts else np.arange(n)
+
+
+def sums_in(codes: NDArray[np.intp], values: FloatArray, count: int = 0) -> FloatArray:
+    """Sums of the values in each group."""
+    return np.bincount(codes, values, count).astype(np.float64, copy=False)
+
+
+def kish(weight: FloatArray) -> float:
+    """Kish's effective number of rows: (sum of weights)^2 / sum of squared weights."""
+    return float(np.sum(weight) ** 2 / np.sum(weight**2))
+
+
+@dataclass(frozen=True)
+class Pulls:
+    """How far each unit pulls the estimate; `count` units pull alike."""
+
+    pull: FloatArray
+    count: FloatArray | None
+
+    @property
+    def units(self) -> float:
+        return float(len(self.pull) if self.count is None else np.sum(self.count))
+
+    def power(self, order: int) -> float:
+        count = 1.0 if self.count is None else self.count
+        return float(np.sum(count * self.pull**order))
+
+
+def _class_means(values: FloatArray, weight: FloatArray) -> Pulls:
+    total = float(np.sum(weight))
+    centre = float(np.dot(values, weight)) / total
+    return Pulls((values - centre) / total, weight)
+
+
+def combined(*strata: Pulls) -> Spread:
+    """Add the variances of independent strata.
+
+    The variance of the variance comes from the fourth moments, but is never taken to be less than
+    that of a normal sample; two moments of a chi-squared then give the degrees of freedom. Long
+    tails, such as the few misranked positives of a good ranker, so widen the interval.
+    """
+    variance = doubt = normal_doubt = 0.0
+    for stratum in strata:
+        units = stratum.units
+        if units <= 1:
+            return Spread(np.inf, 1.0)
+        second = stratum.power(2)
+        part = second * units / (units - 1)
+        variance += part
+        least = 2 * part**2 / (units - 1)
+        doubt += max(stratum.power(4) - second**2 / units, least)
+        normal_doubt += least
+    most = sum(stratum.units - 1 for stratum in strata)
+
+    def freedom(of: float) -> float:
+        """Degrees of freedom of a chi-squared with this mean and variance."""
+        return max(1.0, 2 * variance**2 / of) if of > 0 else most
+
+    return Spread(variance, freedom(doubt), freedom(normal_doubt))

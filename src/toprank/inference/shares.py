@@ -1,0 +1,102 @@
+"""Intervals for shares: of trials, of rows at the cut, of a bounded metric."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import beta
+from scipy.stats import t as student
+
+from toprank.inference.sample import Spread
+
+_TINY = 1e-300
+
+
+def clopper_pearson(share: Any, trials: Any, level: float) -> tuple[Any, Any]:
+    """Exact interval for a share of independent trials; trials need not be whole.
+
+    With an effective number of trials this is the interval of Korn & Graubard (1998).
+    """
+    tail = (1 - level) / 2
+    hits, misses = share * trials, (1 - share) * trials
+    low = np.where(hits > 0, beta.ppf(tail, np.maximum(hits, _TINY), misses + 1), 0.0)
+    high = np.where(misses > 0, beta.isf(tail, hits + 1, np.maximum(misses, _TINY)), 1.0)
+    return np.minimum(low, share)[()], np.maximum(high, share)[()]
+
+
+def uncontradicted(share: float, trials: float, level: float) -> tuple[float, float]:
+    """Interval for a mean over pairs that is the same for every pair of the sample.
+
+    Among `trials` disjoint pairs, which are independent, none disagrees, so at most the
+    share 1 - (tail)^(1/trials) of all pairs does; those could have any value from 0 to 1.
+    """
+    tail = (1 - level) / 2
+    others = -np.expm1(np.log(tail) / max(trials, 1.0))
+    low = share * (1 - others)
+    return float(low), float(low + others)
+
+
+def on_logit(centre: float, error: float, freedom: float, level: float) -> tuple[float, float]:
+    """Interval for a share from an estimate and its error, both on the logit scale."""
+    reach = float(student.ppf((1 + level) / 2, freedom)) * error
+    return _expit(centre - reach), _expit(centre + reach)
+
+
+def around(share: float, spread: Spread, level: float) -> tuple[float, float]:
+    """Interval for a share strictly between 0 and 1, symmetric on the logit scale."""
+    slope = share * (1 - share)
+    error = float(np.sqrt(spread.variance)) / max(slope, _TINY)
+    centre = float(np.log(share) - np.log1p(-share))
+    return on_logit(centre, error, spread.freedom, level)
+
+
+def slope_of(report: Callable[[float], float], share: float) -> float:
+    """How fast a metric moves with its share."""
+    step = 1e-6 * max(min(share, 1 - share), 1e-3)
+    low, high = max(0.0, share - step), min(1.0, share + step)
+    return (report(high) - report(low)) / (high - low)
+
+
+def newcombe(hits: tuple[int, int], trials: tuple[int, int], level: float) -> tuple[float, float]:
+    """Newcombe's interval for a difference of two shares, from Wilson's for each (1998)."""
+    (a, low_a, high_a), (b, low_b, high_b) = (
+        (hit / trial, *_wilson(hit, trial, level)) for hit, trial in zip(hits, trials, strict=True)
+    )
+    below = np.hypot(a - low_a, high_b - b)
+    above = np.hypot(high_a - a, b - low_b)
+    return float(a - b - below), float(a - b + above)
+
+
+def _wilson(hits: int, trials: int, level: float) -> tuple[float, float]:
+    z = float(ndtri((1 + level) / 2))
+    share, spread = hits / trials, z**2 / trials
+    centre = (share + spread / 2) / (1 + spread)
+    reach = np.sqrt(spread * (share * (1 - share) + spread / 4)) / (1 + spread)
+    return float(centre - reach), float(centre + reach)
+
+
+def _expit(value: float) -> float:
+    return float(np.exp(-np.logaddexp(0.0, -value)))
+
+
+def smoothed(hits: Any, trials: Any) -> Any:
+    """A share that one more hit and one more miss keep away from 0 and 1."""
+    return (hits + 1) / (trials + 2)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Shares of rows on one side of one or more cuts, and the trials that each is worth."""
+
+    share: Any
+    trials: Any
+    variance: Any
+
+
+def effective_trials(share: Any, variance: Any, trials: Any) -> Any:
+    """Trials of a share with this variance, but never more than there were."""
+    return np.minimum(trials, share * (1 - share) / np.maximum(variance, _TINY))

@@ -1,0 +1,350 @@
+r"""U-statistics of degree two and their Hoeffding decomposition.
+
+.. math:: U_n = \frac{1}{n(n-1)} \sum_{i \ne j} q(Z_i, Z_j) = \theta + 2 T_n + W_n
+
+where T_n is the mean of h(Z_i) = E[q(Z_i, Z) | Z_i] - theta and W_n is a U-statistic whose kernel
+q - theta - h - h is degenerate (Clémençon, Lugosi & Vayatis 2006, Appendix 1). T_n is the leading
+term: W_n has a variance of order 1/n^2. In the sample the decomposition is an analysis of
+variance of the pairs: a common value, a main effect for each row, and what the rows do not explain.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import t as student
+
+from toprank._numerics import FloatArray
+from toprank.inference.hoeffding import (
+    Kernel,
+    Moments,
+    effects_of_rows,
+    moments_of,
+    moments_of_ranking,
+    spread_between_groups,
+    variance_components,
+)
+from toprank.inference.shares import on_logit, uncontradicted
+from toprank.metrics._inputs import is_number
+from toprank.metrics.cuts import group_codes
+from toprank.metrics.risk import check_counts, check_real_ranking
+
+
+@dataclass(frozen=True, eq=False)
+class UStatistic:
+    """A U-statistic of degree two with the parts of its Hoeffding decomposition.
+
+    Attributes
+    ----------
+    value : float
+        The statistic, the mean of the kernel over the ordered pairs of different rows.
+    projection : ndarray of shape (n,)
+        Mean of the kernel over the pairs of each row: an estimate of E[q(z, Z)] at that row. Its
+        mean is `value`. An absent row, of weight zero, has `value` here, so no influence.
+    zeta_1 : float
+        Unbiased estimate of Var(E[q(z, Z)]), the variance of the projection. It can be negative,
+        where the kernel is degenerate or the sample small.
+    zeta_2 : float
+        Unbiased estimate of Var(q(Z, Z')), the variance of the kernel.
+    variance : float
+        Estimated variance of `value`: Hoeffding's formula with a negative `zeta_1` taken as zero
+        or, with groups, the sum of squares of the groups' summed influences.
+    freedom : float
+        Degrees of freedom of `variance`, from the fourth moment of the projection: few, where a
+        few rows account for most of it.
+    rows : float
+        Number of rows, or their weight.
+    groups : int or None
+        Number of groups that count as independent, if not the rows.
+    support : tuple of two floats or None
+        Smallest and largest value the kernel can take, if known.
+    """
+
+    value: float
+    projection: FloatArray
+    zeta_1: float
+    zeta_2: float
+    variance: float
+    freedom: float
+    rows: float
+    groups: int | None
+    support: tuple[float, float] | None
+    _kernel: Kernel
+    _data: NDArray[Any]
+
+    @property
+    def standard_error(self) -> float:
+        """Square root of the variance."""
+        return float(np.sqrt(self.variance))
+
+    @property
+    def influence(self) -> FloatArray:
+        """First-order influence of each row on the value: twice the centred projection."""
+        return 2 * (self.projection - self.value)
+
+    @property
+    def linear_variance(self) -> float:
+        """Unbiased estimate of the variance of 2 T_n, the sum of independent terms."""
+        return 4 * self.zeta_1 / self.rows
+
+    @property
+    def remainder_variance(self) -> float:
+        """Unbiased estimate of the variance of W_n, the degenerate remainder."""
+        return 2 * (self.zeta_2 - 2 * self.zeta_1) / (self.rows * (self.rows - 1))
+
+    def remainder(self, i: ArrayLike, j: ArrayLike) -> FloatArray:
+        r"""The degenerate kernel of W_n at pairs of rows: what the two rows do not explain.
+
+        .. math:: \hat h(i, j) = q(Z_i, Z_j) - U_n - \hat h_i - \hat h_j
+
+        with the least-squares effects of the rows, so that its sum over the pairs of any one row
+        is zero, and so is the sample's W_n.
+
+        Parameters
+        ----------
+        i, j : int or array-like of ints
+            Row numbers, of shapes that broadcast; no row may meet itself.
+
+        Returns
+        -------
+        ndarray
+            One number a pair.
+        """
+        first, second = np.broadcast_arrays(np.asarray(i, dtype=np.intp), j)
+        if np.any(first == second):
+            raise ValueError("i and j name the same row: the remainder is one of two rows.")
+        effect = effects_of_rows(self.projection, self.value, self.rows)
+        kernel = np.asarray(self._kernel(self._data[first], self._data[second]), dtype=np.float64)
+        return np.asarray(kernel - self.value - effect[first] - effect[second])
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        r"""Confidence interval for theta, the expected value of the kernel.
+
+        Student's t around the value, with `freedom`; with a support (a, b), on the scale of
+        log((U - a) / (b - U)), so that it stays inside. Where every pair has the same value, as
+        in a perfect ranking, the variance says nothing, and the interval comes from the
+        floor(n / 2) independent pairs there are: a share of more than
+        1 - ((1 - level) / 2)^(1 / floor(n / 2)) with other values would have shown one. The normal
+        limit needs a kernel that is not degenerate, and so `zeta_1` clearly above zero.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Confidence level.
+
+        Returns
+        -------
+        low, high : float
+            The ends of the interval.
+        """
+        check_level(level)
+        if self.support is not None:
+            low, high = self.support
+            ends = self._shares(level, low, high)
+            return low + (high - low) * ends[0], low + (high - low) * ends[1]
+        if self.variance == 0:
+            raise ValueError(
+                f"Every pair has the same value, {self.value:g}, so the sample says nothing of its "
+                "error. Give support=(smallest, largest), the values the kernel can take, for an "
+                "interval from the number of independent pairs."
+            )
+        reach = float(student.isf((1 - level) / 2, self.freedom)) * self.standard_error
+        return self.value - reach, self.value + reach
+
+    def _shares(self, level: float, low: float, high: float) -> tuple[float, float]:
+        """Ends of the interval as shares of the support."""
+        below, above = (self.value - low) / (high - low), (high - self.value) / (high - low)
+        # fractional weights may miss an end of the support by rounding error
+        if self.variance == 0 or min(below, above) <= 1e-14:
+            independent = self.rows if self.groups is None else self.groups
+            return uncontradicted(below, independent // 2, level)
+        # the logit of a share has the derivative 1 / (below above)
+        error = self.standard_error / (high - low) / (below * above)
+        return on_logit(float(np.log(below / above)), error, self.freedom, level)
+
+    def __str__(self) -> str:
+        counted = f"{self.rows:g} rows" + (f" in {self.groups} groups" if self.groups else "")
+        parts = [
+            ("value", self.value),
+            ("standard error", self.standard_error),
+            ("zeta_1, variance of the projection", self.zeta_1),
+            ("zeta_2, variance of the kernel", self.zeta_2),
+            ("variance of the linear part", self.linear_variance),
+            ("variance of the remainder", self.remainder_variance),
+        ]
+        lines = [f"{name:<34}  {number:>12.6g}" for name, number in parts]
+        return "\n".join([f"U-statistic of degree two, {counted}", *lines])
+
+    __repr__ = __str__
+
+
+def u_statistic(
+    kernel: str | Kernel,
+    Z: ArrayLike,
+    *,
+    symmetrize: bool = False,
+    support: tuple[float, float] | None = None,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> UStatistic:
+    r"""U-statistic of degree two, with its Hoeffding decomposition and variance.
+
+    .. math::
+        U_n = \frac{1}{n(n-1)} \sum_{i \ne j} q(Z_i, Z_j), \qquad
+        \mathrm{Var}(U_n) = \frac{4(n-2)\,\zeta_1 + 2\,\zeta_2}{n(n-1)}
+
+    with zeta_1 = Var(E[q(Z, Z') | Z]) and zeta_2 = Var(q(Z, Z')).
+
+    Parameters
+    ----------
+    kernel : "ranking" or callable
+        "ranking" is `ranking_kernel`, whose U-statistic is `toprank.metrics.ranking_risk`, in
+        O(n log n). A callable ``kernel(a, b)`` is given two arrays of rows that broadcast
+        against each other, of shapes (m, 1) and (1, m') or, where Z has d columns, (m, 1, d) and
+        (1, m', d), and returns an (m, m') array. All pairs are evaluated, block by block:
+        O(n^2) time, O(n) memory.
+    Z : array-like of shape (n,) or (n, d)
+        The sample; for "ranking", two columns: label and score.
+    symmetrize : bool, default=False
+        Replace q(a, b) by (q(a, b) + q(b, a)) / 2. Without it the kernel has to be symmetric,
+        which is checked within each block: on every pair, if all rows fit into one.
+    support : tuple of two floats, optional
+        Smallest and largest value of the kernel, for intervals that stay inside. "ranking" has
+        (0, 1).
+    groups : array-like of shape (n,), optional
+        Rows of the same group may depend on each other. The variance then comes from the sums of
+        the projection within groups; `zeta_1` and `zeta_2` still take rows as independent.
+    sample_weight : array-like of shape (n,), optional
+        Repetition counts. Copies of a row are rows of their own, which form pairs with each
+        other; for weights that are not counts of independent rows, such as inverse
+        propensities, use ``groups=np.arange(n)`` too.
+
+    Returns
+    -------
+    UStatistic
+        ``.value .projection .zeta_1 .zeta_2 .variance .standard_error .interval(level)``.
+
+    Examples
+    --------
+    The sample variance is a U-statistic.
+
+    >>> import numpy as np
+    >>> from toprank.inference.u_statistics import u_statistic
+    >>> x = np.array([1.0, 2.0, 4.0, 7.0, 11.0])
+    >>> result = u_statistic(lambda a, b: (a - b) ** 2 / 2, x)
+    >>> result.value, float(np.var(x, ddof=1))
+    (16.5, 16.5)
+    >>> y, score = [1.5, 2.0, 3.5, 9.0, 9.5], [0.1, 0.3, 0.2, 0.4, 0.5]
+    >>> risk = u_statistic("ranking", np.column_stack([y, score]))
+    >>> risk.value, risk.projection
+    (0.1, array([0.  , 0.25, 0.25, 0.  , 0.  ]))
+    """
+    data = _check_data(Z)
+    weight = check_counts(sample_weight, len(data))
+    codes = None if groups is None else group_codes(groups, len(data))
+    total = float(np.sum(weight))
+    if total <= 3:
+        raise ValueError(
+            f"Z has {total:g} row(s), expected at least 4: the variance is estimated from pairs "
+            "of pairs without a common row."
+        )
+    function: Kernel = ranking_kernel
+    if kernel == "ranking" or kernel is ranking_kernel:
+        support = (0.0, 1.0)
+        moments = _moments_of_ranking(*_check_ranked_rows(data, weight))
+    else:
+        function = _check_kernel(kernel, symmetrize)
+        present = weight > 0
+        moments = _spread(moments_of(function, data[present], weight[present], total), present)
+    zeta_1, zeta_2, spread = variance_components(moments, weight, total)
+    count = None
+    if codes is not None:
+        count, spread = spread_between_groups(moments, weight, codes, total)
+    return UStatistic(
+        *(moments.mean, moments.by_row, zeta_1, zeta_2, spread.variance, spread.freedom),
+        *(total, count, _check_support(support, moments.mean), function, data),
+    )
+
+
+def ranking_kernel(a: ArrayLike, b: ArrayLike) -> FloatArray:
+    r"""Whether two rows (label, score) are in the wrong order; one half if their scores tie.
+
+    .. math:: q = 1[(y - y')(s - s') < 0] + \tfrac12\, 1[s = s',\ y \ne y']
+    """
+    a, b = np.asarray(a), np.asarray(b)
+    higher, lower = a[..., 0] > b[..., 0], a[..., 0] < b[..., 0]
+    above, below = a[..., 1] > b[..., 1], a[..., 1] < b[..., 1]
+    tied = (higher | lower) & ~(above | below)
+    return np.asarray((higher & below) | (lower & above)) + 0.5 * tied
+
+
+def ranking_projection(
+    y_real: ArrayLike, y_score: ArrayLike, weight: ArrayLike | None = None
+) -> tuple[float, FloatArray]:
+    """The ranking risk and, for each row, the mean of `ranking_kernel` over its pairs.
+
+    The weighted mean of the rows' means is the risk; an absent row, of weight zero, has the risk
+    itself. O(n log n).
+    """
+    moments = _moments_of_ranking(*check_real_ranking(y_real, y_score, weight))
+    return moments.mean, moments.by_row
+
+
+def _moments_of_ranking(labels: FloatArray, scores: FloatArray, weight: FloatArray) -> Moments:
+    present = weight > 0
+    kept = labels[present], scores[present], weight[present]
+    return _spread(moments_of_ranking(*kept, float(np.sum(weight))), present)
+
+
+def _spread(moments: Moments, present: NDArray[np.bool_]) -> Moments:
+    """The moments with a place for every row; an absent row gets the mean, so no influence."""
+    by_row = np.full(len(present), moments.mean)
+    by_row[present] = moments.by_row
+    return moments._replace(by_row=by_row)
+
+
+def check_level(level: float) -> float:
+    """Return a confidence level, or raise ValueError."""
+    if not (is_number(level) and 0 < level < 1):
+        raise ValueError(f"level={level!r} is not a confidence level: expected between 0 and 1.")
+    return float(level)
+
+
+def _check_data(Z: ArrayLike) -> NDArray[Any]:
+    data = np.asarray(Z)
+    if data.ndim == 0:
+        raise ValueError("Z is one number, expected one row an observation.")
+    if data.dtype.kind in "fc" and not np.all(np.isfinite(data)):
+        raise ValueError("Z contains NaN or infinity; leave such rows out.")
+    return data
+
+
+def _check_ranked_rows(
+    data: NDArray[Any], weight: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    if data.ndim != 2 or data.shape[1] != 2:
+        raise ValueError(f"Z has shape {data.shape}, expected (n, 2): the label and the score.")
+    return check_real_ranking(data[:, 0], data[:, 1], weight)
+
+
+def _check_kernel(kernel: str | Kernel, symmetrize: bool) -> Kernel:
+    if not callable(kernel):
+        raise ValueError(f"Unknown kernel {kernel!r}: expected 'ranking' or a function of rows.")
+    if not symmetrize:
+        return kernel
+    return lambda a, b: (np.asarray(kernel(a, b)) + np.asarray(kernel(b, a))) / 2.0
+
+
+def _check_support(support: tuple[float, float] | None, value: float) -> tuple[float, float] | None:
+    if support is None:
+        return None
+    low, high = (float(end) for end in support)
+    if not low <= value <= high or not low < high:
+        raise ValueError(
+            f"support=({low:g}, {high:g}) does not hold the statistic, {value:g}: expected the "
+            "smallest and the largest value the kernel can take."
+        )
+    return low, high

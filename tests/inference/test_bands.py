@@ -1,0 +1,96 @@
+"""Bands around ROC, lift and precision-recall curves."""
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from toprank.inference import lift_band, precision_recall_band, roc_band
+from toprank.metrics import lift_at, tpr_at_fpr
+
+BANDS = [roc_band, lift_band, precision_recall_band]
+
+
+def data(n=400, high=80, separation=1.5, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) < high
+    return y, rng.normal(size=n) + separation * y
+
+
+@pytest.mark.parametrize("band", BANDS)
+@pytest.mark.parametrize("kind", ["pointwise", "simultaneous"])
+def test_the_band_holds_the_curve(band, kind):
+    y, s = data()
+    result = band(y, s, kind=kind)
+    assert np.all(result.low <= result.estimate + 1e-12)
+    assert np.all(result.estimate <= result.high + 1e-12)
+    assert np.all(result.low >= 0)
+    assert kind in str(result)
+    if band is not lift_band:
+        assert np.all(result.high <= 1)
+
+
+@pytest.mark.parametrize("band", BANDS)
+def test_a_band_for_all_points_is_wider_than_one_for_each(band):
+    y, s = data()
+    each, together = (band(y, s, kind=kind) for kind in ("pointwise", "simultaneous"))
+    middle = slice(60, 140)
+    assert np.mean((together.high - together.low)[middle]) > np.mean((each.high - each.low)[middle])
+
+
+def test_the_curves_are_the_metrics():
+    y, s = data()
+    rates = np.array([0.05, 0.1, 0.5])
+    assert roc_band(y, s, fpr=rates).estimate == pytest.approx([tpr_at_fpr(y, s, r) for r in rates])
+    assert lift_band(y, s, top=rates).estimate == pytest.approx([lift_at(y, s, r) for r in rates])
+
+
+def test_every_curve_ends_where_it_must():
+    y, s = data()
+    assert roc_band(y, s, fpr=[1.0]).low[0] == 1
+    assert lift_band(y, s, top=[1.0]).high[0] == 1
+    assert precision_recall_band(y, s, recall=[1.0]).estimate[0] > 0
+
+
+def test_points_and_whole_curves_are_covered():
+    rates = np.linspace(0.02, 0.98, 49)
+    truth = norm.sf(norm.isf(rates) - 1.5)
+    at_points, whole = [], []
+    for seed in range(300):
+        y, s = data(n=200, high=60, seed=seed)
+        each = roc_band(y, s, fpr=rates)
+        at_points.append((each.low <= truth) & (truth <= each.high))
+        together = roc_band(y, s, kind="simultaneous", fpr=rates)
+        whole.append(np.all((together.low <= truth) & (truth <= together.high)))
+    assert np.min(np.mean(at_points, axis=0)) > 0.92
+    assert np.mean(whole) > 0.93
+
+
+def test_lift_and_precision_are_covered_at_once():
+    separation, share = 1.5, 0.3
+    thresholds = np.linspace(-2, 3.5, 60)
+    tpr, fpr = norm.sf(thresholds - separation), norm.sf(thresholds)
+    top = share * tpr + (1 - share) * fpr
+    lift, precision = tpr / top, share * tpr / top
+    covered = []
+    for seed in range(150):
+        y, s = data(n=200, high=60, separation=separation, seed=seed)
+        one = lift_band(y, s, kind="simultaneous", top=top)
+        two = precision_recall_band(y, s, kind="simultaneous", recall=tpr)
+        slack = 2e-3  # the band of the lift is read from a grid
+        covered.append(
+            np.all((one.low <= lift + slack) & (lift <= one.high + slack))
+            and np.all((two.low <= precision + slack) & (precision <= two.high + slack))
+        )
+    assert np.mean(covered) > 0.92
+
+
+@pytest.mark.parametrize("band", BANDS)
+def test_what_is_not_a_band_is_refused(band):
+    y, s = data()
+    with pytest.raises(ValueError, match="Unknown kind"):
+        band(y, s, kind="everywhere")
+    with pytest.raises(ValueError, match="level"):
+        band(y, s, level=2)
+    name = {"roc_band": "fpr", "lift_band": "top", "precision_recall_band": "recall"}[band.__name__]
+    with pytest.raises(ValueError, match="from 0 to 1"):
+        band(y, s, **{name: [0.5, 1.5]})

@@ -1,0 +1,197 @@
+"""Paired comparisons: symmetry, agreement with known tests, and honest p-values."""
+
+import numpy as np
+import pytest
+
+from toprank.inference import Comparisons, compare
+from toprank.metrics import METRICS
+
+SETTINGS = {
+    "partial_auc": {"max_fpr": 0.2},
+    "tpr_at_fpr": {"fpr": 0.1},
+    "pnorm_risk": {"p": 4, "normalize": True},
+    "precision_at": {"k": 30},
+    "recall_at": {"k": 0.1},
+    "lift_at": {"k": 30},
+    "enrichment_factor": {"k": 0.07},
+    "ndcg_at": {"k": 30},
+    "margin_error": {"theta": 0.25},
+    "value_at": {"k": 30, "benefit": 2.0, "cost": 0.5},
+}
+EXTREME = ("ranking_margin", "max_height", "positives_at_top")
+NAMES = [name for name in METRICS if name not in EXTREME]
+
+
+def data(n=300, high=60, gain=0.0, seed=0, digits=1):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) < high
+    common = rng.normal(size=n) + y
+    a, b = common + rng.normal(size=(2, n))
+    return y, np.round(a + gain * y, digits), np.round(b, digits)
+
+
+def call(name, y, a, b, **options):
+    return compare(name, y, a, b, n_resamples=99, **SETTINGS.get(name, {}), **options)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_difference_is_that_of_the_metrics(name):
+    y, a, b = data()
+    result = call(name, y, a, b)
+    expected = [METRICS[name].function(y, s, **SETTINGS.get(name, {})) for s in (a, b)]
+    assert result.estimates == pytest.approx(tuple(expected))
+    assert result.difference == pytest.approx(expected[0] - expected[1])
+    assert result.low <= result.difference <= result.high
+    assert 0 < result.p_value <= 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_trading_the_rankers_turns_the_sign_and_nothing_else(name):
+    y, a, b = data()
+    one, other = call(name, y, a, b), call(name, y, b, a)
+    assert other.difference == pytest.approx(-one.difference)
+    if "bootstrap" in one.method or "swaps" in one.method:
+        return
+    assert (other.low, other.high) == pytest.approx((-one.high, -one.low))
+    assert other.p_value == pytest.approx(one.p_value)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_much_better_ranker_is_recognised(name):
+    y, a, b = data(n=2000, high=400, gain=2.0, digits=6)
+    settings = {**SETTINGS.get(name, {})}
+    if name == "top_is_positive":
+        return
+    result = compare(name, y, a, b, n_resamples=200, **settings)
+    assert result.p_value < 0.05
+    better = result.difference > 0
+    assert better == METRICS[name].higher_is_better
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_ranker_does_not_differ_from_itself(name):
+    y, a, _ = data()
+    stretched = a if name in ("margin_error", "push_risk") else np.exp(a)
+    result = call(name, y, a, stretched)
+    assert result.difference == 0
+    assert result.p_value == 1
+    assert result.low <= 0 <= result.high
+    assert result.note
+
+
+def test_the_auc_is_compared_by_delongs_test():
+    y, a, b = data()
+    kernels = [np.sign(s[y][:, None] - s[~y][None, :]) / 2 + 0.5 for s in (a, b)]
+    gap = kernels[0] - kernels[1]
+    expected = np.sqrt(gap.mean(1).var(ddof=1) / 60 + gap.mean(0).var(ddof=1) / 240)
+    result = compare("auc", y, a, b)
+    assert result.standard_error == pytest.approx(expected, rel=1e-12)
+
+
+def test_precision_is_compared_over_the_rows_that_moved():
+    y = np.array([1, 1, 0, 0, 1, 1, 0, 0, 0, 0], dtype=bool)
+    a = np.array([9, 8, 1, 1, 7, 6, 2, 3, 0, 0.0])  # its first four rows: all positive
+    b = np.array([1, 1, 9, 8, 7, 6, 2, 3, 0, 0.0])  # two of four
+    result = compare("precision_at", y, a, b, k=4)
+    assert result.difference == pytest.approx(0.5)
+    # two positives among the four rows that moved, both at a's side: 1 of 6 ways
+    assert result.p_value == pytest.approx(2 / 6)
+    assert -0.5 <= result.low < result.high <= 0.5 + 1e-12
+
+
+@pytest.mark.parametrize("name", [*EXTREME, "tpr_at_fpr", "pnorm_risk", "push_risk"])
+def test_extremes_are_not_compared(name):
+    y, a, b = data()
+    settings = {"tpr_at_fpr": {"fpr": 0.0}, "pnorm_risk": {"p": np.inf}, "push_risk": {"p": np.inf}}
+    with pytest.raises(ValueError, match="extreme row"):
+        compare(name, y, a, b, **settings.get(name, {}))
+
+
+def test_several_rankers_are_compared_with_holms_correction():
+    y, a, b = data(n=1000, high=200, gain=0.4)
+    results = compare("auc", y, {"good": a, "poor": b, "same": b, "worse": -b})
+    assert isinstance(results, Comparisons)
+    assert len(results) == 6
+    raw = np.array([pair.p_value for pair in results])
+    adjusted = np.array([pair.adjusted_p_value for pair in results])
+    order = np.argsort(raw)
+    expected = np.minimum(1, np.maximum.accumulate(raw[order] * (6 - np.arange(6))))
+    assert adjusted[order] == pytest.approx(expected)
+    assert results["poor", "same"].p_value == 1
+    assert results["good", "worse"].adjusted_p_value < 1e-6
+    assert "good - poor" in str(results)
+    with pytest.raises(KeyError, match="nobody"):
+        results["nobody", "good"]
+
+
+def test_lists_are_compared_list_by_list():
+    rng = np.random.default_rng(0)
+    lists = np.repeat(np.arange(40), 25)
+    y = rng.random(1000) < 0.3
+    a, b = rng.normal(size=(2, 1000)) + y
+    result = compare("precision_at", y, a, b, k=5, lists=lists)
+    values = [
+        [METRICS["precision_at"].function(y[lists == one], s[lists == one], 5) for one in range(40)]
+        for s in (a, b)
+    ]
+    from scipy.stats import ttest_rel
+
+    assert result.p_value == pytest.approx(ttest_rel(*values).pvalue)
+
+
+@pytest.mark.parametrize("name", ["auc", "average_precision", "precision_at", "ranking_risk"])
+def test_copies_in_groups_are_not_evidence(name):
+    y, a, b = data(n=100, high=30, gain=0.3)
+    copies = np.repeat(np.arange(100), 16)
+    settings = {"k": 160} if name == "precision_at" else {}
+    naive = compare(name, y[copies], a[copies], b[copies], **settings)
+    honest = compare(name, y[copies], a[copies], b[copies], groups=copies, **settings)
+    assert honest.standard_error > 3 * naive.standard_error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"s_b": None}, "nothing to compare"),
+        ({"s_b": None, "s_a": {"one": np.arange(300.0)}}, "at least two"),
+        ({"s_b": np.arange(5.0)}, "inconsistent numbers"),
+        ({"level": 0}, "level"),
+        ({"metric": "nonsense"}, "Unknown metric"),
+        ({"metric": "precision_at", "k": 0}, "k=0"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(arguments, words):
+    y, a, b = data()
+    given = {"metric": "auc", "s_a": a, "s_b": b, **arguments}
+    with pytest.raises(ValueError, match=words):
+        compare(given.pop("metric"), y, given.pop("s_a"), given.pop("s_b"), **given)
+
+
+def test_one_positive_is_too_few_to_compare():
+    y, a, b = data(high=1)
+    with pytest.raises(ValueError, match="at least two positives"):
+        compare("auc", y, a, b)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("auc", {}),
+        ("partial_auc", {"max_fpr": 0.1}),
+        ("pnorm_risk", {"p": 4, "normalize": True}),
+        ("average_precision", {}),
+        ("precision_at", {"k": 20}),
+        ("ndcg_at", {"k": 20}),
+        ("tpr_at_fpr", {"fpr": 0.1}),
+    ],
+)
+def test_equal_rankers_are_seldom_told_apart(name, settings):
+    chances = []
+    for seed in range(400):
+        y, a, b = data(n=200, high=40, seed=seed, digits=9)
+        chances.append(compare(name, y, a, b, n_resamples=199, **settings).p_value)
+    chances = np.array(chances)
+    for level, most in ((0.05, 0.09), (0.2, 0.27), (0.5, 0.58)):
+        assert np.mean(chances <= level) <= most
+    if name in ("auc", "partial_auc", "pnorm_risk", "average_precision"):
+        assert np.mean(chances <= 0.5) >= 0.42

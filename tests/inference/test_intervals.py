@@ -1,0 +1,335 @@
+"""Confidence intervals: what every metric's interval keeps to, and the hard cases."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from toprank.inference import interval
+from toprank.metrics import METRICS, f_skew
+
+SETTINGS = {
+    "partial_auc": {"max_fpr": 0.2},
+    "tpr_at_fpr": {"fpr": 0.1},
+    "pnorm_risk": {"p": 4, "normalize": True},
+    "precision_at": {"k": 20},
+    "recall_at": {"k": 0.1},
+    "lift_at": {"k": 20},
+    "enrichment_factor": {"k": 0.07},
+    "ndcg_at": {"k": 20},
+    "margin_error": {"theta": 0.25},
+    "value_at": {"k": 20, "benefit": 2.0, "cost": 0.5},
+}
+NAMES = [name for name in METRICS if name != "ranking_margin"]
+SHARES = (
+    *("auc", "misranking_error", "tpr_at_fpr", "ranking_risk", "pnorm_risk", "positives_at_top"),
+    *("top_is_positive", "precision_at", "recall_at", "ndcg_at", "average_precision", "bedroc"),
+    "margin_error",
+)
+
+
+def data(n=300, high=60, separation=1.0, seed=0, ties=True):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) < high
+    s = rng.normal(size=n) + separation * y
+    return y, np.round(s, 1) if ties else s
+
+
+def call(name, y, s, **options):
+    return interval(name, y, s, n_resamples=100, **SETTINGS.get(name, {}), **options)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_estimate_is_the_metric_and_lies_where_it_can(name):
+    y, s = data()
+    result = call(name, y, s)
+    expected = METRICS[name].function(y, s, **SETTINGS.get(name, {}))
+    assert result.estimate == pytest.approx(expected, rel=1e-12)
+    assert result.low < result.high
+    assert result.low <= result.estimate - result.bias <= result.high
+    if name in SHARES:
+        assert 0 <= result.low <= result.high <= 1
+    assert result.standard_error > 0
+    assert name in str(result)
+    assert "95% interval" in str(result)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_higher_level_is_wider_and_holds_the_lower_one(name):
+    y, s = data()
+    narrow, wide = (call(name, y, s, level=level) for level in (0.8, 0.99))
+    assert wide.low < narrow.low < narrow.high < wide.high or (
+        wide.low <= narrow.low and narrow.high <= wide.high
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("bedroc", "dcg", "aver")])
+def test_a_weight_is_so_many_rows(name):
+    if name in ("push_risk", "value_at"):
+        pytest.skip("a bootstrap draws other random numbers for other arrays")
+    y, s = data(n=120, high=30)
+    weight = np.random.default_rng(1).integers(0, 4, len(y))
+    weighted = call(name, y, s, sample_weight=weight)
+    repeated = call(name, np.repeat(y, weight), np.repeat(s, weight))
+    for field in ("estimate", "low", "high", "standard_error", "bias"):
+        assert getattr(weighted, field) == pytest.approx(getattr(repeated, field), rel=1e-9), field
+
+
+@pytest.mark.parametrize("name", ["auc", "partial_auc", "margin_error", "ranking_risk"])
+def test_groups_of_one_row_each_change_little(name):
+    y, s = data()
+    alone = call(name, y, s)
+    grouped = call(name, y, s, groups=np.arange(len(y)))
+    assert grouped.standard_error == pytest.approx(alone.standard_error, rel=0.02)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rows_that_copy_each_other_in_groups_widen_the_interval(name):
+    if name in ("max_height", "positives_at_top", "top_is_positive"):
+        pytest.skip("one row decides")
+    y, s = data(n=100, high=30)
+    copies = np.repeat(np.arange(100), 9)
+    settings = {**SETTINGS.get(name, {})}
+    if isinstance(settings.get("k"), int):
+        settings["k"] = 9 * settings["k"]
+    naive = interval(name, y[copies], s[copies], n_resamples=100, **settings)
+    honest = interval(name, y[copies], s[copies], groups=copies, n_resamples=100, **settings)
+    assert honest.high - honest.low > 1.8 * (naive.high - naive.low)
+
+
+@pytest.mark.parametrize("name", ["auc", "average_precision", "precision_at", "pnorm_risk"])
+def test_sampling_weights_are_not_counts(name):
+    y, s = data()
+    weight = np.full(len(y), 7.0)
+    settings = {**SETTINGS.get(name, {})}
+    if name == "precision_at":
+        settings["k"] = 0.1
+    counts = interval(name, y, s, sample_weight=weight, n_resamples=300, **settings)
+    sampling = interval(
+        name, y, s, sample_weight=weight, weights="sampling", n_resamples=300, **settings
+    )
+    plain = interval(name, y, s, n_resamples=300, **settings)
+    assert sampling.standard_error == pytest.approx(plain.standard_error, rel=0.15)
+    assert counts.standard_error < 0.6 * sampling.standard_error
+
+
+def test_the_delong_variance_is_that_of_the_double_loop():
+    y, s = data(n=60, high=20)
+    kernel = np.sign(s[y][:, None] - s[~y][None, :]) / 2 + 0.5
+    expected = kernel.mean(1).var(ddof=1) / 20 + kernel.mean(0).var(ddof=1) / 40
+    assert interval("auc", y, s).standard_error == pytest.approx(np.sqrt(expected), rel=1e-12)
+
+
+def test_clusters_are_summed_in_the_projection():
+    y, s = data(n=60, high=20)
+    groups = np.arange(60) % 7
+    kernel = np.sign(s[y][:, None] - s[~y][None, :]) / 2 + 0.5
+    pulls = np.empty(60)
+    pulls[y] = (kernel.mean(1) - kernel.mean()) / 20
+    pulls[~y] = (kernel.mean(0) - kernel.mean()) / 40
+    sums = np.bincount(groups, weights=pulls)
+    expected = np.sqrt(7 / 6 * np.sum(sums**2))
+    assert interval("auc", y, s, groups=groups).standard_error == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [("auc", {}), ("partial_auc", {"max_fpr": 0.1}), ("average_precision", {}), ("bedroc", {})],
+)
+def test_a_perfect_ranking_is_not_certain(name, settings):
+    y = np.arange(100) < 30
+    result = interval(name, y, np.where(y, 2.0, 1.0) + np.arange(100) / 1000, **settings)
+    assert result.estimate == 1
+    assert result.high == 1
+    assert 0.5 < result.low < 0.999
+    assert result.note
+
+
+def test_an_auc_of_one_leaves_what_disjoint_pairs_leave():
+    y = np.arange(100) < 30
+    result = interval("auc", y, y + np.arange(100) / 1000)
+    assert result.low == pytest.approx(0.025 ** (1 / 30))
+    assert "30 disjoint pairs" in result.note
+
+
+def test_equal_scores_have_an_auc_of_one_half_with_an_interval_around_it():
+    y = np.arange(100) < 30
+    result = interval("auc", y, np.zeros(100))
+    assert result.estimate == 0.5
+    assert result.low < 0.5 < result.high
+    assert result.note
+
+
+def test_three_positives_give_a_wide_interval_and_one_gives_none():
+    rng = np.random.default_rng(0)
+    y = np.arange(1000) < 3
+    s = rng.normal(size=1000) + y
+    few = interval("auc", y, s)
+    assert 0 <= few.low < few.estimate < few.high <= 1
+    assert few.high - few.low > 0.3
+    alone = interval("auc", np.arange(1000) < 1, s)
+    assert (alone.low, alone.high) == (0, 1)
+    assert "One positive row" in alone.note
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_million_rows_are_no_trouble(name):
+    if name in ("push_risk", "dcg", "aver", "bedroc", "value_at"):
+        pytest.skip("a bootstrap of a million rows takes longer than a test should")
+    y, s = data(n=1_000_000, high=1000, ties=False)
+    result = call(name, y, s)
+    assert result.low <= result.estimate <= result.high
+    assert np.isfinite([result.low, result.high]).all()
+
+
+def test_extreme_metrics_take_the_negatives_as_given():
+    y, s = data(separation=3.0, ties=False)
+    result = interval("positives_at_top", y, s)
+    above = np.sum(s[y] > s[~y].max())
+    from scipy.stats import binomtest
+
+    exact = binomtest(int(above), 60).proportion_ci(0.95, "exact")
+    assert (result.low, result.high) == pytest.approx((exact.low, exact.high))
+    assert "given the negatives" in result.method
+    assert "inconsistent" in result.note
+    height = interval("max_height", y, s)
+    assert height.low == pytest.approx(60 * (1 - exact.high))
+    zero = interval("tpr_at_fpr", y, s, fpr=0.0)
+    assert (zero.low, zero.high) == pytest.approx((exact.low, exact.high))
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "words"),
+    [
+        ("ranking_margin", {}, "no valid interval"),
+        ("push_risk", {"price": "max"}, "no valid interval"),
+        ("push_risk", {"p": np.inf}, "no valid interval"),
+        ("pnorm_risk", {"p": np.inf, "margin": 0.5}, "no valid"),
+        ("max_height", {"method": "bootstrap"}, "has no interval by method='bootstrap'"),
+        ("auc", {"method": "exact"}, "projection"),
+        ("auc", {"method": "magic"}, "Unknown method"),
+        ("auc", {"level": 1.0}, "level"),
+        ("auc", {"level": 95}, "level"),
+        ("auc", {"n_resamples": 3}, "n_resamples"),
+        ("auc", {"weights": "many"}, "Unknown weights"),
+        ("auc", {"groups": np.zeros(300)}, "one group"),
+        ("auc", {"groups": np.zeros(3)}, "3 entries"),
+        ("precision_at", {"k": 0}, "k=0"),
+        ("precision_at", {"k": 301}, "k=301"),
+        ("partial_auc", {"max_fpr": 0.0}, "max_fpr"),
+        ("auc", {"sample_weight": -np.ones(300)}, "negative"),
+        ("enrichment_factor", {"k": 0.001}, "holds no row"),
+        ("nonsense", {}, "Unknown metric"),
+        ("auc", {"lists": np.arange(300) // 10}, "not a mean over lists"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_the_reason(name, settings, words):
+    y, s = data()
+    with pytest.raises(ValueError, match=words):
+        interval(name, y, s, **settings)
+
+
+def test_parameters_that_are_missing_or_unknown_are_named():
+    y, s = data()
+    with pytest.raises(TypeError, match="precision_at needs k"):
+        interval("precision_at", y, s)
+    with pytest.raises(TypeError, match="auc has no parameter 'k'"):
+        interval("auc", y, s, k=3)
+
+
+@pytest.mark.parametrize(
+    ("y", "s"),
+    [([1, 1, 1], [1, 2, 3]), ([], []), ([0, 1], [np.nan, 1]), ([0, 1, 1], [1.0, 2.0])],
+)
+def test_unusable_rows_raise_value_errors(y, s):
+    with pytest.raises(ValueError):
+        interval("auc", y, s)
+
+
+def test_the_bootstrap_does_not_depend_on_the_threads():
+    y, s = data()
+    one, two = (interval("bedroc", y, s, n_jobs=n_jobs) for n_jobs in (1, 2))
+    assert one == two
+    assert interval("bedroc", y, s, random_state=1) != one
+
+
+@pytest.mark.parametrize("name", ["auc", "partial_auc", "margin_error", "average_precision"])
+def test_bootstrap_and_projection_agree_in_large_samples(name):
+    y, s = data(n=4000, high=800, ties=False)
+    settings = SETTINGS.get(name, {})
+    by_rows = interval(name, y, s, **settings)
+    resampled = interval(name, y, s, method="bootstrap", **settings)
+    assert resampled.standard_error == pytest.approx(by_rows.standard_error, rel=0.12)
+    assert resampled.low == pytest.approx(by_rows.low, abs=0.012)
+
+
+def test_a_mean_over_lists_takes_the_lists_as_the_sample():
+    rng = np.random.default_rng(0)
+    lists = np.repeat(np.arange(40), 25)
+    y = rng.random(1000) < 0.3
+    s = rng.normal(size=1000) + y
+    result = interval("precision_at", y, s, k=5, lists=lists)
+    values = []
+    for one in range(40):
+        rows = lists == one
+        values.append(METRICS["precision_at"].function(y[rows], s[rows], 5))
+    assert result.estimate == pytest.approx(np.mean(values))
+    assert result.standard_error == pytest.approx(np.std(values, ddof=1) / np.sqrt(40))
+    assert "40 lists" in result.method
+    worth = interval("value_at", y, s, k=5, lists=lists, cost=0.5)
+    assert worth.low < worth.estimate < worth.high
+
+
+def test_a_function_of_ones_own_is_bootstrapped():
+    y, s = data()
+
+    def gap(labels, scores):
+        return scores[labels].mean() - scores[~labels].mean()
+
+    result = interval(gap, y, s)
+    expected = np.sqrt(s[y].var() / 60 + s[~y].var() / 240)
+    assert result.standard_error == pytest.approx(expected, rel=0.1)
+    skew = interval(f_skew, y, s, n_resamples=50)
+    assert skew.estimate == pytest.approx(f_skew(y, s))
+
+
+def test_labels_may_be_words():
+    y, s = data()
+    words = np.where(y, "fraud", "honest")
+    assert interval("auc", words, s, pos_label="fraud") == interval("auc", y, s)
+
+
+def test_no_warning_escapes_from_huge_powers_or_tiny_scores():
+    y, s = data()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for p in (1, 64, 1000):
+            result = interval("pnorm_risk", y, 1e-300 * s, p=p, log=True)
+            assert np.isfinite([result.low, result.high]).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "limits"),
+    [
+        ("auc", {}, (0.92, 0.98)),
+        ("partial_auc", {"max_fpr": 0.1}, (0.92, 0.985)),
+        ("pnorm_risk", {"p": 4, "normalize": True}, (0.92, 0.985)),
+        ("average_precision", {}, (0.915, 0.975)),
+        ("precision_at", {"k": 20}, (0.93, 1.0)),
+        ("recall_at", {"k": 20}, (0.93, 1.0)),
+        ("tpr_at_fpr", {"fpr": 0.1}, (0.93, 1.0)),
+        ("ndcg_at", {"k": 20}, (0.93, 1.0)),
+    ],
+)
+def test_intervals_cover_in_small_samples(name, settings, limits):
+    rng = np.random.default_rng(0)
+    y = np.arange(200) < 40
+    if name in ("precision_at", "recall_at", "ndcg_at"):
+        lists = [rng.normal(size=200) + y for _ in range(2000)]
+        truth = np.mean([METRICS[name].function(y, s, **settings) for s in lists])
+    else:
+        big = np.tile(y, 5000)
+        truth = METRICS[name].function(big, rng.normal(size=len(big)) + big, **settings)
+    results = [interval(name, y, rng.normal(size=200) + y, **settings) for _ in range(500)]
+    covered = np.mean([result.low <= truth <= result.high for result in results])
+    assert limits[0] <= covered <= limits[1]
