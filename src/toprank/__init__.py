@@ -7,7 +7,33 @@
 """
 
 from toprank._version import __version__
+from toprank.choose import PNormPushCV
 from toprank.pairs import Pairs
-from toprank.rankers import IRPush, PNormPush, PushRanker
+from toprank.rankers import (
+    AdaBoostRanker,
+    IRPush,
+    LabelRanker,
+    PairRanker,
+    PNormPush,
+    ProperRanker,
+    PushRanker,
+    PushTrees,
+    RankBoost,
+    SmoothMarginRanker,
+)
 
-__all__ = ["IRPush", "PNormPush", "Pairs", "PushRanker", "__version__"]
+__all__ = [
+    "AdaBoostRanker",
+    "IRPush",
+    "LabelRanker",
+    "PNormPush",
+    "PNormPushCV",
+    "PairRanker",
+    "Pairs",
+    "ProperRanker",
+    "PushRanker",
+    "PushTrees",
+    "RankBoost",
+    "SmoothMarginRanker",
+    "__version__",
+]

@@ -249,6 +249,11 @@ def f_skew_of(ranked: RankedList) -> float:
     """`f_skew` of a ranked list."""
     plus = log_sum_exp(log_of(ranked.positive) - ranked.scores)
     minus = log_sum_exp(log_of(ranked.negative) + ranked.scores)
+    return exp_difference(plus, minus)
+
+
+def exp_difference(plus: float, minus: float) -> float:
+    """Return e^plus - e^minus; infinite where it exceeds the largest float."""
     if plus == minus:
         return 0.0
     larger, gap = max(plus, minus), -abs(plus - minus)

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import compute_class_weight
@@ -25,11 +24,10 @@ from toprank.objective import (
     ScoredProblem,
     Task,
     has_dual,
-    linear_problem,
     primal_dual_gap,
 )
 from toprank.pairs import check_weights, distinct_labels
-from toprank.rankers.links import Link, logistic, p_classification
+from toprank.rankers.links import Link, Probabilities, logistic, p_classification
 from toprank.solvers import SEPARABLE, SOLVERS, Result, minimise
 
 DEFAULT_ROUNDS = {"newton": 1000, "lbfgs": 10_000, "coordinate": 100}
@@ -38,7 +36,7 @@ DEFAULT_ROUNDS = {"newton": 1000, "lbfgs": 10_000, "coordinate": 100}
 _NEWTON_UP_TO = {"swept": 500, "scored": 100}
 
 
-class LinearRanker(ClassifierMixin, BaseEstimator):
+class LinearRanker(Probabilities, ClassifierMixin, BaseEstimator):
     """Base of the linear rankers: score = x' coef + intercept, higher is nearer the top.
 
     A subclass says what to minimise in ``_task``.
@@ -97,16 +95,16 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
         self._check_link(task)
         workers = Workers(self.n_jobs)
         with workers.running():
-            problem = linear_problem(RowBlocks(X, workers, safe_units(X)), task)
+            problem = task.problem(RowBlocks(X, workers, safe_units(X)))
             result = self._minimise(problem)
             if not _is_finite(result):  # some row the sample missed is huge
                 units = safe_units(X, every_row=True)
-                problem = linear_problem(RowBlocks(X, workers, units), task)
+                problem = task.problem(RowBlocks(X, workers, units))
                 result = self._minimise(problem)
             if self.alpha == 0 and has_dual(problem) and result.message != SEPARABLE:
                 with _overflow_is_handled():
                     result.gap = primal_dual_gap(problem, result.coef)
-            link = self._fit_link(problem.scores(result.coef), task)
+            link = self._fit_link(problem, result)
         self.classes_ = classes
         self._units = problem.source.units
         self._keep(result)
@@ -132,10 +130,7 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
 
     def _minimise(self, problem: LinearProblem) -> Result:
         solver = self._solver_for(problem)
-        start = np.zeros(problem.size)
-        warm = self.warm_start and getattr(self, "coef_", start[:0]).size == problem.size
-        if warm:
-            start = problem.source.units.from_raw(self.coef_.reshape(-1).astype(np.float64))
+        start, warm = self._start(problem)
         with _overflow_is_handled():
             return minimise(
                 problem,
@@ -146,6 +141,13 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
                 callback=self._report if self.verbose else None,
                 warm=warm,
             )
+
+    def _start(self, problem: LinearProblem) -> tuple[FloatArray, bool]:
+        """Where the solver starts, and whether that is the last fit's solution."""
+        units = problem.source.units
+        if self.warm_start and getattr(self, "coef_", np.empty(0)).size == problem.size:
+            return units.from_raw(self.coef_.reshape(-1).astype(np.float64)), True
+        return np.zeros(problem.size), False
 
     def _solver_for(self, problem: LinearProblem) -> str:
         if self.solver == "newton" and not problem.has_curvature:
@@ -185,7 +187,8 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
                 "exponential loss and end='top'. Use link='logistic' here."
             )
 
-    def _fit_link(self, scores: FloatArray, task: Task) -> Link:
+    def _fit_link(self, problem: LinearProblem, result: Result) -> Link:
+        task, scores = problem.task, problem.scores(result.coef)
         if self.link == "p_classification":
             p = float(getattr(task.price, "p", np.nan))
             return p_classification(scores, task.positive, task.weight, p)
@@ -197,7 +200,7 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
         self.intercept_ = np.array([link.offset - shift])
 
     def _warn(self, result: Result, problem: LinearProblem) -> None:
-        if self.alpha == 0 and problem.separates(result.coef):
+        if problem.undetermined(result.coef):
             cause = (
                 "The classes are separable: a linear score puts every positive above every "
                 "negative, so with alpha=0 the objective has no finite minimiser, or no unique "
@@ -229,23 +232,6 @@ class LinearRanker(ClassifierMixin, BaseEstimator):
             scores = source.scores(self._units.from_raw(self.coef_[0]))
         scores += self._offset
         return scores
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the more probable class of each row."""
-        scores = self.decision_function(X)
-        return self.classes_[(scores > 0).astype(np.intp)]
-
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Return the probabilities of the two classes, by the link."""
-        scores = self.decision_function(X)
-        z = self._slope * scores
-        return np.column_stack([expit(-z), expit(z)])  # 1 - expit(z) would round to 0
-
-    def predict_log_proba(self, X: Any) -> FloatArray:
-        """Return the logarithms of the probabilities of the two classes."""
-        scores = self.decision_function(X)
-        z = self._slope * scores
-        return np.column_stack([-np.logaddexp(0.0, z), -np.logaddexp(0.0, -z)])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

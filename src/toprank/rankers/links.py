@@ -6,6 +6,7 @@ Whatever the link, a decision value of zero is a probability of one half.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,37 @@ class Link:
 
     slope: float
     offset: float
+
+
+class Probabilities:
+    """Classes and probabilities from scores that are zero at one half.
+
+    For estimators with ``decision_function``, ``classes_`` and the slope of their link.
+    """
+
+    classes_: NDArray[Any]
+    _slope: float
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return the ranking score of each row; zero is a probability of one half."""
+        raise NotImplementedError
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the more probable class of each row."""
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0).astype(np.intp)]
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the probabilities of the two classes, by the link."""
+        scores = self.decision_function(X)
+        z = self._slope * scores
+        return np.column_stack([expit(-z), expit(z)])  # 1 - expit(z) would round to 0
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return the logarithms of the probabilities of the two classes."""
+        scores = self.decision_function(X)
+        z = self._slope * scores
+        return np.column_stack([-np.logaddexp(0.0, z), -np.logaddexp(0.0, -z)])
 
 
 def p_classification(

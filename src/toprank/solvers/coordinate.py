@@ -78,7 +78,7 @@ class _Descent:
         slope = self._slope_along(column, feature)
         spread = float(np.ptp(column[self.present])) or 1.0
         farthest = np.inf if self.problem.alpha > 0 else _FARTHEST / spread
-        step = _zero_of(slope, float(self.grad[feature]), 0.25 / spread, farthest)
+        step = zero_of(slope, float(self.grad[feature]), 0.25 / spread, farthest)
         kept = self.coef[feature], self.scores, self.value, self.grad
         self.coef[feature] += step
         self.scores = self.scores + step * column
@@ -99,7 +99,7 @@ class _Descent:
         return slope
 
 
-def _zero_of(
+def zero_of(
     slope: Callable[[float], float], at_zero: float, first: float, farthest: float
 ) -> float:
     """The step at which an increasing slope crosses zero; the farthest one if it never does."""

@@ -7,6 +7,7 @@ of the rows where there are many), beyond that from the spread of each column.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -140,10 +141,9 @@ def _coordinates(problem: Any, coef: FloatArray, reshape: bool) -> _Coordinates:
     if reshape:
         factor = _round_factor(problem.hessian(coef, exact=False))
         if factor is not None:
-            return _Coordinates(
-                lambda z: linalg.solve_triangular(factor, z, trans="T", lower=True),
-                lambda g: linalg.solve_triangular(factor, g, lower=True),
-            )
+            # a step that overflows is seen by its value, and taken back
+            solve = partial(linalg.solve_triangular, factor, lower=True, check_finite=False)
+            return _Coordinates(lambda z: solve(z, trans="T"), solve)
     scale = problem.column_scale() / np.sqrt(problem.scale)
     return _Coordinates(lambda z: scale * z, lambda g: scale * g)
 

@@ -1,0 +1,298 @@
+"""What the boosters share: one door for the data, the rounds, scores, probabilities."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
+
+from toprank._numerics import FloatArray
+from toprank.blocks import Workers
+from toprank.metrics.risk import check_counts
+from toprank.pairs import Pairs, check_pairs, check_weights
+from toprank.rankers.base import _numeric, _two_classes
+from toprank.rankers.boosting import weak
+from toprank.rankers.boosting.bins import bin_columns
+from toprank.rankers.boosting.columns import ColumnRankers
+from toprank.rankers.boosting.data import RankingData, split
+from toprank.rankers.boosting.model import ColumnSum, StumpSum, WeakSum, column_importances
+from toprank.rankers.boosting.rounds import Descent, Ensemble, boost
+from toprank.rankers.boosting.stopping import EarlyStopping
+from toprank.rankers.links import Link, Probabilities, logistic
+
+
+def _is_classifier(self: Any) -> bool:
+    return getattr(self, "target", "binary") == "binary"
+
+
+def _check_groups(groups: Any, n: int) -> NDArray[Any]:
+    names = column_or_1d(check_array(groups, ensure_2d=False, dtype=None, input_name="groups"))
+    if len(names) != n:
+        raise ValueError(f"groups has length {len(names)}, expected {n}: one group a row.")
+    return names
+
+
+class Booster(Probabilities, ClassifierMixin, BaseEstimator):
+    """Base of the boosters: score = sum of weak rankers, higher is nearer the top."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "weak_rankers": [StrOptions(set(weak.NAMES)), list, tuple],
+        "n_thresholds": [Interval(Integral, 1, 254, closed="both"), None],
+        "max_bins": [Interval(Integral, 2, 255, closed="both")],
+        "link": [StrOptions({"p_classification", "logistic"})],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left"), None],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "scoring": [str, callable, None],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+
+    n_estimators: int
+    weak_rankers: Any
+    n_thresholds: int | None
+    max_bins: int
+    link: str
+    n_iter_no_change: int | None
+    validation_fraction: float
+    scoring: Any
+    random_state: Any
+    n_jobs: int | None
+    verbose: int
+
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        groups: ArrayLike | None = None,
+        pairs: ArrayLike | Pairs | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Any:
+        data = self._door(X, y, groups, pairs, sample_weight)
+        stopping = None
+        if self.n_iter_no_change is not None:
+            rng = check_random_state(self.random_state)
+            data, apart = split(data, self.validation_fraction, rng)
+            stopping = EarlyStopping(apart, self.scoring, self.n_iter_no_change)
+        workers = Workers(self.n_jobs)
+        with workers.running():
+            engine = self._engine(data, workers)
+            ensemble = boost(engine, self._rule(), self.n_estimators, self._watch(stopping))
+            del engine  # its weights and histograms have done their work
+            if stopping is not None:
+                ensemble = ensemble.first(stopping.best_round)
+                self.validation_scores_ = np.array(stopping.values)
+            self._keep(ensemble, data, workers)
+        self._after(ensemble)
+        self._warn(ensemble)
+        return self
+
+    def _rule(self) -> Descent:
+        raise NotImplementedError
+
+    def _power(self) -> float:
+        return 1.0
+
+    def _door(self, X: Any, y: Any, groups: Any, pairs: Any, sample_weight: Any) -> RankingData:
+        """Check everything once and leave out absent rows."""
+        binary = _is_classifier(self)
+        needs_y = binary or pairs is None or y is not None
+        if needs_y:
+            Z, y = validate_data(self, X, y, y_numeric=not binary, **self._expected())
+        else:
+            Z = validate_data(self, X, **self._expected())
+        labels: Any = None
+        if binary:
+            self.classes_, labels = _two_classes(y)
+            weight = check_weights(labels, sample_weight)
+        else:
+            labels = y
+            weight = None if sample_weight is None else check_counts(sample_weight, len(Z))
+        groups = None if groups is None else _check_groups(groups, len(Z))
+        listed = None if pairs is None else Pairs(check_pairs(pairs, len(Z)), len(Z))
+        if listed is not None and groups is not None:
+            raise ValueError("Give groups or pairs, not both: listed pairs replace all others.")
+        Z = self._heard(X, Z)
+        self._binary_weak = weak.are_binary(self.weak_rankers, Z)
+        self._n_columns = Z.shape[1]
+        return RankingData(Z, labels, groups, listed, weight).present()
+
+    def _reads_missing(self) -> bool:
+        return self.weak_rankers not in ("features", "binary")
+
+    def _expected(self) -> dict[str, Any]:
+        """What X may hold; what a function or an estimator can read is its own affair."""
+        named = isinstance(self.weak_rankers, str)
+        return {
+            "dtype": "numeric" if named else None,
+            "ensure_all_finite": not self._reads_missing(),
+        }
+
+    def _heard(self, X: Any, checked: Any) -> Any:
+        """What the weak rankers say of X, or the columns they read."""
+        if isinstance(self.weak_rankers, str):
+            return _numeric(checked)
+        return weak.outputs(self.weak_rankers, X, len(checked))
+
+    def _engine(self, data: RankingData, workers: Workers) -> Any:
+        pairs = data.crucial_pairs(self._power())
+        if not self._binary_weak:
+            return ColumnRankers(pairs, np.asarray(data.Z, dtype=np.float64))
+        return pairs.on(self._binned(data, pairs.place, workers), workers)
+
+    def _binned(self, data: RankingData, place: NDArray[np.intp], workers: Workers) -> Any:
+        most = self.max_bins - 1
+        if self.n_thresholds is not None:
+            most = min(most, self.n_thresholds)
+        return bin_columns(data.Z, data.weight, place, workers, most)
+
+    def _watch(self, stopping: EarlyStopping | None) -> Any:
+        if stopping is None and not self.verbose:
+            return None
+
+        def watch(ensemble: Ensemble) -> bool:
+            if self.verbose:
+                self._report(ensemble)
+            return stopping is not None and stopping.seen(ensemble)
+
+        return watch
+
+    def _report(self, ensemble: Ensemble) -> None:
+        record = ensemble.history[-1]
+        facts = "  ".join(
+            f"{name} {value:.6g}" if isinstance(value, float) else f"{name} {value}"
+            for name, value in record.items()
+        )
+        print(f"[{type(self).__name__}] {len(ensemble.history):4d}  {facts}", flush=True)
+
+    def _keep(self, ensemble: Ensemble, data: RankingData, workers: Workers) -> None:
+        self._sum = self._additive(ensemble)
+        self.history_ = ensemble.history
+        self.n_iter_ = len(ensemble.history)
+        self.stop_reason_ = ensemble.message
+        self.objective_ = ensemble.history[-1]["objective"] if ensemble.history else 0.0
+        self._keep_coef(ensemble)
+        self._keep_scores(self._sum.scores(data.Z, workers), data)
+
+    def _keep_scores(self, scores: FloatArray, data: RankingData) -> None:
+        """Keep what the training scores say: margin, intercept, link."""
+        pairs = data.crucial_pairs(self._power())
+        smallest = pairs.margin(scores[pairs.order])
+        norm = float(np.sum(np.abs(self.coef_)))
+        self.margin_ = smallest / norm if norm > 0 else 0.0
+        link = self._fit_link(scores, data) if _is_classifier(self) else Link(1.0, 0.0)
+        self._keep_link(link)
+
+    def _additive(self, ensemble: Ensemble) -> WeakSum:
+        kind = StumpSum if self._binary_weak else ColumnSum
+        return kind(ensemble.choices, ensemble.steps)
+
+    def _keep_coef(self, ensemble: Ensemble) -> None:
+        """Coefficients of the weak rankers: of columns, or of the distinct stumps used."""
+        if self.weak_rankers == "stumps":
+            distinct = {stump.key: stump for stump in reversed(ensemble.choices)}
+            used = [distinct[key] for key in ensemble.coef]
+            fields = [("feature", np.intp), ("threshold", np.float64), ("missing", np.int8)]
+            self.stumps_ = np.array([(s.column, s.threshold, s.missing) for s in used], fields)
+            self.coef_ = np.array([list(ensemble.coef.values())]).reshape(1, -1)
+            columns = self.stumps_["feature"]
+        else:
+            sums = np.bincount(self._sum.columns, self._sum.steps, minlength=self._n_columns)
+            self.coef_ = sums.reshape(1, -1)
+            columns = np.arange(self._n_columns)
+        self.feature_importances_ = column_importances(columns, self.coef_[0], self._n_columns)
+
+    def _fit_link(self, scores: FloatArray, data: RankingData) -> Link:
+        if self.link == "logistic":
+            return logistic(scores, data.labels, data.weight)
+        return self._natural_link(scores, data)
+
+    def _natural_link(self, scores: FloatArray, data: RankingData) -> Link:
+        raise NotImplementedError
+
+    def _keep_link(self, link: Link) -> None:
+        self._offset, self._slope = link.offset, link.slope
+        self.intercept_ = np.array([link.offset])
+
+    def _after(self, ensemble: Ensemble) -> None:
+        """What else a booster keeps."""
+
+    def _warn(self, ensemble: Ensemble) -> None:
+        if not ensemble.history:
+            warnings.warn(
+                "No weak ranker tells the crucial pairs apart (for each, those ranked rightly and "
+                "wrongly weigh the same), so no step was taken and all scores are equal. Check "
+                "the columns and the pairs.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def _outputs(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return self._heard(X, validate_data(self, X, reset=False, **self._expected()))
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return the ranking score of each row; for two classes zero is a probability of 1/2."""
+        Z = self._outputs(X)
+        workers = Workers(self.n_jobs)
+        with workers.running():
+            scores = self._sum.scores(Z, workers)
+        scores += self._offset
+        return scores
+
+    def staged_decision_function(self, X: Any) -> Iterator[FloatArray]:
+        """Yield the scores after each round, all with the intercept of the last."""
+        Z = self._outputs(X)
+        for scores in self._sum.staged(Z):
+            yield scores + self._offset
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the more probable class of each row; with target="graded" the score."""
+        return super().predict(X) if _is_classifier(self) else self.decision_function(X)
+
+    @available_if(_is_classifier)
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the probabilities of the two classes, by the link."""
+        return super().predict_proba(X)
+
+    @available_if(_is_classifier)
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return the logarithms of the probabilities of the two classes."""
+        return super().predict_log_proba(X)
+
+    def score(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, groups: Any = None
+    ) -> float:
+        """Return the accuracy; with target="graded" the share of the pairs in order.
+
+        A tie in score counts one half. With groups, pairs are those within a group.
+        """
+        if _is_classifier(self):
+            return float(super().score(X, y, sample_weight))
+        scores = self.decision_function(X)
+        labels = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"))
+        weight = None if sample_weight is None else check_counts(sample_weight, len(scores))
+        data = RankingData(scores[:, None], labels, groups, None, weight).present()
+        pairs = data.crucial_pairs()
+        return pairs.concordance(data.Z[pairs.order, 0])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self._reads_missing()
+        if _is_classifier(self):
+            tags.classifier_tags.multi_class = False
+        else:
+            tags.estimator_type = None
+            tags.classifier_tags = None
+        return tags

@@ -1,0 +1,66 @@
+"""Early stopping: a metric of rows set apart, round by round."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+
+from toprank.metrics.registry import get_metric
+from toprank.rankers.boosting.data import RankingData
+from toprank.rankers.boosting.rounds import Ensemble
+
+
+class EarlyStopping:
+    """Follows the scores of rows set apart and says when they have stopped improving.
+
+    Parameters
+    ----------
+    data : RankingData
+        The rows set apart.
+    scoring : str, callable or None
+        Name of a metric of `toprank.metrics`, or a function of (labels, scores) that is larger
+        when better; None is the share of the crucial pairs in order.
+    patience : int
+        Rounds without improvement after which to stop.
+    """
+
+    def __init__(self, data: RankingData, scoring: Any, patience: int):
+        self.data, self.patience = data, patience
+        self.scores = np.zeros(len(data.Z))
+        self.values: list[float] = []
+        self.best_round = 0
+        self._best = -np.inf
+        self._measure = self._measure_of(scoring)
+
+    def _measure_of(self, scoring: Any) -> Any:
+        data = self.data
+        if scoring is None:
+            try:
+                pairs = data.crucial_pairs()
+            except ValueError:
+                raise ValueError(
+                    "The rows set apart for validation hold no crucial pair. Raise "
+                    "validation_fraction, or use n_iter_no_change=None."
+                ) from None
+            return lambda scores: pairs.concordance(scores[pairs.order])
+        if callable(scoring):
+            return lambda scores: float(scoring(data.labels, scores))
+        metric = get_metric(scoring)
+        settings = dict(metric.settings)
+        if data.groups is not None and "groups" in inspect.signature(metric.function).parameters:
+            settings["groups"] = data.groups
+        sign = 1.0 if metric.higher_is_better else -1.0
+        return lambda scores: (
+            sign * metric.function(data.labels, scores, sample_weight=data.weight, **settings)
+        )
+
+    def seen(self, ensemble: Ensemble) -> bool:
+        """Follow the last round; return whether to stop."""
+        self.scores += ensemble.steps[-1] * ensemble.choices[-1].outputs(self.data.Z)
+        value = float(self._measure(self.scores))
+        self.values.append(value)
+        if value > self._best:
+            self._best, self.best_round = value, len(self.values)
+        return len(self.values) - self.best_round >= self.patience

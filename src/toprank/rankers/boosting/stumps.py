@@ -1,0 +1,143 @@
+"""One stump, the weights of the pairs it ranks, and the closed steps along it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toprank._numerics import FloatArray
+from toprank.rankers.boosting.bins import Binned
+
+#: A weight this small beside its opposite is zero to rounding.
+_NOTHING = 1e-12
+
+
+@dataclass(frozen=True)
+class Stump:
+    """h(x) = 1 where x[column] > threshold, 0 elsewhere, `missing` where x[column] is NaN.
+
+    Attributes
+    ----------
+    column, threshold, missing
+    place : int
+        Number of the threshold among the column's.
+    count : int
+        Training rows with h = 1.
+    gain : float
+        By which it was chosen.
+    """
+
+    column: int
+    threshold: float
+    missing: int
+    place: int
+    count: int
+    gain: float
+
+    @classmethod
+    def of(
+        cls, chosen: tuple[int, int, int, float], binned: Binned, counts: NDArray[np.intp]
+    ) -> Stump | None:
+        """Name the stump (column, place, side, gain) that a kernel chose.
+
+        A column without missing values sends later ones to the side of more training rows.
+        """
+        column, place, side, gain = chosen
+        if column < 0:
+            return None
+        above = int(counts[column, place + 1 : 255].sum())
+        if binned.has_missing[column]:
+            above += side * int(counts[column, 255])
+        else:
+            side = int(2 * above > binned.codes.shape[1])
+        threshold = float(binned.edges[column, place])
+        return cls(int(column), threshold, int(side), int(place), above, float(gain))
+
+    @property
+    def key(self) -> Any:
+        """What makes two stumps the same weak ranker."""
+        return self.column, self.place, self.missing
+
+    @property
+    def table(self) -> NDArray[np.uint8]:
+        """H for each code of a binned column."""
+        values = (np.arange(256) > self.place).astype(np.uint8)
+        values[255] = self.missing
+        return values
+
+    def outputs(self, Z: Any) -> FloatArray:
+        """Return h of each row."""
+        x = np.asarray(Z[:, self.column], dtype=np.float64)
+        return np.where(np.isnan(x), self.missing, x > self.threshold).astype(np.float64)
+
+    def facts(self) -> dict[str, Any]:
+        """What the history says about it."""
+        return {
+            "feature": self.column,
+            "threshold": self.threshold,
+            "missing": self.missing,
+        }
+
+
+@dataclass(frozen=True)
+class Masses:
+    """Weights d+, d-, d0 of the pairs a {0, 1} weak ranker ranks rightly, wrongly, not at all."""
+
+    plus: float
+    minus: float
+    zero: float
+    p: float = 1.0
+    push_factor: float | None = None
+
+    @property
+    def edge(self) -> float:
+        """d+ - d-, the slope of the log loss."""
+        return self.plus - self.minus
+
+    @property
+    def factor(self) -> float:
+        """What the best step multiplies R^(1/p) by; for p = 1, 2 sqrt(d+ d-) + d0 (equation 5)."""
+        if self.push_factor is not None:
+            return self.push_factor
+        return 1.0 - (np.sqrt(self.plus) - np.sqrt(self.minus)) ** 2
+
+    def descent(self, log_n_pairs: float) -> float:
+        """Return the step to the minimum, ln(d+/d-)/(1 + p) (equation 4).
+
+        Where one of the two vanishes the minimum is at infinity, and half a pair stands in for it
+        (Schapire & Singer 1999, Section 4.2).
+        """
+        floor = 0.5 * np.exp(-max(log_n_pairs, 0.0))
+        plus, minus = self.plus, self.minus
+        if minus <= _NOTHING * plus or plus <= _NOTHING * minus:
+            plus, minus = plus + floor, minus + floor
+        return float(np.log(plus / minus) / (1.0 + self.p))
+
+    def ascent(self, smooth_margin: float, log_n_pairs: float, norm: float) -> float:
+        """Return the step of smooth margin ranking (equation 12), stable where d- = 0.
+
+        The approximation behind it does without the norm.
+        """
+        g, sign = min(smooth_margin, 1.0 - _NOTHING), np.sign(self.edge)
+        right, wrong = max(self.plus, self.minus), min(self.plus, self.minus)
+        root = np.sqrt((g * self.zero) ** 2 + 4.0 * (1.0 - g * g) * right * wrong)
+        below = g * self.zero + root
+        if below <= _NOTHING:  # every pair is ranked rightly: the margin is 1 already
+            return self.descent(log_n_pairs)
+        return float(sign * np.log(2.0 * (1.0 - g) * right / below))
+
+    def facts(self) -> dict[str, Any]:
+        """What the history says."""
+        return {
+            "d_plus": float(self.plus),
+            "d_minus": float(self.minus),
+            "d_zero": float(self.zero),
+        }
+
+    def theorem_7_holds(self) -> bool:
+        """Whether d0 < (2/3)(1 - r)(1 - r^2), under which the smooth margin must grow."""
+        r = abs(self.edge)
+        return bool(self.zero < 2.0 / 3.0 * (1.0 - r) * (1.0 - r * r))

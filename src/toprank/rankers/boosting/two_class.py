@@ -1,0 +1,263 @@
+"""Two classes, every positive against every negative: two histograms, never a pair.
+
+With weights u_i = w_i e^{-f_i} of the positives and v_k = w_k e^{p f_k} of the negatives, each of
+total one, the pairs that a stump ranks rightly weigh d+ = P1 N0 and those it ranks wrongly
+d- = P0 N1, where P1 is what the positives with h = 1 weigh, N0 the negatives with h = 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toprank._numerics import FloatArray, log_of, log_sum_exp, softmax
+from toprank.blocks import Workers
+from toprank.metrics import auc
+from toprank.rankers.boosting.bins import Binned
+from toprank.rankers.boosting.stumps import Masses, Stump
+
+_CHUNK = 1 << 14
+#: Cells from which threads repay their start.
+_THREADED_FROM = 300_000
+#: Histograms follow the weights by rescaling, and are added up afresh after so many rounds, or
+#: when rounding may have reached this share of a class's weight.
+_FRESH_ROUNDS = 32
+_ROUNDING = 1e-13
+_EPSILON = 2.0**-52
+
+
+class TwoClassPairs:
+    """The pairs of a positive and a negative under the price of power p.
+
+    Rows are kept in the order positives, negatives.
+
+    Parameters
+    ----------
+    positive : bool array of shape (n,)
+    weight : array of shape (n,) or None
+        Repetition counts, all positive.
+    p : float
+        The power of the push; 1 is RankBoost.
+    """
+
+    def __init__(
+        self, positive: NDArray[np.bool_], weight: FloatArray | None, p: float = 1.0
+    ) -> None:
+        self.positive, self.p = positive, p
+        self.order = np.concatenate([np.flatnonzero(positive), np.flatnonzero(~positive)])
+        self.place = np.empty(len(positive), dtype=np.intp)
+        self.place[self.order] = np.arange(len(positive))
+        self.weight = weight
+        self.n_positive = int(np.count_nonzero(positive))
+        logs = np.zeros(len(positive)) if weight is None else log_of(weight[self.order])
+        self.log_weight = (logs[: self.n_positive], logs[self.n_positive :])
+        self.log_totals = tuple(log_sum_exp(part) for part in self.log_weight)
+        self.log_pairs = self.log_totals[0] + self.log_totals[1] / p
+
+    @property
+    def log_n_pairs(self) -> float:
+        """Logarithm of the weight of all pairs, or of all rows in a classification."""
+        return float(sum(self.log_totals))
+
+    def _tilted(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+        n = self.n_positive
+        return self.log_weight[0] - scores[:n], self.log_weight[1] + self.p * scores[n:]
+
+    def potentials(self, scores: FloatArray) -> tuple[float, FloatArray]:
+        """Return log R^(1/p) and minus its gradient in the scores."""
+        high, low = self._tilted(scores)
+        value = log_sum_exp(high) + log_sum_exp(low) / self.p
+        return value, np.concatenate([softmax(high), -softmax(low)])
+
+    def margin(self, scores: FloatArray) -> float:
+        """Return the smallest f_i - f_k."""
+        n = self.n_positive
+        return float(np.min(scores[:n]) - np.max(scores[n:]))
+
+    def concordance(self, scores: FloatArray) -> float:
+        """Return the share of the pairs in order, a tie counting one half."""
+        weight = None if self.weight is None else self.weight[self.order]
+        labels = np.arange(len(scores)) < self.n_positive
+        return auc(labels, scores, sample_weight=weight)
+
+    def on(self, binned: Binned, workers: Workers) -> TwoClassStumps:
+        """Return the stumps of binned columns, judged on these pairs."""
+        return TwoClassStumps(self, binned, workers)
+
+
+class TwoClassStumps:
+    """Weights, scores and histograms that move together, one stump a round."""
+
+    def __init__(self, pairs: TwoClassPairs, binned: Binned, workers: Workers):
+        self.pairs, self.binned, self.workers = pairs, binned, workers
+        d, n = binned.codes.shape
+        self.scores = np.zeros(n)
+        self._counts = binned.counts()
+        cut = pairs.n_positive
+        self._bounds = (slice(0, cut), slice(cut, n))
+        self._starts = [_cuts(cut), cut + _cuts(n - cut)]
+        self._rows = np.arange(n, dtype=np.int32)
+        self._threaded = d * n >= _THREADED_FROM and workers.n_jobs > 1
+        parts = min(d, 4 * workers.n_jobs if self._threaded else 1)
+        cuts = np.linspace(0, d, parts + 1).astype(int)
+        self._columns = [(int(a), int(b)) for a, b in pairwise(cuts)]
+        self._gains = np.full((d, 2, int(binned.n_edges.max(initial=0)) + 1), -1.0)
+        self._sums = np.zeros((2, d, 256))
+        self._refresh()
+
+    def _map(self, function: Any, items: Sequence[Any]) -> list[Any]:
+        return list((self.workers.map if self._threaded else map)(function, items))
+
+    def _refresh(self) -> None:
+        """Recompute weights and histograms from the scores."""
+        tilted = self.pairs._tilted(self.scores)
+        self._tops = [float(np.max(part)) for part in tilted]
+        self.weights = np.concatenate(
+            [np.exp(part - top) for part, top in zip(tilted, self._tops, strict=True)]
+        )
+        self._masses = [float(np.sum(self.weights[bounds])) for bounds in self._bounds]
+        self._rows[:] = np.arange(len(self._rows), dtype=np.int32)
+        self._sums = self._histograms([np.diff(starts) for starts in self._starts])
+        self._rounds, self._rounding = 0, [0.0, 0.0]
+
+    def _histograms(self, counts: list[Any]) -> FloatArray:
+        """Return the histograms of the listed rows of each class."""
+        from toprank.rankers.boosting.kernels import accumulate
+
+        out = np.zeros_like(self._sums)
+
+        def fill(task: tuple[int, tuple[int, int]]) -> None:
+            kind, (first, last) = task
+            accumulate(
+                self.binned.codes,
+                self.weights,
+                self._rows,
+                self._starts[kind],
+                counts[kind],
+                first,
+                last,
+                out[kind, first:last],
+            )
+
+        self._map(fill, [(kind, part) for part in self._columns for kind in (0, 1)])
+        return out
+
+    @property
+    def log_masses(self) -> tuple[float, float]:
+        """Logarithms of the sums of w_i e^{-f_i} and of w_k e^{p f_k}."""
+        high, low = (np.log(m) + t for m, t in zip(self._masses, self._tops, strict=True))
+        return float(high), float(low)
+
+    @property
+    def log_loss(self) -> float:
+        """Log R^(1/p), not normalised."""
+        high, low = self.log_masses
+        return high + low / self.pairs.p
+
+    def best(self, selection: str) -> Stump | None:
+        """Return the stump that lowers the loss most, or the steepest; None without columns."""
+        from toprank.rankers.boosting import kernels
+
+        mode = kernels.SLOPE if selection == "slope" else kernels.LOSS
+        if mode == kernels.LOSS and self.pairs.p != 1.0:
+            mode = kernels.PUSH
+        return self._best(mode, np.ones(2))
+
+    def best_classifier(self, shares: FloatArray) -> Stump | None:
+        """Return the stump of largest edge in AdaBoost's sense, for the classes' shares."""
+        from toprank.rankers.boosting import kernels
+
+        return self._best(kernels.CLASSIFY, shares)
+
+    def _best(self, mode: int, shares: FloatArray) -> Stump | None:
+        from toprank.rankers.boosting.kernels import class_gains, first_best
+
+        binned = self.binned
+        class_gains(
+            self._sums,
+            shares,
+            binned.n_edges,
+            binned.has_missing,
+            mode,
+            self.pairs.p,
+            self._gains,
+        )
+        return Stump.of(first_best(self._gains, binned.n_edges), binned, self._counts)
+
+    def side_masses(self, stump: Stump) -> FloatArray:
+        """Return [[P0, P1], [N0, N1]], each class of total one, summed row by row."""
+        from toprank.rankers.boosting.kernels import side_masses
+
+        codes, table = self.binned.codes[stump.column], stump.table.astype(np.float64)
+
+        def add(kind: int) -> FloatArray:
+            return side_masses(codes, table, self.weights, self._starts[kind]).sum(axis=0)
+
+        self._sides = np.stack(self._map(add, (0, 1)))
+        return self._sides / self._sides.sum(axis=1, keepdims=True)
+
+    def masses(self, stump: Stump) -> Masses:
+        """Return the weights of the pairs that the stump ranks rightly, wrongly, not at all."""
+        from toprank.rankers.boosting.kernels import push_decrease
+
+        (p0, p1), (n0, n1) = self.side_masses(stump)
+        p = self.pairs.p
+        factor = None if p == 1.0 else float(np.exp(-push_decrease(p1, p0, n1, n0, p)))
+        return Masses(p1 * n0, p0 * n1, p1 * n1 + p0 * n0, p, factor)
+
+    def move(self, stump: Stump, step: float) -> None:
+        """Add step · h to the scores; weights and histograms follow."""
+        from toprank.rankers.boosting.kernels import move
+
+        factors = (np.exp(-step), np.exp(self.pairs.p * step))
+        wanted = int(2 * stump.count <= len(self.scores))
+        self._rounds += 1
+        fresh = self._rounds >= _FRESH_ROUNDS or self._would_blur(factors, wanted)
+        if not fresh:
+            self._rescale(stump, factors, wanted)
+        codes, table = self.binned.codes[stump.column], stump.table
+
+        def follow(kind: int) -> None:
+            bounds, of_code = self._bounds[kind], np.where(table, factors[kind], 1.0)
+            move(codes[bounds], step * table, of_code, self.weights[bounds], self.scores[bounds])
+
+        self._map(follow, (0, 1))
+        if fresh:
+            self._refresh()
+
+    def _would_blur(self, factors: tuple[float, float], wanted: int) -> bool:
+        """Follow the rounding of a rescaled histogram, and say whether it is too much."""
+        for kind, factor in enumerate(factors):
+            inside, outside = (factor, 1.0) if wanted else (1.0, factor)
+            mass = float(self._sides[kind] @ (1.0, factor))
+            terms = outside * self._masses[kind] + abs(inside - outside) * self._sides[kind, wanted]
+            self._rounding[kind] = outside * self._rounding[kind] + _EPSILON * float(terms)
+            if not (self._rounding[kind] <= _ROUNDING * mass and 1e-100 < mass < 1e100):
+                return True
+            self._masses[kind] = mass
+        return False
+
+    def _rescale(self, stump: Stump, factors: tuple[float, float], wanted: int) -> None:
+        """New histograms from the rows of the smaller side: all · c + side · (c' - c)."""
+        from toprank.rankers.boosting.kernels import rows_where
+
+        codes, table = self.binned.codes[stump.column], stump.table
+
+        def listed(kind: int) -> Any:
+            return rows_where(codes, table, wanted, self._starts[kind], self._rows)
+
+        side = self._histograms(self._map(listed, (0, 1)))
+        for kind, factor in enumerate(factors):
+            inside, outside = (factor, 1.0) if wanted else (1.0, factor)
+            total = self._sums[kind]
+            total *= outside
+            total += (inside - outside) * side[kind]
+            np.maximum(total, 0.0, out=total)
+
+
+def _cuts(n: int) -> NDArray[np.intp]:
+    return np.append(np.arange(0, n, _CHUNK), n)

@@ -1,0 +1,58 @@
+"""What weak rankers may be: stumps, columns in [0, 1] or {0, 1}, functions, fitted estimators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from toprank._numerics import FloatArray
+
+NAMES = ("stumps", "features", "binary")
+
+
+def outputs(weak_rankers: Any, X: Any, n: int) -> FloatArray:
+    """Return what each weak ranker of a list says of the n rows of X, a column each."""
+    if len(weak_rankers) == 0:
+        raise ValueError("weak_rankers is empty; give at least one function or fitted estimator.")
+    return np.column_stack([_output(weak, j, X, n) for j, weak in enumerate(weak_rankers)])
+
+
+def _output(weak: Any, j: int, X: Any, n: int) -> FloatArray:
+    said = weak.predict(X) if hasattr(weak, "predict") else weak(X)
+    try:
+        values = np.asarray(said, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"weak_rankers[{j}] says {np.asarray(said).dtype} values, expected numbers: one a row."
+        ) from None
+    if values.shape not in ((n,), (n, 1)):
+        raise ValueError(
+            f"weak_rankers[{j}] says an array of shape {values.shape}, expected ({n},): one number "
+            "a row."
+        )
+    if not np.all(np.isfinite(values)):
+        raise ValueError(f"weak_rankers[{j}] says NaN or infinity; expected finite numbers.")
+    return values.reshape(n)
+
+
+def are_binary(weak_rankers: Any, Z: Any) -> bool:
+    """Whether the weak rankers say 0 or 1, so that steps have a closed form.
+
+    ValueError if columns are not what the name promises.
+    """
+    if isinstance(weak_rankers, str) and weak_rankers == "stumps":
+        return True
+    in_two = bool(np.all((Z == 0) | (Z == 1)))
+    if isinstance(weak_rankers, str):
+        wanted = "{0, 1}" if weak_rankers == "binary" else "[0, 1]"
+        fits = (Z == 0) | (Z == 1) if weak_rankers == "binary" else (Z >= 0) & (Z <= 1)
+        wrong = np.flatnonzero(~np.all(fits, axis=0))
+        if wrong.size:
+            low, high = np.min(Z[:, wrong[0]]), np.max(Z[:, wrong[0]])
+            raise ValueError(
+                f"weak_rankers={weak_rankers!r} needs columns in {wanted}; column {wrong[0]} "
+                f"holds values from {low:g} to {high:g}. Scale the columns (for example with "
+                "MinMaxScaler), or use weak_rankers='stumps'."
+            )
+    return in_two and weak_rankers != "features"
