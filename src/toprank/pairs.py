@@ -6,6 +6,8 @@ this door sees oriented scores a (inner) and b (outer) with margin r = a - b.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Literal
@@ -15,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from toprank._numerics import FloatArray, log_of
 
+IntArray = NDArray[np.intp]
 End = Literal["top", "bottom", "both"]
 ENDS = ("top", "bottom", "both")
 
@@ -235,3 +238,140 @@ def check_weights(positive: NDArray[np.bool_], sample_weight: object) -> FloatAr
                 "Give at least one row of each class a positive weight."
             )
     return weight
+
+
+class Relation(ABC):
+    """Which inner row faces which outer row, where not everyone faces everyone.
+
+    ``inner`` and ``outer`` are the rows that face anyone at all. Inner rows win, outer rows lose;
+    turned round they change places, so that the winners' heights can be priced.
+    """
+
+    inner: IntArray
+    outer: IntArray
+    n_pairs: int
+
+    @abstractmethod
+    def turned(self) -> Relation:
+        """Return the same pairs with winners as outer rows."""
+
+    @abstractmethod
+    def facing(self, weight: FloatArray) -> FloatArray:
+        """Return, for each outer row, the total weight of the rows it faces."""
+
+    @abstractmethod
+    def pairs_at(self, numbers: IntArray) -> tuple[IntArray, IntArray]:
+        """Return (inner, outer) of the pairs of these numbers, as places in the two arrays."""
+
+    @abstractmethod
+    def thinned(self, n_rows: int) -> tuple[IntArray, Relation] | None:
+        """Return about n_rows rows and the relation among them; None where that makes no sense."""
+
+    def blocks(self, most: int) -> Iterator[tuple[IntArray, IntArray]]:
+        """Yield every pair once, as `pairs_at` does, at most so many at a time."""
+        for start in range(0, self.n_pairs, most):
+            yield self.pairs_at(np.arange(start, min(start + most, self.n_pairs)))
+
+    def sampled(self, count: int) -> tuple[IntArray, IntArray]:
+        """Return (inner, outer) of pairs drawn evenly, always the same; all if there are few."""
+        if self.n_pairs <= count:
+            return self.pairs_at(np.arange(self.n_pairs))
+        return self.pairs_at(np.random.default_rng(0).integers(0, self.n_pairs, count))
+
+
+class Explicit(Relation):
+    """A list of crucial pairs; repeated and contradictory ones count as often as they come."""
+
+    def __init__(self, inner: IntArray, outer: IntArray):
+        # sorted by outer row, so that sums over a height read memory in order
+        order = np.argsort(outer, kind="stable")
+        self.inner, self._inner_place = np.unique(inner[order], return_inverse=True)
+        self.outer, self._outer_place = np.unique(outer[order], return_inverse=True)
+        self.n_pairs = len(inner)
+
+    def turned(self) -> Explicit:
+        return Explicit(self.outer[self._outer_place], self.inner[self._inner_place])
+
+    def facing(self, weight: FloatArray) -> FloatArray:
+        of_inner = weight[self.inner][self._inner_place]
+        sums = np.bincount(self._outer_place, of_inner, len(self.outer))
+        return sums.astype(np.float64)
+
+    def pairs_at(self, numbers: IntArray) -> tuple[IntArray, IntArray]:
+        return self._inner_place[numbers], self._outer_place[numbers]
+
+    def thinned(self, n_rows: int) -> tuple[IntArray, Relation] | None:
+        step = -(-2 * self.n_pairs // n_rows)
+        kept = np.arange(0, self.n_pairs, max(1, step))
+        inner, outer = self.inner[self._inner_place[kept]], self.outer[self._outer_place[kept]]
+        rows, place = np.unique(np.concatenate([inner, outer]), return_inverse=True)
+        return rows, Explicit(place[: len(kept)], place[len(kept) :])
+
+
+class Graded(Relation):
+    """Every row against every row of a lower label in its group.
+
+    In order of group, then label, the rows that win against a given one follow each other.
+
+    Attributes
+    ----------
+    rows : the rows in that order; a place is a position in it
+    level_start, level_end : for each place, the places of the same group and label
+    group_start, group_end : for each place, the places of the same group
+    """
+
+    def __init__(self, labels: NDArray[Any], groups: IntArray | None, rows: IntArray):
+        labels = labels[rows]
+        groups = np.zeros(len(rows), dtype=np.intp) if groups is None else groups[rows]
+        order = np.lexsort((labels, groups))
+        labels, groups, self.rows = labels[order], groups[order], rows[order]
+        new_group = np.flatnonzero(groups[1:] != groups[:-1]) + 1
+        new_level = (groups[1:] != groups[:-1]) | (labels[1:] != labels[:-1])
+        self.group_start, self.group_end = _runs(new_group, len(rows))
+        self.level_start, self.level_end = _runs(np.flatnonzero(new_level) + 1, len(rows))
+        self.inner_places = np.flatnonzero(self.level_start > self.group_start)
+        self.outer_places = np.flatnonzero(self.level_end < self.group_end)
+        self.inner, self.outer = self.rows[self.inner_places], self.rows[self.outer_places]
+        faced = (self.group_end - self.level_end)[self.outer_places]
+        self._pairs_before = np.concatenate([[0], np.cumsum(faced)])
+        self.n_pairs = int(self._pairs_before[-1])
+
+    @property
+    def n_places(self) -> int:
+        return len(self.rows)
+
+    def _again(self, sign: int, kept: IntArray, rows: IntArray) -> Graded:
+        """The relation of the kept places, with the labels times sign, on other row numbers."""
+        labels, groups = np.empty((2, int(rows.max(initial=-1)) + 1), dtype=np.intp)
+        labels[rows] = sign * self.level_start[kept]
+        groups[rows] = self.group_start[kept]
+        return Graded(labels, groups, rows)
+
+    def turned(self) -> Graded:
+        return self._again(-1, np.arange(self.n_places), self.rows)
+
+    def facing(self, weight: FloatArray) -> FloatArray:
+        before = np.concatenate([[0.0], np.cumsum(weight[self.rows])])
+        return (before[self.group_end] - before[self.level_end])[self.outer_places]
+
+    def pairs_at(self, numbers: IntArray) -> tuple[IntArray, IntArray]:
+        outer = np.searchsorted(self._pairs_before, numbers, side="right") - 1
+        place = self.level_end[self.outer_places[outer]] + numbers - self._pairs_before[outer]
+        return np.searchsorted(self.inner_places, place), outer
+
+    def thinned(self, n_rows: int) -> tuple[IntArray, Relation] | None:
+        step = self.n_places // n_rows
+        starts = np.unique(self.group_start)
+        if self.n_places >= 20 * step * len(starts):  # every group keeps some twenty rows
+            kept = np.arange(step // 2, self.n_places, step)
+        else:
+            kept = np.flatnonzero(np.isin(self.group_start, starts[::step]))
+        thin = self._again(1, kept, np.arange(len(kept)))
+        return (self.rows[kept], thin) if thin.n_pairs else None
+
+
+def _runs(cuts: IntArray, n: int) -> tuple[IntArray, IntArray]:
+    """For each of n places, where its run starts and ends; cuts are where new runs begin."""
+    bounds = np.concatenate([[0], cuts, [n]])
+    lengths = np.diff(bounds)
+    return np.repeat(bounds[:-1], lengths), np.repeat(bounds[1:], lengths)

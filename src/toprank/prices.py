@@ -56,6 +56,19 @@ class Price:
         """Return the map from a direction in log S to the change of dF/dlog S along it."""
         raise TypeError(f"{type(self).__name__} has no curvature; use solver='lbfgs'")
 
+    def elasticity(self, log_s: FloatArray, log_w: FloatArray) -> FloatArray:
+        """Return an upper bound of d2F/d(log S)2 over dF/dlog S, one number an outer row.
+
+        How fast the push on a row grows with its height: p for the power price. For prices
+        that are summed row by row, as here, it is the ratio itself; one where there is no
+        curvature to tell.
+        """
+        if not self.has_curvature:
+            return np.ones_like(log_s)
+        slope = self.value_slope(log_s, log_w)[1]
+        bend = self.slope_change(log_s, log_w)(np.ones_like(log_s))
+        return np.divide(bend, slope, out=np.ones_like(log_s), where=slope > 0)
+
     def smoothed(self, level: float) -> Price:
         """Return a smooth price that lies below this one and meets it as level -> 0."""
         return self
@@ -108,6 +121,9 @@ class Power(Price):
 
         return change
 
+    def elasticity(self, log_s: FloatArray, log_w: FloatArray) -> FloatArray:
+        return np.full_like(log_s, self.p)
+
     def with_form(self, *, root: bool) -> Price:
         return Power(self.p, root=root)
 
@@ -140,6 +156,9 @@ class Exponential(Price):
             return share * heights * (z + lift - float(share @ lift))
 
         return change
+
+    def elasticity(self, log_s: FloatArray, log_w: FloatArray) -> FloatArray:
+        return 1.0 + self._heights(log_s)
 
     @staticmethod
     def _heights(log_s: FloatArray) -> FloatArray:

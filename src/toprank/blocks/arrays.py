@@ -123,6 +123,13 @@ class RowBlocks:
             self._sparse_chunks[start] = sparse.csr_array(parts, shape=shape, copy=False)
         return self._sparse_chunks[start]
 
+    def _matrices(self, start: int, stop: int) -> Iterator[tuple[slice, Any]]:
+        """Yield (rows, matrix) over the rows start:stop: dense in units, or sparse and raw."""
+        if self.sparse:
+            yield slice(start, stop), self._sparse_chunk(start, stop)
+        else:
+            yield from self.blocks(start, stop)
+
     def scores(self, coef: FloatArray) -> FloatArray:
         """Return X @ coef, X in its units."""
         scores = np.empty(self.n_rows)
@@ -152,6 +159,49 @@ class RowBlocks:
         total = self.map_reduce(local, np.add)
         if self.sparse and self.units.scale is not None:
             total = (total.T / self.units.scale).T
+        return total
+
+    def respond(
+        self, coef: FloatArray, response: Callable[[slice, FloatArray], tuple[float, FloatArray]]
+    ) -> tuple[float, FloatArray, float]:
+        """Return the sum of values, X.T @ slopes and the sum of slopes, X read once.
+
+        ``response(rows, scores)`` turns the scores X @ coef of some rows into the sum of their
+        values and their slopes.
+        """
+        raw = self.units.to_raw(coef)
+
+        def local(start: int, stop: int) -> tuple[float, FloatArray, float]:
+            value, grad, total = 0.0, np.zeros(self.n_features), 0.0
+            # steps that go too far overflow and are taken back; each thread must be told anew
+            with np.errstate(over="ignore", invalid="ignore"):
+                for rows, block in self._matrices(start, stop):
+                    more, slopes = response(rows, block @ (raw if self.sparse else coef))
+                    value, total = value + more, total + float(np.sum(slopes))
+                    grad += block.T @ slopes
+            return value, self.units.to_raw(grad) if self.sparse else grad, total
+
+        return self.map_reduce(local, lambda a, b: (a[0] + b[0], a[1] + b[1], a[2] + b[2]))
+
+    def second_moments(self, weight: FloatArray) -> FloatArray:
+        """Return X.T @ diag(weight) @ X, X in its units, for weights that are not negative."""
+        root = np.sqrt(weight)
+
+        def local(start: int, stop: int) -> FloatArray:
+            total = np.zeros((self.n_features, self.n_features))
+            with np.errstate(over="ignore", invalid="ignore"):
+                for rows, block in self._matrices(start, stop):
+                    if self.sparse:
+                        weighed = sparse.diags_array(root[rows]) @ block
+                        total += (weighed.T @ weighed).toarray()
+                    else:
+                        weighed = block * root[rows, None]
+                        total += weighed.T @ weighed  # half the work of A.T @ B
+            return total
+
+        total = self.map_reduce(local, np.add)
+        if self.sparse and self.units.scale is not None:
+            total = total / np.outer(self.units.scale, self.units.scale)
         return total
 
     def squares(self) -> FloatArray:

@@ -1,5 +1,6 @@
 """R_{g,l}: the objective in scores, and the same through a design matrix."""
 
+from toprank.objective.curvature import boostable, grad_curvature
 from toprank.objective.duality import has_dual, pair_weights, primal_dual_gap
 from toprank.objective.linear import (
     LinearProblem,
@@ -8,14 +9,21 @@ from toprank.objective.linear import (
     Task,
     linear_problem,
 )
+from toprank.objective.many import ManySwept
+from toprank.objective.pointwise import PointwiseProblem, PointwiseTask
 from toprank.objective.risk import PushObjective, push_objective
 
 __all__ = [
     "LinearProblem",
+    "ManySwept",
+    "PointwiseProblem",
+    "PointwiseTask",
     "PushObjective",
     "ScoredProblem",
     "SweptProblem",
     "Task",
+    "boostable",
+    "grad_curvature",
     "has_dual",
     "linear_problem",
     "pair_weights",

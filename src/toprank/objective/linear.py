@@ -74,6 +74,10 @@ class Task:
             top=self.top,
         )
 
+    def problem(self, source: RowBlocks) -> LinearProblem:
+        """Return the problem, in coefficients, for rows to score."""
+        return linear_problem(source, self)
+
     def smoothed(self, level: float) -> Task:
         """Return a smooth task that lies below this one and meets it as level -> 0."""
         parts = smooth_parts(self.price, self.loss, self.top, self.balance, level)
@@ -173,7 +177,7 @@ class LinearProblem(ABC):
                 return None
         order = np.argsort(chosen)
         task = replace(self.task, positive=positive[chosen[order]], weight=weight[order])
-        return linear_problem(self.source.take(chosen[order]), task)
+        return task.problem(self.source.take(chosen[order]))
 
     def separates(self, coef: FloatArray) -> bool:
         """Whether the scores put every positive strictly above every negative."""
@@ -183,6 +187,10 @@ class LinearProblem(ABC):
         lowest = np.min(scores, where=positive & present, initial=np.inf)
         highest = np.max(scores, where=~positive & present, initial=-np.inf)
         return bool(lowest > highest)
+
+    def undetermined(self, coef: FloatArray) -> bool:
+        """Whether no minimiser is finite, or none is unique: separated and unpenalised."""
+        return self.alpha == 0 and self.separates(coef)
 
     def runs_away(self, coef: FloatArray) -> bool:
         """Whether the objective falls for ever along coef: separated, unpenalised, no hinge."""
@@ -264,7 +272,8 @@ class SweptProblem(LinearProblem):
         return self._sweep.scores(coef)
 
     @cached_property
-    def _log_totals(self) -> tuple[float, float]:
+    def log_totals(self) -> tuple[float, float]:
+        """Logarithms of the total weights of the positives and of the negatives."""
         positive, weight = self.task.positive, self.task.weight
         if weight is None:
             count = int(np.count_nonzero(positive))
@@ -308,7 +317,7 @@ class SweptProblem(LinearProblem):
     def _end_value(self, end: EndPartial, tilts: tuple[float, float]) -> float:
         return sum(
             (tilted.log_mass - log_total) / abs(tilt)
-            for tilted, log_total, tilt in zip(end, self._log_totals, tilts, strict=True)
+            for tilted, log_total, tilt in zip(end, self.log_totals, tilts, strict=True)
         )
 
     def _combine(self, values: list[float]) -> tuple[float, list[float]]:

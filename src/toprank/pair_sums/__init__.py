@@ -7,26 +7,48 @@ against :class:`Reference`, the double loop.
 from __future__ import annotations
 
 from toprank._numerics import FloatArray
+from toprank.blocks import Workers
 from toprank.losses import Loss
 from toprank.pair_sums.base import PairSum
 from toprank.pair_sums.blocked import Blocked
 from toprank.pair_sums.factorised import Factorised
+from toprank.pair_sums.graded import GradedFactorised, GradedSorted
+from toprank.pair_sums.graded_interpolated import GradedInterpolated
 from toprank.pair_sums.interpolated import Interpolated
 from toprank.pair_sums.reference import Reference
+from toprank.pair_sums.related import Listed, RelatedSum
 from toprank.pair_sums.sorted import Sorted
+from toprank.pairs import Relation
 
 #: Fast ways first; ``Blocked`` takes whatever is left.
 PAIR_SUMS: tuple[type[PairSum], ...] = (Factorised, Sorted, Interpolated, Blocked)
+#: The same where not everyone faces everyone; ``Listed`` takes whatever is left.
+RELATED_SUMS: tuple[type[RelatedSum], ...] = (
+    GradedFactorised,
+    GradedSorted,
+    GradedInterpolated,
+    Listed,
+)
+#: Pairs up to which a list of them is faster than compiled code is loaded.
+LISTED_UP_TO = 1 << 14
 
 __all__ = [
+    "LISTED_UP_TO",
     "PAIR_SUMS",
+    "RELATED_SUMS",
     "Blocked",
     "Factorised",
+    "GradedFactorised",
+    "GradedInterpolated",
+    "GradedSorted",
     "Interpolated",
+    "Listed",
     "PairSum",
     "Reference",
+    "RelatedSum",
     "Sorted",
     "pair_sum",
+    "related_sum",
 ]
 
 
@@ -34,3 +56,13 @@ def pair_sum(loss: Loss, inner: FloatArray, outer: FloatArray) -> PairSum:
     """Return the fastest exact pair sum for the loss, prepared at the oriented scores."""
     kind = next(kind for kind in PAIR_SUMS if kind.supports(loss))
     return kind(loss, inner, outer)
+
+
+def related_sum(
+    loss: Loss, relation: Relation, scores: FloatArray, workers: Workers | None = None
+) -> PairSum:
+    """Return the fastest exact sum over the pairs of a relation, at the oriented scores."""
+    if relation.n_pairs <= LISTED_UP_TO:
+        return Listed(loss, relation, scores)
+    ways = (way for way in RELATED_SUMS if way.accepts(relation) and way.supports(loss))
+    return next(ways)(loss, relation, scores, workers)

@@ -1,0 +1,194 @@
+"""Convex risk over any pairs: graded labels, groups, crucial pairs, with or without a price.
+
+Without a price it is the empirical convex risk of Clémençon, Lugosi & Vayatis (Section 7),
+
+    A_n(f) = sum w_i w_k l(f_i - f_k) / sum w_i w_k    over the pairs (i, k) where i beats k,
+
+with a price the crucial-pairs push of Rudin 2009 (Section 7),
+
+    R_{g,l}(f) = sum_k w_k g( sum_{i beats k} w_i l(f_i - f_k) ),
+
+in the form that is convex for the loss. Power prices are divided by what they come to when every
+pair has a loss of one; for two classes that is the normalisation of the P-Norm Push.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from toprank._numerics import FloatArray, log_of, softmax
+from toprank.blocks import RowBlocks, Workers
+from toprank.losses import Loss, ZeroOne, get_loss
+from toprank.objective.linear import LinearProblem, ScoredProblem
+from toprank.objective.risk import PushObjective, smooth_parts
+from toprank.pair_sums import PairSum, related_sum
+from toprank.pairs import IntArray, Relation, Sides
+from toprank.prices import Power, Price, get_price
+
+#: A coarse problem keeps this many rows, or so many a feature if that is more.
+_COARSE_ROWS, _COARSE_ROWS_PER_FEATURE = 5_000, 100
+#: Pairs that a Hessian is estimated from: at least, a feature, and at most.
+_HESSIAN_PAIRS = (10_000, 1_600, 80_000)
+
+
+@dataclass(frozen=True)
+class PairObjective(PushObjective):
+    """F(f) over the pairs of a relation; everything else as for two classes."""
+
+    relation: Relation = field(kw_only=True)
+    workers: Workers | None = None
+
+    def _sums(self, scores: FloatArray) -> list[PairSum]:
+        return [
+            related_sum(self.loss, self.relation, side.sign * scores, self.workers)
+            for side in self.sides
+        ]
+
+
+@dataclass(frozen=True)
+class PairTask:
+    """What is to be minimised: a relation with its weights, price, loss, penalty."""
+
+    relation: Relation
+    weight: FloatArray
+    side: Sides
+    price: Price
+    loss: Loss
+    alpha: float = 0.0
+
+    @classmethod
+    def build(
+        cls,
+        relation: Relation,
+        weight: FloatArray,
+        *,
+        price: Any = "identity",
+        p: float = 4.0,
+        loss: Any = "squared_hinge",
+        alpha: float = 0.0,
+    ) -> PairTask:
+        """Resolve names into a price and a loss, and say which side's heights are priced."""
+        loss = get_loss(loss)
+        price = get_price(price, p, root=not loss.factorises)
+        if price.outer == "winners":
+            if not loss.factorises:
+                raise ValueError(
+                    "The log1p price (IR Push) is convex with the exponential loss only; got "
+                    f"{loss!r}. Use loss='exponential', or price='power'."
+                )
+            relation, sign = relation.turned(), -1.0
+        else:
+            sign = 1.0
+        side = _side(relation, weight, sign, price)
+        return cls(relation, weight, side, price, loss, alpha)
+
+    def objective(self, workers: Workers | None = None) -> PairObjective:
+        return PairObjective(
+            (self.side,), self.price, self.loss, relation=self.relation, workers=workers
+        )
+
+    def smoothed(self, level: float) -> PairTask:
+        """Return a smooth task that lies below this one and meets it as level -> 0."""
+        parts = smooth_parts(self.price, self.loss, 1.0, 1.0, level)
+        return replace(self, price=parts["price"], loss=parts["loss"])
+
+    def thinned(self, n_rows: int) -> tuple[Any, PairTask] | None:
+        """Return about n_rows rows and the task among them."""
+        thin = self.relation.thinned(n_rows)
+        if thin is None:
+            return None
+        rows, relation = thin
+        weight = self.weight[rows]
+        side = _side(relation, weight, self.side.sign, self.price)
+        return rows, replace(self, relation=relation, weight=weight, side=side)
+
+
+def _side(relation: Relation, weight: FloatArray, sign: float, price: Price) -> Sides:
+    log_outer, inner = log_of(weight[relation.outer]), weight[relation.inner]
+    if price.homogeneous:
+        log_outer = log_outer - np.log(np.sum(np.exp(log_outer)))
+        # the norm of the heights where every pair has a loss of one
+        in_logs = price.with_form(root=False)
+        inner = inner / np.exp(in_logs.value_slope(log_of(relation.facing(weight)), log_outer)[0])
+    return Sides(relation.outer, relation.inner, sign, log_outer, inner)
+
+
+class PairProblem(ScoredProblem):
+    """The objective of a linear ranker over the pairs of a relation, ready for a solver."""
+
+    task: Any  # a PairTask
+
+    def __init__(self, source: RowBlocks, task: PairTask):
+        super().__init__(source, task)  # type: ignore[arg-type]
+
+    @cached_property
+    def objective(self) -> PairObjective:
+        return self.task.objective(self.source.workers)
+
+    def smoothed(self, level: float) -> LinearProblem:
+        return PairProblem(self.source, self.task.smoothed(level))
+
+    def gentler(self, p: float) -> LinearProblem | None:
+        price = self.task.price
+        if not isinstance(price, Power) or price.p <= p:
+            return None
+        return PairProblem(self.source, replace(self.task, price=Power(p, root=price.root)))
+
+    @cached_property
+    def _coarse(self) -> LinearProblem | None:
+        """Thin the rows, evenly along the labels or by whole groups.
+
+        Only for prices that do not notice how many rows there are.
+        """
+        rows = max(_COARSE_ROWS, _COARSE_ROWS_PER_FEATURE * self.size)
+        if self.source.n_rows < 4 * rows or not self.task.price.homogeneous:
+            return None
+        thin = self.task.thinned(rows)
+        if thin is None:
+            return None
+        return PairProblem(self.source.take(thin[0]), thin[1])
+
+    def separates(self, coef: FloatArray) -> bool:
+        """Whether the scores put every pair strictly in order."""
+        side, relation = self.task.side, self.task.relation
+        sums = related_sum(ZeroOne(), relation, side.sign * self.scores(coef))
+        return not np.any(sums.to_outer((0,), np.ones(len(side.inner)))[0])
+
+    def hessian(self, coef: FloatArray, *, exact: bool = True) -> FloatArray:
+        price, relation = self.task.price, self.task.relation
+        least, a_feature, most = _HESSIAN_PAIRS
+        count = min(max(least, a_feature * self.size), most, max(least, 2 * self.source.n_rows))
+        few = relation.n_pairs <= count
+        if isinstance(price, Power) and price.p == 1.0 and (few or not exact):
+            return self._hessian_of_pairs(coef, *relation.sampled(count))
+        return super().hessian(coef, exact=exact)
+
+    def _hessian_of_pairs(self, coef: FloatArray, inner: IntArray, outer: IntArray) -> FloatArray:
+        """The Hessian of A_n, or of its logarithm, over the given pairs of the relation."""
+        task, side = self.task, self.task.side
+        scores = side.sign * self.scores(coef)
+        margin = scores[side.inner[inner]] - scores[side.outer[outer]]
+        log_weight = side.log_outer_weight[outer] + log_of(side.inner_weight[inner])
+        in_logs = not task.price.root  # the logarithm of a sum of exponentials
+        bend = softmax(log_weight - margin) if in_logs else softmax(log_weight)
+        bend = bend if in_logs else bend * task.loss.derivative(2, margin)
+        bent = np.flatnonzero(bend > 0)
+        apart = self._columns(side.inner[inner[bent]]) - self._columns(side.outer[outer[bent]])
+        bend = bend[bent]
+        hessian = apart.T @ (bend[:, None] * apart)
+        if in_logs:
+            mean = bend @ apart
+            hessian -= np.outer(mean, mean)
+        hessian[np.diag_indices(self.size)] += self.penalty
+        return hessian
+
+    def column_scale(self) -> FloatArray:
+        """As for two classes, but a kernel's smallest features leave the penalty alone."""
+        return 1.0 / np.sqrt(super().column_scale() ** -2 + self.penalty / self.scale)
+
+    def _columns(self, rows: IntArray) -> FloatArray:
+        return self.source.take(rows).columns(0, self.size)

@@ -1,0 +1,76 @@
+"""Sums over the pairs of a relation: graded labels, groups, or a list of crucial pairs.
+
+The same two questions as for two classes, to_outer and to_inner, with the sums restricted to the
+pairs of the relation. :func:`related_sum` picks the fastest way that is exact for the loss.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from toprank._numerics import FloatArray
+from toprank.blocks import Workers
+from toprank.losses import Loss
+from toprank.pair_sums.base import PairSum
+from toprank.pairs import Relation
+
+#: Pairs held in memory at once.
+PAIRS_PER_BLOCK = 1 << 20
+
+
+class RelatedSum(PairSum):
+    """A way of summing over the pairs of a relation, at the oriented scores of all rows."""
+
+    def __init__(
+        self, loss: Loss, relation: Relation, scores: FloatArray, workers: Workers | None = None
+    ):
+        super().__init__(loss, scores[relation.inner], scores[relation.outer])
+
+    @staticmethod
+    def accepts(relation: Relation) -> bool:
+        """Whether this way can follow the relation at all."""
+        return True
+
+
+class Listed(RelatedSum):
+    """Pair by pair, in blocks of bounded memory: any loss, any relation, O(pairs)."""
+
+    def __init__(
+        self, loss: Loss, relation: Relation, scores: FloatArray, workers: Workers | None = None
+    ):
+        super().__init__(loss, relation, scores, workers)
+        self.relation = relation
+        if loss.factorises:
+            self.log_scale = self._largest_logs()
+
+    @staticmethod
+    def supports(loss: Loss) -> bool:
+        return True
+
+    def _largest_logs(self) -> FloatArray:
+        """The largest -r of each outer row: relative to it e^-r neither over- nor underflows."""
+        largest = np.full(len(self.outer), -np.inf)
+        for i, o in self.relation.blocks(PAIRS_PER_BLOCK):
+            np.maximum.at(largest, o, self.outer[o] - self.inner[i])
+        return largest
+
+    def _derivative(self, order: int, i: np.ndarray, o: np.ndarray) -> FloatArray:
+        margin = self.inner[i] - self.outer[o]
+        with np.errstate(over="ignore"):
+            if isinstance(self.log_scale, np.ndarray):
+                margin += self.log_scale[o]
+            return self.loss.derivative(order, margin)
+
+    def to_outer(self, orders: tuple[int, ...], v: FloatArray) -> list[FloatArray]:
+        sums = [np.zeros(len(self.outer)) for _ in orders]
+        for i, o in self.relation.blocks(PAIRS_PER_BLOCK):
+            for total, k in zip(sums, orders, strict=True):
+                total += np.bincount(o, v[i] * self._derivative(k, i, o), len(total))
+        return sums
+
+    def to_inner(self, orders: tuple[int, ...], u: FloatArray) -> list[FloatArray]:
+        sums = [np.zeros(len(self.inner)) for _ in orders]
+        for i, o in self.relation.blocks(PAIRS_PER_BLOCK):
+            for total, k in zip(sums, orders, strict=True):
+                total += np.bincount(i, u[o] * self._derivative(k, i, o), len(total))
+        return sums

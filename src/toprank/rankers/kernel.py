@@ -1,0 +1,142 @@
+"""Feature maps of kernels, so that the linear engine minimises over a ball of their RKHS.
+
+With landmarks z, their Gram matrix G = U D U' and features phi(x) = K(x, z) U D^{-1/2}, a linear
+score phi(x)' b is f = sum_j a_j K(z_j, .), a = U D^{-1/2} b, and |b|^2 is the squared norm of f.
+With every row a landmark this is the exact solution (the representer theorem); with fewer it is
+Nyström's approximation, and the memory is rows times landmarks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import linalg, sparse
+from sklearn.kernel_approximation import Nystroem
+from sklearn.metrics.pairwise import pairwise_kernels
+
+from toprank._numerics import FloatArray
+
+#: The kernels known by name: scikit-learn's that are positive definite on all data.
+KERNELS = ("linear", "poly", "rbf", "laplacian", "cosine")
+#: Without a choice of the user: rows up to which the solution is exact, and landmarks beyond.
+EXACT_UP_TO, LANDMARKS = 1_000, 300
+#: Directions of a smaller share of the largest eigenvalue are rounding, or too small to matter:
+#: the gradient along them, and with it their part of any penalised solution, is as small.
+_LEAST_SHARE = 1e-12
+#: Entries of a Gram matrix held at once (16 MB).
+_BLOCK_ENTRIES = 1 << 21
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """K(x, z) with its parameters, as scikit-learn's `pairwise_kernels` takes them."""
+
+    name: str | Callable[..., float]
+    parameters: dict[str, Any]
+
+    @classmethod
+    def resolve(
+        cls, name: Any, X: Any, weight: FloatArray, gamma: Any, degree: float, coef0: float
+    ) -> Kernel:
+        """Fix gamma by the data: "scale" is 1 / (d variance of X), "auto" is 1 / d."""
+        if callable(name):
+            return cls(name, {})
+        wanted = {
+            "poly": ("gamma", "degree", "coef0"),
+            "rbf": ("gamma",),
+            "laplacian": ("gamma",),
+        }.get(name, ())
+        if gamma == "scale":
+            spread = _variance(X, weight)
+            gamma = 1.0 / (X.shape[1] * spread) if spread > 0 else 1.0
+        elif gamma == "auto":
+            gamma = 1.0 / X.shape[1]
+        known = {"gamma": gamma, "degree": degree, "coef0": coef0}
+        return cls(name, {key: known[key] for key in wanted})
+
+    def gram(self, X: Any, Z: Any) -> FloatArray:
+        """Return K(x, z) for all rows of X and Z."""
+        gram = pairwise_kernels(X, Z, metric=self.name, **self.parameters)
+        return np.asarray(gram, dtype=np.float64)
+
+    def blocks(self, X: Any, Z: Any) -> Iterator[tuple[slice, FloatArray]]:
+        """Yield (rows, K(rows, Z)), some rows at a time."""
+        step = max(1, _BLOCK_ENTRIES // max(1, Z.shape[0]))
+        for start in range(0, X.shape[0], step):
+            rows = slice(start, min(start + step, X.shape[0]))
+            yield rows, self.gram(X[rows], Z)
+
+
+def _variance(X: Any, weight: FloatArray) -> float:
+    """Variance of the entries of X, each row counted as often as its weight says."""
+    share = weight / (np.sum(weight) * X.shape[1])
+    square = X.multiply(X) if sparse.issparse(X) else np.square(X, dtype=np.float64)
+    mean = float(np.sum(share @ X))
+    return float(np.sum(share @ square)) - mean**2
+
+
+@dataclass(frozen=True)
+class Landmarks:
+    """Features K(x, landmarks) @ basis."""
+
+    kernel: Kernel
+    points: Any
+    basis: FloatArray
+
+    def features(self, X: Any) -> FloatArray:
+        out = np.empty((X.shape[0], self.basis.shape[1]))
+        for rows, gram in self.kernel.blocks(X, self.points):
+            np.dot(gram, self.basis, out=out[rows])
+        return out
+
+    def dual(self, coef: FloatArray) -> FloatArray:
+        """From coefficients of the features to those of K(landmark, .)."""
+        return self.basis @ coef
+
+
+def expansion(kernel: Kernel, X: Any, points: Any, dual: FloatArray) -> FloatArray:
+    """Return f(x) = sum_j dual_j K(x, points_j) for each row of X."""
+    scores = np.empty(X.shape[0])
+    for rows, gram in kernel.blocks(X, points):
+        np.dot(gram, dual, out=scores[rows])
+    return scores
+
+
+def landmarks(kernel: Kernel, X: Any, n_components: int | None, random_state: Any) -> Landmarks:
+    """Choose the landmarks: every row where they are few, else those of Nystroem."""
+    n = X.shape[0]
+    if n <= (n_components or EXACT_UP_TO):
+        return Landmarks(kernel, X, root_basis(kernel.gram(X, X)))
+    nystroem = Nystroem(
+        kernel=kernel.name,
+        **kernel.parameters,
+        n_components=min(n, n_components or LANDMARKS),
+        random_state=random_state,
+    ).fit(X)
+    return Landmarks(kernel, nystroem.components_, nystroem.normalization_.T)
+
+
+def root_basis(gram: FloatArray) -> FloatArray:
+    """Return U D^{-1/2} of a Gram matrix, without the directions that are rounding alone."""
+    values, vectors = linalg.eigh(gram)
+    kept = values > _LEAST_SHARE * max(float(values[-1]), 0.0)
+    if not np.any(kept):
+        raise ValueError(
+            "The kernel is zero on the training rows: no score can tell them apart. Use another "
+            "kernel, or other parameters of it."
+        )
+    _refuse_indefinite(values)
+    basis: FloatArray = vectors[:, kept] / np.sqrt(values[kept])
+    return basis
+
+
+def _refuse_indefinite(values: FloatArray) -> None:
+    if values[0] < -1e-6 * values[-1]:
+        raise ValueError(
+            f"The kernel is not positive semi-definite: its Gram matrix has an eigenvalue of "
+            f"{values[0]:.3g} beside a largest one of {values[-1]:.3g}. Use a kernel that is an "
+            'inner product, such as "rbf".'
+        )

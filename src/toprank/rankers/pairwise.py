@@ -1,0 +1,352 @@
+"""The ranker for any pairs: graded or real labels, groups, crucial pairs; linear or kernel."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, _fit_context
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, Options, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from toprank._numerics import FloatArray
+from toprank.blocks import RowBlocks, Units, Workers, safe_units
+from toprank.losses import TRAINABLE_LOSSES, Loss
+from toprank.objective.pairwise import PairProblem, PairTask
+from toprank.pairs import Pairs, Relation
+from toprank.prices import PRICE_NAMES, Price
+from toprank.rankers.base import LinearRanker, _is_finite, _numeric, _overflow_is_handled
+from toprank.rankers.kernel import KERNELS, Kernel, expansion, landmarks
+from toprank.rankers.pair_kernel import PairFeatures, PairRule
+from toprank.rankers.relations import concordance, relation_of
+from toprank.solvers import Result
+
+
+class PairRanker(BaseEstimator):
+    r"""Ranking by the convex risk of any pairs: grades, real labels, groups, crucial pairs.
+
+    Minimises, over linear scores or a ball of a kernel's space, the empirical convex risk of
+    Clémençon, Lugosi & Vayatis (a U-statistic),
+
+    .. math::
+        A_n(f) = \frac{\sum w_i w_k\, \ell(f_i - f_k)}{\sum w_i w_k}
+
+    over the pairs (i, k) where i belongs above k, plus ``alpha/2 * |f|^2``. With a price it
+    is the crucial-pairs push of Rudin 2009 (Section 7), the sum over k of
+    :math:`g(\sum_i \ell(f_i - f_k))`. The exponential loss is minimised through the logarithm
+    of the risk and a power price through its root: the same ranking for a ball of a given
+    radius, without overflow. No list of pairs is made: labels cost O(n log n) an evaluation.
+
+    Parameters
+    ----------
+    price : {"identity", "power", "exponential", "log1p", "max"}, Price or callables
+        The price g of a height; "identity" weighs all pairs alike.
+    loss : {"squared_hinge", "hinge", "logistic", "exponential"}, Loss or callables
+        The loss of a pair; a loss of one's own is summed pair by pair.
+    alpha : float, default=1e-3
+        L2 penalty on the normalised objective.
+    kernel : {"rbf", "poly", "linear", "laplacian", "cosine"}, callable or None, default=None
+        None ranks by a linear score. A callable takes two rows and returns a number, as in
+        scikit-learn's ``pairwise_kernels``.
+    kernel_on : {"items", "pairs"}, default="items"
+        "items": f(x) is in the kernel's space. "pairs": f(x, x') is, in that of a kernel on
+        pairs, with preferences that need not be those of any score; an item's score is the mean
+        of f(x, x_j) over the training rows. For at most 200,000 pairs.
+    p : float, default=4.0
+        The power of the price "power".
+    gamma, degree, coef0 : kernel parameters
+        gamma is a number, "scale" for 1 / (d * variance of X), or "auto" for 1 / d.
+    n_components : int, optional
+        Landmarks of the kernel. With no more rows (pairs, for a kernel on pairs) than this the
+        solution is exact; with more, Nyström features are used and the memory is rows times
+        ``n_components``. Default: exact up to 1,000 rows, 300 landmarks beyond.
+    solver : {"auto", "lbfgs", "newton"}, default="auto"
+        "auto" is Newton up to a hundred features and L-BFGS beyond.
+    max_iter : int, optional
+        Iterations; by default 1,000 (newton) or 10,000 (lbfgs).
+    tol : float, default=1e-6
+        Stop when the largest entry of the normalised objective's gradient is this small.
+    warm_start : bool, default=False
+        Start from the coefficients of the last fit (linear scores only).
+    random_state : int, RandomState or None
+        For the choice of landmarks.
+    n_jobs : int, optional
+        Threads over the rows of X.
+    verbose : int, default=0
+        Print every iteration.
+
+    Attributes
+    ----------
+    coef_ : array of shape (d,)
+        Coefficients, for linear scores only.
+    intercept_ : float
+        ``predict(X)`` is ``X @ coef_ + intercept_``, for linear scores; it does not matter to
+        the ranking.
+    dual_coef_, landmarks_ : arrays
+        For a kernel: the score is K(x, landmarks_) @ dual_coef_ + intercept_.
+    n_pairs_ : int
+        Pairs that were compared.
+    n_iter_, objective_, optimality_gap_, history_
+        Iterations, the minimum, a bound on how far above the true minimum it is, and what
+        happened at each iteration.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from toprank import PairRanker
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((500, 3))
+    >>> grades = np.digitize(X @ [1.0, -2.0, 0.0] + rng.standard_normal(500), [-1.0, 1.0])
+    >>> ranker = PairRanker().fit(X, grades)
+    >>> bool(ranker.score(X, grades) > 0.85)
+    True
+
+    Preferences between rows need no labels:
+
+    >>> winners_and_losers = [[0, 1], [2, 1], [2, 3]]
+    >>> PairRanker().fit(X[:4], pairs=winners_and_losers).predict(X[:4]).shape
+    (4,)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **{
+            name: LinearRanker._parameter_constraints[name]
+            for name in ("alpha", "max_iter", "tol", "warm_start", "n_jobs", "verbose")
+        },
+        "price": [StrOptions(set(PRICE_NAMES)), Price, tuple],
+        "loss": [StrOptions(set(TRAINABLE_LOSSES)), Loss, tuple],
+        "kernel": [StrOptions(set(KERNELS)), callable, None],
+        "kernel_on": [StrOptions({"items", "pairs"})],
+        "p": [Interval(Real, 1, None, closed="left"), Options(Real, {np.inf})],
+        "gamma": [Interval(Real, 0, None, closed="neither"), StrOptions({"scale", "auto"})],
+        "degree": [Interval(Real, 1, None, closed="left")],
+        "coef0": [Interval(Real, 0, None, closed="left")],
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "solver": [StrOptions({"auto", "lbfgs", "newton"})],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        price: Any = "identity",
+        loss: Any = "squared_hinge",
+        alpha: float = 1e-3,
+        kernel: Any = None,
+        *,
+        kernel_on: str = "items",
+        p: float = 4.0,
+        gamma: Any = "scale",
+        degree: float = 3,
+        coef0: float = 1.0,
+        n_components: int | None = None,
+        solver: str = "auto",
+        max_iter: int | None = None,
+        tol: float = 1e-6,
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ):
+        self.price = price
+        self.loss = loss
+        self.alpha = alpha
+        self.kernel = kernel
+        self.kernel_on = kernel_on
+        self.p = p
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.n_components = n_components
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    # the way from a problem to its minimum is that of the linear rankers
+    _minimise = LinearRanker._minimise
+    _start = LinearRanker._start
+    _solver_for = LinearRanker._solver_for
+    _report = LinearRanker._report
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        groups: ArrayLike | None = None,
+        pairs: ArrayLike | Pairs | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Any:
+        """Fit the ranker.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix of shape (n, d)
+            Numbers of any type.
+        y : array-like of shape (n,), optional
+            Grades or real labels; a larger one belongs above a smaller one, equal ones are not
+            compared. May be left out where ``pairs`` are given.
+        groups : array-like of shape (n,), optional
+            The query, user or race of each row; only rows of one group are compared.
+        pairs : array-like of shape (m, 2) or toprank.Pairs, optional
+            Rows (winner, loser). They replace the pairs that y implies; repeated and
+            contradictory ones count as often as they come.
+        sample_weight : array-like of shape (n,), optional
+            Repetition counts; a row of weight zero is absent, a pair weighs the product.
+
+        Returns
+        -------
+        self
+        """
+        X = self._check_X(X, reset=True)
+        relation, weight = relation_of(self, X.shape[0], y, groups, pairs, sample_weight)
+        self.n_pairs_ = relation.n_pairs
+        for name in ("_rule", "_landmarks", "dual_coef_", "landmarks_"):
+            self.__dict__.pop(name, None)
+        if self.kernel is None:
+            self._fit_linear(X, relation, weight)
+            return self
+        self.__dict__.pop("coef_", None)
+        kernel = Kernel.resolve(self.kernel, X, weight, self.gamma, self.degree, self.coef0)
+        if self.kernel_on == "items":
+            self._fit_items(X, relation, weight, kernel)
+        else:
+            self._fit_pairs(X, relation, weight, kernel)
+        return self
+
+    def _check_X(self, X: Any, *, reset: bool) -> Any:
+        with _overflow_is_handled():
+            X = validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=reset)
+        return _numeric(X)
+
+    def _task(self, relation: Relation, weight: FloatArray) -> PairTask:
+        return PairTask.build(
+            relation, weight, price=self.price, p=self.p, loss=self.loss, alpha=self.alpha
+        )
+
+    def _solve(self, X: Any, relation: Relation, weight: FloatArray) -> tuple[Result, Units]:
+        """Minimise over the columns of X; say so where the minimum was not reached."""
+        task = self._task(relation, weight)
+        workers = Workers(self.n_jobs)
+        with workers.running():
+            problem = PairProblem(RowBlocks(X, workers, safe_units(X)), task)
+            result = self._minimise(problem)
+            if not _is_finite(result):  # some row the sample missed is huge
+                units = safe_units(X, every_row=True)
+                problem = PairProblem(RowBlocks(X, workers, units), task)
+                result = self._minimise(problem)
+            separable = self.alpha == 0 and problem.separates(result.coef)
+        self.n_iter_ = max(1, result.n_iter)
+        self.objective_ = result.value
+        self.optimality_gap_ = result.gap
+        self.history_ = result.history
+        _warn(result, separable)
+        return result, problem.source.units
+
+    def _fit_linear(self, X: Any, relation: Relation, weight: FloatArray) -> None:
+        result, self._units = self._solve(X, relation, weight)
+        self.coef_: FloatArray = self._units.to_raw(result.coef)
+        self.intercept_ = -self._units.shift(result.coef)
+
+    def _fit_items(self, X: Any, relation: Relation, weight: FloatArray, kernel: Kernel) -> None:
+        present = np.flatnonzero(weight > 0)
+        chosen = landmarks(kernel, X[present], self.n_components, self.random_state)
+        result, units = self._solve(chosen.features(X), relation, weight)
+        self._keep_expansion(kernel, chosen.points, chosen.dual(units.to_raw(result.coef)), 0.0)
+
+    def _fit_pairs(self, X: Any, relation: Relation, weight: FloatArray, kernel: Kernel) -> None:
+        if self.price == "log1p" or getattr(self.price, "outer", "losers") != "losers":
+            raise ValueError(
+                "kernel_on='pairs' prices the losers' heights, and the log1p price (IR Push) is "
+                "one of the winners'. Use kernel_on='items', or price='power'."
+            )
+        features = PairFeatures(kernel, X, relation, self.n_components, self.random_state)
+        task_weight = features.weight(weight)
+        result, units = self._solve(features.design(), features.relation(), task_weight)
+        rule = features.rule(units.to_raw(result.coef), weight)
+        self._rule: PairRule = rule
+        self._keep_expansion(kernel, rule.items, rule.dual, float(np.sum(rule.dual)))
+
+    def _keep_expansion(self, kernel: Kernel, points: Any, dual: FloatArray, shift: float) -> None:
+        self._kernel = kernel
+        self.landmarks_ = points
+        self.dual_coef_ = dual
+        self.intercept_ = shift
+
+    def predict(self, X: Any) -> FloatArray:
+        """Return the score of each row; higher belongs nearer the top."""
+        check_is_fitted(self)
+        X = self._check_X(X, reset=False)
+        if hasattr(self, "dual_coef_"):
+            return expansion(self._kernel, X, self.landmarks_, self.dual_coef_) + self.intercept_
+        workers = Workers(self.n_jobs)
+        with workers.running(), _overflow_is_handled():
+            source = RowBlocks(X, workers, self._units)
+            return source.scores(self._units.from_raw(self.coef_))
+
+    def compare(self, first: Any, second: Any) -> FloatArray:
+        """Return f(x, x') for each row x of ``first`` and the row x' of ``second`` beside it.
+
+        Positive where x belongs above x'. For all but a kernel on pairs it is the difference of
+        the scores.
+        """
+        check_is_fitted(self)
+        first, second = (self._check_X(rows, reset=False) for rows in (first, second))
+        if first.shape[0] != second.shape[0]:
+            raise ValueError(
+                f"first has {first.shape[0]} rows and second {second.shape[0]}; they are compared "
+                "row by row, so they must be as many."
+            )
+        if hasattr(self, "_rule"):
+            return self._rule.compare(first, second)
+        return self.predict(first) - self.predict(second)
+
+    def score(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        groups: ArrayLike | None = None,
+        pairs: ArrayLike | Pairs | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """Return the concordance: the share of the pairs that are in order, ties one half.
+
+        The pairs are those that ``fit`` would compare, each with the product of its weights.
+        """
+        scores = self.predict(X)
+        relation, weight = relation_of(self, len(scores), y, groups, pairs, sample_weight)
+        return concordance(relation, scores, weight)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.sparse = not callable(self.kernel)
+        return tags
+
+
+def _warn(result: Result, separable: bool) -> None:
+    if separable:
+        cause = (
+            "The pairs are separable: a score puts every one of them in order, so with alpha=0 "
+            "the objective has no finite minimiser, or no unique one. The ranking found is "
+            "perfect on the training pairs, the scale of its scores is arbitrary. Set alpha > 0, "
+            "for example 1e-3."
+        )
+    elif result.converged:
+        return
+    else:
+        cause = (
+            f"The solver stopped early: {result.message} (largest gradient entry "
+            f"{result.gradient_norm:.2g}). Raise max_iter, loosen tol, scale the features, or "
+            "raise alpha."
+        )
+    warnings.warn(cause, ConvergenceWarning, stacklevel=5)
