@@ -1,9 +1,9 @@
 """Do the intervals cover, and are the p-values what they say? Simulation, printed as a table.
 
-    python benchmarks/coverage.py                 # 2,000 samples, 10,000 draws under the null
-    python benchmarks/coverage.py --quick         # a tenth of that, to see that it runs
-    python benchmarks/coverage.py intervals       # or: nulls
-    python benchmarks/coverage.py --json out.json
+    python benchmarks/error_bars.py                 # 2,000 samples, 10,000 draws under the null
+    python benchmarks/error_bars.py --quick         # a tenth of that, to see that it runs
+    python benchmarks/error_bars.py intervals       # or: nulls
+    python benchmarks/error_bars.py --json out.json
 
 Sampling scheme: scores of negatives are normal(0, 1), of positives normal(separation, 1); the
 numbers of both are fixed: 40 positives of 200 rows, or 100 of 2,000. For ranking_risk the label is
@@ -123,14 +123,20 @@ def covered(
 
 
 def null(
-    name: str, settings: dict[str, Any], n: int, high: int, separation: float, draws: int
+    name: str,
+    settings: dict[str, Any],
+    n: int,
+    high: int,
+    separation: float,
+    draws: int,
+    resamples: int = 499,
 ) -> dict[str, Any]:
     rng = np.random.default_rng(3)
     chances = np.empty(draws)
     for number in range(draws):
         y, common = draw(rng, name, n, high, separation)
         a, b = common + rng.normal(size=(2, n))
-        chances[number] = compare(name, y, a, b, n_resamples=499, **settings).p_value
+        chances[number] = compare(name, y, a, b, n_resamples=resamples, **settings).p_value
     levels = np.array([0.01, 0.05, 0.1, 0.2])
     excess = [float(np.mean(chances <= level) - level) for level in levels]
     distance = float(kstest(chances, "uniform").statistic)
@@ -150,11 +156,12 @@ def table(rows: list[dict[str, Any]]) -> str:
     heads = list(dict.fromkeys(head for row in rows for head in row))
     cells = [[str(row.get(head, "")) for head in heads] for row in rows]
     widths = [max(len(line[i]) for line in [heads, *cells]) for i in range(len(heads))]
-    lines = [
-        "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |"
-        for line in [heads, ["-" * width for width in widths], *cells]
-    ]
-    return "\n".join(lines)
+
+    def line(values: list[str]) -> str:
+        padded = (value.ljust(width) for value, width in zip(values, widths, strict=True))
+        return f"| {' | '.join(padded)} |"
+
+    return "\n".join(map(line, [heads, ["-" * width for width in widths], *cells]))
 
 
 def main() -> int:

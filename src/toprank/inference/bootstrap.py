@@ -7,6 +7,8 @@ drawn. A resample that loses a class is drawn again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,6 @@ from toprank.metrics.discount import summed_discount
 from toprank.metrics.order import RankedList
 from toprank.metrics.registry import Metric
 
-Statistic = Callable[[FloatArray], float]
 _STREAMS = 16
 
 
@@ -41,8 +42,11 @@ def replicates(
     shares = np.diff(np.linspace(0, n_resamples, len(streams) + 1).astype(int))
 
     def run(task: tuple[np.random.Generator, int]) -> list[Any]:
-        draws = resamples(sample, task[0])
-        return [statistic(next(draws)) for _ in range(task[1])]
+        rng, count = task
+        if isinstance(statistic, OfOrder) and sample.groups is None and sample.weight is None:
+            return [statistic.drawn(rng) for _ in range(count)]
+        draws = resamples(sample, rng)
+        return [statistic(next(draws)) for _ in range(count)]
 
     workers = Workers(n_jobs)
     with workers.running():
@@ -95,30 +99,87 @@ def _times(sample: Sample, rows: NDArray[np.intp], rng: np.random.Generator) -> 
     return np.asarray(times * (total / units))
 
 
-def of_order(sample: Sample, metric: Metric, settings: dict[str, Any]) -> Statistic:
-    """A registered metric of the order of the rows, as a statistic of the rows' weights."""
-    ties, scores = sample.ties, sample.ranked.scores
-    high, low = ties[sample.positive], ties[~sample.positive]
-    evaluate = _SMOOTHED.get(metric.name)
+@dataclass(frozen=True)
+class _Runs:
+    """Rows of one class from the top of the list to its bottom, in runs of equal score."""
 
-    def statistic(weight: FloatArray) -> float:
-        positive = sums_in(high, weight[sample.positive], len(scores))
-        negative = sums_in(low, weight[~sample.positive], len(scores))
-        ranked = _reweighted(scores, positive, negative, sample.ranked.whole)
-        if evaluate is not None:
-            return evaluate(ranked)
-        return metric.of(ranked, Lists.of_one(ranked), **settings)
+    ties: NDArray[np.intp]
+    starts: NDArray[np.intp]
+    rows: int
 
-    return statistic
+    @classmethod
+    def of(cls, ties: NDArray[np.intp]) -> _Runs:
+        distinct, counts = np.unique(ties, return_counts=True)
+        return cls(distinct, np.cumsum(counts) - counts, len(ties))
+
+    def drawn(self, count: int, rng: np.random.Generator) -> FloatArray:
+        """Weights of all ties after drawing as many rows as there are."""
+        times = np.bincount(rng.integers(0, self.rows, self.rows), minlength=self.rows)
+        weight = np.zeros(count)
+        distinct = len(self.ties) == self.rows
+        weight[self.ties] = times if distinct else np.add.reduceat(times, self.starts)
+        return weight
+
+
+#: Metrics for which a tie without any weight is harmless.
+_WITH_EMPTY_TIES = ("auc", "misranking_error", "partial_auc", "pnorm_risk")
+
+
+@dataclass(frozen=True)
+class OfOrder:
+    """A registered metric of the order of the rows, as a statistic of weights."""
+
+    sample: Sample
+    metric: Metric
+    settings: dict[str, Any]
+
+    @cached_property
+    def ties(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The ties of the positives, and of the negatives."""
+        high = self.sample.positive
+        return self.sample.ties[high], self.sample.ties[~high]
+
+    @cached_property
+    def runs(self) -> tuple[_Runs, _Runs]:
+        """The rows of each class in order, and where their ties begin."""
+        high, low = self.ties
+        return _Runs.of(high), _Runs.of(low)
+
+    def __call__(self, weight: FloatArray) -> float:
+        """The metric of the rows with these weights."""
+        high, low = self.ties
+        positive = self.sample.positive
+        return self.of_ties(
+            sums_in(high, weight[positive], self._count),
+            sums_in(low, weight[~positive], self._count),
+        )
+
+    def drawn(self, rng: np.random.Generator) -> float:
+        """The metric of a resample of rows of weight one: ties are drawn, not rows."""
+        return self.of_ties(*(runs.drawn(self._count, rng) for runs in self.runs))
+
+    def of_ties(self, positive: FloatArray, negative: FloatArray) -> float:
+        """The metric of ties with these weights of positives and of negatives."""
+        scores, name = self.sample.ranked.scores, self.metric.name
+        held = None if name in _WITH_EMPTY_TIES else positive + negative > 0
+        if held is not None and not np.all(held):
+            scores, positive, negative = scores[held], positive[held], negative[held]
+        ranked = _reweighted(scores, positive, negative, self.sample.ranked.whole)
+        if name in _SMOOTHED:
+            return _SMOOTHED[name](ranked)
+        if self.metric.of_list is not None:
+            return self.metric.of_list(ranked, **self.settings)
+        return self.metric.of(ranked, Lists.of_one(ranked), **self.settings)
+
+    @property
+    def _count(self) -> int:
+        return len(self.sample.ranked.scores)
 
 
 def _reweighted(
     scores: FloatArray, positive: FloatArray, negative: FloatArray, whole: bool
 ) -> RankedList:
-    """A ranked list from the weights of its ties; those without weight are gone."""
-    held = positive + negative > 0
-    if not np.all(held):
-        scores, positive, negative = scores[held], positive[held], negative[held]
+    """A ranked list from the weights of its ties."""
     found, passed = (np.concatenate(([0.0], np.cumsum(part))) for part in (positive, negative))
     return RankedList(scores, positive, negative, found, passed, whole)
 

@@ -23,6 +23,8 @@ from toprank.metrics.cuts import Lists
 from toprank.metrics.discount import summed_discount
 from toprank.metrics.order import RankedList
 
+#: Up to so many moved rows their worths are permuted.
+_PERMUTED = 2000
 SUMS_OF_GAINS = (
     *("precision_at", "recall_at", "lift_at", "enrichment_factor"),
     *("top_is_positive", "ndcg_at", "value_at"),
@@ -99,19 +101,31 @@ class Gains:
             pulls = sums_in(sample.groups, pulls)
         return self.scale * float(np.sqrt(np.sum(pulls**2)))
 
-    def chance(self, sample: Sample) -> float:
-        """Two-sided p-value of equally good rankers: Fisher's exact test, or a normal limit."""
-        if self.moved == 0:
+    def chance(self, sample: Sample, n_resamples: int, random_state: Any) -> float:
+        """Two-sided p-value of equally good rankers, from worths permuted over the moved rows.
+
+        For counts this is Fisher's exact test; many rows, or groups, take the normal limit.
+        """
+        error = self.error(sample)
+        if self.moved == 0 or error == 0:
             return 1.0
-        if not self.counted:
-            error = self.error(sample)
-            if error == 0:
-                return 1.0
-            freedom = max(1.0, self.moved - 1.0)
-            return float(2 * student.sf(abs(self.difference) / error, freedom))
-        hits_a = int(np.sum(self.worth[self.shift > 0]))
-        hits = hits_a + int(np.sum(self.worth[self.shift < 0]))
-        return _exact(hits_a, self.moved, hits, int(np.sum(self.shift > 0)))
+        if self.counted:
+            hits_a = int(np.sum(self.worth[self.shift > 0]))
+            hits = hits_a + int(np.sum(self.worth[self.shift < 0]))
+            return _exact(hits_a, self.moved, hits, int(np.sum(self.shift > 0)))
+        if sample.groups is None and self.moved <= _PERMUTED:
+            return self._permuted(n_resamples, np.random.default_rng(random_state))
+        freedom = max(1.0, self.moved - 1.0)
+        return float(2 * student.sf(abs(self.difference) / error, freedom))
+
+    def _permuted(self, n_resamples: int, rng: np.random.Generator) -> float:
+        rows = np.flatnonzero(self.shift)
+        worth, shift = self.worth[rows], self.shift[rows]
+        table = rng.permuted(np.tile(worth, (n_resamples, 1)), axis=1)
+        centre = float(np.mean(worth)) * float(np.sum(shift))
+        seen = abs(float(np.dot(worth, shift)) - centre)
+        reached = np.count_nonzero(np.abs(table @ shift - centre) >= seen * (1 - 1e-9))
+        return (1 + int(reached)) / (1 + n_resamples)
 
 
 def _exact(seen: int, rows: int, hits: int, drawn: int) -> float:

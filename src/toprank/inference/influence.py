@@ -68,8 +68,8 @@ class Expansion:
         if self.corrected is None or not small or not np.isfinite(first.variance):
             return first
         # taking the bias off adds noise, which matters in small samples only
-        on_positive, on_negative = _without_one(ranked, self.corrected)
-        return Spread(sample.spread(on_positive, on_negative).variance, first.freedom)
+        second = sample.spread(*_without_one(ranked, self.corrected))
+        return Spread(max(first.variance, second.variance), min(first.freedom, second.freedom))
 
     @property
     def centre(self) -> float:

@@ -91,10 +91,10 @@ def compare(
     -----
     The AUC and its kin, partial areas, average precision and the p-norm risk are compared by the
     difference of each row's influence, in O(n log n) time and O(n) memory (for the AUC this is
-    DeLong's test). In samples of up to 1,000 rows the p-values of partial areas and of the average
-    precision come from random swaps of the two rankers' ranks, row by row. Metrics at k are
-    compared over the rows that stand differently: if the rankers are equally good, labels fall on
-    those rows at random. The rest is compared by a paired bootstrap.
+    DeLong's test). In small samples the p-values of partial areas (up to 1,000 rows) and of the
+    average precision (up to 4,000) come from random swaps of the two rankers' ranks, row by row.
+    Metrics at k are compared over the rows that stand differently: if the rankers are equally good,
+    labels fall on those rows at random. The rest is compared by a paired bootstrap.
 
     Examples
     --------
@@ -316,7 +316,8 @@ def _by_gains(verdict: Verdict, requests: list[Request]) -> Comparison:
         reach = float(student.ppf((1 + verdict.level) / 2, max(1, gains.moved - 1))) * error
         most = gains.largest
         ends = (max(-most, gains.difference - reach), min(most, gains.difference + reach))
-    return verdict.result(values, ends, error, gains.chance(request.sample), method)
+    chance = gains.chance(request.sample, request.n_resamples, request.random_state)
+    return verdict.result(values, ends, error, chance, method)
 
 
 def _bootstrapped(

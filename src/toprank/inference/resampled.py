@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import t as student
 
 from toprank._numerics import FloatArray
-from toprank.inference.bootstrap import of_order
+from toprank.inference.bootstrap import OfOrder
 from toprank.inference.request import ENDLESS, SAME_LENGTH, Request, only
 from toprank.inference.result import Interval
 from toprank.inference.sample import Sample, Spread
@@ -46,7 +46,7 @@ def statistic_of(request: Request) -> tuple[Callable[[FloatArray], float], float
     if request.name == "push_risk":
         return _push_statistic(sample, settings)
     lists = Lists.of_one(sample.ranked)
-    return of_order(sample, metric, settings), metric.of(sample.ranked, lists, **settings)
+    return OfOrder(sample, metric, settings), metric.of(sample.ranked, lists, **settings)
 
 
 def _push_statistic(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from toprank.inference.bootstrap import of_order
+from toprank.inference.bootstrap import OfOrder
 from toprank.inference.influence import EXPANSIONS, Expansion
 from toprank.inference.request import ENDLESS, Request, only, without_lists
 from toprank.inference.result import Interval
@@ -32,8 +32,11 @@ def expanded(request: Request) -> Interval:
     if expansion.on_logit is not None:
         centre, on_positive, on_negative = expansion.on_logit
         there = sample.spread(on_positive, on_negative)
-        ends = on_logit(centre, float(np.sqrt(there.variance)), there.freedom, request.level)
+        ends = on_logit(centre, float(np.sqrt(there.variance)), there.plain_freedom, request.level)
     else:
+        if request.name == "partial_auc":
+            # its few negatives make the projection's variance too large already
+            spread = Spread(spread.variance, np.inf)
         ends = around(expansion.centre, spread, request.level)
     how = "leave-one-out" if by_leaving_out else "Hoeffding projection (DeLong)"
     how = "influence function" if request.name == "partial_auc" else how
@@ -103,7 +106,7 @@ def _resampled_share(request: Request, expansion: Expansion, estimate: float) ->
         scale = whole.report(1.0)
     if request.name == "pnorm_risk":
         settings.update(normalize=True, log=False)
-    statistic = of_order(request.sample, METRICS[request.name], settings)
+    statistic = OfOrder(request.sample, METRICS[request.name], settings)
     values = request.replicates(statistic) / scale
     spread = Spread(float(np.var(values, ddof=1)), request.freedom())
     early = _without_spread(request, expansion, estimate, spread)

@@ -18,8 +18,8 @@ from toprank._numerics import FloatArray
 from toprank.inference.sample import Sample
 from toprank.metrics.roc import part_of_curve
 
-#: Samples up to this size are compared by swaps, where a metric has too few rows that count.
-SMALL = 1000
+#: Samples up to this size are compared by swaps: in larger ones the normal limit holds.
+SMALL = {"partial_auc": 1000, "average_precision": 4000}
 _CELLS = 2**20
 
 
@@ -53,7 +53,7 @@ def swap_p_value(
 def swappable(name: str, sample: Sample) -> bool:
     """Whether the sample is small, plain, and the metric one of those that need it."""
     plain = sample.groups is None and sample.weight is None
-    return name in _STATISTICS and plain and len(sample.scores) <= SMALL
+    return plain and len(sample.scores) <= SMALL.get(name, 0)
 
 
 def _listed(positive: NDArray[np.bool_], ranks: FloatArray) -> NDArray[np.bool_]:
