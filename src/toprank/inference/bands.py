@@ -156,7 +156,7 @@ def lift_band(
     >>> rng = np.random.default_rng(0)
     >>> y = np.repeat([0, 1], [900, 100])
     >>> band = lift_band(y, rng.normal(size=1000) + y, top=[0.01, 0.1, 1.0])
-    >>> band.estimate[-1]
+    >>> float(band.estimate[-1])
     1.0
     """
     sample = _sample(y, s, level, kind, sample_weight, weights, pos_label)

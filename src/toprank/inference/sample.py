@@ -212,9 +212,14 @@ class Pulls:
     def units(self) -> float:
         return float(len(self.pull) if self.count is None else np.sum(self.count))
 
-    def power(self, order: int) -> float:
-        count = 1.0 if self.count is None else self.count
-        return float(np.sum(count * self.pull**order))
+    @property
+    def moments(self) -> tuple[float, float]:
+        """Sums of the second and of the fourth powers."""
+        squares = self.pull * self.pull
+        if self.count is None:
+            return float(np.sum(squares)), float(np.dot(squares, squares))
+        weighted = self.count * squares
+        return float(np.sum(weighted)), float(np.dot(weighted, squares))
 
 
 def _class_means(values: FloatArray, weight: FloatArray) -> Pulls:
@@ -235,11 +240,11 @@ def combined(*strata: Pulls) -> Spread:
         units = stratum.units
         if units <= 1:
             return Spread(np.inf, 1.0)
-        second = stratum.power(2)
+        second, fourth = stratum.moments
         part = second * units / (units - 1)
         variance += part
         least = 2 * part**2 / (units - 1)
-        doubt += max(stratum.power(4) - second**2 / units, least)
+        doubt += max(fourth - second**2 / units, least)
         normal_doubt += least
     most = sum(stratum.units - 1 for stratum in strata)
 
