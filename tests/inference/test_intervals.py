@@ -285,8 +285,10 @@ def test_a_function_of_ones_own_is_bootstrapped():
     result = interval(gap, y, s)
     expected = np.sqrt(s[y].var() / 60 + s[~y].var() / 240)
     assert result.standard_error == pytest.approx(expected, rel=0.1)
-    skew = interval(f_skew, y, s, n_resamples=50)
+    skew = interval("f_skew", y, s, n_resamples=50)
     assert skew.estimate == pytest.approx(f_skew(y, s))
+    assert interval(f_skew, y, s, n_resamples=50) == skew
+    assert interval(METRICS["auc"].function, y, s) == interval("auc", y, s)
 
 
 def test_labels_may_be_words():

@@ -19,6 +19,7 @@ from toprank.inference.request import (
     Request,
     check_resamples,
     check_settings,
+    named,
     only,
 )
 from toprank.inference.resampled import of_callable, resampled
@@ -126,8 +127,8 @@ def interval(
     if method not in METHODS:
         raise ValueError(f"Unknown method {method!r}: expected one of {list(METHODS)}.")
     options = {"n_resamples": n_resamples, "random_state": random_state, "n_jobs": n_jobs}
-    name = metric if isinstance(metric, str) else getattr(metric, "__name__", "metric")
-    if name == "ranking_risk" and metric in ("ranking_risk", METRICS[name].function):
+    metric, name = named(metric)
+    if metric == "ranking_risk":
         return _ranking_risk(
             y, s, level, method, groups, sample_weight, weights, label_propensity, metric_kwargs
         )
@@ -136,7 +137,7 @@ def interval(
         weight = resolved_weight(y, s, sample_weight, label_propensity, pos_label)
         return of_lists(name, y, s, lists, weight, pos_label, level, metric_kwargs)
     sample = Sample.of(y, s, sample_weight, groups, weights, label_propensity, pos_label)
-    if not isinstance(metric, str) and METRICS.get(name, None) is None:
+    if not isinstance(metric, str):
         request = Request(name, metric_kwargs, sample, level, method, **options)
         return of_callable(request, metric, y)
     check_settings(get_metric(name), metric_kwargs)

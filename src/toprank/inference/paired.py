@@ -22,6 +22,7 @@ from toprank.inference.request import (
     call_label,
     check_resamples,
     check_settings,
+    named,
     without_lists,
 )
 from toprank.inference.resampled import callable_statistic, statistic_of
@@ -122,7 +123,7 @@ def compare(
         "pos_label": pos_label,
         "options": {"n_resamples": n_resamples, "random_state": random_state, "n_jobs": n_jobs},
     }
-    name = metric if isinstance(metric, str) else getattr(metric, "__name__", "metric")
+    metric, name = named(metric)
     if isinstance(metric, str):
         check_settings(get_metric(name), metric_kwargs)
     label = call_label(name, metric_kwargs)

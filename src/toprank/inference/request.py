@@ -15,7 +15,8 @@ from toprank.inference.bootstrap import replicates
 from toprank.inference.result import Interval
 from toprank.inference.sample import Sample
 from toprank.metrics.cuts import Lists
-from toprank.metrics.registry import Metric
+from toprank.metrics.margins import f_skew
+from toprank.metrics.registry import METRICS, Metric
 
 METHODS = ("auto", "projection", "bootstrap", "exact")
 _OURS = (
@@ -75,6 +76,16 @@ class Request:
     def scheme(self) -> str:
         """What the bootstrap draws."""
         return "stratified" if self.sample.groups is None else "whole groups"
+
+
+def named(metric: str | Callable[..., float]) -> tuple[str | Callable[..., float], str]:
+    """The metric and its name; `f_skew`, which has no better direction, is a plain function."""
+    if metric == "f_skew":
+        metric = f_skew
+    name = metric if isinstance(metric, str) else getattr(metric, "__name__", "metric")
+    if not isinstance(metric, str) and name in METRICS and METRICS[name].function is metric:
+        return name, name
+    return metric, name
 
 
 def call_label(name: str, settings: dict[str, Any]) -> str:
