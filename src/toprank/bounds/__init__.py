@@ -32,6 +32,7 @@ from toprank.bounds.regret import (
 )
 from toprank.bounds.transforms import psi_transform, ranking_risk_from_convex
 from toprank.bounds.u_statistics import excess_convex_risk, excess_ranking_risk, u_statistic
+from toprank.choose.support import supported_p
 
 __all__ = [
     "Bound",
@@ -62,6 +63,7 @@ __all__ = [
     "ranking_risk_from_convex",
     "rkhs_rademacher",
     "separate_pair_errors",
+    "supported_p",
     "surrogate_regret",
     "u_statistic",
     "vc_rademacher",

@@ -12,6 +12,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from toprank import __version__
 from toprank._extras import require
 from toprank.cli import demo_view
+from toprank.cli.bounds import bounds
+from toprank.cli.choose_p import choose_p
 from toprank.cli.demo import DemoResult, run_demo
 from toprank.cli.files import check_writable
 
@@ -97,3 +99,9 @@ def _run(splits: int, seed: int) -> DemoResult:
             bar.update(task, description=f"Training: {model}", completed=done, total=total)
 
         return run_demo(n_splits=splits, seed=seed, on_fit=on_fit)
+
+
+app.command(epilog="Example: toprank bounds --positives 1000 --negatives 9000 --features 10")(
+    bounds
+)
+app.command("choose-p", epilog="Example: toprank choose-p data.csv --target y --k 0.01")(choose_p)

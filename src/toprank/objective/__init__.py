@@ -1,6 +1,6 @@
 """R_{g,l}: the objective in scores, and the same through a design matrix."""
 
-from toprank.objective.curvature import boostable, grad_curvature
+from toprank.objective.curvature import boostable, derivatives_of, grad_curvature
 from toprank.objective.duality import has_dual, pair_weights, primal_dual_gap
 from toprank.objective.linear import (
     LinearProblem,
@@ -23,6 +23,7 @@ __all__ = [
     "SweptProblem",
     "Task",
     "boostable",
+    "derivatives_of",
     "grad_curvature",
     "has_dual",
     "linear_problem",

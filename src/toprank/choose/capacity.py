@@ -1,0 +1,258 @@
+"""The cut-off that keeps the number of alerts within what can be looked at."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import stats
+from sklearn.utils import check_consistent_length, column_or_1d
+
+from toprank._numerics import FloatArray
+from toprank.inference.shares import clopper_pearson
+from toprank.metrics._inputs import check_scores, positives
+from toprank.pairs import check_weights
+
+
+@dataclass(frozen=True)
+class CapacityThreshold:
+    """A cut-off for items that are scored one at a time: alert if score >= threshold.
+
+    Attributes
+    ----------
+    threshold : float
+        The cut-off; infinite if even the highest tied scores are too many.
+    expected : float
+        Alerts a period, in the mean over the periods seen. At most `per_period`.
+    low, high : float
+        Interval for the alerts of one new period.
+    per_period : float
+        The capacity that was asked for.
+    n_periods : float
+        Periods that the scores cover.
+    dispersion : float
+        Variance of the alerts between periods over their mean, at least one; one is Poisson.
+    precision : float or None
+        Share of positives among the alerts, if labels were given.
+    precision_low, precision_high : float or None
+        Confidence interval of the precision.
+    level : float
+        Level of both intervals.
+    note : str
+        What else the reader should know; empty if nothing.
+    """
+
+    threshold: float
+    expected: float
+    low: float
+    high: float
+    per_period: float
+    n_periods: float
+    dispersion: float
+    precision: float | None
+    precision_low: float | None
+    precision_high: float | None
+    level: float
+    note: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the attributes as a dictionary."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        percent = f"{100 * self.level:g}%"
+        text = (
+            f"Alert if score >= {self.threshold:.6g}: {self.expected:.4g} alerts a period, and in "
+            f"{percent} of new periods between {self.low:g} and {self.high:g}"
+        )
+        if self.precision is not None:
+            text += (
+                f"; precision {self.precision:.3g}, {percent} interval {self.precision_low:.3g} "
+                f"to {self.precision_high:.3g}"
+            )
+        return f"{text}.\nNote: {self.note}" if self.note else f"{text}."
+
+
+def capacity_threshold(
+    scores: ArrayLike,
+    per_period: float = 100,
+    period: Any = 1,
+    *,
+    y: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Any = None,
+    level: float = 0.95,
+) -> CapacityThreshold:
+    r"""The cut-off that yields a given number of alerts a day, for items scored one at a time.
+
+    Taking the first 100 of a list needs the whole list. Where each item must be decided when it
+    comes, a fixed cut-off stands for it: the lowest score at which the mean number of alerts a
+    period is at most ``per_period``. The alerts of a new period vary; with mean m over T periods
+    and dispersion :math:`\phi` their variance is taken as :math:`\phi\, m (1 + 1/T)`, the second
+    term for m being an estimate, and their distribution as negative binomial.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n,)
+        Scores of past items that the ranker was not trained on.
+    per_period : float, default=100
+        Alerts that can be looked at in a period.
+    period : number or array-like of shape (n,), default=1
+        How many periods the scores cover, or the period of each item (a date, a week number).
+        With the latter the dispersion between periods is measured; with the former it is taken
+        as one (Poisson). Periods without any item must be counted by the number.
+    y : array-like of shape (n,), optional
+        Labels, for the precision.
+    sample_weight : array-like of shape (n,), optional
+        Repetition counts.
+    pos_label : label, optional
+        The positive class; by default the larger of the two labels.
+    level : float, default=0.95
+        Level of the intervals.
+
+    Returns
+    -------
+    CapacityThreshold
+        ``.threshold .expected .low .high .precision``; prints as a sentence.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from toprank.choose import capacity_threshold
+    >>> rng = np.random.default_rng(0)
+    >>> day = np.repeat(np.arange(30), 1000)
+    >>> y = rng.random(30_000) < 0.05
+    >>> cut = capacity_threshold(rng.normal(size=30_000) + 2 * y, 50, day, y=y)
+    >>> round(cut.threshold, 2), cut.expected, (cut.low, cut.high)
+    (1.97, 50.0, (36.0, 65.0))
+    >>> round(cut.precision, 2)
+    0.53
+    """
+    _check_number("per_period", per_period)
+    if not (isinstance(level, Real) and 0 < level < 1):
+        raise ValueError(f"level={level!r}: expected a number between 0 and 1.")
+    values = check_scores(scores)
+    weight = _weights(len(values), sample_weight)
+    n_periods, index = _periods(period, len(values), weight)
+    threshold = _cut(values, weight, per_period * n_periods)
+    alerts = values >= threshold
+    mean = float(np.sum(weight, where=alerts)) / n_periods
+    dispersion = _dispersion(index, np.where(alerts, weight, 0.0), n_periods, mean)
+    low, high = _alerts_of_a_new_period(mean, dispersion, n_periods, level)
+    share, ends = _precision(y, pos_label, alerts, weight, level)
+    note = _note(threshold, mean, per_period, values[weight > 0], n_periods, index)
+    return CapacityThreshold(
+        threshold,
+        mean,
+        low,
+        high,
+        float(per_period),
+        n_periods,
+        dispersion,
+        share,
+        *ends,
+        level,
+        note,
+    )
+
+
+def _check_number(name: str, value: Any) -> None:
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < np.inf:
+        raise ValueError(f"{name}={value!r}: expected a positive number.")
+
+
+def _weights(n: int, sample_weight: ArrayLike | None) -> FloatArray:
+    if n == 0:
+        raise ValueError("scores is empty.")
+    if sample_weight is None:
+        return np.ones(n)
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.shape != (n,) or not np.all(np.isfinite(weight) & (weight >= 0)):
+        raise ValueError(
+            f"sample_weight has shape {weight.shape}: expected {n} finite counts, none negative."
+        )
+    if not np.any(weight > 0):
+        raise ValueError("sample_weight is zero everywhere: there is no item.")
+    return weight
+
+
+def _periods(period: Any, n: int, weight: FloatArray) -> tuple[float, Any]:
+    """Number of periods, and the period of each item if it is known."""
+    if np.ndim(period) == 0:
+        _check_number("period", period)
+        return float(period), None
+    labels = column_or_1d(np.asarray(period))
+    if len(labels) != n:
+        raise ValueError(f"period has {len(labels)} items, expected one number or {n}.")
+    if labels.dtype.kind in "fmM" and np.any(labels != labels):
+        raise ValueError("period is missing for some items.")
+    present = np.unique(labels[weight > 0])
+    return float(len(present)), np.searchsorted(present, labels).clip(max=len(present) - 1)
+
+
+def _cut(values: FloatArray, weight: FloatArray, capacity: float) -> float:
+    """The lowest score such that the items at or above it weigh at most the capacity."""
+    distinct, where = np.unique(values[weight > 0], return_inverse=True)
+    mass = np.cumsum(np.bincount(where, weights=weight[weight > 0])[::-1])[::-1]
+    fits = np.flatnonzero(mass <= capacity * (1 + 1e-12))
+    return float(distinct[fits[0]]) if len(fits) else float("inf")
+
+
+def _dispersion(index: Any, alerts: FloatArray, n_periods: float, mean: float) -> float:
+    if index is None or n_periods < 2 or mean == 0:
+        return 1.0
+    counts = np.bincount(index, weights=alerts, minlength=int(n_periods))
+    return max(1.0, float(np.var(counts, ddof=1)) / mean)
+
+
+def _alerts_of_a_new_period(
+    mean: float, dispersion: float, n_periods: float, level: float
+) -> tuple[float, float]:
+    if mean == 0:  # nothing seen in T periods: the rate may still be 3/T or so
+        return 0.0, float(stats.poisson.ppf(level, -np.log(1 - level) / n_periods))
+    variance = dispersion * mean * (1 + 1 / n_periods)
+    tail = (1 - level) / 2
+    size, chance = mean**2 / (variance - mean), mean / variance
+    low, high = stats.nbinom.ppf([tail, 1 - tail], size, chance)
+    return float(low), float(high)
+
+
+def _precision(
+    y: ArrayLike | None, pos_label: Any, alerts: Any, weight: FloatArray, level: float
+) -> tuple[float | None, tuple[float | None, float | None]]:
+    if y is None:
+        return None, (None, None)
+    check_consistent_length(alerts, y)
+    positive = positives(y, pos_label)
+    check_weights(positive, weight)
+    trials = float(np.sum(weight, where=alerts))
+    if trials == 0:
+        return None, (None, None)
+    share = float(np.sum(weight, where=alerts & positive)) / trials
+    low, high = clopper_pearson(share, trials, level)
+    return share, (float(low), float(high))
+
+
+def _note(
+    threshold: float,
+    mean: float,
+    per_period: float,
+    values: FloatArray,
+    n_periods: float,
+    index: Any,
+) -> str:
+    said = []
+    if threshold == np.inf:
+        said.append(
+            "More items tie at the highest score than fit: no cut-off on this score is low enough."
+        )
+    elif threshold == np.min(values) and mean < per_period:
+        said.append("There are fewer items than that: every one of them is an alert.")
+    elif mean < 0.9 * per_period:
+        said.append("Items tie at the cut-off: the next lower score would be too many.")
+    if index is not None and n_periods < 5:
+        said.append("Less than five periods say little about how much the alerts vary.")
+    return " ".join(said)

@@ -1,0 +1,267 @@
+"""Every (p, alpha) of a grid on the same rows, for about the price of a few fits.
+
+A grid is first solved on all rows: the path from each p and alpha to the next is walked on a
+sample of them, where a fit is cheap, every solution the start of its neighbour. Then all settings
+step together on all rows. Each step reads X once for the whole grid; its direction comes from
+the Hessian on the sample, which the gradients seen since then put right (BFGS). The grid of a
+fold starts from the solutions on all rows and from what has been learned of their Hessians.
+
+What has not settled after a few steps is left to the solver of a single fit, from where it
+stands, and so is every objective that `ManySwept` does not cover.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toprank._numerics import FloatArray
+from toprank.blocks import RowBlocks, Workers, safe_units
+from toprank.objective import LinearProblem, ManySwept
+from toprank.rankers.base import DEFAULT_ROUNDS, LinearRanker
+from toprank.solvers import SOLVERS, minimise
+
+#: Steps that the grid takes together, at the most.
+_STEPS = 30
+_SUFFICIENT_DECREASE = 1e-4
+
+
+@dataclass(frozen=True)
+class GridFit:
+    """Coefficients of every setting of a grid, in the units that the source reads X in.
+
+    Attributes
+    ----------
+    coefs : list of arrays
+        One a setting; that of a logistic baseline ends with the intercept.
+    inverses : list of arrays or None
+        What is known of the inverse Hessians there.
+    source : RowBlocks
+        The rows that were fitted.
+    """
+
+    coefs: list[FloatArray]
+    inverses: list[FloatArray | None]
+    source: RowBlocks
+
+    def scores(self, X: Any) -> FloatArray:
+        """Return the scores of other rows, one line a setting, from one read of them."""
+        source = RowBlocks(X, self.source.workers, self.source.units)
+        coefs = np.array([coef[: source.n_features] for coef in self.coefs])
+        if source.sparse:
+            raw = np.array([source.units.to_raw(coef) for coef in coefs])
+            return np.asarray(source.X @ raw.T).T
+        scores = np.empty((len(coefs), source.n_rows))
+        for rows, block in source.blocks(0, source.n_rows):
+            scores[:, rows] = coefs @ block.T
+        return scores
+
+
+def fit_grid(
+    templates: Sequence[LinearRanker],
+    width: int,
+    X: Any,
+    positive: NDArray[np.bool_],
+    weight: FloatArray | None,
+    near: GridFit | None = None,
+) -> GridFit:
+    """Fit every template of a grid to the same rows.
+
+    Parameters
+    ----------
+    templates : sequence of LinearRanker
+        Unfitted rankers, line by line: one p a line, with `width` positive alphas, descending.
+    width : int
+        Number of settings in a line.
+    X : ndarray or CSR matrix of shape (n, d)
+        Rows, checked already.
+    positive : array of bool
+        Which rows are positive.
+    weight : array, optional
+        Repetition counts.
+    near : GridFit, optional
+        The same grid fitted to most of the same rows.
+    """
+    for every_row in (False, True):  # some row that the sample of rows missed may be huge
+        units = safe_units(X, every_row=every_row) if near is None else near.source.units
+        source = RowBlocks(X, Workers(1), units)
+        problems = [t._task(positive, weight).problem(source) for t in templates]
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            coefs, inverses = _solve(templates, width, problems, near)
+        if near is not None or all(np.all(np.isfinite(coef)) for coef in coefs):
+            break
+    return GridFit(coefs, inverses, source)
+
+
+def _solve(
+    templates: Sequence[LinearRanker],
+    width: int,
+    problems: Sequence[LinearProblem],
+    near: GridFit | None,
+) -> tuple[list[FloatArray], list[FloatArray | None]]:
+    """Solve the problems of a grid, or one that has nearly been solved."""
+    nobody = np.zeros(len(problems), dtype=bool)
+    if near is None:
+        samples = _samples(problems)
+        coefs = [
+            template._start(problem)[0]
+            for template, problem in zip(templates, problems, strict=True)
+        ]
+        _walk(templates, width, samples, coefs, nobody)
+        if samples is problems:
+            return coefs, [None] * len(problems)
+        inverses: list[FloatArray | None] = [None] * len(problems)
+    else:
+        samples, coefs, inverses = problems, list(near.coefs), list(near.inverses)
+    tried, settled = _step_together(templates, problems, samples, coefs, inverses)
+    for i in map(int, np.flatnonzero(~tried)):
+        coefs[i] = _single(templates[i], problems[i], coefs[i], warm=True)
+    _walk(templates, width, problems, coefs, settled | ~tried)
+    return coefs, inverses
+
+
+def _samples(problems: Sequence[LinearProblem]) -> Sequence[LinearProblem]:
+    """The problems on a sample of the rows; the problems themselves if there are few rows."""
+    sample = problems[0].coarse()
+    if sample is None:
+        return problems
+    rows: dict[str, Any] = {"positive": sample.task.positive, "weight": sample.task.weight}
+    return [replace(problem.task, **rows).problem(sample.source) for problem in problems]
+
+
+def _walk(
+    templates: Sequence[LinearRanker],
+    width: int,
+    problems: Sequence[LinearProblem],
+    coefs: list[FloatArray],
+    settled: NDArray[np.bool_],
+) -> None:
+    """Solve what is not settled, one after the other, in place.
+
+    Each starts from the best of what stands there and the solutions of its two neighbours, of
+    the larger alpha and of the smaller p.
+    """
+    for i in map(int, np.flatnonzero(~settled)):
+        starts = [coefs[i]]
+        starts += [coefs[i - 1]] if i % width else []
+        starts += [coefs[i - width]] if i >= width else []
+        values = [problems[i].value_grad(start)[0] for start in starts] if len(starts) > 1 else [0]
+        best = starts[int(np.nanargmin(np.where(np.isfinite(values), values, np.inf)))]
+        coefs[i] = _single(templates[i], problems[i], best, warm=i > 0 or bool(np.any(best)))
+
+
+def _single(
+    template: LinearRanker, problem: LinearProblem, start: FloatArray, warm: bool
+) -> FloatArray:
+    solver = template._solver_for(problem)
+    rounds = template.max_iter or DEFAULT_ROUNDS[solver]
+    return minimise(
+        problem, start, SOLVERS[solver], max_iter=rounds, tol=template.tol, warm=warm
+    ).coef
+
+
+def _step_together(
+    templates: Sequence[LinearRanker],
+    problems: Sequence[LinearProblem],
+    samples: Sequence[LinearProblem],
+    coefs: list[FloatArray],
+    inverses: list[FloatArray | None],
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Move coefficients and inverses, in place; say which problems were tried, and are solved."""
+    tried, settled = np.zeros((2, len(problems)), dtype=bool)
+    covered = [
+        i
+        for i, (template, problem) in enumerate(zip(templates, problems, strict=True))
+        if ManySwept.supports(problem) and template._solver_for(problem) == "newton"
+    ]
+    if not covered:
+        return tried, settled
+    known = [
+        inverses[i] if inverses[i] is not None else _inverse(samples[i].hessian(coefs[i]))
+        for i in covered
+    ]
+    together = _Together([problems[i] for i in covered], np.array(known), templates[0].tol)
+    stepped, done = together.run(np.array([coefs[i] for i in covered]))
+    tried[covered], settled[covered] = True, done
+    for i, coef, inverse in zip(covered, stepped, together.inverses, strict=True):
+        coefs[i], inverses[i] = coef, inverse
+    return tried, settled
+
+
+class _Together:
+    """Quasi-Newton steps of many settings, one read of X a step.
+
+    ``inverses``, one a setting, are put right in place by the gradients that are seen.
+    """
+
+    def __init__(self, problems: Sequence[Any], inverses: FloatArray, tol: float):
+        self.problems = problems
+        self.inverses = inverses
+        self.tol = tol
+
+    def run(self, starts: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
+        """Return the coefficients, and which of them satisfy the tolerance."""
+        everyone = np.arange(len(self.problems))
+        self.coefs = starts
+        self.values, self.grads = self._evaluate(everyone, starts)
+        steps = -np.einsum("ijk,ik->ij", self.inverses, self.grads)
+        for _ in range(_STEPS):
+            active = np.flatnonzero(self._residual() > self.tol)
+            if len(active) == 0:
+                break
+            trials = self.coefs[active] + steps[active]
+            self._accept(active, steps, trials, *self._evaluate(active, trials))
+        return self.coefs, self._residual() <= self.tol
+
+    def _evaluate(
+        self, active: NDArray[np.intp], coefs: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        return ManySwept([self.problems[i] for i in active]).value_grad(coefs)
+
+    def _residual(self) -> FloatArray:
+        residual = np.max(np.abs(self.grads), axis=1)
+        return np.asarray(np.where(np.isfinite(residual), residual, np.inf))
+
+    def _accept(
+        self,
+        active: NDArray[np.intp],
+        steps: FloatArray,
+        trials: FloatArray,
+        values: FloatArray,
+        grads: FloatArray,
+    ) -> None:
+        """Move where the objective fell enough; elsewhere try half the step next time."""
+        for i, coef, value, grad in zip(active, trials, values, grads, strict=True):
+            slope = float(steps[i] @ self.grads[i])
+            rounding = 1e-15 * max(1.0, abs(self.values[i]))
+            fell = value <= self.values[i] + _SUFFICIENT_DECREASE * slope + rounding
+            if not (fell and np.all(np.isfinite(grad))):
+                steps[i] *= 0.5
+                continue
+            _bfgs(self.inverses[i], steps[i], grad - self.grads[i])
+            self.coefs[i], self.values[i], self.grads[i] = coef, value, grad
+            steps[i] = -self.inverses[i] @ grad
+
+
+def _inverse(hessian: FloatArray) -> FloatArray:
+    """Inverse of a Hessian in units of unit diagonal, its small eigenvalues raised."""
+    diagonal = np.diag(hessian)
+    scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    values, vectors = np.linalg.eigh(hessian * np.outer(scale, scale))
+    floor = np.maximum(values, 1e-9 * max(1.0, float(values[-1])))
+    return np.asarray(np.outer(scale, scale) * ((vectors / floor) @ vectors.T))
+
+
+def _bfgs(inverse: FloatArray, step: FloatArray, change: FloatArray) -> None:
+    """Make an inverse Hessian, in place, explain the change of the gradient along a step."""
+    curvature = float(step @ change)
+    if not curvature > 0:
+        return
+    bent = inverse @ change
+    scale = (1.0 + float(change @ bent) / curvature) / curvature
+    inverse += scale * np.outer(step, step)
+    inverse -= (np.outer(step, bent) + np.outer(bent, step)) / curvature

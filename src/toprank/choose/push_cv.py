@@ -1,0 +1,369 @@
+"""The P-Norm Push with p and alpha chosen by cross-validation."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn import get_config
+from sklearn.base import _fit_context
+from sklearn.model_selection import PredefinedSplit, StratifiedGroupKFold, check_cv
+from sklearn.utils import column_or_1d
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+
+from toprank._numerics import FloatArray
+from toprank.blocks import Workers
+from toprank.choose.grid import GridFit, fit_grid
+from toprank.choose.outer import outer_rows
+from toprank.choose.results import cv_results
+from toprank.choose.rows import Rows
+from toprank.pairs import check_weights
+from toprank.rankers.base import LinearRanker, _numeric, _overflow_is_handled, _two_classes
+from toprank.rankers.linear import _LOSS, PNormPush
+from toprank.rankers.proper import ProperRanker
+from toprank.tuning import Candidate, PChoice, Scoring, folds_of
+from toprank.tuning.choice import RULES
+from toprank.tuning.choose_p import check_powers, test_to_train
+from toprank.tuning.splits import Fold
+
+#: To compare settings on held-out rows a fit need not be exact: the gradient may be this share
+#: of its own sampling error, 1/sqrt(n), but no more than the second number.
+_SHARE_OF_NOISE, _LOOSEST = 0.1, 2e-4
+
+
+class PNormPushCV(LinearRanker):
+    r"""The P-Norm Push, with p and alpha chosen on held-out rows, or no push at all.
+
+    For every p and alpha, and for logistic regression with every alpha, the mean of the score over
+    the folds is compared; the choice is fitted to all rows. Larger p needs more data (Rudin 2009,
+    Theorems 2 and 3), so the answer may be not to push; it is reported as such.
+
+    Parameters
+    ----------
+    ps : sequence of float, default=(1, 2, 4, 8, 16, 64)
+        How hard to push: the values of p to try, from 1 to infinity.
+    scoring : str or callable, default="precision_at"
+        A metric of `toprank.metrics`, or a scikit-learn scorer that ranks by
+        ``decision_function``. Larger is better; risks are negated.
+    scoring_kwargs : mapping, optional
+        Parameters of the metric, such as ``{"k": 0.01}``; by default the top tenth of the list.
+        A share is the same depth in a fold as in the whole list; a count is not.
+    cv : int, splitter or iterable, default=5
+        Folds. A number is so many stratified ones, of whole groups if ``fit`` is given groups; it
+        is lowered to the number of rows in the smaller class. `toprank.tuning.TimeOrderedSplit`
+        trains on the past, with a gap for labels that mature late; hand it the times as groups.
+    alphas : sequence of float
+        The L2 penalties to try, on the normalised objective; positive.
+    rule : {"best", "one_standard_error"}, default="best"
+        The highest mean; or the weakest push, none included, that is behind it by no more than
+        one standard error of their paired difference.
+    test_size : float or None, default=0.2
+        Share of the rows kept aside for ``score_interval_``: neither the folds nor the choice see
+        them. The final fit does. None keeps no rows aside.
+    level : float, default=0.95
+        Confidence level of the intervals.
+    loss, solver, max_iter, tol, link, class_weight
+        As in :class:`PNormPush`.
+    random_state : int, default=0
+        Seed of the rows kept aside.
+    n_jobs : int, optional
+        Folds at a time, in threads. The answer does not depend on it.
+    verbose : int, default=0
+        Print the choice.
+
+    Attributes
+    ----------
+    p_ : float or None
+        The chosen p; None if the answer is not to push.
+    alpha_ : float
+        The chosen penalty.
+    pushes_ : bool
+        Whether the answer is to push.
+    choice_ : PChoice
+        The means, standard errors and paired differences; prints as a table and a verdict.
+    best_score_ : float
+        Mean score of the choice over the folds. It was chosen for it, so it flatters.
+    score_interval_ : Interval or None
+        Confidence interval of the metric on the rows kept aside; None if none were, or too few.
+    cv_results_ : dict
+        As in scikit-learn's ``GridSearchCV``; ``param_p`` is masked for the baseline.
+    best_estimator_ : PNormPush or ProperRanker
+        The choice, fitted to all rows.
+    coef_, intercept_, classes_, n_iter_, objective_, optimality_gap_, history_
+        Those of the best estimator.
+
+    Notes
+    -----
+    The grid costs little more than a few fits: the path through it is walked on a sample of the
+    rows, then every setting steps at once, one read of X a step. In the folds the gradient is
+    brought down to a small share of its sampling error; the final fit obeys ``tol``.
+
+    Examples
+    --------
+    >>> from toprank import PNormPushCV
+    >>> from toprank.datasets import load_magic
+    >>> X, y = load_magic(return_X_y=True)
+    >>> X = (X - X.mean(axis=0)) / X.std(axis=0)
+    >>> ranker = PNormPushCV(scoring_kwargs={"k": 0.01}).fit(X, y)
+    >>> ranker.pushes_, ranker.p_ >= 8
+    (True, True)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **LinearRanker._parameter_constraints,
+        "ps": ["array-like"],
+        "scoring": [str, callable],
+        "scoring_kwargs": [dict, None],
+        "cv": [Interval(Integral, 2, None, closed="left"), HasMethods(["split"]), "array-like"],
+        "alphas": ["array-like"],
+        "rule": [StrOptions(set(RULES))],
+        "test_size": [Interval(Real, 0, 1, closed="neither"), None],
+        "level": [Interval(Real, 0, 1, closed="neither")],
+        "loss": _LOSS,
+        "solver": [StrOptions({"auto", "lbfgs", "newton"})],
+        "random_state": [Integral],
+    }
+    del _parameter_constraints["alpha"], _parameter_constraints["warm_start"]
+
+    def __init__(
+        self,
+        ps: Sequence[float] = (1, 2, 4, 8, 16, 64),
+        *,
+        scoring: Any = "precision_at",
+        scoring_kwargs: Mapping[str, Any] | None = None,
+        cv: Any = 5,
+        alphas: Sequence[float] = (1e-4, 1e-3, 1e-2, 1e-1, 1.0),
+        rule: str = "best",
+        test_size: float | None = 0.2,
+        level: float = 0.95,
+        loss: Any = "exponential",
+        solver: str = "auto",
+        max_iter: int | None = None,
+        tol: float = 1e-6,
+        link: str = "logistic",
+        class_weight: Any = None,
+        random_state: int = 0,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ):
+        self.ps = ps
+        self.scoring = scoring
+        self.scoring_kwargs = scoring_kwargs
+        self.cv = cv
+        self.alphas = alphas
+        self.rule = rule
+        self.test_size = test_size
+        self.level = level
+        self.loss = loss
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.link = link
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **params: Any) -> Any:
+        """Choose p and alpha, and fit the choice to all rows.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix of shape (n, d)
+            As in :class:`PNormPush`.
+        y : array-like of shape (n,)
+            Labels of two classes; the larger one in sorted order belongs at the top.
+        sample_weight : array-like of shape (n,), optional
+            Repetition counts, for fits and scores; a row of weight zero is absent.
+        **params
+            ``groups``, for the splitter: rows of one group are never parted, not by the rows
+            kept aside either.
+
+        Returns
+        -------
+        self
+        """
+        groups = self._routed_groups(sample_weight, params)
+        score = Scoring(self.scoring, self.scoring_kwargs)
+        with _overflow_is_handled():
+            X, y = validate_data(self, X, y, accept_sparse="csr", dtype="numeric")
+        X = _numeric(X)
+        classes, positive = _two_classes(y)
+        counts = check_weights(positive, sample_weight)
+        weight = self._weights(classes, y, positive, sample_weight)
+        groups = None if groups is None else column_or_1d(np.asarray(groups))
+        check_consistent_length(X, groups)
+        rows = Rows(X, positive, weight, counts, groups)
+        candidates, templates = self._grid()
+        workers = Workers(self.n_jobs)
+        with workers.running():
+            self._choose(rows, candidates, templates, score, workers)
+        template = templates[self.best_index_].set_params(tol=self.tol, n_jobs=self.n_jobs)
+        self.best_estimator_ = template.fit(X, y, sample_weight)
+        self._adopt(self.best_estimator_)
+        if self.verbose:
+            print(f"[PNormPushCV] {self.choice_}", flush=True)
+        return self
+
+    def _choose(
+        self,
+        rows: Rows,
+        candidates: tuple[Candidate, ...],
+        templates: list[LinearRanker],
+        score: Scoring,
+        workers: Workers,
+    ) -> None:
+        present = rows.present()
+        inner, outer = self._parts(rows, present)
+        folds = self._folds(rows, inner)
+        part = rows.take(inner).dense_if_small()
+        tol = max(self.tol, min(_LOOSEST, _SHARE_OF_NOISE / np.sqrt(len(inner))))
+        for template in templates:
+            template.set_params(tol=tol)
+        whole = _fit_both(templates, part.take(part.by_class(np.arange(len(part.positive)))))
+
+        def of_fold(fold: Fold) -> list[float]:
+            train, test = part.take(part.by_class(fold[0])), part.take(fold[1])
+            fitted = _fit_both(templates, train, whole)
+            return [
+                score.of_scores(test.positive, line, test.counts)
+                for line in _scores(fitted, test.X)
+            ]
+
+        scores = np.column_stack(list(workers.map(of_fold, folds)))
+        overlap = test_to_train(folds)
+        self._keep_choice(PChoice(candidates, scores, score.label, self.rule, overlap, self.level))
+        self.score_interval_ = None
+        if outer is not None:
+            aside = rows.take(outer)
+            of_aside = _scores(whole, aside.X)[self.best_index_]
+            self.score_interval_ = self._interval(score, aside, of_aside)
+
+    def _keep_choice(self, choice: PChoice) -> None:
+        self.choice_ = choice
+        self.best_index_ = choice.chosen_index
+        self.p_, self.alpha_ = choice.p, float(choice.chosen.alpha or 0.0)
+        self.pushes_, self.best_score_ = choice.pushes, choice.best_score
+        self.n_splits_ = choice.fold_scores.shape[1]
+        self.cv_results_ = cv_results(choice)
+
+    def _interval(self, score: Scoring, aside: Rows, scores: FloatArray) -> Any:
+        groups = aside.clusters(self.cv)
+        try:
+            return score.interval(aside.positive, scores, aside.counts, groups, self.level)
+        except ValueError as error:
+            warnings.warn(f"score_interval_ is None. {error}", UserWarning, stacklevel=5)
+            return None
+
+    def _grid(self) -> tuple[tuple[Candidate, ...], list[LinearRanker]]:
+        """The candidates, the weakest push first, and an unfitted ranker for each."""
+        alphas = np.unique(np.asarray(self.alphas, dtype=np.float64))[::-1]
+        if len(alphas) == 0 or not np.all((alphas > 0) & np.isfinite(alphas)):
+            raise ValueError(
+                f"alphas={self.alphas!r}: expected positive numbers. Without a penalty separable "
+                "folds have no finite solution to compare."
+            )
+        common = {
+            "solver": self.solver,
+            "max_iter": self.max_iter,
+            "class_weight": self.class_weight,
+        }
+        candidates, templates = [], []
+        for alpha in map(float, alphas):
+            candidates.append(Candidate("logistic regression", None, alpha, pushes=False))
+            templates.append(ProperRanker(alpha=alpha, **common))
+        for p in check_powers(self.ps):
+            for alpha in map(float, alphas):
+                candidates.append(Candidate(f"p = {p:g}", p, alpha))
+                templates.append(
+                    PNormPush(p, alpha=alpha, loss=self.loss, link=self.link, **common)
+                )
+        return tuple(candidates), templates
+
+    def _parts(self, rows: Rows, present: NDArray[np.intp]) -> tuple[Any, Any]:
+        """Rows to choose on, and rows kept aside."""
+        if self.test_size is None:
+            return present, None
+        there = rows.take(present)
+        parts = outer_rows(
+            there.X,
+            there.positive,
+            there.counts,
+            there.groups,
+            self.cv,
+            self.test_size,
+            self.random_state,
+        )
+        return (present, None) if parts is None else (present[parts[0]], present[parts[1]])
+
+    def _folds(self, rows: Rows, inner: NDArray[np.intp]) -> list[Fold]:
+        """The folds, as positions among the inner rows."""
+        cv = self.cv
+        if isinstance(cv, Integral) or (
+            hasattr(cv, "split") and not isinstance(cv, PredefinedSplit)
+        ):
+            part = rows.take(inner)
+            return folds_of(cv, part.positive, groups=part.groups)
+        place = np.full(len(rows.positive), -1)
+        place[inner] = np.arange(len(inner))
+        given = check_cv(cv, rows.positive, classifier=True).split(rows.positive, rows.positive)
+        folds = [tuple(place[part][place[part] >= 0] for part in map(np.asarray, f)) for f in given]
+        return folds_of(folds, rows.positive[inner])
+
+    def _adopt(self, best: LinearRanker) -> None:
+        """Rank as the best estimator does."""
+        self.classes_, self._units = best.classes_, best._units
+        self.coef_, self.intercept_ = best.coef_, best.intercept_
+        self._offset, self._slope = best._offset, best._slope
+        self.n_iter_, self.objective_ = best.n_iter_, best.objective_
+        self.optimality_gap_, self.history_ = best.optimality_gap_, best.history_
+
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """Return the score that p was chosen by, on these rows."""
+        check_is_fitted(self)
+        weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        return Scoring(self.scoring, self.scoring_kwargs).of_estimator(self, X, y, weight)
+
+    def _routed_groups(self, sample_weight: Any, params: dict[str, Any]) -> Any:
+        """The groups for the splitter, by scikit-learn's metadata routing if that is on."""
+        if get_config()["enable_metadata_routing"]:
+            routed = process_routing(self, "fit", sample_weight=sample_weight, **params)
+            return routed.splitter.split.get("groups")
+        unknown = sorted(set(params) - {"groups"})
+        if unknown:
+            raise TypeError(f"fit got {unknown[0]!r}; it takes X, y, sample_weight and groups.")
+        return params.get("groups")
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Say which metadata the splitter and ``fit`` itself consume."""
+        cv = StratifiedGroupKFold(2) if isinstance(self.cv, Integral) else check_cv(self.cv)
+        mapping = MethodMapping().add(caller="fit", callee="split")
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(splitter=cv, method_mapping=mapping)
+        )
+
+
+def _fit_both(
+    templates: Sequence[LinearRanker], rows: Rows, near: tuple[GridFit, GridFit] | None = None
+) -> tuple[GridFit, GridFit]:
+    """Fit the logistic baselines, one an alpha, and the pushes."""
+    width = sum(isinstance(template, ProperRanker) for template in templates)
+    of_baseline, of_push = (None, None) if near is None else near
+    data = (rows.X, rows.positive, rows.weight)
+    return (
+        fit_grid(templates[:width], width, *data, of_baseline),
+        fit_grid(templates[width:], width, *data, of_push),
+    )
+
+
+def _scores(fitted: tuple[GridFit, GridFit], X: Any) -> FloatArray:
+    return np.concatenate([grid.scores(X) for grid in fitted])

@@ -1,0 +1,295 @@
+"""How hard a push the sample can support."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
+
+from toprank._numerics import FloatArray
+from toprank.blocks import Workers
+from toprank.choose.grid import fit_grid
+from toprank.inference import interval
+from toprank.metrics import pnorm_risk
+from toprank.pairs import check_weights
+from toprank.rankers.base import _numeric, _two_classes
+from toprank.rankers.linear import PNormPush
+from toprank.tuning import folds_of
+from toprank.tuning.choose_p import check_powers
+from toprank.tuning.splits import Fold
+
+
+@dataclass(frozen=True)
+class SupportOfP:
+    """What the sample says about one p.
+
+    Attributes
+    ----------
+    p : float
+        How hard the push is.
+    effective_negatives : float
+        Negatives that carry it: 1 / sum of their squared shares of the gradient.
+    train_risk, test_risk : float
+        Normalised R_p on the rows trained on and on the rows held out, means over the folds.
+    gap : float
+        How much larger the risk is on the rows held out.
+    gap_error : float
+        Standard error of the gap over the folds.
+    standard_error : float
+        Standard error of ``test_risk`` from `toprank.inference.interval`.
+    supported : bool
+        Whether enough negatives carry the push and the risk held out is known well enough.
+    reason : str
+        Why not; empty if it is supported.
+    """
+
+    p: float
+    effective_negatives: float
+    train_risk: float
+    test_risk: float
+    gap: float
+    gap_error: float
+    standard_error: float
+    supported: bool
+    reason: str
+
+
+@dataclass(frozen=True)
+class Support:
+    """What the sample can support; prints as a table and a verdict.
+
+    Attributes
+    ----------
+    lines : tuple of SupportOfP
+        One a p, ascending.
+    n_positives, n_negatives : float
+        Size of the sample.
+    n_folds : int
+        Folds of the cross-validation.
+    min_negatives, max_relative_error : float
+        The limits that were applied.
+    p : float or None
+        The largest p up to which every p is supported; None if none is.
+    """
+
+    lines: tuple[SupportOfP, ...]
+    n_positives: float
+    n_negatives: float
+    n_folds: int
+    min_negatives: float
+    max_relative_error: float
+
+    @property
+    def p(self) -> float | None:
+        best = None
+        for line in self.lines:
+            if not line.supported:
+                break
+            best = line.p
+        return best
+
+    @property
+    def verdict(self) -> str:
+        """The advice in words."""
+        sample = f"With {self.n_positives:g} positives and {self.n_negatives:g} negatives"
+        if self.p is None:
+            return f"{sample} no push is supported: p = {self.lines[0].p:g} {self.lines[0].reason}."
+        if self.p == self.lines[-1].p:
+            last = self.lines[-1]
+            return (
+                f"{sample} every p up to {last.p:g} is supported; p = {last.p:g} rests on "
+                f"{_number(last.effective_negatives)} negatives."
+            )
+        beyond = next(line for line in self.lines if line.p > self.p)
+        return f"{sample} p up to {self.p:g} is supported; p = {beyond.p:g} {beyond.reason}."
+
+    @property
+    def caution(self) -> str:
+        """Where the risk held out is clearly larger than the risk trained on; empty if nowhere."""
+        worse = [line for line in self.lines if line.gap > 2 * line.gap_error]
+        if not worse:
+            return ""
+        worst = max(worse, key=lambda line: line.gap)
+        return (
+            f"The fit does not carry over whole: at p = {worst.p:g} R_p is {worst.train_risk:.3g} "
+            f"on the rows trained on and {worst.test_risk:.3g} on rows held out."
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """The advice in plain types, for JSON."""
+        said = {"p": self.p, "verdict": self.verdict, "caution": self.caution}
+        return asdict(self) | said
+
+    def __str__(self) -> str:
+        text = [
+            "     p  negatives that carry it  R_p trained on  R_p held out (standard error)"
+            "      gap  supported"
+        ]
+        for line in self.lines:
+            text.append(
+                f"{line.p:6g}  {line.effective_negatives:23.1f}  {line.train_risk:14.4f}  "
+                f"{line.test_risk:12.4f} ({line.standard_error:.4f})        "
+                f"{line.gap:+9.4f}  {'yes' if line.supported else 'no'}"
+            )
+        return "\n".join([*text, self.verdict, *([self.caution] if self.caution else [])])
+
+    __repr__ = __str__
+
+
+def supported_p(
+    X: Any,
+    y: ArrayLike,
+    *,
+    ps: Sequence[float] = (1, 2, 4, 8, 16, 64),
+    alpha: float = 1e-3,
+    loss: Any = "exponential",
+    cv: Any = 5,
+    groups: ArrayLike | None = None,
+    time: ArrayLike | None = None,
+    gap: Any = 0,
+    sample_weight: ArrayLike | None = None,
+    min_negatives: float = 10.0,
+    max_relative_error: float = 0.3,
+    n_jobs: int | None = None,
+) -> Support:
+    r"""Practical advice on how hard a push the sample at hand can support.
+
+    Most of R_p comes from a small part of the distribution, so larger p needs more rows (Rudin
+    2009, Section 10.1). The bounds of Theorems 2 and 3 say so for every distribution, and are
+    vacuous at usual sizes; this function looks at the sample instead. For each p the linear push
+    is fitted, on all rows and in folds, and three numbers are taken:
+
+    * the negatives that carry it, :math:`1 / \sum_k q_k^2`, where
+      :math:`q = \mathrm{softmax}(p f)` are the shares of the negatives in the gradient;
+    * the standard error of the normalised R_p on rows held out;
+    * the generalisation gap, R_p held out less R_p on the rows trained on.
+
+    Parameters
+    ----------
+    X : array, data frame or sparse matrix of shape (n, d)
+        Features, scaled as for :class:`toprank.PNormPush`.
+    y : array-like of shape (n,)
+        Labels of two classes; the larger one is positive.
+    ps : sequence of float
+        The values of p to look at; finite.
+    alpha, loss
+        As in :class:`toprank.PNormPush`.
+    cv, groups, time, gap
+        Folds, as in `toprank.tuning.choose_p`.
+    sample_weight : array-like of shape (n,), optional
+        Repetition counts.
+    min_negatives : float, default=10
+        A p is not supported if fewer negatives than this carry it: each of them then moves the
+        model by a tenth.
+    max_relative_error : float, default=0.3
+        Nor is it if the standard error of R_p held out exceeds this share of it.
+    n_jobs : int, optional
+        Folds at a time, in threads.
+
+    Returns
+    -------
+    Support
+        ``.p`` (None: none is supported), ``.lines``, ``.verdict``; prints as a table.
+
+    Examples
+    --------
+    >>> from toprank.choose import supported_p
+    >>> from toprank.datasets import load_magic
+    >>> X, y = load_magic(return_X_y=True)
+    >>> X = (X - X.mean(axis=0)) / X.std(axis=0)
+    >>> print(supported_p(X[::400], y[::400]).verdict)
+    With 31 positives and 17 negatives p up to 1 is supported; p = 2 rests on 8.6 negatives.
+    >>> supported_p(X[::4], y[::4]).p
+    64.0
+    """
+    check_consistent_length(X, y, sample_weight, groups, time)
+    X = _numeric(check_array(X, accept_sparse="csr", dtype="numeric"))
+    _, positive = _two_classes(column_or_1d(np.asarray(y)))
+    weight = check_weights(positive, sample_weight)
+    counts = np.ones(len(positive)) if weight is None else weight
+    powers = check_powers(ps)
+    if not np.isfinite(powers[-1]):
+        raise ValueError("p = inf rests on the highest negative alone; take finite values of ps.")
+    folds = folds_of(cv, positive, groups=groups, time=time, gap=gap)
+    templates = [PNormPush(p, alpha=alpha, loss=loss, tol=1e-5) for p in powers]
+    workers = Workers(n_jobs)
+    with workers.running():
+        whole = fit_grid(templates, 1, X, positive, weight)
+        carried = [
+            _effective_negatives(p, scores[~positive], counts[~positive])
+            for p, scores in zip(powers, whole.scores(X), strict=True)
+        ]
+
+        def of_fold(fold: Fold) -> FloatArray:
+            train = fold[0]
+            kept = None if weight is None else weight[train]
+            fitted = fit_grid(templates, 1, X[train], positive[train], kept, whole)
+            return _risks(powers, fitted.scores(X), positive, weight, fold)
+
+        risks = np.array(list(workers.map(of_fold, folds)))
+    return Support(
+        tuple(
+            _line(p, negatives, risks[:, j], min_negatives, max_relative_error)
+            for j, (p, negatives) in enumerate(zip(powers, carried, strict=True))
+        ),
+        float(np.sum(counts, where=positive)),
+        float(np.sum(counts, where=~positive)),
+        len(folds),
+        min_negatives,
+        max_relative_error,
+    )
+
+
+def _number(negatives: float) -> str:
+    return f"{negatives:.1f}" if negatives < 20 else f"{negatives:.0f}"
+
+
+def _effective_negatives(p: float, scores: FloatArray, count: FloatArray) -> float:
+    """1 / sum of squared softmax weights; a row counts as often as it is repeated."""
+    top = np.max(scores[count > 0])
+    share = np.where(count > 0, np.exp(np.minimum(p * (scores - top), 0.0)), 0.0)
+    return float(np.dot(count, share) ** 2 / np.dot(count, share**2))
+
+
+def _risks(
+    powers: Sequence[float], scores: FloatArray, positive: Any, weight: Any, fold: Fold
+) -> FloatArray:
+    """For each p: normalised R_p on the rows trained on, held out, and the error of the latter."""
+    found = []
+    for p, line in zip(powers, scores, strict=True):
+        train, test = fold
+        kept, aside = (None if weight is None else weight[rows] for rows in fold)
+        trained = pnorm_risk(positive[train], line[train], p, normalize=True, sample_weight=kept)
+        held_out = interval(
+            "pnorm_risk", positive[test], line[test], p=p, normalize=True, sample_weight=aside
+        )
+        found.append((trained, held_out.estimate, held_out.standard_error))
+    return np.array(found)
+
+
+def _line(
+    p: float, negatives: float, risks: FloatArray, min_negatives: float, max_relative_error: float
+) -> SupportOfP:
+    train, test = float(np.mean(risks[:, 0])), float(np.mean(risks[:, 1]))
+    gaps = risks[:, 1] - risks[:, 0]
+    error = float(np.sqrt(np.sum(risks[:, 2] ** 2)) / len(risks))
+    reason = ""
+    if negatives < min_negatives:
+        reason = f"rests on {_number(negatives)} negatives"
+    elif not error <= max_relative_error * test:
+        reason = f"leaves R_p held out at {test:.3g} ± {error:.2g}, too uncertain to judge by"
+    return SupportOfP(
+        p,
+        negatives,
+        train,
+        test,
+        float(np.mean(gaps)),
+        float(np.std(gaps, ddof=1) / np.sqrt(len(gaps))),
+        error,
+        not reason,
+        reason,
+    )

@@ -1,0 +1,243 @@
+"""One function that chooses p for any estimator that has one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import _safe_indexing, check_consistent_length, column_or_1d
+
+from toprank._numerics import FloatArray
+from toprank.pairs import check_weights, distinct_labels
+from toprank.tuning.choice import RULES, Candidate, PChoice
+from toprank.tuning.scoring import Scoring
+from toprank.tuning.splits import Fold, folds_of
+
+DEFAULT_PS = (1.0, 2.0, 4.0, 8.0, 16.0, 64.0)
+
+
+def choose_p(
+    estimator: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    ps: Sequence[float] = DEFAULT_PS,
+    scoring: Any = "precision_at",
+    scoring_kwargs: Mapping[str, Any] | None = None,
+    cv: Any = 5,
+    groups: ArrayLike | None = None,
+    time: ArrayLike | None = None,
+    gap: Any = 0,
+    sample_weight: ArrayLike | None = None,
+    baseline: Any = "logistic",
+    baseline_name: str | None = None,
+    rule: str = "best",
+    level: float = 0.95,
+    parameter: str | None = None,
+    fit_params: Mapping[str, Any] | None = None,
+    n_jobs: int | None = None,
+) -> PChoice:
+    """Choose how hard to push by cross-validation, "do not push" included.
+
+    Every p and the baseline are fitted and scored on the same folds, so that they can be compared
+    pair by pair. For linear rankers `toprank.PNormPushCV` does the same much faster.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Any ranker with ``fit`` and ``decision_function`` (or ``predict_proba``) and a parameter
+        ``p``, such as ``RankBoost``, ``PushTrees`` or a pipeline that ends in one. One without
+        p, such as ``IRPush``, is compared with the baseline as it is.
+    X : array, data frame or sparse matrix of shape (n, d)
+        Features, as the estimator takes them.
+    y : array-like of shape (n,)
+        Labels of two classes; the larger one is positive.
+    ps : sequence of float
+        The values of p to try.
+    scoring : str or callable, default="precision_at"
+        A metric of `toprank.metrics`, or a scikit-learn scorer. Larger is better; risks are
+        negated.
+    scoring_kwargs : mapping, optional
+        Parameters of the metric, such as ``{"k": 100}``; by default the top tenth of the list.
+    cv : int, splitter or iterable, default=5
+        Folds; a number is so many stratified ones.
+    groups : array-like of shape (n,), optional
+        Rows of one group are never parted.
+    time : array-like of shape (n,), optional
+        When each row was seen: folds then train on the past and test on the future.
+    gap : number or timedelta, default=0
+        How long labels take to mature, in the units of ``time``.
+    sample_weight : array-like of shape (n,), optional
+        Repetition counts, for fits and scores.
+    baseline : "logistic", estimator or None, default="logistic"
+        What does not push. "logistic" is logistic regression on standardised features, behind
+        the same first steps if the estimator is a pipeline.
+    baseline_name : str, optional
+        What the baseline is called in tables and verdicts.
+    rule : {"best", "one_standard_error"}, default="best"
+        The highest mean; or the weakest push, none included, that is behind it by no more than
+        one standard error of their paired difference.
+    level : float, default=0.95
+        Confidence level of the differences.
+    parameter : str, optional
+        Name of the parameter to vary; by default ``p``, or the one that ends in ``__p``.
+    fit_params : mapping, optional
+        Further arguments of ``fit``, handed on whole.
+    n_jobs : int, optional
+        Folds at a time, in threads.
+
+    Returns
+    -------
+    PChoice
+        ``.p`` (None: do not push), ``.pushes``, ``.table()``, ``.difference(i, j)``; prints as a
+        table and a verdict in words.
+
+    Examples
+    --------
+    >>> from toprank import RankBoost
+    >>> from toprank.datasets import load_wdbc
+    >>> from toprank.tuning import choose_p
+    >>> X, y = load_wdbc(return_X_y=True)
+    >>> choice = choose_p(RankBoost(20), X, y, ps=(1, 4), baseline=None, cv=3)
+    >>> choice.p in (1, 4), choice.fold_scores.shape
+    (True, (2, 3))
+    """
+    if rule not in RULES:
+        raise ValueError(f"Unknown rule {rule!r}: expected one of {list(RULES)}.")
+    score = Scoring(scoring, scoring_kwargs)
+    check_consistent_length(X, y, sample_weight, groups, time)
+    labels = column_or_1d(np.asarray(y))
+    weight = _checked_weight(labels, sample_weight)
+    folds = folds_of(cv, labels, groups=groups, time=time, gap=gap)
+    candidates, models = _candidates(estimator, ps, parameter, baseline, baseline_name)
+    fits = [_Fit(model, fit_params, weight is not None) for model in models]
+    columns = Parallel(n_jobs=n_jobs, prefer="threads")(
+        delayed(_score_fold)(fits, X, labels, weight, fold, score) for fold in folds
+    )
+    return PChoice(
+        candidates, np.column_stack(columns), score.label, rule, test_to_train(folds), level
+    )
+
+
+def test_to_train(folds: Sequence[Fold]) -> float:
+    """Rows tested over rows trained on, in the mean over the folds."""
+    return float(np.mean([len(test) / len(train) for train, test in folds]))
+
+
+test_to_train.__test__ = False  # type: ignore[attr-defined]  # its name is no test's
+
+
+def check_powers(ps: Sequence[float]) -> tuple[float, ...]:
+    """Return the powers, ascending and distinct, or raise ValueError."""
+    values = np.atleast_1d(np.asarray(ps, dtype=np.float64))
+    if values.ndim != 1 or len(values) == 0 or np.any(np.isnan(values)) or np.any(values < 1):
+        raise ValueError(f"ps={ps!r}: expected one or more numbers from 1 to infinity.")
+    return tuple(float(p) for p in np.unique(values))
+
+
+def _checked_weight(labels: Any, sample_weight: ArrayLike | None) -> FloatArray | None:
+    classes = distinct_labels(labels)
+    if len(classes) != 2:
+        raise ValueError(f"y has {len(classes)} class(es), expected two.")
+    return check_weights(np.asarray(labels == classes[1]), sample_weight)
+
+
+def _candidates(
+    estimator: Any,
+    ps: Sequence[float],
+    parameter: str | None,
+    baseline: Any,
+    baseline_name: str | None,
+) -> tuple[tuple[Candidate, ...], list[Any]]:
+    """What is tried, and the unfitted estimator of each."""
+    parameter = _parameter(estimator, parameter)
+    if parameter is None:
+        name = type(_last_step(estimator)).__name__
+        tried = [(Candidate(name, None), clone(estimator))]
+    else:
+        values = check_powers(ps) if parameter.split("__")[-1] == "p" else sorted(ps)
+        short = parameter.split("__")[-1]
+        tried = [
+            (Candidate(f"{short} = {p:g}", p), clone(estimator).set_params(**{parameter: p}))
+            for p in values
+        ]
+    if baseline is not None:
+        without = Candidate(baseline_name or _baseline_name(baseline), None, pushes=False)
+        tried.insert(0, (without, _baseline(estimator, baseline)))
+    names, models = zip(*tried, strict=True)
+    return names, list(models)
+
+
+def _parameter(estimator: Any, parameter: str | None) -> str | None:
+    """The name of the parameter to vary; None if the estimator has no p."""
+    known = estimator.get_params()
+    if parameter is not None:
+        if parameter not in known:
+            raise ValueError(f"{type(estimator).__name__} has no parameter {parameter!r}.")
+        return parameter
+    if "p" in known:
+        return "p"
+    nested = [name for name in known if name.endswith("__p")]
+    if len(nested) > 1:
+        raise ValueError(f"Which p? The estimator has {nested}: say parameter=...")
+    return nested[0] if nested else None
+
+
+def _last_step(estimator: Any) -> Any:
+    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+
+
+def _baseline_name(baseline: Any) -> str:
+    if isinstance(baseline, str):
+        return "logistic regression"
+    return f"the baseline {type(_last_step(baseline)).__name__}"
+
+
+def _baseline(estimator: Any, baseline: Any) -> Any:
+    if not isinstance(baseline, str):
+        return clone(baseline)
+    if baseline != "logistic":
+        raise ValueError(f"baseline={baseline!r}: expected 'logistic', an estimator or None.")
+    model = LogisticRegression(max_iter=10_000)
+    if not isinstance(estimator, Pipeline):
+        return make_pipeline(StandardScaler(with_mean=False), model)
+    return Pipeline([*clone(estimator).steps[:-1], ("logisticregression", model)])
+
+
+class _Fit:
+    """An estimator, and how it is told the weights."""
+
+    def __init__(self, estimator: Any, fit_params: Mapping[str, Any] | None, weighted: bool):
+        self.estimator = estimator
+        self.params = dict(fit_params or {})
+        self.weight_name = "sample_weight"
+        if isinstance(estimator, Pipeline) and weighted:
+            self.weight_name = f"{estimator.steps[-1][0]}__sample_weight"
+
+    def fit(self, X: Any, y: Any, weight: FloatArray | None) -> Any:
+        weighted = {} if weight is None else {self.weight_name: weight}
+        return clone(self.estimator).fit(X, y, **weighted, **self.params)
+
+
+def _score_fold(
+    fits: Sequence[_Fit],
+    X: Any,
+    y: Any,
+    weight: FloatArray | None,
+    fold: Fold,
+    score: Scoring,
+) -> list[float]:
+    train, test = fold
+    inside, outside = _safe_indexing(X, train), _safe_indexing(X, test)
+    of_train, of_test = (None, None) if weight is None else (weight[train], weight[test])
+    return [
+        score.of_estimator(fit.fit(inside, y[train], of_train), outside, y[test], of_test)
+        for fit in fits
+    ]

@@ -1,0 +1,190 @@
+"""Folds: stratified, by groups, or in the order of time with a gap for late labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, TimeSeriesSplit
+from sklearn.model_selection._split import GroupsConsumerMixin, check_cv
+from sklearn.utils import column_or_1d
+
+Rows = NDArray[np.intp]
+Fold = tuple[Rows, Rows]
+
+
+class TimeOrderedSplit(GroupsConsumerMixin):
+    """Train on the past, test on the future, and leave out labels that were not known yet.
+
+    The rows are put in the order of their times and cut by scikit-learn's ``TimeSeriesSplit``.
+    Rows of one time are never parted. A row at time t is trained on only if its label had
+    matured when the test begins: t + gap <= start of the test.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+        Number of folds.
+    gap : number or timedelta, default=0
+        How long a label takes to mature, in the units of the times.
+    max_train_size, test_size : int, optional
+        Rows trained on and tested, as in ``TimeSeriesSplit``.
+
+    Notes
+    -----
+    The times travel as ``groups``, the one thing that scikit-learn hands to a splitter:
+    ``cross_validate(..., cv=TimeOrderedSplit(gap=30), groups=time)``. Without them the rows
+    count as being in order, one unit of time apart.
+
+    Examples
+    --------
+    >>> from toprank.tuning import TimeOrderedSplit
+    >>> day = [5, 1, 2, 6, 3, 4]
+    >>> for train, test in TimeOrderedSplit(2, gap=2).split(day, groups=day):
+    ...     print([day[i] for i in train], [day[i] for i in test])
+    [1] [3, 4]
+    [1, 2, 3] [5, 6]
+    """
+
+    def __init__(
+        self,
+        n_splits: int = 5,
+        *,
+        gap: Any = 0,
+        max_train_size: int | None = None,
+        test_size: int | None = None,
+    ) -> None:
+        self.n_splits = n_splits
+        self.gap = gap
+        self.max_train_size = max_train_size
+        self.test_size = test_size
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Return the number of folds."""
+        return self.n_splits
+
+    def split(self, X: Any, y: Any = None, groups: ArrayLike | None = None) -> Iterator[Fold]:
+        """Yield (rows to train on, rows to test), each in the order of time."""
+        n = X.shape[0] if hasattr(X, "shape") else len(X)
+        time = np.arange(n) if groups is None else _times(groups, n)
+        gap = _gap(self.gap, time)
+        order = np.argsort(time, kind="stable")
+        ordered = time[order]
+        cutter = TimeSeriesSplit(
+            self.n_splits, test_size=self.test_size, max_train_size=self.max_train_size
+        )
+        for _, test in cutter.split(order):
+            first = int(np.searchsorted(ordered, ordered[test[0]], side="left"))
+            last = int(np.searchsorted(ordered, ordered[test[-1]], side="right"))
+            known = int(np.searchsorted(ordered[:first], ordered[first] - gap, side="right"))
+            oldest = max(0, known - (self.max_train_size or known))
+            if known == 0:
+                raise ValueError(
+                    f"With gap={self.gap!r} no label has matured before the test that begins at "
+                    f"{ordered[first]}: take fewer splits or a smaller gap."
+                )
+            yield order[oldest:known], order[first:last]
+
+
+def folds_of(
+    cv: Any,
+    y: NDArray[Any],
+    *,
+    groups: ArrayLike | None = None,
+    time: ArrayLike | None = None,
+    gap: Any = 0,
+) -> list[Fold]:
+    """Return the folds as a list of (train, test) rows, each with rows of both classes.
+
+    Parameters
+    ----------
+    cv : int, splitter or iterable
+        A number is so many folds: in the order of time where ``time`` is given, whole groups
+        where ``groups`` is, and stratified by the class always else. It is lowered to the number
+        of rows (or groups) in the smaller class.
+    y : array of shape (n,)
+        Labels.
+    groups : array-like of shape (n,), optional
+        Rows of one group are never parted.
+    time : array-like of shape (n,), optional
+        When each row was seen.
+    gap : number or timedelta, default=0
+        How long labels take to mature; with ``time``.
+    """
+    if time is not None and groups is not None:
+        raise ValueError("Give groups or time, not both: a fold cannot follow two orders.")
+    if time is None and gap != 0:
+        raise ValueError(f"gap={gap!r} needs time=, when each row was seen.")
+    rows = np.zeros((len(y), 1))
+    if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
+        splitter, extra = _splitter(int(cv), y, groups, time, gap)
+    else:
+        splitter, extra = check_cv(cv, y, classifier=True), time if groups is None else groups
+    folds = [(np.asarray(a), np.asarray(b)) for a, b in splitter.split(rows, y, groups=extra)]
+    _check_classes(folds, y)
+    return folds
+
+
+def _splitter(n_splits: int, y: NDArray[Any], groups: Any, time: Any, gap: Any) -> tuple[Any, Any]:
+    """The splitter that a number of folds stands for, and what it splits by."""
+    if n_splits < 2:
+        raise ValueError(f"cv={n_splits}: expected at least two folds.")
+    if time is not None:
+        return TimeOrderedSplit(n_splits, gap=gap), time
+    units = np.arange(len(y)) if groups is None else column_or_1d(np.asarray(groups))
+    if len(units) != len(y):
+        raise ValueError(f"groups has {len(units)} rows, expected {len(y)}.")
+    fewest = min(len(np.unique(units[y == label])) for label in np.unique(y))
+    if fewest < 2:
+        what = "row" if groups is None else "group"
+        raise ValueError(
+            f"One class has a single {what}: cross-validation needs at least two of each class."
+        )
+    n_splits = min(n_splits, fewest)
+    if groups is None:
+        return StratifiedKFold(n_splits), None
+    return StratifiedGroupKFold(n_splits, shuffle=True, random_state=0), units
+
+
+def _check_classes(folds: list[Fold], y: NDArray[Any]) -> None:
+    if len(folds) < 2:
+        raise ValueError(f"cv gives {len(folds)} fold(s); expected at least two.")
+    for number, fold in enumerate(folds):
+        for rows, role in zip(fold, ("train on", "test"), strict=True):
+            if len(np.unique(y[rows])) < 2:
+                raise ValueError(
+                    f"Fold {number} has rows of one class only to {role} ({len(rows)} rows): take "
+                    "fewer folds, or folds that are stratified by the class."
+                )
+
+
+def _times(groups: ArrayLike, n: int) -> NDArray[Any]:
+    time = column_or_1d(np.asarray(groups))
+    if len(time) != n:
+        raise ValueError(f"time has {len(time)} rows, expected {n}.")
+    if time.dtype.kind in "OUS":
+        try:
+            time = time.astype("datetime64[us]")
+        except (ValueError, TypeError) as error:
+            raise ValueError("time must be numbers or dates such as 2026-01-31.") from error
+    unknown = np.isnat(time) if time.dtype.kind == "M" else ~np.isfinite(time)
+    if np.any(unknown):
+        raise ValueError(f"time is missing in {np.count_nonzero(unknown)} rows.")
+    return time
+
+
+def _gap(gap: Any, time: NDArray[Any]) -> Any:
+    dated = time.dtype.kind == "M"
+    if isinstance(gap, timedelta):
+        gap = np.timedelta64(gap)
+    if dated != isinstance(gap, np.timedelta64) and gap != 0:
+        wanted = "a timedelta, as the times are dates" if dated else "a number, as the times are"
+        raise ValueError(f"gap={gap!r}: expected {wanted}.")
+    zero = np.timedelta64(0, "us") if dated else 0
+    if gap == 0:
+        return zero
+    if gap < zero:
+        raise ValueError(f"gap={gap!r}: a label cannot mature before it is seen.")
+    return gap

@@ -1,0 +1,106 @@
+"""The cut-off that keeps the number of alerts within what can be looked at."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toprank.choose import capacity_threshold
+
+
+@given(
+    scores=st.lists(st.integers(0, 15), min_size=1, max_size=60),
+    per_period=st.integers(1, 20),
+    n_periods=st.integers(1, 4),
+)
+def test_the_cut_off_is_the_lowest_that_fits(scores, per_period, n_periods):
+    scores = np.array(scores, dtype=float)
+    found = capacity_threshold(scores, per_period, n_periods)
+    alerts = np.count_nonzero(scores >= found.threshold)
+    assert alerts <= per_period * n_periods
+    assert found.expected == pytest.approx(alerts / n_periods)
+    lower = scores[scores < found.threshold]
+    if len(lower):
+        assert np.count_nonzero(scores >= lower.max()) > per_period * n_periods
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3)), min_size=1, max_size=40))
+def test_a_weight_is_a_repetition(rows):
+    scores, count = (np.array(column) for column in zip(*rows, strict=True))
+    if not count.any():
+        with pytest.raises(ValueError, match="zero everywhere"):
+            capacity_threshold(scores, 3, 2, sample_weight=count)
+        return
+    weighted = capacity_threshold(scores, 3, 2, sample_weight=count)
+    assert weighted == capacity_threshold(np.repeat(scores, count), 3, 2)
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.5])
+def test_the_interval_holds_the_alerts_of_new_days_as_often_as_it_says(spread):
+    rng = np.random.default_rng(0)
+    inside = 0
+    for _ in range(300):
+        rate = 200 * np.exp(spread * rng.normal(size=31))  # days differ, or do not
+        counts = rng.poisson(rate)
+        day = np.repeat(np.arange(31), counts)
+        scores = rng.normal(size=len(day))
+        past = day < 30
+        found = capacity_threshold(scores[past], 20, day[past])
+        new = np.count_nonzero(scores[~past] >= found.threshold)
+        inside += found.low <= new <= found.high
+    assert 0.90 <= inside / 300 <= 0.995
+
+
+def test_the_precision_is_that_of_the_alerts():
+    scores, y = np.arange(10.0), np.array([0, 0, 0, 1, 0, 0, 1, 0, 1, 1])
+    found = capacity_threshold(scores, 2, 2, y=y)
+    assert found.threshold == 6.0 and found.precision == 0.75
+    assert found.precision_low < 0.75 < found.precision_high
+    other = capacity_threshold(scores, 2, 2, y=y, pos_label=0)
+    assert other.precision == 0.25
+    assert "precision 0.75" in str(found) and capacity_threshold(scores, 2).precision is None
+
+
+def test_labels_of_periods_count_the_periods():
+    scores = np.arange(12.0)
+    days = np.repeat(["mon", "tue", "wed"], 4)
+    assert capacity_threshold(scores, 2, days) == capacity_threshold(
+        scores, 2, np.repeat([5, 6, 9], 4)
+    )
+    assert capacity_threshold(scores, 2, days).n_periods == 3
+    assert "five periods" in capacity_threshold(scores, 2, days).note
+
+
+def test_days_that_differ_much_widen_the_interval():
+    calm = np.repeat(np.arange(20), 50)
+    wild = np.repeat(np.arange(20), np.where(np.arange(20) % 2, 95, 5))
+    scores = np.tile(np.linspace(0, 1, 50), 20)
+    narrow, wide = (capacity_threshold(scores, 10, period) for period in (calm, wild))
+    assert wide.dispersion > narrow.dispersion == 1.0
+    assert wide.high - wide.low > narrow.high - narrow.low
+
+
+def test_ties_too_many_to_fit_are_said_to_be():
+    found = capacity_threshold(np.ones(50), 10)
+    assert found.threshold == np.inf and "tie" in found.note
+    assert found.expected == 0 and found.high >= 1
+    assert "every one" in capacity_threshold(np.arange(5.0), 10).note
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"per_period": 0}, "per_period=0"),
+        ({"period": -1}, "period=-1"),
+        ({"period": [1, 2]}, "period has 2 items"),
+        ({"period": [1.0, np.nan, 2.0]}, "missing"),
+        ({"level": 1.0}, "level"),
+        ({"sample_weight": [1, -1, 1]}, "none negative"),
+        ({"y": [1, 1, 1]}, "two"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        capacity_threshold([1.0, 2.0, 3.0], **options)
+    with pytest.raises(ValueError, match=r"NaN|empty|minimum of 1"):
+        capacity_threshold([np.nan] if "y" in options else [], 3)
