@@ -1,0 +1,221 @@
+"""The push as gradient, curvature and metric for any library of boosted trees.
+
+`toprank.interop.lightgbm` and `toprank.interop.xgboost` only say how their library hands over
+labels, weights and groups.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from toprank._numerics import FloatArray
+from toprank.metrics.registry import Metric, get_metric
+from toprank.objective import PushObjective, boostable, derivatives_of, push_objective
+from toprank.objective.pairwise import PairTask
+from toprank.pairs import Graded, check_weights, distinct_labels
+
+#: Curvature that a row has at least, as a share of the mean: rows far from the top have none of
+#: their own, and a leaf of them alone would divide zero by zero.
+LEAST_CURVATURE = 1e-6
+
+
+class PushGradients:
+    """Gradient and curvature of the push at given labels, weights and groups, times the weight.
+
+    The libraries' regularisers (min_child_weight, min_sum_hessian_in_leaf, lambda) are absolute
+    numbers, to be compared with sums of curvature over rows. So gradient and curvature are both
+    multiplied by a number in proportion to the total weight W: the one with which the curvature
+    of all rows, where all scores are equal, sums to W+ W- / W, as it does for the binary
+    objective at its start, sum w q (1 - q) with q = W+ / W. (Multiplied by W itself, the
+    regularisers would still be weaker by (1 + p) / (q (1 - q)): XGBoost would give single rows
+    leaves of their own.)
+
+    What depends on the labels only, the two classes, their weights, the groups, is kept from one
+    call to the next and built anew when the labels, weights or groups change.
+    """
+
+    def __init__(
+        self,
+        p: float = 4.0,
+        *,
+        price: Any = "power",
+        loss: Any = "exponential",
+        end: str = "top",
+        balance: float = 1.0,
+        groups: ArrayLike | None = None,
+    ):
+        self.p = p
+        self.price = price
+        self.loss = loss
+        self.end = end
+        self.balance = balance
+        self.groups = groups
+        self._built: _Built | None = None
+        # unusable settings are refused here, not in the middle of training
+        self._objective(np.array([True, False]), None, None)
+
+    def __repr__(self) -> str:
+        return f"push_objective(p={self.p!r}, price={self.price!r}, loss={self.loss!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_built": None}
+
+    def _objective(
+        self, positive: NDArray[np.bool_], weight: FloatArray | None, groups: Any
+    ) -> PushObjective:
+        names = {"price": self.price, "p": self.p, "loss": self.loss}
+        if groups is None:
+            return boostable(
+                push_objective(positive, weight, end=self.end, balance=self.balance, **names)
+            )
+        if self.end != "top":
+            raise ValueError(f"end={self.end!r} is not available with groups; use end='top'.")
+        of_row = np.ones(len(positive)) if weight is None else weight
+        relation = Graded(positive.astype(np.intp), groups, np.flatnonzero(of_row > 0))
+        if relation.n_pairs == 0:
+            raise ValueError(
+                "No group holds rows of both classes, so there is no pair to rank. Check that the "
+                "groups are queries or blocks of rows, not row numbers."
+            )
+        return boostable(PairTask.build(relation, of_row, **names).objective())
+
+    def at(
+        self, labels: NDArray[Any], scores: Any, weight: Any = None, group_sizes: Any = None
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return gradient and curvature in the scores, as float32.
+
+        Parameters
+        ----------
+        labels : array of shape (n,)
+            Two distinct values; the larger one belongs at the top.
+        scores : array of shape (n,)
+        weight : array of shape (n,), optional
+            Repetition counts.
+        group_sizes : array of int, optional
+            Sizes of consecutive groups of rows, as ranking data sets keep them; where None,
+            ``groups`` as given to the constructor, if it was.
+        """
+        built = self._built
+        if built is None or not built.holds_for(labels, weight, group_sizes):
+            built = self._built = self._build(labels, weight, group_sizes)
+        gradient, curvature = built.derivatives(np.asarray(scores, dtype=np.float64))
+        gradient *= built.factor
+        curvature *= built.factor
+        mean = float(np.sum(curvature)) / built.total_weight
+        # where the loss is all but gone the mean is no measure
+        floor = LEAST_CURVATURE * max(mean, LEAST_CURVATURE)
+        np.maximum(curvature, floor * built.weight, out=curvature)
+        return _short(gradient, built.weight), _short(curvature, built.weight)
+
+    def _build(self, labels: NDArray[Any], weight: Any, group_sizes: Any) -> _Built:
+        classes = distinct_labels(np.asarray(labels))
+        if len(classes) != 2:
+            raise ValueError(
+                f"The push ranks rows of two classes; the labels have {len(classes)} distinct "
+                "values. Pass y == the class that belongs at the top."
+            )
+        positive = np.asarray(labels == classes[1])
+        counts = check_weights(positive, weight)
+        objective = self._objective(positive, counts, self._groups(group_sizes, len(positive)))
+        given = (np.array(labels), _kept(weight), _kept(group_sizes))
+        return _Built(objective, given, positive, counts)
+
+    def _groups(self, sizes: Any, n: int) -> Any:
+        if sizes is not None and len(sizes):
+            return np.repeat(np.arange(len(sizes)), np.asarray(sizes, dtype=np.intp))
+        if self.groups is None:
+            return None
+        codes = np.unique(np.asarray(self.groups), return_inverse=True)[1]
+        if len(codes) != n:
+            raise ValueError(
+                f"groups has {len(codes)} rows, the training data {n}; give one group a row."
+            )
+        return codes
+
+
+def _short(values: FloatArray, weight: Any) -> NDArray[np.float32]:
+    """Return float32 of 20 significant bits a unit of weight.
+
+    A row of weight 3 then counts exactly as three rows do: with all 24 bits, 3 g is rounded,
+    and a split or a leaf may notice.
+    """
+    weighted = np.ndim(weight) > 0
+    if weighted:
+        values = np.divide(values, weight, out=np.zeros_like(values), where=weight > 0)
+    unit = values.astype(np.float32)
+    bits = unit.view(np.int32)
+    bits += 8
+    bits &= -16
+    return unit * weight.astype(np.float32) if weighted else unit
+
+
+def _kept(values: Any) -> Any:
+    return None if values is None else np.array(values)
+
+
+class _Built:
+    """An objective, what it was built from, and what its derivatives are multiplied by."""
+
+    def __init__(
+        self,
+        objective: PushObjective,
+        given: tuple[Any, Any, Any],
+        positive: NDArray[np.bool_],
+        counts: FloatArray | None,
+    ):
+        self._given = given
+        self.weight: Any = 1.0 if counts is None else counts
+        self.total_weight = float(np.sum(np.broadcast_to(self.weight, positive.shape)))
+        share = float(np.average(positive, weights=counts))
+        self.derivatives = derivatives_of(objective)
+        _, undecided = self.derivatives(np.zeros(len(positive)))
+        total = float(np.sum(undecided)) or 1.0
+        self.factor = self.total_weight * share * (1.0 - share) / total
+
+    def holds_for(self, *given: Any) -> bool:
+        return all(_same(kept, now) for kept, now in zip(self._given, given, strict=True))
+
+
+def _same(kept: Any, now: Any) -> bool:
+    return now is None if kept is None else now is not None and np.array_equal(kept, now)
+
+
+class PushMetric:
+    """A metric of `toprank.metrics` with its parameters, as a function of labels and scores."""
+
+    def __init__(self, name: str, **kwargs: Any):
+        self.metric: Metric = get_metric(name)
+        parameters = inspect.signature(self.metric.function).parameters
+        unknown = sorted(set(kwargs) - set(parameters))
+        if unknown:
+            raise ValueError(f"The metric {name!r} does not know {', '.join(unknown)}.")
+        self.kwargs = {**self.metric.settings, **kwargs}
+        self.takes_groups = "groups" in parameters
+        self.__name__ = self.label
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Whether a better ranking has the larger value."""
+        return self.metric.higher_is_better
+
+    @property
+    def label(self) -> str:
+        """Name and parameters, as the libraries print it."""
+        said = ", ".join(f"{name}={value!r}" for name, value in self.kwargs.items())
+        return f"{self.metric.name}({said})" if said else self.metric.name
+
+    def __repr__(self) -> str:
+        return f"push_metric({self.label!r})"
+
+    def of(self, labels: Any, scores: Any, weight: Any = None, group_sizes: Any = None) -> float:
+        """Return the value; with groups the mean over them, for metrics that have one."""
+        given = dict(self.kwargs)
+        if group_sizes is not None and len(group_sizes) and self.takes_groups:
+            given["groups"] = np.repeat(np.arange(len(group_sizes)), group_sizes)
+        weight = None if weight is None or not len(weight) else weight
+        scores = np.asarray(scores, dtype=np.float64)
+        return float(self.metric.function(labels, scores, sample_weight=weight, **given))

@@ -1,0 +1,65 @@
+"""Sums over all processes, and gradients that survive the mean DistributedDataParallel takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from toprank.interop.torch._torch import torch
+
+
+def world_size() -> int:
+    """Return the number of processes that train together."""
+    if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
+        return 1
+    return int(torch.distributed.get_world_size())
+
+
+def sum_of(value: Any) -> Any:
+    """Return the sum over the processes, without a gradient."""
+    total = value.detach().clone()
+    torch.distributed.all_reduce(total)
+    return total
+
+
+def log_sum_exp_of(local: Any) -> Any:
+    """Return the log-sum-exp over the processes; its gradient is this process's share of it."""
+    top = local.detach().clone()
+    torch.distributed.all_reduce(top, op=torch.distributed.ReduceOp.MAX)
+    shift = torch.where(torch.isfinite(top), top, torch.zeros_like(top))
+    total = shift + torch.log(sum_of(torch.exp(local - shift)))
+    share = torch.exp(local.detach() - total)
+    share = torch.where(torch.isfinite(total), share, torch.zeros_like(share))
+    live = torch.where(torch.isfinite(local), local, torch.zeros_like(local))
+    return total + share * (live - live.detach())
+
+
+def gathered(value: Any) -> Any:
+    """Return the rows of all processes, this one's with their gradient."""
+    n = torch.tensor([len(value)], device=value.device)
+    sizes = [torch.zeros_like(n) for _ in range(world_size())]
+    torch.distributed.all_gather(sizes, n)
+    counts = [int(size) for size in sizes]
+    padded = value.detach().new_zeros(max(counts))
+    padded[: len(value)] = value.detach()
+    parts = [torch.empty_like(padded) for _ in counts]
+    torch.distributed.all_gather(parts, padded)
+    rows = [part[:count] for part, count in zip(parts, counts, strict=True)]
+    rows[torch.distributed.get_rank()] = value
+    return torch.cat(rows)
+
+
+def for_the_mean(value: Any) -> Any:
+    """Return the value with its gradient times the number of processes.
+
+    Each process holds its own part of the gradient of one common value; the mean over the
+    processes, which DistributedDataParallel takes, then is the whole gradient.
+    """
+    return value + (world_size() - 1) * (value - value.detach())
+
+
+def of_every_process(value: Any) -> Any:
+    """Return the value with its gradient divided by the number of processes.
+
+    For what each process differentiates in full, before `for_the_mean`.
+    """
+    return value.detach() + (value - value.detach()) / world_size()

@@ -1,0 +1,31 @@
+"""Sums over the members of a class, in this process or across all of them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from toprank.interop.torch import distributed
+from toprank.interop.torch._torch import torch
+
+
+def log_sum(terms: Any, members: Any, across: bool = False) -> Any:
+    """Return log of the sum of e^terms over the members; minus infinity where there are none.
+
+    By a mask, not an index: compiled code wants shapes that do not depend on the labels.
+    """
+    inside = torch.where(members, terms, torch.full_like(terms, -torch.inf))
+    local = torch.logsumexp(inside, 0)
+    return distributed.log_sum_exp_of(local) if across else local
+
+
+def log_count(members: Any, like: Any, across: bool = False) -> Any:
+    """Return log of the number of members, of one where there are none."""
+    count = members.sum().to(like)
+    return torch.log((distributed.sum_of(count) if across else count).clamp(min=1.0))
+
+
+def finite_exp(terms: Any) -> Any:
+    """Return e^terms, at most about the largest float, where it has no slope."""
+    largest = torch.finfo(terms.dtype).max
+    return torch.exp(terms.clamp(max=math.log(largest) - 1.0))

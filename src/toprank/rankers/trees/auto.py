@@ -1,0 +1,88 @@
+"""p="auto": every p and the library's binary objective on the same folds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils import _safe_indexing
+
+from toprank.rankers.trees.plan import Table
+from toprank.rankers.trees.stopping import TopMetric
+from toprank.tuning import PChoice, choose_p
+
+
+class Rows:
+    """Everything that belongs to the rows, so that folds can be taken by row number."""
+
+    def __init__(self, X: Any, fit_params: dict[str, Any], init_model: Any):
+        self.X = X
+        self.fit_params = fit_params
+        self.init_model = init_model
+
+    def __deepcopy__(self, memo: Any) -> Rows:
+        return self  # scikit-learn's clone copies parameters; data and a fitted model are none
+
+    def part(self, rows: Any) -> tuple[Any, dict[str, Any]]:
+        """Return X and the parameters of fit for some of the rows."""
+        numbers = np.asarray(rows)[:, 0]
+        given = {name: np.asarray(values)[numbers] for name, values in self.fit_params.items()}
+        return _safe_indexing(self.X, numbers), given
+
+
+class OnRows(ClassifierMixin, BaseEstimator):
+    """Trees fitted by row number: groups and starting scores go with their rows."""
+
+    def __init__(self, p: Any, trees: Any, rows: Rows):
+        self.p = p
+        self.trees = trees
+        self.rows = rows
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        Z, given = self.rows.part(X)
+        trees = clone(self.trees).set_params(p=self.p)
+        self.trees_ = trees.fit(Z, y, sample_weight, init_model=self.rows.init_model, **given)
+        self.classes_ = self.trees_.classes_
+        return self
+
+    def decision_function(self, X: Any) -> Any:
+        Z, given = self.rows.part(X)
+        return self.trees_.decision_function(Z, init_score=given.get("init_score"))
+
+
+def _scorer(trees: Any) -> Any:
+    def top_metric(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+        groups = estimator.rows.part(X)[1].get("groups")
+        codes = None if groups is None else np.unique(groups, return_inverse=True)[1]
+        positive = np.asarray(y == estimator.classes_[1])
+        table = Table(np.empty((len(positive), 0)), positive, sample_weight, codes)
+        measure = TopMetric(trees.metric, trees.metric_kwargs, table)
+        return measure(estimator.decision_function(X))
+
+    return top_metric
+
+
+def chosen_p(
+    trees: Any, X: Any, y: Any, sample_weight: Any, fit_params: dict[str, Any], init_model: Any
+) -> PChoice:
+    """Compare every p of ``trees.ps`` and the binary objective by cross-validation."""
+    rows = Rows(X, fit_params, init_model)
+    numbers = np.arange(len(y))[:, None]
+    template = clone(trees).set_params(p=4.0)
+    # groups decide the folds, and a scorer of our own measures within them
+    scoring: Any = {"scoring": trees.metric, "scoring_kwargs": trees.metric_kwargs}
+    if fit_params.get("groups") is not None or callable(trees.metric):
+        scoring = {"scoring": _scorer(trees)}
+    return choose_p(
+        OnRows(4.0, template, rows),
+        numbers,
+        y,
+        ps=trees.ps,
+        cv=trees.cv,
+        groups=fit_params.get("groups"),
+        sample_weight=sample_weight,
+        baseline=OnRows(None, template, rows),
+        rule=trees.rule,
+        **scoring,
+    )

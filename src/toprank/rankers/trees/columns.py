@@ -1,0 +1,166 @@
+"""From what users hand over, arrays and data frames with categories, to numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_array
+
+from toprank._numerics import FloatArray
+
+#: Names of column types that hold categories, in pandas and polars.
+_CATEGORY_TYPES = ("category", "Categorical", "Enum", "String", "Utf8", "str", "string", "object")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns hold categories, and which categories were seen in training.
+
+    A category becomes its place among them; one never seen is missing.
+    """
+
+    categories: dict[int, NDArray[Any]]
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """The columns that hold categories."""
+        return tuple(sorted(self.categories))
+
+    @classmethod
+    def learn(cls, X: Any, chosen: Any) -> Columns:
+        """Find the columns of categories and their values."""
+        frame = _columns_of(X)
+        d = X.shape[1] if frame is None else len(frame)
+        places = _places(X, chosen, frame, d)
+        return cls({j: _distinct(_column(X, frame, j)) for j in places})
+
+    def numbers(self, X: Any) -> FloatArray:
+        """Return the rows as float64, categories as codes, missing values as NaN."""
+        frame = _columns_of(X)
+        if frame is None and not self.categories:
+            return np.asarray(X, dtype=np.float64)
+        d = X.shape[1] if frame is None else len(frame)
+        Z = np.empty((X.shape[0], d))
+        for j in range(d):
+            values = _column(X, frame, j)
+            if j in self.categories:
+                Z[:, j] = _codes(values, self.categories[j])
+            else:
+                Z[:, j] = _as_numbers(values, frame[j] if frame else f"column {j}")
+        return check_array(Z, ensure_all_finite="allow-nan", input_name="X")
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a data frame, of pandas or polars."""
+    return hasattr(X, "columns") and hasattr(X, "dtypes")
+
+
+def _columns_of(X: Any) -> list[str] | None:
+    """The names of a data frame's columns; None for anything else."""
+    return list(X.columns) if is_frame(X) else None
+
+
+def _column(X: Any, frame: list[str] | None, j: int) -> NDArray[Any]:
+    if frame is None:
+        return np.asarray(X)[:, j]
+    column = X.iloc[:, j] if hasattr(X, "iloc") else X[frame[j]]
+    return np.asarray(column.to_numpy())
+
+
+def _places(X: Any, chosen: Any, frame: list[str] | None, d: int) -> list[int]:
+    if isinstance(chosen, str) and chosen == "from_dtype":
+        if frame is None:
+            return []
+        types = X.dtypes if isinstance(X.dtypes, list) else list(X.dtypes)
+        return [j for j, kind in enumerate(types) if _holds_categories(X, frame, j, kind)]
+    if chosen is None:
+        return []
+    return columns_named(chosen, frame, d, "categorical_features")
+
+
+def _holds_categories(X: Any, frame: list[str], j: int, kind: Any) -> bool:
+    if not str(kind).startswith(_CATEGORY_TYPES):
+        return False
+    if str(kind) != "object":
+        return True
+    return not _all_numbers(_column(X, frame, j))
+
+
+def _all_numbers(values: NDArray[Any]) -> bool:
+    return all(v is None or isinstance(v, int | float | np.number | np.bool_) for v in values)
+
+
+def columns_named(chosen: Any, frame: Sequence[str] | None, d: int, what: str) -> list[int]:
+    """Return the places of columns given by name, by place or as a mask."""
+    items = np.asarray(chosen)
+    if items.dtype == bool:
+        if items.shape != (d,):
+            raise ValueError(f"{what} is a mask of shape {items.shape}, expected ({d},).")
+        return [int(j) for j in np.flatnonzero(items)]
+    places = []
+    for item in items.reshape(-1).tolist():
+        if isinstance(item, str):
+            if frame is None or item not in list(frame):
+                raise ValueError(f"{what} names the column {item!r}, which X does not have.")
+            places.append(list(frame).index(item))
+        elif not 0 <= int(item) < d:
+            raise ValueError(f"{what} names column {item}, but X has columns 0 to {d - 1}.")
+        else:
+            places.append(int(item))
+    return places
+
+
+def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+    if values.dtype.kind in "biuSU":
+        return np.zeros(len(values), dtype=bool)
+    if values.dtype.kind == "f":
+        return np.isnan(values)
+    # pandas' own missing value is equal to nothing and has no truth value
+    return np.array([v is None or type(v).__name__ == "NAType" or v != v for v in values])
+
+
+def _as_text(values: NDArray[Any]) -> NDArray[Any]:
+    """Categories of mixed types have no order; their names do."""
+    return values.astype(str) if values.dtype.kind == "O" else values
+
+
+def _distinct(values: NDArray[Any]) -> NDArray[Any]:
+    return np.unique(_as_text(values[~_missing(values)]))
+
+
+def _codes(values: NDArray[Any], categories: NDArray[Any]) -> FloatArray:
+    codes = np.full(len(values), np.nan)
+    there = np.flatnonzero(~_missing(values))
+    if not len(categories) or not len(there):
+        return codes
+    given = _as_text(values[there])
+    if given.dtype.kind != categories.dtype.kind and {given.dtype.kind, categories.dtype.kind} & {
+        *"SU"
+    }:
+        given, categories = given.astype(str), categories.astype(str)
+    order = np.argsort(categories, kind="stable")
+    place = np.minimum(np.searchsorted(categories, given, sorter=order), len(categories) - 1)
+    known = categories[order[place]] == given
+    codes[there[known]] = order[place[known]]
+    return codes
+
+
+def _as_numbers(values: NDArray[Any], name: str) -> FloatArray:
+    if values.dtype.kind in "Mm":
+        raise ValueError(
+            f"{name!r} holds dates or times; say what about them counts, as a number: an hour, a "
+            "weekday, days since an event."
+        )
+    if values.dtype.kind == "O":
+        values = np.where(_missing(values), np.nan, values)
+    try:
+        return values.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{name!r} holds values that are not numbers ({error}); name it in "
+            "categorical_features, or convert it."
+        ) from error

@@ -1,0 +1,370 @@
+"""`PushTrees`: LightGBM or XGBoost under the push, as a scikit-learn classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.utils.validation import _check_y, validate_data
+
+from toprank._numerics import FloatArray
+from toprank.pairs import check_weights
+from toprank.rankers.base import two_classes
+from toprank.rankers.links import Link, logistic, p_classification
+from toprank.rankers.relations import check_groups
+from toprank.rankers.trees.auto import chosen_p
+from toprank.rankers.trees.columns import Columns, is_frame
+from toprank.rankers.trees.model import TreeScores
+from toprank.rankers.trees.plan import Table, Watch
+from toprank.rankers.trees.settings import BACKENDS, CONSTRAINTS, plan_of
+from toprank.rankers.trees.start import check_start, model_scores, natural_scale
+from toprank.rankers.trees.stopping import TopMetric, chosen_round, held_out
+
+#: Rows from which early_stopping="auto" holds some out.
+_MANY_ROWS = 10_000
+
+
+class PushTrees(TreeScores, ClassifierMixin, BaseEstimator):
+    r"""Gradient-boosted trees under the push, by LightGBM or XGBoost.
+
+    The trees minimise, exactly and in linear time a round,
+
+    .. math::
+        R_{g,\ell}(f) = \sum_k g\Big(\sum_i \ell(f_i - f_k)\Big)
+
+    over positives i and negatives k, in one list of any length; or within groups.
+
+    Parameters
+    ----------
+    p : float, "auto" or None, default=4.0
+        Power of the price, >= 1. "auto" chooses it by cross-validation on ``metric``, from ``ps``
+        and the library's own binary objective; None is that objective.
+    price : str or Price, default="power"
+        "power", "identity", "exponential", "log1p" or "max" (p = inf; fitted with p = 64).
+    loss : str or Loss, default="exponential"
+        "exponential", "logistic", "hinge" or "squared_hinge".
+    backend : {"lightgbm", "xgboost"}, default="lightgbm"
+        Which library grows the trees.
+    n_estimators : int, default=100
+        Rounds, at most.
+    learning_rate : float, default=0.1
+    max_leaves : int, default=31
+    max_depth : int, optional
+    min_child_weight : float, default=1.0
+        Curvature a leaf has at least; that of all rows sums, at the start, to the number of
+        positives times the share of negatives, as for the binary objective.
+    reg_lambda : float, default=1.0
+        L2 penalty on the scores of leaves, in the same unit.
+    min_samples_leaf : int, default=1
+        Rows (not weights) a leaf has at least, as LightGBM estimates them from the curvature.
+        LightGBM only: XGBoost has no such limit.
+    subsample, colsample : float, default=1.0
+        Shares of rows and of columns drawn for each tree.
+    max_bins : int, default=255
+    categorical_features : "from_dtype", sequence or None, default="from_dtype"
+        Columns that hold categories: by name, place or mask; "from_dtype" takes the categorical
+        and text columns of data frames. Categories never seen in training are missing values.
+    monotone_constraints : sequence or dict, optional
+        1, 0 or -1 for each column, or for the columns named.
+    interaction_constraints : sequence of sequences, optional
+        Sets of columns, by name or place, that may meet in a tree; the columns in no set form
+        one more.
+    early_stopping : bool or "auto", default="auto"
+        Whether to hold rows out and stop by ``metric``; "auto" does from 10,000 rows on, and
+        whenever ``fit`` is given an ``eval_set``.
+    metric : str or callable, default="precision_at"
+        Name of a metric of `toprank.metrics`, or a function of labels and scores, larger is
+        better.
+    metric_kwargs : dict, optional
+        Its parameters, such as ``{"k": 100}``; metrics at k look at the first tenth by default.
+    rule : {"best", "one_standard_error"}, default="best"
+        Which round is kept: the best, or the first within one standard error of it. The same for
+        p = "auto".
+    validation_fraction : float, default=0.1
+    n_iter_no_change : int, default=20
+        Rounds without improvement after which to stop.
+    ps : sequence of float
+        What p = "auto" tries.
+    cv : int or splitter, default=5
+        Folds of p = "auto".
+    init_scale : "auto" or float, default="auto"
+        What the scores of ``init_model`` or ``init_score`` are multiplied by. "auto" is 1/(1 + p)
+        for the exponential loss, which makes log-odds scores of the push, else 1.
+    link : {"logistic", "p_classification"}, default="logistic"
+        From scores to probabilities, fitted to the rows held out if there are any, else to the
+        training rows, where trees are too sure of themselves.
+    backend_params : dict, optional
+        Further parameters for the library, under its own names; they win over the others.
+    random_state : int, RandomState or None
+    n_jobs : int, optional
+        Threads; None is one.
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    classes_ : array of shape (2,)
+    p_ : float or None
+        The p that was fitted; None for the binary objective.
+    choice_ : PChoice
+        What p = "auto" has seen.
+    booster_ : lightgbm.Booster or xgboost.Booster
+    n_iter_ : int
+        Rounds kept.
+    validation_scores_ : array
+        ``metric`` of the rows held out after each round, larger is better (risks are negated).
+    validation_standard_error_ : float
+        Its standard error at the best round; NaN where none is known.
+    feature_importances_ : array of shape (d,)
+        Share of each column in the gain of all splits.
+    intercept_ : array of shape (1,)
+    init_scale_ : float
+
+    Notes
+    -----
+    A weight is a repetition count as far as the library lets it be: ``min_samples_leaf`` counts
+    rows, and so do the bins of columns with more than ``max_bins`` values.
+
+    Examples
+    --------
+    >>> from toprank import PushTrees
+    >>> from toprank.datasets import load_wdbc
+    >>> X, y = load_wdbc(return_X_y=True)
+    >>> trees = PushTrees(p=4, n_estimators=20).fit(X, y)
+    >>> bool(abs(trees.explain(X).sum(axis=1) - trees.decision_function(X)).max() < 1e-9)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = CONSTRAINTS
+
+    def __init__(
+        self,
+        p: Any = 4.0,
+        *,
+        price: Any = "power",
+        loss: Any = "exponential",
+        backend: str = "lightgbm",
+        n_estimators: int = 100,
+        learning_rate: float = 0.1,
+        max_leaves: int = 31,
+        max_depth: int | None = None,
+        min_child_weight: float = 1.0,
+        reg_lambda: float = 1.0,
+        min_samples_leaf: int = 1,
+        subsample: float = 1.0,
+        colsample: float = 1.0,
+        max_bins: int = 255,
+        categorical_features: Any = "from_dtype",
+        monotone_constraints: Any = None,
+        interaction_constraints: Any = None,
+        early_stopping: Any = "auto",
+        metric: Any = "precision_at",
+        metric_kwargs: dict[str, Any] | None = None,
+        rule: str = "best",
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 20,
+        ps: Sequence[float] = (1.0, 2.0, 4.0, 16.0, 64.0),
+        cv: Any = 5,
+        init_scale: Any = "auto",
+        link: str = "logistic",
+        backend_params: dict[str, Any] | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ):
+        self.p = p
+        self.price = price
+        self.loss = loss
+        self.backend = backend
+        self.n_estimators = n_estimators
+        self.learning_rate = learning_rate
+        self.max_leaves = max_leaves
+        self.max_depth = max_depth
+        self.min_samples_leaf = min_samples_leaf
+        self.min_child_weight = min_child_weight
+        self.reg_lambda = reg_lambda
+        self.subsample = subsample
+        self.colsample = colsample
+        self.max_bins = max_bins
+        self.categorical_features = categorical_features
+        self.monotone_constraints = monotone_constraints
+        self.interaction_constraints = interaction_constraints
+        self.early_stopping = early_stopping
+        self.metric = metric
+        self.metric_kwargs = metric_kwargs
+        self.rule = rule
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.ps = ps
+        self.cv = cv
+        self.init_scale = init_scale
+        self.link = link
+        self.backend_params = backend_params
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+        eval_set: tuple[Any, ...] | None = None,
+        init_score: ArrayLike | None = None,
+        init_model: Any = None,
+    ) -> Any:
+        """Grow the trees.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, d)
+            Numbers and categories; missing values as NaN or None.
+        y : array-like of shape (n,)
+            Labels of two classes; the larger one in sorted order belongs at the top.
+        sample_weight : array-like of shape (n,), optional
+            Repetition counts; a row of weight zero is absent.
+        groups : array-like of shape (n,), optional
+            Rows are compared within their group only.
+        eval_set : tuple (X, y), optional
+            Rows to stop by, in the place of some held out. With groups: (X, y, groups).
+        init_score : array-like of shape (n,), optional
+            Scores to start from, such as the log-odds of a model in production;
+            ``decision_function`` then asks for those of its rows.
+        init_model : estimator, booster or str, optional
+            A fitted model to start from: the trees are added to its scores, here and in
+            ``decision_function``.
+
+        Returns
+        -------
+        self
+        """
+        if init_score is not None and (init_model is not None or eval_set is not None):
+            raise ValueError(
+                "init_score holds the scores of the training rows alone; with eval_set, or instead "
+                "of init_model, give a model as init_model."
+            )
+        self._check_link()
+        table, y = self._door(X, y, sample_weight, groups)
+        self.init_model_ = init_model
+        self._starts = init_score is not None
+        self.p_ = self.p
+        if isinstance(self.p, str):
+            given = {"groups": groups, "init_score": init_score}
+            given = {name: value for name, value in given.items() if value is not None}
+            self.choice_ = chosen_p(self, X, y, sample_weight, given, init_model)
+            self.p_ = self.choice_.p
+        self._keep_scale()
+        table = self._with_start(table, X, init_score).present()
+        watch = None
+        if eval_set is not None:
+            watch = self._watch(self._eval_table(eval_set))
+        elif self._stops_early(len(table.positive)):
+            train, test = held_out(table, self.validation_fraction, self.random_state)
+            table, watch = table.take(train), self._watch(table.take(test))
+        self._grow(table, watch)
+        return self
+
+    def _door(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[Table, NDArray[Any]]:
+        """Check everything once."""
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        if is_frame(X):
+            validate_data(self, X, skip_check_array=True)
+            y = _check_y(y, estimator=self)
+            if len(y) != len(X):
+                raise ValueError(f"X has {len(X)} rows, y has {len(y)}.")
+        else:
+            X, y = validate_data(self, X, y, dtype="numeric", ensure_all_finite="allow-nan")
+        self.classes_, positive = two_classes(y)
+        weight = check_weights(positive, sample_weight)
+        self._columns = Columns.learn(X, self.categorical_features)
+        return Table(self._columns.numbers(X), positive, weight, check_groups(groups, len(y))), y
+
+    def _check_link(self) -> None:
+        of_power = self.price in ("power", "identity") and self.loss == "exponential"
+        if self.link == "p_classification" and (not of_power or self.p == np.inf):
+            raise ValueError(
+                "link='p_classification' belongs to the power price with a finite p and the "
+                "exponential loss. Use link='logistic' here."
+            )
+
+    def _keep_scale(self) -> None:
+        if self.init_scale != "auto":
+            self.init_scale_ = float(self.init_scale)
+        elif isinstance(self.init_model_, PushTrees) and self.init_model_.p_ is not None:
+            self.init_scale_ = 1.0  # scores of the push already
+        else:
+            self.init_scale_ = natural_scale(self.p_, self.price, self.loss)
+
+    def _with_start(self, table: Table, X: Any, init_score: Any) -> Table:
+        if self.init_model_ is not None:
+            start = model_scores(self.init_model_, X)
+        elif init_score is not None:
+            start = check_start(init_score, len(table.positive))
+        else:
+            return table
+        return Table(table.Z, table.positive, table.weight, table.groups, self.init_scale_ * start)
+
+    def _stops_early(self, n: int) -> bool:
+        return n >= _MANY_ROWS if self.early_stopping == "auto" else bool(self.early_stopping)
+
+    def _eval_table(self, eval_set: tuple[Any, ...]) -> Table:
+        X, y, *groups = eval_set
+        labels = np.asarray(y)
+        if not np.all(np.isin(labels, self.classes_)):
+            raise ValueError(f"eval_set has labels other than the classes fitted: {self.classes_}.")
+        positive = np.asarray(labels == self.classes_[1])
+        codes = check_groups(groups[0], len(labels)) if groups else None
+        return self._with_start(Table(self._numbers(X), positive, None, codes), X, None)
+
+    def _watch(self, table: Table) -> Watch:
+        measure = TopMetric(self.metric, self.metric_kwargs, table)
+        return Watch(table, measure, self.n_iter_no_change)
+
+    def _grow(self, table: Table, watch: Watch | None) -> None:
+        push = None
+        if self.p_ is not None:
+            push = {"p": self.p_, "price": self.price, "loss": self.loss}
+        grown = BACKENDS[self.backend].grow(table, plan_of(self), push, watch)
+        self._trees, shown = grown.trees, table
+        if watch is not None:
+            self._keep_best(watch, grown.values)
+            shown = watch.table
+        self.booster_ = self._trees.booster
+        self.n_iter_ = self._trees.n_rounds
+        gains = self._trees.gains()
+        self.feature_importances_ = gains / (np.sum(gains) or 1.0)
+        self._keep_link(self._fit_link(self._from(shown), shown))
+
+    def _keep_best(self, watch: Watch, values: FloatArray) -> None:
+        measure: Any = watch.measure
+        best = int(np.argmax(values)) + 1
+        at_best = self._from(watch.table, best)
+        self.validation_scores_ = values
+        self.validation_standard_error_ = measure.standard_error(at_best)
+        self._trees.n_rounds = chosen_round(values, self.validation_standard_error_, self.rule)
+
+    def _from(self, table: Table, n_rounds: int | None = None) -> FloatArray:
+        scores = self._trees.scores(table.Z, n_rounds)
+        return scores if table.start is None else scores + table.start
+
+    def _fit_link(self, scores: FloatArray, table: Table) -> Link:
+        if self.p_ is None:
+            return Link(1.0, 0.0)  # the binary objective brings its own
+        if self.link == "logistic":
+            return logistic(scores, table.positive, table.weight)
+        p = 1.0 if self.price == "identity" else float(self.p_)
+        return p_classification(scores, table.positive, table.weight, p)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.allow_nan = True
+        return tags

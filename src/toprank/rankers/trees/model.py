@@ -1,0 +1,134 @@
+"""What fitted trees answer: scores, stages, explanations, the gain over where they started."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from toprank._numerics import FloatArray
+from toprank.inference import compare
+from toprank.metrics.registry import get_metric
+from toprank.rankers.links import Link, Probabilities
+from toprank.rankers.trees.columns import Columns, is_frame
+from toprank.rankers.trees.plan import Trees
+from toprank.rankers.trees.start import check_start, model_scores
+
+
+class TreeScores(Probabilities):
+    """Scores of grown trees, on top of those they started from."""
+
+    metric: Any
+    metric_kwargs: dict[str, Any] | None
+    init_model_: Any
+    init_scale_: float
+    _trees: Trees
+    _columns: Columns
+    _starts: bool
+    _offset: float
+
+    def _numbers(self, X: Any) -> FloatArray:
+        if is_frame(X):
+            validate_data(self, X, reset=False, skip_check_array=True)
+        else:
+            X = validate_data(self, X, reset=False, dtype="numeric", ensure_all_finite="allow-nan")
+        return self._columns.numbers(X)
+
+    def _keep_link(self, link: Link) -> None:
+        self._offset, self._slope = link.offset, link.slope
+        self.intercept_ = np.array([link.offset])
+
+    def _start_of(self, X: Any, init_score: ArrayLike | None) -> Any:
+        if self._starts and init_score is None:
+            raise ValueError(
+                "The trees were grown on top of init_score, so the score of a row needs its own: "
+                "pass init_score= to decision_function, or fit with init_model=."
+            )
+        if init_score is not None and not self._starts:
+            raise ValueError("init_score was given, but the trees were grown without.")
+        if init_score is not None:
+            return self.init_scale_ * check_start(init_score, np.shape(X)[0])
+        if self.init_model_ is not None:
+            return self.init_scale_ * model_scores(self.init_model_, X)
+        return 0.0
+
+    def decision_function(self, X: Any, init_score: ArrayLike | None = None) -> FloatArray:
+        """Return the ranking score of each row; zero is a probability of one half.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, d)
+        init_score : array-like of shape (n,), optional
+            The scores the trees are added to, if they were grown with ``init_score``.
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        check_is_fitted(self)
+        Z = self._numbers(X)
+        return self._trees.scores(Z) + self._start_of(X, init_score) + self._offset
+
+    def staged_decision_function(
+        self, X: Any, init_score: ArrayLike | None = None
+    ) -> Iterator[FloatArray]:
+        """Yield the scores after each round, all with the intercept of the last."""
+        check_is_fitted(self)
+        Z = self._numbers(X)
+        start = self._start_of(X, init_score) + self._offset
+        for scores in self._trees.staged(Z):
+            yield scores + start
+
+    def explain(self, X: Any, init_score: ArrayLike | None = None) -> FloatArray:
+        """Return what each column contributes to the score of each row (SHAP values of trees).
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, d)
+        init_score : array-like of shape (n,), optional
+            As in ``decision_function``.
+
+        Returns
+        -------
+        array of shape (n, d + 1)
+            The last column is what does not depend on the columns: the mean score, the intercept
+            and the score of ``init_model`` or ``init_score``. Each row sums to its score.
+        """
+        check_is_fitted(self)
+        parts = self._trees.contributions(self._numbers(X))
+        parts[:, -1] += self._start_of(X, init_score) + self._offset
+        return parts
+
+    def compare_with_start(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        init_score: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        level: float = 0.95,
+    ) -> Any:
+        """Compare the scores with those they started from, by ``metric``, on rows kept aside.
+
+        Returns
+        -------
+        Comparison
+            ``.difference .low .high .p_value`` of the push against the starting model, paired.
+        """
+        check_is_fitted(self)
+        if self.init_model_ is None and not self._starts:
+            raise ValueError("The trees started from nothing: fit with init_model= or init_score=.")
+        scores, start = self.decision_function(X, init_score), self._start_of(X, init_score)
+        settings = {} if callable(self.metric) else dict(get_metric(self.metric).settings)
+        return compare(
+            self.metric,
+            np.asarray(y) == self.classes_[1],
+            scores,
+            start,
+            sample_weight=sample_weight,
+            level=level,
+            **{**settings, **(self.metric_kwargs or {})},
+        )
