@@ -10,7 +10,10 @@ import pytest
 import toprank
 from toprank._extras import require
 
-OPTIONAL = ("matplotlib", "numba", "pandas", "polars", "pyarrow", "rich", "typer")
+OPTIONAL = (
+    *("lightgbm", "matplotlib", "numba", "pandas", "polars"),
+    *("pyarrow", "rich", "typer", "xgboost"),
+)
 
 
 def run(code: str) -> str:

@@ -276,7 +276,8 @@ class Relation(ABC):
         """Return (inner, outer) of pairs drawn evenly, always the same; all if there are few."""
         if self.n_pairs <= count:
             return self.pairs_at(np.arange(self.n_pairs))
-        return self.pairs_at(np.random.default_rng(0).integers(0, self.n_pairs, count))
+        # in order, so that looking them up reads memory in order
+        return self.pairs_at(np.sort(np.random.default_rng(0).integers(0, self.n_pairs, count)))
 
 
 class Explicit(Relation):
@@ -322,14 +323,18 @@ class Graded(Relation):
 
     def __init__(self, labels: NDArray[Any], groups: IntArray | None, rows: IntArray):
         labels = labels[rows]
-        groups = np.zeros(len(rows), dtype=np.intp) if groups is None else groups[rows]
-        order = np.lexsort((labels, groups))
+        if groups is None:
+            groups, order = np.zeros(len(rows), dtype=np.intp), np.argsort(labels)
+        else:
+            groups = groups[rows]
+            order = np.lexsort((labels, groups))
         labels, groups, self.rows = labels[order], groups[order], rows[order]
         new_group = np.flatnonzero(groups[1:] != groups[:-1]) + 1
         new_level = (groups[1:] != groups[:-1]) | (labels[1:] != labels[:-1])
         self.group_start, self.group_end = _runs(new_group, len(rows))
         self.level_start, self.level_end = _runs(np.flatnonzero(new_level) + 1, len(rows))
-        self.inner_places = np.flatnonzero(self.level_start > self.group_start)
+        wins = self.level_start > self.group_start
+        self.inner_places, self._inner_number = np.flatnonzero(wins), np.cumsum(wins) - 1
         self.outer_places = np.flatnonzero(self.level_end < self.group_end)
         self.inner, self.outer = self.rows[self.inner_places], self.rows[self.outer_places]
         faced = (self.group_end - self.level_end)[self.outer_places]
@@ -339,6 +344,11 @@ class Graded(Relation):
     @property
     def n_places(self) -> int:
         return len(self.rows)
+
+    @property
+    def group_starts(self) -> IntArray:
+        """The first place of each group."""
+        return np.flatnonzero(self.group_start == np.arange(self.n_places))
 
     def _again(self, sign: int, kept: IntArray, rows: IntArray) -> Graded:
         """The relation of the kept places, with the labels times sign, on other row numbers."""
@@ -357,11 +367,11 @@ class Graded(Relation):
     def pairs_at(self, numbers: IntArray) -> tuple[IntArray, IntArray]:
         outer = np.searchsorted(self._pairs_before, numbers, side="right") - 1
         place = self.level_end[self.outer_places[outer]] + numbers - self._pairs_before[outer]
-        return np.searchsorted(self.inner_places, place), outer
+        return self._inner_number[place], outer
 
     def thinned(self, n_rows: int) -> tuple[IntArray, Relation] | None:
         step = self.n_places // n_rows
-        starts = np.unique(self.group_start)
+        starts = self.group_starts
         if self.n_places >= 20 * step * len(starts):  # every group keeps some twenty rows
             kept = np.arange(step // 2, self.n_places, step)
         else:

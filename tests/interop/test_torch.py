@@ -366,3 +366,25 @@ except ImportError as error:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert "pip install 'toprank[torch]'" in result.stdout
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+@pytest.mark.parametrize("p", [1.0, 4.0, 64.0])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n", [2, 100, 8192, 100_003])
+def test_the_fused_kernels_agree_with_plain_torch(p, weighted, n):
+    generator = torch.Generator().manual_seed(n)
+    scores = 5 * torch.randn(n, generator=generator)
+    targets = torch.arange(n) % 7 == 0
+    weight = torch.randint(0, 3, (n,), generator=generator).float() if weighted else None
+    if weight is not None:
+        weight[:2] = 1.0
+    found = []
+    for device in ("cpu", "cuda"):
+        x = scores.clone().to(device).requires_grad_(True)
+        w = None if weight is None else weight.to(device)
+        value = PushLoss(p)(x, targets.to(device), w)
+        value.backward()
+        found.append((value.item(), x.grad.cpu()))
+    assert found[0][0] == pytest.approx(found[1][0], rel=1e-5, abs=1e-5)
+    torch.testing.assert_close(found[0][1], found[1][1], rtol=2e-3, atol=1e-7)

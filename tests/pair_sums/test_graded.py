@@ -24,6 +24,7 @@ from toprank.pair_sums import (
     graded,
     related_sum,
 )
+from toprank.pair_sums.score_order import score_order
 from toprank.pairs import Explicit, Graded
 
 WAYS = [
@@ -131,15 +132,58 @@ def test_the_tree_may_end_anywhere(leaf, loss, monkeypatch):
         np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-11)
 
 
+@settings(max_examples=60, deadline=None)
+@given(rows=graded_rows(widest=6.0), leaf=st.sampled_from([1, 4, 32]), data=st.data())
+def test_one_pass_gives_the_value_and_the_gradient_of_squares(rows, leaf, data):
+    labels, groups, scores = rows
+    relation = Graded(labels, groups, np.arange(len(labels)))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    v, u = rng.random(len(relation.inner)), rng.random(len(relation.outer))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(graded, "LEAF", leaf)
+        value, grad = GradedSorted(SquaredHinge(), relation, scores).value_grad(v, u)
+    expected, slope = Listed(SquaredHinge(), relation, scores).value_grad(v, u)
+    assert value == pytest.approx(expected, rel=1e-11)
+    np.testing.assert_allclose(grad, slope, rtol=1e-9, atol=1e-11 * (1 + np.abs(slope).max()))
+
+
+def test_well_ordered_pairs_far_apart_leave_no_rounding_in_one_pass():
+    relation = Graded(np.arange(500), None, np.arange(500))
+    value, grad = GradedSorted(SquaredHinge(), relation, 1e8 * np.arange(500.0)).value_grad(
+        np.ones(499), np.ones(499)
+    )
+    assert value == 0.0
+    assert not np.any(grad)
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        np.array([3.0, -1.0, 0.0, -0.0, -5e300, 5e-324, 2.0, -7.0, np.inf, -np.inf]),
+        np.random.default_rng(0).standard_normal(5000),
+        1e6 + 1e-9 * np.random.default_rng(0).standard_normal(5000),  # upper halves agree
+        np.repeat([2.0, 1.0], 3000),
+        np.empty(0),
+    ],
+    ids=["special", "normal", "close", "tied", "none"],
+)
+def test_the_order_by_digits_sorts(scores):
+    order = score_order(scores)
+    assert sorted(order.tolist()) == list(range(len(scores)))
+    np.testing.assert_array_equal(scores[order], np.sort(scores))
+
+
 def test_sums_have_the_same_bits_for_any_number_of_threads():
     rng = np.random.default_rng(0)
     relation = Graded(rng.normal(size=3000), None, np.arange(3000))
     scores, v = rng.normal(size=3000), np.ones(2999)
     workers = Workers(2)
-    alone = related_sum(SquaredHinge(), relation, scores).to_outer((0, 1), v)
+    alone = related_sum(SquaredHinge(), relation, scores)
     with workers.running():
-        together = related_sum(SquaredHinge(), relation, scores, workers).to_outer((0, 1), v)
-    np.testing.assert_array_equal(alone, together)
+        together = related_sum(SquaredHinge(), relation, scores, workers)
+        np.testing.assert_array_equal(alone.to_outer((0, 1), v), together.to_outer((0, 1), v))
+        for a, b in zip(alone.value_grad(v, v), together.value_grad(v, v), strict=True):
+            np.testing.assert_array_equal(a, b)
 
 
 @pytest.mark.parametrize("leaf", [1, 10])

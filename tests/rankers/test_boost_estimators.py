@@ -172,7 +172,7 @@ def test_pairs_may_come_as_pairs(noisy):
     [
         ({"groups": np.arange(400)}, {}, "no crucial pair within any group"),
         ({"pairs": np.empty((0, 2), int)}, {}, "no crucial pair"),
-        ({"groups": np.zeros(3)}, {}, "length 3"),
+        ({"groups": np.zeros(3)}, {}, "3 entries"),
         ({"groups": np.zeros(400), "pairs": [[0, 1]]}, {}, "not both"),
         ({"groups": np.zeros(400)}, {"p": 4.0}, "p=4"),
         ({"pairs": [[0, 400]]}, {}, "rows 0 to"),

@@ -24,7 +24,7 @@ from toprank.choose.outer import outer_rows
 from toprank.choose.results import cv_results
 from toprank.choose.rows import Rows
 from toprank.pairs import check_weights
-from toprank.rankers.base import LinearRanker, _numeric, _overflow_is_handled, _two_classes
+from toprank.rankers.base import LinearRanker, numeric, overflow_is_handled, two_classes
 from toprank.rankers.linear import _LOSS, PNormPush
 from toprank.rankers.proper import ProperRanker
 from toprank.tuning import Candidate, PChoice, Scoring, folds_of
@@ -192,10 +192,10 @@ class PNormPushCV(LinearRanker):
         """
         groups = self._routed_groups(sample_weight, params)
         score = Scoring(self.scoring, self.scoring_kwargs)
-        with _overflow_is_handled():
+        with overflow_is_handled():
             X, y = validate_data(self, X, y, accept_sparse="csr", dtype="numeric")
-        X = _numeric(X)
-        classes, positive = _two_classes(y)
+        X = numeric(X)
+        classes, positive = two_classes(y)
         counts = check_weights(positive, sample_weight)
         weight = self._weights(classes, y, positive, sample_weight)
         groups = None if groups is None else column_or_1d(np.asarray(groups))

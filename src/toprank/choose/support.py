@@ -16,7 +16,7 @@ from toprank.choose.grid import fit_grid
 from toprank.inference import interval
 from toprank.metrics import pnorm_risk
 from toprank.pairs import check_weights
-from toprank.rankers.base import _numeric, _two_classes
+from toprank.rankers.base import numeric, two_classes
 from toprank.rankers.linear import PNormPush
 from toprank.tuning import folds_of
 from toprank.tuning.choose_p import check_powers
@@ -207,8 +207,8 @@ def supported_p(
     64.0
     """
     check_consistent_length(X, y, sample_weight, groups, time)
-    X = _numeric(check_array(X, accept_sparse="csr", dtype="numeric"))
-    _, positive = _two_classes(column_or_1d(np.asarray(y)))
+    X = numeric(check_array(X, accept_sparse="csr", dtype="numeric"))
+    _, positive = two_classes(column_or_1d(np.asarray(y)))
     weight = check_weights(positive, sample_weight)
     counts = np.ones(len(positive)) if weight is None else weight
     powers = check_powers(ps)

@@ -77,11 +77,11 @@ def of_lists(
         )
     spread = Spread(float(np.var(values, ddof=1)) / len(values), len(values) - 1.0)
     error = float(np.sqrt(spread.variance))
-    is_share = name not in ("value_at", "lift_at", "enrichment_factor")
-    if error == 0 and is_share:
+    share = is_share(name)
+    if error == 0 and share:
         ends = clopper_pearson(estimate, len(values), level)
         note = "Every list has the same value; the interval is that of as many trials that agree."
-    elif is_share and 0 < estimate < 1:
+    elif share and 0 < estimate < 1:
         ends = around(estimate, spread, level)
         method += ", logit scale"
     else:
@@ -89,7 +89,14 @@ def of_lists(
         ends = (estimate - reach, estimate + reach)
         if name != "value_at":
             ends = (max(0.0, ends[0]), ends[1])
+        if error == 0:
+            note = "Every list has the same value, so the sample shows no spread."
     return request.result(estimate, ends, error, method, OTHER_LISTS, note=note)
+
+
+def is_share(name: str) -> bool:
+    """Whether the metric of a list is a number from 0 to 1."""
+    return name not in ("value_at", "lift_at", "enrichment_factor")
 
 
 def per_list(

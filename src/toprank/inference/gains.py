@@ -23,8 +23,8 @@ from toprank.metrics.cuts import Lists
 from toprank.metrics.discount import summed_discount
 from toprank.metrics.order import RankedList
 
-#: Up to so many moved rows their worths are permuted.
-_PERMUTED = 2000
+#: Up to so many moved rows their signs are flipped.
+_FLIPPED = 2000
 SUMS_OF_GAINS = (
     *("precision_at", "recall_at", "lift_at", "enrichment_factor"),
     *("top_is_positive", "ndcg_at", "value_at"),
@@ -68,8 +68,8 @@ class Gains:
         shift = weight * (gain_a - gain_b)
         whole = bool(np.all(np.isin(shift, (-1.0, 0.0, 1.0))) and np.sum(shift) == 0)
         counted = whole and a.groups is None and name not in ("value_at", "ndcg_at")
-        most = float(np.max(np.abs(worth)) * np.dot(weight, gain_a))
-        return cls(worth, shift, scale, counted, scale * most, int(np.count_nonzero(gain_a)))
+        largest = _largest(name, scale, float(np.dot(weight, gain_a)), worth, a)
+        return cls(worth, shift, scale, counted, largest, int(np.count_nonzero(gain_a)))
 
     @property
     def difference(self) -> float:
@@ -91,20 +91,16 @@ class Gains:
 
     def error(self, sample: Sample) -> float:
         """Standard error of the difference, if worths meet shifts at random."""
-        squares = self.shift**2
-        total = float(np.sum(squares))
-        if total == 0:
-            return 0.0
-        centred = self.worth - float(np.dot(squares, self.worth)) / total
-        pulls = self.shift * centred
+        pulls = self._pulls()
         if sample.groups is not None:
             pulls = sums_in(sample.groups, pulls)
         return self.scale * float(np.sqrt(np.sum(pulls**2)))
 
     def chance(self, sample: Sample, n_resamples: int, random_state: Any) -> float:
-        """Two-sided p-value of equally good rankers, from worths permuted over the moved rows.
+        """Two-sided p-value of equally good rankers, over the rows that moved.
 
-        For counts this is Fisher's exact test; many rows, or groups, take the normal limit.
+        Counts take Fisher's exact test, other gains random signs; many rows, or groups, take the
+        normal limit.
         """
         error = self.error(sample)
         if self.moved == 0 or error == 0:
@@ -113,19 +109,41 @@ class Gains:
             hits_a = int(np.sum(self.worth[self.shift > 0]))
             hits = hits_a + int(np.sum(self.worth[self.shift < 0]))
             return _exact(hits_a, self.moved, hits, int(np.sum(self.shift > 0)))
-        if sample.groups is None and self.moved <= _PERMUTED:
-            return self._permuted(n_resamples, np.random.default_rng(random_state))
+        if sample.groups is None and self.moved <= _FLIPPED:
+            return self._flipped(n_resamples, np.random.default_rng(random_state))
         freedom = max(1.0, self.moved - 1.0)
         return float(2 * student.sf(abs(self.difference) / error, freedom))
 
-    def _permuted(self, n_resamples: int, rng: np.random.Generator) -> float:
+    def _flipped(self, n_resamples: int, rng: np.random.Generator) -> float:
+        """p-value from random signs of the shifts: alike rankers may trade any row.
+
+        Shifts sum to zero, so that any constant may be taken off the worths; with the median most
+        rows drop out, and those that are left are few and far from it.
+        """
         rows = np.flatnonzero(self.shift)
-        worth, shift = self.worth[rows], self.shift[rows]
-        table = rng.permuted(np.tile(worth, (n_resamples, 1)), axis=1)
-        centre = float(np.mean(worth)) * float(np.sum(shift))
-        seen = abs(float(np.dot(worth, shift)) - centre)
-        reached = np.count_nonzero(np.abs(table @ shift - centre) >= seen * (1 - 1e-9))
+        pulls = self.shift[rows] * (self.worth[rows] - np.median(self.worth[rows]))
+        pulls = pulls[pulls != 0]
+        signs = rng.integers(0, 2, (n_resamples, len(pulls)), dtype=np.int8) * 2.0 - 1.0
+        seen = abs(float(np.sum(pulls)))
+        reached = np.count_nonzero(np.abs(signs @ pulls) >= seen * (1 - 1e-9))
         return (1 + int(reached)) / (1 + n_resamples)
+
+    def _pulls(self) -> FloatArray:
+        """What each row adds to the difference, with the worths centred over the moved rows."""
+        squares = self.shift**2
+        total = float(np.sum(squares))
+        if total == 0:
+            return np.zeros(len(self.shift))
+        return self.shift * (self.worth - float(np.dot(squares, self.worth)) / total)
+
+
+def _largest(name: str, scale: float, gained: float, worth: FloatArray, sample: Sample) -> float:
+    """The largest difference: all the gain there is on rows of the largest worth."""
+    if name == "ndcg_at":
+        return 1.0
+    if name != "value_at":
+        gained = min(gained, sample.ranked.positives)
+    return scale * float(np.max(np.abs(worth))) * gained
 
 
 def _exact(seen: int, rows: int, hits: int, drawn: int) -> float:

@@ -213,6 +213,8 @@ def _average_precision_left_out(
     """
     found, passed = np.cumsum(high, axis=-1), np.cumsum(low, axis=-1)
     n_high, n_low = found[..., -1:], passed[..., -1:]
+    # of a single row nothing is left, and the spread of such a class is infinite anyway
+    fewer_high, fewer_low = (np.where(n > 1, n - 1, 1.0) for n in (n_high, n_low))
 
     def precision(
         above: FloatArray, of_high: FloatArray, wrong: FloatArray, of_low: FloatArray
@@ -224,13 +226,12 @@ def _average_precision_left_out(
 
     whole = high * precision(found, n_high, passed, n_low)
     value = np.sum(whole, axis=-1) / n_high[..., 0]
-    kept = high * precision(found, n_high - 1, passed, n_low)
-    moved = precision(found - 1, n_high - 1, passed, n_low)
-    without_high = (_before(kept) + _after(high * moved) + np.maximum(high - 1, 0.0) * moved) / (
-        n_high - 1
-    )
-    kept = high * precision(found, n_high, passed, n_low - 1)
-    moved = high * precision(found, n_high, passed - 1, n_low - 1)
+    kept = high * precision(found, fewer_high, passed, n_low)
+    moved = precision(found - 1, fewer_high, passed, n_low)
+    rest = _before(kept) + _after(high * moved) + np.maximum(high - 1, 0.0) * moved
+    without_high = rest / fewer_high
+    kept = high * precision(found, n_high, passed, fewer_low)
+    moved = high * precision(found, n_high, passed - 1, fewer_low)
     without_low = (_before(kept) + _after(moved) + moved) / n_high
     return value, without_high, without_low
 

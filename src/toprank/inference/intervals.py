@@ -22,7 +22,7 @@ from toprank.inference.request import (
     named,
     only,
 )
-from toprank.inference.resampled import of_callable, resampled
+from toprank.inference.resampled import of_callable, own_labels, resampled
 from toprank.inference.result import Interval
 from toprank.inference.sample import Sample, rows_and_units
 from toprank.inference.shares import clopper_pearson, effective_trials, smoothed
@@ -81,7 +81,8 @@ def interval(
         Probability that the row's label was seen; rows are then weighted by its inverse, as
         "sampling" weights.
     pos_label : label, optional
-        The positive class; by default the larger of the two labels.
+        The positive class; by default the larger of the two labels. A function of your own then
+        sees labels 1 and 0.
     n_resamples : int, default=1000
         Resamples of the bootstrap.
     random_state : int, Generator or None, default=0
@@ -139,7 +140,7 @@ def interval(
     sample = Sample.of(y, s, sample_weight, groups, weights, label_propensity, pos_label)
     if not isinstance(metric, str):
         request = Request(name, metric_kwargs, sample, level, method, **options)
-        return of_callable(request, metric, y)
+        return of_callable(request, metric, own_labels(y, pos_label))
     check_settings(get_metric(name), metric_kwargs)
     return _planned(Request(name, metric_kwargs, sample, level, method, **options))
 

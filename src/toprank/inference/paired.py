@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student
 
 from toprank._numerics import FloatArray
-from toprank.inference.by_lists import check_lists, per_list, resolved_weight
+from toprank.inference.by_lists import check_lists, is_share, per_list, resolved_weight
 from toprank.inference.cuts import tpr_rows
 from toprank.inference.extremes import is_extreme
 from toprank.inference.gains import SUMS_OF_GAINS, Gains
@@ -22,10 +22,11 @@ from toprank.inference.request import (
     call_label,
     check_resamples,
     check_settings,
+    check_size,
     named,
     without_lists,
 )
-from toprank.inference.resampled import callable_statistic, statistic_of
+from toprank.inference.resampled import callable_statistic, own_labels, statistic_of
 from toprank.inference.result import Comparison, Comparisons
 from toprank.inference.sample import Pulls, Sample, Spread, combined, rows_and_units, sums_in
 from toprank.inference.shares import slope_of, uncontradicted
@@ -200,15 +201,37 @@ class Verdict:
         ends = (difference - reach, difference + reach)
         return self.result(values, ends, error, chance, method)
 
-    def alike(self, values: Sequence[float], possible: float, method: str) -> Comparison:
-        """No row tells the rankers apart."""
+    def without_spread(
+        self,
+        values: Sequence[float],
+        trials: float,
+        method: str,
+        largest: float | None = None,
+    ) -> Comparison:
+        """Every row, or list, says the same of the difference.
+
+        Parameters
+        ----------
+        values : sequence of two floats
+        trials : float
+            How many independent ones agree. If the rankers were equally good, each would
+            speak for either with the same chance.
+        method : str
+        largest : float, optional
+            The largest difference there could be; without it the interval has no width.
+        """
         difference = float(values[0] - values[1])
-        note = (
-            "No row tells the rankers apart, so the sample shows no spread; the interval is what "
-            "as many independent rows that agree leave possible."
-        )
-        ends = (difference - possible, difference + possible)
-        return self.result(values, ends, 0.0, 1.0, method, note)
+        same = abs(difference) <= 1e-12 * max(1.0, abs(values[0]), abs(values[1]))
+        chance = 1.0 if same else float(min(1.0, 2.0 ** (1.0 - trials)))
+        who = "No row tells the rankers apart" if same else "Every row says the same"
+        note = f"{who}, so the sample shows no spread"
+        ends = (difference, difference)
+        if largest is not None:
+            _, others = uncontradicted(0.0, trials, self.level)
+            most, reach = max(largest, abs(difference)), largest * others
+            ends = (max(-most, difference - reach), min(most, difference + reach))
+            note += f"; the interval is what {trials:g} independent ones that agree leave possible"
+        return self.result(values, ends, 0.0, chance, method, f"{note}.")
 
 
 def _pair(
@@ -232,17 +255,18 @@ def _pair(
         )
         return _ranking_risks(verdict, y, scores, *rows)
     if lists is not None:
-        check_lists(str(metric), groups, "auto")
+        check_lists(verdict.label if callable(metric) else metric, groups, "auto")
         weight = resolved_weight(y, scores[0], sample_weight, label_propensity, pos_label)
         values = [per_list(str(metric), y, s, lists, weight, pos_label, settings) for s in scores]
-        return _of_lists(verdict, values)
+        return _of_lists(verdict, values, str(metric))
     samples = [
         Sample.of(y, s, sample_weight, groups, weights, label_propensity, pos_label) for s in scores
     ]
     name = str(metric) if isinstance(metric, str) else verdict.label
     requests = [Request(name, settings, one, verdict.level, "auto", **options) for one in samples]
     if not isinstance(metric, str):
-        statistics = [callable_statistic(one, metric, y) for one in requests]
+        labels = own_labels(y, pos_label)
+        statistics = [callable_statistic(one, metric, labels) for one in requests]
         return _bootstrapped(verdict, requests[0], statistics)
     return _planned(verdict, requests)
 
@@ -265,10 +289,13 @@ def _planned(verdict: Verdict, requests: list[Request]) -> Comparison:
 
 def _by_influence(verdict: Verdict, requests: list[Request]) -> Comparison:
     """Differences of smooth metrics, from the difference of each row's influence."""
-    (a, rows_a, possible), (b, rows_b, _) = (_rows(request) for request in requests)
+    (a, rows_a, largest), (b, rows_b, _) = (_rows(request) for request in requests)
     if not (np.isfinite(a) and np.isfinite(b)):
         raise ValueError(f"{verdict.label} is {a:g} and {b:g}; a difference needs finite values.")
-    spread = requests[0].sample.spread_of_rows(rows_a - rows_b)
+    apart = rows_a - rows_b
+    size = max(1.0, float(np.max(np.abs(apart))))  # fourth powers of a large metric overflow
+    spread = requests[0].sample.spread_of_rows(apart / size)
+    spread = replace(spread, variance=spread.variance * size**2)
     method = "paired influences of the rows"
     if not np.isfinite(spread.variance):
         raise ValueError(
@@ -276,7 +303,7 @@ def _by_influence(verdict: Verdict, requests: list[Request]) -> Comparison:
             "comparison needs at least two positives and two negatives."
         )
     if spread.variance <= 1e-24 * max(1.0, a**2, b**2):
-        return verdict.alike((a, b), possible, method)
+        return verdict.without_spread((a, b), _trials(requests[0]), method, largest)
     result = verdict.decided((a, b), spread, method)
     request, other = requests
     if not swappable(request.name, request.sample):
@@ -288,17 +315,22 @@ def _by_influence(verdict: Verdict, requests: list[Request]) -> Comparison:
 
 
 def _rows(request: Request) -> tuple[float, FloatArray, float]:
-    """Value, influence of each row, and what agreement on every row leaves possible."""
+    """Value, influence of each row, and the largest difference there could be."""
     sample, settings = request.sample, request.settings
     value = METRICS[request.name].of(sample.ranked, without_lists(), **settings)
+    check_size(request.label, value)
     if request.name == "tpr_at_fpr":
-        _, possible = uncontradicted(0.0, sample.units[0], request.level)
-        return value, tpr_rows(sample, settings["fpr"]), possible
+        return value, tpr_rows(sample, settings["fpr"]), 1.0
     expansion = EXPANSIONS[request.name](sample.ranked, **settings)
     slope = slope_of(expansion.report, expansion.share)
     influence = slope * sample.on_rows(expansion.on_positive, expansion.on_negative)
-    _, possible = uncontradicted(0.0, expansion.trials, request.level)
-    return value, influence, slope * possible
+    return value, influence, abs(slope)
+
+
+def _trials(request: Request) -> float:
+    """Independent pairs of a positive and a negative; of two groups, where groups are drawn."""
+    groups = request.sample.groups
+    return float(min(request.sample.units) if groups is None else (int(groups.max()) + 1) // 2)
 
 
 def _by_gains(verdict: Verdict, requests: list[Request]) -> Comparison:
@@ -306,17 +338,18 @@ def _by_gains(verdict: Verdict, requests: list[Request]) -> Comparison:
     request = requests[0]
     gains = Gains.of(request.name, request.sample, requests[1].sample, request.settings)
     values = [statistic_of(one)[1] for one in requests]
-    method = "labels permuted over the rows that stand differently"
+    trick = "labels permuted" if gains.counted else "signs flipped"
+    method = f"{trick} over the rows that stand differently"
     error = gains.error(request.sample)
     if gains.moved == 0 or (error == 0 and not gains.counted):
-        _, possible = uncontradicted(0.0, gains.trials, verdict.level)
-        return verdict.alike(values, gains.largest * possible, method)
+        return verdict.without_spread(values, gains.trials, method, gains.largest)
     if gains.counted:
         ends = gains.newcombe(verdict.level)
     else:
         reach = float(student.ppf((1 + verdict.level) / 2, max(1, gains.moved - 1))) * error
-        most = gains.largest
-        ends = (max(-most, gains.difference - reach), min(most, gains.difference + reach))
+        ends = (gains.difference - reach, gains.difference + reach)
+    most = gains.largest
+    ends = (max(-most, ends[0]), min(most, ends[1]))
     chance = gains.chance(request.sample, request.n_resamples, request.random_state)
     return verdict.result(values, ends, error, chance, method)
 
@@ -333,12 +366,13 @@ def _bootstrapped(
     if not np.all(np.isfinite(values)):
         raise ValueError(f"{verdict.label} is not finite in some resamples.")
     spread = Spread(float(np.var(values, ddof=1)), request.freedom())
-    if spread.variance == 0:
-        return verdict.alike((a, b), 0.0, method)
+    if spread.variance <= 1e-24 * max(a**2, b**2):
+        largest = 1.0 if request.name == "bedroc" else None
+        return verdict.without_spread((a, b), _trials(request), method, largest)
     return verdict.decided((a, b), spread, method)
 
 
-def _of_lists(verdict: Verdict, values: list[FloatArray]) -> Comparison:
+def _of_lists(verdict: Verdict, values: list[FloatArray], name: str) -> Comparison:
     """Paired differences of the values of each list."""
     differences = values[0] - values[1]
     count = len(differences)
@@ -347,8 +381,8 @@ def _of_lists(verdict: Verdict, values: list[FloatArray]) -> Comparison:
     means = [float(np.mean(one)) for one in values]
     method = f"paired Student's t over {count} lists"
     spread = Spread(float(np.var(differences, ddof=1)) / count, count - 1.0)
-    if spread.variance == 0:
-        return verdict.alike(means, 0.0, method)
+    if spread.variance <= 1e-24 * max(1.0, *(mean**2 for mean in means)):
+        return verdict.without_spread(means, count, method, 1.0 if is_share(name) else None)
     return verdict.decided(means, spread, method)
 
 
@@ -369,6 +403,6 @@ def _ranking_risks(
         spread = combined(Pulls(sums_in(units, weight * pulls), None))
     method = "paired projections of the rows"
     if spread.variance <= 1e-24:
-        _, possible = uncontradicted(0.0, total // 2, verdict.level)
-        return verdict.alike((a, b), possible, method)
+        drawn = total if units is None else len(np.unique(units))
+        return verdict.without_spread((a, b), max(1.0, drawn // 2), method, 1.0)
     return verdict.decided((a, b), spread, method)

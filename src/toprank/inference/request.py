@@ -18,6 +18,8 @@ from toprank.metrics.cuts import Lists
 from toprank.metrics.margins import f_skew
 from toprank.metrics.registry import METRICS, Metric
 
+#: A metric larger than this has a variance near the largest float.
+_LARGEST = 1e150
 METHODS = ("auto", "projection", "bootstrap", "exact")
 _OURS = (
     *("y_true", "y_score", "y_real", "groups"),
@@ -119,6 +121,15 @@ def check_settings(metric: Metric, settings: dict[str, Any]) -> None:
         raise TypeError(
             f"{metric.name} needs {lacking[0]}: pass it by name, for example "
             f"{lacking[0]}={example!r}."
+        )
+
+
+def check_size(label: str, value: float) -> None:
+    """Raise ValueError if the metric is so large that its spread would overflow."""
+    if value > _LARGEST:
+        raise ValueError(
+            f"{label} is {value:.3g}, too large for its spread to be a number. Use log=True or "
+            "normalize=True."
         )
 
 

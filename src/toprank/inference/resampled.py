@@ -87,7 +87,7 @@ def _from_replicates(
             "resamples, so its spread cannot be estimated."
         )
     error = float(np.std(values, ddof=1))
-    if error == 0 or (scale == "share" and not 0 < estimate < 1):
+    if error <= 1e-12 * abs(estimate) or (scale == "share" and not 0 < estimate < 1):
         return _constant(request, estimate, scale, method, estimand, error)
     if scale == "share":
         spread = Spread(error**2, freedom)
@@ -122,6 +122,12 @@ def _constant(
         estimand,
         note=f"{note}; the interval is that of {trials:g} trials that agree.",
     )
+
+
+def own_labels(y: ArrayLike, pos_label: Any) -> Any:
+    """The labels as a caller's function sees them: 1 and 0 where a positive class is named."""
+    labels = np.asarray(y)
+    return labels if pos_label is None else (labels == pos_label).astype(np.intp)
 
 
 def of_callable(request: Request, metric: Callable[..., float], y: ArrayLike) -> Interval:

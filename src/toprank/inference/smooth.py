@@ -6,7 +6,7 @@ import numpy as np
 
 from toprank.inference.bootstrap import OfOrder
 from toprank.inference.influence import EXPANSIONS, Expansion
-from toprank.inference.request import ENDLESS, Request, only, without_lists
+from toprank.inference.request import ENDLESS, Request, check_size, only, without_lists
 from toprank.inference.result import Interval
 from toprank.inference.sample import Spread
 from toprank.inference.shares import around, on_logit, slope_of, uncontradicted
@@ -18,6 +18,7 @@ def expanded(request: Request) -> Interval:
     sample = request.sample
     expansion = EXPANSIONS[request.name](sample.ranked, **request.settings)
     estimate = METRICS[request.name].of(sample.ranked, without_lists(), **request.settings)
+    check_size(request.label, estimate)
     by_leaving_out = request.name in ("average_precision", "pnorm_risk")
     if by_leaving_out and not sample.by_ties:
         only(request, "bootstrap")

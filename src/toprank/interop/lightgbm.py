@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from toprank.interop.boosting import PushGradients, PushMetric
 
@@ -44,7 +45,15 @@ def _handed(a: Any, b: Any, weight: Any, group: Any) -> Any:
     return b.get_label(), a, b.get_weight(), b.get_group()
 
 
-def push_objective(p: float = 4.0, **kwargs: Any) -> Any:
+def push_objective(
+    p: float = 4.0,
+    *,
+    price: Any = "power",
+    loss: Any = "exponential",
+    end: str = "top",
+    balance: float = 1.0,
+    groups: ArrayLike | None = None,
+) -> Any:
     """The push as a LightGBM objective.
 
     Parameters
@@ -67,7 +76,8 @@ def push_objective(p: float = 4.0, **kwargs: Any) -> Any:
     Notes
     -----
     The gradient is exact, in linear time. The curvature is explained in
-    `toprank.objective.curvature`; both are multiplied by the total weight.
+    `toprank.objective.curvature`; both are in proportion to the total weight
+    (`toprank.interop.boosting.PushGradients`).
 
     Examples
     --------
@@ -79,7 +89,7 @@ def push_objective(p: float = 4.0, **kwargs: Any) -> Any:
     >>> booster = lightgbm.train(params, lightgbm.Dataset(X, y), 20)
     >>> scores = booster.predict(X)
     """
-    return _Objective(p, **kwargs)
+    return _Objective(p, price=price, loss=loss, end=end, balance=balance, groups=groups)
 
 
 def push_metric(name: str, **kwargs: Any) -> Any:

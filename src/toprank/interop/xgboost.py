@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from toprank._extras import require
 from toprank.interop.boosting import PushGradients, PushMetric
@@ -44,7 +45,15 @@ def _handed(a: Any, b: Any, weight: Any) -> Any:
     return b.get_label(), a, weight if weight.size else None, group if group.size else None
 
 
-def push_objective(p: float = 4.0, **kwargs: Any) -> Any:
+def push_objective(
+    p: float = 4.0,
+    *,
+    price: Any = "power",
+    loss: Any = "exponential",
+    end: str = "top",
+    balance: float = 1.0,
+    groups: ArrayLike | None = None,
+) -> Any:
     """The push as an XGBoost objective.
 
     Parameters
@@ -74,7 +83,7 @@ def push_objective(p: float = 4.0, **kwargs: Any) -> Any:
     >>> params = {"base_score": 0.0, "nthread": 1}
     >>> scores = xgboost.train(params, data, 20, obj=push_objective(p=4.0)).predict(data)
     """
-    return _Objective(p, **kwargs)
+    return _Objective(p, price=price, loss=loss, end=end, balance=balance, groups=groups)
 
 
 def push_metric(name: str, **kwargs: Any) -> Any:

@@ -181,6 +181,10 @@ def group_codes(groups: ArrayLike | None, n: int) -> NDArray[np.intp]:
         raise ValueError(f"groups has {len(labels)} entries, expected one a row: {n}.")
     if labels.dtype.kind == "f" and not np.all(np.isfinite(labels)):
         raise ValueError("groups contains NaN or infinity; every row must be in a known group.")
+    if labels.dtype.kind == "O":
+        if any(name is None or name != name for name in labels):
+            raise ValueError("groups contains NaN or None; every row must be in a known group.")
+        labels = labels.astype(str)  # numbers and strings in one column have no order
     codes: NDArray[np.intp] = np.unique(labels, return_inverse=True)[1]
     return codes
 

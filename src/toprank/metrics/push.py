@@ -179,8 +179,9 @@ def pnorm_risk_of(
     if normalize or log:
         value = _log_pnorm(ranked, heights, p, normalize)
         return value if log else float(np.exp(value))
+    held = ranked.negative > 0  # where there is none, an infinite power would count as NaN
     with np.errstate(over="ignore"):
-        return float(np.dot(ranked.negative, heights**p))
+        return float(np.dot(ranked.negative[held], heights[held] ** p))
 
 
 def _log_pnorm(ranked: RankedList, heights: FloatArray, p: float, normalize: bool) -> float:

@@ -25,14 +25,16 @@ from toprank.blocks import RowBlocks, Workers
 from toprank.losses import Loss, ZeroOne, get_loss
 from toprank.objective.linear import LinearProblem, ScoredProblem
 from toprank.objective.risk import PushObjective, smooth_parts
-from toprank.pair_sums import PairSum, related_sum
+from toprank.pair_sums import PairSum, RelatedSum, related_sum
 from toprank.pairs import IntArray, Relation, Sides
 from toprank.prices import Power, Price, get_price
 
 #: A coarse problem keeps this many rows, or so many a feature if that is more.
 _COARSE_ROWS, _COARSE_ROWS_PER_FEATURE = 5_000, 100
 #: Pairs that a Hessian is estimated from: at least, a feature, and at most.
-_HESSIAN_PAIRS = (10_000, 1_600, 80_000)
+_HESSIAN_PAIRS = (6_000, 400, 40_000)
+#: Differences of rows held in memory at once.
+_PAIRS_AT_ONCE = 2_048
 
 
 @dataclass(frozen=True)
@@ -43,10 +45,26 @@ class PairObjective(PushObjective):
     workers: Workers | None = None
 
     def _sums(self, scores: FloatArray) -> list[PairSum]:
-        return [
-            related_sum(self.loss, self.relation, side.sign * scores, self.workers)
-            for side in self.sides
-        ]
+        return [self._sum(side, scores) for side in self.sides]
+
+    def _sum(self, side: Sides, scores: FloatArray) -> RelatedSum:
+        return related_sum(self.loss, self.relation, side.sign * scores, self.workers)
+
+    @cached_property
+    def _outer_weight(self) -> FloatArray:
+        return np.exp(self.log_outer_weight)
+
+    def value_grad(self, scores: FloatArray) -> tuple[float, FloatArray]:
+        """Return F and its gradient in the scores.
+
+        Without a price the share of every pair is known beforehand, and one pass gives both.
+        """
+        if self.form == "root" and getattr(self.price, "p", None) == 1.0:
+            (side,) = self.sides
+            value, grad = self._sum(side, scores).value_grad(side.inner_weight, self._outer_weight)
+            if np.isfinite(value):
+                return value, side.sign * grad
+        return super().value_grad(scores)
 
 
 @dataclass(frozen=True)
@@ -110,7 +128,7 @@ class PairTask:
 def _side(relation: Relation, weight: FloatArray, sign: float, price: Price) -> Sides:
     log_outer, inner = log_of(weight[relation.outer]), weight[relation.inner]
     if price.homogeneous:
-        log_outer = log_outer - np.log(np.sum(np.exp(log_outer)))
+        log_outer = log_outer - np.log(np.sum(weight[relation.outer]))
         # the norm of the heights where every pair has a loss of one
         in_logs = price.with_form(root=False)
         inner = inner / np.exp(in_logs.value_slope(log_of(relation.facing(weight)), log_outer)[0])
@@ -177,11 +195,9 @@ class PairProblem(ScoredProblem):
         bend = softmax(log_weight - margin) if in_logs else softmax(log_weight)
         bend = bend if in_logs else bend * task.loss.derivative(2, margin)
         bent = np.flatnonzero(bend > 0)
-        apart = self._columns(side.inner[inner[bent]]) - self._columns(side.outer[outer[bent]])
-        bend = bend[bent]
-        hessian = apart.T @ (bend[:, None] * apart)
+        rows = side.inner[inner[bent]], side.outer[outer[bent]]
+        hessian, mean = self._moments_apart(*rows, bend[bent])
         if in_logs:
-            mean = bend @ apart
             hessian -= np.outer(mean, mean)
         hessian[np.diag_indices(self.size)] += self.penalty
         return hessian
@@ -190,5 +206,18 @@ class PairProblem(ScoredProblem):
         """As for two classes, but a kernel's smallest features leave the penalty alone."""
         return 1.0 / np.sqrt(super().column_scale() ** -2 + self.penalty / self.scale)
 
-    def _columns(self, rows: IntArray) -> FloatArray:
+    def _moments_apart(
+        self, first: IntArray, second: IntArray, weight: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Weighted sums of z z' and of z, z the differences of the given rows."""
+        squares, total = np.zeros((self.size, self.size)), np.zeros(self.size)
+        for start in range(0, len(weight), _PAIRS_AT_ONCE):
+            part = slice(start, start + _PAIRS_AT_ONCE)
+            apart = self._dense(first[part]) - self._dense(second[part])
+            total += weight[part] @ apart
+            apart *= np.sqrt(weight[part])[:, None]
+            squares += apart.T @ apart
+        return squares, total
+
+    def _dense(self, rows: IntArray) -> FloatArray:
         return self.source.take(rows).columns(0, self.size)

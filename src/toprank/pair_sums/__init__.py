@@ -60,7 +60,7 @@ def pair_sum(loss: Loss, inner: FloatArray, outer: FloatArray) -> PairSum:
 
 def related_sum(
     loss: Loss, relation: Relation, scores: FloatArray, workers: Workers | None = None
-) -> PairSum:
+) -> RelatedSum:
     """Return the fastest exact sum over the pairs of a relation, at the oriented scores."""
     if relation.n_pairs <= LISTED_UP_TO:
         return Listed(loss, relation, scores)

@@ -20,7 +20,6 @@ from toprank._numerics import FloatArray
 from toprank.blocks import Workers
 from toprank.losses import Loss
 from toprank.losses.margin import derivative_coefficients
-from toprank.pair_sums.base import PairSum
 from toprank.pair_sums.related import RelatedSum
 from toprank.pair_sums.sorted import Sorted
 from toprank.pairs import Graded, IntArray, Relation
@@ -28,7 +27,7 @@ from toprank.pairs import Graded, IntArray, Relation
 #: Parts that the depths of the tree are dealt to, for threads: fixed, so that sums are too.
 _PARTS = 4
 #: Places up to which a stretch of several levels is summed pair by pair.
-LEAF = 16
+LEAF = 32
 
 
 class GradedSum(RelatedSum):
@@ -37,10 +36,10 @@ class GradedSum(RelatedSum):
     def __init__(
         self, loss: Loss, relation: Graded, scores: FloatArray, workers: Workers | None = None
     ):
-        self.relation = relation
+        self.relation, self.n_rows = relation, len(scores)
         self.workers = Workers() if workers is None else workers
-        self.x = x = scores[relation.rows]
-        PairSum.__init__(self, loss, x[relation.inner_places], x[relation.outer_places])
+        self.x = scores[relation.rows]
+        self.loss, self.log_scale = loss, 0.0
 
     @staticmethod
     def accepts(relation: Relation) -> bool:
@@ -74,7 +73,7 @@ class GradedFactorised(GradedSum):
         self, loss: Loss, relation: Graded, scores: FloatArray, workers: Workers | None = None
     ):
         super().__init__(loss, relation, scores, workers)
-        self.log_scale = self.outer - self._lowest[relation.outer_places]
+        self.log_scale = (self.x - self._lowest)[relation.outer_places]
 
     @staticmethod
     def supports(loss: Loss) -> bool:
@@ -114,10 +113,13 @@ class GradedSorted(GradedSum):
     def _orders(self) -> Any:
         """The places in order of score, within the groups and then within the halves of nodes."""
         from toprank.pair_sums.graded_kernels import distribute, part_nodes
+        from toprank.pair_sums.score_order import score_order
 
         nodes = self.tree.nodes
         orders = np.empty((len(nodes) + 1, len(self.x)), dtype=np.uint32)
-        distribute(np.argsort(self.x), self.relation.group_start, orders[0])
+        orders[0] = by_score = score_order(self.x)
+        if self.relation.group_start[-1] > 0:  # several groups
+            distribute(by_score, self.relation.group_start, orders[0])
         for depth, (low, middle, high) in enumerate(nodes):
             part_nodes(low, middle, high, orders[depth], orders[depth + 1])
         return orders[1:]
@@ -138,6 +140,38 @@ class GradedSorted(GradedSum):
 
         total: FloatArray = sum(self.workers.map(part, range(_PARTS)), np.zeros(1))
         return list(total.T)
+
+    def value_grad(self, v: FloatArray, u: FloatArray) -> tuple[float, FloatArray]:
+        squares = _squares(self.loss)
+        if squares is None or not np.all(np.isfinite(self.x)):
+            return super().value_grad(v, u)
+        at, (knot, factor) = self.relation, squares
+        won, lost = np.zeros((2, len(self.x)))
+        won[at.inner_places], lost[at.outer_places] = v, u
+        depths = list(zip(self._orders, self.tree.nodes, strict=True))
+
+        def part(first: int) -> tuple[float, FloatArray]:
+            return self._squares_of(won, lost, knot, depths[first::_PARTS], blocks=first == 0)
+
+        parts = self.workers.map(part, range(_PARTS))
+        values, half_grads = zip(*parts, strict=True)
+        grad = np.zeros(self.n_rows)
+        grad[at.rows] = 2.0 * factor * sum(half_grads, np.zeros(1))
+        return factor * sum(values), grad
+
+    def _squares_of(
+        self, won: FloatArray, lost: FloatArray, knot: float, depths: list[Any], *, blocks: bool
+    ) -> tuple[float, FloatArray]:
+        from toprank.pair_sums.graded_squares import block_squares, node_squares
+
+        tree, half_grad, value = self.tree, np.zeros(len(self.x)), 0.0
+        rows = (self.x, won, lost)
+        if blocks:
+            ends = (tree.block_start, tree.block_end, self.relation.level_end)
+            value += block_squares(*rows, *ends, knot, half_grad)
+        for order, nodes in depths:
+            value += node_squares(*rows, *nodes, order, knot, half_grad)
+        return value, half_grad
 
     def _add_blocks(self, v: FloatArray, where: tuple[Any, ...]) -> None:
         from toprank.pair_sums.graded_kernels import block_sums
@@ -173,6 +207,15 @@ def _polynomials(loss: Loss, orders: tuple[int, ...]) -> Iterator[tuple[Any, ...
         yield terms(coefficients), terms((0.0,)), knot, np.inf
 
 
+def _squares(loss: Loss) -> tuple[float, float] | None:
+    """Return (knot, factor) where the loss is factor (knot - r)_+^2; None where it is not."""
+    if len(loss.pieces) != 1 or loss.bend is not None or loss.includes_knot:
+        return None
+    ((knot, coefficients),) = loss.pieces
+    is_square = len(coefficients) == 3 and not any(coefficients[:2])
+    return (knot, coefficients[2]) if is_square else None
+
+
 class LabelTree:
     """The cuts of a graded relation's places; they depend on the labels alone.
 
@@ -183,7 +226,7 @@ class LabelTree:
     """
 
     def __init__(self, relation: Graded):
-        low = np.unique(relation.group_start)
+        low = relation.group_starts
         high = np.append(low[1:], relation.n_places)
         self.nodes: list[tuple[IntArray, IntArray, IntArray]] = []
         blocks = []

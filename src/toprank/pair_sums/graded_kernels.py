@@ -29,13 +29,14 @@ def part_nodes(low: Any, middle: Any, high: Any, above: Any, out: Any) -> None:
     """Part the places low:high of each node at its middle, in order of score on both sides."""
     out[:] = above
     for node in range(len(low)):
-        left, right, cut = low[node], middle[node], middle[node]
+        # unsigned, so that no place is checked for being negative
+        left, right, cut = np.uint64(low[node]), np.uint64(middle[node]), middle[node]
         for at in range(low[node], high[node]):
             place = above[at]
-            is_left = place < cut
+            is_left = np.uint64(place < cut)
             out[left if is_left else right] = place
             left += is_left
-            right += not is_left
+            right += np.uint64(1) - is_left
 
 
 @numba.njit(nogil=True, cache=True)

@@ -21,15 +21,31 @@ PAIRS_PER_BLOCK = 1 << 20
 class RelatedSum(PairSum):
     """A way of summing over the pairs of a relation, at the oriented scores of all rows."""
 
+    relation: Relation
+    n_rows: int
+
     def __init__(
         self, loss: Loss, relation: Relation, scores: FloatArray, workers: Workers | None = None
     ):
         super().__init__(loss, scores[relation.inner], scores[relation.outer])
+        self.relation, self.n_rows = relation, len(scores)
 
     @staticmethod
     def accepts(relation: Relation) -> bool:
         """Whether this way can follow the relation at all."""
         return True
+
+    def value_grad(self, v: FloatArray, u: FloatArray) -> tuple[float, FloatArray]:
+        """Return the sum of v u l(r) over the pairs, and its gradient in the scores of all rows.
+
+        For losses without a ``log_scale``.
+        """
+        height, tilt = self.to_outer((0, 1), v)
+        (pull,) = self.to_inner((1,), u)
+        grad = np.zeros(self.n_rows)
+        grad[self.relation.inner] += v * pull
+        grad[self.relation.outer] -= u * tilt
+        return float(u @ height), grad
 
 
 class Listed(RelatedSum):
@@ -39,7 +55,6 @@ class Listed(RelatedSum):
         self, loss: Loss, relation: Relation, scores: FloatArray, workers: Workers | None = None
     ):
         super().__init__(loss, relation, scores, workers)
-        self.relation = relation
         if loss.factorises:
             self.log_scale = self._largest_logs()
 

@@ -86,10 +86,10 @@ class LinearRanker(Probabilities, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        with _overflow_is_handled():
+        with overflow_is_handled():
             X, y = validate_data(self, X, y, accept_sparse="csr", dtype="numeric")
-        X = _numeric(X)
-        classes, positive = _two_classes(y)
+        X = numeric(X)
+        classes, positive = two_classes(y)
         weight = self._weights(classes, y, positive, sample_weight)
         task = self._task(positive, weight)
         self._check_link(task)
@@ -97,12 +97,12 @@ class LinearRanker(Probabilities, ClassifierMixin, BaseEstimator):
         with workers.running():
             problem = task.problem(RowBlocks(X, workers, safe_units(X)))
             result = self._minimise(problem)
-            if not _is_finite(result):  # some row the sample missed is huge
+            if not is_finite(result):  # some row the sample missed is huge
                 units = safe_units(X, every_row=True)
                 problem = task.problem(RowBlocks(X, workers, units))
                 result = self._minimise(problem)
             if self.alpha == 0 and has_dual(problem) and result.message != SEPARABLE:
-                with _overflow_is_handled():
+                with overflow_is_handled():
                     result.gap = primal_dual_gap(problem, result.coef)
             link = self._fit_link(problem, result)
         self.classes_ = classes
@@ -131,7 +131,7 @@ class LinearRanker(Probabilities, ClassifierMixin, BaseEstimator):
     def _minimise(self, problem: LinearProblem) -> Result:
         solver = self._solver_for(problem)
         start, warm = self._start(problem)
-        with _overflow_is_handled():
+        with overflow_is_handled():
             return minimise(
                 problem,
                 start,
@@ -225,9 +225,9 @@ class LinearRanker(Probabilities, ClassifierMixin, BaseEstimator):
         """Return the ranking score of each row; zero is a probability of one half."""
         check_is_fitted(self)
         workers = Workers(self.n_jobs)
-        with workers.running(), _overflow_is_handled():
+        with workers.running(), overflow_is_handled():
             X = validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=False)
-            X = _numeric(X)
+            X = numeric(X)
             source = RowBlocks(X, workers, self._units)
             scores = source.scores(self._units.from_raw(self.coef_[0]))
         scores += self._offset
@@ -241,22 +241,23 @@ class LinearRanker(Probabilities, ClassifierMixin, BaseEstimator):
 
 
 @contextmanager
-def _overflow_is_handled() -> Iterator[None]:
+def overflow_is_handled() -> Iterator[None]:
     """Steps that go too far overflow, are seen to be infinite, and are taken back."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         yield
 
 
-def _is_finite(result: Result) -> bool:
+def is_finite(result: Result) -> bool:
+    """Whether the solver ended at finite coefficients."""
     return bool(np.isfinite(result.value) and np.all(np.isfinite(result.coef)))
 
 
-def _numeric(X: Any) -> Any:
+def numeric(X: Any) -> Any:
     """Columns of mixed numeric types arrive as objects; everything else stays as it is."""
     return X.astype(np.float64) if X.dtype == object else X
 
 
-def _two_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+def two_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Return the classes and which rows belong to the second, positive one."""
     if y.dtype.kind not in "biu":  # whole numbers are labels; anything else may be a quantity
         check_classification_targets(y)

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from toprank._numerics import FloatArray
 from toprank.blocks import Workers
 from toprank.metrics.risk import check_counts
-from toprank.rankers.base import _numeric
+from toprank.rankers.base import numeric
 from toprank.rankers.boosting.bins import bin_columns
 from toprank.rankers.boosting.label_stumps import LabelObjective, LabelStumps
 from toprank.rankers.boosting.model import StumpSum
@@ -121,7 +121,7 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
         X, y = validate_data(
             self, X, y, dtype="numeric", ensure_all_finite=False, multi_output=True
         )
-        X, members = _numeric(X), self._members(y)
+        X, members = numeric(X), self._members(y)
         weight = None if sample_weight is None else check_counts(sample_weight, len(X))
         if weight is not None:
             X, members, weight = _present(X, members, weight)
@@ -170,8 +170,14 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
                 f"y is {type_of_target(y)} of shape {y.shape}, expected an indicator matrix of 0 "
                 "and 1, one column a label, or one class a row."
             )
+        members = np.asarray(y).T == 1
+        if not np.all(members | (np.asarray(y).T == 0)):
+            raise ValueError(
+                f"y holds the values {np.unique(y).tolist()}, expected 0 and 1 only: 1 where the "
+                "example has the label."
+            )
         self.classes_ = np.arange(y.shape[1])
-        return np.ascontiguousarray(np.asarray(y).T == 1)
+        return np.ascontiguousarray(members)
 
     def _keep(self, ensemble: Ensemble, n_labels: int) -> None:
         self._choices, self._steps = ensemble.choices, ensemble.steps
@@ -193,7 +199,7 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
 
     def _scores(self, X: Any) -> FloatArray:
         check_is_fitted(self)
-        X = _numeric(validate_data(self, X, reset=False, dtype="numeric", ensure_all_finite=False))
+        X = numeric(validate_data(self, X, reset=False, dtype="numeric", ensure_all_finite=False))
         workers = Workers(self.n_jobs)
         with workers.running():
             scores = [label.scores(X, workers) for label in self._sums]
@@ -211,7 +217,7 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
     def staged_decision_function(self, X: Any) -> Iterator[FloatArray]:
         """Yield the scores after each round, all with the intercept of the last."""
         check_is_fitted(self)
-        X = _numeric(validate_data(self, X, reset=False, dtype="numeric", ensure_all_finite=False))
+        X = numeric(validate_data(self, X, reset=False, dtype="numeric", ensure_all_finite=False))
         scores = np.full((len(X), len(self._sums)), self.intercept_)
         for choice, step in zip(self._choices, self._steps, strict=True):
             h = np.ones(len(X)) if choice.stump is None else choice.stump.outputs(X)

@@ -19,7 +19,7 @@ from toprank.losses import TRAINABLE_LOSSES, Loss
 from toprank.objective.pairwise import PairProblem, PairTask
 from toprank.pairs import Pairs, Relation
 from toprank.prices import PRICE_NAMES, Price
-from toprank.rankers.base import LinearRanker, _is_finite, _numeric, _overflow_is_handled
+from toprank.rankers.base import LinearRanker, is_finite, numeric, overflow_is_handled
 from toprank.rankers.kernel import KERNELS, Kernel, expansion, landmarks
 from toprank.rankers.pair_kernel import PairFeatures, PairRule
 from toprank.rankers.relations import concordance, relation_of
@@ -223,9 +223,9 @@ class PairRanker(BaseEstimator):
         return self
 
     def _check_X(self, X: Any, *, reset: bool) -> Any:
-        with _overflow_is_handled():
+        with overflow_is_handled():
             X = validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=reset)
-        return _numeric(X)
+        return numeric(X)
 
     def _task(self, relation: Relation, weight: FloatArray) -> PairTask:
         return PairTask.build(
@@ -239,7 +239,7 @@ class PairRanker(BaseEstimator):
         with workers.running():
             problem = PairProblem(RowBlocks(X, workers, safe_units(X)), task)
             result = self._minimise(problem)
-            if not _is_finite(result):  # some row the sample missed is huge
+            if not is_finite(result):  # some row the sample missed is huge
                 units = safe_units(X, every_row=True)
                 problem = PairProblem(RowBlocks(X, workers, units), task)
                 result = self._minimise(problem)
@@ -288,7 +288,7 @@ class PairRanker(BaseEstimator):
         if hasattr(self, "dual_coef_"):
             return expansion(self._kernel, X, self.landmarks_, self.dual_coef_) + self.intercept_
         workers = Workers(self.n_jobs)
-        with workers.running(), _overflow_is_handled():
+        with workers.running(), overflow_is_handled():
             source = RowBlocks(X, workers, self._units)
             return source.scores(self._units.from_raw(self.coef_))
 

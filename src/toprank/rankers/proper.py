@@ -18,7 +18,7 @@ from sklearn.utils.validation import (
 from toprank._numerics import FloatArray
 from toprank.losses.proper import PROPER_LOSSES, ProperLoss, canonical, get_proper_loss
 from toprank.objective import LinearProblem, PointwiseProblem, PointwiseTask
-from toprank.rankers.base import LinearRanker, _overflow_is_handled
+from toprank.rankers.base import LinearRanker, overflow_is_handled
 from toprank.rankers.calibration import CalibrationReport, calibration_report
 from toprank.rankers.links import Link
 from toprank.solvers import Result
@@ -148,7 +148,7 @@ class ProperRanker(LinearRanker):
     def _minimise(self, problem: LinearProblem) -> Result:
         result = super()._minimise(problem)
         if isinstance(problem, PointwiseProblem) and np.isfinite(result.value):
-            with _overflow_is_handled():
+            with overflow_is_handled():
                 _settle(problem, result)
         return result
 

@@ -2,9 +2,9 @@
 
 The problem is first solved on a sample of its rows, where a fit is cheap, so that the whole
 data are read only a few times. A Hessian costs several gradients: it may come from a sample
-too, and it is computed anew only when a step fails to shrink the gradient fourfold. Close
-to the minimum a stale Hessian still gains a digit a step. Should a sampled one fail to
-serve, the exact one takes over.
+too, and it is computed anew only when a step fails to shrink the gradient fourfold. Until
+then it learns from every step how the gradient changed, and close to the minimum gains more
+than a digit a step. Should a sampled one fail to serve, the exact one takes over.
 """
 
 from __future__ import annotations
@@ -67,6 +67,7 @@ def newton(
             continue
         shrunk = largest(trial.grad) <= _CONTRACTION * largest(grad)
         exact = exact or (fresh and largest(trial.grad) > _FAILURE * largest(grad))
+        _learn(hessian, trial.coef - coef, trial.grad - grad)
         coef, value, grad = trial.coef, trial.value, trial.grad
         log.add(objective=value, gradient=largest(grad), damping=trial.damping)
         fresh = False
@@ -88,6 +89,14 @@ def _coarse_start(problem: Problem, start: FloatArray, max_iter: int, tol: float
         return start
     noise = 0.1 / np.sqrt(coarse.source.n_rows)
     return newton(coarse, start, max_iter=max_iter, tol=max(tol, noise)).coef
+
+
+def _learn(hessian: FloatArray, step: FloatArray, change: FloatArray) -> None:
+    """Make a Hessian that is kept agree with the change of the gradient seen (BFGS)."""
+    foreseen = hessian @ step
+    seen, expected = float(change @ step), float(foreseen @ step)
+    if seen > 0 and expected > 0:
+        hessian += np.outer(change, change) / seen - np.outer(foreseen, foreseen) / expected
 
 
 class _Trial:

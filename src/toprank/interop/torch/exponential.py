@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from toprank.interop.torch import fused
 from toprank.interop.torch._torch import Function, torch
 
 
@@ -43,6 +44,21 @@ class _ExponentialPower(Function):
         return grad * t, None, None, None
 
 
+class _Fused(Function):
+    """The same on a GPU, in two passes."""
+
+    @staticmethod
+    def forward(ctx: Any, f: Any, positive: Any, weight: Any, p: float) -> Any:
+        value, slopes = fused.value_and_gradient(f, positive, weight, p)
+        ctx.save_for_backward(slopes)
+        return value
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        (slopes,) = ctx.saved_tensors
+        return grad * slopes, None, None, None
+
+
 def _class_values(t: Any, positive: Any, neutral: float, reduce: Any) -> tuple[Any, Any]:
     """Reduce each class: the positives, then the others."""
     rest = torch.full((), neutral, dtype=t.dtype, device=t.device)
@@ -68,4 +84,6 @@ def exponential_power(f: Any, positive: Any, weight: Any, p: float) -> Any:
     weight : tensor of shape (n,) or None
     p : float
     """
+    if fused.usable(f):
+        return _Fused.apply(f, positive, weight, p)
     return _ExponentialPower.apply(f, positive, None if weight is None else torch.log(weight), p)

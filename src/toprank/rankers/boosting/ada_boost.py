@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -132,6 +133,13 @@ class AdaBoostRanker(Booster):
 
     def _rule(self) -> Descent:
         return Classify()
+
+    def _said_of(self, data: RankingData) -> Callable[[Any], FloatArray]:
+        return lambda choice: (
+            choice.outputs(data.Z)
+            if isinstance(choice, Constant)
+            else 2.0 * choice.outputs(data.Z) - 1.0
+        )
 
     def _engine(self, data: RankingData, workers: Workers) -> Any:
         reset = self.constant == "reset"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -14,13 +14,20 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import (
+    check_array,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
 from toprank._numerics import FloatArray
 from toprank.blocks import Workers
+from toprank.metrics.cuts import group_codes
 from toprank.metrics.risk import check_counts
 from toprank.pairs import Pairs, check_pairs, check_weights
-from toprank.rankers.base import _numeric, _two_classes
+from toprank.rankers.base import numeric, two_classes
 from toprank.rankers.boosting import weak
 from toprank.rankers.boosting.bins import bin_columns
 from toprank.rankers.boosting.columns import ColumnRankers
@@ -33,13 +40,6 @@ from toprank.rankers.links import Link, Probabilities, logistic
 
 def _is_classifier(self: Any) -> bool:
     return getattr(self, "target", "binary") == "binary"
-
-
-def _check_groups(groups: Any, n: int) -> NDArray[Any]:
-    names = column_or_1d(check_array(groups, ensure_2d=False, dtype=None, input_name="groups"))
-    if len(names) != n:
-        raise ValueError(f"groups has length {len(names)}, expected {n}: one group a row.")
-    return names
 
 
 class Booster(Probabilities, ClassifierMixin, BaseEstimator):
@@ -79,24 +79,36 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
         pairs: ArrayLike | Pairs | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Any:
+        self._forget()
         data = self._door(X, y, groups, pairs, sample_weight)
         stopping = None
         if self.n_iter_no_change is not None:
             rng = check_random_state(self.random_state)
             data, apart = split(data, self.validation_fraction, rng)
-            stopping = EarlyStopping(apart, self.scoring, self.n_iter_no_change)
+            stopping = EarlyStopping(
+                apart, self.scoring, self.n_iter_no_change, self._said_of(apart)
+            )
         workers = Workers(self.n_jobs)
         with workers.running():
             engine = self._engine(data, workers)
             ensemble = boost(engine, self._rule(), self.n_estimators, self._watch(stopping))
             del engine  # its weights and histograms have done their work
             if stopping is not None:
-                ensemble = ensemble.first(stopping.best_round)
+                ensemble = stopping.kept(ensemble)
                 self.validation_scores_ = np.array(stopping.values)
             self._keep(ensemble, data, workers)
         self._after(ensemble)
         self._warn(ensemble)
         return self
+
+    def _forget(self) -> None:
+        """Drop what an earlier fit left: another target or weak ranker keeps other attributes."""
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+
+    def _said_of(self, data: RankingData) -> Callable[[Any], FloatArray]:
+        """What a round's choice adds to the scores of some rows, for a step of one."""
+        return lambda choice: choice.outputs(data.Z)
 
     def _rule(self) -> Descent:
         raise NotImplementedError
@@ -114,12 +126,12 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
             Z = validate_data(self, X, **self._expected())
         labels: Any = None
         if binary:
-            self.classes_, labels = _two_classes(y)
+            self.classes_, labels = two_classes(y)
             weight = check_weights(labels, sample_weight)
         else:
             labels = y
             weight = None if sample_weight is None else check_counts(sample_weight, len(Z))
-        groups = None if groups is None else _check_groups(groups, len(Z))
+        groups = None if groups is None else group_codes(groups, len(Z))
         listed = None if pairs is None else Pairs(check_pairs(pairs, len(Z)), len(Z))
         if listed is not None and groups is not None:
             raise ValueError("Give groups or pairs, not both: listed pairs replace all others.")
@@ -142,7 +154,7 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
     def _heard(self, X: Any, checked: Any) -> Any:
         """What the weak rankers say of X, or the columns they read."""
         if isinstance(self.weak_rankers, str):
-            return _numeric(checked)
+            return numeric(checked)
         return weak.outputs(self.weak_rankers, X, len(checked))
 
     def _engine(self, data: RankingData, workers: Workers) -> Any:
@@ -282,7 +294,9 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
             return float(super().score(X, y, sample_weight))
         scores = self.decision_function(X)
         labels = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"))
+        check_consistent_length(scores, labels)
         weight = None if sample_weight is None else check_counts(sample_weight, len(scores))
+        groups = None if groups is None else group_codes(groups, len(scores))
         data = RankingData(scores[:, None], labels, groups, None, weight).present()
         pairs = data.crucial_pairs()
         return pairs.concordance(data.Z[pairs.order, 0])

@@ -48,7 +48,8 @@ class Rows:
         self.sign = np.where(positive, 1.0, -1.0)
         self.log_weight = log_weight
         self.order = np.arange(len(positive))
-        self.log_pairs = self.log_n_pairs = log_sum_exp(log_weight)
+        self.log_pairs = log_sum_exp(log_weight)
+        self.log_n_pairs = self.log_pairs - min(0.0, float(np.min(log_weight)))
 
     def potentials(self, scores: FloatArray) -> tuple[float, FloatArray]:
         """Return log F and minus its gradient in the scores."""

@@ -83,13 +83,15 @@ class ColumnMasses:
     def ascent(self, smooth_margin: float, log_n_pairs: float, norm: float) -> float:
         """Return the step to the maximum of the smooth margin (equation 10).
 
-        It is where (norm + alpha) edge(alpha) + log F(alpha), which falls with alpha, is zero.
+        It is where (norm + alpha) edge(alpha) + log F(alpha), which falls with alpha, is zero; F is
+        in the unit of the smooth margin.
         """
         sign = float(np.sign(self.edge))
+        unit = self._loss(0.0)[0] + smooth_margin * norm
 
         def rising(alpha: float) -> float:
             value, edge = self._loss(sign * alpha)
-            return -((norm + alpha) * sign * edge + value)
+            return -((norm + alpha) * sign * edge + value - unit)
 
         return sign * self._finite(self._zero(rising, rising(0.0)), log_n_pairs)
 

@@ -55,12 +55,14 @@ class LabelObjective:
         self.method, self.members = method, members
         self.sign = np.where(members, 1.0, -1.0)
         logs = np.zeros(members.shape[1]) if weight is None else log_of(weight)
+        lightest = min(0.0, float(np.min(logs)))
         if method == "mr":
             counts = members.sum(axis=0) * (~members).sum(axis=0).astype(np.float64)
             logs = logs - log_of(np.maximum(counts, 1.0))
             logs = np.where(counts > 0, logs, -np.inf)
         self.log_weight = logs
-        self.log_pairs = self.log_n_pairs = self.weights(np.zeros(members.shape))[0]
+        self.log_pairs = self.weights(np.zeros(members.shape))[0]
+        self.log_n_pairs = self.log_pairs - (1 + (method == "mr_pooled")) * lightest
 
     def weights(self, scores: FloatArray) -> tuple[float, FloatArray]:
         """Return the log loss and the weights of the entries."""

@@ -62,7 +62,9 @@ class GradedPairs:
         )
         self.has_pairs = bool(np.any(self._wins))
         if self.has_pairs:
-            self.log_pairs = self.log_n_pairs = self.weights(np.zeros(n))[0]
+            self.log_pairs = self.weights(np.zeros(n))[0]
+            self.log_lightest = min(0.0, self._smallest(self.log_weight, -self.log_weight))
+            self.log_n_pairs = self.log_pairs - self.log_lightest
 
     def weights(self, scores: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         """Return log F and row weights whose products over pairs have total one.
@@ -105,8 +107,12 @@ class GradedPairs:
 
     def margin(self, scores: FloatArray) -> float:
         """Return the smallest f_i - f_k over the pairs."""
-        lowest = np.minimum.reduceat(scores, self._level_start)
-        highest = np.maximum.reduceat(scores, self._level_start)
+        return self._smallest(scores, scores)
+
+    def _smallest(self, of_winner: FloatArray, of_loser: FloatArray) -> float:
+        """Return the smallest difference over the pairs."""
+        lowest = np.minimum.reduceat(of_winner, self._level_start)
+        highest = np.maximum.reduceat(of_loser, self._level_start)
         smallest = np.inf
         for first, last in zip(self.groups[:-1], self.groups[1:], strict=True):
             if last - first > 1:
@@ -172,7 +178,9 @@ class ListedPairs:
         self.log_weight = logs[self.winners] + logs[self.losers]
         self.has_pairs = len(pairs) > 0
         if self.has_pairs:
-            self.log_pairs = self.log_n_pairs = log_sum_exp(self.log_weight)
+            self.log_pairs = log_sum_exp(self.log_weight)
+            self.log_lightest = min(0.0, float(np.min(self.log_weight)))
+            self.log_n_pairs = self.log_pairs - self.log_lightest
 
     def weights(self, scores: FloatArray) -> tuple[float, FloatArray]:
         """Return log F and the weights of the pairs, of total one."""

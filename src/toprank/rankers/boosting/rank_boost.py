@@ -44,7 +44,8 @@ class RankBoost(Booster):
         "stumps": h = 1 where a column exceeds a threshold, missing values on the better side (on
         that of more training rows if the column had none).
         "features": columns in [0, 1] as they are, with a line search. "binary": columns in
-        {0, 1}. A list holds functions of X or fitted estimators with ``predict``.
+        {0, 1}. A list holds functions of X or fitted estimators with ``predict``; where the ranker
+        is cloned, as in cross-validation, give their method, ``estimator.predict``.
     p : float, default=1.0
         The power of the push, for two classes.
     target : {"binary", "graded"}, default="binary"
@@ -64,8 +65,9 @@ class RankBoost(Booster):
     validation_fraction : float, default=0.1
         Share of the rows (whole groups, where there are groups) set apart for that.
     scoring : str or callable, optional
-        Name of a metric of `toprank.metrics`, or a function of (labels, scores), larger when
-        better. By default the share of the crucial pairs in order.
+        Name of a metric of `toprank.metrics` (at k: of the first tenth), or a function of (labels,
+        scores), larger when better, such as ``functools.partial(precision_at, k=50)``. By
+        default the share of the crucial pairs in order.
     random_state : int, RandomState or None
         For the rows set apart.
     n_jobs : int, optional

@@ -82,7 +82,8 @@ class Descent:
 class SmoothAscent(Descent):
     """Coordinate descent until the smooth margin is positive, then ascent on it.
 
-    G = -ln F / |lambda|_1 with F not normalised, so that G < margin <= rho (equation 6).
+    G = -ln F / |lambda|_1 with F not normalised, so that G < margin <= rho (equation 6). That needs
+    pairs of weight one at least: where one is lighter, its weight is the unit.
     """
 
     def __init__(self) -> None:
@@ -91,7 +92,8 @@ class SmoothAscent(Descent):
     @staticmethod
     def smooth_margin(engine: Any, ensemble: Ensemble) -> float:
         """Return G; minus infinity before the first round."""
-        return -engine.log_loss / ensemble.norm if ensemble.norm > 0 else -np.inf
+        log_loss = engine.log_loss - engine.pairs.log_lightest
+        return -log_loss / ensemble.norm if ensemble.norm > 0 else -np.inf
 
     def step(self, engine: Any, masses: Any, ensemble: Ensemble) -> float:
         """Return the step of equation (12), or (10) for real-valued weak rankers."""

@@ -59,8 +59,8 @@ class SmoothMarginRanker(Booster):
 
     Notes
     -----
-    The inequality needs a loss that is not normalised and at least two pairs; with weights that
-    are not counts, pairs lighter than one can put the smooth margin above the margin.
+    The inequality needs a loss that is not normalised, at least two pairs, and no pair lighter than
+    one: with smaller sample weights the lightest pair is the unit.
 
     Examples
     --------

@@ -13,6 +13,8 @@ from toprank.rankers.boosting.bins import Binned
 
 #: A weight this small beside its opposite is zero to rounding.
 _NOTHING = 1e-12
+#: Log of the most pairs a step is made for: a longer one would overflow the weights.
+_MOST_PAIRS = 600.0
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ class Masses:
         Where one of the two vanishes the minimum is at infinity, and half a pair stands in for it
         (Schapire & Singer 1999, Section 4.2).
         """
-        floor = 0.5 * np.exp(-max(log_n_pairs, 0.0))
+        floor = 0.5 * np.exp(-np.clip(log_n_pairs, 0.0, _MOST_PAIRS))
         plus, minus = self.plus, self.minus
         if minus <= _NOTHING * plus or plus <= _NOTHING * minus:
             plus, minus = plus + floor, minus + floor

@@ -57,11 +57,13 @@ class TwoClassPairs:
         self.log_weight = (logs[: self.n_positive], logs[self.n_positive :])
         self.log_totals = tuple(log_sum_exp(part) for part in self.log_weight)
         self.log_pairs = self.log_totals[0] + self.log_totals[1] / p
+        lightest = float(sum(np.min(part) for part in self.log_weight))
+        self.log_lightest = min(0.0, lightest)
 
     @property
     def log_n_pairs(self) -> float:
-        """Logarithm of the weight of all pairs, or of all rows in a classification."""
-        return float(sum(self.log_totals))
+        """Logarithm of the number of pairs; one lighter than one is the unit."""
+        return float(sum(self.log_totals)) - self.log_lightest
 
     def _tilted(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
         n = self.n_positive

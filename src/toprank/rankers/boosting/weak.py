@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import NotFittedError
 
 from toprank._numerics import FloatArray
 
@@ -19,12 +20,13 @@ def outputs(weak_rankers: Any, X: Any, n: int) -> FloatArray:
 
 
 def _output(weak: Any, j: int, X: Any, n: int) -> FloatArray:
-    said = weak.predict(X) if hasattr(weak, "predict") else weak(X)
+    said = _said(weak, j, X)
     try:
         values = np.asarray(said, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(
-            f"weak_rankers[{j}] says {np.asarray(said).dtype} values, expected numbers: one a row."
+            f"weak_rankers[{j}] says {np.asarray(said).dtype} values, expected numbers: one a row. "
+            "Of a classifier with named classes give a function, such as its decision_function."
         ) from None
     if values.shape not in ((n,), (n, 1)):
         raise ValueError(
@@ -34,6 +36,22 @@ def _output(weak: Any, j: int, X: Any, n: int) -> FloatArray:
     if not np.all(np.isfinite(values)):
         raise ValueError(f"weak_rankers[{j}] says NaN or infinity; expected finite numbers.")
     return values.reshape(n)
+
+
+def _said(weak: Any, j: int, X: Any) -> Any:
+    predicts = hasattr(weak, "predict")
+    if isinstance(weak, type) or not (predicts or callable(weak)):
+        raise ValueError(
+            f"weak_rankers[{j}] is {weak!r}, expected a function of X or a fitted estimator."
+        )
+    try:
+        return weak.predict(X) if predicts else weak(X)
+    except NotFittedError as error:
+        raise NotFittedError(
+            f"weak_rankers[{j}] is not fitted: {type(weak).__name__}. scikit-learn's clone (and so "
+            "cross-validation) forgets the fit of estimators in a list: give its method, "
+            "estimator.predict, or wrap it in sklearn.frozen.FrozenEstimator."
+        ) from error
 
 
 def are_binary(weak_rankers: Any, Z: Any) -> bool:
