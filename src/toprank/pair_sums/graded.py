@@ -33,6 +33,8 @@ LEAF = 32
 class GradedSum(RelatedSum):
     """What the ways of summing over graded pairs share: everything in order of place."""
 
+    relation: Graded
+
     def __init__(
         self, loss: Loss, relation: Graded, scores: FloatArray, workers: Workers | None = None
     ):
@@ -169,8 +171,8 @@ class GradedSorted(GradedSum):
         if blocks:
             ends = (tree.block_start, tree.block_end, self.relation.level_end)
             value += block_squares(*rows, *ends, knot, half_grad)
-        for order, nodes in depths:
-            value += node_squares(*rows, *nodes, order, knot, half_grad)
+        for order, (low, middle, high) in depths:
+            value += node_squares(*rows, low, middle, high, order, knot, half_grad)
         return value, half_grad
 
     def _add_blocks(self, v: FloatArray, where: tuple[Any, ...]) -> None:
