@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -29,9 +29,10 @@ from toprank.inference.request import (
 from toprank.inference.resampled import callable_statistic, own_labels, statistic_of
 from toprank.inference.result import Comparison, Comparisons
 from toprank.inference.sample import Pulls, Sample, Spread, combined, rows_and_units, sums_in
-from toprank.inference.shares import slope_of, uncontradicted
+from toprank.inference.shares import slope_of
 from toprank.inference.swaps import swap_p_value, swappable
 from toprank.inference.u_statistics import check_level, ranking_projection
+from toprank.inference.verdict import Verdict
 from toprank.metrics._inputs import check_scores
 from toprank.metrics.registry import METRICS, get_metric
 
@@ -165,73 +166,6 @@ def _holm(results: list[Comparison]) -> list[Comparison]:
         largest = max(largest, min(1.0, (len(results) - rank) * results[place].p_value))
         adjusted[place] = replace(results[place], adjusted_p_value=largest)
     return adjusted
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What is compared; its methods turn a spread into a result."""
-
-    names: tuple[str, str]
-    label: str
-    level: float
-
-    def result(
-        self,
-        values: Sequence[float],
-        ends: tuple[float, float],
-        error: float,
-        chance: float,
-        method: str,
-        note: str = "",
-    ) -> Comparison:
-        """The comparison with these numbers."""
-        a, b = float(values[0]), float(values[1])
-        numbers = (a - b, *ends, error, chance, chance)
-        return Comparison(self.label, self.names, (a, b), *numbers, self.level, method, note)
-
-    def decided(self, values: Sequence[float], spread: Spread, method: str) -> Comparison:
-        """Student's t with the degrees of freedom of a normal sample.
-
-        A difference of alike rankers is symmetric, so its long tails need no allowance.
-        """
-        difference = values[0] - values[1]
-        error = float(np.sqrt(spread.variance))
-        reach = float(student.ppf((1 + self.level) / 2, spread.plain_freedom)) * error
-        chance = float(2 * student.sf(abs(difference) / error, spread.plain_freedom))
-        ends = (difference - reach, difference + reach)
-        return self.result(values, ends, error, chance, method)
-
-    def without_spread(
-        self,
-        values: Sequence[float],
-        trials: float,
-        method: str,
-        largest: float | None = None,
-    ) -> Comparison:
-        """Every row, or list, says the same of the difference.
-
-        Parameters
-        ----------
-        values : sequence of two floats
-        trials : float
-            How many independent ones agree. If the rankers were equally good, each would
-            speak for either with the same chance.
-        method : str
-        largest : float, optional
-            The largest difference there could be; without it the interval has no width.
-        """
-        difference = float(values[0] - values[1])
-        same = abs(difference) <= 1e-12 * max(1.0, abs(values[0]), abs(values[1]))
-        chance = 1.0 if same else float(min(1.0, 2.0 ** (1.0 - trials)))
-        who = "No row tells the rankers apart" if same else "Every row says the same"
-        note = f"{who}, so the sample shows no spread"
-        ends = (difference, difference)
-        if largest is not None:
-            _, others = uncontradicted(0.0, trials, self.level)
-            most, reach = max(largest, abs(difference)), largest * others
-            ends = (max(-most, difference - reach), min(most, difference + reach))
-            note += f"; the interval is what {trials:g} independent ones that agree leave possible"
-        return self.result(values, ends, 0.0, chance, method, f"{note}.")
 
 
 def _pair(

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, colum
 
 from toprank._numerics import FloatArray
 from toprank.losses import ZeroOne
+from toprank.metrics.cuts import group_codes
 from toprank.metrics.risk import check_counts
 from toprank.pair_sums import related_sum
 from toprank.pairs import Explicit, Graded, IntArray, Pairs, Relation, check_pairs
@@ -95,18 +96,8 @@ def check_labels(y: Any, n_rows: int) -> FloatArray:
 
 
 def check_groups(groups: ArrayLike | None, n_rows: int) -> IntArray | None:
-    """Return the groups as numbers, or raise ValueError saying what is wrong."""
-    if groups is None:
-        return None
-    array = column_or_1d(groups)
-    check_consistent_length(array, np.empty(n_rows))
-    missing = array != array if array.dtype.kind == "f" else [g is None or g != g for g in array]
-    if array.dtype.kind in "fO" and np.any(missing):
-        raise ValueError("groups has missing values; give every row a group.")
-    if array.dtype.kind == "O":  # numbers and strings in one column have no order
-        array = array.astype(str)
-    codes: IntArray = np.unique(array, return_inverse=True)[1]
-    return codes
+    """Return the groups as numbers, None if there are none, or raise ValueError."""
+    return None if groups is None else group_codes(groups, n_rows)
 
 
 def concordance(relation: Relation, scores: FloatArray, weight: FloatArray) -> float:
