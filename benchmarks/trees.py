@@ -1,7 +1,7 @@
 """Boosted trees under the push: how fast, and what it buys, against the binary objective.
 
     python benchmarks/trees.py speed                   1,000,000 x 30, 100 rounds, both libraries
-    python benchmarks/trees.py quality                 p="auto" on every data set, 10 splits
+    python benchmarks/trees.py quality --json FILE     p="auto" on every data set, 10 splits
     python benchmarks/trees.py torch                   PushLoss against BCEWithLogitsLoss
     python benchmarks/trees.py speed quality --quick   small sizes, to see that it runs
 
@@ -12,7 +12,8 @@ Quality: PushTrees(p="auto"), which chooses p or the binary objective by cross-v
 the training rows, against the binary objective, by the precision in the first rows; the same random
 splits, two thirds to train on, for both. The differences are tested by the corrected resampled
 t-test (Nadeau & Bengio 2003), with Holm's correction over the data sets, at 5%. Grouped data are
-split by whole groups. Data: FOLDER/NAME.csv.gz, last column y.
+split by whole groups. Data: FOLDER/NAME.csv.gz, last column y. With --json the results are kept set
+by set, and a run that was interrupted goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import stats
 from sklearn.model_selection import GroupShuffleSplit, StratifiedShuffleSplit
 
 from toprank import PushTrees
 from toprank.interop import lightgbm as in_lightgbm
 from toprank.interop import xgboost as in_xgboost
 from toprank.metrics import precision_at
+from toprank.tuning import corrected_difference
 
 BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 #: Where the user looks: a fraction of the rows, or so many rows of each group.
@@ -46,6 +47,8 @@ LOOKED_AT: dict[str, int | float] = {
     "kddcup04_bio": 5,
     "caravan": 0.05,
 }
+#: One third of the rows is tested, the rest trained on.
+TEST_TO_TRAIN = 0.5
 LIMITS = {"lightgbm": 1.25, "xgboost": 1.35, "torch": 3.0}
 
 
@@ -213,8 +216,11 @@ def _thinned(X: Any, y: Any, groups: Any, n: int) -> Any:
 
 
 def quality(options: argparse.Namespace) -> dict[str, Any]:
-    results = {}
+    results = kept(options)
     for name in options.sets or LOOKED_AT:
+        if name in results:
+            say(f"quality: {name}, kept from {options.json}")
+            continue
         data = load(name, options.data)
         if data is None:
             say(f"{name}: not in {options.data}, left out")
@@ -222,23 +228,37 @@ def quality(options: argparse.Namespace) -> dict[str, Any]:
         start = time.perf_counter()
         results[name] = measure(name, data, options)
         say(f"quality: {name}, {time.perf_counter() - start:.0f} s")
-    p_values = [corrected(r["auto"], r["binary"])[1] for r in results.values()]
-    for result, p in zip(results.values(), holm(p_values), strict=True):
-        result["difference"], _ = corrected(result["auto"], result["binary"])
-        result["holm_p"] = p
+        keep(results, options)
+    tests = [
+        corrected_difference(np.subtract(r["auto"], r["binary"]), TEST_TO_TRAIN)
+        for r in results.values()
+    ]
+    adjusted = holm([test.p_value for test in tests])
+    for result, test, p in zip(results.values(), tests, adjusted, strict=True):
+        result |= {"difference": test.mean, "low": test.low, "high": test.high, "holm_p": p}
     print(markdown(results))
-    return results
+    return {"settings": settings_of(options), "sets": results}
 
 
-def corrected(a: Any, b: Any, test_to_train: float = 0.5) -> tuple[float, float]:
-    """Mean difference and two-sided p-value of the corrected resampled t-test."""
-    difference = np.asarray(a) - np.asarray(b)
-    n = len(difference)
-    spread = np.var(difference, ddof=1)
-    if spread == 0:
-        return float(difference.mean()), 1.0
-    t = difference.mean() / np.sqrt(spread * (1 / n + test_to_train))
-    return float(difference.mean()), float(2 * stats.t.sf(abs(t), n - 1))
+def settings_of(options: argparse.Namespace) -> dict[str, Any]:
+    names = ("quick", "splits", "folds", "subsample", "backend")
+    return {name: getattr(options, name) for name in names}
+
+
+def kept(options: argparse.Namespace) -> dict[str, Any]:
+    """What an earlier run with the same settings has measured."""
+    if options.json is None or not options.json.is_file():
+        return {}
+    earlier = json.loads(options.json.read_text()).get("quality", {})
+    return earlier.get("sets", {}) if earlier.get("settings") == settings_of(options) else {}
+
+
+def keep(results: dict[str, Any], options: argparse.Namespace) -> None:
+    if options.json is not None:
+        found = {"quality": {"settings": settings_of(options), "sets": results}}
+        partial = options.json.with_suffix(".part")
+        partial.write_text(json.dumps(found, indent=1) + "\n")
+        partial.replace(options.json)
 
 
 def holm(p_values: Any) -> list[float]:

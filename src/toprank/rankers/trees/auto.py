@@ -83,6 +83,7 @@ def chosen_p(
         groups=fit_params.get("groups"),
         sample_weight=sample_weight,
         baseline=OnRows(None, template, rows),
+        baseline_name="the binary objective",
         rule=trees.rule,
         **scoring,
     )
