@@ -16,6 +16,7 @@ matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 plt = pytest.importorskip("matplotlib.pyplot")
 
+from toprank.inference import roc_band  # noqa: E402
 from toprank.plots import TopRocDisplay  # noqa: E402
 
 
@@ -177,3 +178,14 @@ def test_a_missing_matplotlib_is_asked_for_by_the_name_of_its_extra(monkeypatch)
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"pip install 'toprank\[plots\]'"):
         TopRocDisplay(fpr=[0, 1], tpr=[0, 1]).plot()
+
+
+def test_the_band_is_that_of_the_inference_room_and_can_be_left_out(data, model):
+    X, y = data
+    scores = model.decision_function(X)
+    display = TopRocDisplay.from_predictions(y, scores, level=0.9)
+    band = roc_band(y, scores, 0.9, fpr=display.band.x)
+    np.testing.assert_allclose(display.band.low, band.low)
+    assert [one in ax.collections for one, ax in zip(display.band_, display.ax_, strict=True)]
+    without = TopRocDisplay.from_predictions(y, scores, level=None, view="zoom")
+    assert without.band_ is None and not without.ax_.collections

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from toprank._extras import require
+
 # Okabe and Ito's palette without its yellow and sky blue, which are too pale for a line.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#000000", "#CC79A7", "#E69F00")
 DASHES: tuple[Any, ...] = (
@@ -15,6 +17,8 @@ DASHES: tuple[Any, ...] = (
     (0, (10, 3)),
     (0, (3, 3)),
 )
+_SHORT = {"c": "color", "ls": "linestyle", "lw": "linewidth"}
+_BAND = "toprank-band"
 
 
 def style(index: int) -> dict[str, Any]:
@@ -29,3 +33,46 @@ def style(index: int) -> dict[str, Any]:
 def marked(ax: Any, gid: str) -> list[Any]:
     """The lines and patches of the axes that a display has drawn under this mark."""
     return [artist for artist in (*ax.lines, *ax.patches) if artist.get_gid() == gid]
+
+
+def new_axes(ax: Any, size: tuple[float, float] = (6.4, 4.4)) -> Any:
+    """The axes given, or those of a new figure."""
+    if ax is not None:
+        return ax
+    pyplot = require("matplotlib.pyplot", "plots")
+    return pyplot.subplots(figsize=size, layout="constrained")[1]
+
+
+def draw_curve(ax: Any, gid: str, x: Any, y: Any, kwargs: dict[str, Any]) -> Any:
+    """A curve in the next colour and dashes of its kind, unless the caller names others."""
+    look = style(len(marked(ax, gid)))
+    look |= {_SHORT.get(key, key): value for key, value in kwargs.items()}
+    (line,) = ax.plot(x, y, gid=gid, **look)
+    return line
+
+
+def draw_band(ax: Any, line: Any, x: Any, low: Any, high: Any) -> Any:
+    """A pale band in the colour of its curve, edged finely so that it survives black and white."""
+    colour = line.get_color()
+    edge = {"edgecolor": colour, "linewidth": 0.4, "linestyle": line.get_linestyle()}
+    return ax.fill_between(x, low, high, facecolor=colour, alpha=0.16, gid=_BAND, zorder=1, **edge)
+
+
+def show_legend(ax: Any, **kwargs: Any) -> None:
+    """A legend, if anything on the axes has a name; lines of reference come last."""
+    named = zip(*ax.get_legend_handles_labels(), strict=True)
+    # a line of reference lies below the curves
+    entries = sorted(named, key=lambda entry: -entry[0].get_zorder())
+    if entries:
+        handles, labels = zip(*entries, strict=True)
+        ax.legend(handles, labels, **({"handlelength": 3.5} | kwargs))
+
+
+def sized(name: str | None, rows: float | None, positives: float | None) -> str | None:
+    """The name of a curve in a legend, with the size of the sample behind it."""
+    if rows is None:
+        return name
+    size = f"n = {rows:,.10g}"
+    if positives is not None:
+        size += f", {positives:,.10g} positive"
+    return size if name is None else f"{name} ({size})"

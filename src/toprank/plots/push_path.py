@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from toprank._extras import require
 from toprank._numerics import FloatArray
 from toprank.inference import interval
-from toprank.plots._style import marked, style
+from toprank.plots._style import marked, new_axes, show_legend, style
 from toprank.tuning import PChoice, Scoring
 
 _PATH, _BASELINE, _CHOSEN = "toprank-path", "toprank-path-baseline", "toprank-path-chosen"
@@ -237,9 +236,7 @@ class PushPathDisplay:
         PushPathDisplay
             The display itself.
         """
-        if ax is None:
-            pyplot = require("matplotlib.pyplot", "plots")
-            _, ax = pyplot.subplots(figsize=(6.4, 4.4), layout="constrained")
+        ax = new_axes(ax)
         place = _places(self.ps)
         values = np.asarray(self.values, dtype=np.float64)
         look = style(len(marked(ax, _PATH))) | {"marker": "o", "markersize": 5}
@@ -302,6 +299,5 @@ def _frame(ax: Any, ps: FloatArray, place: FloatArray, metric: str | None) -> No
     if metric is not None:
         ax.set_ylabel(f"{metric}, held out")
     ax.grid(alpha=0.25)
-    if any(not label.startswith("_") for label in ax.get_legend_handles_labels()[1]):
-        above: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}
-        ax.legend(handlelength=3.0, ncols=3, frameon=False, **above)
+    above: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}
+    show_legend(ax, handlelength=3.0, ncols=3, frameon=False, **above)

@@ -9,11 +9,14 @@ from numpy.typing import ArrayLike
 from sklearn.metrics import auc, roc_curve
 
 from toprank._extras import require
+from toprank.inference import Band, roc_band
 from toprank.metrics._inputs import check_ranking
 from toprank.plots._response import ranking_score
-from toprank.plots._style import marked, style
+from toprank.plots._style import draw_band, draw_curve, marked, show_legend
 
 VIEWS = ("zoom", "full", "both")
+#: Where a band is read: cubes, so that most of them are at the top of the list.
+_RATES = np.linspace(0, 1, 401) ** 3
 _CURVE, _CHANCE, _WINDOW = "toprank-roc", "toprank-chance", "toprank-window"
 
 
@@ -39,6 +42,8 @@ class TopRocDisplay:
         Name of the curve in the legend.
     pos_label : label, optional
         The positive class, shown in the labels of the axes.
+    band : Band, optional
+        Band around the curve, from `toprank.inference.roc_band`.
 
     Attributes
     ----------
@@ -48,6 +53,8 @@ class TopRocDisplay:
         The figure of the axes.
     line_ : matplotlib Line2D, or list of two
         The curve on each of the axes.
+    band_ : matplotlib PolyCollection, list of two, or None
+        The band on each of the axes, if there is one.
     chance_level_ : matplotlib Line2D, list of two, or None
         The diagonal on each of the axes, if it was asked for.
 
@@ -73,12 +80,14 @@ class TopRocDisplay:
         roc_auc: float | None = None,
         name: str | None = None,
         pos_label: Any = None,
+        band: Band | None = None,
     ) -> None:
         self.fpr = fpr
         self.tpr = tpr
         self.roc_auc = roc_auc
         self.name = name
         self.pos_label = pos_label
+        self.band = band
 
     @classmethod
     def from_estimator(
@@ -93,6 +102,7 @@ class TopRocDisplay:
         ax: Any = None,
         view: str | None = None,
         max_fpr: float = 0.05,
+        level: float | None = 0.95,
         plot_chance_level: bool = False,
         **kwargs: Any,
     ) -> Self:
@@ -112,6 +122,8 @@ class TopRocDisplay:
             The positive class; by default `estimator.classes_[1]`.
         name : str, optional
             Name in the legend; by default the name of the estimator's class.
+        level : float or None, default=0.95
+            Confidence level of the band around the curve, point by point; None draws none.
         ax, view, max_fpr, plot_chance_level, **kwargs
             As in `plot`.
 
@@ -130,6 +142,7 @@ class TopRocDisplay:
             ax=ax,
             view=view,
             max_fpr=max_fpr,
+            level=level,
             plot_chance_level=plot_chance_level,
             **kwargs,
         )
@@ -146,6 +159,7 @@ class TopRocDisplay:
         ax: Any = None,
         view: str | None = None,
         max_fpr: float = 0.05,
+        level: float | None = 0.95,
         plot_chance_level: bool = False,
         **kwargs: Any,
     ) -> Self:
@@ -163,6 +177,8 @@ class TopRocDisplay:
             The positive class; by default the larger of the two labels.
         name : str, optional
             Name in the legend.
+        level : float or None, default=0.95
+            Confidence level of the band around the curve, point by point; None draws none.
         ax, view, max_fpr, plot_chance_level, **kwargs
             As in `plot`.
 
@@ -173,9 +189,11 @@ class TopRocDisplay:
         """
         positive, scores, weight = check_ranking(y_true, y_score, sample_weight, pos_label)
         fpr, tpr, _ = roc_curve(positive, scores, sample_weight=weight)
-        display = cls(
-            fpr=fpr, tpr=tpr, roc_auc=float(auc(fpr, tpr)), name=name, pos_label=pos_label
-        )
+        band = None
+        if level is not None:
+            band = roc_band(positive, scores, level, fpr=_RATES, sample_weight=weight)
+        area = float(auc(fpr, tpr))
+        display = cls(fpr=fpr, tpr=tpr, roc_auc=area, name=name, pos_label=pos_label, band=band)
         return display.plot(
             ax, view=view, max_fpr=max_fpr, plot_chance_level=plot_chance_level, **kwargs
         )
@@ -218,19 +236,25 @@ class TopRocDisplay:
             raise ValueError(f"max_fpr={max_fpr!r} is not a rate: expected 0 < max_fpr <= 1.")
         views, axes = _panels(ax, view)
         label = {"label": self._label(self.name if name is None else name)}
-        lines = [_curve(one, self.fpr, self.tpr, label | kwargs) for one in axes]
+        lines = [draw_curve(one, _CURVE, self.fpr, self.tpr, label | kwargs) for one in axes]
+        bands = [self._draw_band(one, line) for one, line in zip(axes, lines, strict=True)]
         chances = [_chance(one) for one in axes] if plot_chance_level else None
         for one, its_view in zip(axes, views, strict=True):
             _frame(one, its_view, max_fpr, self.pos_label)
         if len(axes) == 2:
             _mark_window(axes[0], max_fpr)
-        _legend(axes[-1])
+        show_legend(axes[-1], loc="lower right")
         several = len(axes) > 1
         self.ax_ = np.array(axes, dtype=object) if several else axes[0]
         self.figure_ = axes[0].figure
         self.line_ = lines if several else lines[0]
+        self.band_ = None if self.band is None else (bands if several else bands[0])
         self.chance_level_ = chances if several or chances is None else chances[0]
         return self
+
+    def _draw_band(self, ax: Any, line: Any) -> Any:
+        band = self.band
+        return None if band is None else draw_band(ax, line, band.x, band.low, band.high)
 
     def _label(self, name: str | None) -> str | None:
         area = None if self.roc_auc is None else f"AUC = {self.roc_auc:.3f}"
@@ -255,14 +279,6 @@ def _panels(ax: Any, view: str | None) -> tuple[tuple[str, ...], list[Any]]:
     if len(axes) != len(views):
         raise ValueError(f"view={view!r} needs {len(views)} axes, got {len(axes)}.")
     return views, axes
-
-
-def _curve(ax: Any, fpr: ArrayLike, tpr: ArrayLike, kwargs: dict[str, Any]) -> Any:
-    look = style(len(marked(ax, _CURVE)))
-    short = {"c": "color", "ls": "linestyle", "lw": "linewidth"}
-    look |= {short.get(key, key): value for key, value in kwargs.items()}
-    (line,) = ax.plot(fpr, tpr, gid=_CURVE, **look)
-    return line
 
 
 def _chance(ax: Any) -> Any:
@@ -292,8 +308,3 @@ def _mark_window(ax: Any, max_fpr: float) -> None:
     for drawn in marked(ax, _WINDOW):
         drawn.remove()
     ax.axvspan(0, max_fpr, color="0.85", zorder=0, gid=_WINDOW)
-
-
-def _legend(ax: Any) -> None:
-    if any(not label.startswith("_") for label in ax.get_legend_handles_labels()[1]):
-        ax.legend(loc="lower right", handlelength=3.5)
