@@ -1,0 +1,188 @@
+"""Scores of rows that the ranker has not seen: every p and the baselines on the same folds."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from joblib import cpu_count
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_limits
+
+from toprank._numerics import FloatArray
+from toprank.models.preparation import Preparation
+from toprank.models.reasons import contributions, per_column
+from toprank.models.rows import TrainingRows
+from toprank.rankers import PNormPush
+from toprank.report.table import Table
+from toprank.report.text import number
+from toprank.tuning.splits import Fold
+
+LOGISTIC, TREES = "logistic regression", "boosted trees"
+#: L2 penalty of the push, on its normalised objective.
+ALPHA = 1e-3
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class FoldModels:
+    """What was fitted in a fold, kept to explain the rows that it scored."""
+
+    preparation: Preparation
+    rankers: list[PNormPush]
+    centre: list[FloatArray]  # mean contribution of each column over the rows tested, one a p
+
+    def explain(self, rows: TrainingRows, which: int) -> FloatArray:
+        """What each column adds to the scores of rows, against the mean row of the fold."""
+        Z = self.preparation.transform(rows.values)
+        return _by_column(self.rankers[which], Z, self.preparation) - self.centre[which]
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Scores from rankers that have not seen the row.
+
+    Attributes
+    ----------
+    ps : tuple of float
+    folds : list
+        Pairs (rows trained on, rows tested).
+    rows : array of int
+        The rows that were tested, ascending; everything below is about them.
+    positive : array of bool
+        Their labels.
+    fold : array of int
+        The fold that each was tested in.
+    pushes : list of arrays
+        Scores of each p.
+    baselines : dict
+        Scores of logistic regression and of boosted trees.
+    models : list of FoldModels
+    """
+
+    ps: tuple[float, ...]
+    folds: list[Fold]
+    rows: NDArray[np.intp]
+    positive: NDArray[np.bool_]
+    fold: NDArray[np.intp]
+    pushes: list[FloatArray]
+    baselines: dict[str, FloatArray]
+    models: list[FoldModels]
+
+    def explain(self, table: Table, places: NDArray[np.intp], which: int) -> FloatArray:
+        """What each column of the table adds to the scores of some of the rows, for one p."""
+        parts = np.zeros((len(places), len(table.schema.columns)))
+        for number_, model in enumerate(self.models):
+            mine = np.flatnonzero(self.fold[places] == number_)
+            if len(mine):
+                rows = table.rows.take(self.rows[places[mine]])
+                parts[mine] = model.explain(rows, which)
+        return parts
+
+
+def score_held_out(
+    table: Table, ps: Sequence[float], folds: list[Fold], random_state: int, tell: Tell
+) -> HeldOut:
+    """Fit every ranker in every fold, and score the rows left out of it; merge the folds' lists.
+
+    A row tested in several folds keeps its last score.
+    """
+    n = table.rows.n
+    names = [*(f"p = {number(p)}" for p in ps), LOGISTIC, TREES]
+    scores = np.full((len(names), n), np.nan)
+    tested_in = np.full(n, -1)
+    models = []
+    for j, (train, test) in enumerate(folds):
+        trained, tested = table.rows.take(train), table.rows.take(test)
+        tested_in[test] = j
+        model, of_fold = _linear(table, ps, trained, tested, random_state, tell)
+        tell(TREES)
+        of_fold.append(_trees(table, trained, tested, random_state))
+        scores[:, test] = of_fold
+        models.append(model)
+    rows = np.flatnonzero(tested_in >= 0)
+    fold = tested_in[rows]
+    merged = [merge(line, fold) for line in scores[:, rows]]
+    pushes, baselines = merged[: len(ps)], merged[len(ps) :]
+    return HeldOut(
+        tuple(ps),
+        folds,
+        rows,
+        table.rows.positive[rows],
+        fold,
+        pushes,
+        dict(zip((LOGISTIC, TREES), baselines, strict=True)),
+        models,
+    )
+
+
+def merge(scores: FloatArray, fold: NDArray[np.intp]) -> FloatArray:
+    """Merge the lists of the folds into one, place by place.
+
+    Scores of different fits are not on one scale, least of all at the very top. So a row keeps
+    the place it has in its fold: the first hundredth of the whole list is the first hundredth of
+    each fold. Rows at the same place are ordered by their scores, and rows that tie in a fold
+    still tie. The scores given back are the mean of the folds' quantiles.
+    """
+    place = np.empty(len(scores))
+    for j in np.unique(fold):
+        mine = fold == j
+        place[mine] = (rankdata(scores[mine]) - 0.5) / np.count_nonzero(mine)
+    # complex numbers sort by the place, then by the score
+    _, group, size = np.unique(place + 1j * scores, return_inverse=True, return_counts=True)
+    middle = (np.cumsum(size) - size / 2) / len(scores)
+    quantiles = [np.quantile(scores[fold == j], middle) for j in np.unique(fold)]
+    return np.asarray(np.mean(quantiles, axis=0)[group.reshape(-1)])
+
+
+def _linear(
+    table: Table,
+    ps: Sequence[float],
+    trained: TrainingRows,
+    tested: TrainingRows,
+    random_state: int,
+    tell: Tell,
+) -> tuple[FoldModels, list[FloatArray]]:
+    """Every p, each starting from the one before, and logistic regression."""
+    preparation = Preparation("linear", random_state)
+    Z = preparation.fit_transform(table.schema, trained.values)
+    Z_tested = preparation.transform(tested.values)
+    rankers, scores, centres = [], [], []
+    ranker = PNormPush(ps[0], alpha=ALPHA, warm_start=True)
+    for p in ps:
+        tell(f"p = {number(p)}")
+        ranker = copy.deepcopy(ranker).set_params(p=p).fit(Z, trained.positive)
+        rankers.append(ranker)
+        scores.append(ranker.decision_function(Z_tested))
+        # contributions are linear in Z: that of the mean row is their mean
+        mean = Z_tested.mean(axis=0, keepdims=True)
+        centres.append(_by_column(ranker, mean, preparation)[0])
+    tell(LOGISTIC)
+    logistic = LogisticRegression(max_iter=1000).fit(Z, trained.positive)
+    scores.append(logistic.decision_function(Z_tested))
+    return FoldModels(preparation, rankers, centres), scores
+
+
+def _by_column(ranker: PNormPush, Z: FloatArray, preparation: Preparation) -> FloatArray:
+    columns = int(preparation.owner.max(initial=-1)) + 1
+    return per_column(contributions(ranker, Z), preparation.owner, columns)
+
+
+def _trees(
+    table: Table, trained: TrainingRows, tested: TrainingRows, random_state: int
+) -> FloatArray:
+    preparation = Preparation("trees", random_state)
+    Z = preparation.fit_transform(table.schema, trained.values)
+    trees = HistGradientBoostingClassifier(
+        categorical_features=preparation.categorical or None, random_state=random_state
+    )
+    # threads that wait for a busy core spin: on a shared machine all cores are slower than half
+    with threadpool_limits(max(1, cpu_count() // 2), user_api="openmp"):
+        trees.fit(Z, trained.positive)
+        return np.asarray(trees.decision_function(preparation.transform(tested.values)))

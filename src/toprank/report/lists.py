@@ -1,0 +1,171 @@
+"""The list itself: who stands at the top, who is near the cut, and which columns put them there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toprank._numerics import FloatArray
+from toprank.models.reasons import largest
+from toprank.models.schema import Column
+from toprank.report.held_out import HeldOut
+from toprank.report.table import Table, word_of
+from toprank.report.text import percent, shown
+
+#: Rows shown on each side of the cut.
+NEAR = 6
+#: Columns that are shown by name; the others are summed.
+MOST_COLUMNS = 12
+_REASONS = 3
+
+
+def ranked(scores: FloatArray) -> NDArray[np.intp]:
+    """Places of the rows, the highest score first; ties in the order of the table."""
+    return np.argsort(-scores, kind="stable")
+
+
+def standard(scores: FloatArray) -> tuple[float, float]:
+    """Mean and standard deviation of a list's scores: the zero and the unit of what is shown.
+
+    The scale of a push depends on p and means nothing by itself.
+    """
+    spread = float(np.std(scores))
+    return float(np.mean(scores)), spread if spread > 0 else 1.0
+
+
+def item_lists(table: Table, held: HeldOut, k: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """For each p the first k rows and those near the cut, and the items that they name.
+
+    Returns
+    -------
+    lists : list of dict
+        One a p: ``top`` and ``near`` (names of items, best first), ``score_at_cut``,
+        ``gap_at_cut`` and ``tied_at_cut``.
+    items : dict
+        By the row's number: ``id``, ``positive``, and one entry a p of ``rank``, ``score`` (in
+        standard deviations from the mean) and ``reasons`` (empty where the row is not shown).
+    """
+    orders = [ranked(scores) for scores in held.pushes]
+    tops = [order[:k] for order in orders]
+    nears = [order[max(0, k - NEAR) : k + NEAR] for order in orders]
+    wanted = np.unique(np.concatenate([*tops, *nears]))
+    ranks = np.empty((len(orders), len(held.rows)), dtype=np.intp)
+    for j, order in enumerate(orders):
+        ranks[j, order] = np.arange(1, len(order) + 1)
+    reasons = [_reasons(table, held, np.union1d(tops[j], nears[j]), j) for j in range(len(orders))]
+    standardised = [
+        (scores - mean) / spread
+        for scores, (mean, spread) in ((scores, standard(scores)) for scores in held.pushes)
+    ]
+    items = {
+        str(held.rows[place]): {
+            "id": table.names[held.rows[place]],
+            "positive": bool(held.positive[place]),
+            "rank": ranks[:, place],
+            "score": [scores[place] for scores in standardised],
+            "reasons": [of_p.get(int(place), []) for of_p in reasons],
+        }
+        for place in wanted
+    }
+    lists = [
+        {
+            "top": [str(held.rows[place]) for place in top],
+            "near": [str(held.rows[place]) for place in near],
+            **_cut(scores[order], k),
+        }
+        for top, near, order, scores in zip(tops, nears, orders, standardised, strict=True)
+    ]
+    return lists, items
+
+
+def _cut(sorted_scores: FloatArray, k: int) -> dict[str, Any]:
+    """The score at the cut, and how far the first row below it is."""
+    if k >= len(sorted_scores):
+        return {"score_at_cut": sorted_scores[-1], "gap_at_cut": None, "tied_at_cut": 0}
+    last = sorted_scores[k - 1]
+    tied = int(np.count_nonzero(sorted_scores == last)) if sorted_scores[k] == last else 0
+    return {"score_at_cut": last, "gap_at_cut": last - sorted_scores[k], "tied_at_cut": tied}
+
+
+def _reasons(
+    table: Table, held: HeldOut, places: NDArray[np.intp], which: int
+) -> dict[int, list[dict[str, Any]]]:
+    parts = held.explain(table, places, which) / standard(held.pushes[which])[1]
+    columns = table.schema.columns
+    words = [table.words(column, held.rows[places]) for column in columns]
+    found = largest(parts, [shown(c.name, 60) for c in columns], words, _REASONS)
+    return {
+        int(place): [
+            {"column": one.column, "value": one.value, "adds": one.contribution} for one in line
+        ]
+        for place, line in zip(places, found, strict=True)
+    }
+
+
+def features(table: Table, held: HeldOut, k: int, which: int) -> dict[str, Any]:
+    """Which columns separate the first k rows from an average row, for one p.
+
+    The score is a sum over the columns, so the difference between the mean score of the first k
+    rows and that of all rows is the sum of what each column adds to it. Both are in standard
+    deviations of the score.
+    """
+    top = ranked(held.pushes[which])[:k]
+    adds = held.explain(table, top, which).mean(axis=0) / standard(held.pushes[which])[1]
+    order = np.argsort(-np.abs(adds), kind="stable")
+    named = order[:MOST_COLUMNS]
+    columns = table.schema.columns
+    return {
+        "total": float(adds.sum()),
+        "columns": [
+            {
+                "column": shown(columns[j].name, 80),
+                "kind": columns[j].kind,
+                "adds": float(adds[j]),
+                **_typical(table, columns[j], held.rows, held.rows[top]),
+            }
+            for j in named
+            if adds[j] != 0
+        ],
+        "others": len(order) - len(named),
+        "others_add": float(adds[order[MOST_COLUMNS:]].sum()),
+    }
+
+
+def _typical(
+    table: Table, column: Column, rows: NDArray[np.intp], top: NDArray[np.intp]
+) -> dict[str, str]:
+    """What the column holds in the first rows and in all: a median, or the share of a value."""
+    values = table.rows.values[column.name]
+    if column.kind in ("number", "date"):
+        pair = [word_of(column.kind, _median(values[part])) for part in (top, rows)]
+        return {"what": "median", "in_top": pair[0], "in_all": pair[1]}
+    if column.kind == "text":
+        return {"what": "text", "in_top": "", "in_all": ""}
+    if column.kind == "boolean":
+        shares = [float(np.mean(values[part] == 1)) for part in (top, rows)]
+        return {"what": "yes", "in_top": percent(shares[0]), "in_all": percent(shares[1])}
+    word, in_top, in_all = _over_represented(values[top], values[rows])
+    return {
+        "what": shown(word, 40) or "missing",
+        "in_top": percent(in_top),
+        "in_all": percent(in_all),
+    }
+
+
+def _median(values: NDArray[Any]) -> Any:
+    if values.dtype.kind == "M":
+        there = np.sort(values[~np.isnat(values)])
+        return there[len(there) // 2] if len(there) else np.datetime64("NaT", "us")
+    there = values[~np.isnan(values)]
+    return np.median(there) if len(there) else np.nan
+
+
+def _over_represented(top: NDArray[Any], every: NDArray[Any]) -> tuple[str, float, float]:
+    """The value whose share in the first rows exceeds its share in all rows the most."""
+    words, counts = np.unique(every.astype(str), return_counts=True)
+    in_all = counts / len(every)
+    in_top = np.array([np.mean(top == word) for word in words])
+    best = int(np.argmax(in_top - in_all))
+    return str(words[best]), float(in_top[best]), float(in_all[best])
