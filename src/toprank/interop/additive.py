@@ -1,0 +1,116 @@
+"""Rankers that add up their columns: a slope or a step function for each.
+
+What linear rankers and sums of stumps have in common, read from what they learned, so that it can
+be explained column by column and written in other languages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from toprank._numerics import FloatArray
+
+
+@dataclass(frozen=True)
+class Line:
+    """slope · x."""
+
+    slope: float
+
+    def of(self, x: FloatArray) -> FloatArray:
+        """Return the term of each value."""
+        return self.slope * x
+
+
+@dataclass(frozen=True)
+class Steps:
+    """A step function: values[j] where exactly j of the edges lie below x.
+
+    Attributes
+    ----------
+    edges : array of shape (m,)
+        Thresholds, ascending; a value equal to one is not above it.
+    values : array of shape (m + 1,)
+    missing : float
+        The term of a missing value.
+    """
+
+    edges: FloatArray
+    values: FloatArray
+    missing: float
+
+    def of(self, x: FloatArray) -> FloatArray:
+        """Return the term of each value."""
+        terms = self.values[np.searchsorted(self.edges, x, side="left")]
+        return np.where(np.isnan(x), self.missing, terms)
+
+
+@dataclass(frozen=True)
+class Additive:
+    """score = intercept + sum over the columns j of terms[j](x_j).
+
+    Examples
+    --------
+    >>> from toprank import RankBoost
+    >>> from toprank.datasets import load_wdbc
+    >>> from toprank.interop.additive import additive_form
+    >>> X, y = load_wdbc(return_X_y=True)
+    >>> ranker = RankBoost(20).fit(X, y)
+    >>> form = additive_form(ranker)
+    >>> scores = form.intercept + form.contributions(X).sum(axis=1)
+    >>> bool(abs(scores - ranker.decision_function(X)).max() < 1e-12)
+    True
+    """
+
+    intercept: float
+    terms: dict[int, Line | Steps]
+    n_columns: int
+
+    def contributions(self, Z: FloatArray) -> FloatArray:
+        """Return the term of each column in the score of each row: an array of shape (n, d)."""
+        out = np.zeros((len(Z), self.n_columns))
+        for j, term in self.terms.items():
+            out[:, j] = term.of(np.asarray(Z[:, j], dtype=np.float64))
+        return out
+
+
+def is_additive(ranker: Any) -> bool:
+    """Whether a fitted ranker adds up its columns."""
+    if not isinstance(getattr(ranker, "weak_rankers", ""), str):
+        return False
+    coef = getattr(ranker, "coef_", None)
+    return hasattr(ranker, "stumps_") or (
+        coef is not None
+        and np.shape(coef) in {(1, ranker.n_features_in_), (ranker.n_features_in_,)}
+    )
+
+
+def additive_form(ranker: Any) -> Additive:
+    """Return a fitted ranker as a sum over its columns; ValueError if it is none."""
+    check_is_fitted(ranker)
+    if not is_additive(ranker):
+        raise ValueError(
+            f"{type(ranker).__name__} is neither linear nor a sum of stumps over columns, so its "
+            "score cannot be written as one formula of the columns."
+        )
+    intercept = float(np.sum(getattr(ranker, "intercept_", 0.0)))
+    coef = np.asarray(ranker.coef_, dtype=np.float64).reshape(-1)
+    d = int(ranker.n_features_in_)
+    if not hasattr(ranker, "stumps_"):
+        return Additive(intercept, {int(j): Line(float(coef[j])) for j in np.flatnonzero(coef)}, d)
+    columns = ranker.stumps_["feature"]
+    terms: dict[int, Line | Steps] = {
+        int(j): _steps(ranker.stumps_[columns == j], coef[columns == j]) for j in np.unique(columns)
+    }
+    return Additive(intercept, terms, d)
+
+
+def _steps(stumps: Any, coef: FloatArray) -> Steps:
+    edges, place = np.unique(stumps["threshold"], return_inverse=True)
+    heights = np.bincount(place.reshape(-1), coef, minlength=len(edges))
+    values = np.concatenate([[0.0], np.cumsum(heights)])
+    return Steps(edges, values, float(np.sum(coef[stumps["missing"] == 1])))

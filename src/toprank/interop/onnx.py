@@ -1,0 +1,251 @@
+"""Rankers as ONNX models that score as they do.
+
+Linear rankers and sums of stumps become plain arithmetic in double precision, trees a
+``TreeEnsemble`` of ``ai.onnx.ml``: in double precision for LightGBM, whose thresholds are doubles,
+and in single precision for XGBoost, which computes so itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from toprank import _version
+from toprank._extras import require
+from toprank._files import replacing
+from toprank._numerics import FloatArray
+from toprank.interop.additive import is_additive
+from toprank.interop.onnx_trees import add_trees
+
+#: The versions of the operators used: those of ONNX 1.17 (October 2024).
+_OPSETS = {"": 21, "ai.onnx.ml": 5}
+_IR_VERSION = 10
+SCORE = "score"
+
+
+class Graph:
+    """An ONNX graph under construction: constants, nodes, inputs."""
+
+    def __init__(self) -> None:
+        self.onnx = require("onnx", "onnx")
+        self.double = self.onnx.TensorProto.DOUBLE
+        self.float = self.onnx.TensorProto.FLOAT
+        self._nodes: list[Any] = []
+        self._constants: list[Any] = []
+        self._inputs: list[Any] = []
+
+    def input(self, name: str, element: int, width: int) -> str:
+        """Declare an input of shape (rows, width) and return its name."""
+        info = self.onnx.helper.make_tensor_value_info(name, element, ["rows", width])
+        self._inputs.append(info)
+        return name
+
+    def constant(self, values: Any) -> str:
+        """Keep an array and return its name."""
+        name = f"constant_{len(self._constants)}"
+        array = np.asarray(values)
+        self._constants.append(self.onnx.numpy_helper.from_array(array, name))
+        return name
+
+    def add(self, operator: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
+        """Append a node of one output and return that output's name."""
+        name = f"{operator.lower()}_{len(self._nodes)}"
+        node = self.onnx.helper.make_node(
+            operator, list(inputs), [name], domain=domain, **attributes
+        )
+        self._nodes.append(node)
+        return name
+
+    def finish(self, scores: str) -> Any:
+        """Return the model whose output ``score``, of shape (rows,), is a column of scores."""
+        helper = self.onnx.helper
+        flat = self.constant(np.array([-1], dtype=np.int64))
+        self._nodes.append(helper.make_node("Reshape", [scores, flat], [SCORE]))
+        out = helper.make_tensor_value_info(SCORE, self.double, ["rows"])
+        graph = helper.make_graph(self._nodes, "toprank", self._inputs, [out], self._constants)
+        opsets = [helper.make_opsetid(domain, number) for domain, number in _OPSETS.items()]
+        model = helper.make_model(
+            graph,
+            opset_imports=opsets,
+            ir_version=_IR_VERSION,
+            producer_name="toprank",
+            producer_version=_version.__version__,
+        )
+        self.onnx.checker.check_model(model)
+        return model
+
+
+@dataclass(frozen=True)
+class OnnxExport:
+    """A model in ONNX, and how it compared with the ranker.
+
+    Attributes
+    ----------
+    model : onnx.ModelProto
+    rows_checked : int
+        Rows on which ONNX Runtime was compared; zero if none were given.
+    largest_difference : float or None
+        The largest absolute difference of the scores on them.
+    """
+
+    model: Any
+    rows_checked: int = 0
+    largest_difference: float | None = None
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the model to a file, whole or not at all."""
+        with replacing(Path(path)) as file:
+            file.write(self.model.SerializeToString())
+
+
+def to_onnx(
+    ranker: Any,
+    path: str | PathLike[str] | None = None,
+    *,
+    check: Any = None,
+    tolerance: float = 1e-5,
+) -> OnnxExport:
+    """Return a fitted ranker as an ONNX model, checked against ONNX Runtime.
+
+    The model has one input ``X``, doubles of shape (rows, d), NaN for missing values, and one
+    output ``score``, doubles of shape (rows,).
+
+    Parameters
+    ----------
+    ranker : estimator
+        A linear ranker, a sum of stumps (`RankBoost`, `SmoothMarginRanker`, `AdaBoostRanker`) or
+        `PushTrees`; scikit-learn's linear classifiers of two classes too.
+    path : str or path, optional
+        Where to write the model, whole or not at all.
+    check : array of shape (n, d), optional
+        Rows on which ONNX Runtime must give the scores of ``decision_function``.
+    tolerance : float, default=1e-5
+        The largest difference allowed, relative to the largest score (at least 1).
+
+    Returns
+    -------
+    OnnxExport
+        ``.model``, ``.largest_difference``, ``.save(path)``.
+
+    Raises
+    ------
+    ValueError
+        If the ranker is of another kind, or ONNX Runtime gives other scores.
+
+    Examples
+    --------
+    >>> from toprank import PNormPush
+    >>> from toprank.datasets import load_wdbc
+    >>> from toprank.interop.onnx import to_onnx
+    >>> X, y = load_wdbc(return_X_y=True)
+    >>> export = to_onnx(PNormPush().fit(X, y), check=X)
+    >>> export.rows_checked, export.largest_difference < 1e-9
+    (569, True)
+    """
+    check_is_fitted(ranker)
+    graph = Graph()
+    X = graph.input("X", graph.double, int(ranker.n_features_in_))
+    model = graph.finish(add_ranker(graph, ranker, X))
+    if check is None:
+        export = OnnxExport(model)
+    else:
+        rows = np.ascontiguousarray(check, dtype=np.float64)
+        export = checked(model, {"X": rows}, ranker.decision_function(rows), tolerance)
+    if path is not None:
+        export.save(path)
+    return export
+
+
+def add_ranker(graph: Graph, ranker: Any, X: str) -> str:
+    """Append a fitted ranker of the columns X and return the name of its scores."""
+    if hasattr(ranker, "_trees"):
+        return _add_tree_ranker(graph, ranker, X)
+    if not is_additive(ranker):
+        raise ValueError(
+            f"{type(ranker).__name__} cannot be written as ONNX here: expected a linear ranker, a "
+            "sum of stumps over columns, or PushTrees."
+        )
+    return (_add_stumps if hasattr(ranker, "stumps_") else _add_linear)(graph, ranker, X)
+
+
+def _add_linear(graph: Graph, ranker: Any, X: str) -> str:
+    coef = np.asarray(ranker.coef_, dtype=np.float64).reshape(-1, 1)
+    intercept = float(np.sum(getattr(ranker, "intercept_", 0.0)))
+    units = getattr(ranker, "_units", None)
+    if units is not None and not units.plain:  # as the ranker reads its columns, digit for digit
+        if units.scale is not None:
+            X = graph.add("Div", X, graph.constant(units.scale))
+            coef = coef * units.scale[:, None]
+        if units.centre is not None:
+            X = graph.add("Sub", X, graph.constant(units.centre))
+        intercept = float(ranker._offset)
+    scores = graph.add("MatMul", X, graph.constant(coef))
+    return graph.add("Add", scores, graph.constant(np.array([intercept])))
+
+
+def _add_stumps(graph: Graph, ranker: Any, X: str) -> str:
+    """Sum of coef · h, h = 1 where a column exceeds a threshold or is missing on that side."""
+    stumps, coef = ranker.stumps_, np.asarray(ranker.coef_, dtype=np.float64).reshape(-1, 1)
+    columns, thresholds, missing = stumps["feature"], stumps["threshold"], stumps["missing"] == 1
+    if not len(stumps):  # no round was taken: a stump of no weight stands in
+        columns, thresholds = np.array([0]), np.array([0.0])
+        missing, coef = np.array([False]), np.zeros((1, 1))
+    x = graph.add("Gather", X, graph.constant(columns.astype(np.int64)), axis=1)
+    above = graph.add("Greater", x, graph.constant(thresholds.astype(np.float64)))
+    gap = graph.add("And", graph.add("IsNaN", x), graph.constant(np.asarray(missing)))
+    h = graph.add("Cast", graph.add("Or", above, gap), to=graph.double)
+    scores = graph.add("MatMul", h, graph.constant(coef))
+    return graph.add("Add", scores, graph.constant(np.asarray(ranker.intercept_, dtype=np.float64)))
+
+
+def _add_tree_ranker(graph: Graph, ranker: Any, X: str) -> str:
+    if ranker._starts:
+        raise ValueError(
+            "The trees were grown on top of init_score, which ONNX would have to be given; fit "
+            "with init_model= instead."
+        )
+    scores = graph.add(
+        "Add", add_trees(graph, ranker, X), graph.constant(np.array([float(ranker._offset)]))
+    )
+    if ranker.init_model_ is None:
+        return scores
+    start = add_ranker(graph, ranker.init_model_, X)
+    scale = graph.constant(np.array([float(ranker.init_scale_)]))
+    return graph.add("Add", scores, graph.add("Mul", start, scale))
+
+
+def checked(
+    model: Any, rows: dict[str, NDArray[Any]], scores: FloatArray, tolerance: float
+) -> OnnxExport:
+    """Compare ONNX Runtime's scores with the ranker's; ValueError if they differ too much."""
+    got = session_of(model)(rows)
+    gap = float(np.max(np.abs(got - scores), initial=0.0))
+    allowed = tolerance * max(1.0, float(np.max(np.abs(scores), initial=0.0)))
+    if not gap <= allowed:
+        raise ValueError(
+            f"ONNX Runtime's scores differ from the ranker's by up to {gap:.3g}, more than the "
+            f"{allowed:.3g} allowed (tolerance={tolerance:g}); the model was not written."
+        )
+    return OnnxExport(model, len(scores), gap)
+
+
+def session_of(model: Any) -> Callable[[dict[str, NDArray[Any]]], FloatArray]:
+    """Return a function from inputs to scores that runs a model in ONNX Runtime."""
+    runtime = require("onnxruntime", "onnx")
+    options = runtime.SessionOptions()
+    options.log_severity_level = 3
+    session = runtime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+
+    def scores(rows: dict[str, NDArray[Any]]) -> FloatArray:
+        return np.asarray(session.run([SCORE], rows)[0], dtype=np.float64)
+
+    return scores

@@ -1,0 +1,222 @@
+"""The trees of LightGBM and XGBoost as a ``TreeEnsemble`` of ONNX."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+#: Numbers of the comparisons of a TreeEnsemble.
+_AT_MOST, _LESS, _MEMBER = 0, 1, 6
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """The end of a path, and what it adds to the score."""
+
+    value: float
+
+
+@dataclass(frozen=True)
+class Split:
+    """A question about one column; where it is missing, the answer is `if_missing`.
+
+    Attributes
+    ----------
+    column : int
+    mode : int
+        How the value is compared: at most or less than a threshold, or a member of a set.
+    threshold : float
+    members : tuple of float
+    if_missing : bool
+    yes, no : Split or Leaf
+    """
+
+    column: int
+    mode: int
+    threshold: float
+    members: tuple[float, ...]
+    if_missing: bool
+    yes: Any
+    no: Any
+
+
+@dataclass
+class _Ensemble:
+    """The arrays of a TreeEnsemble, filled tree by tree."""
+
+    roots: list[int] = field(default_factory=list)
+    columns: list[int] = field(default_factory=list)
+    modes: list[int] = field(default_factory=list)
+    splits: list[float] = field(default_factory=list)
+    yes: list[int] = field(default_factory=list)
+    yes_leaf: list[int] = field(default_factory=list)
+    no: list[int] = field(default_factory=list)
+    no_leaf: list[int] = field(default_factory=list)
+    missing: list[int] = field(default_factory=list)
+    members: list[float] = field(default_factory=list)
+    weights: list[float] = field(default_factory=list)
+
+    def plant(self, tree: Split | Leaf) -> None:
+        if isinstance(tree, Leaf):  # a root must ask something: both answers lead to the leaf
+            tree = Split(0, _AT_MOST, 0.0, (), False, tree, tree)
+        self.roots.append(self._node(tree))
+
+    def _node(self, split: Split) -> int:
+        place = len(self.columns)
+        self.columns.append(split.column)
+        self.modes.append(split.mode)
+        self.splits.append(split.threshold)
+        self.missing.append(int(split.if_missing))
+        for array in (self.yes, self.yes_leaf, self.no, self.no_leaf):
+            array.append(0)
+        if split.mode == _MEMBER:
+            self.members += [*split.members, float("nan")]
+        self.yes[place], self.yes_leaf[place] = self._child(split.yes)
+        self.no[place], self.no_leaf[place] = self._child(split.no)
+        return place
+
+    def _child(self, child: Split | Leaf) -> tuple[int, int]:
+        if isinstance(child, Split):
+            return self._node(child), 0
+        self.weights.append(child.value)
+        return len(self.weights) - 1, 1
+
+
+def add_trees(graph: Any, ranker: Any, X: str) -> str:
+    """Append the trees of a fitted `PushTrees` and return the name of their scores, doubles."""
+    exact = ranker._trees.library == "lightgbm"
+    trees = (_of_lightgbm if exact else _of_xgboost)(ranker)
+    categories = ranker._columns.categories
+    ensemble = _Ensemble()
+    for tree in trees:
+        ensemble.plant(_in_raw_categories(tree, categories))
+    if not exact:
+        X = _known_categories(graph, X, categories, int(ranker.n_features_in_))
+        X = graph.add("Cast", X, to=graph.float)
+    scores = _add_ensemble(graph, ensemble, X, np.float64 if exact else np.float32)
+    if exact:
+        return scores
+    base = graph.constant(np.array([float(ranker._trees._base)]))
+    return str(graph.add("Add", graph.add("Cast", scores, to=graph.double), base))
+
+
+def _add_ensemble(graph: Any, ensemble: _Ensemble, X: str, kind: Any) -> str:
+    tensor = graph.onnx.numpy_helper.from_array
+    members = {}
+    if ensemble.members:
+        members["membership_values"] = tensor(np.array(ensemble.members, dtype=kind))
+    return str(
+        graph.add(
+            "TreeEnsemble",
+            X,
+            domain="ai.onnx.ml",
+            n_targets=1,
+            aggregate_function=1,
+            post_transform=0,
+            tree_roots=ensemble.roots,
+            nodes_featureids=ensemble.columns,
+            nodes_modes=tensor(np.array(ensemble.modes, dtype=np.uint8)),
+            nodes_splits=tensor(np.array(ensemble.splits, dtype=kind)),
+            nodes_truenodeids=ensemble.yes,
+            nodes_trueleafs=ensemble.yes_leaf,
+            nodes_falsenodeids=ensemble.no,
+            nodes_falseleafs=ensemble.no_leaf,
+            nodes_missing_value_tracks_true=ensemble.missing,
+            leaf_targetids=[0] * len(ensemble.weights),
+            leaf_weights=tensor(np.array(ensemble.weights, dtype=kind)),
+            **members,
+        )
+    )
+
+
+def _in_raw_categories(tree: Split | Leaf, categories: dict[int, Any]) -> Split | Leaf:
+    """Name categories as the table does, not by the codes that the library saw."""
+    if isinstance(tree, Leaf):
+        return tree
+    members = tree.members
+    if tree.mode == _MEMBER:
+        known = np.asarray(categories[tree.column], dtype=np.float64)
+        members = tuple(float(known[int(c)]) for c in members if int(c) < len(known))
+    return Split(
+        tree.column,
+        tree.mode,
+        tree.threshold,
+        members,
+        tree.if_missing,
+        _in_raw_categories(tree.yes, categories),
+        _in_raw_categories(tree.no, categories),
+    )
+
+
+def _known_categories(graph: Any, X: str, categories: dict[int, Any], d: int) -> str:
+    """A category never seen in training is a missing value."""
+    for column, known in categories.items():
+        x = graph.add("Gather", X, graph.constant(np.array([column], dtype=np.int64)), axis=1)
+        same = graph.add("Equal", x, graph.constant(np.asarray(known, dtype=np.float64)[None, :]))
+        counts = graph.add("Cast", same, to=graph.double)
+        found = graph.add("ReduceMax", counts, graph.constant(np.array([1], dtype=np.int64)))
+        here = np.zeros((1, d))
+        here[0, column] = 1.0
+        lost = graph.add("Sub", graph.constant(np.array(1.0)), found)
+        lost = graph.add("Mul", lost, graph.constant(here))
+        hit = graph.add("Greater", lost, graph.constant(np.array(0.5)))
+        X = graph.add("Where", hit, graph.constant(np.array(np.nan)), X)
+    return X
+
+
+def _of_lightgbm(ranker: Any) -> Iterator[Split | Leaf]:
+    dump = ranker.booster_.dump_model(num_iteration=ranker._trees.n_rounds)
+    for tree in dump["tree_info"]:
+        yield _lightgbm_node(tree["tree_structure"])
+
+
+def _lightgbm_node(node: dict[str, Any]) -> Split | Leaf:
+    if "split_feature" not in node:
+        return Leaf(float(node["leaf_value"]))
+    yes, no = _lightgbm_node(node["left_child"]), _lightgbm_node(node["right_child"])
+    column = int(node["split_feature"])
+    if node["decision_type"] == "==":
+        members = tuple(float(code) for code in str(node["threshold"]).split("||"))
+        return Split(column, _MEMBER, 0.0, members, False, yes, no)
+    threshold = float(node["threshold"])
+    if node["missing_type"] == "Zero":
+        raise ValueError("LightGBM's zero_as_missing cannot be written as ONNX.")
+    # a column without missing values in training reads a later one as zero
+    missing = node["default_left"] if node["missing_type"] == "NaN" else threshold >= 0
+    return Split(column, _AT_MOST, threshold, (), bool(missing), yes, no)
+
+
+def _of_xgboost(ranker: Any) -> Iterator[Split | Leaf]:
+    booster = ranker.booster_[: ranker._trees.n_rounds]
+    model = json.loads(bytes(booster.save_raw("json")))
+    for tree in model["learner"]["gradient_booster"]["model"]["trees"]:
+        yield _xgboost_node(tree, 0, _category_sets(tree))
+
+
+def _category_sets(tree: dict[str, Any]) -> dict[int, Sequence[int]]:
+    """The categories that a node sends to the right."""
+    flat = tree["categories"]
+    rows = zip(
+        tree["categories_nodes"],
+        tree["categories_segments"],
+        tree["categories_sizes"],
+        strict=True,
+    )
+    return {node: flat[start : start + size] for node, start, size in rows}
+
+
+def _xgboost_node(tree: dict[str, Any], place: int, sets: dict[int, Sequence[int]]) -> Split | Leaf:
+    left, right = tree["left_children"][place], tree["right_children"][place]
+    condition = float(tree["split_conditions"][place])
+    if left < 0:
+        return Leaf(condition)
+    below, above = _xgboost_node(tree, left, sets), _xgboost_node(tree, right, sets)
+    column, to_left = int(tree["split_indices"][place]), bool(tree["default_left"][place])
+    if tree["split_type"][place] == 1:
+        members = tuple(float(code) for code in sets[place])
+        return Split(column, _MEMBER, 0.0, members, not to_left, above, below)
+    return Split(column, _LESS, condition, (), to_left, below, above)

@@ -1,0 +1,213 @@
+"""A model, preparation included, in other languages: ONNX and SQL."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from toprank.interop.additive import Additive, Line, Steps, additive_form, is_additive
+from toprank.interop.onnx import Graph, OnnxExport, add_ranker, checked
+from toprank.interop.sql import Dialect, finish, get_dialect, steps_sql, summed
+from toprank.models import frames
+from toprank.models.errors import ModelError
+from toprank.models.model import TableModel
+from toprank.models.schema import Column
+
+#: The largest number; what is beyond counts as missing.
+_LARGEST = float(np.finfo(np.float64).max)
+
+
+def table_to_onnx(
+    model: TableModel, path: str | PathLike[str] | None, check: Any, tolerance: float
+) -> OnnxExport:
+    """As `TableModel.to_onnx`."""
+    _refuse(model, "ONNX", set(range(len(model.preparation.names))))
+    graph = Graph()
+    try:
+        proto = graph.finish(add_ranker(graph, model.ranker, _prepared(graph, model)))
+        export = OnnxExport(proto)
+        if check is not None:
+            export = checked(proto, onnx_inputs(model, check), model.score(check), tolerance)
+    except ValueError as error:
+        raise ModelError(str(error)) from error
+    if path is not None:
+        export.save(path)
+    return export
+
+
+def onnx_inputs(model: TableModel, frame: Any) -> dict[str, Any]:
+    """Return a table as the inputs of the model's ONNX form: a column (rows, 1) each."""
+    values, match = model.schema.read(frame)
+    if not match.ok:
+        raise ModelError(f"The table does not match the model: {'; '.join(match.problems)}.")
+    rows = frames.n_rows(frame)
+    return {name: array.reshape(rows, 1) for name, array in values.items()}
+
+
+def _refuse(model: TableModel, language: str, used: set[int]) -> None:
+    """ModelError if numbers in use come from columns that the language cannot prepare."""
+    owners = {int(model.preparation.owner[j]) for j in used}
+    columns = enumerate(model.schema.columns)
+    bad = [c for j, c in columns if j in owners and c.kind in ("date", "text")]
+    if bad:
+        named = ", ".join(f"{c.name!r} ({c.kind})" for c in bad)
+        raise ModelError(
+            f"The model reads {named}, whose preparation cannot be written as {language}; fit it "
+            f"with drop={[c.name for c in bad]!r}, or turn them into numbers first."
+        )
+
+
+def _prepared(graph: Graph, model: TableModel) -> str:
+    """Append the preparation: inputs by the names of the columns, one matrix of numbers out."""
+    parts, preparation = [], model.preparation
+    if len(preparation.numbers):
+        inputs = [graph.input(name, graph.double, 1) for name in preparation.numbers.tolist()]
+        parts += _numbers(graph, model, graph.add("Concat", *inputs, axis=1))
+    for place, name in enumerate(preparation.categories.tolist()):
+        words = graph.input(name, graph.onnx.TensorProto.STRING, 1)
+        parts.append(_category(graph, model, words, preparation.encoder.categories_[place]))
+    return parts[0] if len(parts) == 1 else graph.add("Concat", *parts, axis=1)
+
+
+def _numbers(graph: Graph, model: TableModel, x: str) -> list[str]:
+    """Standardised, missing as the mean, and which were missing; or as they are."""
+    preparation = model.preparation
+    gap = graph.add("Or", graph.add("IsNaN", x), graph.add("IsInf", x))
+    if preparation.scaler is None:
+        return [graph.add("Where", gap, graph.constant(np.array(np.nan)), x)]
+    z = graph.add("Sub", x, graph.constant(preparation.scaler.mean_))
+    z = graph.add("Div", z, graph.constant(preparation.scaler.scale_))
+    parts = [graph.add("Where", gap, graph.constant(np.array(0.0)), z)]
+    if preparation.gaps:
+        places = graph.constant(np.array(preparation.gaps, dtype=np.int64))
+        shown = graph.add("Gather", graph.add("Cast", gap, to=graph.double), places, axis=1)
+        parts.append(shown)
+    return parts
+
+
+def _category(graph: Graph, model: TableModel, words: str, known: Any) -> str:
+    """A column of 0 and 1 for each category; for trees its code, NaN if it was never seen."""
+    code = graph.add(
+        "LabelEncoder",
+        words,
+        domain="ai.onnx.ml",
+        keys_strings=[str(word) for word in known],
+        values_int64s=list(range(len(known))),
+        default_int64=-1,
+    )
+    if model.preparation.style == "trees":
+        unknown = graph.add("Less", code, graph.constant(np.array(0, dtype=np.int64)))
+        number = graph.add("Cast", code, to=graph.double)
+        return graph.add("Where", unknown, graph.constant(np.array(np.nan)), number)
+    places = graph.constant(np.arange(len(known), dtype=np.int64)[None, :])
+    return graph.add("Cast", graph.add("Equal", code, places), to=graph.double)
+
+
+def table_to_sql(model: TableModel, table: str | None, dialect: str) -> str:
+    """As `TableModel.to_sql`."""
+    if not is_additive(model.ranker):
+        raise ModelError(
+            f"{type(model.ranker).__name__} adds up trees, not columns: as SQL it would be a page "
+            "for every tree. Export it as ONNX, or fit another model."
+        )
+    form = additive_form(model.ranker)
+    _refuse(model, "SQL", set(form.terms))
+    try:
+        said = get_dialect(dialect)
+        terms = [said.number(form.intercept)]
+        place = {name: j for j, name in enumerate(model.preparation.numbers.tolist())}
+        place |= {name: j for j, name in enumerate(model.preparation.categories.tolist())}
+        for column, mine in zip(model.schema.columns, _numbers_of(model), strict=True):
+            if any(j in form.terms for j in mine):
+                term = _Term(model, form, said, column, mine, place[column.name])
+                terms.append(term.sql())
+        return finish(summed(terms), table, said)
+    except ModelError:
+        raise
+    except ValueError as error:
+        raise ModelError(str(error)) from error
+
+
+def _numbers_of(model: TableModel) -> list[list[int]]:
+    """The numbers that each column of the schema becomes."""
+    found: list[list[int]] = [[] for _ in model.schema.columns]
+    for number, place in enumerate(model.preparation.owner.tolist()):
+        found[place].append(number)
+    return found
+
+
+class _Term:
+    """What one column of the table adds to the score, as SQL."""
+
+    def __init__(
+        self,
+        model: TableModel,
+        form: Additive,
+        dialect: Dialect,
+        column: Column,
+        mine: list[int],
+        place: int,
+    ):
+        self.preparation, self.form, self.dialect = model.preparation, form, dialect
+        self.column, self.mine, self.place = column, mine, place
+        self.x = dialect.name(column.name)
+
+    def sql(self) -> str:
+        """Return the term."""
+        if self.column.kind == "category":
+            return self._category()
+        return self._boolean() if self.column.kind == "boolean" else self._number()
+
+    def _at(self, numbers: list[float]) -> str:
+        """The term where the preparation makes the given numbers of the column."""
+        terms = [self.form.terms.get(j, Line(0.0)) for j in self.mine]
+        pairs = zip(terms, numbers, strict=True)
+        return self.dialect.number(sum(float(t.of(np.array([z]))[0]) for t, z in pairs))
+
+    def _category(self) -> str:
+        levels = list(self.preparation.encoder.categories_[self.place])
+        x, said = self.x, self.dialect
+        cases = [f"WHEN {x} IS NULL OR {x} = '' THEN {self._level(levels, '')}"]
+        for word in self.column.categories:
+            cases.append(f"WHEN {x} = {said.word(word)} THEN {self._level(levels, word)}")
+        return f"CASE {' '.join(cases)} ELSE {self._level(levels, None)} END"
+
+    def _level(self, levels: list[str], word: str | None) -> str:
+        return self._at([float(level == word) for level in levels])
+
+    def _boolean(self) -> str:
+        true = self.dialect.truth.format(self.x)
+        return (
+            f"CASE WHEN {self.x} IS NULL THEN {self._missing()} WHEN {true} THEN "
+            f"{self._present(1.0)} ELSE {self._present(0.0)} END"
+        )
+
+    def _present(self, value: float) -> str:
+        if self.preparation.scaler is not None:
+            mean, spread = self._standard()
+            value = (value - mean) / spread
+        return self._at([value, *([0.0] * (len(self.mine) - 1))])
+
+    def _missing(self) -> str:
+        """Standardised it is the mean, with a number that says so where training had some."""
+        lost = np.nan if self.preparation.scaler is None else 0.0
+        return self._at([lost, *([1.0] * (len(self.mine) - 1))])
+
+    def _number(self) -> str:
+        """A line through standardised values, or steps; elsewhere what a missing value adds."""
+        said, x = self.dialect, self.x
+        term = self.form.terms.get(self.mine[0], Line(0.0))
+        if isinstance(term, Steps):
+            first = said.number(float(term.values[0]))
+            inside = f"CASE {' '.join(steps_sql(term, x, said))} ELSE {first} END"
+        else:
+            mean, spread = (said.number(value) for value in self._standard())
+            inside = f"{said.number(term.slope)} * (({x} - {mean}) / {spread})"
+        within = f"{x} BETWEEN {said.number(-_LARGEST)} AND {said.number(_LARGEST)}"
+        return f"CASE WHEN {within} THEN {inside} ELSE {self._missing()} END"
+
+    def _standard(self) -> tuple[float, float]:
+        scaler = self.preparation.scaler
+        return float(scaler.mean_[self.place]), float(scaler.scale_[self.place])

@@ -1,0 +1,151 @@
+"""Tables of pandas, polars and pyarrow: their columns as arrays, and back.
+
+Everything behind this file sees columns as NumPy arrays; nothing else knows the libraries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toprank._extras import require
+from toprank.models.errors import ModelError
+
+
+def library_of(frame: Any) -> str:
+    """Return "pandas", "polars" or "pyarrow"; anything else is a ModelError."""
+    library = type(frame).__module__.split(".")[0]
+    if library == "pyarrow" and hasattr(type(frame), "column_names"):
+        return library  # asking the table itself would build every column
+    if library in ("pandas", "polars") and hasattr(frame, "columns"):
+        if hasattr(frame, "collect"):
+            raise ModelError("The table is a polars LazyFrame; pass frame.collect().")
+        if np.ndim(frame.columns):
+            return library
+    raise ModelError(
+        f"The table is a {type(frame).__name__}; expected a data frame of pandas or polars, or a "
+        "pyarrow Table, whose columns have names."
+    )
+
+
+def names_of(frame: Any) -> list[str]:
+    """Return the names of the columns, as text; two columns of one name are a ModelError."""
+    raw = frame.column_names if library_of(frame) == "pyarrow" else list(frame.columns)
+    names = [str(name) for name in raw]
+    if len(set(names)) < len(names):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise ModelError(
+            f"The table has several columns of the same name: {_listed(twice)}. Rename them."
+        )
+    return names
+
+
+def n_rows(frame: Any) -> int:
+    """Return the number of rows."""
+    return int(frame.num_rows if library_of(frame) == "pyarrow" else frame.shape[0])
+
+
+def column(frame: Any, name: str) -> NDArray[Any]:
+    """Return a column as an array: numbers, booleans, dates or objects, missing as NaN or None."""
+    library = library_of(frame)
+    if library == "polars":
+        return _of_polars(frame.get_column(name))
+    if library == "pyarrow":
+        return _of_pandas(_of_arrow(frame.column(name)))
+    return _of_pandas(frame.iloc[:, names_of(frame).index(name)])
+
+
+def columns(frame: Any, names: list[str]) -> dict[str, NDArray[Any]]:
+    """Return several columns by name."""
+    library = library_of(frame)
+    if library != "pandas":
+        return {name: column(frame, name) for name in names}
+    pairs = zip(names_of(frame), frame.items(), strict=True)
+    wanted = set(names)
+    found = {name: _of_pandas(series) for name, (_, series) in pairs if name in wanted}
+    return {name: found[name] for name in names}
+
+
+def declared_categories(frame: Any) -> set[str]:
+    """Return the columns whose type says that they hold categories, numbers though they may be."""
+    library, names = library_of(frame), names_of(frame)
+    types = frame.schema.types if library == "pyarrow" else list(frame.dtypes)
+    words = ("category", "Categorical", "Enum", "dictionary")
+    return {name for name, kind in zip(names, types, strict=True) if str(kind).startswith(words)}
+
+
+def _of_pandas(series: Any) -> NDArray[Any]:
+    kind = str(series.dtype)
+    if kind.startswith("datetime64") and getattr(series.dt, "tz", None) is not None:
+        series = series.dt.tz_convert("UTC").dt.tz_localize(None)
+    if kind == "category":
+        series = series.astype(object)
+    if kind.startswith(("Int", "UInt", "Float")):
+        return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
+    return np.asarray(series.to_numpy())
+
+
+def _of_polars(series: Any) -> NDArray[Any]:
+    polars = require("polars", "frames")
+    kind = series.dtype
+    if kind == polars.Datetime and getattr(kind, "time_zone", None) is not None:
+        series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+    elif kind == polars.Decimal:
+        series = series.cast(polars.Float64)
+    elif kind in (polars.Categorical, polars.Enum):
+        series = series.cast(polars.String)
+    if kind.is_nested() or kind == polars.Object:
+        return np.fromiter(series.to_list(), dtype=object, count=len(series))
+    return np.asarray(series.to_numpy())
+
+
+def _of_arrow(values: Any) -> Any:
+    """A column as pandas has it, dictionaries undone."""
+    pyarrow = require("pyarrow", "frames")
+    if pyarrow.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    if pyarrow.types.is_decimal(values.type):
+        values = values.cast(pyarrow.float64())
+    return values.to_pandas()
+
+
+def take(frame: Any, rows: NDArray[np.intp]) -> Any:
+    """Return some of the rows, in the order given, as the same kind of table."""
+    library = library_of(frame)
+    if library == "pandas":
+        return frame.iloc[rows]
+    return frame.take(rows) if library == "pyarrow" else frame[rows]
+
+
+def select(frame: Any, names: list[str]) -> Any:
+    """Return some of the columns, as a table that estimators take: pyarrow's becomes pandas'."""
+    library = library_of(frame)
+    lacking = sorted(set(names) - set(names_of(frame)))
+    if lacking:
+        raise ModelError(f"The table lacks columns that the model reads: {_listed(lacking)}.")
+    if library == "pandas":
+        return frame[names]
+    part = frame.select(names)
+    return part if library == "polars" else part.to_pandas()
+
+
+def build(data: Mapping[str, Any], library: str) -> Any:
+    """Return a table of the library's kind with the given columns."""
+    if library == "pyarrow":
+        return require("pyarrow", "frames").table({k: list(v) for k, v in data.items()})
+    module = require(library, "frames")
+    if library == "polars":
+        return module.DataFrame({k: list(v) if _is_object(v) else v for k, v in data.items()})
+    return module.DataFrame(dict(data))
+
+
+def _is_object(values: Any) -> bool:
+    return np.asarray(values).dtype == object
+
+
+def _listed(names: list[str], most: int = 10) -> str:
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

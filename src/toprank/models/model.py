@@ -1,0 +1,200 @@
+"""A ranker together with everything it needs to read a table: a model that travels."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toprank._numerics import FloatArray
+from toprank.models import frames, kinds
+from toprank.models.errors import ModelError, ModelWarning
+from toprank.models.labels import Target
+from toprank.models.preparation import Preparation
+from toprank.models.reasons import Reason, contributions, largest, per_column, shown
+from toprank.models.schema import Match, Schema
+
+
+@dataclass(frozen=True, eq=False)
+class TableModel:
+    """A fitted ranker with its preparation, schema and card; `fit_table` makes one.
+
+    Attributes
+    ----------
+    schema : Schema
+        The columns it reads, and those that had other parts in training.
+    target : Target
+        The label that belongs at the top, and the others.
+    preparation : Preparation
+        How columns become numbers.
+    ranker : estimator
+        The ranker of these numbers.
+    card : dict
+        What the model is: when and how it was made, from what, with which versions, and the
+        intervals of its metrics on rows held out.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from toprank.models import fit_table, load
+    >>> rng = np.random.default_rng(0)
+    >>> frame = pd.DataFrame({"x": rng.normal(size=300), "city": rng.choice(["Rome", "Oslo"], 300)})
+    >>> frame["y"] = (frame.x + rng.normal(size=300) > 1.5).astype(int)
+    >>> model = fit_table(frame, "y", p=4)
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "sales.toprank")
+    ...     model.save(path)
+    ...     again = load(path)
+    >>> bool(np.array_equal(again.score(frame), model.score(frame)))
+    True
+    """
+
+    schema: Schema
+    target: Target
+    preparation: Preparation
+    ranker: Any
+    card: dict[str, Any]
+    centre: FloatArray
+
+    def with_card(self, card: dict[str, Any]) -> TableModel:
+        """Return the model with another card."""
+        return replace(self, card=card)
+
+    def check(self, frame: Any) -> Match:
+        """Return how a table matches the schema, column by column, without scoring it."""
+        return self.schema.match(frame)
+
+    def numbers(self, frame: Any) -> FloatArray:
+        """Return a table prepared for the ranker; ModelError if it does not match the schema."""
+        values, match = self.schema.read(frame)
+        if not match.ok:
+            raise ModelError(f"The table does not match the model: {'; '.join(match.problems)}.")
+        if match.notes:
+            warnings.warn("; ".join(match.notes) + ".", ModelWarning, stacklevel=3)
+        if frames.n_rows(frame) == 0:
+            return np.empty((0, len(self.preparation.names)))
+        return self.preparation.transform(values)
+
+    def score(self, frame: Any) -> FloatArray:
+        """Return the ranking score of each row; zero is a probability of one half.
+
+        Parameters
+        ----------
+        frame : data frame of pandas or polars, or pyarrow Table
+            With the columns of the schema, in any order; others are ignored.
+        """
+        Z = self.numbers(frame)
+        return self.ranker.decision_function(Z) if len(Z) else np.empty(0)
+
+    def predict_proba(self, frame: Any) -> FloatArray:
+        """Return the probabilities of the negative and of the positive label, a row each."""
+        Z = self.numbers(frame)
+        return self.ranker.predict_proba(Z) if len(Z) else np.empty((0, 2))
+
+    def labels(self, frame: Any) -> NDArray[np.bool_]:
+        """Return which rows of a labelled table are positive; ModelError if labels are missing."""
+        if self.target.column not in frames.names_of(frame):
+            raise ModelError(f"The table has no column {self.target.column!r}, the target.")
+        return self.target.of(frames.column(frame, self.target.column))
+
+    def labelled(self, frame: Any) -> NDArray[np.bool_]:
+        """Return which rows of a table have a label; none where the target is not a column."""
+        if self.target.column not in frames.names_of(frame):
+            return np.zeros(frames.n_rows(frame), dtype=bool)
+        return ~kinds.missing(frames.column(frame, self.target.column))
+
+    def column_contributions(self, Z: FloatArray) -> FloatArray:
+        """Return what each column of the schema adds to the scores of prepared rows.
+
+        Against the mean over the training rows, so that an ordinary value adds nothing: an array
+        of shape (n, columns).
+        """
+        parts = contributions(self.ranker, Z) - self.centre
+        return per_column(parts, self.preparation.owner, len(self.schema.columns))
+
+    def reasons(self, frame: Any, n: int = 3) -> list[list[Reason]]:
+        """Return, for each row, the n columns that add most to its score, in absolute value.
+
+        Parameters
+        ----------
+        frame : data frame of pandas or polars, or pyarrow Table
+        n : int, default=3
+
+        Returns
+        -------
+        list of lists of Reason
+            (column, contribution, value), the largest contribution first.
+        """
+        if frames.n_rows(frame) == 0:
+            return []
+        parts = self.column_contributions(self.numbers(frame))
+        raw = frames.columns(frame, self.schema.names)
+        words = [shown(raw[name]) for name in self.schema.names]
+        return largest(parts, self.schema.names, words, n)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the model to one file, whole or not at all; `load` reads it."""
+        from toprank.models.storage import save
+
+        save(self, path)
+
+    def to_onnx(
+        self, path: str | PathLike[str] | None = None, *, check: Any = None, tolerance: float = 1e-5
+    ) -> Any:
+        """Return the model, preparation included, as ONNX, and write it to a file if one is named.
+
+        Parameters
+        ----------
+        path : str or path, optional
+            Where to write it, whole or not at all.
+        check : data frame or Table, optional
+            Rows that ONNX Runtime must give the same scores.
+        tolerance : float, default=1e-5
+            The largest difference allowed, relative to the largest score.
+
+        Returns
+        -------
+        OnnxExport
+            ``.model`` (an ``onnx.ModelProto``), ``.largest_difference`` on the rows checked.
+        """
+        from toprank.models.export import table_to_onnx
+
+        return table_to_onnx(self, path, check, tolerance)
+
+    def to_sql(self, table: str | None = None, *, dialect: str = "ansi") -> str:
+        """Return the score as SQL: an expression, or a query over a table if one is named.
+
+        Parameters
+        ----------
+        table : str, optional
+            Name of the table to select from.
+        dialect : str, default="ansi"
+            One of `toprank.interop.sql.DIALECTS`.
+
+        Raises
+        ------
+        ModelError
+            For trees, and for models that read dates or text.
+        """
+        from toprank.models.export import table_to_sql
+
+        return table_to_sql(self, table, dialect)
+
+    def __repr__(self) -> str:
+        card = self.card
+        training = card.get("training", {})
+        return (
+            f"<TableModel {card.get('model')} for {self.target.column!r} = "
+            f"{self.target.positive!r}, {len(self.schema.columns)} columns, "
+            f"{training.get('rows')} training rows>"
+        )
+
+    def _repr_html_(self) -> str:
+        from toprank.models.html import model_html
+
+        return model_html(self)

@@ -1,0 +1,189 @@
+"""From the columns of a table to the numbers a ranker takes.
+
+The encoders are scikit-learn's and skrub's; this file only decides which column goes to which,
+and remembers which numbers came from which column.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.impute import SimpleImputer
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
+
+from toprank._extras import require
+from toprank._numerics import FloatArray
+from toprank.models.schema import Column, Schema
+
+#: What a ranker needs of its numbers.
+STYLES = ("linear", "stumps", "trees")
+#: Numbers that a column of text becomes, at most.
+_TEXT_COMPONENTS = 30
+
+Values = Mapping[str, NDArray[Any]]
+
+
+class Preparation:
+    """How columns become numbers: fitted on a training table, the same ever after.
+
+    ========  =====================================  ==========================  ===============
+    kind      linear                                 stumps                      trees
+    ========  =====================================  ==========================  ===============
+    number,   standardised; missing is the mean,     as it is, missing is NaN    as for stumps
+    boolean   with a column that says so
+    date      year, month, day, hour, weekday and    the same, as they are       as for stumps
+              seconds since 1970, then as numbers
+    category  a column of 0 and 1 for each, for      as for linear               a code for each
+              missing too if training had it
+    text      at most 30 components of the n-grams   as for linear               as for linear
+              of its letters (TF-IDF, SVD)
+    ========  =====================================  ==========================  ===============
+
+    Parameters
+    ----------
+    style : {"linear", "stumps", "trees"}
+        What the ranker needs.
+
+    Attributes
+    ----------
+    names : array of str
+        What each number is called.
+    owner : array of int
+        The place of its column in the schema.
+    categorical : list of int
+        The numbers that are codes of categories; for trees.
+    """
+
+    def __init__(self, style: str = "linear", random_state: int = 0):
+        self.style = style
+        self.random_state = random_state
+
+    def fit_transform(
+        self, schema: Schema, values: Values, weight: FloatArray | None = None
+    ) -> FloatArray:
+        """Learn how to prepare the columns, and return them prepared."""
+        # as arrays, which files hold in one piece
+        self.numbers, self.dates, self.categories, self.texts = (
+            np.array(names, dtype=np.str_) for names in self._by_kind(schema)
+        )
+        self.date_encoders = [_date_encoder(values[name], name) for name in self.dates.tolist()]
+        self.text_encoders = [
+            _text_encoder(values[name], name, self.random_state) for name in self.texts.tolist()
+        ]
+        self.scaler: Any = None
+        self.imputer: Any = None
+        self.encoder: Any = None
+        plain = self._plain(values)
+        if self.style == "linear" and plain.shape[1]:
+            self.scaler = StandardScaler().fit(plain, sample_weight=weight)
+            filled = SimpleImputer(
+                strategy="constant", fill_value=0.0, add_indicator=True, keep_empty_features=True
+            )
+            self.imputer = filled.fit(self.scaler.transform(plain))
+        if len(self.categories):
+            columns = [c for c in schema.columns if c.kind == "category"]
+            self.encoder = _category_encoder(self.style, columns).fit(self._words(values))
+        self._name(schema)
+        return self.transform(values)
+
+    def transform(self, values: Values) -> FloatArray:
+        """Return the columns prepared: a matrix of shape (n, len(names))."""
+        plain = self._plain(values)
+        if self.scaler is not None:
+            plain = self.imputer.transform(self.scaler.transform(plain))
+        parts = [plain]
+        if self.encoder is not None:
+            parts.append(self.encoder.transform(self._words(values)))
+        for name, encoder in zip(self.texts.tolist(), self.text_encoders, strict=True):
+            parts.append(_encoded(encoder, values[name], name))
+        return np.hstack(parts, dtype=np.float64)
+
+    def _plain(self, values: Values) -> FloatArray:
+        """The numbers and what becomes of dates, missing as NaN."""
+        n = len(next(iter(values.values()))) if values else 0
+        parts = [values[name].reshape(n, 1) for name in self.numbers.tolist()]
+        for name, encoder in zip(self.dates.tolist(), self.date_encoders, strict=True):
+            parts.append(_encoded(encoder, values[name], name))
+        return np.hstack([np.empty((n, 0)), *parts], dtype=np.float64)
+
+    def _words(self, values: Values) -> NDArray[np.object_]:
+        return np.column_stack([values[name] for name in self.categories.tolist()])
+
+    def _name(self, schema: Schema) -> None:
+        """Say what each number is called, and which column it came from."""
+        made = [(name, name) for name in self.numbers.tolist()]
+        for column, encoder in zip(self.dates.tolist(), self.date_encoders, strict=True):
+            made += [(column, name) for name in encoder.all_outputs_]
+        if self.imputer is not None:
+            made += [(made[j][0], f"{made[j][1]} is missing") for j in self.gaps]
+        first = len(made)
+        if self.encoder is not None:
+            for column, levels in zip(
+                self.categories.tolist(), self.encoder.categories_, strict=True
+            ):
+                names = [column] if self.style == "trees" else [f"{column} = {w}" for w in levels]
+                made += [(column, name) for name in names]
+        self.categorical = list(range(first, len(made))) if self.style == "trees" else []
+        for column, encoder in zip(self.texts.tolist(), self.text_encoders, strict=True):
+            made += [(column, name) for name in encoder.all_outputs_]
+        place = {name: j for j, name in enumerate(schema.names)}
+        self.names = np.array([name for _, name in made], dtype=np.str_)
+        self.owner = np.array([place[column] for column, _ in made], dtype=np.intp)
+
+    def fits(self, schema: Schema) -> bool:
+        """Whether this is a preparation of the schema's columns."""
+        return self._by_kind(schema) == [
+            part.tolist() for part in (self.numbers, self.dates, self.categories, self.texts)
+        ] and len(self.owner) == len(self.names)
+
+    @staticmethod
+    def _by_kind(schema: Schema) -> list[list[str]]:
+        groups = (("number", "boolean"), ("date",), ("category",), ("text",))
+        return [[c.name for c in schema.columns if c.kind in kinds] for kinds in groups]
+
+    @property
+    def gaps(self) -> list[int]:
+        """The numbers for which another one says whether they were missing; for linear rankers."""
+        return [] if self.imputer is None else self.imputer.indicator_.features_.tolist()
+
+
+def _levels(column: Column) -> list[str]:
+    """The categories of a column, and the empty word where training had missing values."""
+    return [*column.categories, *([""] if column.missing > 0 else [])]
+
+
+def _category_encoder(style: str, columns: list[Column]) -> Any:
+    if style == "trees":
+        levels = [np.array(column.categories, dtype=object) for column in columns]
+        return OrdinalEncoder(
+            categories=levels, handle_unknown="use_encoded_value", unknown_value=np.nan
+        )
+    levels = [np.array(_levels(column), dtype=object) for column in columns]
+    return OneHotEncoder(categories=levels, handle_unknown="ignore", sparse_output=False)
+
+
+def _series(values: NDArray[Any], name: str) -> Any:
+    return require("pandas", "models").Series(values, name=name)
+
+
+def _date_encoder(values: NDArray[Any], name: str) -> Any:
+    encoder = require("skrub", "models").DatetimeEncoder(add_weekday=True)
+    encoder.fit_transform(_series(values, name))
+    return encoder
+
+
+def _text_encoder(values: NDArray[Any], name: str, random_state: int) -> Any:
+    skrub = require("skrub", "models")
+    encoder = skrub.StringEncoder(n_components=_TEXT_COMPONENTS, random_state=random_state)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it says when a text has fewer n-grams than components
+        encoder.fit_transform(_series(values, name))
+    return encoder
+
+
+def _encoded(encoder: Any, values: NDArray[Any], name: str) -> FloatArray:
+    return np.asarray(encoder.transform(_series(values, name)), dtype=np.float64)

@@ -1,0 +1,269 @@
+"""Which columns a model reads, what they hold, and how well another table matches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toprank.models import frames, kinds
+from toprank.models.errors import ModelError
+from toprank.models.kinds import Unreadable
+
+#: How many unexpected categories a message names.
+_NAMED = 3
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column that a model reads.
+
+    Attributes
+    ----------
+    name : str
+    kind : str
+        "number", "boolean", "date", "category" or "text".
+    dtype : str
+        Its type in the training table.
+    missing : float
+        Share of the training rows in which it was missing.
+    date_format : str, optional
+        How words are read as dates.
+    categories : tuple of str
+        The categories seen in training.
+    """
+
+    name: str
+    kind: str
+    dtype: str = ""
+    missing: float = 0.0
+    date_format: str | None = None
+    categories: tuple[str, ...] = ()
+
+    def read(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the values as this kind: floats, dates or words; `Unreadable` if they are not."""
+        if values.dtype.kind in "Mm" and np.all(np.isnat(values)):  # nothing: it is of any kind
+            values = np.full(len(values), None, dtype=object)
+        if self.kind == "number":
+            return kinds.as_numbers(values)
+        if self.kind == "boolean":
+            return kinds.as_booleans(values)
+        if self.kind == "date":
+            return kinds.as_dates(values, self.date_format)
+        if values.dtype.kind in "Mm":
+            raise Unreadable("expected words, got dates or times")
+        return kinds.as_words(values)
+
+
+@dataclass(frozen=True)
+class Match:
+    """How a table fits a schema, column by column.
+
+    Attributes
+    ----------
+    missing : dict
+        Columns that are not there, and the kind expected.
+    unreadable : dict
+        Columns that hold something else, and what.
+    new_categories : dict
+        Columns with categories never seen in training: (rows, some of the categories).
+    extra : tuple of str
+        Columns that the model does not read.
+    """
+
+    missing: dict[str, str] = field(default_factory=dict)
+    unreadable: dict[str, str] = field(default_factory=dict)
+    new_categories: dict[str, tuple[int, tuple[str, ...]]] = field(default_factory=dict)
+    extra: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether the table can be scored."""
+        return not self.missing and not self.unreadable
+
+    @property
+    def problems(self) -> list[str]:
+        """A sentence for each column that keeps the table from being scored."""
+        return [
+            *(f"column {name!r} ({kind}) is missing" for name, kind in self.missing.items()),
+            *(f"column {name!r}: {text}" for name, text in self.unreadable.items()),
+        ]
+
+    @property
+    def notes(self) -> list[str]:
+        """A sentence for each column with new categories."""
+        lines = []
+        for name, (rows, seen) in self.new_categories.items():
+            shown = ", ".join(map(repr, seen[:_NAMED])) + (", ..." if len(seen) > _NAMED else "")
+            lines.append(
+                f"column {name!r}: {rows} rows hold {len(seen)} categories never seen in training "
+                f"({shown}); they count as none of the known ones"
+            )
+        return lines
+
+    def __str__(self) -> str:
+        extra = [f"column {name!r} is not used" for name in self.extra]
+        return "\n".join([*self.problems, *self.notes, *extra]) or "every column matches"
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of a training table and their parts in the model.
+
+    Attributes
+    ----------
+    columns : tuple of Column
+        The columns that the model reads, in the order of the training table.
+    target : str
+        Column of the labels.
+    id, time, weight, groups : str or None
+        Columns with other parts; never read as features.
+    left_out : dict
+        Columns that are not read, and why.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from toprank.models import Schema
+    >>> frame = pd.DataFrame({"age": [31, 45, None], "city": ["Rome", "Oslo", "Rome"]})
+    >>> schema = Schema.learn(frame)
+    >>> [(column.name, column.kind) for column in schema.columns]
+    [('age', 'number'), ('city', 'category')]
+    >>> print(schema.match(pd.DataFrame({"city": ["Bern"]})))
+    column 'age' (number) is missing
+    column 'city': 1 rows hold 1 categories never seen in training ('Bern'); they count as none of \
+the known ones
+    """
+
+    columns: tuple[Column, ...]
+    target: str = ""
+    id: str | None = None
+    time: str | None = None
+    weight: str | None = None
+    groups: str | None = None
+    left_out: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns that the model reads."""
+        return [column.name for column in self.columns]
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """The columns with other parts: what they are for, and their names."""
+        given = {
+            "target": self.target or None,
+            "id": self.id,
+            "time": self.time,
+            "weight": self.weight,
+            "groups": self.groups,
+        }
+        return {role: name for role, name in given.items() if name is not None}
+
+    @classmethod
+    def learn(cls, frame: Any, drop: Sequence[str] = (), **roles: Any) -> Schema:
+        """Find out what the columns of a training table hold.
+
+        Parameters
+        ----------
+        frame : data frame or Table
+        drop : sequence of str
+            Columns to leave out.
+        **roles
+            ``target=``, ``id=``, ``time=``, ``weight=``, ``groups=``: names of columns.
+        """
+        names = frames.names_of(frame)
+        given = {role: name for role, name in roles.items() if name is not None}
+        for role, name in [*given.items(), *(("drop", name) for name in drop)]:
+            if name not in names:
+                raise ModelError(f"{role}={name!r}: {_no_column(name, names)}")
+        left_out = {name: "as asked" for name in drop}
+        wanted = [n for n in names if n not in left_out and n not in given.values()]
+        declared, found = frames.declared_categories(frame), []
+        for name, values in frames.columns(frame, wanted).items():
+            finding = kinds.find(values, declared_category=name in declared)
+            if finding.left_out is not None:
+                left_out[name] = finding.left_out
+            else:
+                found.append(_column(name, values, finding))
+        return cls(tuple(found), left_out=left_out, **given)
+
+    def with_roles(self, frame: Any, target: str, roles: dict[str, str | None]) -> Schema:
+        """Return the schema for another training table, with its roles where they are given."""
+        names = frames.names_of(frame)
+        for role, name in roles.items():
+            if name is not None and name not in names:
+                raise ModelError(f"{role}={name!r}: {_no_column(name, names)}")
+        kept: dict[str, Any] = {
+            role: name or (was if (was := getattr(self, role)) in names else None)
+            for role, name in roles.items()
+        }
+        return replace(self, target=target, **kept)
+
+    def read(self, frame: Any) -> tuple[dict[str, NDArray[Any]], Match]:
+        """Return the columns that can be read, and how the table matches."""
+        there = frames.names_of(frame)
+        known = set(there)
+        missing = {c.name: c.kind for c in self.columns if c.name not in known}
+        used = {*self.names, *self.roles.values()}
+        extra = [name for name in there if name not in used]
+        raw = frames.columns(frame, [c.name for c in self.columns if c.name in known])
+        values, unreadable, new = {}, {}, {}
+        for column in self.columns:
+            if column.name not in known:
+                continue
+            try:
+                values[column.name] = column.read(raw[column.name])
+            except Unreadable as error:
+                unreadable[column.name] = str(error)
+                continue
+            if column.kind == "category":
+                unseen = _unseen(column, values[column.name])
+                if unseen[0]:
+                    new[column.name] = unseen
+        return values, Match(missing, unreadable, new, tuple(extra))
+
+    def match(self, frame: Any) -> Match:
+        """Return how a table matches, without keeping its values."""
+        return self.read(frame)[1]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the schema as plain values, as the file of a model holds it."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, given: dict[str, Any]) -> Schema:
+        """Return the schema of such values; ModelError if they are not ones."""
+        try:
+            columns = tuple(
+                Column(**{**column, "categories": tuple(column["categories"])})
+                for column in given["columns"]
+            )
+            schema = cls(**{**given, "columns": columns})
+        except (TypeError, KeyError) as error:
+            raise ModelError(f"The schema in the file is not one: {error}.") from error
+        if any(column.kind not in kinds.KINDS for column in columns):
+            raise ModelError(f"The schema in the file has kinds other than {kinds.KINDS}.")
+        return schema
+
+
+def _column(name: str, values: NDArray[Any], finding: kinds.Finding) -> Column:
+    categories: tuple[str, ...] = ()
+    if finding.kind == "category":
+        words = kinds.as_words(values)
+        categories = tuple(sorted(set(words.tolist()) - {""}))
+    share = float(np.mean(kinds.missing(values)))
+    return Column(name, finding.kind, str(values.dtype), share, finding.date_format, categories)
+
+
+def _unseen(column: Column, words: NDArray[Any]) -> tuple[int, tuple[str, ...]]:
+    unseen = set(words.tolist()).difference(column.categories, [""])
+    return (int(np.isin(words, list(unseen)).sum()) if unseen else 0), tuple(sorted(unseen))
+
+
+def _no_column(name: str, names: list[str]) -> str:
+    shown = ", ".join(map(repr, names[:20])) + (", ..." if len(names) > 20 else "")
+    return f"the table has no such column; it has {shown or 'none'}."

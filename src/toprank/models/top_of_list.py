@@ -1,0 +1,166 @@
+"""The top of a list: ids, scores, ranks and reasons, as the caller's kind of table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toprank._numerics import FloatArray
+from toprank.models import frames, kinds
+from toprank.models.errors import ModelError
+from toprank.models.model import TableModel
+from toprank.models.reasons import contributions, explains, largest, shown
+
+
+def top(
+    model: Any, frame: Any, k: int | float, id: str | None = None, *, n_reasons: int = 3
+) -> Any:
+    """Rank the rows of a table and return the first k.
+
+    Parameters
+    ----------
+    model : TableModel or fitted estimator
+        A model of `toprank.models`, or any estimator with ``decision_function`` (or
+        ``predict_proba``) that takes the table; it is given the columns it was fitted to.
+    frame : data frame of pandas or polars, pyarrow Table, or array
+    k : int or float
+        How many rows: a count, or a share of the table in (0, 1].
+    id : str, optional
+        Column that names the rows; by default the model's, else the number of the row.
+    n_reasons : int, default=3
+        How many columns are named as the reasons of a row's score.
+
+    Returns
+    -------
+    table
+        Of the caller's kind (pandas for an array), the highest score first, with columns
+
+        - the id (``row``, counted from 0, where there is none),
+        - ``score``,
+        - ``rank``, from 1; rows of equal score are in the order of the table,
+        - ``reasons``: what adds most to the score, in words; empty where the estimator has no
+          answer. For estimators other than a TableModel the mean of this table is the standard,
+        - ``tied_at_the_cut``: whether rows of the same score were left out.
+
+    Examples
+    --------
+    >>> import pandas as pd, toprank
+    >>> from toprank.datasets import load_wdbc
+    >>> X, y = load_wdbc(return_X_y=True)
+    >>> frame = pd.DataFrame(X[:, :3], columns=["radius", "texture", "perimeter"])
+    >>> ranker = toprank.PNormPush(p=4).fit(frame, y)
+    >>> first = toprank.top(ranker, frame, 5)
+    >>> list(first.columns)
+    ['row', 'score', 'rank', 'reasons', 'tied_at_the_cut']
+    """
+    is_array = isinstance(frame, np.ndarray)
+    library = "pandas" if is_array else frames.library_of(frame)
+    n = len(frame) if is_array else frames.n_rows(frame)
+    size = _size(k, n)
+    scores = _scores(model, frame)
+    order = np.argsort(-scores, kind="stable")
+    chosen = order[:size]
+    part = frame[chosen] if is_array else frames.take(frame, chosen)
+    name, names = _ids(model, part, id, chosen, is_array)
+    return frames.build(
+        {
+            name: names,
+            "score": scores[chosen],
+            "rank": np.arange(1, size + 1),
+            "reasons": _reasons(model, frame, part, n_reasons),
+            "tied_at_the_cut": _tied(scores, order, size),
+        },
+        library,
+    )
+
+
+def _size(k: int | float, n: int) -> int:
+    if isinstance(k, (bool, np.bool_)) or not isinstance(k, (int, float, np.number)):
+        raise ModelError(f"k={k!r}: expected a count or a share in (0, 1].")
+    if isinstance(k, (float, np.floating)):
+        if not 0 < k <= 1:
+            raise ModelError(f"k={k!r}: a share is a number in (0, 1]; for a count pass an int.")
+        return int(np.ceil(k * n))
+    if k < 1:
+        raise ModelError(f"k={k!r}: expected at least 1.")
+    return min(int(k), n)
+
+
+def _features(model: Any, frame: Any) -> Any:
+    """The columns that an estimator was fitted to, where it knows their names."""
+    if isinstance(frame, np.ndarray):
+        return frame
+    known = getattr(model, "feature_names_in_", None)
+    return frames.select(frame, frames.names_of(frame) if known is None else list(known))
+
+
+def _scores(model: Any, frame: Any) -> FloatArray:
+    if isinstance(model, TableModel):
+        scores = model.score(frame)
+    elif hasattr(model, "decision_function"):
+        scores = model.decision_function(_features(model, frame))
+    elif hasattr(model, "predict_proba"):
+        scores = np.asarray(model.predict_proba(_features(model, frame)))[:, 1]
+    else:
+        raise ModelError(
+            f"The model is a {type(model).__name__}; expected a TableModel or a fitted estimator "
+            "with decision_function."
+        )
+    scores = np.asarray(scores, dtype=np.float64)
+    if scores.ndim != 1 or np.any(np.isnan(scores)):
+        raise ModelError("The model's scores are not one number a row.")
+    return scores
+
+
+def _ids(
+    model: Any, part: Any, id: str | None, chosen: NDArray[np.intp], is_array: bool
+) -> tuple[str, Any]:
+    there = [] if is_array else frames.names_of(part)
+    if id is not None and id not in there:
+        raise ModelError(f"id={id!r}: the table has no such column.")
+    if id is None and isinstance(model, TableModel) and model.schema.id in there:
+        id = model.schema.id
+    if id is None:
+        return "row", chosen
+    taken = ("score", "rank", "reasons", "tied_at_the_cut")
+    return (f"{id} (id)" if id in taken else id), frames.column(part, id)
+
+
+def _tied(scores: FloatArray, order: NDArray[np.intp], size: int) -> NDArray[np.bool_]:
+    chosen = scores[order[:size]]
+    if size == len(scores) or size == 0:
+        return np.zeros(size, dtype=bool)
+    return np.asarray(chosen == scores[order[size]])
+
+
+def _reasons(model: Any, frame: Any, part: Any, n: int) -> list[str]:
+    if isinstance(model, TableModel):
+        found = model.reasons(part, n)
+    else:
+        found = _of_estimator(model, frame, part, n)
+    return ["; ".join(map(str, reasons)) for reasons in found]
+
+
+def _of_estimator(model: Any, frame: Any, part: Any, n: int) -> list[Any]:
+    """Reasons of an estimator that ranks the columns as they are."""
+    rows = len(part) if isinstance(part, np.ndarray) else frames.n_rows(part)
+    if not explains(model) or not rows:
+        return [[]] * rows
+    frame, part = _features(model, frame), _features(model, part)
+    numbers = (lambda X: X) if hasattr(model, "explain") else _numbers  # trees read for themselves
+    centre = np.mean(contributions(model, numbers(frame)), axis=0)
+    parts = contributions(model, numbers(part)) - centre
+    if isinstance(part, np.ndarray):
+        named = {f"column {j}": part[:, j] for j in range(part.shape[1])}
+    else:
+        named = frames.columns(part, frames.names_of(part))
+    return largest(parts, list(named), [shown(column) for column in named.values()], n)
+
+
+def _numbers(frame: Any) -> FloatArray:
+    if isinstance(frame, np.ndarray):
+        return frame.astype(np.float64)
+    values = frames.columns(frame, frames.names_of(frame))
+    return np.column_stack([kinds.as_numbers(column) for column in values.values()])

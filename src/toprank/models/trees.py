@@ -1,0 +1,63 @@
+"""Boosters of LightGBM and XGBoost outside their estimators, as the libraries write them."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from toprank._extras import require
+from toprank.models.errors import ModelError
+from toprank.rankers.trees.lightgbm_trees import LightGBMTrees
+from toprank.rankers.trees.settings import plan_of
+from toprank.rankers.trees.xgboost_trees import XGBoostTrees
+
+#: What a fit leaves behind that scores do not need.
+_UNNEEDED = ("history_", "choice_", "booster_", "best_estimator_")
+
+
+def detach(ranker: Any) -> tuple[Any, list[bytes]]:
+    """Return a copy of a ranker without its boosters and history, and the boosters as bytes.
+
+    Trees that were added to the scores of others bring several, the last grown first.
+    """
+    bare = copy.copy(ranker)
+    for name in _UNNEEDED:
+        vars(bare).pop(name, None)
+    if not hasattr(ranker, "_trees"):
+        return bare, []
+    grown = ranker._trees
+    bare._trees = {"library": grown.library, "n_rounds": int(grown.n_rounds)}
+    if grown.library == "lightgbm":
+        own = grown.booster.model_to_string(num_iteration=grown.n_rounds).encode()
+    else:
+        own = bytes(grown.booster.save_raw("ubj"))
+        bare._trees["base"] = float(grown._base)
+    if ranker.init_model_ is None:
+        return bare, [own]
+    bare.init_model_, before = detach(ranker.init_model_)
+    return bare, [own, *before]
+
+
+def attach(ranker: Any, boosters: list[bytes]) -> None:
+    """Give a ranker its boosters back; ModelError if they are not its own."""
+    if not hasattr(ranker, "_trees"):
+        if boosters:
+            raise ModelError("The file has trees that its ranker does not know.")
+        return
+    if not boosters:
+        raise ModelError("The file lacks the trees of its ranker.")
+    own, facts = boosters[0], ranker._trees
+    if facts["library"] == "lightgbm":
+        booster = require("lightgbm", "lightgbm").Booster(model_str=own.decode())
+        ranker._trees = LightGBMTrees(booster, int(facts["n_rounds"]))
+    else:
+        xgboost = require("xgboost", "xgboost")
+        booster = xgboost.Booster()
+        booster.load_model(bytearray(own))
+        plan, rounds = plan_of(ranker), int(facts["n_rounds"])
+        ranker._trees = XGBoostTrees(booster, rounds, plan, float(facts["base"]))
+    ranker.booster_ = booster
+    if ranker.init_model_ is not None:
+        attach(ranker.init_model_, boosters[1:])
+    elif len(boosters) > 1:
+        raise ModelError("The file has trees that its ranker does not know.")

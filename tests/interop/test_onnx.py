@@ -1,0 +1,181 @@
+"""ONNX of rankers against their scores, by ONNX Runtime."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from toprank import (
+    AdaBoostRanker,
+    IRPush,
+    PairRanker,
+    PNormPush,
+    ProperRanker,
+    PushRanker,
+    PushTrees,
+    RankBoost,
+    SmoothMarginRanker,
+)
+
+pytest.importorskip("onnx", reason="ONNX export needs onnx")
+pytest.importorskip("onnxruntime", reason="the check of ONNX models needs ONNX Runtime")
+
+from toprank.interop.onnx import session_of, to_onnx
+
+
+def rows_of(seed=0, n=200, d=5, gaps=False):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)).round(2)
+    y = X[:, 0] - X[:, 1] + rng.normal(size=n) > 0.7
+    if gaps:
+        X[rng.random(X.shape) < 0.2] = np.nan
+    return X, y
+
+
+@pytest.mark.parametrize(
+    "ranker",
+    [
+        PNormPush(),
+        IRPush(),
+        PushRanker(price="max"),
+        ProperRanker(loss="squared"),
+        PairRanker(),
+        LogisticRegression(),
+        RankBoost(20, weak_rankers="features"),
+    ],
+    ids=str,
+)
+def test_linear_rankers_score_the_same(ranker):
+    X, y = rows_of()
+    if isinstance(ranker, RankBoost):
+        X = (X - X.min(axis=0)) / np.ptp(X, axis=0)
+    ranker.fit(X, y)
+    score = "predict" if isinstance(ranker, PairRanker) else "decision_function"
+    got = session_of(to_onnx(ranker).model)({"X": X})
+    np.testing.assert_allclose(got, getattr(ranker, score)(X), rtol=1e-12, atol=1e-12)
+
+
+def test_columns_far_from_zero_or_huge_keep_their_digits():
+    X, y = rows_of()
+    X = X * np.array([1.0, 1e-3, 1e200, 1.0, 1.0]) + np.array([1e9, 0.0, 0.0, 0.0, -1e7])
+    ranker = PNormPush().fit(X, y)
+    assert not ranker._units.plain
+    assert to_onnx(ranker, check=X, tolerance=1e-9).largest_difference < 1e-9
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("ranker", [RankBoost(60), SmoothMarginRanker(60), AdaBoostRanker(60)])
+@pytest.mark.parametrize("gaps", [False, True])
+def test_sums_of_stumps_score_the_same_at_thresholds_gaps_and_infinities_too(ranker, gaps):
+    X, y = rows_of(gaps=gaps)
+    ranker.fit(X, y)
+    edges = np.resize(ranker.stumps_["threshold"], (50, X.shape[1]))
+    later = np.vstack([X, edges, np.full((1, 5), np.nan), np.full((1, 5), np.inf)])
+    assert to_onnx(ranker, check=later).largest_difference < 1e-10
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_booster_that_took_no_step_scores_the_same():
+    X = np.ones((6, 2))
+    ranker = RankBoost(3).fit(X, [0, 1, 0, 1, 0, 1])
+    assert to_onnx(ranker, check=X).largest_difference == 0
+
+
+def categories(seed=0, n=400):
+    """Two columns of numbers, two of categories that matter, one of them with gaps."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    X[:, 2] = rng.integers(0, 20, n)
+    X[:, 3] = rng.integers(5, 9, n) * 10.0
+    odd = np.isin(X[:, 2], [1, 4, 7, 13, 19])
+    y = X[:, 0] + 2.0 * odd + 1.5 * (X[:, 3] == 70) + rng.normal(size=n) > 1.5
+    X[rng.random(n) < 0.1, 3] = np.nan
+    X[rng.random(n) < 0.1, 0] = np.nan
+    later = X.copy()
+    later[::3, 2] = 99  # never seen
+    later[::4, 3] = np.nan
+    later[::5, 1] = np.nan  # never missing in training
+    later[::7, 2] = np.nan
+    return X, y, later
+
+
+@pytest.mark.parametrize("p", [4.0, None])
+@pytest.mark.parametrize("backend", ["lightgbm", "xgboost"])
+def test_trees_score_the_same_with_categories_gaps_and_values_never_seen(backend, p):
+    pytest.importorskip(backend)
+    X, y, later = categories()
+    trees = PushTrees(p, backend=backend, n_estimators=20, categorical_features=[2, 3]).fit(X, y)
+    if backend == "lightgbm":
+        assert "==" in trees.booster_.model_to_string() or "cat_threshold" in (
+            trees.booster_.model_to_string()
+        )
+    allowed = 1e-12 if backend == "lightgbm" else 2e-6  # XGBoost adds up in single precision
+    for rows in (X, later):
+        assert to_onnx(trees, check=rows).largest_difference < allowed
+
+
+@pytest.mark.parametrize("backend", ["lightgbm", "xgboost"])
+def test_trees_score_the_same_at_their_own_thresholds(backend):
+    pytest.importorskip(backend)
+    X, y = rows_of(n=300)
+    X = X.round(1)
+    trees = PushTrees(backend=backend, n_estimators=15).fit(X, y)
+    grid = np.unique(np.concatenate([X.ravel(), X.ravel() + 0.05]))
+    later = np.resize(grid, (len(grid), 5))
+    allowed = 1e-12 if backend == "lightgbm" else 2e-6
+    assert to_onnx(trees, check=later).largest_difference < allowed
+
+
+@pytest.mark.parametrize("backend", ["lightgbm", "xgboost"])
+def test_stopped_trees_and_trees_on_a_model_score_the_same(backend):
+    pytest.importorskip(backend)
+    X, y = rows_of(n=300)
+    first = PNormPush().fit(X, y)
+    trees = PushTrees(
+        2, backend=backend, n_estimators=40, early_stopping=True, n_iter_no_change=5, random_state=0
+    ).fit(X, y, init_model=first)
+    assert trees.n_iter_ < 40
+    assert to_onnx(trees, check=X).largest_difference < 2e-6
+
+
+def test_a_single_leaf_is_a_tree_too():
+    pytest.importorskip("lightgbm")
+    X, y = rows_of(n=40)
+    trees = PushTrees(n_estimators=2, min_child_weight=1e6).fit(X, y)
+    assert to_onnx(trees, check=X).largest_difference < 1e-12
+
+
+def test_trees_on_scores_of_the_caller_are_refused():
+    pytest.importorskip("lightgbm")
+    X, y = rows_of()
+    trees = PushTrees(n_estimators=2).fit(X, y, init_score=np.zeros(len(y)))
+    with pytest.raises(ValueError, match="init_score"):
+        to_onnx(trees)
+
+
+def test_kernels_and_functions_are_refused():
+    X, y = rows_of()
+    for ranker in (
+        PairRanker(kernel="rbf"),
+        RankBoost(2, weak_rankers=[lambda X: X[:, 0] > 0]),
+    ):
+        with pytest.raises(ValueError, match="cannot be written as ONNX"):
+            to_onnx(ranker.fit(X, y))
+
+
+def test_scores_that_differ_are_an_error_and_nothing_is_written(tmp_path, monkeypatch):
+    X, y = rows_of()
+    ranker = PNormPush().fit(X, y)
+    true = ranker.decision_function
+    monkeypatch.setattr(ranker, "decision_function", lambda X: true(X) + 0.01)
+    with pytest.raises(ValueError, match=r"differ from the ranker's by up to 0\.01"):
+        to_onnx(ranker, tmp_path / "m.onnx", check=X)
+    assert not (tmp_path / "m.onnx").exists()
+
+
+def test_the_file_holds_the_model(tmp_path):
+    onnx = pytest.importorskip("onnx")
+    X, y = rows_of()
+    ranker = PNormPush().fit(X, y)
+    to_onnx(ranker, tmp_path / "m.onnx", check=X)
+    got = session_of(onnx.load(tmp_path / "m.onnx"))({"X": X})
+    np.testing.assert_allclose(got, ranker.decision_function(X), rtol=1e-12, atol=1e-12)

@@ -1,0 +1,132 @@
+"""Drift of columns and scores against what a model remembers of its training rows."""
+
+import numpy as np
+import pytest
+from scipy.stats import kstest
+
+from toprank.models import DriftWatch, ModelError, fit_table
+from toprank.models.drift import SCORES
+
+pd = pytest.importorskip("pandas", reason="tables need the extra models")
+pytest.importorskip("skrub", reason="tables are prepared with the extra models")
+
+
+def table(rng, n):
+    frame = pd.DataFrame(
+        {
+            "x": rng.normal(size=n),
+            "few": rng.poisson(1.0, n),
+            "flag": rng.random(n) < 0.25,
+            "city": rng.choice(["Rome", "Oslo", "Bern", "Lima"], n, p=[0.5, 0.3, 0.195, 0.005]),
+            "day": pd.Timestamp("2026-01-01") + pd.to_timedelta(rng.uniform(0, 90, n), "D"),
+            "words": [f"call {i % 60} back {i % 7}" for i in range(n)],
+        }
+    )
+    frame.loc[rng.random(n) < 0.2, "x"] = np.nan
+    frame["y"] = frame.x.fillna(0) + frame.few + rng.normal(size=n) > 2.5
+    return frame
+
+
+@pytest.fixture(scope="module")
+def frame():
+    return table(np.random.default_rng(0), 1_500)
+
+
+@pytest.fixture(scope="module")
+def model(frame):
+    return fit_table(frame, "y", p=2)
+
+
+def watched(model, frame, pieces=1, against=None):
+    watch = DriftWatch(model, against)
+    for part in np.array_split(np.arange(len(frame)), pieces):
+        watch.add(frame.iloc[part])
+    return watch
+
+
+def test_the_training_rows_themselves_have_not_moved(model, frame):
+    watch = watched(model, frame)
+    assert watch.rows == len(frame)
+    assert {one.name for one in watch.columns()} == set(model.schema.names)
+    for one in (watch.scores(), *watch.columns()):
+        assert one.psi == pytest.approx(0.0, abs=1e-9) and one.p_value > 0.99
+
+
+def test_pieces_count_as_the_whole(model, frame):
+    moved = frame.assign(x=frame.x + 1)
+    whole, parts = watched(model, moved), watched(model, moved, pieces=7)
+    assert whole.columns() == parts.columns()
+
+
+def test_the_index_is_that_of_its_definition(model, frame):
+    """PSI = sum (b - a) log(b / a), by hand for a column of categories without rare ones."""
+    counts = {"Rome": 300, "Oslo": 300, "Bern": 390, "": 0}
+    rows = frame.iloc[:990].assign(city=["Rome"] * 300 + ["Oslo"] * 300 + ["Bern"] * 390)
+    found = next(one for one in watched(model, rows).columns() if one.name == "city")
+    then = frame.city.value_counts()
+    then = np.array([then["Rome"], then["Oslo"], then["Bern"], then["Lima"]]) + 0.5
+    now = np.array([counts["Rome"], counts["Oslo"], counts["Bern"], 0]) + 0.5
+    a, b = then / then.sum(), now / now.sum()
+    assert found.psi == pytest.approx(np.sum((b - a) * np.log(b / a)))
+
+
+@pytest.mark.parametrize(
+    ("column", "change"),
+    [
+        ("x", lambda f: f.x + 1),
+        ("x", lambda f: np.nan),
+        ("few", lambda f: f.few + 1),
+        ("flag", lambda f: ~f.flag),
+        ("city", lambda f: f.city.replace("Rome", "Lima")),
+        ("city", lambda f: None),
+        ("day", lambda f: f.day + pd.Timedelta(days=60)),
+        ("words", lambda f: None),
+    ],
+)
+def test_a_column_that_moves_is_found_and_the_others_are_not(model, frame, column, change):
+    watch = watched(model, frame.assign(**{column: change(frame)}))
+    among = len(watch.columns())
+    assert [one.name for one in watch.columns() if one.passes(0.25, among)] == [column]
+    assert watch.columns()[0].name == column
+
+
+def test_p_values_are_uniform_where_nothing_has_changed(model):
+    rng = np.random.default_rng(1)
+    found = {name: [] for name in ("x", "city", "flag")}
+    for _ in range(150):
+        watch = DriftWatch(model, table(rng, 400))
+        watch.add(table(rng, 300))
+        for one in watch.columns():
+            if one.name in found:
+                found[one.name].append(one.p_value)
+    # half a row in every bin makes the smallest bins a little too quiet
+    for name, values in found.items():
+        assert kstest(values, "uniform", alternative="less").pvalue > 1e-4 or name == "city"
+        assert np.mean(np.array(values) < 0.01) < 0.05
+
+
+def test_the_cut_off_parts_the_share_that_was_asked_for(model, frame):
+    scores = model.score(frame)
+    cut, share = DriftWatch(model).cut_off(0.05)
+    assert share == pytest.approx(np.mean(scores > cut)) and share == pytest.approx(0.05, abs=2e-3)
+
+
+def test_tied_scores_give_the_share_that_is_above(frame):
+    stump = fit_table(frame[["flag", "y"]], "y", model="rankboost", p=1)
+    cut, share = DriftWatch(stump).cut_off(0.1)
+    assert share == pytest.approx(np.mean(stump.score(frame) > cut))
+
+
+def test_another_table_may_be_the_standard(model, frame):
+    moved = frame.assign(x=frame.x + 1)
+    watch = watched(model, moved, against=moved)
+    assert watch.scores().name == SCORES and watch.scores().psi == pytest.approx(0.0, abs=1e-9)
+
+
+def test_what_does_not_match_is_refused(model, frame):
+    with pytest.raises(ModelError, match="'x'"):
+        DriftWatch(model).add(frame.drop(columns="x"))
+    with pytest.raises(ModelError, match="'x'"):
+        DriftWatch(model, frame.drop(columns="x"))
+    with pytest.raises(ModelError, match="card"):
+        DriftWatch(model.with_card({}))
