@@ -128,7 +128,7 @@ def test_choose_p_goes_forward_in_time(table):
         (["-y", "outcome", "--time", "patient", "--metric", "speed"], 2, "is not one of"),
         (["-y", "outcome", "--gap", "3", "--group", "day"], 2, "needs --time"),
         (["-y", "outcome", "--group", "day", "--metric", "auc", "--k", "3"], 2, "not take k"),
-        (["-y", "outcome", "--group", "day", "--rule", "any"], 1, "rule"),
+        (["-y", "outcome", "--group", "day", "--rule", "any"], 2, "rule"),
         (["-y", "outcome", "--group", "day", "-o", "path.gif"], 2, "should end in"),
     ],
 )
@@ -143,4 +143,4 @@ def test_files_that_are_not_there_or_not_tables(tmp_path):
     broken = tmp_path / "broken.parquet"
     broken.write_bytes(b"not a table")
     answer = invoke("choose-p", str(broken), "-y", "y")
-    assert answer.exit_code == 1 and "could not be read" in words(answer.stderr)
+    assert answer.exit_code == 2 and "could not be read" in words(answer.stderr)

@@ -41,7 +41,7 @@ def small(monkeypatch, result):
         on_fit("model", 0, 1)
         return result
 
-    monkeypatch.setattr("toprank.cli.app.run_demo", stand_in)
+    monkeypatch.setattr(demo_module, "run_demo", stand_in)
     return asked
 
 
@@ -207,8 +207,8 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
 
 
 def test_help_shows_an_example_and_the_version_is_the_package_s():
-    assert "Example: toprank demo" in invoke("--help").output
-    assert "Example: toprank demo --output" in invoke("demo", "--help").output
+    assert "Example: toprank fit" in invoke("--help").output
+    assert "toprank demo --output" in invoke("demo", "--help").output
     assert invoke("--version").output.strip() == f"toprank {toprank.__version__}"
 
 
@@ -227,7 +227,7 @@ def test_a_missing_library_is_asked_for_by_the_name_of_its_extra(monkeypatch, mo
 def test_a_missing_matplotlib_is_asked_for_before_training(small, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     answer = invoke("demo")
-    assert answer.exit_code == 1
+    assert answer.exit_code == 2
     assert "pip install 'toprank[cli]'" in answer.stderr
     assert small == {}
 

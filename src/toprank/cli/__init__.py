@@ -17,9 +17,12 @@ def main() -> None:
             require(module, "cli")
     except ImportError as error:
         sys.exit(f"toprank: {error}")
-    from toprank.cli.app import app
-
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a pipe may not know the sign ±
-    app(prog_name="toprank")
+    try:
+        from toprank.cli.app import app
+
+        app(prog_name="toprank")
+    except KeyboardInterrupt:  # before or after a command, which says so itself
+        sys.exit(130)

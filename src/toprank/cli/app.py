@@ -1,29 +1,37 @@
-"""The commands and their options."""
+"""The commands, and the options of the command line itself."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from toprank import __version__
-from toprank._extras import require
-from toprank.cli import demo_view
+from toprank._version import __version__
 from toprank.cli.bounds import bounds
 from toprank.cli.choose_p import choose_p
-from toprank.cli.demo import DemoResult, run_demo
-from toprank.cli.files import check_writable
+from toprank.cli.compare import compare
+from toprank.cli.demo_command import demo
+from toprank.cli.evaluate import evaluate
+from toprank.cli.export import export
+from toprank.cli.failures import Commands
+from toprank.cli.fit import fit
+from toprank.cli.monitor import monitor
+from toprank.cli.rank import rank
+from toprank.cli.report import report
+from toprank.cli.reproduce import reproduce
+from toprank.cli.show import show
+
+_START, _LOOK, _THEORY = "From a table to a list", "Look closer", "What the theory says"
 
 app = typer.Typer(
+    cls=Commands,
     help="Rankings that are right at the top of the list.",
-    epilog="Example: toprank demo --output roc.png",
+    epilog="Example: toprank fit train.csv --target y -o model && toprank rank model new.csv",
     no_args_is_help=True,
     rich_markup_mode="markdown",
-    add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
@@ -41,67 +49,87 @@ def _options(
             "--version", help="Show the version and exit.", callback=_show_version, is_eager=True
         ),
     ] = False,
+    traceback: Annotated[
+        bool,
+        typer.Option(
+            "--traceback",
+            envvar="TOPRANK_TRACEBACK",
+            help="Show where in the code an error arose.",
+        ),
+    ] = False,
 ) -> None:
     """The options of the command line itself; typer shows the help given to the app."""
 
 
-@app.command(epilog="Example: toprank demo --output roc.png --seed 1")
-def demo(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Where to save the picture (.png, .pdf, .svg).")
-    ] = Path("toprank-demo.png"),
-    picture: Annotated[
-        bool, typer.Option("--picture/--no-picture", help="Whether to save a picture.")
-    ] = True,
-    splits: Annotated[
-        int, typer.Option(min=1, help="Number of random splits to average over.")
-    ] = 10,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the random splits.")] = 0,
-) -> None:
-    """Compare the P-Norm Push with logistic regression on data that ships with toprank.
-
-    Trains both on the MAGIC telescope data, prints how right the top of the list is, says what
-    the push bought and what it cost, and saves a picture of the ROC curves at the top.
-    """
-    if picture:
-        _check_output(output)
-    result = _run(splits, seed)
-    console = Console()
-    demo_view.show(console, result)
-    if picture:
-        demo_view.save_picture(result, output)
-        console.print(f"\nPicture: {output}", soft_wrap=True, highlight=False, markup=False)
+def _add(panel: str, name: str, command: Callable[..., None], *examples: str) -> None:
+    shown = "\n\n".join(f"`{example}`" for example in examples)
+    epilog = f"Example{'s' if len(examples) > 1 else ''}:\n\n{shown}"
+    app.command(name, epilog=epilog, rich_help_panel=panel)(command)
 
 
-def _check_output(output: Path) -> None:
-    """Find out before the training, not after, that the picture cannot be saved."""
-    try:
-        require("matplotlib", "cli")
-    except ImportError as error:
-        typer.echo(f"toprank: {error}", err=True)
-        raise typer.Exit(1) from error
-    try:
-        check_writable(output, demo_view.picture_formats())
-    except (OSError, ValueError) as error:
-        raise typer.BadParameter(str(error), param_hint="--output") from error
-
-
-def _run(splits: int, seed: int) -> DemoResult:
-    """Run the demo behind a progress bar, which is not drawn into pipes and files."""
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
-        task = bar.add_task("Reading the data", total=None)
-
-        def on_fit(model: str, done: int, total: int) -> None:
-            bar.update(task, description=f"Training: {model}", completed=done, total=total)
-
-        return run_demo(n_splits=splits, seed=seed, on_fit=on_fit)
-
-
-app.command(epilog="Example: toprank bounds --positives 1000 --negatives 9000 --features 10")(
-    bounds
+_add(
+    _START,
+    "fit",
+    fit,
+    "toprank fit train.csv --target bought --id customer -o model",
+    "toprank fit visits.parquet -y ill --positive yes --time day --metric precision_at --k 100 "
+    "-o model",
+    "toprank fit november.csv -y bought --from model -o model",
 )
-app.command("choose-p", epilog="Example: toprank choose-p data.csv --target y --k 0.01")(choose_p)
+_add(
+    _START,
+    "rank",
+    rank,
+    "toprank rank model new.csv --top 100 -o ranked.csv",
+    "toprank rank model big.parquet --top 0.01 -o ranked.parquet",
+    "cat new.csv | toprank rank model - --json",
+)
+_add(
+    _START,
+    "evaluate",
+    evaluate,
+    "toprank evaluate model test.csv",
+    "toprank evaluate model test.csv --k 50,0.01 --json",
+)
+_add(
+    _START,
+    "compare",
+    compare,
+    "toprank compare old new test.csv",
+    "toprank compare old new trees test.csv --metric auc --metric precision_at --k 100",
+)
+_add(_START, "report", report, "toprank report train.csv --target bought -o report.html")
+_add(
+    _START,
+    "monitor",
+    monitor,
+    "toprank monitor model today.csv --max-drift 0.2",
+    "toprank monitor model today.csv --min-precision 0.3 --json",
+)
+_add(_LOOK, "show", show, "toprank show model", "toprank show model --json")
+_add(
+    _LOOK,
+    "export",
+    export,
+    "toprank export model --onnx model.onnx",
+    "toprank export model --sql score.sql --table customers",
+)
+_add(_LOOK, "demo", demo, "toprank demo --output roc.png --seed 1")
+_add(
+    _THEORY,
+    "choose-p",
+    choose_p,
+    "toprank choose-p data.csv --target y --k 0.01 --output path.png",
+)
+_add(
+    _THEORY,
+    "bounds",
+    bounds,
+    "toprank bounds --positives 1000 --negatives 9000 --features 10",
+)
+_add(
+    _THEORY,
+    "reproduce",
+    reproduce,
+    "toprank reproduce --quick -o reproduced",
+)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from toprank.bounds import Bound, LinearClass, pnorm_push, pnorm_push_sample_size
 from toprank.cli.data import numbers
+from toprank.cli.failures import Failure
+from toprank.cli.options import Json
+from toprank.cli.terminal import print_json
+
+if TYPE_CHECKING:
+    from toprank.bounds import Bound
 
 
 def bounds(
@@ -36,7 +39,7 @@ def bounds(
     row_norm: Annotated[
         float, typer.Option(help="Largest absolute entry of any row that can occur.")
     ] = 1.0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, not a table.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Say what the theorems guarantee for a linear push on a sample of this size.
 
@@ -45,46 +48,36 @@ def bounds(
     the theorems say nothing for large p, and the table says so; `toprank choose-p` looks at the
     data instead.
     """
-    try:
-        cover = LinearClass(features, coef_norm, row_norm)
-        common: dict[str, Any] = {"theta": theta, "log_covering_number": cover, "r_min": r_min}
-        share = positives / (positives + negatives)
-        found = [
-            (
-                p,
-                pnorm_push(
-                    probability=probability, n_pos=positives, n_neg=negatives, p=p, **common
-                ),
-                pnorm_push_sample_size(
-                    epsilon=epsilon, probability=probability, prevalence=share, p=p, **common
-                ),
-            )
-            for p in numbers(ps, "--ps")
-        ]
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
-    if not found:
-        raise typer.BadParameter("no power was given.", param_hint="--ps")
+    # the library is loaded here, because --help need not wait for it
+    from toprank.bounds import LinearClass, pnorm_push, pnorm_push_sample_size
+
+    powers = numbers(ps, "--ps")
+    if not powers:
+        raise Failure("--ps: no power was given.")
+    cover = LinearClass(features, coef_norm, row_norm)
+    common: dict[str, Any] = {"theta": theta, "log_covering_number": cover, "r_min": r_min}
+    size = {"probability": probability, "n_pos": positives, "n_neg": negatives}
+    share = positives / (positives + negatives)
+    wish = {"epsilon": epsilon, "probability": probability, "prevalence": share}
+    found = [
+        (p, pnorm_push(p=p, **size, **common), pnorm_push_sample_size(p=p, **wish, **common))
+        for p in powers
+    ]
     if as_json:
-        typer.echo(json.dumps([_plain(*line) for line in found], indent=2))
+        print_json([_plain(*line) for line in found])
         return
     _show(Console(), found, positives, negatives, epsilon, probability)
 
 
 def _plain(p: float, excess: Bound, rows: Bound) -> dict[str, Any]:
     return {
-        "p": _finite(p),
-        "excess": _finite(excess.value),
+        "p": p,
+        "excess": excess.value,
         "vacuous": bool(excess.vacuous),
         "statement": excess.statement,
         "assumes": list(excess.assumes),
-        "rows_needed": _finite(rows.value),
+        "rows_needed": rows.value,
     }
-
-
-def _finite(value: float) -> float | str:
-    """JSON has no infinity."""
-    return float(value) if np.isfinite(value) else "inf"
 
 
 def _show(

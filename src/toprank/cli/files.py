@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from pathlib import Path
-from typing import BinaryIO
+
+from toprank._files import replacing
+from toprank.cli.failures import Failure
+
+__all__ = ["check_output", "check_writable", "replacing"]
 
 
-def check_writable(path: Path, suffixes: Collection[str]) -> None:
+def check_output(path: Path, suffixes: Collection[str] = (), read: Collection[Path] = ()) -> None:
+    """Find out before the work, not after, that its result cannot be saved.
+
+    Parameters
+    ----------
+    path : Path
+        The file to be written later.
+    suffixes : collection of str
+        Endings of a file name that are understood, without the dot; none for any.
+    read : collection of Path
+        Files that are read, and are not to be lost.
+    """
+    try:
+        check_writable(path, suffixes)
+    except (OSError, ValueError) as error:
+        raise Failure(f"--output: {error}") from error
+    for other in read:
+        if path.exists() and other.exists() and path.samefile(other):
+            raise Failure(f"--output: '{path}' is read by this command; name another file.")
+
+
+def check_writable(path: Path, suffixes: Collection[str] = ()) -> None:
     """Raise OSError or ValueError, with the remedy, if no file can be written at a path.
 
     Parameters
@@ -18,11 +41,11 @@ def check_writable(path: Path, suffixes: Collection[str]) -> None:
     path : Path
         The file to be written later.
     suffixes : collection of str
-        Endings of a file name that are understood, without the dot.
+        Endings of a file name that are understood, without the dot; none for any.
     """
     if path.is_dir():
         raise IsADirectoryError(f"'{path}' is a folder; name a file in it.")
-    if path.suffix.lstrip(".").lower() not in suffixes:
+    if suffixes and path.suffix.lstrip(".").lower() not in suffixes:
         raise ValueError(
             f"'{path}' should end in one of: {', '.join('.' + s for s in sorted(suffixes))}."
         )
@@ -35,15 +58,3 @@ def check_writable(path: Path, suffixes: Collection[str]) -> None:
             f"cannot write in the folder '{path.parent}' ({error.strerror or error}); "
             "name another with --output."
         ) from error
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Open a neighbour of `path` for writing and move it there once all is written."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("wb") as file:
-            yield file
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)

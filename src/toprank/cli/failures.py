@@ -1,0 +1,99 @@
+"""How a command ends: exit codes, and one line on stderr instead of a traceback.
+
+0 means done, 1 that a limit of `monitor` is passed, 2 that the input or the options cannot be used,
+70 a fault of toprank itself, 130 that the user interrupted, 141 that the reader of a pipe left.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import warnings
+from typing import Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from toprank.cli.terminal import say
+
+_ARGUMENT = re.compile(r"\b(positive|id|time|drop|weight|groups|model|p|alpha|metric|k)=")
+
+LIMIT_PASSED, UNUSABLE, FAULT, INTERRUPTED, PIPE_CLOSED = 1, 2, 70, 130, 141
+
+
+class Failure(Exception):
+    """What came cannot be used; the message says what was expected and what to do."""
+
+
+class Commands(TyperGroup):
+    """The commands; whatever goes wrong in one ends in a sentence and an exit code."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was asked for."""
+        with warnings.catch_warnings():
+            # asked of the words themselves: the command's options are not parsed yet
+            quiet = not {"-q", "--quiet"}.isdisjoint(ctx.args)
+            warnings.showwarning = _silence if quiet else _note
+            try:
+                return super().invoke(ctx)
+            except KeyboardInterrupt:
+                say("interrupted; no file is half-written.")
+                raise typer.Exit(INTERRUPTED) from None
+            except Exception as error:
+                if ctx.params.get("traceback") or _is_typers(error):
+                    raise
+                _end(error)
+
+
+def _is_typers(error: Exception) -> bool:
+    """Whether typer itself shows the error: usage errors, and ways to leave a command."""
+    return isinstance(error, typer.Exit | typer.Abort) or hasattr(error, "exit_code")
+
+
+def _end(error: Exception) -> NoReturn:
+    if isinstance(error, BrokenPipeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(PIPE_CLOSED) from error
+    say(_sentence(error))
+    raise typer.Exit(UNUSABLE if _is_of_the_input(error) else FAULT) from error
+
+
+def _is_of_the_input(error: Exception) -> bool:
+    """Whether the caller can remedy it; the library refuses what it cannot use by ValueError."""
+    if isinstance(error, ImportError):
+        return "pip install" in str(error)  # a library is missing, not a name in toprank
+    return isinstance(error, Failure | ValueError | OSError | MemoryError)
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        where = f"'{error.filename}': " if error.filename else ""
+        return f"{where}{error.strerror}."
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for this; use fewer rows or columns."
+    if _is_of_the_input(error):
+        return _in_options(error) or type(error).__name__
+    return (
+        f"this should not happen ({type(error).__name__}: {error}). Please report it, with what "
+        "'toprank --traceback' and the same command show."
+    )
+
+
+def _in_options(error: Exception) -> str:
+    """The message; errors of models name arguments, which the user knows as options.
+
+    They are told by name, because importing them would load the library for every command.
+    """
+    of_models = any(kind.__name__ == "ModelError" for kind in type(error).__mro__)
+    return _ARGUMENT.sub(r"--\1 ", str(error)) if of_models else str(error)
+
+
+def _note(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    """Show a warning of the library as a line; those meant for programmers are not shown."""
+    if not issubclass(category, DeprecationWarning | PendingDeprecationWarning | FutureWarning):
+        say(f"note: {message}")
+
+
+def _silence(*_: Any, **__: Any) -> None:
+    """Show nothing."""

@@ -1,0 +1,105 @@
+"""A ranked list as it leaves the command: files by their ending, stdout, or a table to read."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import IO, Any
+
+from toprank._extras import require
+from toprank.cli.files import check_output, replacing
+from toprank.cli.terminal import cells, console, number, plain, safe, table
+
+_ENDINGS = ("csv", "tsv", "parquet", "jsonl", "feather", "arrow", "gz")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def check_listing(output: Path | None, read: Iterable[Path]) -> None:
+    """Refuse an output that cannot be written; "-" is stdout."""
+    if output is not None and str(output) != "-":
+        check_output(output, _ENDINGS, [path for path in read if str(path) != "-"])
+        _format(output)
+
+
+def write_listing(rows: Any, output: Path, excel_safe: bool = False) -> None:
+    """Write an Arrow table to a file, whole or not at all, or to stdout as CSV."""
+    if str(output) == "-":
+        _write_csv(rows, _Stdout(), ",", excel_safe)
+        sys.stdout.flush()
+        return
+    kind = _format(output)
+    with replacing(output) as file:
+        if kind == "parquet":
+            require("pyarrow.parquet", "frames").write_table(rows, file)
+        elif kind in ("feather", "arrow"):
+            require("pyarrow.feather", "frames").write_feather(rows, file)
+        else:
+            _write_text(rows, file, kind, output.suffix.lower() == ".gz", excel_safe)
+
+
+def _format(output: Path) -> str:
+    """The ending that says the format, below .gz if there is one."""
+    suffix = output.suffix.lower()
+    if suffix != ".gz":
+        return suffix.lstrip(".")
+    below = output.with_suffix("")
+    check_output(below, ("csv", "tsv", "jsonl"))
+    return below.suffix.lower().lstrip(".")
+
+
+def _write_text(rows: Any, file: IO[bytes], kind: str, packed: bool, excel_safe: bool) -> None:
+    below = gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0) if packed else file
+    text = io.TextIOWrapper(below, encoding="utf-8", newline="")
+    if kind == "jsonl":
+        for row in _records(rows):
+            text.write(json.dumps(plain(row)) + "\n")
+    else:
+        _write_csv(rows, text, "\t" if kind == "tsv" else ",", excel_safe)
+    text.flush()
+    text.detach()
+    if packed:
+        below.close()
+
+
+def _write_csv(rows: Any, text: Any, delimiter: str, excel_safe: bool) -> None:
+    def cell(value: Any) -> Any:
+        if excel_safe and isinstance(value, str) and value.startswith(_FORMULA):
+            return "'" + value
+        return value
+
+    writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
+    writer.writerow(map(cell, rows.schema.names))
+    for row in _records(rows):
+        writer.writerow(map(cell, row.values()))
+
+
+def _records(rows: Any) -> Iterable[dict[str, Any]]:
+    for batch in rows.to_batches(max_chunksize=10_000):
+        yield from batch.to_pylist()
+
+
+class _Stdout:
+    """Lines to a pipe as they are; on a terminal nothing of the data may act."""
+
+    def __init__(self) -> None:
+        self.escapes = sys.stdout.isatty()
+
+    def write(self, line: str) -> int:
+        return sys.stdout.write(safe(line[:-1]) + "\n" if self.escapes else line)
+
+
+def show_listing(rows: Any) -> None:
+    """Print the list as a table."""
+    names = rows.schema.names
+    kinds = require("pyarrow", "frames").types
+    texts = [field.name for field in rows.schema if not kinds.is_floating(field.type)]
+    drawn = table(names, left=[name for name in texts if name != "rank"])
+    for row in _records(rows):
+        shown = (number(value) if name not in texts else value for name, value in row.items())
+        drawn.add_row(*cells(*("" if value is None else value for value in shown)))
+    console().print(drawn)

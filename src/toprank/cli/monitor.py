@@ -1,0 +1,111 @@
+"""`toprank monitor`: whether today's rows still look like those of the training."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from toprank.cli.dialect import Reading
+from toprank.cli.failures import LIMIT_PASSED
+from toprank.cli.options import Data, Json, Level, Model, Quiet, reads
+from toprank.cli.tables import opened
+from toprank.cli.terminal import cells, console, number, print_json, progress, safe, table
+
+if TYPE_CHECKING:
+    from toprank.cli.watching import Watched
+
+_MOST_COLUMNS = 20
+
+
+@reads
+def monitor(
+    model: Model,
+    data: Data,
+    reference: Annotated[
+        Path | None,
+        typer.Option(help="Table to compare with, in place of the training rows."),
+    ] = None,
+    top: Annotated[
+        float,
+        typer.Option(min=0.0001, max=1, help="Share of the training rows that raised an alert."),
+    ] = 0.1,
+    max_drift: Annotated[
+        float,
+        typer.Option(min=0, help="Largest drift (population stability index) of a column."),
+    ] = 0.25,
+    max_volume_change: Annotated[
+        float,
+        typer.Option(min=1, help="Largest factor by which alerts may be more, or fewer."),
+    ] = 2.0,
+    min_precision: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="Smallest share of positives among labelled alerts."),
+    ] = None,
+    level: Level = 0.95,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    *,
+    reading: Reading,
+) -> None:
+    """Watch a model at work: drift of columns and scores, alerts, precision where labels exist.
+
+    Rows are compared with what the model remembers of its training rows. A limit counts as passed
+    when the number is beyond it by more than the chance of few rows; the exit code is then 1.
+    """
+    # the library is loaded here, because --help need not wait for it
+    from toprank.cli.scoring import load_model
+    from toprank.cli.watching import Limits, watch
+
+    loaded = load_model(model)
+    limits = Limits(max_drift, max_volume_change, min_precision)
+    against = None
+    if reference is not None:
+        with opened(reference, reading, quiet) as source:
+            columns = [name for name in loaded.schema.names if name in source.columns]
+            against = source.read(columns)
+    with opened(data, reading, quiet) as source, progress("Reading", quiet) as step:
+        found = watch(loaded, source, against, top, level, limits, step)
+    if as_json:
+        print_json(asdict(found))
+    else:
+        _show(found, model, data)
+    if found.alarms:
+        raise typer.Exit(LIMIT_PASSED)
+
+
+def _show(found: Watched, model: Path, data: Path) -> None:
+    screen = console()
+    screen.print(f"\n{safe(model)} on {safe(data)}: {found.rows} rows.", soft_wrap=True)
+    drawn = table(["", "kind", "drift", "missing", "before"], left=["", "kind"])
+    for one in [found.scores, *found.columns[:_MOST_COLUMNS]]:
+        shares = map(_percent, (one.missing, one.missing_before))
+        drawn.add_row(*cells(one.name, one.kind, f"{one.psi:.3f}", *shares))
+    screen.print(drawn)
+    if len(found.columns) > _MOST_COLUMNS:
+        screen.print(f"... and {len(found.columns) - _MOST_COLUMNS} columns that moved less")
+    alerts, span = found.alerts, f"{100 * found.level:g}% interval"
+    screen.print(
+        f"Alerts (scores above {number(found.cut_off)}): {_percent(alerts.estimate)} of the rows, "
+        f"{span} {_percent(alerts.low)} to {_percent(alerts.high)}; before "
+        f"{_percent(found.share_before)}."
+    )
+    if found.precision is not None:
+        hits = found.precision
+        screen.print(
+            f"Precision among {hits.rows} labelled alerts: {_percent(hits.estimate)}, {span} "
+            f"{_percent(hits.low)} to {_percent(hits.high)}."
+        )
+    else:
+        why = "no alert has a label" if found.labelled else "the rows have no labels"
+        screen.print(f"Precision: not measured, {why}.", style="dim")
+    for alarm in found.alarms:
+        screen.print(f"LIMIT PASSED: {safe(alarm)}", style="bold")
+    if not found.alarms:
+        screen.print("No limit is passed.", style="bold")
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g}%"

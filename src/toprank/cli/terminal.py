@@ -1,0 +1,134 @@
+"""What reaches the terminal: results on stdout, everything else on stderr, nothing that acts."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+Step = Callable[[str, float, float | None], None]
+
+
+def safe(value: Any) -> str:
+    r"""A value from the data as text that cannot steer a terminal.
+
+    Control characters, marks that turn the direction of writing and lone surrogates are shown as
+    their escapes.
+
+    Examples
+    --------
+    >>> print(safe("red \x1b[31m name"))
+    red \x1b[31m name
+    """
+    text = str(value)
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def names(values: Iterable[Any], most: int = 8) -> str:
+    """The values with commas, the first few of them if there are many.
+
+    Examples
+    --------
+    >>> names(range(5), most=2)
+    '0, 1 and 3 more'
+    """
+    texts = [str(value) for value in values]
+    if len(texts) <= most:
+        return ", ".join(texts)
+    return f"{', '.join(texts[:most])} and {len(texts) - most} more"
+
+
+def say(message: Any) -> None:
+    """Print a line of the program's own on stderr."""
+    first, *rest = str(message).splitlines() or [""]
+    typer.echo(
+        "\n".join([f"toprank: {safe(first)}", *(f"  {safe(line)}" for line in rest)]), err=True
+    )
+
+
+def note(message: str, quiet: bool) -> None:
+    """Say what the user should know but did not ask for."""
+    if not quiet:
+        say(message)
+
+
+def print_json(value: Any) -> None:
+    """Print a result for machines: JSON in ASCII, without infinities and NaN."""
+    typer.echo(json.dumps(plain(value), indent=2))
+
+
+def plain(value: Any) -> Any:
+    """Nested containers of plain numbers and texts; JSON has neither infinity nor NaN."""
+    if isinstance(value, dict):
+        return {str(key): plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(one) for one in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return str(value)
+
+
+def table(columns: Collection[str], left: Collection[str] = ()) -> Table:
+    """An empty table; columns stand at the right unless they are named in `left`."""
+    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in columns:
+        side = "left" if name in left else "right"
+        drawn.add_column(Text(safe(name)), justify=side, overflow="fold")  # type: ignore[arg-type]
+    return drawn
+
+
+def cells(*values: Any) -> list[Text]:
+    """Cells of a table row as they are: no markup, no control sequences."""
+    return [Text(safe(value)) for value in values]
+
+
+def number(value: Any) -> str:
+    """Four significant digits; nothing for what is missing."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    return f"{value:.4g}"
+
+
+def console() -> Console:
+    """The console of results; it wraps at the width of the terminal, and is plain in pipes."""
+    return Console(highlight=False, markup=False, emoji=False)
+
+
+@contextmanager
+def progress(description: str, quiet: bool = False) -> Iterator[Step]:
+    """A bar on stderr, gone when all is done and never drawn into pipes and files.
+
+    Yields a function of what is being done, the amount done and the amount there is (None where
+    it is not known).
+    """
+    screen = Console(stderr=True, markup=False, emoji=False)
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
+    hidden = quiet or not screen.is_terminal
+    with Progress(*columns, console=screen, transient=True, disable=hidden) as bar:
+        task = bar.add_task(safe(description), total=None)
+
+        def step(what: str, done: float, total: float | None) -> None:
+            bar.update(task, description=safe(what), completed=done, total=total)
+
+        yield step
+
+
+def can_ask() -> bool:
+    """Whether someone sits at the terminal to answer a question."""
+    return sys.stdin.isatty() and sys.stderr.isatty()

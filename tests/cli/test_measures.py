@@ -1,0 +1,216 @@
+"""`toprank evaluate`, `compare`, `monitor`, `show` and `export`."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from toprank.inference import compare, interval
+from toprank.metrics import summary
+from toprank.models import load
+
+
+@pytest.fixture(scope="module")
+def labels(frame):
+    return (frame.bought == "yes").to_numpy()
+
+
+def test_every_metric_has_its_interval(model, train, frame, labels, invoke):
+    answer = invoke("evaluate", model, train, "--k", "20,0.1", "--json")
+    assert answer.exit_code == 0, answer.output
+    found = json.loads(answer.stdout)
+    scores = load(model).score(frame)
+    expected = summary(labels, scores, (20, 0.1)).as_dict()
+    assert {line["label"]: line["value"] for line in found["metrics"]} == pytest.approx(expected)
+    assert found["rows"] == 300 and found["positives"] == 60
+    assert found["one_row_milliseconds"] > 0
+    by_label = {line["label"]: line for line in found["metrics"]}
+    again = interval("precision_at", labels, scores, k=20)
+    assert by_label["precision_at(k=20)"]["low"] == pytest.approx(again.low)
+    assert by_label["precision_at(k=20)"]["high"] == pytest.approx(again.high)
+    without = [label for label, line in by_label.items() if line["low"] is None]
+    assert without == ["ranking_margin"] and "no interval" in by_label["ranking_margin"]["note"]
+
+
+def test_the_metrics_are_shown_as_a_table(model, train, invoke, words):
+    answer = invoke("evaluate", model, train, "--level", "0.9")
+    text = words(answer.stdout)
+    assert answer.exit_code == 0 and answer.stderr == ""
+    assert "90% interval" in text and "300 rows, 60 positives" in text
+    assert "Scoring one row takes" in text and "positives_at_top" in text
+
+
+def test_weights_and_groups_of_the_training_are_used(frame, labels, tmp_path, invoke):
+    table, path = tmp_path / "t.csv", tmp_path / "m"
+    n = len(frame)
+    weighted = frame.assign(times=np.arange(n) % 3, home=np.arange(n) // 3)
+    weighted.to_csv(table, index=False)
+    options = ["--drop", "customer", "--weight", "times", "--groups", "home", "--p", "2"]
+    assert invoke("fit", table, "-y", "bought", *options, "-o", path).exit_code == 0
+    found = json.loads(invoke("evaluate", path, table, "--json").stdout)
+    expected = interval(
+        "auc",
+        labels,
+        load(path).score(frame),
+        sample_weight=weighted.times,
+        groups=weighted.home,
+    )
+    auc = next(line for line in found["metrics"] if line["name"] == "auc")
+    assert auc["value"] == pytest.approx(expected.estimate)
+    assert auc["low"] == pytest.approx(expected.low)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--k", "many"], "expected a count"),
+        (["--k", "1000"], "only 300 rows"),
+        (["--k", "0"], "--k"),
+    ],
+)
+def test_a_top_that_cannot_be_is_refused(model, train, invoke, words, options, message):
+    answer = invoke("evaluate", model, train, *options)
+    assert answer.exit_code == 2 and message in words(answer.stderr)
+
+
+def test_models_are_compared_pair_by_pair(model, other, train, frame, labels, tmp_path, invoke):
+    third = tmp_path / "third"
+    third.write_bytes(model.read_bytes())
+    options = ["--metric", "auc", "--metric", "precision_at", "--k", "30"]
+    answer = invoke("compare", model, other, third, train, *options, "--json")
+    assert answer.exit_code == 0, answer.output
+    found = json.loads(answer.stdout)
+    assert [pair["metric"] for pair in found] == ["auc"] * 3 + ["precision_at(k=30)"] * 3
+    scores = {
+        "model": load(model).score(frame),
+        "other": load(other).score(frame),
+        "third": load(third).score(frame),
+    }
+    for pair, expected in zip(found, compare("auc", labels, scores), strict=False):
+        assert tuple(pair["names"]) == expected.names
+        assert pair["difference"] == pytest.approx(expected.difference)
+        assert pair["adjusted_p_value"] == pytest.approx(expected.adjusted_p_value)
+    assert found[1]["difference"] == 0 and found[1]["adjusted_p_value"] == 1
+
+
+def test_the_comparison_is_shown_as_a_table(model, other, train, invoke, words):
+    answer = invoke("compare", model, other, train)
+    text = words(answer.stdout)
+    assert answer.exit_code == 0 and "model − other" in text and "p (Holm)" in text
+    assert "precision_at(k=0.1)" in text and "auc" in text
+
+
+def test_what_cannot_be_compared_is_refused(model, other, train, frame, tmp_path, invoke, words):
+    assert "at least two models" in words(invoke("compare", model, train).stderr)
+    assert "named twice" in words(invoke("compare", model, model, train).stderr)
+    wrong = invoke("compare", model, other, train, "--metric", "speed")
+    assert wrong.exit_code == 2 and "is not one of" in words(wrong.stderr)
+    extreme = invoke("compare", model, other, train, "--metric", "ranking_margin")
+    assert extreme.exit_code == 2 and "one extreme row" in words(extreme.stderr)
+    reverse = tmp_path / "reverse"
+    fitted = invoke(
+        "fit", train, "-y", "bought", "--positive", "no", "--p", "2", "--id", "customer",
+        "-o", reverse,
+    )  # fmt: skip
+    assert fitted.exit_code == 0, fitted.output
+    apart = invoke("compare", model, reverse, train)
+    assert apart.exit_code == 2 and "different things" in words(apart.stderr)
+
+
+def test_the_rows_of_the_training_have_not_drifted(model, train, invoke, words):
+    answer = invoke("monitor", model, train, "--min-precision", "0.3", "--json")
+    assert answer.exit_code == 0, answer.output
+    found = json.loads(answer.stdout)
+    assert found["alarms"] == [] and found["scores"]["psi"] < 1e-9
+    assert all(one["psi"] < 1e-9 for one in found["columns"])
+    assert found["alerts"]["estimate"] == pytest.approx(0.1)
+    assert found["share_before"] == pytest.approx(0.1)
+    assert found["precision"]["rows"] == 30 and found["labelled"] == 300
+    shown = words(invoke("monitor", model, train).stdout)
+    assert "No limit is passed" in shown and "Precision among 30 labelled alerts" in shown
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "alarm"),
+    [
+        (lambda f: f.assign(age=f.age + 15), [], "the drift of age"),
+        (lambda f: f.assign(city="Oslo"), [], "the drift of city"),
+        (lambda f: f.assign(income=np.nan), [], "the drift of income"),
+        (lambda f: f.assign(age=f.age + 15), ["--max-drift", "99"], "raise an alert"),
+        (
+            lambda f: f.assign(bought="no"),
+            ["--min-precision", "0.5"],
+            "the precision is 0 (at most",
+        ),
+    ],
+)
+def test_a_limit_that_is_passed_gives_exit_code_one(
+    model, frame, tmp_path, invoke, words, change, options, alarm
+):
+    table = tmp_path / "t.csv"
+    change(frame).to_csv(table, index=False)
+    answer = invoke("monitor", model, table, *options)
+    assert answer.exit_code == 1, answer.output
+    assert "LIMIT PASSED" in words(answer.stdout) and alarm in words(answer.stdout)
+
+
+def test_rows_may_be_compared_with_another_table(model, frame, tmp_path, invoke):
+    table = tmp_path / "t.csv"
+    frame.assign(age=frame.age + 15).to_csv(table, index=False)
+    answer = invoke("monitor", model, table, "--reference", table, "--json")
+    assert answer.exit_code == 0 and json.loads(answer.stdout)["scores"]["psi"] < 1e-9
+
+
+def test_labels_may_be_missing_in_some_rows_or_all(model, frame, tmp_path, invoke, words):
+    table = tmp_path / "t.csv"
+    some = frame.bought.where(np.arange(300) < 150)
+    frame.assign(bought=some).to_csv(table, index=False)
+    found = json.loads(invoke("monitor", model, table, "--json").stdout)
+    assert found["labelled"] == 150 and 0 < found["precision"]["rows"] < 30
+    frame.drop(columns="bought").to_csv(table, index=False)
+    answer = invoke("monitor", model, table)
+    assert answer.exit_code == 0 and "the rows have no labels" in words(answer.stdout)
+
+
+def test_few_rows_are_no_alarm(model, frame, tmp_path, invoke):
+    table = tmp_path / "t.csv"
+    frame.sample(12, random_state=0).to_csv(table, index=False)
+    assert invoke("monitor", model, table).exit_code == 0
+
+
+def test_show_prints_the_card(model, invoke, words):
+    shown = words(invoke("show", model).stdout)
+    assert "puts bought = yes at the top" in shown and "age number" in shown
+    card = json.loads(invoke("show", model, "--json").stdout)
+    assert card["schema"]["columns"]["city"] == "category"
+    assert card["schema"]["roles"]["id"] == "customer"
+
+
+def test_a_model_leaves_as_sql(other, tmp_path, invoke):
+    answer = invoke("export", other, "--sql", "-", "--table", "customers")
+    assert answer.exit_code == 0, answer.output
+    assert "SELECT" in answer.stdout.upper() and "customers" in answer.stdout
+    path = tmp_path / "score.sql"
+    assert invoke("export", other, "--sql", path, "-q").output == ""
+    assert path.read_text().strip()
+    assert invoke("export", other).exit_code == 2
+
+
+def test_a_model_leaves_as_onnx(other, train, tmp_path, invoke):
+    pytest.importorskip("onnxruntime", reason="exports are checked by ONNX Runtime")
+    pytest.importorskip("skl2onnx", reason="exports are made by skl2onnx")
+    path = tmp_path / "model.onnx"
+    answer = invoke("export", other, "--onnx", path, "--check", train)
+    assert answer.exit_code == 0, answer.output
+    assert path.stat().st_size > 100 and "scores differ by" in answer.stderr
+
+
+def test_the_same_rows_in_parquet_are_measured_alike(model, train, frame, tmp_path, invoke):
+    table = tmp_path / "t.parquet"
+    frame.assign(joined=pd.to_datetime(frame.joined)).to_parquet(table)
+    values = [
+        {line["label"]: line["value"] for line in json.loads(answer.stdout)["metrics"]}
+        for answer in (invoke("evaluate", model, path, "--json") for path in (train, table))
+    ]
+    assert values[0] == values[1]

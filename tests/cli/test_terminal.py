@@ -1,0 +1,229 @@
+"""What every command does alike: help, exit codes, streams, completion, and what it escapes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toprank.cli import failures
+from toprank.cli.app import app
+from toprank.cli.terminal import names, plain, safe, say
+
+COMMANDS = [command.name for command in app.registered_commands]
+PRINT_RESULTS = [name for name in COMMANDS if name != "export"]
+
+
+def test_the_commands_are_those_of_the_design():
+    assert {
+        *("fit", "rank", "evaluate", "compare", "report", "demo", "reproduce", "bounds"),
+        *("choose-p", "monitor", "show", "export"),
+    } == set(COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_every_command_has_an_example(invoke, words, command):
+    answer = invoke(command, "--help")
+    text = words(answer.stdout)
+    assert answer.exit_code == 0 and "Example" in text and f"toprank {command} " in text
+    assert ("--json" in text) == (command in PRINT_RESULTS)
+    assert invoke(command, "-h").stdout == answer.stdout
+
+
+def test_a_command_with_a_slip_is_answered_with_the_right_one(invoke, words):
+    answer = invoke("evalute", "x")
+    assert answer.exit_code == 2 and "evaluate" in words(answer.stderr)
+
+
+def test_asking_for_help_does_not_load_the_library():
+    code = (
+        "import sys; from typer.testing import CliRunner; from toprank.cli.app import app\n"
+        "for one in ([], ['fit'], ['rank'], ['choose-p'], ['demo'], ['report']):\n"
+        "    assert CliRunner().invoke(app, [*one, '--help']).exit_code == 0\n"
+        "print([m for m in ('sklearn', 'numpy', 'pandas', 'pyarrow') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_shell_completes_commands_and_options(shell):
+    def complete(words, place):
+        variables = {"bash": "complete_bash", "zsh": "complete_zsh", "fish": "complete_fish"}
+        env = os.environ | {
+            "_TOPRANK_COMPLETE": variables[shell],
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(place),
+            "_TYPER_COMPLETE_ARGS": words,
+            "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+        }
+        done = subprocess.run(
+            [sys.executable, "-m", "toprank.cli"],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=env,
+        )
+        return done.stdout
+
+    assert "evaluate" in complete("toprank ev", 1)
+    assert "smooth-margin" in complete("toprank fit --model smo", 3)
+
+
+@given(st.text())
+def test_nothing_that_is_shown_can_steer_a_terminal(text):
+    shown = safe(text)
+    assert shown.isprintable()
+    if text.isprintable():
+        assert shown == text
+
+
+def test_what_is_said_stays_on_stderr_and_on_its_lines(capsys):
+    say("first \x1b[31m\nsecond \r line")
+    out, err = capsys.readouterr()
+    assert out == "" and err == "toprank: first \\x1b[31m\n  second \n   line\n"
+
+
+def test_many_names_are_cut_short():
+    assert names("abc") == "a, b, c"
+    assert names(range(100), most=3) == "0, 1, 2 and 97 more"
+
+
+def test_json_has_neither_infinity_nor_nan():
+    given = {"a": [float("inf"), -float("inf"), float("nan")], "b": (1, True, None, "x")}
+    assert plain(given) == {"a": ["inf", "-inf", None], "b": [1, True, None, "x"]}
+
+
+ESCAPE = "\x1b[31mred"
+
+
+def test_names_and_values_of_the_data_are_shown_as_text(frame, tmp_path, invoke):
+    table, model = tmp_path / "t.csv", tmp_path / "m"
+    hostile = frame.rename(columns={"age": f"age{ESCAPE}[bold]", "customer": f"id{ESCAPE}"})
+    hostile[f"id{ESCAPE}"] = [f"{ESCAPE}{i}" for i in range(len(frame))]
+    hostile["city"] = hostile.city.replace("Oslo", f"Oslo{ESCAPE}")
+    hostile.to_csv(table, index=False)
+    fitted = invoke("fit", table, "-y", "bought", "--id", f"id{ESCAPE}", "--p", 2, "-o", model)
+    assert fitted.exit_code == 0, fitted.output
+    answers = [
+        fitted,
+        invoke("rank", model, table, "--top", "40"),
+        invoke("rank", model, table, "--top", "40", "--json"),
+        invoke("evaluate", model, table),
+        invoke("monitor", model, table),
+        invoke("show", model),
+        invoke("fit", table, "-y", f"{ESCAPE}y", "-o", model),
+        invoke("fit", table, "-y", "city", "-o", model),
+        invoke("rank", model, tmp_path / f"no{ESCAPE}"),
+    ]
+    for answer in answers:
+        assert "\x1b" not in answer.output, answer.output
+        assert "Traceback" not in answer.output
+    assert "\\x1b[31mred[bold]" in fitted.stdout  # no markup either
+    assert [answer.exit_code for answer in answers[-3:]] == [2, 2, 2]
+
+
+def test_a_fault_of_toprank_itself_is_told_from_bad_input(train, invoke, words, monkeypatch):
+    def fail(*_, **__):
+        raise KeyError("inner")
+
+    monkeypatch.setattr("toprank.models.fit_table", fail)
+    arguments = ["fit", train, "-y", "bought", "-o", train.with_name("never")]
+    answer = invoke(*arguments)
+    assert answer.exit_code == failures.FAULT and "--traceback" in words(answer.stderr)
+    assert "Traceback" not in answer.output and not train.with_name("never").exists()
+    shown = invoke("--traceback", *arguments)
+    assert isinstance(shown.exception, KeyError)
+
+
+def test_running_out_of_memory_is_said(train, invoke, monkeypatch):
+    def fail(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr("toprank.models.fit_table", fail)
+    answer = invoke("fit", train, "-y", "bought", "-o", train.with_name("never"))
+    assert answer.exit_code == 2 and "not enough memory" in answer.stderr
+
+
+def test_warnings_of_the_library_become_notes(train, invoke, monkeypatch):
+    def warn(*_, **__):
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.warn("the solver stopped early", RuntimeWarning, stacklevel=2)
+            warnings.warn("an argument will change", FutureWarning, stacklevel=2)
+        raise ValueError("enough")
+
+    monkeypatch.setattr("toprank.models.fit_table", warn)
+    arguments = ["fit", train, "-y", "bought", "-o", train.with_name("never")]
+    answer = invoke(*arguments)
+    assert answer.stderr == "toprank: note: the solver stopped early\ntoprank: enough\n"
+    assert invoke(*arguments, "-q").stderr == "toprank: enough\n"
+
+
+def test_ctrl_c_in_a_command_is_one_line_and_leaves_the_old_file(
+    train, invoke, tmp_path, monkeypatch
+):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    path = tmp_path / "model"
+    path.write_bytes(b"old")
+    monkeypatch.setattr("toprank.models.fit_table", interrupt)
+    answer = invoke("fit", train, "-y", "bought", "-o", path)
+    assert answer.exit_code == 130
+    assert (
+        answer.stderr == "toprank: interrupted; no file is half-written.\n" and answer.stdout == ""
+    )
+    assert path.read_bytes() == b"old" and list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are those of POSIX")
+def test_a_real_interrupt_ends_with_130(tmp_path):
+    code = (
+        "import sys; sys.argv = ['toprank', *sys.argv[1:]]\n"
+        "from toprank.cli import main\nprint('ready', flush=True)\nmain()"
+    )
+    arguments = ["fit", "-", "-y", "y", "-o", str(tmp_path / "model")]
+    running = subprocess.Popen(
+        [sys.executable, "-c", code, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert running.stdout.readline() == b"ready\n"
+    time.sleep(3)  # until it waits for the table
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=60)
+    assert running.returncode == 130 and out == b""
+    assert err == b"toprank: interrupted; no file is half-written.\n"
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes are those of POSIX")
+def test_a_reader_that_leaves_is_no_error(model, train):
+    code = (
+        "import sys, subprocess\n"
+        "run = subprocess.Popen([sys.executable, '-m', 'toprank.cli', 'rank', *sys.argv[1:]],\n"
+        "    stdout=subprocess.PIPE, stderr=subprocess.PIPE)\n"
+        "run.stdout.close()\n"
+        "print(run.stderr.read().decode(), end='')\n"
+        "sys.exit(run.wait())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(model), str(train), "--all", "-o", "-"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "" and done.returncode == failures.PIPE_CLOSED
+
+
+def test_progress_is_drawn_on_terminals_only(model, train, invoke):
+    answer = invoke("evaluate", model, train, "--json")
+    assert answer.stderr == "" and json.loads(answer.stdout)
