@@ -25,9 +25,9 @@ _BLOCK_ENTRIES = 1 << 17
 #: Fixed number of cuts, so that neither the cuts nor the merge order depend on n_jobs.
 _CHUNKS = 16
 #: Columns whose mean exceeds their spread this many times are centred before use.
-_OFFSET_LIMIT = 100.0
+OFFSET_LIMIT = 100.0
 #: Columns with entries beyond this are divided by a power of two: their squares overflow.
-_SIZE_LIMIT = 2.0**300
+SIZE_LIMIT = 2.0**300
 
 
 @dataclass(frozen=True)
@@ -254,12 +254,12 @@ def safe_units(X: Any, *, every_row: bool = False, sample_rows: int = 4096) -> U
     )
     largest = largest.astype(np.float64)
     scale = None
-    if np.any(largest > _SIZE_LIMIT):
-        scale = np.where(largest > _SIZE_LIMIT, 2.0 ** np.floor(np.log2(largest + 1e-300)), 1.0)
+    if np.any(largest > SIZE_LIMIT):
+        scale = np.where(largest > SIZE_LIMIT, 2.0 ** np.floor(np.log2(largest + 1e-300)), 1.0)
     if sparse.issparse(X):
         return Units(None, scale)
     sample = Units(None, scale).apply(sample[: sample_rows + 1])
     mean, spread = sample.mean(axis=0), sample.std(axis=0)
     # a column that is constant in the sample may just be rare; near zero it does no harm
-    far = (np.abs(mean) > _OFFSET_LIMIT * spread) & ((spread > 0) | (np.abs(mean) >= 1.0))
+    far = (np.abs(mean) > OFFSET_LIMIT * spread) & ((spread > 0) | (np.abs(mean) >= 1.0))
     return Units(np.where(far, sample[0], 0.0) if np.any(far) else None, scale)

@@ -26,7 +26,8 @@ Partial = TypeVar("Partial")
 class Block:
     """Some rows of the data, as they lie: features, labels, weights.
 
-    ``X`` is a NumPy array, a CSR matrix, or a tensor on its device; ``y`` holds the labels as
+    ``X`` is a NumPy array, a CSR matrix, `toprank.blocks.columns.Columns` from a file, or a tensor
+    on its device; ``y`` holds the labels as
     the user gave them (None where rows are only scored). A block without rows is allowed, and
     so is one with rows of a single class.
     """
@@ -56,6 +57,20 @@ class Sweep(Protocol[State, Partial]):
         ...
 
 
+def joined(left: dict[int, Any], right: dict[int, Any]) -> dict[int, Any]:
+    """Join pieces of an answer kept under the indices of their blocks, in the larger of the two.
+
+    Examples
+    --------
+    >>> from toprank.blocks.source import joined
+    >>> joined({2: "c"}, {0: "a", 1: "b"})
+    {0: 'a', 1: 'b', 2: 'c'}
+    """
+    small, large = sorted((left, right), key=len)  # a new one for every merge would be quadratic
+    large.update(small)
+    return large
+
+
 class BlockSource(ABC):
     """Rows in blocks, and a map-reduce over them.
 
@@ -68,6 +83,10 @@ class BlockSource(ABC):
 
     n_features: int
     feature_names: NDArray[np.object_] | None = None
+    #: Whether a sample of the rows stays where they lie: such a source has `thinned`.
+    keeps_samples: bool = False
+    #: Whether every pass reads the rows anew, so that a pass saved is worth some computing.
+    reads_anew: bool = False
 
     @abstractmethod
     def map_reduce(self, sweep: Sweep[State, Partial], state: State) -> Partial:
@@ -76,6 +95,18 @@ class BlockSource(ABC):
         The cuts and the order of the merge depend on the data alone, so that the answer has
         the same bits for any number of workers.
         """
+
+    def name_of(self, index: int) -> str:
+        """Say where a block comes from, for messages."""
+        return f"block {index}"
+
+    def thinned(self, pick: Callable[[Block], Block]) -> BlockSource:
+        """Return a source of the rows that ``pick`` takes of each block, left where they lie."""
+        raise TypeError(f"{type(self).__name__} hands samples of its rows to the driver")
+
+    def cheap_curvature(self, n_rows: int) -> bool:
+        """Whether second moments of so many rows cost no more than another read of them."""
+        return True
 
     @abstractmethod
     def write_scores(self, score: Callable[[Any], FloatArray], to: Any = None) -> Any:

@@ -1,7 +1,7 @@
 """The push as gradient, curvature and metric for any library of boosted trees.
 
 `toprank.interop.lightgbm` and `toprank.interop.xgboost` only say how their library hands over
-labels, weights and groups.
+labels, weights and groups, and which processes train together.
 """
 
 from __future__ import annotations
@@ -13,10 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from toprank._numerics import FloatArray
+from toprank.interop.team import ALONE, Team
+from toprank.interop.together import check_labels, check_team_weights, derivatives_together
 from toprank.metrics.registry import Metric, get_metric
 from toprank.objective import PushObjective, boostable, derivatives_of, push_objective
+from toprank.objective.curvature import Derivatives
 from toprank.objective.pairwise import PairTask
-from toprank.pairs import Graded, check_weights, distinct_labels
+from toprank.pairs import Graded
 
 #: Curvature that a row has at least, as a share of the mean: rows far from the top have none of
 #: their own, and a leaf of them alone would divide zero by zero.
@@ -56,13 +59,17 @@ class PushGradients:
         self.groups = groups
         self._built: _Built | None = None
         # unusable settings are refused here, not in the middle of training
-        self._objective(np.array([True, False]), None, None)
+        self._prototype = self._objective(np.array([True, False]), None, None)
 
     def __repr__(self) -> str:
         return f"push_objective(p={self.p!r}, price={self.price!r}, loss={self.loss!r})"
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_built": None}
+
+    def _team(self) -> Team:
+        """The processes whose rows are ranked together."""
+        return ALONE
 
     def _objective(
         self, positive: NDArray[np.bool_], weight: FloatArray | None, groups: Any
@@ -99,42 +106,52 @@ class PushGradients:
             Sizes of consecutive groups of rows, as ranking data sets keep them; where None,
             ``groups`` as given to the constructor, if it was.
         """
-        built = self._built
-        if built is None or not built.holds_for(labels, weight, group_sizes):
-            built = self._built = self._build(labels, weight, group_sizes)
+        built, team = self._built, self._team()
+        given = (labels, weight, group_sizes, team.rank)
+        # all build anew or none does: what they build from is shared
+        if team.any(built is None or not built.holds_for(*given)):
+            built = self._built = self._build(team, *given)
+        assert built is not None
         gradient, curvature = built.derivatives(np.asarray(scores, dtype=np.float64))
         gradient *= built.factor
         curvature *= built.factor
-        mean = float(np.sum(curvature)) / built.total_weight
+        mean = float(team.sum(np.sum(curvature))) / built.total_weight
         # where the loss is all but gone the mean is no measure
         floor = LEAST_CURVATURE * max(mean, LEAST_CURVATURE)
         np.maximum(curvature, floor * built.weight, out=curvature)
         return _short(gradient, built.weight), _short(curvature, built.weight)
 
-    def _build(self, labels: NDArray[Any], weight: Any, group_sizes: Any) -> _Built:
-        classes = distinct_labels(np.asarray(labels))
-        if len(classes) != 2:
-            raise ValueError(
-                f"The push ranks rows of two classes; the labels have {len(classes)} distinct "
-                "values. Pass y == the class that belongs at the top."
+    def _build(
+        self, team: Team, labels: NDArray[Any], weight: Any, group_sizes: Any, rank: int
+    ) -> _Built:
+        positive = check_labels(team, np.asarray(labels))
+        counts = check_team_weights(team, positive, weight)
+        groups = self._groups(team, group_sizes, len(positive))
+        derivatives: Derivatives
+        if team.size == 1:
+            derivatives = derivatives_of(self._objective(positive, counts, groups))
+        else:
+            one_list = self._prototype if groups is None else None
+            derivatives = derivatives_together(
+                team, one_list, lambda y, w: self._objective(y, w, groups), positive, counts
             )
-        positive = np.asarray(labels == classes[1])
-        counts = check_weights(positive, weight)
-        objective = self._objective(positive, counts, self._groups(group_sizes, len(positive)))
-        given = (np.array(labels), _kept(weight), _kept(group_sizes))
-        return _Built(objective, given, positive, counts)
+        given = (np.array(labels), _kept(weight), _kept(group_sizes), rank)
+        return _Built(team, derivatives, given, positive, counts)
 
-    def _groups(self, sizes: Any, n: int) -> Any:
-        if sizes is not None and len(sizes):
-            return np.repeat(np.arange(len(sizes)), np.asarray(sizes, dtype=np.intp))
+    def _groups(self, team: Team, sizes: Any, n: int) -> Any:
+        """The group of every row of the team, as a number."""
+        own = _sizes(sizes)
+        if team.any(len(own) > 0):
+            everyone = team.gather(own)
+            return np.repeat(np.arange(len(everyone)), everyone)
         if self.groups is None:
             return None
-        codes = np.unique(np.asarray(self.groups), return_inverse=True)[1]
-        if len(codes) != n:
+        groups = np.asarray(self.groups)
+        if team.any(len(groups) != n):
             raise ValueError(
-                f"groups has {len(codes)} rows, the training data {n}; give one group a row."
+                f"groups has {len(groups)} rows, the training data {n}; give one group a row."
             )
-        return codes
+        return np.unique(team.gather(groups), return_inverse=True)[1]
 
 
 def _short(values: FloatArray, weight: Any) -> NDArray[np.float32]:
@@ -153,28 +170,34 @@ def _short(values: FloatArray, weight: Any) -> NDArray[np.float32]:
     return unit * weight.astype(np.float32) if weighted else unit
 
 
+def _sizes(group_sizes: Any) -> NDArray[np.int64]:
+    return np.asarray([] if group_sizes is None else group_sizes, dtype=np.int64)
+
+
 def _kept(values: Any) -> Any:
     return None if values is None else np.array(values)
 
 
 class _Built:
-    """An objective, what it was built from, and what its derivatives are multiplied by."""
+    """Derivatives, what they were built from, and what they are multiplied by."""
 
     def __init__(
         self,
-        objective: PushObjective,
-        given: tuple[Any, Any, Any],
+        team: Team,
+        derivatives: Derivatives,
+        given: tuple[Any, ...],
         positive: NDArray[np.bool_],
         counts: FloatArray | None,
     ):
         self._given = given
         self.weight: Any = 1.0 if counts is None else counts
-        self.total_weight = float(np.sum(np.broadcast_to(self.weight, positive.shape)))
-        share = float(np.average(positive, weights=counts))
-        self.derivatives = derivatives_of(objective)
-        _, undecided = self.derivatives(np.zeros(len(positive)))
-        total = float(np.sum(undecided)) or 1.0
-        self.factor = self.total_weight * share * (1.0 - share) / total
+        self.derivatives = derivatives
+        of_row = np.broadcast_to(self.weight, positive.shape)
+        undecided = derivatives(np.zeros(len(positive)))[1]
+        sums = [np.sum(of_row), np.sum(of_row, where=positive), np.sum(undecided)]
+        total, plus, curvature = (float(value) for value in team.sum(np.array(sums)))
+        self.total_weight, share = total, plus / total
+        self.factor = total * share * (1.0 - share) / (curvature or 1.0)
 
     def holds_for(self, *given: Any) -> bool:
         return all(_same(kept, now) for kept, now in zip(self._given, given, strict=True))
@@ -211,11 +234,23 @@ class PushMetric:
     def __repr__(self) -> str:
         return f"push_metric({self.label!r})"
 
+    def _team(self) -> Team:
+        """The processes whose rows are ranked together."""
+        return ALONE
+
     def of(self, labels: Any, scores: Any, weight: Any = None, group_sizes: Any = None) -> float:
-        """Return the value; with groups the mean over them, for metrics that have one."""
-        given = dict(self.kwargs)
-        if group_sizes is not None and len(group_sizes) and self.takes_groups:
-            given["groups"] = np.repeat(np.arange(len(group_sizes)), group_sizes)
-        weight = None if weight is None or not len(weight) else weight
-        scores = np.asarray(scores, dtype=np.float64)
-        return float(self.metric.function(labels, scores, sample_weight=weight, **given))
+        """Return the value; with groups the mean over them, for metrics that have one.
+
+        Processes that train together see all their rows: labels and scores are gathered.
+        """
+        team, given = self._team(), dict(self.kwargs)
+        labels, scores = np.asarray(labels), np.asarray(scores)
+        counts, sizes = None, _sizes(group_sizes)
+        if self.takes_groups and team.any(len(sizes) > 0):
+            sizes = team.gather(sizes)
+            given["groups"] = np.repeat(np.arange(len(sizes)), sizes)
+        if team.any(weight is not None and len(weight) > 0):
+            weight = np.ones(len(labels)) if weight is None else np.asarray(weight, np.float64)
+            counts = team.gather(weight)
+        labels, scores = team.gather(labels), team.gather(scores).astype(np.float64)
+        return float(self.metric.function(labels, scores, sample_weight=counts, **given))

@@ -18,6 +18,12 @@ from numpy.typing import ArrayLike
 
 from toprank.interop.boosting import PushGradients, PushMetric
 
+_ON_ONE_MACHINE = (
+    "LightGBM shows a callable the rows of one machine only, so that the push would be against "
+    "those alone. Train on one machine, or across several with XGBoost: "
+    "PushTrees(backend='xgboost').fit_dask or fit_spark, or toprank.interop.xgboost."
+)
+
 
 class _Objective(PushGradients):
     """Called as f(scores, Dataset) or as f(labels, scores, weight, group).
@@ -42,6 +48,8 @@ def _handed(a: Any, b: Any, weight: Any, group: Any) -> Any:
     """Return labels, scores, weights and group sizes, however they came."""
     if not hasattr(b, "get_label"):
         return np.asarray(a), b, weight, group
+    if int((b.params or {}).get("num_machines", 1)) > 1:
+        raise ValueError(_ON_ONE_MACHINE)
     return b.get_label(), a, b.get_weight(), b.get_group()
 
 
@@ -78,6 +86,10 @@ def push_objective(
     The gradient is exact, in linear time. The curvature is explained in
     `toprank.objective.curvature`; both are in proportion to the total weight
     (`toprank.interop.boosting.PushGradients`).
+
+    LightGBM shows a callable the rows of one machine only. ``lightgbm.train`` across several is
+    refused; ``lightgbm.dask`` gives no sign by which it could be: use `toprank.interop.xgboost`
+    there, whose push is that of all rows.
 
     Examples
     --------

@@ -9,6 +9,9 @@
 XGBoost guesses from the first letters of a metric's name whether larger is better (it would
 minimise "recall_at"): `early_stopping` says so instead. XGBClassifier keeps the logistic link,
 so ``predict_proba`` is sigmoid(score): right in order, not in level.
+
+Inside XGBoost's communicator, as in ``xgboost.dask.train``, objective and metrics are those of the
+rows of all workers, exactly (`toprank.interop.together`).
 """
 
 from __future__ import annotations
@@ -20,10 +23,14 @@ from numpy.typing import ArrayLike
 
 from toprank._extras import require
 from toprank.interop.boosting import PushGradients, PushMetric
+from toprank.interop.team import Team, xgboost_team
 
 
 class _Objective(PushGradients):
     """Called as f(scores, DMatrix) or as f(labels, scores, sample_weight=...)."""
+
+    def _team(self) -> Team:
+        return xgboost_team()
 
     def __call__(self, a: Any, b: Any, sample_weight: Any = None) -> Any:
         return self.at(*_handed(a, b, sample_weight))
@@ -31,6 +38,9 @@ class _Objective(PushGradients):
 
 class _Metric(PushMetric):
     """f(scores, DMatrix) -> (name, value); f(labels, scores, sample_weight=...) -> value."""
+
+    def _team(self) -> Team:
+        return xgboost_team()
 
     def __call__(self, a: Any, b: Any, sample_weight: Any = None) -> Any:
         value = self.of(*_handed(a, b, sample_weight))

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from toprank._numerics import FloatArray, log_of
+from toprank._numerics import FloatArray, floats, log_of
 
 
 class ProperLoss:
@@ -191,7 +191,7 @@ def _first_bad(array: FloatArray) -> float:
 
 
 def _score(v: ArrayLike) -> FloatArray:
-    array = np.asarray(v, dtype=np.float64)
+    array: FloatArray = floats(v)
     if np.any(np.isnan(array)):
         raise ValueError("A score is NaN; scores must be numbers, infinite ones included.")
     return array

@@ -42,9 +42,9 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import entr, expit, logit
+from scipy.special import entr, logit
 
-from toprank._numerics import FloatArray
+from toprank._numerics import FloatArray, expit, floats
 from toprank.losses import margin
 from toprank.losses.composite import ProperLoss
 from toprank.losses.construct import balanced, canonical, from_bayes_risk
@@ -81,7 +81,7 @@ class _MarginLoss(ProperLoss):
         return True
 
     def probabilities(self, v: ArrayLike) -> FloatArray:
-        scores = np.asarray(v, dtype=np.float64)  # 1 - inverse_link(v) would round to 0
+        scores = floats(v)  # 1 - inverse_link(v) would round to 0
         return np.stack([self.inverse_link(-scores), self.inverse_link(scores)], axis=-1)
 
     def derivative(self, order: int, sign: FloatArray, v: FloatArray) -> FloatArray:
@@ -119,7 +119,7 @@ class Exponential(_MarginLoss):
 
     def log_probabilities(self, v: ArrayLike) -> FloatArray:
         with np.errstate(over="ignore"):
-            return _log_sigmoids(2.0 * np.asarray(v, dtype=np.float64))
+            return _log_sigmoids(2.0 * floats(v))
 
     def _phi(self, order: int, r: FloatArray) -> FloatArray:
         return margin.Exponential().derivative(order, r)
@@ -156,7 +156,7 @@ class Logistic(_MarginLoss):
         return expit(v)
 
     def log_probabilities(self, v: ArrayLike) -> FloatArray:
-        return _log_sigmoids(np.asarray(v, dtype=np.float64))
+        return _log_sigmoids(floats(v))
 
     def _phi(self, order: int, r: FloatArray) -> FloatArray:
         return margin.Logistic().derivative(order, r)

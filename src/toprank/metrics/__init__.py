@@ -12,6 +12,9 @@ Conventions, the same for every metric:
   it, for rows that are labelled only because someone looked.
 - k is a count (int) or a fraction of the list (float in (0, 1]). With ``groups`` a metric at k is
   the mean over the groups that have a positive, and a group shorter than k is taken whole.
+- Scores that lie on a GPU (torch tensors, CuPy arrays) are checked, sorted and summed there, and
+  one number comes back. `push_risk`, `heights`, `reverse_heights`, `ranking_risk`, `value_at`,
+  `best_k` and ``groups`` need scores on the host, and say so.
 - Where negatives are merely unlabelled, ``METRICS[name].when_unlabelled`` says what the metric
   bounds; see `toprank.metrics.registry`.
 """

@@ -11,6 +11,8 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import type_of_target
 
 from toprank._numerics import FloatArray
+from toprank.blocks.tensors import tensor_on_device
+from toprank.metrics import device
 from toprank.pairs import check_weights, distinct_labels
 
 
@@ -22,6 +24,10 @@ def check_ranking(
     label_propensity: ArrayLike | None = None,
 ) -> tuple[NDArray[np.bool_], FloatArray, FloatArray | None]:
     """Return (positive, scores, weights) or raise ValueError saying what is wrong."""
+    tensor = tensor_on_device(y_score)
+    if tensor is not None:
+        of_tensors: Any = device.checked(tensor, y_true, sample_weight, pos_label, label_propensity)
+        return of_tensors
     check_consistent_length(y_true, y_score)
     scores = check_scores(y_score)
     positive = positives(y_true, pos_label)

@@ -273,7 +273,7 @@ def ndcg_at_each(lists: Lists, k: int | float) -> FloatArray:
     sizes = lists.sizes(k)
     ties = lists.reached(sizes)
     above, weight = lists.above[ties], lists.weight[ties]
-    end = sizes[lists.owner[ties]]
+    end = lists.spread(sizes, ties)
     first = summed_discount(np.minimum(above, end))
     last = summed_discount(np.minimum(above + weight, end))
     gained = lists.per_list(lists.positive[ties] / weight * (last - first), ties)
@@ -317,7 +317,7 @@ def top_is_positive(
 
 def top_is_positive_each(lists: Lists) -> FloatArray:
     """`top_is_positive` of each ranked list that has a positive."""
-    top = np.diff(lists.owner, prepend=-1) > 0
+    top = np.searchsorted(lists.owner, np.arange(lists.count))
     return lists.each(lists.positive[top], lists.weight[top])
 
 

@@ -64,7 +64,7 @@ class Lists:
     @classmethod
     def of_one(cls, ranked: RankedList) -> Lists:
         """The ties of one ranked list."""
-        owner = np.zeros(len(ranked.scores), dtype=np.intp)
+        owner = np.broadcast_to(np.intp(0), len(ranked.scores))
         above = ranked.places[:-1]
         return cls(owner, ranked.positive + ranked.negative, ranked.positive, above, ranked.whole)
 
@@ -124,6 +124,10 @@ class Lists:
         """Weight of the positives of each list."""
         return self.per_list(self.positive)
 
+    def spread(self, values: FloatArray, ties: slice = slice(None)) -> Any:
+        """The value of its list for each tie; one number where there is one list."""
+        return float(values[0]) if self.count == 1 else values[self.owner[ties]]
+
     def reached(self, sizes: FloatArray) -> slice:
         """Ties that may lie within the first `sizes` units: of one list, none below the cut."""
         stop = int(np.searchsorted(self.above, sizes[0])) if self.count == 1 else None
@@ -131,7 +135,7 @@ class Lists:
 
     def kept(self, sizes: FloatArray, ties: slice = slice(None)) -> FloatArray:
         """Expected share of each tie among the first `sizes` units of its list."""
-        room = sizes[self.owner[ties]] - self.above[ties]
+        room = self.spread(sizes, ties) - self.above[ties]
         return np.clip(room / self.weight[ties], 0.0, 1.0)
 
     def hits(self, sizes: FloatArray) -> FloatArray:

@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from toprank._numerics import FloatArray
+from toprank.blocks.on_device import OnDevice
 from toprank.metrics._inputs import check_ranking
+from toprank.metrics.device import ties
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,8 @@ class RankedList:
         cls, positive: NDArray[np.bool_], scores: FloatArray, weight: FloatArray | None = None
     ) -> RankedList:
         """Rank checked input."""
+        if isinstance(scores, OnDevice):
+            return cls(*ties(positive, scores, weight))
         whole = weight is None or bool(np.all(weight == np.round(weight)))
         return cls.merged(SortedClasses.of(positive, scores, weight), whole)
 

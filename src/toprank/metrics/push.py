@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from toprank._numerics import FloatArray, log_of, log_sum_exp
+from toprank.blocks.on_device import handed_back
 from toprank.losses import get_loss
 from toprank.metrics._inputs import check_ranking, is_number
 from toprank.metrics.margins import check_margin
@@ -285,7 +286,7 @@ def ranks(
     *,
     sample_weight: ArrayLike | None = None,
     pos_label: Any = None,
-) -> FloatArray:
+) -> Any:
     r"""Rank of each positive: the (weighted) number of rows at or above it, itself included.
 
     .. math:: \mathrm{Rank}(i) = \sum_k w_k\, 1[f_i \le f_k] + \sum_{i'} w_{i'}\, 1[f_i \le f_{i'}]
@@ -303,7 +304,7 @@ def ranks(
     ranked = RankedList.ranked(positive, scores, weight)
     # a row of weight zero may stand between the ties
     ties = np.searchsorted(-ranked.scores, -scores[positive], side="right")
-    return ranked.places[ties]
+    return handed_back(ranked.places[ties])
 
 
 def _heights(

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from toprank._numerics import FloatArray
+from toprank.blocks.on_device import OnDevice
 from toprank.metrics._inputs import check_ranking, is_number
 from toprank.metrics.order import RankedList, SortedClasses
 
@@ -57,6 +58,8 @@ def auc(
     0.875
     """
     checked = check_ranking(y_true, y_score, sample_weight, pos_label, label_propensity)
+    if isinstance(checked[1], OnDevice):
+        return auc_of(RankedList.ranked(*checked))
     return SortedClasses.of(*checked).share_in_order()
 
 

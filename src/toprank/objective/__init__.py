@@ -10,12 +10,14 @@ from toprank.objective.linear import (
     linear_problem,
 )
 from toprank.objective.many import ManySwept
+from toprank.objective.max_price import MaxProblem
 from toprank.objective.pointwise import PointwiseProblem, PointwiseTask
 from toprank.objective.risk import PushObjective, push_objective
 
 __all__ = [
     "LinearProblem",
     "ManySwept",
+    "MaxProblem",
     "PointwiseProblem",
     "PointwiseTask",
     "PushObjective",

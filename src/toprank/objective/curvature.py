@@ -125,6 +125,18 @@ def _is_factorised_power(objective: PushObjective) -> bool:
     )
 
 
+def tilts_of(objective: PushObjective) -> tuple[tuple[float, float], ...] | None:
+    """Return (tilt, sign) of the first and of the second row of an objective for two rows.
+
+    The gradient of a class is sign times the softmax of tilt times its scores, for any number of
+    rows. None where it is not: for other losses and prices, and for both ends at once.
+    """
+    if not _is_factorised_power(objective):
+        return None
+    classes = sorted(_FactorisedPower(objective).classes, key=lambda of: int(of[0][0]))
+    return tuple((tilt, sign) for _, tilt, _, sign in classes)
+
+
 class _FactorisedPower:
     """The same at the speed of one exponential a row, because trees ask every round."""
 

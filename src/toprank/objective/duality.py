@@ -17,7 +17,9 @@ the coefficients are not.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +27,9 @@ from scipy import linalg
 
 from toprank._numerics import FloatArray, log_of, log_sum_exp
 from toprank.objective.linear import LinearProblem, SweptProblem
+
+#: The least factor of a weight, and the sum that makes up the dual value.
+Terms = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -67,25 +72,52 @@ def primal_dual_gap(problem: LinearProblem, coef: FloatArray) -> float:
     value, grad = problem.value_grad(coef)
     if problem.alpha > 0:
         return float(np.sum(grad**2 / (2.0 * problem.penalty)))
-    tilts = _tilts(problem)
     hessian = problem.hessian(coef)
     if not (np.all(np.isfinite(hessian)) and np.all(np.isfinite(grad))):
         return np.inf
     step = linalg.lstsq(hessian, grad, check_finite=False)[0]
     if np.max(np.abs(hessian @ step - grad)) > 1e-8 * max(1e-8, float(np.max(np.abs(grad)))):
         return np.inf
+    least, entropy = _dual_terms(problem)(coef, step)
+    return max(0.0, value + entropy) if least >= 0 else np.inf
+
+
+def _dual_terms(problem: LinearProblem) -> Callable[[FloatArray, FloatArray], Terms]:
+    """Where the rows lie with blocks, the problem sums over them itself."""
+    return getattr(problem, "dual_terms", None) or partial(_of_rows, problem)
+
+
+def _of_rows(problem: LinearProblem, coef: FloatArray, step: FloatArray) -> Terms:
     along = problem.source.scores(step)
-    dual = 0.0
-    # moving along -step tilts each weight by its row's score, relative to the class's mean
-    for point, tilt in zip(pair_weights(problem, coef), tilts, strict=True):
-        moved = along[point.rows]
-        factor = 1.0 - tilt * (moved - float(point.weight @ moved))
-        if np.any(factor < 0):
-            return np.inf
-        logs = point.log_ratio + log_of(factor)
-        share = point.weight * factor
-        dual -= float(np.sum(share * np.where(share > 0, logs, 0.0))) / abs(tilt)
-    return max(0.0, value - dual)
+    terms = [
+        moved_terms(point.log_ratio, point.weight, along[point.rows], tilt)
+        for point, tilt in zip(pair_weights(problem, coef), _tilts(problem), strict=True)
+    ]
+    return merged_terms(*terms)
+
+
+def moved_terms(
+    log_ratio: FloatArray,
+    weight: FloatArray,
+    along: FloatArray,
+    tilt: float,
+    mean: float | None = None,
+) -> Terms:
+    """What rows of one class contribute to the dual value at weights moved by a step.
+
+    Moving along -step tilts each weight by its row's score ``along`` the step, relative to the
+    class's mean. Returns the least factor and sum of share log(share / given) / |tilt|.
+    """
+    mean = float(weight @ along) if mean is None else mean
+    factor = 1.0 - tilt * (along - mean)
+    share = weight * factor
+    terms = np.where(share > 0, share * (log_ratio + log_of(np.maximum(factor, 0.0))), 0.0)
+    return float(np.min(factor, initial=np.inf)), float(np.sum(terms)) / abs(tilt)
+
+
+def merged_terms(left: Terms, right: Terms) -> Terms:
+    """Join the contributions of different rows."""
+    return min(left[0], right[0]), left[1] + right[1]
 
 
 def has_dual(problem: LinearProblem) -> bool:

@@ -10,14 +10,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from toprank._numerics import FloatArray, log_of
+from toprank._numerics import FloatArray, log_of, log_sum_exp
 from toprank.blocks import RowBlocks
 from toprank.losses import Loss, get_loss
+from toprank.objective.histogram import Points, Standard, standard_points
 from toprank.objective.risk import PushObjective, push_objective, smooth_parts
 from toprank.objective.sweep import EndPartial, TiltedSweep
 from toprank.prices import Power, Price, get_price
@@ -39,7 +40,9 @@ _COLUMN_BYTES = 1 << 26
 class Task:
     """What is to be minimised: labelled rows, price, loss, end, penalty."""
 
-    positive: NDArray[np.bool_]
+    intercepts: ClassVar[int] = 0  #: coefficients beyond those of the columns
+
+    positive: Any  #: which rows are positive; None where the labels lie with the blocks
     weight: FloatArray | None
     price: Price
     loss: Loss
@@ -51,7 +54,7 @@ class Task:
     @classmethod
     def build(
         cls,
-        positive: NDArray[np.bool_],
+        positive: NDArray[np.bool_] | None,
         weight: FloatArray | None = None,
         *,
         price: Any = "power",
@@ -84,6 +87,18 @@ class Task:
         return replace(self, **parts)
 
 
+def coarse_rows(n: int, size: int) -> int | None:
+    """Return about how many rows stand for n in a coarse problem; None if n is small anyway."""
+    enough = _COARSE_ROWS_PER_FEATURE * size
+    rows = int(max(enough, np.clip(n * _COARSE_SHARE, *_COARSE_ROWS)))
+    return None if n < 4 * rows else rows
+
+
+def coarse_step(members: int, rows: int) -> int:
+    """Return the distance of the rows kept of a class of so many members."""
+    return max(1, members // (rows // 2))
+
+
 class LinearProblem(ABC):
     """A convex function of the coefficients, with the data behind it."""
 
@@ -100,6 +115,8 @@ class LinearProblem(ABC):
 
     #: The size of a natural gradient; tolerances are relative to it.
     scale: float = 1.0
+    #: Whether one maximum of linear scores is its only corner, but for the loss's own.
+    peaked: bool = False
 
     @property
     def smooth(self) -> bool:
@@ -133,19 +150,33 @@ class LinearProblem(ABC):
 
     def smoothed(self, level: float) -> LinearProblem:
         """Return a smooth problem that lies below this one and meets it as level -> 0."""
-        return linear_problem(self.source, self.task.smoothed(level))
+        return self._with(self.task.smoothed(level))
+
+    def _with(self, task: Task) -> LinearProblem:
+        """Return the problem of another task on the same rows."""
+        return task.problem(self.source)
 
     def gentler(self, p: float) -> LinearProblem | None:
         """Return the problem with a power price of at most p; None if this one is as gentle."""
         price = self.task.price
         if not isinstance(price, Power) or price.p <= p:
             return None
-        task = replace(self.task, price=Power(p, root=price.root))
-        return linear_problem(self.source, task)
+        return self._with(replace(self.task, price=Power(p, root=price.root)))
 
     def scores(self, coef: FloatArray) -> FloatArray:
         """Return the scores X @ coef (less the source's centre)."""
         return self.source.scores(coef)
+
+    def log_masses(self, coef: FloatArray) -> tuple[float, float]:
+        """Return LSE(-f) over the positives and LSE(p f) over the negatives, p the price's."""
+        scores, positive, weight = self.scores(coef), self.task.positive, self.task.weight
+        logs = np.zeros(len(scores)) if weight is None else log_of(weight)
+        p = getattr(self.task.price, "p", 1.0)
+        return log_sum_exp((logs - scores)[positive]), log_sum_exp((logs + p * scores)[~positive])
+
+    def standard_scores(self, coef: FloatArray) -> tuple[Standard, Points]:
+        """Return where the scores lie, and all of them as weighted points."""
+        return standard_points(self.scores(coef), self.task.positive, self.task.weight)
 
     def coarse(self) -> LinearProblem | None:
         """Return the same problem on a fixed sample of the rows; None if there are few."""
@@ -158,16 +189,13 @@ class LinearProblem(ABC):
         Each class is thinned by itself to evenly spaced rows, whose weights make up for the
         others, so that a rare class stays whole.
         """
-        n = self.source.n_rows
-        enough = _COARSE_ROWS_PER_FEATURE * self.size
-        rows = int(max(enough, np.clip(n * _COARSE_SHARE, *_COARSE_ROWS)))
-        if n < 4 * rows:
+        rows = coarse_rows(self.source.n_rows, self.size)
+        if rows is None:
             return None
         positive = self.task.positive
         kept, weights = [], []
         for members in (np.flatnonzero(positive), np.flatnonzero(~positive)):
-            step = max(1, len(members) // (rows // 2))
-            kept.append(members[::step])
+            kept.append(members[:: coarse_step(len(members), rows)])
             weights.append(np.full(len(kept[-1]), len(members) / len(kept[-1])))
         chosen = np.concatenate(kept)
         weight = np.concatenate(weights)
@@ -256,17 +284,17 @@ class SweptProblem(LinearProblem):
         return float(getattr(self.task.price, "p", np.inf))
 
     @cached_property
-    def _sweep(self) -> TiltedSweep:
-        p = self._p
-        tilts = {"top": ((-1.0, p),), "bottom": ((-p, 1.0),), "both": ((-1.0, p), (-p, 1.0))}
-        weight = self.task.weight
-        log_weight = None if weight is None else log_of(weight)
-        return TiltedSweep(self.source, self.task.positive, log_weight, tilts[self.task.end])
-
-    @property
     def tilts(self) -> tuple[tuple[float, float], ...]:
         """(tilt of the positives, tilt of the negatives) at each end."""
-        return self._sweep.tilts
+        p = self._p
+        tilts = {"top": ((-1.0, p),), "bottom": ((-p, 1.0),), "both": ((-1.0, p), (-p, 1.0))}
+        return tilts[self.task.end]
+
+    @cached_property
+    def _sweep(self) -> TiltedSweep:
+        weight = self.task.weight
+        log_weight = None if weight is None else log_of(weight)
+        return TiltedSweep(self.source, self.task.positive, log_weight, self.tilts)
 
     def scores(self, coef: FloatArray) -> FloatArray:
         return self._sweep.scores(coef)
@@ -284,22 +312,26 @@ class SweptProblem(LinearProblem):
         )
 
     def value_grad(self, coef: FloatArray) -> tuple[float, FloatArray]:
-        ends = self._sweep.run(coef)
-        values = [
-            self._end_value(end, tilts) for end, tilts in zip(ends, self._sweep.tilts, strict=True)
-        ]
+        ends = self._ends(coef)
+        values = [self._end_value(end, tilts) for end, tilts in zip(ends, self.tilts, strict=True)]
         grads = [neg.mean - pos.mean for pos, neg in ends]
         value, shares = self._combine(values)
         grad = sum((s * g for s, g in zip(shares, grads, strict=True)), np.zeros(self.size))
         return self.penalised(value, grad, coef)
 
-    def hessian(self, coef: FloatArray, *, exact: bool = True) -> FloatArray:
+    def _ends(self, coef: FloatArray) -> list[EndPartial]:
+        """The tilted sums of each end, means included."""
+        return self._sweep.run(coef)
+
+    def _curved_ends(self, coef: FloatArray, exact: bool) -> list[EndPartial]:
+        """The same with second moments, or estimates of them from some of the rows."""
         enough = max(_HESSIAN_ROWS, _HESSIAN_ROWS_PER_FEATURE * self.size)
-        if not exact and 3 * enough < self.source.n_rows and len(self._sweep.tilts) == 1:
-            ends = self._sweep.sampled(coef, enough)
-        else:
-            ends = self._sweep.run(coef, order=2)
-        tilts = self._sweep.tilts
+        if not exact and 3 * enough < self.source.n_rows and len(self.tilts) == 1:
+            return self._sweep.sampled(coef, enough)
+        return self._sweep.run(coef, order=2)
+
+    def hessian(self, coef: FloatArray, *, exact: bool = True) -> FloatArray:
+        ends, tilts = self._curved_ends(coef, exact), self.tilts
         _, shares = self._combine(
             [self._end_value(end, t) for end, t in zip(ends, tilts, strict=True)]
         )
@@ -332,5 +364,9 @@ class SweptProblem(LinearProblem):
 
 def linear_problem(source: RowBlocks, task: Task) -> LinearProblem:
     """Return the problem that reads X the fewest times."""
-    kind = SweptProblem if SweptProblem.supports(source, task) else ScoredProblem
-    return kind(source, task)
+    from toprank.objective.max_price import MaxProblem  # it builds on this module
+
+    kinds = (SweptProblem, MaxProblem)
+    return next((kind for kind in kinds if kind.supports(source, task)), ScoredProblem)(
+        source, task
+    )

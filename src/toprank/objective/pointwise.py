@@ -8,11 +8,11 @@ intercept last; X is read once per evaluation.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray
 from toprank.blocks import RowBlocks
@@ -31,7 +31,9 @@ _STEP = 1e-6
 class PointwiseTask:
     """What is to be minimised: labelled rows, a composite loss, a penalty."""
 
-    positive: NDArray[np.bool_]
+    intercepts: ClassVar[int] = 1  #: coefficients beyond those of the columns
+
+    positive: Any  #: which rows are positive; None where the labels lie with the blocks
     weight: FloatArray | None
     loss: ProperLoss
     alpha: float = 0.0
@@ -51,10 +53,20 @@ class PointwiseProblem(LinearProblem):
         self.size = source.n_features + 1
         of_coef = np.broadcast_to(self.penalty, source.n_features)
         self.penalty: FloatArray = np.append(of_coef, 0.0)
+        self._bind_rows()
+
+    def _bind_rows(self) -> None:
+        """Prepare what every evaluation needs of each row."""
+        task = self.task
         self._sign = np.where(task.positive, 1.0, -1.0)
-        weight = np.ones(source.n_rows) if task.weight is None else task.weight
+        weight = np.ones(self.source.n_rows) if task.weight is None else task.weight
         self._share = weight / np.sum(weight)
         self._absent = None if task.weight is None else weight == 0
+
+    @property
+    def positive_share(self) -> float:
+        """The weighted share of the positives."""
+        return float(np.average(self.task.positive, weights=self.task.weight))
 
     @property
     def smooth(self) -> bool:
@@ -112,12 +124,8 @@ class PointwiseProblem(LinearProblem):
         With it the gradient of F is that of min over b of F(coef, b), whose every coefficient is
         penalised, so that |gradient|^2 / (2 alpha) bounds the distance to the minimum.
         """
-        loss = self.task.loss
-        scores, shift = self.source.scores(coef[:-1]), float(coef[-1])
-
-        def slope(b: float, order: int = 1) -> float:
-            v = self._present(scores + b, slice(None))
-            return float(self._share @ loss.derivative(order, self._sign, v))
+        loss, shift = self.task.loss, float(coef[-1])
+        slope = self._intercept_slopes(coef)
 
         def curvature(b: float, at: float) -> float:
             return slope(b, 2) if loss.has_curvature else (slope(b + _STEP) - at) / _STEP
@@ -133,6 +141,16 @@ class PointwiseProblem(LinearProblem):
                 break
             shift, now = trial, then
         return np.append(coef[:-1], shift)
+
+    def _intercept_slopes(self, coef: FloatArray) -> Callable[..., float]:
+        """Return the derivative in the intercept b, of order one or two, as slope(b, order)."""
+        scores = self.source.scores(coef[:-1])
+
+        def slope(b: float, order: int = 1) -> float:
+            v = self._present(scores + b, slice(None))
+            return float(self._share @ self.task.loss.derivative(order, self._sign, v))
+
+        return slope
 
     def _present(self, scores: FloatArray, rows: slice) -> FloatArray:
         """Scores with those of absent rows set to zero: no weight makes up for an infinite loss."""

@@ -101,6 +101,7 @@ class TiltedSweep:
 
     The rows of the rarer class are gathered inside each block; the commoner class takes the
     whole block, with weight zero for the others. The scores of the last pass are kept.
+    ``entries`` is the size of all the data where the source is only a part of them.
     """
 
     def __init__(
@@ -109,8 +110,10 @@ class TiltedSweep:
         positive: NDArray[np.bool_],
         log_weight: FloatArray | None,
         tilts: tuple[tuple[float, float], ...],
+        entries: int | None = None,
     ):
         self.source = source
+        self.entries = source.X.size if entries is None else entries
         self.positive = positive
         self.log_weight = log_weight
         self.tilts = tilts
@@ -123,7 +126,8 @@ class TiltedSweep:
         """Whether the data are so large, and so laid out, that compiled code is worth it."""
         X = self.source.X
         return bool(
-            X.size >= COMPILED_FROM
+            self.entries >= COMPILED_FROM
+            and isinstance(X, np.ndarray)
             and X.flags.c_contiguous
             and X.dtype in (np.float32, np.float64)
             and self.source.units.plain
@@ -135,7 +139,9 @@ class TiltedSweep:
             self._scores = np.empty(self.source.n_rows)
         self._scored_at = None
         local = self._compiled_chunk if order == 1 and self.compiled else self._chunk
-        ends = self.source.map_reduce(lambda start, stop: local(start, stop, coef, order), _merge)
+        ends = self.source.map_reduce(
+            lambda start, stop: local(start, stop, coef, order), merge_ends
+        )
         self._scored_at = coef.copy()
         return ends
 
@@ -204,7 +210,8 @@ class TiltedSweep:
     ) -> None:
         positive = self.positive[rows]
         few = np.flatnonzero(positive == self._rare_is_positive)
-        gathered = block.take(few, axis=0)
+        by_row = block.flags.c_contiguous  # otherwise take would copy the whole block first
+        gathered = block.take(few, axis=0) if by_row else block.T.take(few, axis=1).T
         few_scores = scores.take(few)
         log_weight = None if self.log_weight is None else self.log_weight[rows]
         for tilts, end in zip(self.tilts, ends, strict=True):
@@ -245,5 +252,6 @@ class TiltedSweep:
         return ends
 
 
-def _merge(left: list[EndPartial], right: list[EndPartial]) -> list[EndPartial]:
+def merge_ends(left: list[EndPartial], right: list[EndPartial]) -> list[EndPartial]:
+    """Join what two sets of rows contribute to each end; both may be overwritten."""
     return [(a.merge(c), b.merge(d)) for (a, b), (c, d) in zip(left, right, strict=True)]

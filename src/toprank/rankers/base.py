@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -14,11 +14,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import compute_class_weight
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from toprank._numerics import FloatArray
-from toprank.blocks import RowBlocks, Units, Workers, safe_units
+from toprank.blocks import BlockSource, RowBlocks, Units, Workers, safe_units
+from toprank.blocks.on_device import OnDevice
+from toprank.blocks.tensors import tensor_on_device
+from toprank.blocks.torch import from_torch
 from toprank.objective import (
     LinearProblem,
     ScoredProblem,
@@ -26,14 +28,18 @@ from toprank.objective import (
     has_dual,
     primal_dual_gap,
 )
-from toprank.pairs import check_weights, distinct_labels
-from toprank.rankers.links import Link, Probabilities, logistic, p_classification
-from toprank.solvers import SEPARABLE, SOLVERS, Result, minimise
+from toprank.objective.blockwise import block_problem
+from toprank.pairs import check_weights
+from toprank.rankers.arrays_in import given_back, of_the_host, scores_of
+from toprank.rankers.blockwise import BlockScore, Certificate, check_columns, look
+from toprank.rankers.links import Link, Probabilities, logistic_curve, vanishing_skew
+from toprank.rankers.targets import two_classes
+from toprank.solvers import SEPARABLE, SOLVERS, Result, duality_gap, minimise
 
 DEFAULT_ROUNDS = {"newton": 1000, "lbfgs": 10_000, "coordinate": 100}
 #: Up to this many features auto means Newton where one sweep gives the Hessian. Where it is put
 #: together column by column it costs as many evaluations as there are features.
-_NEWTON_UP_TO = {"swept": 500, "scored": 100}
+_NEWTON_UP_TO = {"swept": 500, "scored": 100, "peaked": 500}
 
 
 class LinearRanker(Probabilities, ClassifierMixin, BaseEstimator):
@@ -65,7 +71,7 @@ class LinearRanker(Probabilities, ClassifierMixin, BaseEstimator):
     verbose: int
     _units: Units
 
-    def _task(self, positive: NDArray[np.bool_], weight: FloatArray | None) -> Task:
+    def _task(self, positive: NDArray[np.bool_] | None, weight: FloatArray | None) -> Task:
         raise TypeError(f"{type(self).__name__} must define _task")
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -74,9 +80,11 @@ class LinearRanker(Probabilities, ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array, data frame or sparse matrix of shape (n, d)
+        X : array, data frame, sparse matrix or tensor of shape (n, d)
             Numbers of any type; float32, bool and small integers are converted block by
-            block, sparse matrices stay sparse, and X is never copied as a whole.
+            block, sparse matrices stay sparse, and X is never copied as a whole. A tensor or
+            CuPy array on a GPU stays there (see `toprank.blocks.from_torch`); coefficients
+            are NumPy arrays all the same.
         y : array-like of shape (n,)
             Labels of two classes; the larger one in sorted order belongs at the top.
         sample_weight : array-like of shape (n,), optional
@@ -86,7 +94,10 @@ class LinearRanker(Probabilities, ClassifierMixin, BaseEstimator):
         -------
         self
         """
+        if tensor_on_device(X) is not None:
+            return self.fit_blocks(from_torch(X, y, sample_weight))
         with overflow_is_handled():
+            X, y = of_the_host(X), of_the_host(y)
             X, y = validate_data(self, X, y, accept_sparse="csr", dtype="numeric")
         X = numeric(X)
         classes, positive = two_classes(y)
@@ -101,16 +112,65 @@ class LinearRanker(Probabilities, ClassifierMixin, BaseEstimator):
                 units = safe_units(X, every_row=True)
                 problem = task.problem(RowBlocks(X, workers, units))
                 result = self._minimise(problem)
-            if self.alpha == 0 and has_dual(problem) and result.message != SEPARABLE:
-                with overflow_is_handled():
-                    result.gap = primal_dual_gap(problem, result.coef)
-            link = self._fit_link(problem, result)
+            self._keep_fit(classes, problem, result)
+        self._warn(result, problem)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit_blocks(self, source: BlockSource) -> Any:
+        """Fit the ranker to the rows of a block source, wherever they lie.
+
+        The model is that of ``fit`` on all rows: the same objective, minimised by passes over
+        the blocks. The exponential loss takes one pass an evaluation with the price "power"
+        (p = inf included) and two with the others; ``ProperRanker`` takes one. Other losses,
+        and ``solver="coordinate"``, take two passes and hold the scores of all rows (8 bytes a
+        row) where ``fit_blocks`` is called.
+
+        Parameters
+        ----------
+        source : BlockSource
+            From `toprank.blocks`: ``from_arrays``, ``from_memmap``, ``from_parquet``, ...
+
+        Returns
+        -------
+        self
+            With ``passes_``: how often the data were passed over, and for what.
+        """
+        task = self._task(None, None)
+        self._check_link(task)
+        workers = Workers(self.n_jobs)
+        # where no rows come to this process its threads have nothing to do
+        idle = getattr(source, "keeps_samples", False)
+        with nullcontext() if idle else workers.running(), overflow_is_handled():
+            data = look(source, self.class_weight, workers, task.intercepts)
+            problem = block_problem(data, task, gather=self.solver == "coordinate")
+            result = self._minimise(problem)
+            self._keep_fit(data.view.classes, problem, result)
+        self._keep_columns(source)
+        self._warn(result, problem)
+        self.passes_ = dict(data.passes)
+        return self
+
+    def _keep_fit(self, classes: NDArray[Any], problem: LinearProblem, result: Result) -> None:
+        """Keep what a solver found, with a link fitted to its scores."""
+        if self.alpha == 0 and has_dual(problem) and result.message != SEPARABLE:
+            with overflow_is_handled():
+                result.gap = primal_dual_gap(problem, result.coef)
+        link = self._fit_link(problem, result)
+        if hasattr(self, "passes_"):  # those of an earlier fit to blocks
+            del self.passes_
         self.classes_ = classes
         self._units = problem.source.units
         self._keep(result)
         self._keep_link(link)
-        self._warn(result, problem)
-        return self
+
+    def _keep_columns(self, source: BlockSource) -> None:
+        """What scikit-learn's validation keeps of an array."""
+        self.n_features_in_ = source.n_features
+        if source.feature_names is not None:
+            self.feature_names_in_ = np.asarray(source.feature_names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
 
     def _weights(
         self,
@@ -144,10 +204,17 @@ class LinearRanker(Probabilities, ClassifierMixin, BaseEstimator):
 
     def _start(self, problem: LinearProblem) -> tuple[FloatArray, bool]:
         """Where the solver starts, and whether that is the last fit's solution."""
-        units = problem.source.units
-        if self.warm_start and getattr(self, "coef_", np.empty(0)).size == problem.size:
-            return units.from_raw(self.coef_.reshape(-1).astype(np.float64)), True
+        if self.warm_start and self._has_point(problem):
+            return self._point(problem), True
         return np.zeros(problem.size), False
+
+    def _has_point(self, problem: LinearProblem) -> bool:
+        """Whether there is an earlier fit to as many columns."""
+        return getattr(self, "coef_", np.empty(0)).size == problem.source.n_features
+
+    def _point(self, problem: LinearProblem) -> FloatArray:
+        """What was fitted, in the coefficients and units of a problem."""
+        return problem.source.units.from_raw(self.coef_.reshape(-1).astype(np.float64))
 
     def _solver_for(self, problem: LinearProblem) -> str:
         if self.solver == "newton" and not problem.has_curvature:
@@ -160,7 +227,8 @@ class LinearRanker(Probabilities, ClassifierMixin, BaseEstimator):
         if not problem.has_curvature:
             return "lbfgs"
         path = problem if problem.smooth else problem.smoothed(1.0)
-        limit = _NEWTON_UP_TO["scored" if isinstance(path, ScoredProblem) else "swept"]
+        kind = "scored" if isinstance(path, ScoredProblem) else "swept"
+        limit = _NEWTON_UP_TO["peaked" if problem.peaked else kind]
         return "newton" if problem.size <= limit else "lbfgs"
 
     def _report(self, iteration: int, record: dict[str, Any]) -> None:
@@ -188,11 +256,10 @@ class LinearRanker(Probabilities, ClassifierMixin, BaseEstimator):
             )
 
     def _fit_link(self, problem: LinearProblem, result: Result) -> Link:
-        task, scores = problem.task, problem.scores(result.coef)
         if self.link == "p_classification":
-            p = float(getattr(task.price, "p", np.nan))
-            return p_classification(scores, task.positive, task.weight, p)
-        return logistic(scores, task.positive, task.weight)
+            p = float(getattr(problem.task.price, "p", np.nan))
+            return vanishing_skew(*problem.log_masses(result.coef), p)
+        return logistic_curve(*problem.standard_scores(result.coef))
 
     def _keep_link(self, link: Link) -> None:
         self._offset, self._slope = link.offset, link.slope
@@ -221,17 +288,88 @@ class LinearRanker(Probabilities, ClassifierMixin, BaseEstimator):
         """A fixed number of rounds is the paper's algorithm, not a failure to converge."""
         return self._solver_for(problem) == "coordinate"
 
-    def decision_function(self, X: Any) -> FloatArray:
+    def decision_function(self, X: Any) -> Any:
         """Return the ranking score of each row; zero is a probability of one half."""
         check_is_fitted(self)
-        workers = Workers(self.n_jobs)
+        if tensor_on_device(X) is not None:
+            scores = scores_of(X, self.coef_[0], self._units, type(self).__name__)
+            return given_back(OnDevice(scores + self._offset), X)
+        workers, given = Workers(self.n_jobs), X
         with workers.running(), overflow_is_handled():
+            X = of_the_host(X)
             X = validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=False)
             X = numeric(X)
             source = RowBlocks(X, workers, self._units)
             scores = source.scores(self._units.from_raw(self.coef_[0]))
         scores += self._offset
-        return scores
+        return given_back(scores, given)
+
+    def score_blocks(self, source: BlockSource, to: Any = None, **how: Any) -> Any:
+        """Score the rows of a block source where they lie, without collecting them.
+
+        Parameters
+        ----------
+        source : BlockSource
+            Rows with the columns of the fit; labels are not needed.
+        to : path, optional
+            Where scores go if they are written to files.
+        **how
+            What else the source's ``write_scores`` takes, such as ``keep=`` for Parquet files.
+
+        Returns
+        -------
+        scores
+            The engine's own: an array for arrays, the paths written for Parquet files, ...
+        """
+        check_is_fitted(self)
+        check_columns(self, source)
+        return source.write_scores(self.block_score(), to, **how)
+
+    def certify_blocks(self, source: BlockSource) -> Certificate:
+        """Tell how far the fitted coefficients are from those of a fit to all rows of a source.
+
+        For a ranker that was fitted to some of the rows, or to a sample of the negatives
+        (`toprank.blocks.sample_negatives`): its objective and gradient on all of them. With a
+        penalty the gradient bounds what a fit to all rows could still win; one Newton step
+        estimates it.
+
+        Parameters
+        ----------
+        source : BlockSource
+            Labelled rows with the columns of the fit.
+
+        Returns
+        -------
+        Certificate
+            The ``objective`` on these rows, and how far it is from its minimum: a bound
+            (``gap``) and an estimate (``excess``); ``coef_error`` is the relative distance to the
+            coefficients of a fit to all rows, estimated.
+        """
+        check_is_fitted(self)
+        check_columns(self, source)
+        task = self._task(None, None)
+        with overflow_is_handled():
+            data = look(source, self.class_weight, Workers(1), task.intercepts)
+            problem = block_problem(data, task)
+            if not problem.smooth:
+                raise ValueError(
+                    "certify_blocks needs an objective with a gradient; the hinge loss and the max "
+                    "price have corners. Certify a smooth relative: a squared hinge, a large p."
+                )
+            result = self._looked_up(problem)
+            return Certificate.of(problem, result)
+
+    def _looked_up(self, problem: LinearProblem) -> Result:
+        """What is known of the objective at the fitted coefficients."""
+        point = self._point(problem)
+        value, gradient = problem.value_grad(point)
+        gap = duality_gap(problem, gradient)
+        return Result(point, value, gradient, 0, True, gap=gap)
+
+    def block_score(self) -> BlockScore:
+        """Return the ranking score as a picklable function of the ``X`` of a block."""
+        check_is_fitted(self)
+        return BlockScore(self._units, self._units.from_raw(self.coef_[0]), self._offset)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -255,22 +393,3 @@ def is_finite(result: Result) -> bool:
 def numeric(X: Any) -> Any:
     """Columns of mixed numeric types arrive as objects; everything else stays as it is."""
     return X.astype(np.float64) if X.dtype == object else X
-
-
-def two_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Return the classes and which rows belong to the second, positive one."""
-    if y.dtype.kind not in "biu":  # whole numbers are labels; anything else may be a quantity
-        check_classification_targets(y)
-    classes = distinct_labels(y)
-    if len(classes) == 1:
-        raise ValueError(
-            f"y has one class only ({classes.tolist()[0]!r}); a ranking needs rows of two classes: "
-            "check the label column, or the split that lost the rare class."
-        )
-    if len(classes) > 2:
-        raise ValueError(
-            "Only binary classification is supported. The type of the target is "
-            f"{type_of_target(y)}: {len(classes)} classes. Choose the class that belongs at the "
-            "top and pass y == that_class."
-        )
-    return classes, np.asarray(y == classes[1])

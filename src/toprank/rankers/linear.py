@@ -38,7 +38,8 @@ class PNormPush(LinearRanker):
     ----------
     p : float, default=4.0
         How hard to push, from 1 to infinity. Larger p needs more data; choose it on held-out
-        rows.
+        rows. With p = inf, and positives whose mean is a mixture of negatives, the minimum is to
+        score all rows alike.
     loss : {"exponential", "logistic", "hinge", "squared_hinge"}, Loss or callables
         The loss of a pair; or (value, slope[, curvature]) callables of the margin.
     alpha : float, default=1e-3
@@ -121,7 +122,7 @@ class PNormPush(LinearRanker):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _task(self, positive: NDArray[np.bool_], weight: FloatArray | None) -> Task:
+    def _task(self, positive: NDArray[np.bool_] | None, weight: FloatArray | None) -> Task:
         return Task.build(positive, weight, p=self.p, loss=self.loss, alpha=self.alpha)
 
 
@@ -176,7 +177,7 @@ class IRPush(LinearRanker):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _task(self, positive: NDArray[np.bool_], weight: FloatArray | None) -> Task:
+    def _task(self, positive: NDArray[np.bool_] | None, weight: FloatArray | None) -> Task:
         return Task.build(positive, weight, price="log1p", alpha=self.alpha)
 
 
@@ -258,7 +259,7 @@ class PushRanker(LinearRanker):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _task(self, positive: NDArray[np.bool_], weight: FloatArray | None) -> Task:
+    def _task(self, positive: NDArray[np.bool_] | None, weight: FloatArray | None) -> Task:
         return Task.build(
             positive,
             weight,

@@ -87,7 +87,7 @@ class PairRanker(BaseEstimator):
         ``predict(X)`` is ``X @ coef_ + intercept_``, for linear scores; it does not matter to
         the ranking.
     dual_coef_, landmarks_ : arrays
-        For a kernel: the score is K(x, landmarks_) @ dual_coef_ + intercept_.
+        For a kernel: the score is ``K(x, landmarks_) @ dual_coef_ + intercept_``.
     n_pairs_ : int
         Pairs that were compared.
     n_iter_, objective_, optimality_gap_, history_
@@ -172,6 +172,8 @@ class PairRanker(BaseEstimator):
     # the way from a problem to its minimum is that of the linear rankers
     _minimise = LinearRanker._minimise
     _start = LinearRanker._start
+    _has_point = LinearRanker._has_point
+    _point = LinearRanker._point
     _solver_for = LinearRanker._solver_for
     _report = LinearRanker._report
 

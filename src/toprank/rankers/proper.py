@@ -18,6 +18,7 @@ from sklearn.utils.validation import (
 from toprank._numerics import FloatArray
 from toprank.losses.proper import PROPER_LOSSES, ProperLoss, canonical, get_proper_loss
 from toprank.objective import LinearProblem, PointwiseProblem, PointwiseTask
+from toprank.rankers.arrays_in import answering, given_back, of_the_host
 from toprank.rankers.base import LinearRanker, overflow_is_handled
 from toprank.rankers.calibration import CalibrationReport, calibration_report
 from toprank.rankers.links import Link
@@ -129,7 +130,7 @@ class ProperRanker(LinearRanker):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _task(self, positive: NDArray[np.bool_], weight: FloatArray | None) -> Any:
+    def _task(self, positive: NDArray[np.bool_] | None, weight: FloatArray | None) -> Any:
         loss = get_proper_loss(self.loss)
         self.loss_ = loss if loss.convex else canonical(loss)
         if self.verbose and self.loss_ is not loss:
@@ -137,13 +138,20 @@ class ProperRanker(LinearRanker):
         return PointwiseTask(positive, weight, self.loss_, self.alpha)
 
     def _start(self, problem: LinearProblem) -> tuple[FloatArray, bool]:
-        units, d = problem.source.units, problem.size - 1
-        if self.warm_start and getattr(self, "coef_", np.empty(0)).size == d:
-            coef = units.from_raw(self.coef_[0].astype(np.float64))
-            shift = float(self.intercept_[0]) + self._half + units.shift(coef)
-            return np.append(coef, shift), True
-        share = np.average(problem.task.positive, weights=problem.task.weight)
-        return np.append(np.zeros(d), self.loss_.link(share)), False
+        if self.warm_start and self._has_point(problem):
+            return self._point(problem), True
+        share = problem.positive_share  # type: ignore[attr-defined]
+        return np.append(np.zeros(problem.size - 1), self.loss_.link(share)), False
+
+    def _point(self, problem: LinearProblem) -> FloatArray:
+        coef = super()._point(problem)
+        shift = float(self.intercept_[0]) + self._half + problem.source.units.shift(coef)
+        return np.append(coef, shift)
+
+    def _looked_up(self, problem: LinearProblem) -> Result:
+        result = super()._looked_up(problem)
+        _settle(problem, result)  # type: ignore[arg-type]
+        return result
 
     def _minimise(self, problem: LinearProblem) -> Result:
         result = super()._minimise(problem)
@@ -166,15 +174,15 @@ class ProperRanker(LinearRanker):
     def _keep(self, result: Result) -> None:
         super()._keep(replace(result, coef=result.coef[:-1]))
 
-    def predict_proba(self, X: Any) -> FloatArray:
+    def predict_proba(self, X: Any) -> Any:
         """Return the probabilities of the two classes, by the inverse link of the loss."""
         scores = self.decision_function(X)
-        return self.loss_.probabilities(scores + self._half)
+        return given_back(self.loss_.probabilities(answering(scores) + self._half), scores)
 
-    def predict_log_proba(self, X: Any) -> FloatArray:
+    def predict_log_proba(self, X: Any) -> Any:
         """Return the logarithms of the probabilities; minus infinity where one is zero."""
         scores = self.decision_function(X)
-        return self.loss_.log_probabilities(scores + self._half)
+        return given_back(self.loss_.log_probabilities(answering(scores) + self._half), scores)
 
     def calibration_report(
         self,
@@ -215,7 +223,7 @@ class ProperRanker(LinearRanker):
         >>> [int(band.rows) for band in report.bands], report.whole.reliable
         ([50, 450], True)
         """
-        scores = self.decision_function(X)
+        scores = of_the_host(self.decision_function(X))
         labels = column_or_1d(np.asarray(y))
         check_consistent_length(scores, labels)
         if not np.all(np.isin(labels, self.classes_)):

@@ -11,11 +11,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.utils.validation import _check_y, validate_data
 
 from toprank._numerics import FloatArray
+from toprank.interop.team import ALONE, Team
 from toprank.pairs import check_weights
 from toprank.rankers.base import two_classes
 from toprank.rankers.links import Link, logistic, p_classification
 from toprank.rankers.relations import check_groups
 from toprank.rankers.trees.auto import chosen_p
+from toprank.rankers.trees.clusters import OnClusters
 from toprank.rankers.trees.columns import Columns, is_frame
 from toprank.rankers.trees.model import TreeScores
 from toprank.rankers.trees.plan import Table, Watch
@@ -27,7 +29,7 @@ from toprank.rankers.trees.stopping import TopMetric, chosen_round, held_out
 _MANY_ROWS = 10_000
 
 
-class PushTrees(TreeScores, ClassifierMixin, BaseEstimator):
+class PushTrees(OnClusters, TreeScores, ClassifierMixin, BaseEstimator):
     r"""Gradient-boosted trees under the push, by LightGBM or XGBoost.
 
     The trees minimise, exactly and in linear time a round,
@@ -328,7 +330,7 @@ class PushTrees(TreeScores, ClassifierMixin, BaseEstimator):
         measure = TopMetric(self.metric, self.metric_kwargs, table)
         return Watch(table, measure, self.n_iter_no_change)
 
-    def _grow(self, table: Table, watch: Watch | None) -> None:
+    def _grow(self, table: Table, watch: Watch | None, team: Team = ALONE) -> None:
         push = None
         if self.p_ is not None:
             push = {"p": self.p_, "price": self.price, "loss": self.loss}
@@ -341,7 +343,7 @@ class PushTrees(TreeScores, ClassifierMixin, BaseEstimator):
         self.n_iter_ = self._trees.n_rounds
         gains = self._trees.gains()
         self.feature_importances_ = gains / (np.sum(gains) or 1.0)
-        self._keep_link(self._fit_link(self._from(shown), shown))
+        self._keep_link(self._fit_link(team.gather(self._from(shown)), shown.of_all(team)))
 
     def _keep_best(self, watch: Watch, values: FloatArray) -> None:
         measure: Any = watch.measure

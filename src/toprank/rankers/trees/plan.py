@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray
+from toprank.interop.team import Team
 
 #: Returns the metric of the held-out rows at their scores, larger is better.
 Measure = Callable[[FloatArray], float]
@@ -39,6 +40,14 @@ class Table:
             part(self.groups),
             part(self.start),
         )
+
+    def of_all(self, team: Team) -> Table:
+        """Return the labels, weights and groups of all members' rows; the numbers stay."""
+
+        def whole(values: Any) -> Any:
+            return None if values is None else team.gather(values)
+
+        return Table(self.Z, whole(self.positive), whole(self.weight), whole(self.groups))
 
     def present(self) -> Table:
         """Return the table without rows of weight zero."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from toprank._extras import require
 from toprank._numerics import FloatArray
+from toprank.interop.team import xgboost_team
 from toprank.interop.xgboost import push_objective
 from toprank.rankers.trees.plan import Grown, Plan, Table, Trees, Watch
 
@@ -32,17 +33,22 @@ class XGBoostTrees(Trees):
         xgboost = require("xgboost", "xgboost")
         objective = None if push is None else push_objective(**push, groups=table.groups)
         link, base = ({}, 0.0) if push is not None else _binary(table)
-        record: dict[str, Any] = {}
+        values: list[float] = []
         watched: dict[str, Any] = {}
         if watch is not None:
+            measure = watch.measure
+
+            def value_of(scores: FloatArray, _: Any) -> tuple[str, float]:
+                values.append(measure(scores))
+                return _VALUE, values[-1]
+
             stop = xgboost.callback.EarlyStopping(
                 rounds=watch.patience, metric_name=_VALUE, maximize=True
             )
             watched = {
                 "evals": [(_data(xgboost, watch.table, plan), _VALUE)],
-                "custom_metric": lambda scores, _: (_VALUE, watch.measure(scores)),
+                "custom_metric": value_of,
                 "callbacks": [stop],
-                "evals_result": record,
                 "verbose_eval": False,
             }
         booster = xgboost.train(
@@ -52,8 +58,7 @@ class XGBoostTrees(Trees):
             obj=objective,
             **watched,
         )
-        values = np.array(record.get(_VALUE, {}).get(_VALUE, []))
-        return Grown(cls(booster, booster.num_boosted_rounds(), plan, base), values)
+        return Grown(cls(booster, booster.num_boosted_rounds(), plan, base), np.array(values))
 
     def _predict(self, Z: FloatArray, first: int, last: int, what: str) -> FloatArray:
         data = _data(require("xgboost", "xgboost"), Table(Z, np.zeros(0, dtype=bool)), self._plan)
@@ -88,7 +93,10 @@ def _binary(table: Table) -> tuple[dict[str, Any], float]:
     """The library's own objective, from the mean or from the scores to start from."""
     share = 0.5
     if table.start is None:
-        share = float(np.average(table.positive, weights=table.weight))
+        weight = np.ones(len(table.positive)) if table.weight is None else table.weight
+        sums = [np.sum(weight, where=table.positive), np.sum(weight)]
+        plus, total = xgboost_team().sum(np.array(sums))
+        share = float(plus / total)
     link = {"objective": "binary:logistic", "base_score": share, "disable_default_eval_metric": 1}
     return link, float(np.log(np.float32(share)) - np.log1p(-np.float32(share)))
 

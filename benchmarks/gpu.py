@@ -1,0 +1,204 @@
+"""The push on a GPU, side by side, in one run: ratios, printed as JSON.
+
+    python benchmarks/gpu.py                # 100,000,000 rows of 32 float32 features (26 GB)
+    python benchmarks/gpu.py --rows 1000000 # a smaller table
+    python benchmarks/gpu.py --cpu          # on the host, to see that it runs
+
+Data are made on the device and stay there. A time is the best of several rounds, taken after a
+first one that compiles kernels, with the device idle before and after.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("SCIPY_ARRAY_API", "1")  # scikit-learn asks for it before SciPy is imported
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn import config_context
+from sklearn.linear_model import LogisticRegression
+
+from toprank import PNormPush
+from toprank.blocks import Units
+from toprank.metrics import auc, precision_at
+from toprank.objective.device import DeviceRows
+
+GAP = 1e-6
+TOLERANCES = (1e-1, 1e-2, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 3e-6, 1e-6, 1e-7)
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def finish(device: Any) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def best(action: Callable[[], Any], device: Any, rounds: int = 5) -> float:
+    """Best wall-clock time of an action, the device idle before and after."""
+    action()
+    times = []
+    for _ in range(rounds):
+        finish(device)
+        start = time.perf_counter()
+        action()
+        finish(device)
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def table(n: int, d: int, device: Any) -> tuple[Any, Any]:
+    """Normal float32 features, and labels from a logistic model, 15 in 100 positive."""
+    generator = torch.Generator(device=device).manual_seed(0)
+    X = torch.empty((n, d), dtype=torch.float32, device=device)
+    logit = torch.empty(n, dtype=torch.float32, device=device)
+    beta = torch.randn(d, generator=generator, device=device) / (d / 4) ** 0.5
+    for first in range(0, n, 10_000_000):
+        rows = slice(first, first + 10_000_000)
+        X[rows].normal_(generator=generator)
+        noise = torch.rand(len(X[rows]), generator=generator, device=device).logit()
+        logit[rows] = X[rows] @ beta + noise
+    cut = logit[:1_000_000].quantile(0.85)
+    return X, logit > cut
+
+
+def ratio(limit: float | None, ours: float, theirs: float, **facts: Any) -> dict[str, Any]:
+    got = ours / theirs
+    within = {} if limit is None else {"limit": limit, "within": bool(got <= limit)}
+    return {"ratio": round(got, 3), **within, "ours": ours, "theirs": theirs, **facts}
+
+
+def evaluation(X: Any, y: Any) -> dict[str, Any]:
+    """Value and gradient against a mere sum of X."""
+    rows = DeviceRows(X, y, None, Units())
+    coef = np.random.default_rng(0).normal(size=X.shape[1]) / 10
+    ours = best(lambda: rows.tilted(coef, ((-1.0, 4.0),)), X.device, 20)
+    theirs = best(lambda: X.sum(), X.device, 20)
+    return ratio(1.6, ours, theirs, fused=rows.fused)
+
+
+def fit(X: Any, y: Any) -> dict[str, Any]:
+    ranker = PNormPush(p=4)
+    seconds = best(lambda: ranker.fit(X, y), X.device)
+    facts = {"passes": getattr(ranker, "passes_", None), "objective": ranker.objective_}
+    asked = {"limit": 0.1, "within": seconds <= 0.1} if len(X) >= 100_000_000 else {}
+    return {"seconds": seconds, **asked, **facts}
+
+
+def agreement(X: Any, y: Any) -> dict[str, Any]:
+    """Coefficients of the device against those of NumPy on the same rows."""
+    X, y = X[:1_000_000], y[:1_000_000]
+    there = PNormPush(p=4, tol=1e-10).fit(X, y)
+    here = PNormPush(p=4, tol=1e-10).fit(X.cpu().numpy(), y.cpu().numpy())
+    scale = float(np.max(np.abs(here.coef_)))
+    scores = there.decision_function(X)
+    return {
+        "coefficients": float(np.max(np.abs(there.coef_ - here.coef_))) / scale,
+        "intercept": float(abs(there.intercept_ - here.intercept_)[0]),
+        "scores on": str(scores.device),
+        "auc": auc(y, scores) - auc(y.cpu().numpy(), scores.cpu().numpy()),
+    }
+
+
+def loosest(fit: Callable[[float], Any], value: Callable[[Any], float]) -> float:
+    """The loosest tolerance at which a fit comes within the gap of the best value."""
+    least = value(fit(TOLERANCES[-1]))
+    for tol in TOLERANCES:
+        if value(fit(tol)) - least <= GAP * abs(least):
+            return tol
+    raise RuntimeError("no tolerance reaches the gap")
+
+
+def logistic_objective(X: Any, y: Any, model: Any) -> float:
+    coef = model.coef_[0].double()
+    total = 0.0
+    for first in range(0, len(X), 10_000_000):
+        rows = slice(first, first + 10_000_000)
+        z = (X[rows] @ coef.float()).double() + float(model.intercept_[0])
+        total += float((torch.nn.functional.softplus(z) - y[rows] * z).sum())
+    return (total + 0.5 * float(coef @ coef)) / len(X)
+
+
+def against_scikit_learn(X: Any, y: Any) -> dict[str, Any]:
+    """PNormPush against LogisticRegression(lbfgs) on the same tensors.
+
+    At default tolerances (1e-6 and 1e-4), and with both at a relative gap of 1e-6.
+    """
+    labels = y.to(X.dtype)
+
+    def push(tol: float) -> Any:
+        return PNormPush(p=4, tol=tol).fit(X, y)
+
+    def logistic(tol: float) -> Any:
+        with config_context(array_api_dispatch=True):
+            return LogisticRegression(solver="lbfgs", tol=tol, max_iter=1000).fit(X, labels)
+
+    try:
+        logistic(1e-1)
+    except Exception as error:  # what it says is the result
+        return {"scikit-learn refused": f"{type(error).__name__}: {str(error)[:500]}"}
+    ours, theirs = (best(lambda fit=fit, tol=tol: fit(tol), X.device, 3)
+                    for fit, tol in ((push, 1e-6), (logistic, 1e-4)))  # fmt: skip
+    at_default = ratio(0.25, ours, theirs)
+    tols = (
+        loosest(push, lambda model: model.objective_),
+        loosest(logistic, lambda model: logistic_objective(X, y, model)),
+    )
+    ours, theirs = (best(lambda fit=fit, tol=tol: fit(tol), X.device, 3)
+                    for fit, tol in zip((push, logistic), tols, strict=True))  # fmt: skip
+    at_gap = ratio(0.25, ours, theirs, tolerances=tols)
+    return {"default tolerances": at_default, "equal relative gap": at_gap}
+
+
+def metrics_on_device(X: Any, y: Any) -> dict[str, Any]:
+    scores = PNormPush(p=4).fit(X, y).decision_function(X)
+    return {
+        "auc": best(lambda: auc(y, scores), X.device, 3),
+        "precision_at": best(lambda: precision_at(y, scores, 1000), X.device, 3),
+    }
+
+
+FIGURES: dict[str, Callable[[Any, Any], dict[str, Any]]] = {
+    "evaluation against reading X": evaluation,
+    "fit": fit,
+    "agreement with the host": agreement,
+    "fit against scikit-learn": against_scikit_learn,
+    "metrics": metrics_on_device,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=100_000_000)
+    parser.add_argument("--features", type=int, default=32)
+    parser.add_argument("--cpu", action="store_true", help="run on the host")
+    options = parser.parse_args()
+    if not options.cpu and not torch.cuda.is_available():
+        sys.exit("No GPU is there; --cpu runs on the host.")
+    device = torch.device("cpu" if options.cpu else "cuda")
+    say(f"making {options.rows} x {options.features} float32 on {device}")
+    X, y = table(options.rows, options.features, device)
+    report: dict[str, Any] = {
+        "rows": options.rows,
+        "features": options.features,
+        "device": "host" if options.cpu else torch.cuda.get_device_name(device),
+    }
+    for name, figure in FIGURES.items():
+        say(name)
+        report[name] = figure(X, y)
+        say(json.dumps(report[name]))
+    print(json.dumps(report, indent=2))
+
+
+if __name__ == "__main__":
+    main()

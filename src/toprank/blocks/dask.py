@@ -1,0 +1,342 @@
+"""Row blocks of Dask: arrays or data frames, their chunks pinned where they were computed.
+
+Each chunk becomes one block, made once and kept by the worker that made it. A pass is one task a
+block, which returns a small partial result, and a tree of merges in the order of the chunks: the
+same bits for any scheduler and any number of workers. If a worker dies, Dask makes its blocks
+again from the graph of the collection, and the answer is the same.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+from scipy import sparse
+
+from toprank._extras import require
+from toprank._numerics import FloatArray
+from toprank.blocks.progress import Progress
+from toprank.blocks.source import Block, BlockSource, Partial, State, Sweep
+
+#: Partial results merged by one task.
+_FAN_IN = 16
+
+
+def from_dask(
+    X: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    *,
+    client: Any = None,
+    persist: bool = True,
+    verbose: int = 0,
+) -> DaskBlocks:
+    """Rows of a Dask array or data frame as a source of blocks, one for each chunk of rows.
+
+    Parameters
+    ----------
+    X : dask array or data frame of shape (n, d)
+        Numbers. An array cut along its columns is rechunked; chunk sizes may be unknown.
+    y : dask array or series of shape (n,), optional
+        Labels. Also an array in memory, where the chunk sizes of X are known.
+    sample_weight : dask array or series of shape (n,), optional
+        Repetition counts.
+    client : distributed.Client, optional
+        Where to compute. By default the client that is active, else the scheduler of
+        ``dask.config`` (threads, processes or synchronous).
+    persist : bool, default=True
+        Keep the blocks in the memory of the workers. Otherwise every pass computes them anew.
+    verbose : int, default=0
+        1 prints a line a pass, 2 Dask's progress bar too.
+
+    Returns
+    -------
+    DaskBlocks
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from toprank import PNormPush
+    >>> from toprank.blocks import from_dask
+    >>> from toprank.datasets import load_wdbc
+    >>> X, y = load_wdbc(return_X_y=True)
+    >>> with from_dask(da.from_array(X, chunks=(200, -1)), y) as blocks:
+    ...     ranker = PNormPush(p=4).fit_blocks(blocks)
+    """
+    return DaskBlocks(X, y, sample_weight, client=client, persist=persist, verbose=verbose)
+
+
+class DaskBlocks(BlockSource):
+    """The source that `from_dask` returns; a context manager that lets the blocks go."""
+
+    def __init__(
+        self, X: Any, y: Any, sample_weight: Any, *, client: Any, persist: bool, verbose: int
+    ):
+        self._dask = require("dask", "dask")
+        self._client = client
+        self._progress = Progress(verbose)
+        self.feature_names = _names(X)
+        check_numbers(X)
+        parts = aligned_parts(X, y=y, sample_weight=sample_weight)
+        self.n_features = int(X.shape[1])
+        self._rows = _chunk_rows(X)
+        make = self._dask.delayed(_make_block, pure=False)
+        token = f"toprank-block-{_token()}"
+        self._blocks = [
+            make(index, self.n_features, *columns, dask_key_name=(token, index))
+            for index, columns in enumerate(parts)
+        ]
+        if persist:
+            self._blocks = list(self._persist(self._blocks))
+        self._graph = {
+            key: task for block in self._blocks for key, task in dict(block.dask).items()
+        }
+
+    @property
+    def n_blocks(self) -> int:
+        return len(self._blocks)
+
+    def name_of(self, index: int) -> str:
+        return f"chunk {index}"
+
+    def _persist(self, blocks: Sequence[Any]) -> Any:
+        if self._client is not None:
+            return self._client.persist(list(blocks))
+        return self._dask.persist(*blocks)
+
+    def _compute(self, result: Any) -> Any:
+        if self._client is not None:
+            future = self._client.compute(result)
+            if self._progress.verbose > 1:
+                require("distributed", "dask").progress(future, notebook=False)
+            return future.result()
+        if self._progress.verbose > 1:
+            with require("dask.diagnostics", "dask").ProgressBar():
+                return result.compute()
+        return result.compute()
+
+    def map_reduce(self, sweep: Sweep[State, Partial], state: State) -> Partial:
+        self._check_open()
+        name = type(sweep).__name__
+        with self._progress.one_pass(name, self.n_blocks):
+            return self._compute(self._pass(sweep, state, name))
+
+    def _pass(self, sweep: Sweep[State, Partial], state: State, name: str) -> Any:
+        """One pass as a graph, written out by hand: one task a block, and a tree of merges."""
+        token = _token()
+        local, merge = _Local(sweep, state), _Merge(sweep)
+        graph: dict[Any, Any] = dict(self._graph)
+        level: list[Any] = [(f"{name}-local-{token}", j) for j in range(self.n_blocks)]
+        blocks = [block.key for block in self._blocks]
+        graph.update({key: (local, block) for key, block in zip(level, blocks, strict=True)})
+        height = 0
+        while len(level) > 1:
+            groups = [level[i : i + _FAN_IN] for i in range(0, len(level), _FAN_IN)]
+            level = [(f"{name}-merge-{token}", height, index) for index in range(len(groups))]
+            graph.update({key: (merge, *group) for key, group in zip(level, groups, strict=True)})
+            height += 1
+        return require("dask.delayed", "dask").Delayed(level[0], graph)
+
+    def write_scores(self, score: Callable[[Any], FloatArray], to: Any = None) -> Any:
+        """Return the scores as a lazy Dask array, cut into chunks as X is.
+
+        Parameters
+        ----------
+        score : callable
+            From the X of a block to its scores.
+        to : None
+            Store the array with ``to_zarr``, ``to_npy_stack`` or a data frame's ``to_parquet``.
+        """
+        self._check_open()
+        if to is not None:
+            raise ValueError(
+                f"to={to!r}: the scores of Dask blocks come back as a Dask array; store it with "
+                "its own methods, such as to_npy_stack or to_zarr."
+            )
+        array = require("dask.array", "dask")
+        scored = self._dask.delayed(_scores, pure=False)
+        token = f"toprank-score-{_token()}"
+        chunks = [
+            array.from_delayed(
+                scored(block, score, dask_key_name=(token, index)), shape=(rows,), dtype=np.float64
+            )
+            for index, (block, rows) in enumerate(zip(self._blocks, self._rows, strict=True))
+        ]
+        return array.concatenate(chunks, allow_unknown_chunksizes=True)
+
+    def close(self) -> None:
+        """Let the workers forget the blocks."""
+        self._blocks, self._graph = [], {}
+
+    def _check_open(self) -> None:
+        if not self._blocks:
+            raise ValueError("These blocks were closed; make them again with blocks.from_dask.")
+
+    def __enter__(self) -> DaskBlocks:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def aligned_parts(X: Any, **columns: Any) -> list[tuple[Any, ...]]:
+    """Return, for each chunk of rows of X, itself and its part of each column, not yet computed.
+
+    Parameters
+    ----------
+    X : dask array or data frame
+    **columns : dask arrays or series, arrays in memory, or None
+        One value a row of X.
+    """
+    if not _is_array(X) and not _is_frame(X):
+        raise TypeError(
+            f"X is a {type(X).__module__}.{type(X).__name__}, expected a dask array or a dask data "
+            "frame. Rows in memory need no cluster: use fit, or blocks.from_arrays."
+        )
+    if X.ndim != 2:
+        raise ValueError(f"X has {X.ndim} dimension(s), expected 2: rows and columns.")
+    if _is_array(X) and X.numblocks[1] > 1:
+        X = X.rechunk({1: -1})
+    rows = _chunk_rows(X)
+    parts = [list(X.to_delayed().ravel()) if _is_array(X) else X.to_delayed()]
+    parts += [_cut(name, column, rows) for name, column in columns.items()]
+    return list(zip(*parts, strict=True))
+
+
+def _cut(name: str, column: Any, rows: Sequence[float]) -> list[Any]:
+    if column is None:
+        return [None] * len(rows)
+    if not _is_array(column) and not _is_frame(column):
+        return _cut_in_memory(name, column, rows)
+    if column.ndim == 2 and _is_array(column) and column.shape[1] == 1:
+        column = column[:, 0]
+    if column.ndim != 1:
+        raise ValueError(f"{name} has {column.ndim} dimensions, expected 1: one value a row.")
+    own = _chunk_rows(column)
+    known = not np.any(np.isnan(rows)) and not np.any(np.isnan(own))
+    if known and sum(own) != sum(rows):
+        raise ValueError(f"{name} has {sum(own):g} rows, X has {sum(rows):g}.")
+    if known and list(own) != list(rows):
+        column = column.rechunk((tuple(int(n) for n in rows),))
+    elif len(own) != len(rows):
+        raise ValueError(
+            f"{name} has {len(own)} chunks of rows, X has {len(rows)}, and their sizes are not "
+            "known: which rows belong together cannot be told. Call compute_chunk_sizes() on "
+            "arrays, to_dask_array(lengths=True) on series, or repartition one like the other."
+        )
+    return list(column.to_delayed().ravel()) if _is_array(column) else column.to_delayed()
+
+
+def _cut_in_memory(name: str, column: Any, rows: Sequence[float]) -> list[Any]:
+    values = np.asarray(column)
+    if np.any(np.isnan(rows)):
+        raise ValueError(
+            f"{name} is in memory, and the sizes of the chunks of X are not known: which rows "
+            f"belong together cannot be told. Give {name} as a dask array or series cut like X."
+        )
+    if len(values) != sum(rows):
+        raise ValueError(f"{name} has {len(values)} rows, X has {sum(rows):g}.")
+    ends = np.cumsum(np.asarray(rows, dtype=np.intp))
+    return np.split(values, ends[:-1])
+
+
+def check_numbers(X: Any) -> None:
+    """Refuse the columns of a data frame that hold something else than numbers."""
+    if not _is_frame(X):
+        return
+    wrong = [
+        f"{name!r} ({kind})"
+        for name, kind in X.dtypes.items()
+        if getattr(kind, "kind", "O") not in "biuf"
+    ]
+    if wrong:
+        raise ValueError(
+            f"A linear ranker needs numbers; these columns hold none: {', '.join(wrong)}. Encode "
+            "categories first, for example X.categorize() and dask.dataframe.get_dummies, or "
+            "choose the columns of numbers."
+        )
+
+
+def _is_array(collection: Any) -> bool:
+    return hasattr(collection, "to_delayed") and hasattr(collection, "numblocks")
+
+
+def _is_frame(collection: Any) -> bool:
+    return (
+        hasattr(collection, "to_delayed")
+        and hasattr(collection, "npartitions")
+        and hasattr(collection, "divisions")
+    )
+
+
+def _chunk_rows(collection: Any) -> list[float]:
+    """The rows of each chunk; NaN where they are not known."""
+    if _is_array(collection):
+        return list(collection.chunks[0])
+    return [np.nan] * collection.npartitions
+
+
+def _names(X: Any) -> Any:
+    if not _is_frame(X):
+        return None
+    names = list(X.columns)
+    return np.array(names, dtype=object) if all(isinstance(n, str) for n in names) else None
+
+
+def _token() -> str:
+    return uuid4().hex[:12]
+
+
+def _make_block(index: int, n_features: int, X: Any, y: Any, weight: Any) -> Block:
+    """One chunk as a block: contiguous numbers, their labels and weights."""
+    if hasattr(X, "to_numpy"):
+        X = X.to_numpy()
+    X = sparse.csr_array(X) if sparse.issparse(X) else np.ascontiguousarray(X)
+    if X.dtype.kind not in "biuf":
+        raise ValueError(f"A chunk of X has dtype {X.dtype}, expected numbers.")
+    if X.shape[1] != n_features:
+        raise ValueError(f"A chunk of X has {X.shape[1]} columns, expected {n_features}.")
+    return Block(index, X, _column("y", y, len(X)), _column("sample_weight", weight, len(X)))
+
+
+def _column(name: str, values: Any, n: int) -> Any:
+    if values is None:
+        return None
+    array = np.asarray(values)
+    if len(array) != n:
+        raise ValueError(f"A chunk of {name} has {len(array)} rows, that of X {n}.")
+    return array
+
+
+class _Local:
+    """The task of one block; it carries the sweep and the state, which are small."""
+
+    def __init__(self, sweep: Any, state: Any):
+        self.sweep = sweep
+        self.state = state
+
+    def __call__(self, block: Block) -> Any:
+        return self.sweep.local(block, self.state)
+
+
+class _Merge:
+    """The task that joins neighbouring partial results, in their order."""
+
+    def __init__(self, sweep: Any):
+        self.sweep = sweep
+
+    def __call__(self, *partials: Any) -> Any:
+        # a merge may overwrite, and a task may run again: only copies are overwritten
+        total = copy.deepcopy(partials[0])
+        for partial in partials[1:]:
+            total = self.sweep.merge(total, copy.deepcopy(partial))
+        return total
+
+
+def _scores(block: Block, score: Callable[[Any], FloatArray]) -> FloatArray:
+    if block.n_rows == 0:
+        return np.zeros(0)
+    return np.asarray(score(block.X), dtype=np.float64)

@@ -1,0 +1,207 @@
+"""Arrays as block sources: in memory, or mapped from a file that is larger than memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.utils import check_array, column_or_1d
+from sklearn.utils.validation import _get_feature_names
+
+from toprank._numerics import FloatArray
+from toprank.blocks.local import LocalSource
+from toprank.blocks.source import Block
+from toprank.blocks.writing import scores_file
+
+#: A matrix is cut into so many blocks, unless they would be shorter than the second number.
+_BLOCKS = 64
+_LEAST_ROWS = 8192
+
+
+class ArraySource(LocalSource):
+    """Rows of a matrix that this process can index, cut at fixed places."""
+
+    def __init__(
+        self,
+        X: Any,
+        y: NDArray[Any] | None,
+        weight: FloatArray | None,
+        block_rows: int | None,
+        n_jobs: int | None,
+        feature_names: NDArray[np.object_] | None = None,
+    ):
+        n, self.n_features = X.shape
+        self.feature_names = feature_names
+        self.n_jobs = n_jobs
+        self.n_rows = n
+        self.block_rows = block_rows or max(_LEAST_ROWS, -(-n // _BLOCKS))
+        self._arrays = X, y, weight
+
+    @cached_property
+    def blocks(self) -> list[Block]:
+        """The blocks: views of the rows, and what sweeps keep with them."""
+        X, y, weight = self._arrays
+        cuts = range(0, max(1, self.n_rows), self.block_rows)
+        return [
+            Block(
+                index,
+                X[start : start + self.block_rows],
+                None if y is None else y[start : start + self.block_rows],
+                None if weight is None else weight[start : start + self.block_rows],
+            )
+            for index, start in enumerate(cuts)
+        ]
+
+    def read(self, *, features: bool = True) -> Generator[Block, None, None]:
+        yield from self.blocks
+
+    def name_of(self, index: int) -> str:
+        start = index * self.block_rows
+        return f"rows {start} to {min(start + self.block_rows, self.n_rows) - 1}"
+
+    def write_scores(self, score: Callable[[Any], FloatArray], to: Any = None) -> Any:
+        """Return the scores as an array; with ``to``, write them to that .npy file instead."""
+        if to is None:
+            return np.concatenate(list(self.map(lambda block: score(block.X))))
+        path = Path(to)
+        header = {"descr": "<f8", "fortran_order": False, "shape": (self.n_rows,)}
+        with scores_file(path) as file:
+            np.lib.format.write_array_header_1_0(file, header)
+            for scores in self.map(lambda block: score(block.X)):
+                file.write(scores.astype("<f8", copy=False).tobytes())
+        return path
+
+
+def from_arrays(
+    X: Any,
+    y: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    *,
+    block_rows: int | None = None,
+    n_jobs: int | None = None,
+) -> ArraySource:
+    """Cut a matrix in memory into blocks of rows.
+
+    Parameters
+    ----------
+    X : array, data frame or sparse matrix of shape (n, d)
+        Numbers of any type; not copied unless it is a frame.
+    y : array-like of shape (n,), optional
+        Labels; not needed to score rows.
+    sample_weight : array-like of shape (n,), optional
+        Repetition counts.
+    block_rows : int, optional
+        Rows of a block; by default one block in 64, of 8,192 rows at the least.
+    n_jobs : int, optional
+        Threads that work on blocks, as in joblib. The answer does not depend on it.
+
+    Examples
+    --------
+    >>> from toprank import PNormPush, blocks
+    >>> from toprank.datasets import load_wdbc
+    >>> X, y = load_wdbc(return_X_y=True)
+    >>> ranker = PNormPush(p=4).fit_blocks(blocks.from_arrays(X, y, block_rows=100))
+    >>> ranker.coef_.shape
+    (1, 30)
+    """
+    names = _get_feature_names(X)
+    X = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
+    if X.dtype == object:
+        X = X.astype(np.float64)
+    return _source(X, y, sample_weight, block_rows, n_jobs, names)
+
+
+def from_memmap(
+    X: Any,
+    y: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    *,
+    shape: tuple[int, int] | None = None,
+    dtype: Any = None,
+    block_rows: int | None = None,
+    n_jobs: int | None = None,
+) -> ArraySource:
+    """Cut a matrix in a file into blocks of rows; the file may be larger than memory.
+
+    Parameters
+    ----------
+    X : path or memory-mapped array
+        A .npy file; or a file of bare numbers, row after row, with ``shape`` and ``dtype``.
+    y : array-like of shape (n,) or path of a .npy file, optional
+        Labels.
+    sample_weight : array-like of shape (n,) or path of a .npy file, optional
+        Repetition counts.
+    shape, dtype
+        Of a file of bare numbers.
+    block_rows, n_jobs
+        As in `from_arrays`.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> from toprank import PNormPush, blocks
+    >>> from toprank.datasets import load_wdbc
+    >>> X, y = load_wdbc(return_X_y=True)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/X.npy", X)
+    ...     ranker = PNormPush(p=4).fit_blocks(blocks.from_memmap(f"{folder}/X.npy", y))
+    >>> bool(np.allclose(ranker.coef_, PNormPush(p=4).fit(X, y).coef_))
+    True
+    """
+    X = _mapped(X, shape, dtype)
+    if X.ndim != 2 or X.dtype.kind not in "biuf":
+        raise ValueError(
+            f"The file holds an array of shape {X.shape} and type {X.dtype}; expected a matrix of "
+            "numbers, one row an item."
+        )
+    y = _mapped(y) if isinstance(y, str | os.PathLike) else y
+    if isinstance(sample_weight, str | os.PathLike):
+        sample_weight = _mapped(sample_weight)
+    return _source(X, y, sample_weight, block_rows, n_jobs, None)
+
+
+def _mapped(array: Any, shape: Any = None, dtype: Any = None) -> Any:
+    if not isinstance(array, str | os.PathLike):
+        return np.asanyarray(array)
+    if shape is None and dtype is None:
+        return np.load(array, mmap_mode="r", allow_pickle=False)
+    if shape is None or dtype is None:
+        raise ValueError("A file of bare numbers needs both shape=(n, d) and dtype=.")
+    size = os.path.getsize(array)
+    wanted = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    if size != wanted:
+        raise ValueError(
+            f"{os.fspath(array)} has {size} bytes; shape {tuple(shape)} of {np.dtype(dtype)} "
+            f"takes {wanted}."
+        )
+    return np.memmap(array, dtype=dtype, mode="r", shape=tuple(shape))
+
+
+def _source(
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    block_rows: int | None,
+    n_jobs: int | None,
+    names: Any,
+) -> ArraySource:
+    if block_rows is not None and block_rows < 1:
+        raise ValueError(f"block_rows={block_rows!r}: expected a number of rows, 1 or more.")
+    if y is not None:
+        y = column_or_1d(y)
+    if sample_weight is not None:
+        sample_weight = np.asarray(sample_weight)
+    for name, values in (("y", y), ("sample_weight", sample_weight)):
+        if values is not None and values.shape != (X.shape[0],):
+            raise ValueError(
+                f"{name} has shape {values.shape}, but X has {X.shape[0]} rows: expected one "
+                "number a row."
+            )
+    X = sparse.csr_array(X) if sparse.issparse(X) else X
+    return ArraySource(X, y, sample_weight, block_rows, n_jobs, names)

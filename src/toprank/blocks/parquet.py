@@ -1,0 +1,242 @@
+"""Parquet files as a source of row blocks: read anew at every pass, never held as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toprank._extras import require
+from toprank._numerics import FloatArray
+from toprank.blocks.columns import Columns
+from toprank.blocks.local import LocalSource
+from toprank.blocks.parquet_files import ParquetColumns, ParquetPart, find_files, look_at
+from toprank.blocks.source import Block
+from toprank.blocks.writing import scores_file
+
+#: Entries of a block of features: 8 MB of float32.
+_BLOCK_ENTRIES = 1 << 21
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """Where a block lies: rows start:stop of a row group of a file."""
+
+    index: int
+    file: int
+    group: int
+    start: int
+    stop: int
+
+
+class ParquetSource(LocalSource):
+    """Row groups of Parquet files, in order of file name and row group, cut where they are long."""
+
+    reads_anew = True
+
+    def __init__(
+        self,
+        parts: Sequence[ParquetPart],
+        columns: ParquetColumns,
+        block_rows: int | None,
+        n_jobs: int | None,
+    ):
+        self.parts = tuple(parts)
+        self.columns = columns
+        self.n_jobs = n_jobs
+        self.n_features = len(columns.features)
+        self.feature_names = np.array(columns.features, dtype=object)
+        self.n_rows = sum(sum(part.row_groups) for part in parts)
+        self.block_rows = block_rows or max(1024, _BLOCK_ENTRIES // max(1, self.n_features))
+
+    def _cuts(self) -> Iterator[_Cut]:
+        index = 0
+        for file, part in enumerate(self.parts):
+            for group, rows in enumerate(part.row_groups):
+                for start in range(0, rows, self.block_rows):
+                    yield _Cut(index, file, group, start, min(start + self.block_rows, rows))
+                    index += 1
+
+    def name_of(self, index: int) -> str:
+        for cut in self._cuts():
+            if cut.index == index:
+                path = self.parts[cut.file].path
+                return f"{path}, row group {cut.group}, rows {cut.start} to {cut.stop - 1}"
+        return f"block {index}"
+
+    def read(self, *, features: bool = True) -> Generator[Block, None, None]:
+        names = [*(self.columns.features if features else ()), *self.columns.labels]
+        index = 0
+        for part in self.parts:
+            for group, batch in self._batches(part, names):
+                where = f"{part.path}, row group {group}"
+                yield self._block(index, batch, features, where)
+                index += 1
+        if index == 0:
+            yield self._empty()
+
+    def _batches(self, part: ParquetPart, names: list[str]) -> Iterator[tuple[int, Any]]:
+        with part.opened() as file:
+            for group, rows in enumerate(part.row_groups):
+                if rows == 0:
+                    continue
+                left = rows
+                for batch in file.iter_batches(self.block_rows, row_groups=[group], columns=names):
+                    if batch.num_rows != min(left, self.block_rows):
+                        raise RuntimeError(
+                            f"{part.path}: row group {group} came in pieces of another size than "
+                            f"asked for ({batch.num_rows} rows). Pass a smaller block_rows."
+                        )
+                    left -= batch.num_rows
+                    yield group, batch
+
+    def _block(self, index: int, batch: Any, features: bool, where: str) -> Block:
+        names = self.columns.features if features else ()
+        columns = [_values(batch, name, where) for name in names]
+        X = Columns(columns, batch.num_rows, self.columns.dtype)
+        y, weight = (
+            None if name is None else _values(batch, name, where)
+            for name in (self.columns.target, self.columns.weight)
+        )
+        return Block(index, X, y, weight)
+
+    def _empty(self) -> Block:
+        X = np.empty((0, self.n_features), dtype=self.columns.dtype)
+        none = np.empty(0)
+        return Block(0, X, none, None if self.columns.weight is None else none)
+
+    def write_scores(
+        self, score: Callable[[Any], FloatArray], to: Any = None, *, keep: Sequence[str] = ()
+    ) -> Any:
+        """Write Parquet files with a column ``score``; return their paths.
+
+        ``to`` is a file (it must end with .parquet and gets all rows, in order) or a folder (which
+        gets one file for each one read, of the same name). ``keep`` names columns to copy.
+        """
+        if to is None:
+            raise ValueError(
+                "Scores of Parquet files are written to files: pass to='scores.parquet', or "
+                "to='a folder' for one file of scores for each file read."
+            )
+        target = Path(to)
+        if target.suffix == ".parquet":
+            self._write(score, target, self.parts, keep)
+            return target
+        target.mkdir(parents=True, exist_ok=True)
+        outputs = [target / part.path.name for part in self.parts]
+        if len(set(outputs)) < len(outputs):
+            raise ValueError(
+                "Files of the same name lie in different folders, so one folder cannot hold their "
+                "scores. Write one file with to='scores.parquet'."
+            )
+        for part, output in zip(self.parts, outputs, strict=True):
+            self._write(score, output, [part], keep)
+        return outputs
+
+    def _write(
+        self,
+        score: Callable[[Any], FloatArray],
+        output: Path,
+        parts: Sequence[ParquetPart],
+        keep: Sequence[str],
+    ) -> None:
+        arrow, parquet = require("pyarrow", "frames"), require("pyarrow.parquet", "frames")
+        if any(output.resolve() == part.path.resolve() for part in self.parts):
+            raise ValueError(f"{output} is one of the files that are scored; choose another to=.")
+        one = ParquetSource(parts, self.columns, self.block_rows, self.n_jobs)
+        schema = arrow.schema([*one._kept_fields(keep), ("score", arrow.float64())])
+        with scores_file(output) as file, parquet.ParquetWriter(file, schema) as writer:
+            kept = one._kept_batches(keep)
+            for scores in one.map(lambda block: score(block.X)):
+                columns = [] if kept is None else next(kept).columns
+                writer.write_batch(
+                    arrow.record_batch([*columns, arrow.array(scores)], schema=schema)
+                )
+
+    def _kept_fields(self, keep: Sequence[str]) -> list[Any]:
+        schema = look_at(self.parts[0].path)[1]
+        for name in keep:
+            if name not in schema.names or name == "score":
+                raise ValueError(
+                    f"keep names {name!r}, which {self.parts[0].path} has not, or which is the "
+                    "name of the new column."
+                )
+        return [schema.field(name) for name in keep]
+
+    def _kept_batches(self, keep: Sequence[str]) -> Iterator[Any] | None:
+        if not keep:
+            return None
+        return (batch for part in self.parts for _, batch in self._batches(part, list(keep)))
+
+
+def _values(batch: Any, name: str, where: str) -> NDArray[Any]:
+    column = batch.column(name)
+    if column.null_count:
+        raise ValueError(
+            f"Column {name!r} has {column.null_count} missing values in {where}. Fill them, or "
+            "drop such rows, before blocks are made."
+        )
+    if hasattr(column, "dictionary"):
+        column = column.dictionary_decode()
+    return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def from_parquet(
+    path: Any,
+    target: str | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    weight: str | None = None,
+    block_rows: int | None = None,
+    n_jobs: int | None = None,
+) -> ParquetSource:
+    """Rows of Parquet files, streamed at every pass: memory holds a few blocks, whatever the size.
+
+    Parameters
+    ----------
+    path : str, path or list of them
+        A file, a folder (its ``*.parquet`` files, those of subfolders included), or a glob
+        pattern. Rows come in order of file name, then row group.
+    target : str, optional
+        The column of labels; not needed to score rows.
+    columns : sequence of str, optional
+        The features; by default every column but the target and the weight. They must be
+        numbers: float32 stays float32, categories, text and dates are refused.
+    weight : str, optional
+        A column of repetition counts.
+    block_rows : int, optional
+        Rows of a block, at the most; by default 2 million entries a block.
+    n_jobs : int, optional
+        Threads that work on blocks, beside one that reads. The answer does not depend on it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pandas as pd
+    >>> from toprank import PNormPush, blocks
+    >>> from toprank.datasets import load_wdbc
+    >>> X, y = load_wdbc(return_X_y=True)
+    >>> table = pd.DataFrame(X, columns=[f"x{j}" for j in range(30)]).assign(malignant=y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     table.to_parquet(f"{folder}/part-0.parquet")
+    ...     source = blocks.from_parquet(folder, target="malignant")
+    ...     ranker = PNormPush(p=4).fit_blocks(source)
+    >>> ranker.feature_names_in_[:2].tolist()
+    ['x0', 'x1']
+    """
+    if block_rows is not None and block_rows < 1:
+        raise ValueError(f"block_rows={block_rows!r}: expected a number of rows, 1 or more.")
+    require("pyarrow.parquet", "frames")
+    files = find_files(path)
+    first, first_schema = look_at(files[0])
+    chosen = ParquetColumns.choose(first.path, first_schema, target, columns, weight)
+    parts = [first]
+    for file in files[1:]:
+        part, schema = look_at(file)
+        chosen.check_same(file, schema, first.path, first_schema)
+        parts.append(part)
+    return ParquetSource(parts, chosen, block_rows, n_jobs)

@@ -1,0 +1,215 @@
+"""Parquet files behind a block source: which they are, what columns they have, what is wrong.
+
+Everything that can be refused is refused from the footers, before a row is read, and names the
+file and the column. A file is stamped with its size and time, so that one that changes between
+two passes is noticed.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from toprank._extras import require
+
+#: Bytes of each column chunk that are read at once.
+_BUFFER = 1 << 19
+_ADVICE = {
+    "string": "encode it as numbers",
+    "dictionary": "encode it as numbers, for example one column of 0 and 1 for each category",
+    "date": "turn it into a number, such as days since a fixed day",
+    "decimal": "cast it to double",
+}
+
+
+@dataclass(frozen=True)
+class ParquetPart:
+    """One file: its row groups, and the stamp by which it is known."""
+
+    path: Path
+    row_groups: tuple[int, ...]  #: rows of each
+    stamp: tuple[int, int]  #: size in bytes, time of last change
+
+    def check(self) -> None:
+        """Raise an error if the file is not the one that was looked at first."""
+        try:
+            now = _stamp(self.path)
+        except FileNotFoundError as error:
+            raise FileNotFoundError(
+                f"{self.path} was there when the source was made and is gone now. Put it back, or "
+                "make the source anew."
+            ) from error
+        if now != self.stamp:
+            raise RuntimeError(
+                f"{self.path} has changed since the source was made ({self.stamp[0]} bytes then, "
+                f"{now[0]} now): the passes of a fit must see the same rows. Make the source anew."
+            )
+
+    @contextmanager
+    def opened(self) -> Iterator[Any]:
+        """Open the file for one pass."""
+        self.check()
+        parquet = require("pyarrow.parquet", "frames")
+        # column chunks are streamed: a row group may be larger than the memory there is
+        with (
+            named(self.path),
+            parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=_BUFFER) as file,
+        ):
+            yield file
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns
+
+
+@contextmanager
+def named(path: Path) -> Iterator[None]:
+    """Say which file could not be read."""
+    arrow = require("pyarrow", "frames")
+    try:
+        yield
+    except (arrow.ArrowException, OSError) as error:
+        if isinstance(error, FileNotFoundError):
+            raise
+        raise ValueError(
+            f"{path} cannot be read as Parquet: {str(error).strip()} The file may be damaged or "
+            "half written; write it again, or leave it out."
+        ) from error
+
+
+def find_files(path: Any) -> list[Path]:
+    """Return the files of a path, a folder, a glob pattern, or a list of these, in order."""
+    if isinstance(path, str | os.PathLike):
+        files = sorted(_expanded(os.fspath(path)))
+    else:
+        files = [file for part in path for file in find_files(part)]
+    if not files:
+        raise FileNotFoundError(
+            f"No Parquet file at {path!s}: expected a file, a folder of *.parquet files, or a glob "
+            "pattern."
+        )
+    return files
+
+
+def _expanded(path: str) -> list[Path]:
+    if os.path.isdir(path):
+        return [
+            file
+            for file in Path(path).rglob("*.parquet")
+            if not any(part.startswith((".", "_")) for part in file.relative_to(path).parts)
+        ]
+    if os.path.exists(path):
+        return [Path(path)]
+    return [Path(file) for file in glob.glob(path, recursive=True) if os.path.isfile(file)]
+
+
+def look_at(path: Path) -> tuple[ParquetPart, Any]:
+    """Read the footer of a file: its row groups, and its schema."""
+    parquet = require("pyarrow.parquet", "frames")
+    stamp = _stamp(path)
+    with named(path), parquet.ParquetFile(path) as file:
+        metadata, schema = file.metadata, file.schema_arrow
+        rows = tuple(metadata.row_group(g).num_rows for g in range(metadata.num_row_groups))
+    return ParquetPart(path, rows, stamp), schema
+
+
+@dataclass(frozen=True)
+class ParquetColumns:
+    """The columns that are read: features in order, the target, the weight."""
+
+    features: tuple[str, ...]
+    target: str | None
+    weight: str | None
+    dtype: np.dtype[Any]  #: of the matrix of features
+
+    @classmethod
+    def choose(
+        cls,
+        path: Path,
+        schema: Any,
+        target: str | None,
+        columns: Sequence[str] | None,
+        weight: str | None,
+    ) -> ParquetColumns:
+        """Settle the columns from the first file."""
+        names = schema.names
+        for role, name in (("target", target), ("weight", weight)):
+            if name is not None and name not in names:
+                raise ValueError(
+                    f"{path} has no column {name!r} for {role}=; it has {_listed(names)}."
+                )
+        if columns is None:
+            columns = [name for name in names if name not in (target, weight)]
+        if isinstance(columns, str):
+            raise ValueError(f"columns={columns!r}: expected a list of names.")
+        for name in columns:
+            if name not in names:
+                raise ValueError(f"{path} has no column {name!r}; it has {_listed(names)}.")
+            if name in (target, weight):
+                raise ValueError(f"Column {name!r} cannot be a feature and the target or weight.")
+        types = [_number_type(path, schema.field(name), columns) for name in columns]
+        if weight is not None:
+            _number_type(path, schema.field(weight), columns)
+        dtype = np.result_type(*types) if types else np.dtype(np.float64)
+        if dtype == np.float16:
+            dtype = np.dtype(np.float32)
+        return cls(tuple(columns), target, weight, dtype)
+
+    @property
+    def labels(self) -> list[str]:
+        return [name for name in (self.target, self.weight) if name is not None]
+
+    def check_same(self, path: Path, schema: Any, first: Path, first_schema: Any) -> None:
+        """Refuse a file whose columns are not those of the first."""
+        for name in (*self.features, *self.labels):
+            if name not in schema.names:
+                raise ValueError(
+                    f"{path} has no column {name!r}, which {first} has. All files must have the "
+                    "same columns; leave it out with columns=, or add it to the file."
+                )
+            here, there = schema.field(name).type, first_schema.field(name).type
+            if here != there:
+                raise ValueError(
+                    f"Column {name!r} is {here} in {path} but {there} in {first}. Cast it so that "
+                    "all files agree."
+                )
+        extra = [name for name in schema.names if name not in first_schema.names]
+        if extra and len(self.features) + len(self.labels) == len(first_schema.names):
+            raise ValueError(
+                f"{path} has the column {extra[0]!r}, which {first} has not. Name the features "
+                "with columns= to leave it out."
+            )
+
+
+def _listed(names: Sequence[str], most: int = 12) -> str:
+    more = f", ... ({len(names)} in all)" if len(names) > most else ""
+    return ", ".join(repr(name) for name in names[:most]) + more
+
+
+def _number_type(path: Path, field: Any, columns: Sequence[str]) -> np.dtype[Any]:
+    """The NumPy type of a numeric column; advice for any other."""
+    types = require("pyarrow", "frames").types
+    kind = field.type
+    if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind):
+        return np.dtype(kind.to_pandas_dtype())
+    what, advice = "not a number", "cast it to a number"
+    if types.is_dictionary(kind):
+        what, advice = "categorical", _ADVICE["dictionary"]
+    elif types.is_string(kind) or types.is_large_string(kind):
+        what, advice = "text", _ADVICE["string"]
+    elif types.is_temporal(kind):
+        what, advice = "a date or time", _ADVICE["date"]
+    elif types.is_decimal(kind):
+        what, advice = "decimal", _ADVICE["decimal"]
+    raise ValueError(
+        f"Column {field.name!r} of {path} is {what} ({kind}), and features must be numbers: "
+        f"{advice}, or leave the column out with columns=[...]."
+    )

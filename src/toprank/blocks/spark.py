@@ -1,0 +1,316 @@
+"""Row blocks of Spark: partitions of a data frame, spilled once to the disks of the executors.
+
+Shipping the rows from Spark to Python at every evaluation would cost more than the evaluation. So
+the first pass writes each partition to a memory-mapped file beside the executor that holds it, and
+a small cached table says where the files are. Later passes run over that table, one task a
+partition, where the files lie, and return partial results only, merged in the order of the
+partitions. An executor that is lost takes its part of the table with it; Spark then makes that part
+again from the lineage of the data frame, which writes the files anew elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import sys
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+
+from toprank._extras import require
+from toprank._numerics import FloatArray
+from toprank.blocks.progress import Progress
+from toprank.blocks.source import BlockSource, Partial, State, Sweep
+from toprank.blocks.spill import GONE, Spill, matrix, open_block
+
+#: Partitions from which partial results are merged by the executors first, and how many at once.
+_MANY, _FAN_IN = 256, 32
+_MANIFEST = "index int, path string, error binary"
+
+
+def from_spark(
+    df: Any,
+    *,
+    features: Sequence[str],
+    target: str | None = None,
+    weight: str | None = None,
+    spill_dir: str | None = None,
+    verbose: int = 0,
+) -> SparkBlocks:
+    """Rows of a Spark data frame as a source of blocks, one for each partition.
+
+    Parameters
+    ----------
+    df : pyspark.sql.DataFrame
+    features : sequence of str
+        Columns of numbers; nulls become NaN.
+    target, weight : str, optional
+        The columns of labels and of repetition counts.
+    spill_dir : str, optional
+        Folder for the files, on every executor. By default Spark's own (``spark.local.dir``), which
+        Spark removes when an executor ends.
+    verbose : int, default=0
+        1 prints a line a pass.
+
+    Returns
+    -------
+    SparkBlocks
+        A context manager; leaving it, `close` or its end of life removes the files.
+
+    Notes
+    -----
+    The partitions and the order of their rows should not change when Spark computes them again: a
+    frame after an unordered shuffle may be worth a checkpoint.
+    """
+    return SparkBlocks(df, list(features), target, weight, spill_dir, verbose)
+
+
+def spark_session(master: str = "local[*]", **config: Any) -> Any:
+    """Start a Spark session, or say what is missing.
+
+    Parameters
+    ----------
+    master : str
+        Where Spark runs; by default ``local[*]``, the cores of this machine.
+    **config
+        Spark's settings, dots as double underscores: ``spark__executor__memory="2g"``.
+
+    Returns
+    -------
+    pyspark.sql.SparkSession
+    """
+    check_java()
+    session = require("pyspark.sql", "spark").SparkSession
+    # the executors must find the same libraries
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = session.builder.master(master)
+    for name, value in config.items():
+        builder = builder.config(name.replace("__", "."), value)
+    return builder.getOrCreate()
+
+
+def check_java() -> None:
+    """Raise RuntimeError with the remedy where no Java is found."""
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
+    if found is None:
+        where = f"JAVA_HOME={home} has no bin/java" if home else "there is no java on the PATH"
+        raise RuntimeError(
+            f"Spark runs on Java, and {where}. Install Java 17 or later (for example apt-get "
+            "install openjdk-17-jre-headless, or conda install openjdk) and set JAVA_HOME to its "
+            "folder."
+        )
+
+
+class SparkBlocks(BlockSource):
+    """The source that `from_spark` returns."""
+
+    def __init__(
+        self,
+        df: Any,
+        features: list[str],
+        target: str | None,
+        weight: str | None,
+        spill_dir: str | None,
+        verbose: int,
+    ):
+        check_frame(df, [*features, *(name for name in (target, weight) if name is not None)])
+        check_numbers(df, features)
+        self._df = df
+        self._spill = Spill(features, target, weight, spill_dir, f"toprank-{uuid4().hex[:12]}")
+        self._progress = Progress(verbose)
+        self._folders: set[str] = set()
+        self.n_features = len(features)
+        self.feature_names = np.array(features, dtype=object)
+        self._closer: Any = None
+        self._write()
+
+    @property
+    def n_blocks(self) -> int:
+        return self._n_blocks
+
+    def name_of(self, index: int) -> str:
+        return f"partition {index}"
+
+    def _write(self) -> None:
+        """Spill all partitions, and remember what removes the files."""
+        names = [n for n in (self._spill.target, self._spill.weight) if n is not None]
+        rows = self._df.select(*self._spill.features, *names)
+        self._manifest = rows.mapInArrow(self._spill, _MANIFEST).rdd.persist()
+        self._closer = weakref.finalize(self, _remove, self._manifest, self._folders)
+        entries = self._manifest.collect()
+        self._folders.update(entry["path"] for entry in entries if entry["path"])
+        errors = [entry["error"] for entry in entries if entry["error"]]
+        if errors:
+            self.close()
+            raise pickle.loads(errors[0])
+        if not entries:
+            raise ValueError("The data frame has no partitions; a ranking needs rows.")
+        self._n_blocks = len(entries)
+
+    def map_reduce(self, sweep: Sweep[State, Partial], state: State) -> Partial:
+        if self._closer is None or not self._closer.alive:
+            raise ValueError("These blocks were closed; make them again with blocks.from_spark.")
+        with self._progress.one_pass(type(sweep).__name__, self.n_blocks):
+            try:
+                return self._pass(sweep, state)
+            except Exception as problem:
+                if GONE not in str(problem):
+                    raise
+                self.close()
+                self._folders.clear()
+                self._write()
+                return self._pass(sweep, state)
+
+    def _pass(self, sweep: Sweep[State, Partial], state: State) -> Partial:
+        context = self._manifest.context
+        context.setJobDescription(f"toprank {type(sweep).__name__}")
+        try:
+            partials = self._manifest.mapPartitions(_Local(sweep, state))
+            if self._n_blocks > _MANY:
+                groups = partials.map(lambda partial: (partial[0] // _FAN_IN, partial))
+                count = -(-self._n_blocks // _FAN_IN)
+                partials = groups.groupByKey(count).map(_MergeGroup(sweep))
+            found = sorted(partials.collect(), key=lambda partial: partial[0])
+        finally:
+            context.setJobDescription(None)
+        self._folders.update(folder for _, folders, _ in found for folder in folders)
+        return _merged(sweep, found)[2]
+
+    def write_scores(self, score: Callable[[Any], FloatArray], to: Any = None) -> Any:
+        """Return the data frame with a column of scores, computed where the rows are.
+
+        Parameters
+        ----------
+        score : callable
+            From the X of a block to its scores.
+        to : str, default="score"
+            Name of the column.
+        """
+        name = "score" if to is None else str(to)
+        if name in self._df.columns:
+            raise ValueError(
+                f"The data frame has a column {name!r} already; give another name as to=, or drop "
+                "it."
+            )
+        types = require("pyspark.sql.types", "spark")
+        fields = [*self._df.schema.fields, types.StructField(name, types.DoubleType(), False)]
+        task = _Score(score, self._spill.features, name)
+        return self._df.mapInArrow(task, types.StructType(fields))
+
+    def close(self) -> None:
+        """Remove the files."""
+        if self._closer is not None:
+            self._closer()
+
+    def __enter__(self) -> SparkBlocks:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def check_frame(df: Any, columns: Sequence[str]) -> None:
+    """Refuse what is no Spark data frame, or lacks a column."""
+    if not hasattr(df, "mapInArrow"):
+        raise TypeError(
+            f"df is a {type(df).__module__}.{type(df).__name__}, expected a pyspark.sql.DataFrame."
+        )
+    if ".connect." in type(df).__module__:
+        raise TypeError(
+            "The data frame belongs to a Spark Connect session, which has no access to the "
+            "executors. Use a classic session, such as toprank.blocks.spark_session()."
+        )
+    missing = [name for name in columns if name not in df.columns]
+    if missing:
+        raise ValueError(
+            f"The data frame has no column {', '.join(map(repr, missing))}; it has "
+            f"{', '.join(map(repr, df.columns))}."
+        )
+
+
+def check_numbers(df: Any, features: Sequence[str]) -> None:
+    """Refuse features that hold something else than numbers."""
+    numbers = ("tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "decimal")
+    kinds = dict(df.dtypes)
+    wrong = [f"{n!r} ({kinds[n]})" for n in features if kinds[n].split("(")[0] not in numbers]
+    if wrong:
+        raise ValueError(
+            f"A linear ranker needs numbers; these columns hold none: {', '.join(wrong)}. Encode "
+            "categories first, for example with pyspark.ml.feature.OneHotEncoder, unpack "
+            "vectors with pyspark.ml.functions.vector_to_array, or choose columns of numbers."
+        )
+
+
+class _Local:
+    """The contribution of the blocks of one partition of the manifest."""
+
+    def __init__(self, sweep: Any, state: Any):
+        self.sweep = sweep
+        self.state = state
+
+    def __call__(self, entries: Iterator[Any]) -> Iterator[Any]:
+        for entry in entries:
+            if entry["error"]:
+                raise pickle.loads(entry["error"])
+            block = open_block(entry["index"], entry["path"])
+            yield entry["index"], [entry["path"]], self.sweep.local(block, self.state)
+
+
+class _MergeGroup:
+    """Merges the contributions of neighbouring partitions on an executor."""
+
+    def __init__(self, sweep: Any):
+        self.sweep = sweep
+
+    def __call__(self, group: tuple[int, Any]) -> Any:
+        return _merged(self.sweep, sorted(group[1], key=lambda partial: partial[0]))
+
+
+def _merged(sweep: Any, partials: list[Any]) -> Any:
+    index, folders, total = partials[0]
+    for _, more, partial in partials[1:]:
+        folders = folders + more
+        total = sweep.merge(total, partial)
+    return index, folders, total
+
+
+class _Score:
+    """Adds a column of scores to Arrow batches."""
+
+    def __init__(self, score: Callable[[Any], FloatArray], features: list[str], name: str):
+        self.score = score
+        self.features = features
+        self.name = name
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        arrow = require("pyarrow", "spark")
+        for batch in batches:
+            scores = np.zeros(0)
+            if batch.num_rows:
+                X = matrix(batch, self.features)
+                scores = np.asarray(self.score(X), dtype=np.float64)
+            columns = [*batch.columns, arrow.array(scores, arrow.float64())]
+            yield arrow.RecordBatch.from_arrays(columns, [*batch.schema.names, self.name])
+
+
+def _remove(manifest: Any, folders: set[str]) -> None:
+    """Remove the files, on whichever executor's disk they are."""
+    try:
+        paths = set(folders)
+
+        def clear(entries: Iterator[Any]) -> Iterator[int]:
+            for path in paths | {entry["path"] for entry in entries if entry["path"]}:
+                shutil.rmtree(path, ignore_errors=True)
+            return iter(())
+
+        manifest.mapPartitions(clear).count()
+        manifest.unpersist()
+    except Exception:  # the session ended first: Spark has removed its folders
+        for path in folders:
+            shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,265 @@
+"""One read of X on a GPU: Triton kernels that score a row and use it while they hold it.
+
+A program walks over tiles of rows with as many running sums as a tile has rows: each place in
+the tile keeps the sums of both classes for the rows it has seen, so that no thread waits for
+another before the end. The arithmetic is float64: GPUs that have it in full hide it behind the
+reading of X, and nothing of float32 rows is lost.
+
+Weights e^t are taken relative to a top that need be known only roughly: float64 has room for
+e^600 on either side of it, so that, unlike an online softmax, no sum is ever rescaled.
+"""
+
+from __future__ import annotations
+
+import importlib
+from functools import cache
+from typing import Any
+
+#: Entries of a tile, warps that share it, programs for each multiprocessor, and tiles that a
+#: program asks for at once. Chosen on an H200, where their effect is a factor of two.
+_TILE = 1024
+_WARPS = 4
+_PROGRAMS = 16
+_UNROLL = 2
+#: Rows that one launch may number with 32 bits.
+_LAUNCH_ROWS = 1 << 30
+#: Copies of a histogram that programs share out among them, lest they queue for its bins.
+_COPIES = 16
+
+
+@cache
+def _kernels() -> tuple[Any, Any, Any]:
+    triton: Any = importlib.import_module("triton")
+    tl: Any = importlib.import_module("triton.language")
+
+    @triton.jit
+    def read(  # type: ignore[no-untyped-def]
+        X_at, stride: tl.constexpr, units_at, rows, there, column, inside,
+        centred: tl.constexpr, scaled: tl.constexpr, width: tl.constexpr,
+    ):  # fmt: skip
+        """A tile of rows in float64, in its units; zero beyond the edges."""
+        mask = there[:, None] & inside[None, :]
+        x = tl.load(X_at + rows[:, None] * stride + column[None, :], mask=mask, other=0.0)
+        x = x.to(tl.float64)
+        if scaled:
+            x *= tl.load(units_at + width + column)[None, :]
+        if centred:
+            x -= tl.load(units_at + column)[None, :]
+        return x
+
+    @triton.jit
+    def tilted(  # type: ignore[no-untyped-def]
+        X_at, stride: tl.constexpr, kind_at, log_weight_at, beta_at, units_at, about_at, out_at, n,
+        d: tl.constexpr,
+        weighted: tl.constexpr, unroll: tl.constexpr, centred: tl.constexpr, scaled: tl.constexpr,
+        height: tl.constexpr, width: tl.constexpr,
+    ):  # fmt: skip
+        number = tl.program_id(0)
+        slot = tl.arange(0, height)
+        column = tl.arange(0, width)
+        inside = column < d
+        beta = tl.load(beta_at + column, mask=inside, other=0.0)
+        of_pos, of_neg = tl.load(about_at), tl.load(about_at + 1)
+        pos_top, neg_top = tl.load(about_at + 2), tl.load(about_at + 3)
+        pos_mass = tl.zeros((height,), tl.float64)
+        neg_mass = tl.zeros((height,), tl.float64)
+        pos_moment = tl.zeros((height, width), tl.float64)
+        neg_moment = tl.zeros((height, width), tl.float64)
+        step = tl.num_programs(0) * height * unroll
+        for start in range(number * height * unroll, n, step):
+            for part in tl.static_range(unroll):
+                rows = (start + part * height + slot).to(tl.int64)
+                there = rows < n
+                x = read(
+                    X_at, stride, units_at, rows, there, column, inside, centred, scaled, width
+                )
+                is_pos = tl.load(kind_at + rows, mask=there, other=0) != 0
+                t = tl.sum(x * beta[None, :], 1) * tl.where(is_pos, of_pos, of_neg)
+                if weighted:
+                    t += tl.load(log_weight_at + rows, mask=there, other=0.0)
+                t = tl.where(there, t, float("-inf"))
+                weight = tl.exp(t - tl.where(is_pos, pos_top, neg_top))
+                pos_weight = tl.where(is_pos, weight, 0.0)
+                neg_weight = tl.where(is_pos, 0.0, weight)
+                pos_mass += pos_weight
+                neg_mass += neg_weight
+                pos_moment += pos_weight[:, None] * x
+                neg_moment += neg_weight[:, None] * x
+        at = out_at + number * 2 * (width + 2)
+        tl.store(at, pos_top)
+        tl.store(at + 1, tl.sum(pos_mass, 0))
+        tl.store(at + 2 + column, tl.sum(pos_moment, 0))
+        at += width + 2
+        tl.store(at, neg_top)
+        tl.store(at + 1, tl.sum(neg_mass, 0))
+        tl.store(at + 2 + column, tl.sum(neg_moment, 0))
+
+    @triton.jit
+    def score(  # type: ignore[no-untyped-def]
+        X_at, stride: tl.constexpr, beta_at, units_at, out_at, n, d: tl.constexpr,
+        centred: tl.constexpr, scaled: tl.constexpr, height: tl.constexpr, width: tl.constexpr,
+    ):  # fmt: skip
+        column = tl.arange(0, width)
+        inside = column < d
+        rows = (tl.program_id(0) * height + tl.arange(0, height)).to(tl.int64)
+        there = rows < n
+        x = read(X_at, stride, units_at, rows, there, column, inside, centred, scaled, width)
+        beta = tl.load(beta_at + column, mask=inside, other=0.0)
+        tl.store(out_at + rows, tl.sum(x * beta[None, :], 1), mask=there)
+
+    @triton.jit
+    def count(  # type: ignore[no-untyped-def]
+        X_at, stride: tl.constexpr, kind_at, weight_at, beta_at, units_at, about_at, counts_at, n,
+        d: tl.constexpr,
+        bins: tl.constexpr, copies: tl.constexpr, weighted: tl.constexpr, centred: tl.constexpr,
+        scaled: tl.constexpr, height: tl.constexpr, width: tl.constexpr,
+    ):  # fmt: skip
+        number = tl.program_id(0)
+        slot = tl.arange(0, height)
+        column = tl.arange(0, width)
+        inside = column < d
+        beta = tl.load(beta_at + column, mask=inside, other=0.0)
+        shift, spread = tl.load(about_at), tl.load(about_at + 1)
+        per_spread, quanta = tl.load(about_at + 2), tl.load(about_at + 3)
+        own_at = counts_at + (number % copies) * (4 * bins + 1)
+        for start in range(number * height, n, tl.num_programs(0) * height):
+            rows = (start + slot).to(tl.int64)
+            there = rows < n
+            x = read(X_at, stride, units_at, rows, there, column, inside, centred, scaled, width)
+            is_pos = tl.load(kind_at + rows, mask=there, other=0) != 0
+            u = (tl.sum(x * beta[None, :], 1) + shift) / spread
+            place = u * per_spread + bins // 2
+            within = there & (place > 0.0) & (place < bins)
+            weight = tl.zeros((height,), tl.float64) + quanta
+            if weighted:
+                weight *= tl.load(weight_at + rows, mask=there, other=0.0)
+            bin = tl.where(within, place, 0.0).to(tl.int64)
+            offset = weight * (place - bin.to(tl.float64) - 0.5)
+            bin += tl.where(is_pos, bins, 0)
+            tl.atomic_add(own_at + bin, weight.to(tl.int64), mask=within, sem="relaxed")
+            offset = tl.where(within, offset, 0.0).to(tl.int64)
+            tl.atomic_add(own_at + 2 * bins + bin, offset, mask=within, sem="relaxed")
+            beyond = tl.sum((there & (within == 0)).to(tl.int64), 0)
+            if beyond > 0:
+                tl.atomic_add(own_at + 4 * bins, beyond, sem="relaxed")
+
+    return tilted, score, count
+
+
+class _Launch:
+    """What every kernel is told of a matrix: its parts, its units, and the shape of a tile."""
+
+    def __init__(self, X: Any, units: tuple[Any, Any]):
+        self.torch: Any = importlib.import_module("torch")
+        self.X = X
+        n, self.d = X.shape
+        width = max(2, 1 << (self.d - 1).bit_length())
+        self.height = max(2, _TILE // width)
+        self.width = width
+        self.units = self._padded(units)
+        self.built_for = {
+            "centred": units[0] is not None,
+            "scaled": units[1] is not None,
+            "height": self.height,
+            "width": width,
+            "num_warps": _WARPS,
+        }
+        cuts = range(0, n, _LAUNCH_ROWS)
+        self.parts = [slice(first, min(first + _LAUNCH_ROWS, n)) for first in cuts]
+
+    def _padded(self, units: tuple[Any, Any]) -> Any:
+        """The centre and, a tile's width on, the inverse scale; zero beyond the columns."""
+        padded = self.torch.zeros(2 * self.width, dtype=self.torch.float64, device=self.X.device)
+        for first, part in zip((0, self.width), units, strict=True):
+            if part is not None:
+                padded[first : first + self.d] = part
+        return padded
+
+    def numbers(self, *values: float) -> Any:
+        """Numbers for a kernel, as float64: as plain arguments they would be float32."""
+        return self.torch.tensor(values, dtype=self.torch.float64).to(self.X.device)
+
+    def programs(self, n: int) -> int:
+        processors = self.torch.cuda.get_device_properties(self.X.device).multi_processor_count
+        return int(min(_PROGRAMS * processors, -(-n // self.height)))
+
+    def on_its_device(self) -> Any:
+        return self.torch.cuda.device(self.X.device)
+
+
+def tilted_parts(
+    X: Any,
+    positive: Any,
+    log_weight: Any,
+    beta: Any,
+    units: tuple[Any, Any],
+    tilts: tuple[float, float],
+    tops: tuple[float, float],
+) -> Any:
+    """Return lines (top, mass, moment) of positives and negatives, one pair a program.
+
+    ``tops`` are about where the largest exponents of the two classes lie.
+    """
+    launch, (tilted, _, _) = _Launch(X, units), _kernels()
+    torch, width = launch.torch, launch.width
+    about = launch.numbers(*tilts, *tops)
+    launches = []
+    for rows in launch.parts:
+        part = X[rows]
+        programs = launch.programs(len(part))
+        out = torch.empty((programs, 2, width + 2), dtype=torch.float64, device=X.device)
+        kind = positive[rows].view(torch.uint8)
+        logs = beta if log_weight is None else log_weight[rows]
+        with launch.on_its_device():
+            tilted[(programs,)](
+                part, X.stride(0), kind, logs, beta, launch.units, about, out, len(part), launch.d,
+                weighted=log_weight is not None, unroll=_UNROLL, **launch.built_for,
+            )  # fmt: skip
+        launches.append(out[:, :, : launch.d + 2])
+    return torch.cat(launches)
+
+
+def score_rows(X: Any, beta: Any, units: tuple[Any, Any], out: Any) -> None:
+    """Write X @ beta into a float64 vector."""
+    launch, (_, score, _) = _Launch(X, units), _kernels()
+    for rows in launch.parts:
+        part = X[rows]
+        with launch.on_its_device():
+            score[(-(-len(part) // launch.height),)](
+                part, X.stride(0), beta, launch.units, out[rows], len(part), launch.d,
+                **launch.built_for,
+            )  # fmt: skip
+
+
+def counted_scores(
+    X: Any,
+    positive: Any,
+    weight: Any,
+    beta: Any,
+    units: tuple[Any, Any],
+    standard: tuple[float, float],
+    bins: int,
+    per_spread: float,
+    quanta: float,
+) -> Any:
+    """Count the scores in bins, in whole quanta of weight.
+
+    ``standard`` is (shift, spread): u = (score + shift) / spread, and bin number
+    u per_spread + bins / 2. The answer holds the weights of both classes, negatives first,
+    their weighted distances from the bins' centres, and the number of rows beyond the bins.
+    """
+    launch, (_, _, count) = _Launch(X, units), _kernels()
+    torch = launch.torch
+    about = launch.numbers(*standard, per_spread, quanta)
+    counts = torch.zeros((_COPIES, 4 * bins + 1), dtype=torch.int64, device=X.device)
+    for rows in launch.parts:
+        part = X[rows]
+        kind = positive[rows].view(torch.uint8)
+        weights = beta if weight is None else weight[rows]
+        with launch.on_its_device():
+            count[(launch.programs(len(part)),)](
+                part, X.stride(0), kind, weights, beta, launch.units, about, counts, len(part),
+                launch.d, bins=bins, copies=_COPIES, weighted=weight is not None,
+                **launch.built_for,
+            )  # fmt: skip
+    return counts.sum(0)

@@ -1,0 +1,92 @@
+"""Growing trees where the rows lie: on a Dask cluster or in a barrier stage of Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+
+class OnClusters:
+    """Fits across workers: the trees of one process, by the push of the rows of all workers.
+
+    The exponential loss with the price "power" or "identity" exchanges four numbers a round;
+    every other price and loss, and groups, gather the scores, eight bytes a row and round on
+    every worker. The metric to stop by is exact: the scores of the held-out rows are gathered.
+    The trees are the same where columns have at most ``max_bins`` values; otherwise the workers
+    agree on bins by XGBoost's sketch. ``subsample`` below one draws rows worker by worker.
+    """
+
+    def fit_dask(
+        self,
+        client: Any,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        groups: Any = None,
+        eval_set: tuple[Any, ...] | None = None,
+        init_score: Any = None,
+        init_model: Any = None,
+    ) -> Any:
+        """Grow the trees on the workers of a Dask cluster, as one process would.
+
+        See `toprank.rankers.trees.distributed_dask` for what is exchanged.
+
+        Parameters
+        ----------
+        client : distributed.Client
+        X : dask array or data frame of shape (n, d)
+        y, sample_weight, groups, init_score : dask arrays or series of shape (n,)
+            As in ``fit``; also arrays in memory, where the chunk sizes of X are known.
+        eval_set : tuple (X, y) or (X, y, groups), optional
+            Rows to stop by, as dask collections.
+        init_model : estimator, booster or str, optional
+            As in ``fit``; it goes to every worker.
+
+        Returns
+        -------
+        self
+        """
+        from toprank.rankers.trees.distributed_dask import fit_dask
+
+        rows = {"sample_weight": sample_weight, "groups": groups, "init_score": init_score}
+        return fit_dask(self, client, X, y, rows, eval_set, init_model)
+
+    def fit_spark(
+        self,
+        data: Any,
+        *,
+        features: Sequence[str],
+        target: str,
+        weight: str | None = None,
+        groups: str | None = None,
+        init_score: str | None = None,
+        eval_data: Any = None,
+        init_model: Any = None,
+        num_workers: int | None = None,
+    ) -> Any:
+        """Grow the trees in a barrier stage of Spark, as one process would.
+
+        Parameters
+        ----------
+        data : pyspark.sql.DataFrame
+        features : sequence of str
+            Columns of numbers, or of text and categories.
+        target, weight, groups, init_score : str
+            The columns of labels, repetition counts, groups and scores to start from.
+        eval_data : pyspark.sql.DataFrame, optional
+            Rows to stop by, with the same columns.
+        init_model : estimator, booster or str, optional
+            As in ``fit``; it goes to every worker.
+        num_workers : int, optional
+            Tasks that train together; all must run at the same time. By default as many as the
+            cluster runs at once.
+
+        Returns
+        -------
+        self
+        """
+        from toprank.rankers.trees.distributed_spark import fit_spark
+
+        roles = {"y": target, "weight": weight, "groups": groups, "start": init_score}
+        return fit_spark(self, data, list(features), roles, eval_data, init_model, num_workers)

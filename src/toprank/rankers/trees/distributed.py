@@ -1,0 +1,328 @@
+"""Trees grown by several workers, each on its own rows: what every worker does.
+
+The engine, Dask or Spark, brings the rows to the workers and opens a communicator; from there on
+all workers run `grow_together` at once. What depends on all rows (classes, categories, weights,
+the push, the metric to stop by, the link) is exchanged, so that the trees are those of one
+process. A worker may have no rows, or rows of one class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_array, column_or_1d
+
+from toprank._numerics import FloatArray
+from toprank.interop.team import Team
+from toprank.interop.together import check_team_weights
+from toprank.rankers.base import two_classes
+from toprank.rankers.trees.columns import Columns, is_frame
+from toprank.rankers.trees.plan import Table, Watch
+from toprank.rankers.trees.start import check_start, model_scores
+from toprank.rankers.trees.stopping import TopMetric
+
+Result = TypeVar("Result")
+
+#: What is known of an estimator before its rows are looked at.
+_SETTLED = ("n_features_in_", "feature_names_in_", "init_model_", "_starts", "p_", "init_scale_")
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows as the engine hands them over; ``index`` is their place among all parts."""
+
+    index: int
+    X: Any
+    y: Any
+    weight: Any = None
+    groups: Any = None
+    start: Any = None
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.X.shape[0])
+
+
+def prepare(trees: Any, init_model: Any, has_start: bool, has_eval: bool) -> None:
+    """Check the parameters, and settle what does not depend on the rows."""
+    trees._validate_params()
+    trees._check_link()
+    if has_start and (init_model is not None or has_eval):
+        raise ValueError(
+            "init_score holds the scores of the training rows alone; with rows to stop by, or "
+            "instead of init_model, give a model as init_model."
+        )
+    if isinstance(trees.p, str):
+        raise ValueError(
+            "p='auto' compares many fits on folds of the rows, which a cluster does not hold "
+            "together. Choose p on a sample that fits in memory, for example with "
+            "PushTrees(p='auto').fit, and give it here as a number."
+        )
+    if trees.backend != "xgboost":
+        raise ValueError(
+            f"backend={trees.backend!r} does not train across workers: its objective sees the rows "
+            "of one worker only, and would push against those alone. Use backend='xgboost'."
+        )
+    trees.init_model_ = init_model
+    trees._starts = has_start
+    trees.p_ = trees.p
+    trees._keep_scale()
+
+
+def ready_to_ship(trees: Any) -> Any:
+    """Return a copy of the estimator, not fitted, that draws the same numbers on every worker."""
+    copy = type(trees)(**trees.get_params(deep=False))
+    for name in _SETTLED:
+        if hasattr(trees, name):
+            setattr(copy, name, getattr(trees, name))
+    if not isinstance(trees.random_state, int | np.integer):
+        copy.random_state = int(check_random_state(trees.random_state).randint(2**31 - 1))
+    return copy
+
+
+def _learned(trees: Any) -> dict[str, Any]:
+    """Return what was learned, without the parameters."""
+    parameters = trees.get_params(deep=False)
+    return {name: value for name, value in vars(trees).items() if name not in parameters}
+
+
+def with_start(trees: Any, parts: Sequence[Part]) -> list[Part]:
+    """Return the parts with the scores of ``init_model``, if there is one.
+
+    Before the communicator opens: inside, every step of XGBoost waits for all workers. What goes
+    wrong here is raised there, on all of them.
+    """
+    if trees.init_model_ is None:
+        return list(parts)
+    started = []
+    for part in parts:
+        start: Any = np.zeros(0)
+        if part.n_rows:
+            try:
+                start = model_scores(trees.init_model_, part.X)
+            except (TypeError, ValueError) as problem:
+                start = problem
+        started.append(replace(part, start=start))
+    return started
+
+
+def grow_together(
+    trees: Any, parts: Sequence[Part], held: Sequence[Part] | None, team: Team
+) -> dict[str, Any]:
+    """Fit the estimator to the rows of all workers; called by all of them at once.
+
+    Parameters
+    ----------
+    trees : PushTrees
+        Its parameters checked, its columns named.
+    parts : sequence of Part
+        The rows that lie here.
+    held : sequence of Part or None
+        The rows to stop by that lie here; None where they are to be held out.
+    team : Team
+
+    Returns
+    -------
+    dict
+        What was learned, the same on every worker.
+    """
+    labels = _everywhere(team, lambda: [_labels(part) for part in parts])
+    trees.classes_ = _classes(team, labels)
+    trees._columns = _learn_columns(team, [part.X for part in parts], trees.categorical_features)
+    table = _table(trees, parts, team)
+    where = np.repeat([part.index for part in parts], [part.n_rows for part in parts])
+    present = slice(None) if table.weight is None else table.weight > 0
+    table, where = table.present(), where[present]
+    watch = None
+    if held is not None:
+        watch = _watch(trees, _table(trees, held, team), team)
+    elif trees._stops_early(int(team.sum(len(table.positive)))):
+        out = held_out_together(
+            team, table, where, trees.validation_fraction, int(trees.random_state)
+        )
+        watch = _watch(trees, table.take(np.flatnonzero(out)), team)
+        table = table.take(np.flatnonzero(~out))
+    trees._grow(table, watch, team)
+    return _learned(trees)
+
+
+def _everywhere(team: Team, action: Callable[[], Result]) -> Result:
+    """Do what may fail on one worker; if it does, it fails on all, and nobody waits for ever."""
+    try:
+        result, problem = action(), None
+    except (TypeError, ValueError) as error:
+        result, problem = None, error
+    problems = [error for error in team.objects(problem) if error is not None]
+    if problems:
+        raise problems[0]
+    return result  # type: ignore[return-value]
+
+
+def _labels(part: Part) -> NDArray[Any]:
+    labels = column_or_1d(np.asarray(part.y))
+    if len(labels) != part.n_rows:
+        raise ValueError(f"A part of X has {part.n_rows} rows, that of y {len(labels)}.")
+    if labels.dtype.kind == "f" and not np.all(np.isfinite(labels)):
+        raise ValueError("Input y contains NaN or infinity; labels must be two known classes.")
+    return labels
+
+
+def _union(team: Team, arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """The distinct values of all workers' arrays."""
+    mine = [np.unique(values) for values in arrays if len(values)]
+    everyone = [values for part in team.objects(mine) for values in part]
+    return np.unique(np.concatenate(everyone)) if everyone else np.zeros(0)
+
+
+def _classes(team: Team, labels: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    distinct = _union(team, labels)
+    if not len(distinct):
+        raise ValueError("There are no rows: every part of X is empty.")
+    return two_classes(distinct)[0]
+
+
+def _learn_columns(team: Team, frames: Sequence[Any], chosen: Any) -> Columns:
+    """The columns of categories and their values on all workers."""
+    learned = _everywhere(team, lambda: [Columns.learn(X, chosen) for X in frames])
+    places = {j for part in team.objects(learned) for columns in part for j in columns.places}
+    if not places:
+        return Columns({})
+    # a column of objects may hold numbers here and text elsewhere
+    again = [Columns.learn(X, sorted(places)).categories for X in frames]
+    return Columns({j: _union(team, [part[j] for part in again]) for j in sorted(places)})
+
+
+def _table(trees: Any, parts: Sequence[Part], team: Team) -> Table:
+    tables = _everywhere(team, lambda: [_local_table(trees, part) for part in parts])
+    one = _joined(tables)
+    weight = check_team_weights(team, one.positive, one.weight)
+    groups = one.groups
+    if groups is not None:
+        groups = np.searchsorted(_union(team, [groups]), groups)
+    return Table(one.Z, one.positive, weight, groups, one.start)
+
+
+def _local_table(trees: Any, part: Part) -> Table:
+    labels = _labels(part)
+    if not np.all(np.isin(labels, trees.classes_)):
+        raise ValueError(f"eval_set has labels other than the classes fitted: {trees.classes_}.")
+    if isinstance(part.start, Exception):
+        raise part.start
+    start = part.start
+    if start is not None:
+        start = check_start(start, part.n_rows) if part.n_rows else np.zeros(0)
+    return Table(
+        _numbers(trees, part),
+        np.asarray(labels == trees.classes_[1]),
+        None if part.weight is None else np.asarray(part.weight, dtype=np.float64),
+        None if part.groups is None else column_or_1d(np.asarray(part.groups)),
+        None if start is None else trees.init_scale_ * start,
+    )
+
+
+def _numbers(trees: Any, part: Part) -> FloatArray:
+    X = part.X
+    if X.shape[1] != trees.n_features_in_:
+        raise ValueError(f"eval_set has {X.shape[1]} columns, X has {trees.n_features_in_}.")
+    if not part.n_rows:
+        return np.empty((0, trees.n_features_in_))
+    if not is_frame(X):
+        X = check_array(X, dtype="numeric", ensure_all_finite="allow-nan", input_name="X")
+    return trees._columns.numbers(X)
+
+
+def _joined(tables: Sequence[Table]) -> Table:
+    def column(name: str) -> Any:
+        values = [getattr(table, name) for table in tables]
+        return None if values[0] is None else np.concatenate(values)
+
+    return Table(
+        np.concatenate([table.Z for table in tables]),
+        column("positive"),
+        column("weight"),
+        column("groups"),
+        column("start"),
+    )
+
+
+class SharedMetric:
+    """A metric of the held-out rows of all workers, exactly: their scores are gathered.
+
+    Four bytes (XGBoost) or eight (LightGBM) a held-out row and round go over the network.
+    """
+
+    def __init__(self, metric: TopMetric, team: Team):
+        self._metric = metric
+        self._team = team
+
+    def __call__(self, scores: FloatArray) -> float:
+        return self._metric(self._team.gather(np.asarray(scores)))
+
+    def standard_error(self, scores: FloatArray) -> float:
+        """Return the standard error of the value, as the first worker knows it."""
+        everyone = self._team.gather(scores)
+        mine = self._metric.standard_error(everyone) if self._team.rank == 0 else None
+        return self._team.first(mine)
+
+
+def _watch(trees: Any, table: Table, team: Team) -> Watch:
+    metric = TopMetric(trees.metric, trees.metric_kwargs, table.of_all(team))
+    return Watch(table, SharedMetric(metric, team), trees.n_iter_no_change)
+
+
+def held_out_together(
+    team: Team, table: Table, where: NDArray[np.intp], fraction: float, seed: int
+) -> NDArray[np.bool_]:
+    """Return which rows are held out: a share of each class, or of the groups, of all workers.
+
+    The choice depends on the parts and the seed, not on which worker holds which part.
+    """
+    if table.groups is None:
+        out = _share_of_classes(team, table.positive, where, fraction, seed)
+    else:
+        out = _share_of_groups(team, table.groups, fraction, seed)
+    for side in (out, ~out):
+        counts = team.sum([np.sum(table.positive[side]), np.sum(~table.positive[side])])
+        if np.any(counts == 0):
+            raise ValueError(
+                "No split of the rows leaves both classes on both sides. Raise "
+                "validation_fraction, or use early_stopping=False."
+            )
+    return out
+
+
+def _share_of_classes(
+    team: Team, positive: NDArray[np.bool_], where: NDArray[np.intp], fraction: float, seed: int
+) -> NDArray[np.bool_]:
+    out = np.zeros(len(positive), dtype=bool)
+    for label in (False, True):
+        own = {int(j): np.flatnonzero((where == j) & (positive == label)) for j in np.unique(where)}
+        counts: dict[int, int] = {}
+        for part in team.objects({j: len(rows) for j, rows in own.items()}):
+            counts.update(part)
+        total = sum(counts.values())
+        wanted = min(max(1, round(fraction * total)), total - 1)
+        before = 0
+        for j in sorted(counts):
+            # shares of the parts that add up to the number wanted
+            share = wanted * (before + counts[j]) // total - wanted * before // total
+            before += counts[j]
+            if j in own and share:
+                drawn = np.random.default_rng((seed, j, int(label))).permutation(own[j])[:share]
+                out[drawn] = True
+    return out
+
+
+def _share_of_groups(
+    team: Team, groups: NDArray[np.intp], fraction: float, seed: int
+) -> NDArray[np.bool_]:
+    n_groups = int(team.max(np.max(groups, initial=-1))) + 1
+    wanted = max(1, round(fraction * n_groups))
+    drawn = np.zeros(n_groups, dtype=bool)
+    drawn[np.random.default_rng(seed).permutation(n_groups)[:wanted]] = True
+    return drawn[groups]

@@ -1,0 +1,203 @@
+"""Trees on a Dask cluster: every worker grows them on the chunks it holds.
+
+The workers speak through XGBoost's communicator, whose meeting point is on the first of them.
+Chunks are computed once and stay where they are. One fit at a time uses a worker; if a worker is
+lost the fit fails, and says so.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from copy import copy
+from threading import Thread
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+from toprank._extras import require
+from toprank.blocks.dask import aligned_parts
+from toprank.interop.team import xgboost_team
+from toprank.rankers.trees.distributed import (
+    Part,
+    grow_together,
+    prepare,
+    ready_to_ship,
+    with_start,
+)
+
+#: Seconds between two looks at whether all workers are still there.
+_LOOK = 0.5
+#: Seconds that the other workers have to end after one has failed.
+_GRACE = 10.0
+
+
+def fit_dask(
+    trees: Any,
+    client: Any,
+    X: Any,
+    y: Any,
+    rows: dict[str, Any],
+    eval_set: tuple[Any, ...] | None,
+    init_model: Any,
+) -> Any:
+    """Fit a `PushTrees` to Dask collections; see `PushTrees.fit_dask`."""
+    distributed = require("distributed", "dask")
+    require("xgboost", "xgboost")
+    prepare(trees, init_model, rows["init_score"] is not None, eval_set is not None)
+    _name_columns(trees, X)
+    parts, empty = _parts(client, X, y, rows), [_empty(X, rows)]
+    held, none_held = None, None
+    if eval_set is not None:
+        held_X, held_y, *groups = eval_set
+        columns = {"groups": groups[0] if groups else None}
+        held, none_held = _parts(client, held_X, held_y, columns), [_empty(held_X, columns)]
+    mine, theirs = _by_worker(client, parts), _by_worker(client, held or [])
+    tasks = {
+        worker: (mine.get(worker, empty), theirs.get(worker, none_held))
+        for worker in sorted({*mine, *theirs})
+    }
+    with distributed.MultiLock(names=list(tasks), client=client):
+        vars(trees).update(_run(client, trees, tasks))
+    return trees
+
+
+def _name_columns(trees: Any, X: Any) -> None:
+    """Keep the number and the names of the columns, as any estimator does."""
+    if hasattr(X, "_meta_nonempty"):
+        validate_data(trees, X._meta_nonempty, skip_check_array=True)
+        return
+    if hasattr(trees, "feature_names_in_"):
+        del trees.feature_names_in_
+    trees.n_features_in_ = int(X.shape[1])
+
+
+def _parts(client: Any, X: Any, y: Any, rows: dict[str, Any]) -> list[Any]:
+    """The chunks on their workers, as futures of `Part`."""
+    dask = require("dask", "dask")
+    names = ("sample_weight", "groups", "init_score")
+    columns = {name: rows.get(name) for name in names}
+    make = dask.delayed(Part, pure=False)
+    token = f"toprank-part-{uuid4().hex[:12]}"
+    delayed = [
+        make(index, *part, dask_key_name=(token, index))
+        for index, part in enumerate(aligned_parts(X, y=y, **columns))
+    ]
+    return list(client.compute(delayed))
+
+
+def _empty(X: Any, rows: dict[str, Any]) -> Part:
+    """What a worker without a chunk has: no rows, of the same columns."""
+    meta = X._meta if hasattr(X, "_meta_nonempty") else np.empty((0, int(X.shape[1])))
+    none = {name: None if column is None else np.zeros(0) for name, column in rows.items()}
+    return Part(
+        -1, meta, np.zeros(0), *(none.get(n) for n in ("sample_weight", "groups", "init_score"))
+    )
+
+
+def _by_worker(client: Any, parts: Sequence[Any]) -> dict[str, list[Any]]:
+    """Which parts lie on which worker; one that lies on several goes to the least busy."""
+    if not parts:
+        return {}
+    holders: dict[Any, Any] = {}
+    while not all(holders.get(part.key) for part in parts):  # a worker may be lost meanwhile
+        require("distributed", "dask").wait(parts)
+        failed = [part for part in parts if part.status == "error"]
+        if failed:
+            failed[0].result()  # raises what went wrong there
+        holders = client.who_has(parts)
+    chosen: dict[str, list[Any]] = defaultdict(list)
+    for part in parts:
+        lying = sorted(holders[part.key], key=lambda worker: (len(chosen[worker]), worker))
+        chosen[lying[0]].append(part)
+    return {worker: own for worker, own in chosen.items() if own}
+
+
+def _run(client: Any, trees: Any, tasks: dict[str, Any]) -> dict[str, Any]:
+    """Start one task a worker, all at once, and return what the first has learned."""
+    workers = list(tasks)
+    host = workers[0].split("://")[-1].rsplit(":", 1)[0]
+    try:
+        tracker = client.run(start_tracker, len(workers), host, workers=workers[:1])[workers[0]]
+    except (KeyError, OSError, ValueError) as problem:
+        raise RuntimeError(_went_away(workers[:1])) from problem
+    shipped, threads = ready_to_ship(trees), client.nthreads()
+    futures = [
+        client.submit(
+            _grow,
+            shipped,
+            threads[worker],
+            *tasks[worker],
+            {**tracker, "dmlc_task_id": f"{rank:06d}"},
+            workers=[worker],
+            allow_other_workers=False,
+            pure=False,
+            key=f"toprank-trees-{uuid4().hex[:12]}-{rank}",
+        )
+        for rank, worker in enumerate(workers)
+    ]
+    _wait(client, futures, workers)
+    return futures[0].result()
+
+
+def _wait(client: Any, futures: list[Any], workers: list[str]) -> None:
+    """Wait for all tasks, but not for a worker that is gone nor after one has failed."""
+    distributed = require("distributed", "dask")
+    failed_at = np.inf
+    while not all(future.done() for future in futures) and time.monotonic() < failed_at + _GRACE:
+        missing = sorted(set(workers) - set(client.nthreads()))
+        if missing:
+            client.cancel(futures, force=True)
+            raise RuntimeError(_went_away(missing))
+        if any(future.status == "error" for future in futures):
+            failed_at = min(failed_at, time.monotonic())
+        try:
+            distributed.wait(futures, timeout=_LOOK)
+        except TimeoutError:
+            continue
+    problems = [future.exception() for future in futures if future.status == "error"]
+    # a worker that fails breaks the line to the others: theirs is not the cause
+    causes = [error for error in problems if type(error).__name__ != "XGBoostError"]
+    if problems:
+        raise (causes or problems)[0]
+
+
+def _went_away(workers: Sequence[str]) -> str:
+    return (
+        f"The worker{'s' * (len(workers) > 1)} {', '.join(workers)} went away while the trees were "
+        "grown: a round needs all of them. Nothing was fitted; fit again, on the workers that are "
+        "left."
+    )
+
+
+def start_tracker(n_workers: int, host: str) -> dict[str, Any]:
+    """Start what brings the workers together; it ends when they part."""
+    from xgboost.tracker import RabitTracker
+
+    tracker = RabitTracker(n_workers=n_workers, host_ip=host, sortby="task")
+    tracker.start()
+    Thread(target=tracker.wait_for, daemon=True, name="toprank-tracker").start()
+    return dict(tracker.worker_args())
+
+
+def _grow(
+    trees: Any,
+    n_threads: int,
+    parts: list[Part],
+    held: list[Part] | None,
+    communicator: dict[str, Any],
+) -> dict[str, Any] | None:
+    """What one worker does; the first returns what was learned."""
+    from xgboost.collective import CommunicatorContext
+
+    trees = copy(trees)  # workers in one process share what they are sent
+    trees.n_jobs = n_threads if trees.n_jobs is None else trees.n_jobs
+    parts = with_start(trees, parts)
+    held = None if held is None else with_start(trees, held)
+    with CommunicatorContext(**communicator):
+        team = xgboost_team()
+        state = grow_together(trees, parts, held, team)
+        return state if team.rank == 0 else None

@@ -1,0 +1,88 @@
+"""A Dask cluster of two processes and a Spark cluster of two executors, started once."""
+
+import os
+import shutil
+import sys
+
+import numpy as np
+import pytest
+
+#: What the engines themselves warn of, here and nowhere else.
+_TOLERATED = [
+    # of Python, about clusters that start processes from a process with threads
+    "ignore:This process .* is multi-threaded:DeprecationWarning",
+    # of PySpark, about the version of pandas
+    "ignore:PySpark does not yet fully support pandas:FutureWarning",
+    "ignore:The copy keyword is deprecated:DeprecationWarning:pyspark",
+    # sockets of py4j and of distributed are closed by the garbage collector
+    "ignore:unclosed:ResourceWarning",
+    "ignore:Exception ignored in.*socket:pytest.PytestUnraisableExceptionWarning",
+]
+
+_LIGHT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if "cluster" in item.path.parts:
+            for line in _TOLERATED:
+                item.add_marker(pytest.mark.filterwarnings(line))
+            # one process runs them all, so that each cluster is started once
+            item.add_marker(pytest.mark.xdist_group("cluster"))
+
+
+@pytest.fixture(scope="session")
+def dask_cluster():
+    """Two worker processes of one thread."""
+    distributed = pytest.importorskip("distributed", reason="needs pip install 'toprank[dask]'")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, memory_limit="1GiB", dashboard_address=":0"
+    ) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def client(dask_cluster):
+    import distributed
+
+    with distributed.Client(dask_cluster) as client:
+        client.wait_for_workers(2)
+        yield client
+
+
+@pytest.fixture(scope="session")
+def spark():
+    """Two executors of one core: processes of their own, as on a cluster."""
+    pytest.importorskip("pyspark", reason="needs pip install 'toprank[spark]'")
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java, and there is none on the PATH")
+    from toprank.blocks.spark import spark_session
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    session = spark_session(
+        "local-cluster[2,1,1024]",
+        spark__ui__enabled="false",
+        spark__ui__showConsoleProgress="false",
+        spark__sql__shuffle__partitions="2",
+        spark__executor__memory="512m",
+        # a short life: compile little
+        spark__driver__extraJavaOptions=_LIGHT,
+        spark__executor__extraJavaOptions=_LIGHT,
+        spark__sql__codegen__wholeStage="false",
+        spark__sql__adaptive__enabled="false",
+        spark__log__level="ERROR",
+        spark__driver__bindAddress="127.0.0.1",
+        spark__driver__host="127.0.0.1",
+    )
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def binned():
+    """Features of few values, so that any cut of the rows gives the same histogram bins."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 20, size=(1200, 4)).astype(float)
+    y = (X[:, 0] + X[:, 1] * X[:, 2] / 10 + rng.normal(size=1200) * 5 > 30).astype(int)
+    weight = rng.integers(0, 4, size=1200).astype(float)
+    return X, y, weight

@@ -1,0 +1,192 @@
+"""Dask collections as block sources: the coefficients of the fit in memory, whatever happens."""
+
+import os
+import signal
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from toprank import IRPush, PNormPush, ProperRanker, PushRanker, blocks
+
+dask = pytest.importorskip("dask", reason="needs pip install 'toprank[dask]'")
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
+
+NAMES = list("abcde")
+TWO = dd.from_dict({"a": [1.0, 2.0]}, npartitions=2)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(2000, 5))
+    y = (X @ [1.0, -0.5, 0.3, 0.0, 0.2] + rng.logistic(size=2000) > 1).astype(int)
+    return X, y, rng.integers(0, 3, size=2000).astype(float)
+
+
+#: Skewed placement: one chunk of most rows, one of a single row, an empty one.
+SKEWED = ((1500, 1, 0, 400, 99), (3, 2))
+
+
+def close(left, right, tolerance=1e-10):
+    scale = np.abs(right.coef_).max()
+    np.testing.assert_allclose(left.coef_, right.coef_, rtol=0, atol=tolerance * scale)
+    np.testing.assert_allclose(left.intercept_, right.intercept_, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "ranker",
+    [
+        PNormPush(p=4, tol=1e-12),
+        PNormPush(p=2, loss="logistic", tol=1e-12),
+        IRPush(tol=1e-12),
+        PushRanker(price="identity", end="both", tol=1e-12),
+        ProperRanker(tol=1e-12),
+    ],
+)
+def test_a_cluster_gives_the_coefficients_of_the_fit_in_memory(client, rows, ranker):
+    X, y, weight = rows
+    in_memory = type(ranker)(**ranker.get_params()).fit(X, y, weight)
+    source = blocks.from_dask(da.from_array(X, chunks=SKEWED), y, da.from_array(weight, chunks=700))
+    with source:
+        close(ranker.fit_blocks(source), in_memory)
+
+
+def column_sums():
+    """A sweep that sums the columns, in place; defined here, so that it travels by value."""
+
+    class ColumnSums:
+        def local(self, block, state):
+            return block.X.sum(axis=0)
+
+        def merge(self, left, right):
+            left += right
+            return left
+
+    return ColumnSums()
+
+
+def pool_of(scheduler):
+    if scheduler == "processes":
+        return ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+    return ThreadPoolExecutor(2)
+
+
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads", "processes"])
+def test_every_scheduler_gives_the_same_bits(scheduler, rows):
+    cut = da.from_array(rows[0], chunks=(50, -1))  # 40 chunks: two levels of merges
+    with dask.config.set(scheduler="synchronous"):
+        first = blocks.from_dask(cut).map_reduce(column_sums(), None)
+    with pool_of(scheduler) as pool, dask.config.set(scheduler=scheduler, pool=pool):
+        source = blocks.from_dask(cut)
+        for _ in range(2):  # a merge overwrites nothing that is kept
+            np.testing.assert_array_equal(source.map_reduce(column_sums(), None), first)
+
+
+def test_workers_give_the_same_bits_and_say_what_they_do(client, rows, capsys):
+    cut = da.from_array(rows[0], chunks=(50, -1))
+    with dask.config.set(scheduler="synchronous"):
+        here = blocks.from_dask(cut).map_reduce(column_sums(), None)
+    source = blocks.from_dask(cut, client=client, verbose=1)
+    np.testing.assert_array_equal(source.map_reduce(column_sums(), None), here)
+    assert "pass 1 (ColumnSums) over 40 blocks" in capsys.readouterr().err
+    source.close()
+    with pytest.raises(ValueError, match="closed"):
+        source.map_reduce(column_sums(), None)
+
+
+def test_blocks_of_one_class_and_unknown_sizes_are_fine(client, rows):
+    X, y, _ = rows
+    order = np.argsort(y, kind="stable")
+    frame = pd.DataFrame(X[order], columns=NAMES).assign(label=y[order])
+    cut = dd.from_pandas(frame, npartitions=4)
+    cut = cut[cut["a"] > -1]
+    kept = frame[frame["a"] > -1]
+    ranker = PNormPush(p=4, tol=1e-12)
+    with blocks.from_dask(cut[NAMES], cut["label"]) as source:
+        fitted = ranker.fit_blocks(source)
+        np.testing.assert_array_equal(fitted.feature_names_in_, NAMES)
+        close(fitted, PNormPush(p=4, tol=1e-12).fit(kept[NAMES], kept["label"]))
+        scores = fitted.score_blocks(source)
+        np.testing.assert_allclose(scores.compute(), fitted.decision_function(kept[NAMES]))
+
+
+def test_scores_come_back_lazy_and_cut_like_the_rows(client, rows):
+    X, y, _ = rows
+    cut = da.from_array(X, chunks=(700, -1))
+    with blocks.from_dask(cut, y) as source:
+        ranker = PNormPush(p=4).fit_blocks(source)
+        scores = ranker.score_blocks(source)
+        assert isinstance(scores, da.Array)
+        assert scores.chunks == (cut.chunks[0],)
+        np.testing.assert_allclose(scores.compute(), ranker.decision_function(X), rtol=1e-12)
+
+
+def kills_a_worker(folder):
+    """A sweep that sums the columns; the third block of the marked pass ends its worker."""
+
+    class KillsAWorker:
+        def local(self, block, state):
+            mark = folder / "killed"
+            if state == "kill" and block.index == 2 and not mark.exists():
+                mark.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+            return block.X.sum(axis=0)
+
+        def merge(self, left, right):
+            left += right
+            return left
+
+    return KillsAWorker()
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "says"),
+    [
+        (da.ones((6, 2), chunks=(3, 2)), np.ones(5), "y has 5 rows, X has 6"),
+        (da.ones((6, 2), chunks=(3, 2)), da.ones((6, 2)), "y has 2 dimensions"),
+        (da.ones(6), None, "X has 1 dimension"),
+        (
+            dd.from_dict({"a": [1.0], "b": ["x"]}, npartitions=1),
+            None,
+            "these columns hold none: 'b'",
+        ),
+        (
+            dd.from_dict({"a": [1.0, 2.0]}, npartitions=2),
+            da.ones(2, chunks=2),
+            "sizes are not known",
+        ),
+        (dd.from_dict({"a": [1.0, 2.0]}, npartitions=2), np.ones(2), "is in memory"),
+    ],
+)
+def test_what_cannot_be_cut_into_blocks_is_refused(X, y, says):
+    with pytest.raises(ValueError, match=says):
+        blocks.from_dask(X, y)
+
+
+def test_arrays_in_memory_are_sent_to_from_arrays():
+    with pytest.raises(TypeError, match=r"blocks\.from_arrays"):
+        blocks.from_dask(np.ones((3, 2)))
+
+
+def test_a_worker_killed_within_an_evaluation_does_not_change_the_answer(client, rows, tmp_path):
+    X, y, _ = rows
+    with blocks.from_dask(da.from_array(X, chunks=(300, -1)), y) as source:
+        sweep = kills_a_worker(tmp_path)
+        before = source.map_reduce(sweep, "spare")
+        during = source.map_reduce(sweep, "kill")
+        assert (tmp_path / "killed").exists()
+        np.testing.assert_array_equal(before, during)
+        np.testing.assert_array_equal(before, source.map_reduce(sweep, "spare"))
+
+
+def test_a_worker_killed_between_evaluations_does_not_change_the_fit(client, rows):
+    X, y, _ = rows
+    with blocks.from_dask(da.from_array(X, chunks=(300, -1)), y) as source:
+        first = PNormPush(p=4).fit_blocks(source)
+        os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+        second = PNormPush(p=4).fit_blocks(source)
+    np.testing.assert_array_equal(first.coef_, second.coef_)

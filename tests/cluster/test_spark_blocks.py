@@ -1,0 +1,158 @@
+"""Spark data frames as block sources, on two executors that are processes of their own."""
+
+import errno
+import gc
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from toprank import PNormPush, blocks
+from toprank.blocks.spill import Spill
+
+FEATURES = list("abc")
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(900, 3))
+    y = (X @ [1.0, -0.5, 0.3] + rng.logistic(size=900) > 1).astype(int)
+    weight = rng.integers(0, 3, size=900).astype(float)
+    return pd.DataFrame(X, columns=FEATURES).assign(
+        label=np.where(y == 1, "yes", "no"), weight=weight, row=np.arange(900)
+    )
+
+
+@pytest.fixture(scope="module")
+def skewed(spark, frame):
+    """Two of four partitions at most have rows: one of both classes, one of negatives only."""
+    place = np.where(frame["label"] == "yes", 0, 1)
+    place[:20] = 0
+    return spark.createDataFrame(frame.assign(place=place)).repartition(4, "place").drop("place")
+
+
+def files_of(source):
+    return [Path(folder) for folder in source._folders]
+
+
+def test_spark_gives_the_coefficients_of_the_fit_in_memory_and_scores_in_place(frame, skewed):
+    settings = {"p": 4, "tol": 1e-12}
+    in_memory = PNormPush(**settings).fit(frame[FEATURES], frame["label"], frame["weight"])
+    source = blocks.from_spark(skewed, features=FEATURES, target="label", weight="weight")
+    with source:
+        assert source.n_blocks == 4
+        fitted = PNormPush(**settings).fit_blocks(source)
+        np.testing.assert_allclose(fitted.coef_, in_memory.coef_, rtol=1e-10)
+        np.testing.assert_array_equal(fitted.feature_names_in_, FEATURES)
+        np.testing.assert_array_equal(fitted.classes_, ["no", "yes"])
+        scored = fitted.score_blocks(source)
+        assert scored.columns == [*skewed.columns, "score"]
+        told = scored.select("row", "score").toPandas().sort_values("row")["score"]
+        np.testing.assert_allclose(told, fitted.decision_function(frame[FEATURES]), rtol=1e-12)
+        files = files_of(source)
+        assert all(folder.is_dir() for folder in files)
+    assert not any(folder.exists() for folder in files)
+    with pytest.raises(ValueError, match="closed"):
+        PNormPush().fit_blocks(source)
+
+
+def sweep(what):
+    class ColumnSums:
+        def local(self, block, state):
+            return [what(block)]
+
+        def merge(self, left, right):
+            return left + right
+
+    return ColumnSums()
+
+
+def test_an_executor_that_is_lost_does_not_change_the_answer(skewed):
+    import psutil
+
+    with blocks.from_spark(skewed, features=FEATURES) as source:
+        sums = sweep(lambda block: block.X.sum(axis=0).tolist())
+        before = source.map_reduce(sums, None)
+        # the parent of the Python worker's parent is the executor
+        who = sweep(lambda block: psutil.Process().parent().parent().pid)
+        executor = source.map_reduce(who, None)[0]
+        psutil.Process(executor).kill()
+        assert source.map_reduce(sums, None) == before
+        files = files_of(source)
+    assert not any(folder.exists() for folder in files)
+
+
+def test_files_that_vanish_are_written_again_and_the_last_ones_removed(skewed):
+    import shutil
+
+    source = blocks.from_spark(skewed, features=FEATURES)
+    count = sweep(lambda block: block.n_rows)
+    before = source.map_reduce(count, None)
+    for folder in files_of(source):
+        shutil.rmtree(folder)
+    assert source.map_reduce(count, None) == before
+    files = files_of(source)
+    assert any(folder.exists() for folder in files)
+    del source
+    gc.collect()
+    assert not any(folder.exists() for folder in files)
+
+
+def test_a_disk_that_cannot_be_written_is_a_clear_error(skewed):
+    with pytest.raises(OSError, match=r"could not be spilled to /proc/nowhere.*spill_dir="):
+        blocks.from_spark(skewed, features=FEATURES, spill_dir="/proc/nowhere")
+
+
+def test_a_full_disk_leaves_nothing_behind(tmp_path, monkeypatch):
+    pyarrow = pytest.importorskip("pyarrow")
+    pytest.importorskip("pyspark", reason="needs pip install 'toprank[spark]'")
+    batch = pyarrow.RecordBatch.from_pydict({"a": [1.0, 2.0], "label": [0, 1]})
+    spill = Spill(["a"], "label", None, str(tmp_path), "toprank-test")
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(np, "save", full)
+    (entry,) = spill(iter([batch]))
+    assert "the disk is full" in str(pickled(entry))
+    assert list(tmp_path.iterdir()) == []
+
+
+def pickled(entry):
+    import pickle
+
+    return pickle.loads(entry.to_pydict()["error"][0])
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"features": ["a", "z"]}, "no column 'z'"),
+        ({"features": ["a", "label"]}, r"hold none: 'label' \(string\)"),
+    ],
+)
+def test_columns_that_cannot_be_used_are_refused(skewed, settings, says):
+    with pytest.raises(ValueError, match=says):
+        blocks.from_spark(skewed, **settings)
+
+
+def test_what_is_no_spark_frame_is_refused(frame):
+    with pytest.raises(TypeError, match=r"expected a pyspark\.sql\.DataFrame"):
+        blocks.from_spark(frame, features=FEATURES)
+
+
+def test_missing_java_is_said_clearly(tmp_path):
+    code = "from toprank.blocks import spark_session; spark_session()"
+    for where in ({"PATH": str(tmp_path)}, {"JAVA_HOME": str(tmp_path)}):
+        environment = {k: v for k, v in os.environ.items() if k != "JAVA_HOME"} | where
+        ran = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True
+        )
+        assert ran.returncode == 1
+        assert "RuntimeError: Spark runs on Java, and" in ran.stderr
+        assert str(tmp_path) in ran.stderr or "no java on the PATH" in ran.stderr

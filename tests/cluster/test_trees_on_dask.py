@@ -1,0 +1,225 @@
+"""Trees on a Dask cluster: the same trees as one process grows, by the push of all rows."""
+
+import os
+import signal
+import time
+from threading import Thread
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from toprank import PushTrees
+from toprank.interop.boosting import PushGradients
+from toprank.interop.xgboost import push_metric, push_objective
+from toprank.metrics import precision_at
+
+pytest.importorskip("distributed", reason="needs pip install 'toprank[dask]'")
+xgboost = pytest.importorskip("xgboost", reason="needs pip install 'toprank[xgboost]'")
+pytest.importorskip("xgboost.dask")
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
+
+
+def trees(**settings):
+    return PushTrees(**{"backend": "xgboost", "n_estimators": 12, "random_state": 0, **settings})
+
+
+def dump(fitted):
+    return fitted.booster_.get_dump(with_stats=True)
+
+
+#: Chunks of very unequal sizes; X is cut along its columns too.
+SKEWED = ((900, 1, 250, 49), (2, 2))
+
+
+def on_cluster(client, X, y, weight=None, chunks=SKEWED, **settings):
+    rows = None if weight is None else da.from_array(weight, chunks=300)
+    return trees(**settings).fit_dask(
+        client, da.from_array(X, chunks=chunks), da.from_array(y, chunks=500), rows
+    )
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"p": 1.0, "colsample": 0.5},
+        {"p": np.inf},
+        {"p": None},
+        {"loss": "logistic"},
+        {"loss": "squared_hinge", "p": 2.0},
+        {"price": "exponential"},
+        {"price": "log1p", "link": "logistic"},
+        {"link": "p_classification"},
+    ],
+)
+def test_every_price_and_loss_gives_the_trees_of_one_process(client, binned, settings):
+    X, y, weight = binned
+    together, alone = (
+        on_cluster(client, X, y, weight, **settings),
+        trees(**settings).fit(X, y, weight),
+    )
+    assert dump(together) == dump(alone)
+    np.testing.assert_allclose(together.intercept_, alone.intercept_, rtol=1e-9)
+    np.testing.assert_allclose(together.predict_proba(X), alone.predict_proba(X), rtol=1e-9)
+
+
+def test_a_push_against_local_rows_only_gives_other_trees(client, binned):
+    X, y, _ = binned
+    data = xgboost.dask.DaskDMatrix(
+        client, da.from_array(X, chunks=(600, -1)), da.from_array(y, chunks=600)
+    )
+
+    class Naive:
+        def __call__(self, scores, rows):
+            return PushGradients(4.0).at(rows.get_label(), scores)
+
+    params = {"base_score": 0.0, "max_bin": 64, "tree_method": "hist"}
+    alone = xgboost.train(params, xgboost.DMatrix(X, y), 12, obj=push_objective(4.0))
+    scores = alone.predict(xgboost.DMatrix(X))
+    exact, naive = (
+        xgboost.dask.train(client, params, data, 12, obj=objective)["booster"].predict(
+            xgboost.DMatrix(X)
+        )
+        for objective in (push_objective(4.0), Naive())
+    )
+    np.testing.assert_array_equal(exact, scores)
+    assert np.abs(naive - scores).max() > 0.01
+
+
+def test_objective_and_metric_are_global_in_xgboosts_own_interface(client, binned):
+    X, y, _ = binned
+    dX, dy = da.from_array(X, chunks=(700, -1)), da.from_array(y, chunks=700)
+    data = xgboost.dask.DaskDMatrix(client, dX, dy)
+    metric = push_metric("precision_at", k=40)
+    params = {"base_score": 0.0, "disable_default_eval_metric": 1}
+    grown = xgboost.dask.train(
+        client,
+        params,
+        data,
+        5,
+        obj=push_objective(2.0),
+        custom_metric=metric,
+        evals=[(data, "all")],
+    )
+    scores = grown["booster"].predict(xgboost.DMatrix(X))
+    assert grown["history"]["all"][metric.label][-1] == pytest.approx(precision_at(y, scores, k=40))
+
+
+def test_workers_without_positives_or_without_rows_are_fine(client, binned):
+    X, y, _ = binned
+    order = np.argsort(-y, kind="stable")
+    X, y = X[order], y[order]
+    together = on_cluster(client, X, y, chunks=((int(y.sum()), int((1 - y).sum())), (4,)))
+    assert dump(together) == dump(trees().fit(X, y))
+    frame = dd.from_pandas(pd.DataFrame(X, columns=list("abcd")).assign(label=y), npartitions=4)
+    some = frame[frame["a"] < 5]  # unknown sizes
+    none = dd.concat([some, some[some["a"] > 100]])  # and partitions without rows
+    fitted = trees().fit_dask(client, none[list("abcd")], none["label"])
+    rows = X[:, 0] < 5
+    assert dump(fitted) == dump(trees().fit(pd.DataFrame(X[rows], columns=list("abcd")), y[rows]))
+
+
+def test_early_stopping_looks_at_the_rows_of_all_workers(client, binned):
+    X, y, _ = binned
+    train, test = slice(0, 800), slice(800, None)
+    settings = {"n_estimators": 60, "n_iter_no_change": 5, "metric_kwargs": {"k": 30}}
+    together = trees(**settings).fit_dask(
+        client,
+        da.from_array(X[train], chunks=(300, -1)),
+        y[train],
+        eval_set=(da.from_array(X[test], chunks=(250, -1)), da.from_array(y[test], chunks=250)),
+    )
+    alone = trees(**settings).fit(X[train], y[train], eval_set=(X[test], y[test]))
+    np.testing.assert_array_equal(together.validation_scores_, alone.validation_scores_)
+    assert together.n_iter_ == alone.n_iter_ < 60
+    assert dump(together) == dump(alone)
+    assert together.validation_standard_error_ == pytest.approx(alone.validation_standard_error_)
+
+
+def test_rows_held_out_are_a_share_of_each_class_wherever_they_lie(client, binned):
+    X, y, _ = binned
+    fitted = on_cluster(client, X, y, early_stopping=True, validation_fraction=0.25)
+    again = on_cluster(client, X, y, early_stopping=True, validation_fraction=0.25)
+    assert dump(fitted) == dump(again)
+    assert fitted.n_iter_ == np.argmax(fitted.validation_scores_) + 1
+
+
+def test_groups_are_compared_within_themselves_across_workers(client, binned):
+    X, y, _ = binned
+    groups = np.random.default_rng(1).integers(0, 30, len(y)).astype(str)
+    together = trees().fit_dask(
+        client, da.from_array(X, chunks=(500, -1)), y, groups=da.from_array(groups, chunks=500)
+    )
+    assert dump(together) == dump(trees().fit(X, y, groups=groups))
+
+
+def test_frames_keep_their_names_and_categories(client, binned):
+    X, y, _ = binned
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    frame["d"] = np.array(["low", "mid", "high", "top"])[(X[:, 3] // 5).astype(int)]
+    labels = np.where(y == 1, "yes", "no")
+    cut = dd.from_pandas(frame.assign(label=labels), npartitions=3)
+    together = trees().fit_dask(client, cut[list("abcd")], cut["label"])
+    alone = trees().fit(frame, labels)
+    assert dump(together) == dump(alone)
+    np.testing.assert_array_equal(together.feature_names_in_, list("abcd"))
+    np.testing.assert_array_equal(together.classes_, ["no", "yes"])
+    np.testing.assert_array_equal(together.feature_importances_, alone.feature_importances_)
+    np.testing.assert_allclose(together.explain(frame), alone.explain(frame), atol=1e-12)
+
+
+def test_trees_start_from_a_model_or_from_scores(client, binned):
+    X, y, _ = binned
+    first = trees(n_estimators=3).fit(X, y)
+    dX = da.from_array(X, chunks=(500, -1))
+    together = trees().fit_dask(client, dX, y, init_model=first)
+    alone = trees().fit(X, y, init_model=first)
+    assert dump(together) == dump(alone)
+    np.testing.assert_allclose(together.decision_function(X), alone.decision_function(X))
+    start = first.decision_function(X)
+    together, alone = (
+        trees().fit_dask(client, dX, y, init_score=start),
+        trees().fit(X, y, init_score=start),
+    )
+    assert dump(together) == dump(alone)
+
+
+@pytest.mark.parametrize(
+    ("settings", "change", "says"),
+    [
+        ({"p": "auto"}, {}, "Choose p on a sample"),
+        ({"backend": "lightgbm"}, {}, "backend='xgboost'"),
+        ({}, {"y": np.zeros(1200)}, "one class only"),
+        ({}, {"sample_weight": np.full(1200, -1.0)}, "negative values"),
+        ({}, {"sample_weight": np.r_[np.nan, np.ones(1199)]}, "NaN or infinity"),
+        ({}, {"y": np.zeros(7)}, "y has 7 rows"),
+        ({}, {"X": np.r_[[[np.inf] * 4], np.ones((1199, 4))]}, "infinity"),
+    ],
+)
+def test_what_cannot_be_fitted_is_refused_on_all_workers_at_once(
+    client, binned, settings, change, says
+):
+    given = {"X": binned[0], "y": binned[1], **change}
+    given["X"] = da.from_array(given["X"], chunks=(300, -1))
+    with pytest.raises(ValueError, match=says):
+        trees(**settings).fit_dask(client, **given)
+
+
+def test_a_worker_that_goes_away_is_named_and_nothing_hangs(client, binned):
+    X, y, _ = binned
+    X, y = np.tile(X, (20, 1)), np.tile(y, 20)
+    victim = next(iter(client.run(os.getpid).values()))
+
+    def kill_once_trees_grow():
+        while not any("toprank-trees" in str(keys) for keys in client.processing().values()):
+            time.sleep(0.1)
+        time.sleep(1.0)
+        os.kill(victim, signal.SIGKILL)
+
+    Thread(target=kill_once_trees_grow).start()
+    with pytest.raises((RuntimeError, xgboost.core.XGBoostError)):
+        trees(n_estimators=100_000, max_leaves=4).fit_dask(
+            client, da.from_array(X, chunks=(6000, -1)), y
+        )

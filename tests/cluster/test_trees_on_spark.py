@@ -1,0 +1,64 @@
+"""Trees in a barrier stage of Spark."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from toprank import PushTrees
+
+FEATURES = list("abcd")
+pytest.importorskip("xgboost", reason="needs pip install 'toprank[xgboost]'")
+
+
+@pytest.fixture
+def frame(binned):
+    X, y, weight = binned
+    return pd.DataFrame(X, columns=FEATURES).assign(label=y, weight=weight)
+
+
+def trees(**settings):
+    return PushTrees(backend="xgboost", n_estimators=12, random_state=0, **settings)
+
+
+def dump(fitted):
+    return fitted.booster_.get_dump(with_stats=True)
+
+
+def test_a_barrier_stage_grows_the_trees_of_one_process(spark, frame):
+    columns = {"features": FEATURES, "target": "label", "weight": "weight"}
+    together = trees().fit_spark(spark.createDataFrame(frame), num_workers=2, **columns)
+    alone = trees().fit(frame[FEATURES], frame["label"], frame["weight"])
+    assert dump(together) == dump(alone)
+    np.testing.assert_array_equal(together.feature_names_in_, FEATURES)
+    np.testing.assert_array_equal(together.classes_, [0, 1])
+    probability = together.predict_proba(frame[FEATURES])
+    np.testing.assert_allclose(probability, alone.predict_proba(frame[FEATURES]), rtol=1e-9)
+
+
+def test_a_task_without_rows_and_a_global_metric_to_stop_by(spark, frame):
+    settings = {"metric_kwargs": {"k": 30}, "n_iter_no_change": 3, "loss": "logistic"}
+    train, test = frame[:800], frame[800:]
+    # all rows to train on are in one partition, all rows to stop by in the other
+    together = trees(**settings).fit_spark(
+        spark.createDataFrame(train).coalesce(1),
+        features=FEATURES,
+        target="label",
+        eval_data=spark.createDataFrame(test).coalesce(1),
+        num_workers=2,
+    )
+    alone = trees(**settings).fit(
+        train[FEATURES], train["label"], eval_set=(test[FEATURES], test["label"])
+    )
+    assert dump(together) == dump(alone)
+    np.testing.assert_array_equal(together.validation_scores_, alone.validation_scores_)
+    assert together.n_iter_ == alone.n_iter_
+
+
+def test_what_cannot_be_fitted_is_said_in_its_own_words(spark, frame):
+    data = spark.createDataFrame(frame.assign(label=1))
+    with pytest.raises(ValueError, match="one class only"):
+        trees().fit_spark(data, features=FEATURES, target="label", num_workers=2)
+    with pytest.raises(ValueError, match="no column 'z'"):
+        trees().fit_spark(data, features=["z"], target="label")
+    with pytest.raises(ValueError, match="num_workers=0"):
+        trees().fit_spark(data, features=FEATURES, target="label", num_workers=0)

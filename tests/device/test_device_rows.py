@@ -1,0 +1,181 @@
+"""Passes over the rows of a tensor, against those over an array; kernels against plain torch."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+
+from toprank import IRPush, PNormPush, ProperRanker, blocks  # noqa: E402
+from toprank.blocks import RowBlocks, Units, Workers  # noqa: E402
+from toprank.objective.device import DeviceRows  # noqa: E402
+from toprank.objective.histogram import BIN, BINS, ScoreHistogram, Standard  # noqa: E402
+from toprank.objective.sweep import TiltedSweep  # noqa: E402
+
+TILTS = ((-1.0, 3.3), (-2.0, 1.0))
+
+
+def table(n, d, seed=0, dtype=np.float64, weighted=False):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)).astype(dtype)
+    positive = rng.random(n) < 0.2
+    positive[:2] = [True, False]
+    weight = rng.integers(0, 3, n).astype(float) if weighted else None
+    if weight is not None:
+        weight[:2] = 1.0
+    return X, positive, weight
+
+
+def both(X, positive, weight, units, device):
+    """The rows as NumPy passes over them, and as torch does."""
+    with np.errstate(divide="ignore"):
+        logs = None if weight is None else np.log(weight)
+    host = TiltedSweep(RowBlocks(X, Workers(1), units), positive, logs, TILTS)
+    tensors = [None if part is None else torch.as_tensor(part, device=device)
+               for part in (X, positive, logs)]  # fmt: skip
+    return host, DeviceRows(*tensors, units)
+
+
+def assert_same(got, want, digits=1e-11):
+    for end, expected in zip(got, want, strict=True):
+        for part, whole in zip(end, expected, strict=True):
+            assert part.log_mass == pytest.approx(whole.log_mass, rel=digits, abs=digits)
+            size = max(1.0, np.max(np.abs(whole.mean)))
+            np.testing.assert_allclose(part.mean, whole.mean, atol=digits * size)
+            if whole.second is not None:
+                np.testing.assert_allclose(
+                    part.second / part.mass, whole.second / whole.mass, atol=digits * size**2
+                )
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("n", "d"), [(2, 1), (1000, 3), (5003, 32), (700, 33), (300, 200)])
+def test_the_sums_are_those_of_an_array(n, d, dtype, weighted, order, device):
+    X, positive, weight = table(n, d, dtype=dtype, weighted=weighted)
+    host, rows = both(X, positive, weight, Units(), device)
+    coef = np.random.default_rng(1).normal(size=d) / np.sqrt(d)
+    assert_same(rows.tilted(coef, TILTS, order), host.run(coef, order))
+
+
+@settings(max_examples=25)
+@given(st.floats(-1e4, 1e4), st.integers(0, 1000), st.booleans())
+def test_scores_of_any_size_are_summed_without_overflow(size, seed, centred):
+    X, positive, _ = table(300, 3, seed)
+    units = Units(np.full(3, 0.5), np.array([1.0, 2.0, 0.25])) if centred else Units()
+    where = "cuda" if torch.cuda.is_available() else "cpu"
+    host, rows = both(X, positive, None, units, where)
+    for coef in (np.array([size, 1.0, -size]), np.zeros(3), np.array([-size, size, 0.0])):
+        assert_same(rows.tilted(coef, TILTS), host.run(coef), 1e-9)
+
+
+def test_a_class_may_be_absent(device):
+    X, positive, _ = table(100, 3)
+    _, rows = both(X, np.zeros_like(positive), None, Units(), device)
+    for _ in range(2):  # the second time from the tops of the first
+        ((pos, neg),) = rows.tilted(np.ones(3), ((-1.0, 4.0),))
+        assert pos.mass == 0 and pos.top == -np.inf
+        assert neg.mass > 0
+
+
+def test_nan_is_not_hidden(device):
+    X, positive, _ = table(100, 3)
+    X[5, 1] = np.nan
+    _, rows = both(X, positive, None, Units(), device)
+    ((pos, neg),) = rows.tilted(np.ones(3), ((-1.0, 4.0),))
+    assert np.isnan(pos.mass) or np.isnan(neg.mass)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_scores_are_counted_as_by_numpy(weighted, device):
+    X, positive, weight = table(3000, 4, weighted=weighted)
+    host, rows = both(X, positive, weight, Units(), device)
+    coef = np.arange(4.0)
+    scores = host.source.scores(coef)
+    standard = Standard(float(np.median(scores)), 0.3 * float(np.std(scores)))
+    want = ScoreHistogram.of(scores, positive, weight, standard)
+    tensor = None if weight is None else torch.as_tensor(weight, device=device)
+    counts, beyond = rows.counted(coef, tensor, standard, 2.0**40)
+    np.testing.assert_allclose(counts[0] / 2.0**40, want.mass, atol=1e-9)
+    centres = np.tile((np.arange(BINS) + 0.5 - BINS / 2) * BIN, 2)
+    moment = (counts[0] * centres + counts[1] * BIN) / 2.0**40
+    np.testing.assert_allclose(moment, want.moment, atol=1e-8)
+    assert beyond == sum(len(points[0]) for points in want.outside)
+
+
+@pytest.mark.parametrize("ranker", [PNormPush(), IRPush(), ProperRanker()])
+def test_nothing_as_long_as_the_table_leaves_the_device(ranker, device, monkeypatch):
+    X, positive, weight = table(70_000, 4, weighted=True)
+    source = blocks.from_torch(
+        *(torch.as_tensor(part, device=device) for part in (X, positive, weight))
+    )
+    largest = []
+    copied = torch.Tensor.cpu
+    monkeypatch.setattr(
+        torch.Tensor, "cpu", lambda self: largest.append(self.numel()) or copied(self)
+    )
+    monkeypatch.setattr(torch.Tensor, "tolist", lambda self: pytest.fail("copied to the host"))
+    ranker.fit_blocks(source)
+    assert 0 < max(largest) <= 4 * BINS + 1
+
+
+def test_the_kernel_is_used_on_a_gpu(gpu):
+    pytest.importorskip("triton", reason="Triton is not installed")
+    X, positive, _ = table(1000, 32, dtype=np.float32)
+    _, rows = both(X, positive, None, Units(), gpu)
+    assert rows.fused
+    wide = DeviceRows(rows.X[:, ::2], rows.positive, None, Units())
+    assert not wide.fused  # columns that are not side by side are read by torch
+
+
+def test_cupy_arrays_stay_cupy(gpu):
+    cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
+    X, positive, _ = table(2000, 5)
+    there = PNormPush(tol=1e-11).fit(cupy.asarray(X), cupy.asarray(positive.astype(int)))
+    here = PNormPush(tol=1e-11).fit(X, positive.astype(int))
+    np.testing.assert_allclose(there.coef_, here.coef_, rtol=1e-9)
+    for name in ("decision_function", "predict", "predict_proba"):
+        got = getattr(there, name)(cupy.asarray(X))
+        assert isinstance(got, cupy.ndarray), name
+        np.testing.assert_allclose(cupy.asnumpy(got), getattr(here, name)(X), atol=1e-9)
+
+
+def test_metrics_of_cuda_tensors_are_those_of_numpy(gpu):
+    from toprank.metrics import summary
+
+    rng = np.random.default_rng(0)
+    y = rng.random(5000) < 0.2
+    s = np.round(rng.normal(size=5000) + y, 2)
+    for w in (None, rng.random(5000)):
+        want = summary(y, s, top=(10, 0.1), sample_weight=w).as_dict()
+        tensors = torch.as_tensor(y, device=gpu), torch.as_tensor(s, device=gpu)
+        got = summary(*tensors, top=(10, 0.1), sample_weight=w).as_dict()
+        assert got == pytest.approx(want, rel=1e-10)
+
+
+def test_without_torch_arrays_are_fitted_and_tensors_asked_for():
+    code = """
+import sys
+class NoTorch:
+    def find_spec(self, name, path=None, target=None):
+        if name == "torch":
+            raise ImportError("there is no torch here")
+sys.meta_path.insert(0, NoTorch())
+import numpy as np
+from toprank import PNormPush, blocks
+X = np.random.default_rng(0).normal(size=(100, 2))
+PNormPush().fit(X, X[:, 0] > 0).predict_proba(X)
+try:
+    blocks.from_torch(X, X[:, 0] > 0)
+except ImportError as error:
+    print(error)
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert "pip install 'toprank[torch]'" in result.stdout
