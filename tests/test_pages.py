@@ -1,13 +1,18 @@
 """The pages of docs/: their Python runs and prints what they say."""
 
 import doctest
+import importlib
 import re
 from pathlib import Path
 
 import pytest
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs"
-PAGES = sorted(page.name for page in FOLDER.glob("*.md"))
+PAGES = sorted(
+    str(page.relative_to(FOLDER))
+    for pattern in ("*.md", "rankers/*.md")
+    for page in FOLDER.glob(pattern)
+)
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]\d+)?")
 
 
@@ -36,4 +41,21 @@ def test_the_python_runs_and_prints_what_the_page_says(name, capsys, tmp_path, m
 def test_every_local_link_of_a_page_leads_somewhere(name):
     text = (FOLDER / name).read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)#:]+)\)", text):
-        assert (FOLDER / target).exists(), f"docs/{name} links to {target}, which is not here"
+        place = (FOLDER / name).parent / target
+        assert place.exists(), f"docs/{name} links to {target}, which is not here"
+
+
+def test_every_page_is_in_the_table_of_contents():
+    contents = (FOLDER / "index.md").read_text(encoding="utf-8").split()
+    assert {page.removesuffix(".md") for page in PAGES} - set(contents) == {"index"}
+
+
+@pytest.mark.parametrize(
+    "room",
+    ["", ".metrics", ".inference", ".choose", ".tuning", ".plots", ".report", ".models", ".bounds"],
+)
+def test_the_reference_lists_every_public_name(room):
+    listed = (FOLDER / "api.md").read_text(encoding="utf-8").split()
+    module = importlib.import_module(f"toprank{room}")
+    public = {name for name in module.__all__ if callable(getattr(module, name))}
+    assert public <= set(listed), f"docs/api.md lacks {sorted(public - set(listed))}"
