@@ -6,21 +6,27 @@
 >>> scores = PNormPush(p=4).fit(X, y).decision_function(X)
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from toprank._version import __version__
-from toprank.choose import PNormPushCV
-from toprank.pairs import Pairs
-from toprank.rankers import (
-    AdaBoostRanker,
-    IRPush,
-    LabelRanker,
-    PairRanker,
-    PNormPush,
-    ProperRanker,
-    PushRanker,
-    PushTrees,
-    RankBoost,
-    SmoothMarginRanker,
-)
+
+if TYPE_CHECKING:
+    from toprank.choose import PNormPushCV
+    from toprank.models import top
+    from toprank.pairs import Pairs
+    from toprank.rankers import (
+        AdaBoostRanker,
+        IRPush,
+        LabelRanker,
+        PairRanker,
+        PNormPush,
+        ProperRanker,
+        PushRanker,
+        PushTrees,
+        RankBoost,
+        SmoothMarginRanker,
+    )
 
 __all__ = [
     "AdaBoostRanker",
@@ -36,4 +42,30 @@ __all__ = [
     "RankBoost",
     "SmoothMarginRanker",
     "__version__",
+    "top",
 ]
+
+_ELSEWHERE = {"PNormPushCV": "choose", "Pairs": "pairs", "top": "models"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name, or a room, when it is first asked for.
+
+    scikit-learn takes seconds to import; the help and the completion of the command line need
+    not wait for it.
+    """
+    if name in __all__:
+        found = getattr(import_module(f"toprank.{_ELSEWHERE.get(name, 'rankers')}"), name)
+        globals()[name] = found
+        return found
+    if not name.startswith("_"):
+        try:
+            return import_module(f"toprank.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"toprank.{name}":
+                raise
+    raise AttributeError(f"module 'toprank' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -212,6 +212,14 @@ class PNormPushCV(LinearRanker):
             print(f"[PNormPushCV] {self.choice_}", flush=True)
         return self
 
+    def fit_blocks(self, source: Any) -> Any:
+        """Refuse: folds need all rows at hand."""
+        raise TypeError(
+            "PNormPushCV makes folds of rows, and a block source cannot be cut into folds. Choose "
+            "p on a sample that fits in memory, then fit all rows with "
+            "PNormPush(p=cv.p_, alpha=cv.alpha_).fit_blocks(source)."
+        )
+
     def _choose(
         self,
         rows: Rows,

@@ -8,6 +8,9 @@ the smooth one and alpha > 0,
 
 is the certificate that is reported, and the path ends when it is small enough. For the max
 price F - F_s is the paper's limit p -> inf with gap log(K)/p - [LSE(p f)/p - max f].
+
+Where the maximum can be told apart from the loss (``problem.peaked``), Newton's method takes it
+as it is, and a path is walked for the corners of the loss alone.
 """
 
 from __future__ import annotations
@@ -19,6 +22,8 @@ import numpy as np
 
 from toprank._numerics import FloatArray
 from toprank.solvers.coordinate import coordinate
+from toprank.solvers.max_price import newton_max
+from toprank.solvers.newton import newton
 from toprank.solvers.result import SEPARABLE, Callback, Result
 
 Minimiser = Callable[..., Result]
@@ -51,11 +56,25 @@ def minimise(
     paper's algorithm: they start where they are told to, and their number is given.
     """
     boosting = minimiser is coordinate
+    settings: dict[str, Any] = {"max_iter": max_iter, "tol": tol, "callback": callback}
+    if problem.peaked and minimiser is newton:
+        direct = _to_the_peak(problem, start, settings)
+        if direct.converged:
+            return direct
+        path = _narrow(problem, problem.smoothed, direct.coef, minimiser, warm=True, **settings)
+        return min(direct, path, key=lambda result: result.value)
     if not problem.smooth:
-        return _narrow(problem, start, minimiser, max_iter, tol, callback, warm)
+        return _narrow(problem, problem.smoothed, start, minimiser, warm=warm, **settings)
     if not (boosting or warm):
         start = _walk(problem, start, minimiser, max_iter, tol)
-    return minimiser(problem, start, max_iter=max_iter, tol=tol, callback=callback, warm=warm)
+    return minimiser(problem, start, warm=warm, **settings)
+
+
+def _to_the_peak(problem: Any, start: FloatArray, settings: dict[str, Any]) -> Result:
+    """Solve with the maximum as it is; smooth the loss on the way only where it has corners."""
+    if problem.smooth_in_loss(1.0) is problem:
+        return newton_max(problem, start, **settings)
+    return _narrow(problem, problem.smooth_in_loss, start, newton_max, warm=False, **settings)
 
 
 def _walk(
@@ -74,8 +93,10 @@ def _walk(
 
 def _narrow(
     problem: Any,
+    smoothed: Callable[[float], Any],
     coef: FloatArray,
     minimiser: Minimiser,
+    *,
     max_iter: int,
     tol: float,
     callback: Callback | None,
@@ -91,7 +112,7 @@ def _narrow(
         budget = min(rounds, max_iter - len(history))
         if budget <= 0:
             break
-        smooth = problem.smoothed(level)
+        smooth = smoothed(level)
         result = minimiser(smooth, coef, max_iter=budget, tol=inner, callback=callback, warm=warm)
         result = _certified(problem, result)
         coef, warm = result.coef, True
@@ -101,7 +122,8 @@ def _narrow(
             polished = minimiser(smooth, coef, max_iter=_POLISH, tol=tol, warm=True)
             result = _certified(problem, polished)
             history += result.history
-        if best is None or close or not result.gap >= best.gap:
+        # without a penalty every gap is infinite, and the value decides
+        if best is None or close or (result.gap, result.value) < (best.gap, best.value):
             best = result
         if close or result.message == SEPARABLE:
             break

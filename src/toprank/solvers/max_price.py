@@ -1,0 +1,207 @@
+"""Newton's method for a smooth function of (coef, t) with t above every outer score.
+
+Each step minimises the second-order model of G under those of the constraints t >= b_k that
+matter, a small quadratic programme in its dual: the multipliers are the weights of the outer
+rows, and they certify the result. Rows that a step would leave above t join the programme
+(cutting planes); the model of the maximum is then exact, and the method converges as Newton's
+does, in ten or twenty steps. TopPush's own solver climbs the same dual by gradients.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, optimize
+
+from toprank._numerics import FloatArray
+from toprank.solvers.result import Callback, Log, Result
+
+#: A step is taken when it gains this share of what the model promises.
+_SUFFICIENT = 0.1
+#: Rounds of cutting planes for one model, and the share of the features that one round may add.
+_ROUNDS = 30
+_CUTS_PER_FEATURE = 0.5
+_FEWEST_CUTS = 20
+#: Rows beyond this multiple of the features that carry no weight leave the programme.
+_KEPT_PER_FEATURE = 3
+#: The shortest step that is tried.
+_SHORTEST = 1e-10
+
+
+def newton_max(
+    problem: Any,
+    start: FloatArray,
+    *,
+    max_iter: int = 1000,
+    tol: float = 1e-6,
+    callback: Callback | None = None,
+    warm: bool = False,
+) -> Result:
+    """Minimise until the certified gap is at most tol, relative to max(1, F)."""
+    log = Log(callback)
+    at = problem.peak(start, problem.source.scores(start))
+    cuts = _Cuts(problem, at)
+    slope = problem.slope(at)
+    gap = cuts.certify(at, slope)
+    message = f"no convergence in {max_iter} Newton iterations"
+    while gap > tol * max(1.0, at.value) and len(log.history) < max_iter:
+        trial, lower = _step(problem, at, slope, cuts), at.value - gap
+        if trial is not None:
+            at, slope = trial, problem.slope(trial)
+        gap = min(cuts.certify(at, slope), at.value - lower)
+        if trial is None:  # the weights may be better all the same
+            message = "no further decrease is possible in floating point"
+            break
+        log.add(objective=at.value, gap=gap, rows=len(cuts.rows))
+    done = gap <= tol * max(1.0, at.value) or cuts.at_rounding(at, slope)
+    residual = cuts.residual(slope)
+    message = "" if done else message
+    return Result(at.coef, at.value, residual, len(log.history), done, message, log.history, gap)
+
+
+def _step(problem: Any, at: Any, slope: FloatArray, cuts: _Cuts) -> Any:
+    """Return the next point, lower than this one; None if there is none."""
+    hessian = problem.bend(at)
+    if not (np.all(np.isfinite(hessian)) and np.all(np.isfinite(slope))):
+        return None
+    model = _Model(slope, hessian)
+    for _ in range(_ROUNDS):
+        try:
+            step, promised = cuts.solve(model, at)
+        except RuntimeError:  # non-negative least squares ran in circles
+            return None
+        if not promised < 0:
+            return None
+        along = problem.source.scores(step[:-1])
+        trial = problem.peak(at.coef + step[:-1], at.scores + along)
+        if trial.value <= at.value + _SUFFICIENT * promised:
+            cuts.add(trial, trial.top)
+            return trial
+        if not cuts.add(trial, at.top + step[-1]):
+            break
+    share = 0.5  # the model of the maximum is exact, that of the loss is not
+    while share > _SHORTEST:
+        trial = problem.peak(at.coef + share * step[:-1], at.scores + share * along)
+        if trial.value < at.value + _SUFFICIENT * share * promised:
+            return trial
+        share *= 0.5
+    return None
+
+
+class _Model:
+    """The quadratic model of G: its slope, its Hessian's Cholesky factor."""
+
+    def __init__(self, slope: FloatArray, hessian: FloatArray):
+        diagonal = np.diag(hessian).copy()
+        # far above every inner row G is flat in t: a trifle keeps the step finite
+        diagonal[diagonal <= 0] = 1.0
+        self.scale = 1.0 / np.sqrt(diagonal)
+        scaled = hessian * np.outer(self.scale, self.scale)
+        lift = 1e-14
+        while True:
+            scaled[np.diag_indices_from(scaled)] = 1.0 + lift
+            try:
+                self.root = linalg.cholesky(scaled, check_finite=False)
+                break
+            except linalg.LinAlgError:
+                lift *= 10.0
+        self.slope = self.scale * slope
+        self.origin = self._back(self.slope)  # where the model's minimum would be, y = 0
+
+    def _back(self, v: FloatArray) -> FloatArray:
+        return linalg.solve_triangular(self.root, v, trans="T", check_finite=False)
+
+    def least_distance(self, rows: FloatArray, slack: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Minimise the model over steps with rows @ step <= slack; return the step and duals.
+
+        In y = R step + R^-T slope the model is |y|^2/2, and the programme is Lawson and
+        Hanson's least distance under inequalities, solved by non-negative least squares. The
+        step zero is feasible, so that in units of its y the answer is no longer than one.
+        """
+        unit = float(np.linalg.norm(self.origin))
+        through = self._back((rows * self.scale).T)  # R^-T A', a column a row
+        reach = (slack + through.T @ self.origin) / unit
+        stacked = np.vstack([-through, -reach])
+        target = np.zeros(len(stacked))
+        target[-1] = 1.0
+        weight, _ = optimize.nnls(stacked, target, maxiter=50 * stacked.shape[1] + 1000)
+        dual = unit * weight / (1.0 + float(reach @ weight))
+        y = -through @ dual
+        step = linalg.solve_triangular(self.root, y - self.origin, check_finite=False)
+        return self.scale * step, dual
+
+    def promise(self, step: FloatArray) -> float:
+        """Return the model's change along a step."""
+        z = step / self.scale
+        bent = self.root @ z
+        return float(self.slope @ z + 0.5 * (bent @ bent))
+
+
+class _Cuts:
+    """The outer rows whose constraints are looked at, and their weights."""
+
+    def __init__(self, problem: Any, at: Any):
+        self.problem = problem
+        self.most = max(_FEWEST_CUTS, int(_CUTS_PER_FEATURE * problem.size))
+        highest = int(np.argmax(problem.outer_scores(at.scores)))
+        self.rows: NDArray[np.intp] = np.array([highest])
+        self.features = problem.outer_rows(self.rows)
+        self.weight = np.ones(1)
+        self._add(_spread(np.arange(len(problem.side.outer)), self.most))
+
+    def solve(self, model: _Model, at: Any) -> tuple[FloatArray, float]:
+        slack = at.top - self.problem.outer_scores(at.scores)[self.rows]
+        constraints = np.column_stack([self.features, np.full(len(self.rows), -1.0)])
+        step, self.weight = model.least_distance(constraints, slack)
+        return step, model.promise(step)
+
+    def add(self, trial: Any, allowed: float) -> bool:
+        """Let in the rows of the trial point that stand highest above what was allowed."""
+        outer = self.problem.outer_scores(trial.scores)
+        excess = outer - allowed
+        excess[self.rows] = -np.inf
+        above = np.flatnonzero(excess >= 0.0)
+        if len(above) > self.most:
+            above = above[np.argpartition(excess[above], -self.most)[-self.most :]]
+        if len(above):
+            self._drop()
+        self._add(above)
+        return len(above) > 0
+
+    def _drop(self) -> None:
+        if len(self.rows) > _KEPT_PER_FEATURE * (self.problem.size + 1) + self.most:
+            self._keep(self.weight > 0)
+
+    def _keep(self, which: NDArray[np.bool_]) -> None:
+        self.rows, self.weight = self.rows[which], self.weight[which]
+        self.features = self.features[which]
+
+    def _add(self, rows: NDArray[np.intp]) -> None:
+        rows = rows[~np.isin(rows, self.rows)]
+        self.rows = np.concatenate([self.rows, rows])
+        self.weight = np.concatenate([self.weight, np.zeros(len(rows))])
+        self.features = np.vstack([self.features, self.problem.outer_rows(rows)])
+
+    def _balanced(self, force: float) -> FloatArray:
+        total = float(np.sum(self.weight))
+        return self.weight * (force / total) if total > 0 else self.weight
+
+    def certify(self, at: Any, slope: FloatArray) -> float:
+        """The gap that the present weights certify, scaled to sum to the inner rows' pull."""
+        return float(self.problem.gap(at, slope, self.rows, self._balanced(at.force)))
+
+    def at_rounding(self, at: Any, slope: FloatArray) -> bool:
+        """Whether floating point leaves nothing to gain."""
+        weight = self._balanced(at.force)
+        return bool(self.problem.at_rounding(at, slope, self.rows, weight))
+
+    def residual(self, slope: FloatArray) -> FloatArray:
+        """The gradient that the present weights leave over."""
+        return slope[:-1] + self.features.T @ self._balanced(float(slope[-1]))
+
+
+def _spread(rows: NDArray[np.intp], count: int) -> NDArray[np.intp]:
+    """About so many rows, evenly spaced."""
+    return rows[:: max(1, len(rows) // count)]
