@@ -1,0 +1,277 @@
+"""Run experiments, keep their results, and write the page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import joblib
+
+from toprank._extras import require
+from toprank._files import replacing
+from toprank._version import __version__
+from toprank.reproduce import (
+    boosting,
+    colt,
+    one_dimension,
+    push_examples,
+    push_tables,
+    rates,
+    regret,
+)
+from toprank.reproduce.experiment import Experiment, Progress, Result, Setup, silent
+from toprank.reproduce.page import (
+    Bullets,
+    Grid,
+    Paragraph,
+    Part,
+    Picture,
+    Section,
+    to_html,
+    to_markdown,
+)
+from toprank.reproduce.sources import DataMissing, fingerprint, load
+
+_FAMILIES = (push_examples, push_tables, colt, one_dimension, boosting, regret, rates)
+_KNOWN: dict[str, Experiment] = {
+    one.name: one for family in _FAMILIES for one in family.EXPERIMENTS
+}
+#: Every experiment, in the order of the papers.
+NAMES: tuple[str, ...] = (
+    *("table1", "table2", "figure1", "figure3", "figure4"),
+    *("table3", "figure5", "table4", "figure6", "table5", "figure7", "figure8"),
+    *("colt-pima", "colt-wdbc", "colt-housing", "colt-limits"),
+    *("one-dimension", "margin-8x8", "equivalence", "regret", "rates"),
+)
+TITLE = "The papers' results, again"
+PAPERS = (
+    "Tables, Figures: C. Rudin (2009), The P-Norm Push, Journal of Machine Learning Research 10.",
+    "COLT: C. Rudin (2006), Ranking with a P-Norm Push, Conference on Learning Theory.",
+    "C. Rudin and R. Schapire (2009), Margin-based Ranking and an Equivalence between AdaBoost and "
+    "RankBoost, Journal of Machine Learning Research 10.",
+    "S. Agarwal (2012), Surrogate Regret Bounds for Bipartite Ranking via Strongly Proper Losses.",
+    "S. Clémençon, G. Lugosi and N. Vayatis (2006), Ranking and Empirical Minimization of "
+    "U-statistics.",
+)
+#: Verdicts of cells that do not agree.
+_AWAY = ("outside", "different")
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `run` wrote.
+
+    Attributes
+    ----------
+    markdown, html : Path
+        The page in both formats.
+    results : dict from str to dict
+        What each experiment found, as in the JSON files.
+    """
+
+    markdown: Path
+    html: Path
+    results: dict[str, Result]
+
+
+def run(
+    names: str | Iterable[str] = "all",
+    output_folder: str | Path = "reproduce",
+    *,
+    quick: bool = False,
+    seed: int = 0,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+    data_folder: str | Path | None = None,
+    again: bool = False,
+) -> Report:
+    """Compute tables and figures of the papers and write a page with ours beside theirs.
+
+    The folder gets ``reproduce.md``, ``reproduce.html`` (one file, pictures inside), the pictures
+    in ``images`` and every number in ``results/NAME.json``. An experiment whose result is there
+    already, with the same version, settings, seed and data, is not computed again. The same seed
+    gives the same numbers to the last digit, whatever n_jobs.
+
+    Parameters
+    ----------
+    names : str or iterable of str, default="all"
+        Experiments of `NAMES`, or "all".
+    output_folder : str or path, default="reproduce"
+        Made if it is not there.
+    quick : bool, default=False
+        Few repeats, about two minutes for everything; ranges are then rough.
+    seed : int, default=0
+        Seed of everything random.
+    n_jobs : int, optional
+        Processes; by default one for each core.
+    progress : callable, optional
+        Called with (name of the experiment, items done, items to do).
+    data_folder : str or path, optional
+        Folder with NAME.csv.gz of data sets that toprank does not ship (housing, pima); by default
+        that of the environment variable TOPRANK_DATA. Otherwise they are fetched from OpenML; what
+        cannot be fetched is said to be missing, in its section.
+    again : bool, default=False
+        Compute also what is there already.
+
+    Returns
+    -------
+    Report
+        Where the page is, and what was found.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from toprank.reproduce import run
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     report = run(["table1", "table2"], folder, quick=True, n_jobs=1)
+    >>> [cell["verdict"] for cell in report.results["table1"]["cells"]][:3]
+    ['equal', 'equal', 'equal']
+    """
+    wanted = _wanted(names)
+    if any(_KNOWN[name].draw for name in wanted):
+        require("matplotlib", "plots")  # before the computation, not after it
+    folder = Path(output_folder)
+    for place in (folder, folder / "images", folder / "results"):
+        place.mkdir(parents=True, exist_ok=True)
+    jobs = joblib.cpu_count() if n_jobs is None else n_jobs
+    where = None if data_folder is None else Path(data_folder)
+    results, sections = {}, []
+    for name in wanted:
+        experiment = _KNOWN[name]
+        settings = dict(experiment.quick if quick else experiment.full)
+        try:
+            data = {one: load(one, where) for one in experiment.data}
+        except DataMissing as missing:
+            results[name] = {"name": name, "not_run": str(missing)}
+            sections.append(Section(name, experiment.title, [Paragraph(str(missing))]))
+            continue
+        setup = Setup(name, settings, seed, data, jobs, progress or silent)
+        results[name] = _result(experiment, setup, folder, again)
+        sections.append(_section(experiment, results[name], folder))
+    return _write_page(folder, sections, results, quick=quick, seed=seed)
+
+
+def _wanted(names: str | Iterable[str]) -> Sequence[str]:
+    asked = [names] if isinstance(names, str) else list(names)
+    if "all" in asked:
+        return NAMES
+    unknown = [name for name in asked if name not in NAMES]
+    if unknown or not asked:
+        what = f"unknown experiment {unknown[0]!r}" if unknown else "no experiment was named"
+        raise ValueError(f"{what}; known: {', '.join(NAMES)}, or 'all'.")
+    return [name for name in NAMES if name in asked]
+
+
+def _result(experiment: Experiment, setup: Setup, folder: Path, again: bool) -> Result:
+    """The result of an experiment, from its file if that is of the same making."""
+    path = folder / "results" / f"{experiment.name}.json"
+    making = {
+        "name": experiment.name,
+        "version": __version__,
+        "seed": setup.seed,
+        "settings": setup.settings,
+        "data": {name: fingerprint(table) for name, table in setup.data.items()},
+    }
+    making = json.loads(json.dumps(making))
+    if not again and path.is_file():
+        kept = _read(path)
+        if all(kept.get(key) == value for key, value in making.items()):
+            return kept
+    found = json.loads(json.dumps(making | experiment.compute(setup), allow_nan=False))
+    with replacing(path) as file:
+        file.write((json.dumps(found, indent=1) + "\n").encode())
+    return found
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """A result file, or nothing where it cannot be read."""
+    try:
+        kept = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return kept if isinstance(kept, dict) else {}
+
+
+def _section(experiment: Experiment, result: Result, folder: Path) -> Section:
+    parts = list(experiment.describe(result))
+    if experiment.draw is not None:
+        file = f"images/reproduce_{experiment.name.replace('-', '_')}.png"
+        with replacing(folder / file) as target:
+            experiment.draw(result).savefig(target, format="png", dpi=80)
+        parts.append(Picture(file, experiment.alt))
+    return Section(experiment.name, experiment.title, parts)
+
+
+def _write_page(
+    folder: Path, sections: Sequence[Section], results: dict[str, Result], *, quick: bool, seed: int
+) -> Report:
+    opening = _opening(results, quick, seed)
+    report = Report(folder / "reproduce.md", folder / "reproduce.html", results)
+    with replacing(report.markdown) as file:
+        file.write(to_markdown(TITLE, opening, sections).encode())
+    with replacing(report.html) as file:
+        file.write(to_html(TITLE, opening, sections, folder).encode())
+    return report
+
+
+def _opening(results: dict[str, Result], quick: bool, seed: int) -> list[Part]:
+    command = " ".join(
+        [
+            "toprank reproduce",
+            "all" if len(results) == len(NAMES) else " ".join(results),
+            "-o FOLDER",
+            *(["--quick"] if quick else []),
+            *([f"--seed {seed}"] if seed else []),
+        ]
+    )
+    return [
+        Paragraph(
+            f"Made by `{command}` with toprank {__version__}. Nothing on this page is written by "
+            "hand: run the command and every number comes out again, to the last digit on the same "
+            "machine."
+        ),
+        Paragraph(
+            "Our numbers are what they are. Where a paper prints one run, ours is a distribution "
+            "over many, and a number of the paper that lies outside its central 99% is marked. A "
+            "claim is a sentence of the paper; whether it holds is decided by our numbers."
+        ),
+        Bullets(PAPERS),
+        Grid(["", "cells of the paper", "claims that hold"], _summary(results)),
+        *_differences(results),
+    ]
+
+
+def _differences(results: dict[str, Result]) -> list[Part]:
+    """What was found out about the papers, and every cell and claim that does not agree."""
+    items = []
+    for name, result in results.items():
+        if "not_run" in result:
+            continue
+        if _KNOWN[name].finding:
+            items.append(f"`{name}`: {_KNOWN[name].finding}")
+        away = [cell for cell in result.get("cells", []) if cell["verdict"] in _AWAY]
+        items += [f"`{name}`: {cell['row']} at {cell['column']} is out of range." for cell in away]
+        failed = [one for one in result["claims"] if not one["holds"]]
+        items += [f"`{name}`: not borne out: {one['claim']} {one['detail']}" for one in failed]
+    return [Paragraph("Where the papers and our numbers differ:"), Bullets(items)] if items else []
+
+
+def _summary(results: dict[str, Result]) -> list[list[str]]:
+    rows = []
+    for name, result in results.items():
+        if "not_run" in result:
+            rows.append([f"`{name}`", "not run", "not run"])
+            continue
+        cells, claims = result.get("cells", []), result["claims"]
+        good = sum(cell["verdict"] not in _AWAY for cell in cells)
+        rows.append(
+            [
+                f"`{name}`",
+                f"{good} of {len(cells)} agree" if cells else "",
+                f"{sum(one['holds'] for one in claims)} of {len(claims)}",
+            ]
+        )
+    return rows
