@@ -1,0 +1,199 @@
+"""The harness repeats itself, goes on where it stopped, and its pages are made from the record."""
+
+import importlib
+import json
+import multiprocessing
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FAST = ("LogisticRegression", "PNormPush(p=4)", "RankBoost(p=1)")
+pytestmark = pytest.mark.skipif(
+    "fork" not in multiprocessing.get_all_start_methods(), reason="cells run in forked processes"
+)
+
+
+@pytest.fixture(scope="module")
+def peers():
+    """The package benchmarks.peers, which lies in the checkout and is not installed."""
+    sys.path.insert(0, str(ROOT))
+    try:
+        names = ("__main__", "cells", "data", "harness", "pages", "rankers", "store", "tables")
+        names += ("toppush", "when")
+        yield {name: importlib.import_module(f"benchmarks.peers.{name}") for name in names}
+    finally:
+        sys.path.remove(str(ROOT))
+
+
+def quick(peers, folder, **changes):
+    settings = {"sets": ("ionosphere",), "rankers": FAST, "n_splits": 2, "train_rows": 100}
+    plan = peers["harness"].Plan(**{**settings, **changes})
+    store = peers["store"].Store(folder / "peers.jsonl")
+    peers["harness"].run(plan, folder, store)
+    return store
+
+
+def values(store):
+    return {key: cell["values"] for key, cell in store.cells.items()}
+
+
+def test_two_runs_agree_to_the_last_digit(peers, tmp_path):
+    first, second = (quick(peers, tmp_path / name) for name in ("a", "b"))
+    assert values(first) == values(second)
+    assert len(first.cells) == 1 + 2 * len(FAST)
+    for cell in first:
+        if cell["key"][0] == "cell":
+            assert "failed" not in cell["values"]
+            assert cell["costs"]["fit_s"] >= 0
+
+
+def test_finished_cells_are_not_run_again_and_the_missing_ones_are(peers, tmp_path, monkeypatch):
+    quick(peers, tmp_path, n_splits=1)
+    path = tmp_path / "peers.jsonl"
+    kept = path.read_text()
+    path.write_text(kept + '{"key": ["cell", "ionos')  # cut short while it was written
+    asked = []
+    measured = peers["harness"].measured
+
+    def watched(ranker, *rest):
+        asked.append(ranker.name)
+        return measured(ranker, *rest)
+
+    monkeypatch.setattr(peers["harness"], "measured", watched)
+    store = quick(peers, tmp_path, n_splits=2)
+    assert sorted(asked) == sorted(FAST)  # those of the second split only
+    again = peers["store"].Store(path)
+    assert values(again) == values(store)
+
+
+def test_a_ranker_that_is_missing_crashes_or_never_ends_is_a_row_and_no_failure(peers, tmp_path):
+    Ranker, measured = peers["rankers"].Ranker, peers["cells"].measured
+    data = peers["data"].load("ionosphere", tmp_path)
+    ((train, test),) = peers["data"].splits(data, 1)
+
+    class Stubborn:
+        def fit(self, X, y):
+            while len(y) > 40:
+                pass
+
+    class Broken:
+        def fit(self, X, y):
+            raise ValueError("no such luck")
+
+    def why(make, **facts):
+        ranker = Ranker("x", "linear", "toprank", make, **facts)
+        return measured(ranker, data, train, test, 1.0).values["failed"]
+
+    assert Ranker("x", "linear", "no_such_module", Broken).missing.startswith("not installed")
+    assert why(Broken) == "ValueError: no such luck"
+    assert why(Stubborn) == "no result in 1 s of processor time"
+    assert why(Broken, longest=10) == "takes at most 10 rows in one list"
+
+
+@pytest.mark.slow
+def test_every_ranker_that_is_installed_gives_finite_metrics_on_a_small_set(peers, tmp_path):
+    rankers = [r.name for r in peers["rankers"].RANKERS.values() if not (r.missing or r.slow)]
+    store = quick(peers, tmp_path, rankers=tuple(rankers), n_splits=1)
+    cells = {cell["key"][2]: cell["values"] for cell in store if cell["key"][0] == "cell"}
+    assert set(cells) == set(rankers)
+    failed = {name: of["failed"] for name, of in cells.items() if "failed" in of}
+    assert failed == {}
+    assert all(0.5 < of["AUC"] <= 1 for name, of in cells.items() if "TopPush" not in name)
+
+
+def test_the_page_shows_the_mean_and_the_corrected_interval_of_the_difference(peers, tmp_path):
+    from toprank.tuning import corrected_difference
+
+    store = quick(peers, tmp_path)
+    page = peers["pages"].peers(store, None)
+    found = {
+        name: np.array(
+            [
+                cell["values"]["AUC"]
+                for cell in store
+                if cell["key"][0] == "cell" and cell["key"][2] == name
+            ]
+        )
+        for name in FAST
+    }
+    paired = corrected_difference(found["PNormPush(p=4)"] - found["LogisticRegression"], 0.5)
+    half = paired.high - paired.mean
+    shown = f"({paired.mean:+.3f} ± {half:.3f}".replace("0.", ".")
+    assert shown in page.split("## AUC\n")[1]
+
+
+def test_the_splits_keep_groups_whole_and_thin_the_classes_in_proportion(peers):
+    rng = np.random.default_rng(0)
+    data = peers["data"].Data(
+        "x", rng.normal(size=(3000, 2)), (np.arange(3000) % 10 == 0).astype(int)
+    )
+    for train, test in peers["data"].splits(data, 3, train_rows=500):
+        assert not set(train) & set(test)
+        assert len(train) == 500
+        assert data.y[train].mean() == pytest.approx(0.1, abs=0.002)
+    grouped = peers["data"].Data("x", data.X, data.y, np.arange(3000) // 30)
+    for train, test in peers["data"].splits(grouped, 3):
+        assert not set(grouped.groups[train]) & set(grouped.groups[test])
+
+
+def test_the_protocol_of_toppush_chooses_in_the_folds_and_measures_on_the_test_rows(peers):
+    data = peers["data"].load("ionosphere", ROOT)
+    ((train, test),) = peers["data"].splits(data, 1)
+    grid = peers["toppush"].Grid((1, 4), (1e-1, 1e-3))
+    (values, _), (again, _) = (
+        peers["toppush"].one_split(data, train, test, grid, 0) for _ in range(2)
+    )
+    assert values == again
+    pushes = {name: of for name, of in values.items() if name.startswith("p =")}
+    best = max(pushes, key=lambda name: pushes[name]["folds"])
+    assert values["p chosen"] == {**pushes[best], "p": best}
+    assert all(of["alpha"] in grid.penalties and 0 <= of["test"] <= 1 for of in values.values())
+
+
+def test_positives_are_thinned_one_level_inside_the_other(peers):
+    y = (np.arange(6000) % 3 == 0).astype(int)
+    data = peers["data"].Data("x", np.zeros((6000, 1)), y)
+    (cut,) = peers["data"].splits(data, 1, train_rows=6000)
+    cells = list(peers["when"]._thinner_positives(data, *cut, 0))
+    assert [level for _, _, _, level, *_ in cells] == [1.0, 0.25, 0.0625]
+    for (*_, train, test), (*_, fewer, fewest) in pairwise(cells):
+        for rows, kept in ((train, fewer), (test, fewest)):
+            assert set(kept) < set(rows)
+            assert (y[kept] == 0).sum() == (y[rows] == 0).sum()
+            assert y[kept].sum() == pytest.approx(y[rows].sum() / 4, abs=1)
+
+
+def test_the_pages_in_the_docs_are_those_of_the_record(peers, tmp_path):
+    record = ROOT / "benchmarks" / "peers" / "record"
+    if not (record / "peers.jsonl").is_file():
+        pytest.skip("the record of the benchmarks is not in this checkout")
+    pytest.importorskip("matplotlib", reason="the pages have pictures")
+    peers["__main__"].main(["pages", "--docs", str(tmp_path)])
+    for name in ("peers.md", "when_it_helps.md"):
+        assert (tmp_path / name).read_text() == (ROOT / "docs" / name).read_text()
+
+
+def test_a_recorded_cell_comes_out_again(peers, tmp_path):
+    """No result is written by hand: one row of the record is measured anew."""
+    path = ROOT / "benchmarks" / "peers" / "record" / "peers.jsonl"
+    if not path.is_file():
+        pytest.skip("the record of the benchmarks is not in this checkout")
+    recorded = peers["store"].Store(path)
+    rows = peers["pages"].caps(peers["pages"].cells_of(recorded))["rows"]
+    store = quick(
+        peers,
+        tmp_path,
+        sets=("spambase",),
+        rankers=("LogisticRegression", "PNormPush(p=4)"),
+        n_splits=1,
+        train_rows=rows,
+    )
+    for key, cell in store.cells.items():
+        if key[0] == "cell":
+            said = recorded.cells[key]["values"]
+            # the last digits are the machine's
+            assert cell["values"] == pytest.approx(said, abs=2e-3), json.dumps(said)
