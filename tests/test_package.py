@@ -12,7 +12,8 @@ from toprank._extras import require
 
 OPTIONAL = (
     *("lightgbm", "matplotlib", "numba", "pandas", "polars"),
-    *("pyarrow", "rich", "typer", "xgboost"),
+    *("pyarrow", "rich", "typer", "xgboost", "skops", "skrub", "onnx", "onnxruntime"),
+    *("dask", "pyspark"),
 )
 
 
