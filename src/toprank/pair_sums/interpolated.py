@@ -87,7 +87,7 @@ class Interpolated(PairSum):
         ]
 
 
-class _Boxes:
+class Boxes:
     """Points on the grid of boxes: which box, and where in it on [-1, 1]."""
 
     def __init__(self, points: FloatArray, origin: float):
@@ -111,39 +111,39 @@ class _Boxes:
         return len(self.number)
 
 
+def spread(boxes: Boxes, v: FloatArray) -> FloatArray:
+    """Chebyshev moments of each box: sum v T_m(x) over its points."""
+    moments = np.zeros((DEGREE, boxes.count))
+    step = max(_CHUNK, boxes.count)
+    for start in range(0, len(v), step):
+        part = slice(start, start + step)
+        index, x = boxes.index[part], boxes.local[part]
+        older, old = None, v[part].astype(np.float64)
+        for m in range(DEGREE):
+            moments[m] += np.bincount(index, weights=old, minlength=boxes.count)
+            older, old = old, (x * old if older is None else 2.0 * x * old - older)
+    return moments
+
+
 class _Potential:
     """Sums over sources s of v l_k(s - t) at targets t."""
 
     def __init__(self, source: FloatArray, target: FloatArray):
         origin = float(np.min(source, initial=np.inf))
         origin = origin if np.isfinite(origin) else 0.0
-        self.source = _Boxes(source, origin)
-        self.target = _Boxes(target, origin)
+        self.source = Boxes(source, origin)
+        self.target = Boxes(target, origin)
         self._matrices: dict[int, FloatArray] = {}
 
     def sums(self, orders: tuple[int, ...], v: FloatArray) -> list[FloatArray]:
         if self.source.count == 0 or self.target.count == 0:
             return [np.zeros(len(self.target.local)) for _ in orders]
-        moments = self._spread(v)
+        moments = spread(self.source, v)
         shape = (DEGREE, self.target.count)
         series = [self._near(k, moments).reshape(shape) for k in orders]
         for k, total in zip(orders, series, strict=True):
             self._add_far(k, moments, total)
         return self._gather(series)
-
-    def _spread(self, v: FloatArray) -> FloatArray:
-        """Chebyshev moments per source box: sum v T_m(x)."""
-        boxes = self.source
-        moments = np.zeros((DEGREE, boxes.count))
-        step = max(_CHUNK, boxes.count)
-        for start in range(0, len(v), step):
-            part = slice(start, start + step)
-            index, x = boxes.index[part], boxes.local[part]
-            older, old = None, v[part].astype(np.float64)
-            for m in range(DEGREE):
-                moments[m] += np.bincount(index, weights=old, minlength=boxes.count)
-                older, old = old, (x * old if older is None else 2.0 * x * old - older)
-        return moments
 
     def _gather(self, coefficients: list[FloatArray]) -> list[FloatArray]:
         """Evaluate the target boxes' Chebyshev series at the targets (Clenshaw's rule)."""
@@ -263,7 +263,7 @@ def _discounted(mass: FloatArray, gaps: FloatArray) -> FloatArray:
 
 
 @lru_cache(maxsize=1)
-def _nodes() -> tuple[FloatArray, FloatArray]:
+def nodes() -> tuple[FloatArray, FloatArray]:
     """Chebyshev nodes, and the matrix from values at them to Chebyshev coefficients."""
     angle = np.pi * (np.arange(DEGREE) + 0.5) / DEGREE
     to_series = 2.0 / DEGREE * np.cos(np.outer(np.arange(DEGREE), angle))
@@ -274,15 +274,15 @@ def _nodes() -> tuple[FloatArray, FloatArray]:
 @lru_cache(maxsize=8)
 def _kernels(k: int) -> FloatArray:
     """Moments-to-series matrices of l_k for every distance of boxes within reach."""
-    nodes, to_series = _nodes()
+    at, to_series = nodes()
     distance = WIDTH * np.arange(-_NEAR, _NEAR + 1)
     half = 0.5 * WIDTH
-    margin = distance[:, None, None] + half * (nodes[None, None, :] - nodes[None, :, None])
+    margin = distance[:, None, None] + half * (at[None, None, :] - at[None, :, None])
     return to_series @ Logistic().derivative(k, margin) @ to_series.T
 
 
 @lru_cache(maxsize=4)
 def _expansion(rate: float) -> FloatArray:
     """Chebyshev coefficients of e^{rate x} on [-1, 1]."""
-    nodes, to_series = _nodes()
-    return to_series @ np.exp(rate * nodes)
+    at, to_series = nodes()
+    return to_series @ np.exp(rate * at)

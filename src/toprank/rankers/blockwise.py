@@ -22,6 +22,7 @@ from toprank.solvers import Result
 
 #: Features up to which the error of a fit is estimated with a Hessian.
 _HESSIAN_UP_TO = 500
+_SECOND_IS_POSITIVE = np.array([False, True])
 
 
 @dataclass(frozen=True)
@@ -129,6 +130,17 @@ def _class_weights(
     class_weight: Any, classes: NDArray[Any], counts: LabelCounts
 ) -> tuple[float, float] | None:
     """Check the weights of the rows, and return the classes' own."""
+    check_row_weights(counts)
+    if class_weight is None:
+        return None
+    totals = counts.weight
+    of_class = compute_class_weight(class_weight, classes=classes, y=classes, sample_weight=totals)
+    check_weights(_SECOND_IS_POSITIVE, of_class * totals)
+    return float(of_class[0]), float(of_class[1])
+
+
+def check_row_weights(counts: LabelCounts) -> None:
+    """Refuse weights that are no repetition counts, or that leave a class of two without any."""
     if not counts.finite:
         raise ValueError("sample_weight contains NaN or infinity; weights must be finite.")
     if counts.smallest < 0:
@@ -136,11 +148,4 @@ def _class_weights(
             f"sample_weight contains negative values (smallest {counts.smallest:g}); a weight is "
             "a repetition count. Use 0 to leave a row out."
         )
-    totals = counts.weight
-    positive = np.array([False, True])
-    check_weights(positive, totals)
-    if class_weight is None:
-        return None
-    of_class = compute_class_weight(class_weight, classes=classes, y=classes, sample_weight=totals)
-    check_weights(positive, of_class * totals)
-    return float(of_class[0]), float(of_class[1])
+    check_weights(_SECOND_IS_POSITIVE, counts.weight)

@@ -6,6 +6,7 @@ from typing import Any
 
 from toprank.objective.blockwise.data import BlockData, count_labels
 from toprank.objective.blockwise.gathered import BlockPeaked, BlockScored
+from toprank.objective.blockwise.node_sums import BlockNodes
 from toprank.objective.blockwise.pointwise import BlockPointwise
 from toprank.objective.blockwise.priced import BlockPriced
 from toprank.objective.blockwise.problem import BlockMax, BlockSwept, Blockwise
@@ -17,6 +18,7 @@ from toprank.prices import Max, Power
 __all__ = [
     "BlockData",
     "BlockMax",
+    "BlockNodes",
     "BlockPeaked",
     "BlockPointwise",
     "BlockPriced",
@@ -40,6 +42,8 @@ def block_problem(data: BlockData, task: Any, *, gather: bool = False) -> Any:
         return BlockPointwise(data, task)
     if not gather and MaxProblem.suits(task):
         return BlockPeaked(data, task)
+    if not gather and BlockNodes.suits(data, task):
+        return BlockNodes(data, task)
     if gather or not task.loss.factorises:
         return BlockScored(data, task)
     if isinstance(task.price, Power):

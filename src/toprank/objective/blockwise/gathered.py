@@ -2,7 +2,8 @@
 
 One pass brings the score of every row to the driver (8 bytes a row), where the objective is
 evaluated as for an array; a second one takes its gradient in the scores back to the blocks,
-cut into their pieces. For losses whose pair sums do not merge, and for coordinate descent.
+cut into their pieces. For losses whose pair sums do not merge (hinges: exact by sorting), for few
+rows, and for coordinate descent.
 """
 
 from __future__ import annotations

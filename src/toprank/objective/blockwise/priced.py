@@ -45,6 +45,15 @@ class End:
         return -1.0 if self.prices_positives else 1.0
 
 
+def ends_of(task: Any) -> tuple[End, ...]:
+    """Return the ends that a task prices, the top first."""
+    at_top = task.price.outer == "winners"
+    if task.end != "both":
+        return (End(at_top if task.end == "top" else not at_top),)
+    weights = log_of(np.array([task.top, task.balance]))
+    return End(at_top, float(weights[0])), End(not at_top, float(weights[1]))
+
+
 @dataclass(frozen=True)
 class Priced:
     """Prices summed over the outer rows; the state is (coef, C of each end)."""
@@ -109,12 +118,7 @@ class BlockPriced(Blockwise):
 
     @cached_property
     def ends(self) -> tuple[End, ...]:
-        task = self.task
-        at_top = task.price.outer == "winners"
-        if task.end != "both":
-            return (End(at_top if task.end == "top" else not at_top),)
-        weights = log_of(np.array([task.top, task.balance]))
-        return End(at_top, float(weights[0])), End(not at_top, float(weights[1]))
+        return ends_of(self.task)
 
     @cached_property
     def scale(self) -> float:  # type: ignore[override]

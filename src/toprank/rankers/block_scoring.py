@@ -1,0 +1,84 @@
+"""What a fitted linear ranker does with rows wherever they lie: score them, rank them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from toprank._numerics import FloatArray
+from toprank.blocks import BlockSource, Units
+from toprank.rankers.block_scores import BlockScores, block_scores
+from toprank.rankers.blockwise import BlockScore, check_columns
+
+
+class BlockScoring:
+    """Scores of block sources, for rankers whose score is x' coef plus an offset."""
+
+    coef_: FloatArray
+    _units: Units
+    _offset: float
+
+    def score_blocks(self, source: BlockSource, to: Any = None, **how: Any) -> Any:
+        """Score the rows of a block source where they lie, without collecting them.
+
+        Parameters
+        ----------
+        source : BlockSource
+            Rows with the columns of the fit; labels are not needed.
+        to : path, optional
+            Where scores go if they are written to files.
+        **how
+            What else the source's ``write_scores`` takes, such as ``keep=`` for Parquet files.
+
+        Returns
+        -------
+        scores
+            The engine's own: an array for arrays, the paths written for Parquet files, ...
+        """
+        check_is_fitted(self)
+        check_columns(self, source)
+        return source.write_scores(self.block_score(), to, **how)
+
+    def evaluate_blocks(
+        self, source: BlockSource, *, keep_top: int = 100_000, bins: int = 65_536
+    ) -> BlockScores:
+        """Rank the rows of a block source, for metrics and intervals.
+
+        Up to 2,000,000 rows every score is kept, and every metric is exact. Beyond, the highest
+        rows are kept one by one and the others counted in bins, in two passes; metrics of the
+        rows kept are exact, the others come with a bound.
+
+        Parameters
+        ----------
+        source : BlockSource
+            Labelled rows with the columns of the fit.
+        keep_top : int, default=100_000
+            How many of the highest rows to keep, where there are too many to keep all.
+        bins : int, default=65_536
+            Bins for the others; the AUC is within about one half over the bins.
+
+        Returns
+        -------
+        BlockScores
+            With ``metric("precision_at", k=100)``, ``interval("auc")``, and the rows themselves.
+
+        Examples
+        --------
+        >>> from toprank import PNormPush, blocks
+        >>> from toprank.simulate import linear_bipartite
+        >>> X, y = linear_bipartite().sample(10_000, random_state=0)
+        >>> source = blocks.from_arrays(X, y)
+        >>> found = PNormPush(p=4).fit_blocks(source).evaluate_blocks(source)
+        >>> print(found.metric("average_precision"))
+        average_precision = 0.8617 (exact)
+        >>> print(found.interval("auc"))
+        auc = 0.8624, 95% interval 0.8553 to 0.8693 (Hoeffding projection (DeLong), logit scale)
+        """
+        check_is_fitted(self)
+        return block_scores(self, source, keep_top, bins)
+
+    def block_score(self) -> BlockScore:
+        """Return the ranking score as a picklable function of the ``X`` of a block."""
+        check_is_fitted(self)
+        return BlockScore(self._units, self._units.from_raw(self.coef_[0]), self._offset)
