@@ -233,6 +233,25 @@ def test_trees_cannot_start_from_a_file_of_the_readers_disk(fitted, refused):
     assert "not those of one" in refused(with_payload(to_bytes(fitted("trees")), change))
 
 
+def test_texts_of_a_table_are_never_taken_for_names_of_files(full_model, refused):
+    import copy
+
+    from toprank.models.trust import opens_files
+
+    hostile = copy.deepcopy(full_model)
+    assert not opens_files(hostile.preparation)
+    stack = [hostile.preparation]
+    while stack:
+        part = stack.pop()
+        if type(part).__name__ == "TfidfVectorizer":
+            part.input = "filename"
+        elif isinstance(part, dict | list | tuple):
+            stack.extend(part.values() if isinstance(part, dict) else part)
+        elif hasattr(part, "__dict__"):
+            stack.extend(vars(part).values())
+    assert "would open the files" in refused(to_bytes(hostile))
+
+
 def test_a_model_of_parts_that_files_may_not_hold_is_not_saved(fitted, tmp_path):
     from dataclasses import replace
 

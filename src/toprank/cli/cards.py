@@ -34,7 +34,7 @@ def show_card(model: TableModel, path: Path) -> None:
         soft_wrap=True,
     )
     screen.print(
-        f"Made {safe(card['made'])} from {training['rows']} rows, {training['positives']} "
+        f"Made {safe(card['made'])} from {training['rows']:d} rows, {training['positives']:d} "
         f"of them positive, by toprank {safe(card['versions'].get('toprank', ''))}."
     )
     if card.get("choice"):

@@ -77,6 +77,7 @@ def _encoding(sample: bytes, given: str | None) -> str:
         return _MARKS.get(sample[:2], "utf-8")
     try:
         found = codecs.lookup(given).name
+        io.TextIOWrapper(io.BytesIO(), encoding=found)  # refuses codecs such as base64
     except LookupError:
         raise Failure(
             f"there is no encoding '{given}'; latin-1, cp1252 and utf-16 are among those there are."

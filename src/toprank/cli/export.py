@@ -46,7 +46,7 @@ def export(
         raise Failure("name a file to write: --onnx FILE or --sql FILE.")
     for path in (onnx, sql):
         if path is not None and str(path) != "-":
-            check_output(path, read=[model])
+            check_output(path, read=[model, *([] if check is None else [check])])
     # the library is loaded here, because --help need not wait for it
     from toprank.cli.scoring import load_model
 

@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 
 from toprank.cli.terminal import say
 
-_ARGUMENT = re.compile(r"\b(positive|id|time|drop|weight|groups|model|p|alpha|metric|k)=")
+_ARGUMENT = re.compile(r"\b(positive|id|time|drop|weight|groups|model|p|alpha|metric|k)= ?")
 
 LIMIT_PASSED, UNUSABLE, FAULT, INTERRUPTED, PIPE_CLOSED = 1, 2, 70, 130, 141
 

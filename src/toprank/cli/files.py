@@ -45,6 +45,8 @@ def check_writable(path: Path, suffixes: Collection[str] = ()) -> None:
     """
     if path.is_dir():
         raise IsADirectoryError(f"'{path}' is a folder; name a file in it.")
+    if path.exists() and not path.is_file():
+        raise OSError(f"'{path}' is a device or a pipe, and would be replaced; name a file.")
     if suffixes and path.suffix.lstrip(".").lower() not in suffixes:
         raise ValueError(
             f"'{path}' should end in one of: {', '.join('.' + s for s in sorted(suffixes))}."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import typer
 
 from toprank.cli.failures import Failure
@@ -17,8 +18,10 @@ def settle_positive(rows: Any, target: str, given: str | None) -> str | None:
     try:
         return Target.learn(target, values, given).positive
     except ModelError:
-        words = sorted(set(kinds.as_words(values).tolist()))
-        if given is not None or len(words) != 2 or "" in words:
+        if given is not None or np.any(kinds.missing(values)):
+            raise
+        words = _two_words(values)
+        if not words:
             raise
     first, second = words
     if not can_ask():
@@ -30,3 +33,12 @@ def settle_positive(rows: Any, target: str, given: str | None) -> str | None:
     while (answer := typer.prompt(question, err=True)) not in words:
         pass
     return str(answer)
+
+
+def _two_words(values: Any) -> list[str]:
+    """The two values as words; none if they are more, fewer, or no words."""
+    try:
+        words = sorted(set(kinds.as_words(values).tolist()))
+    except kinds.Unreadable:
+        return []
+    return words if len(words) == 2 else []

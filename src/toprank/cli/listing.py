@@ -72,7 +72,8 @@ def _write_csv(rows: Any, text: Any, delimiter: str, excel_safe: bool) -> None:
             return "'" + value
         return value
 
-    writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
+    # the module quotes only the line breaks that it ends lines with: a lone return is one too
+    writer = csv.writer(_Lines(text), delimiter=delimiter, lineterminator="\r\n")
     writer.writerow(map(cell, rows.schema.names))
     for row in _records(rows):
         writer.writerow(map(cell, row.values()))
@@ -81,6 +82,16 @@ def _write_csv(rows: Any, text: Any, delimiter: str, excel_safe: bool) -> None:
 def _records(rows: Any) -> Iterable[dict[str, Any]]:
     for batch in rows.to_batches(max_chunksize=10_000):
         yield from batch.to_pylist()
+
+
+class _Lines:
+    """Lines of a CSV writer, which end in a return and a line feed, without the return."""
+
+    def __init__(self, text: Any) -> None:
+        self.text = text
+
+    def write(self, line: str) -> Any:
+        return self.text.write(line[:-2] + "\n")
 
 
 class _Stdout:

@@ -16,7 +16,7 @@ from toprank._numerics import FloatArray
 from toprank.cli.failures import Failure
 from toprank.cli.source import Source
 from toprank.cli.tables import check_exists
-from toprank.cli.terminal import Step, note
+from toprank.cli.terminal import Step, note, safe
 from toprank.models import ModelWarning, TableModel, frames, kinds, load
 
 _SAID = 20
@@ -71,7 +71,8 @@ def _refuse(problems: Sequence[str], source: Source) -> None:
     """Say, column by column, why a table cannot be ranked."""
     if problems:
         more = [f"and {len(problems) - _SAID} more"] if len(problems) > _SAID else []
-        lines = "\n".join([*problems[:_SAID], *more])
+        # a name with a line break must not look like another line
+        lines = "\n".join([*map(safe, problems[:_SAID]), *more])
         raise Failure(f"{source.name} does not match the model:\n{lines}")
 
 

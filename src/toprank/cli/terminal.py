@@ -99,9 +99,11 @@ def cells(*values: Any) -> list[Text]:
 
 
 def number(value: Any) -> str:
-    """Four significant digits; nothing for what is missing."""
+    """Four significant digits; nothing for what is missing; infinity may come as its word."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
+    if isinstance(value, str):
+        return value
     return f"{value:.4g}"
 
 

@@ -107,7 +107,7 @@ class TextSource(Source):
                 column_types=dict(types),
                 null_values=[*csv.ConvertOptions().null_values, *self.reading.missing],
                 strings_can_be_null=True,
-                quoted_strings_can_be_null=False,
+                quoted_strings_can_be_null=True,
                 decimal_point=look.decimal,
             ),
         }

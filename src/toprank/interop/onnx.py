@@ -7,7 +7,7 @@ and in single precision for XGBoost, which computes so itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -31,15 +31,28 @@ SCORE = "score"
 
 
 class Graph:
-    """An ONNX graph under construction: constants, nodes, inputs."""
+    """An ONNX graph under construction: constants, nodes, inputs.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    inputs : collection of str
+        The names that inputs will have; nothing else is called so.
+    """
+
+    def __init__(self, inputs: Collection[str] = ()) -> None:
+        self._taken = frozenset(inputs)
         self.onnx = require("onnx", "onnx")
         self.double = self.onnx.TensorProto.DOUBLE
         self.float = self.onnx.TensorProto.FLOAT
         self._nodes: list[Any] = []
         self._constants: list[Any] = []
         self._inputs: list[Any] = []
+
+    def _free(self, name: str) -> str:
+        """The name, or one like it that no input has."""
+        while name in self._taken:
+            name += "_"
+        return name
 
     def input(self, name: str, element: int, width: int) -> str:
         """Declare an input of shape (rows, width) and return its name."""
@@ -49,14 +62,14 @@ class Graph:
 
     def constant(self, values: Any) -> str:
         """Keep an array and return its name."""
-        name = f"constant_{len(self._constants)}"
+        name = self._free(f"constant_{len(self._constants)}")
         array = np.asarray(values)
         self._constants.append(self.onnx.numpy_helper.from_array(array, name))
         return name
 
     def add(self, operator: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
         """Append a node of one output and return that output's name."""
-        name = f"{operator.lower()}_{len(self._nodes)}"
+        name = self._free(f"{operator.lower()}_{len(self._nodes)}")
         node = self.onnx.helper.make_node(
             operator, list(inputs), [name], domain=domain, **attributes
         )
@@ -64,11 +77,14 @@ class Graph:
         return name
 
     def finish(self, scores: str) -> Any:
-        """Return the model whose output ``score``, of shape (rows,), is a column of scores."""
-        helper = self.onnx.helper
+        """Return the model whose output ``score``, of shape (rows,), is a column of scores.
+
+        Where an input is called so, the output is ``score_``.
+        """
+        helper, name = self.onnx.helper, self._free(SCORE)
         flat = self.constant(np.array([-1], dtype=np.int64))
-        self._nodes.append(helper.make_node("Reshape", [scores, flat], [SCORE]))
-        out = helper.make_tensor_value_info(SCORE, self.double, ["rows"])
+        self._nodes.append(helper.make_node("Reshape", [scores, flat], [name]))
+        out = helper.make_tensor_value_info(name, self.double, ["rows"])
         graph = helper.make_graph(self._nodes, "toprank", self._inputs, [out], self._constants)
         opsets = [helper.make_opsetid(domain, number) for domain, number in _OPSETS.items()]
         model = helper.make_model(
@@ -246,6 +262,6 @@ def session_of(model: Any) -> Callable[[dict[str, NDArray[Any]]], FloatArray]:
     )
 
     def scores(rows: dict[str, NDArray[Any]]) -> FloatArray:
-        return np.asarray(session.run([SCORE], rows)[0], dtype=np.float64)
+        return np.asarray(session.run(None, rows)[0], dtype=np.float64)
 
     return scores

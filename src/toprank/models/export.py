@@ -24,7 +24,7 @@ def table_to_onnx(
 ) -> OnnxExport:
     """As `TableModel.to_onnx`."""
     _refuse(model, "ONNX", set(range(len(model.preparation.names))))
-    graph = Graph()
+    graph = Graph(model.schema.names)
     try:
         proto = graph.finish(add_ranker(graph, model.ranker, _prepared(graph, model)))
         export = OnnxExport(proto)

@@ -15,7 +15,8 @@ from toprank._numerics import FloatArray
 from toprank.metrics.registry import METRICS
 from toprank.models import frames
 from toprank.models.card import make_card
-from toprank.models.errors import ModelError
+from toprank.models.doubts import doubts
+from toprank.models.errors import ModelError, ModelWarning
 from toprank.models.labels import Target
 from toprank.models.measure import Measured, measure
 from toprank.models.model import TableModel
@@ -131,6 +132,10 @@ def fit_table(
     )
     rows = TrainingRows.of(frame, schema, known)
     _check(rows, schema)
+    if from_model is not None:  # it keeps the categories that it knows
+        unknown = schema.match(present(frame, schema.weight)).notes
+        if unknown:
+            warnings.warn("; ".join(unknown) + ".", ModelWarning, stacklevel=2)
     fit = _Fit(recipe, wish, schema, from_model)
     tell(1)
     try:
@@ -144,9 +149,9 @@ def fit_table(
     except ValueError as error:  # what the ranker or the metric says of rows or settings
         raise ModelError(str(error)) from error
     made = TableModel(schema, known, preparation, ranker, {}, fit.centre(ranker, Z, rows.weight))
-    card = make_card(
-        made, rows, Z, name, wish, measured, choice, [str(w.message) for w in caught], from_model
-    )
+    notes = [] if from_model is not None else doubts(frame, schema, rows)
+    notes += [str(warning.message) for warning in caught]
+    card = make_card(made, rows, Z, name, wish, measured, choice, notes, from_model)
     made = made.with_card({**card, "seconds": round(clock.perf_counter() - started, 3)})
     tell(4)
     for warning in caught:

@@ -20,11 +20,10 @@ def library_of(frame: Any) -> str:
     library = type(frame).__module__.split(".")[0]
     if library == "pyarrow" and hasattr(type(frame), "column_names"):
         return library  # asking the table itself would build every column
-    if library in ("pandas", "polars") and hasattr(frame, "columns"):
-        if hasattr(frame, "collect"):
-            raise ModelError("The table is a polars LazyFrame; pass frame.collect().")
-        if np.ndim(frame.columns):
-            return library
+    if library == "polars" and hasattr(frame, "collect"):  # its columns would take a reading
+        raise ModelError("The table is a polars LazyFrame; pass frame.collect().")
+    if library in ("pandas", "polars") and hasattr(frame, "columns") and np.ndim(frame.columns):
+        return library
     raise ModelError(
         f"The table is a {type(frame).__name__}; expected a data frame of pandas or polars, or a "
         "pyarrow Table, whose columns have names."

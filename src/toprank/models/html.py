@@ -41,4 +41,6 @@ def table_html(caption: str, rows: list[tuple[str, str]], note: str = "") -> str
 
 
 def _number(value: Any) -> str:
-    return "unknown" if value is None else f"{value:.4g}"
+    if value is None:
+        return "unknown"
+    return value if isinstance(value, str) else f"{value:.4g}"  # infinity is a word on a card

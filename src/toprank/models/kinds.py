@@ -22,6 +22,7 @@ MOST_CATEGORIES = 40
 #: Rows that the guess of a date's format looks at.
 _LOOKED_AT = 1000
 
+_NUMBERS = (int, float, Decimal, np.integer, np.floating)  # complex ones cannot be ordered
 KINDS = ("number", "boolean", "date", "category", "text")
 
 
@@ -48,7 +49,7 @@ def missing(values: NDArray[Any]) -> NDArray[np.bool_]:
         return np.isnat(values)
     gaps = np.asarray(require("pandas", "models").isna(values), dtype=bool)
     there = np.flatnonzero(~gaps)
-    gaps[there] = [value == "" for value in values[there].tolist()]
+    gaps[there] = [isinstance(value, str) and not value for value in values[there].tolist()]
     return gaps
 
 
@@ -76,12 +77,12 @@ def _of_objects(there: NDArray[Any]) -> Finding:
         return Finding("boolean", left_out=_constant(there))
     if all(issubclass(kind, (datetime, date, np.datetime64)) for kind in types):
         return Finding("date", left_out=_constant(as_dates(there)))
-    if all(issubclass(kind, (int, float, Decimal, np.number)) for kind in types):
+    if all(issubclass(kind, _NUMBERS) for kind in types):
         if not all(map(_is_number, there)):
             return Finding("number", left_out="it holds numbers too large to reckon with")
         return Finding("number", left_out=_constant(there.astype(np.float64)))
-    if any(not issubclass(kind, (str, int, float, Decimal, np.number)) for kind in types):
-        odd = next(k for k in types if not issubclass(k, (str, int, float, Decimal, np.number)))
+    if any(not issubclass(kind, (str, *_NUMBERS)) for kind in types):
+        odd = next(k for k in types if not issubclass(k, (str, *_NUMBERS)))
         return Finding("text", left_out=f"it holds values of type {odd.__name__}")
     return _of_words(as_words(there))
 
@@ -128,6 +129,8 @@ def as_numbers(values: NDArray[Any]) -> FloatArray:
         numbers = np.where(np.isnat(values), np.nan, values / np.timedelta64(1, "s"))
     elif values.dtype.kind == "M":
         raise Unreadable("expected numbers, got dates")
+    elif values.dtype.kind == "c":
+        raise Unreadable("expected numbers, got complex ones")
     else:
         numbers = _words_as_numbers(values)
     return np.where(np.isfinite(numbers), numbers, np.nan)

@@ -104,7 +104,10 @@ def _words(column: str, values: NDArray[Any]) -> NDArray[np.object_]:
             f"{column!r} is missing in {np.count_nonzero(gaps)} of {len(values)} rows; leave these "
             "rows out, or label them."
         )
-    return kinds.as_words(values)
+    try:
+        return kinds.as_words(values)
+    except kinds.Unreadable as error:
+        raise ModelError(f"{column!r} cannot be the target: {error}.") from error
 
 
 def _named(value: Any, distinct: list[str]) -> str:

@@ -160,7 +160,11 @@ def _groups(frame: Any, name: str | None) -> NDArray[np.intp] | None:
     gaps = kinds.missing(values)
     if np.any(gaps):
         raise ModelError(f"groups={name!r} is missing in {np.count_nonzero(gaps)} rows.")
-    return np.unique(kinds.as_words(values), return_inverse=True)[1].reshape(-1)
+    try:
+        words = kinds.as_words(values)
+    except Unreadable as error:
+        raise ModelError(f"groups={name!r}: {error}.") from error
+    return np.unique(words, return_inverse=True)[1].reshape(-1)
 
 
 def _time(frame: Any, name: str | None) -> NDArray[Any] | None:

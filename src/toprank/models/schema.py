@@ -247,7 +247,14 @@ the known ones
             raise ModelError(f"The schema in the file is not one: {error}.") from error
         if any(column.kind not in kinds.KINDS for column in columns):
             raise ModelError(f"The schema in the file has kinds other than {kinds.KINDS}.")
+        if not isinstance(schema.left_out, dict) or not schema._names_are_words():
+            raise ModelError("The schema in the file is not one: a name in it is not a word.")
         return schema
+
+    def _names_are_words(self) -> bool:
+        words = [self.target, *self.names, *self.left_out, *self.left_out.values()]
+        words += [word for column in self.columns for word in column.categories]
+        return all(isinstance(word, str) for word in (*words, *self.roles.values()))
 
 
 def _column(name: str, values: NDArray[Any], finding: kinds.Finding) -> Column:

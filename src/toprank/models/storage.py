@@ -22,7 +22,7 @@ import json
 import re
 import warnings
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from sklearn.exceptions import InconsistentVersionWarning
 from toprank._extras import require
 from toprank._files import replacing
 from toprank.models.card import installed
+from toprank.models.card_shape import check_card
 from toprank.models.errors import ModelError, ModelWarning
 from toprank.models.labels import Target
 from toprank.models.model import TableModel
@@ -41,7 +42,7 @@ from toprank.models.preparation import Preparation
 from toprank.models.recipes import RANKERS
 from toprank.models.schema import Schema
 from toprank.models.trees import attach, detach
-from toprank.models.trust import TRUSTED, foreign_types
+from toprank.models.trust import TRUSTED, foreign_types, opens_files
 
 #: Raised when a file of the new format cannot be read by the old code.
 FORMAT = 1
@@ -153,9 +154,7 @@ def from_bytes(data: bytes, *, most_bytes: int = MOST_BYTES) -> TableModel:
         members = _members(data, most_bytes)
         facts = _check_format(json.loads(members["toprank.json"]))
         schema, target = _schema(json.loads(members["schema.json"]))
-        card = json.loads(members["card.json"])
-        if not isinstance(card, dict):
-            raise ModelError("The card in the file is not one.")
+        card = check_card(json.loads(members["card.json"]))
         parts = _payload(members["payload.skops"], most_bytes)
         boosters = [members[f"trees-{j}"] for j in range(len(members) - len(_NAMES))]
         model = _assembled(schema, target, parts, card, boosters)
@@ -230,7 +229,14 @@ def _schema(given: Any) -> tuple[Schema, Target]:
         raise ModelError("The schema in the file is not one.")
     values = given.pop("values")
     schema = Schema.from_dict(given)
-    return schema, Target(schema.target, str(values["positive"]), tuple(values["negative"]))
+    positive, negative = values["positive"], values["negative"]
+    if not isinstance(negative, list) or not _are_words([positive, *negative]):
+        raise ModelError("The target in the file is not one.")
+    return schema, Target(schema.target, positive, tuple(negative))
+
+
+def _are_words(values: Iterable[Any]) -> bool:
+    return all(isinstance(value, str) for value in values)
 
 
 def _payload(payload: bytes, most_bytes: int) -> dict[str, Any]:
@@ -246,6 +252,11 @@ def _payload(payload: bytes, most_bytes: int) -> dict[str, Any]:
         # the versions are compared once, for all libraries
         warnings.simplefilter("ignore", InconsistentVersionWarning)
         parts: dict[str, Any] = require("skops.io", "models").loads(payload, trusted=TRUSTED)
+    if opens_files(parts):
+        raise ModelError(
+            "The model in the file would open the files that the texts of a table name. Do not "
+            "trust it."
+        )
     return parts
 
 
@@ -263,6 +274,9 @@ def _assembled(
     width = len(preparation.names)
     if width != ranker.n_features_in_ or centre.shape != (width,) or not preparation.fits(schema):
         raise ModelError("The parts of the file are not of one model.")
+    remembered = {name: entry["kind"] for name, entry in card["reference"]["columns"].items()}
+    if remembered != {column.name: column.kind for column in schema.columns}:
+        raise ModelError("The card in the file is not that of the model.")
     attach(ranker, boosters)
     return TableModel(schema, target, preparation, ranker, card, centre)
 

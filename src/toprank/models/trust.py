@@ -82,3 +82,22 @@ def _nodes(tree: Any) -> Iterator[tuple[str, str]]:
             stack.extend(node.values())
         elif isinstance(node, list):
             stack.extend(node)
+
+
+def opens_files(parts: Any) -> bool:
+    """Whether some vectoriser among the parts would take texts for the names of files."""
+    stack, seen = [parts], set()
+    while stack:
+        part = stack.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        if isinstance(part, dict):
+            stack.extend(part.values())
+        elif isinstance(part, list | tuple):
+            stack.extend(part)
+        elif hasattr(part, "__dict__"):
+            if getattr(part, "input", "content") != "content":
+                return True
+            stack.extend(vars(part).values())
+    return False
