@@ -199,7 +199,6 @@ def test_a_model_leaves_as_sql(other, tmp_path, invoke):
 
 def test_a_model_leaves_as_onnx(other, train, tmp_path, invoke):
     pytest.importorskip("onnxruntime", reason="exports are checked by ONNX Runtime")
-    pytest.importorskip("skl2onnx", reason="exports are made by skl2onnx")
     path = tmp_path / "model.onnx"
     answer = invoke("export", other, "--onnx", path, "--check", train)
     assert answer.exit_code == 0, answer.output

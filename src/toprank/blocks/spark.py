@@ -30,7 +30,7 @@ from toprank.blocks.spill import GONE, Spill, matrix, open_block
 
 #: Partitions from which partial results are merged by the executors first, and how many at once.
 _MANY, _FAN_IN = 256, 32
-_MANIFEST = "index int, path string, error binary"
+_MANIFEST = "index int, path string, error binary, host string"
 
 
 def from_spark(
@@ -152,6 +152,18 @@ class SparkBlocks(BlockSource):
         if not entries:
             raise ValueError("The data frame has no partitions; a ranking needs rows.")
         self._n_blocks = len(entries)
+        self._one_host = len({entry["host"] for entry in entries}) == 1
+
+    def _tasks(self) -> Any:
+        """The manifest, one partition a task.
+
+        A task costs Spark more than it computes. Where any executor can open any file, because all
+        run on one host, one task a core is enough.
+        """
+        cores = self._manifest.context.defaultParallelism
+        if not self._one_host or self._n_blocks <= cores:
+            return self._manifest
+        return self._manifest.coalesce(cores)
 
     def map_reduce(self, sweep: Sweep[State, Partial], state: State) -> Partial:
         if self._closer is None or not self._closer.alive:
@@ -171,7 +183,7 @@ class SparkBlocks(BlockSource):
         context = self._manifest.context
         context.setJobDescription(f"toprank {type(sweep).__name__}")
         try:
-            partials = self._manifest.mapPartitions(_Local(sweep, state))
+            partials = self._tasks().mapPartitions(_Local(sweep, state))
             if self._n_blocks > _MANY:
                 groups = partials.map(lambda partial: (partial[0] // _FAN_IN, partial))
                 count = -(-self._n_blocks // _FAN_IN)

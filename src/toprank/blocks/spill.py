@@ -6,6 +6,7 @@ import errno
 import os
 import pickle
 import shutil
+import socket
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -52,8 +53,9 @@ class Spill:
                 arrow.array([index], arrow.int32()),
                 arrow.array([path], arrow.string()),
                 arrow.array([what], arrow.binary()),
+                arrow.array([socket.gethostname()], arrow.string()),
             ],
-            names=["index", "path", "error"],
+            names=["index", "path", "error", "host"],
         )
 
     def _home(self) -> str | None:
