@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import minimize
@@ -64,7 +64,6 @@ def test_it_agrees_with_a_constrained_solver(loss, small):
     np.testing.assert_allclose(fit.coef_[0], oracle.x[:-1], atol=1e-3)
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from(LOSSES),

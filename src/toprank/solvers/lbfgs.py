@@ -16,12 +16,14 @@ from scipy import linalg, optimize
 from toprank._numerics import FloatArray
 from toprank.solvers.result import (
     SEPARABLE,
+    STUCK,
     Callback,
     Log,
     Problem,
     Result,
     at_rounding,
     duality_gap,
+    is_cancelled,
     largest,
 )
 
@@ -47,8 +49,7 @@ def lbfgs(
     can_round = problem.size <= ROUND_UP_TO and problem.has_curvature
     rounded = can_round
     while True:
-        before = len(log.history)
-        room = max_iter - before
+        room = max_iter - len(log.history)
         leg = _Leg(problem, coef, _coordinates(problem, coef, rounded), tol, log)
         coef = leg.run(min(_LEG, room) if can_round else room)
         done = largest(leg.grad) <= tol * problem.scale
@@ -57,12 +58,11 @@ def lbfgs(
         if leg.separable:
             message = SEPARABLE
             break
-        stuck = len(log.history) == before
-        if not can_round or (stuck and not rounded):
-            message = "no further decrease is possible in floating point"
+        if not can_round or (leg.stuck and not rounded):
+            message, done = STUCK, is_cancelled(problem, coef, leg.grad, tol)
             break
         # a Hessian that misleads the line search gives way to the columns' spread for a leg
-        rounded = not stuck
+        rounded = not leg.stuck
     gap = duality_gap(problem, leg.grad)
     done = done or at_rounding(gap, leg.value)
     message = "" if done else message
@@ -83,6 +83,13 @@ class _Leg:
         self.separable = False
         self.coef = start
         self.value, self.grad = problem.value_grad(start)
+        self._first = self.value, largest(self.grad)
+
+    @property
+    def stuck(self) -> bool:
+        """Whether neither the value nor the gradient has come down since the start."""
+        value, gradient = self._first
+        return not (self.value < value or largest(self.grad) < gradient)
 
     def run(self, max_iter: int) -> FloatArray:
         if max_iter > 0 and largest(self.grad) > self.tol * self.problem.scale:

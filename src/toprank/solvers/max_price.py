@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, optimize
+from scipy import linalg
 
 from toprank._numerics import FloatArray
-from toprank.solvers.result import Callback, Log, Result
+from toprank.solvers.nonnegative import non_negative_least_squares
+from toprank.solvers.result import STUCK, Callback, Log, Result
 
 #: A step is taken when it gains this share of what the model promises.
 _SUFFICIENT = 0.1
@@ -52,7 +53,7 @@ def newton_max(
             at, slope = trial, problem.slope(trial)
         gap = min(cuts.certify(at, slope), at.value - lower)
         if trial is None:  # the weights may be better all the same
-            message = "no further decrease is possible in floating point"
+            message = STUCK
             break
         log.add(objective=at.value, gap=gap, rows=len(cuts.rows))
     done = gap <= tol * max(1.0, at.value) or cuts.at_rounding(at, slope)
@@ -126,7 +127,7 @@ class _Model:
         stacked = np.vstack([-through, -reach])
         target = np.zeros(len(stacked))
         target[-1] = 1.0
-        weight, _ = optimize.nnls(stacked, target, maxiter=50 * stacked.shape[1] + 1000)
+        weight = non_negative_least_squares(stacked, target)
         dual = unit * weight / (1.0 + float(reach @ weight))
         y = -through @ dual
         step = linalg.solve_triangular(self.root, y - self.origin, check_finite=False)

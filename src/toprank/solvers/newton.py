@@ -15,12 +15,14 @@ from scipy import linalg
 from toprank._numerics import FloatArray
 from toprank.solvers.result import (
     SEPARABLE,
+    STUCK,
     Callback,
     Log,
     Problem,
     Result,
     at_rounding,
     duality_gap,
+    is_cancelled,
     largest,
 )
 
@@ -29,6 +31,8 @@ _CONTRACTION = 0.25
 #: A sampled Hessian that does no better than this is replaced by the exact one.
 _FAILURE = 0.8
 _SUFFICIENT_DECREASE = 1e-4
+#: Steps that may bring neither a lower value nor a smaller gradient.
+_PATIENCE = 10
 #: Damping, relative to the largest curvature seen along each coordinate: the first, the least
 #: that is kept up, and the most that is tried.
 _FIRST_DAMPING, _LEAST_DAMPING, _MOST_DAMPING = 1e-4, 1e-7, 1e12
@@ -51,6 +55,7 @@ def newton(
     coef = start if warm else _coarse_start(problem, start, max_iter, tol)
     value, grad = problem.value_grad(coef)
     hessian, fresh, exact = None, False, False
+    patience = _Patience(value, largest(grad))
     damping = _Damping(problem.size)
     message = f"no convergence in {max_iter} Newton iterations"
     while len(log.history) < max_iter and largest(grad) > tol * problem.scale:
@@ -60,7 +65,7 @@ def newton(
         trial = damping.step(problem, coef, value, grad, hessian)
         if trial is None:
             if fresh and exact:
-                message = "no further decrease is possible in floating point"
+                message = STUCK
                 break
             exact = exact or fresh
             hessian = None
@@ -76,8 +81,12 @@ def newton(
         if problem.runs_away(coef):
             message = SEPARABLE
             break
+        if patience.ends(value, largest(grad)):
+            message = STUCK
+            break
     gap = duality_gap(problem, grad)
     done = largest(grad) <= tol * problem.scale or at_rounding(gap, value)
+    done = done or (message == STUCK and is_cancelled(problem, coef, grad, tol))
     message = "" if done else message
     return Result(coef, value, grad, len(log.history), done, message, log.history, gap)
 
@@ -97,6 +106,25 @@ def _learn(hessian: FloatArray, step: FloatArray, change: FloatArray) -> None:
     seen, expected = float(change @ step), float(foreseen @ step)
     if seen > 0 and expected > 0:
         hessian += np.outer(change, change) / seen - np.outer(foreseen, foreseen) / expected
+
+
+class _Patience:
+    """Ends a walk in circles among points that differ by rounding alone."""
+
+    def __init__(self, value: float, gradient: float):
+        self.best = value, gradient
+        self.idle = 0
+
+    def ends(self, value: float, gradient: float) -> bool:
+        """Whether neither the value nor the gradient has come down for long."""
+        lower = value < self.best[0] - _rounding(self.best[0]) or gradient < self.best[1]
+        self.best = min(self.best[0], value), min(self.best[1], gradient)
+        self.idle = 0 if lower else self.idle + 1
+        return self.idle >= _PATIENCE
+
+
+def _rounding(value: float) -> float:
+    return float(8 * np.finfo(np.float64).eps * max(1.0, abs(value)))
 
 
 class _Trial:
@@ -129,7 +157,7 @@ class _Damping:
         hessian: FloatArray,
     ) -> _Trial | None:
         """Return the first trial point that lowers the objective enough; None if none does."""
-        rounding = 8 * np.finfo(np.float64).eps * max(1.0, abs(value))
+        rounding = _rounding(value)
         while self.amount <= _MOST_DAMPING:
             direction = _solve(hessian + np.diag(self.amount * self.curvature), -grad)
             slope = float(grad @ direction)

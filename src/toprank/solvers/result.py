@@ -14,6 +14,11 @@ from toprank._numerics import FloatArray
 Callback = Callable[[int, dict[str, Any]], None]
 
 SEPARABLE = "separable"
+STUCK = "no further decrease is possible in floating point"
+
+#: Share of its terms that a gradient may keep where an objective has stopped falling: values have
+#: sixteen digits, and a gradient that changes none of them has half as many.
+_CANCELLED = 1e-9
 
 
 class Problem(Protocol):
@@ -31,6 +36,8 @@ class Problem(Protocol):
     def coarse(self) -> Any: ...
 
     def runs_away(self, coef: FloatArray) -> bool: ...
+
+    def gradient_sizes(self, coef: FloatArray) -> FloatArray | None: ...
 
 
 @dataclass
@@ -85,3 +92,15 @@ def duality_gap(problem: Problem, gradient: FloatArray) -> float:
 def at_rounding(gap: float, value: float) -> bool:
     """Whether a certified gap is so small that floating point can tell nothing more."""
     return gap <= 1e-12 * max(1.0, abs(value))
+
+
+def is_cancelled(problem: Problem, coef: FloatArray, gradient: FloatArray, tol: float) -> bool:
+    """Whether the gradient is small beside what cancels in it, where tol is out of reach.
+
+    A gradient is a sum over rows. In a column of entries near 1e12 it cannot come down to 1e-6,
+    and a solver that finds no lower point there is at the minimum all the same.
+    """
+    sizes = problem.gradient_sizes(coef)
+    if sizes is None or not np.all(np.isfinite(sizes)):
+        return False
+    return bool(np.all(np.abs(gradient) <= np.maximum(tol * problem.scale, _CANCELLED * sizes)))
