@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from toprank import PNormPush, blocks
-from toprank.blocks.spill import Spill
+from toprank.blocks.spill import Spill, clear_spilled, told
 
 FEATURES = list("abc")
 
@@ -119,14 +119,24 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path, monkeypatch):
 
     monkeypatch.setattr(np, "save", full)
     (entry,) = spill(iter([batch]))
-    assert "the disk is full" in str(pickled(entry))
+    error = told(entry.to_pydict()["error"][0])
+    assert isinstance(error, OSError) and "the disk is full" in str(error)
     assert list(tmp_path.iterdir()) == []
 
 
-def pickled(entry):
-    import pickle
+def test_what_a_killed_task_spilled_is_removed_with_the_rest(tmp_path):
+    names = ("toprank-0a-0-whole", "toprank-0a-0-half", "toprank-0b-0-other", "toprank-0a")
+    for name in names:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "X").write_bytes(b"rows")
+    clear_spilled({str(tmp_path / "toprank-0a-0-whole")})
+    left = sorted(path.name for path in tmp_path.iterdir())
+    assert left == ["toprank-0a", "toprank-0b-0-other"]
 
-    return pickle.loads(entry.to_pydict()["error"][0])
+
+def test_an_error_comes_back_from_a_task_in_its_words():
+    assert isinstance(told('["ValueError", "no number"]'), ValueError)
+    assert str(told('["OSError", "no room"]')) == "no room"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toprank.report.text import embedded, percent, rounded, shown
@@ -66,7 +66,6 @@ def test_the_page_is_small(report):
     assert len(report.html.encode()) < 400_000
 
 
-@settings(max_examples=60)
 @given(st.text())
 def test_any_text_can_be_shown_and_embedded(text):
     safe = shown(text)

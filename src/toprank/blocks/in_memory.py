@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator
+from contextlib import closing, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,10 @@ from scipy import sparse
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import _get_feature_names
 
+from toprank._files import Stamp, replacing
 from toprank._numerics import FloatArray
 from toprank.blocks.local import LocalSource
 from toprank.blocks.source import Block
-from toprank.blocks.writing import scores_file
 
 #: A matrix is cut into so many blocks, unless they would be shorter than the second number.
 _BLOCKS = 64
@@ -42,6 +43,7 @@ class ArraySource(LocalSource):
         self.n_rows = n
         self.block_rows = block_rows or max(_LEAST_ROWS, -(-n // _BLOCKS))
         self._arrays = X, y, weight
+        self.stamps: list[Stamp] = []  #: of the files that the arrays are mapped from
 
     @cached_property
     def blocks(self) -> list[Block]:
@@ -59,7 +61,13 @@ class ArraySource(LocalSource):
         ]
 
     def read(self, *, features: bool = True) -> Generator[Block, None, None]:
-        yield from self.blocks
+        for block in self.blocks:
+            for stamp in self.stamps:
+                # a file that was removed is there for those who have mapped it; of one that became
+                # shorter, reading would end the process
+                with suppress(FileNotFoundError):
+                    stamp.check()
+            yield block
 
     def name_of(self, index: int) -> str:
         start = index * self.block_rows
@@ -71,9 +79,9 @@ class ArraySource(LocalSource):
             return np.concatenate(list(self.map(lambda block: score(block.X))))
         path = Path(to)
         header = {"descr": "<f8", "fortran_order": False, "shape": (self.n_rows,)}
-        with scores_file(path) as file:
+        with replacing(path) as file, closing(self.map(lambda block: score(block.X))) as parts:
             np.lib.format.write_array_header_1_0(file, header)
-            for scores in self.map(lambda block: score(block.X)):
+            for scores in parts:
                 file.write(scores.astype("<f8", copy=False).tobytes())
         return path
 
@@ -163,14 +171,20 @@ def from_memmap(
     y = _mapped(y) if isinstance(y, str | os.PathLike) else y
     if isinstance(sample_weight, str | os.PathLike):
         sample_weight = _mapped(sample_weight)
-    return _source(X, y, sample_weight, block_rows, n_jobs, None)
+    source = _source(X, y, sample_weight, block_rows, n_jobs, None)
+    source.stamps = [
+        Stamp.of(Path(array.filename))
+        for array in (X, y, sample_weight)
+        if isinstance(array, np.memmap) and array.filename is not None
+    ]
+    return source
 
 
 def _mapped(array: Any, shape: Any = None, dtype: Any = None) -> Any:
     if not isinstance(array, str | os.PathLike):
         return np.asanyarray(array)
     if shape is None and dtype is None:
-        return np.load(array, mmap_mode="r", allow_pickle=False)
+        return _mapped_npy(Path(array))
     if shape is None or dtype is None:
         raise ValueError("A file of bare numbers needs both shape=(n, d) and dtype=.")
     size = os.path.getsize(array)
@@ -181,6 +195,19 @@ def _mapped(array: Any, shape: Any = None, dtype: Any = None) -> Any:
             f"takes {wanted}."
         )
     return np.memmap(array, dtype=dtype, mode="r", shape=tuple(shape))
+
+
+def _mapped_npy(path: Path) -> Any:
+    try:
+        with np.errstate(over="raise"):  # a shape that only pretends to fit into the file
+            return np.lib.format.open_memmap(path, mode="r")
+    except OSError:  # it is not there, or may not be read
+        raise
+    except Exception as error:  # whatever a damaged header brings its readers to raise
+        raise ValueError(
+            f"{path} is not a whole .npy file of numbers ({error}). Write it again with "
+            "numpy.save; for a file of bare numbers pass shape= and dtype=."
+        ) from error
 
 
 def _source(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toprank._extras import require
+from toprank._files import replacing
 from toprank._numerics import FloatArray
 from toprank.blocks.columns import Columns
 from toprank.blocks.local import LocalSource
 from toprank.blocks.parquet_files import ParquetColumns, ParquetPart, find_files, look_at
 from toprank.blocks.source import Block
-from toprank.blocks.writing import scores_file
 
 #: Entries of a block of features: 8 MB of float32.
 _BLOCK_ENTRIES = 1 << 21
@@ -92,7 +93,15 @@ class ParquetSource(LocalSource):
                             f"asked for ({batch.num_rows} rows). Pass a smaller block_rows."
                         )
                     left -= batch.num_rows
+                    batch.validate(full=True)
                     yield group, batch
+                if left:  # Arrow takes the end of a file that was cut for the end of its rows
+                    part.stamp.check()
+                    raise ValueError(
+                        f"{part.path} cannot be read as Parquet: row group {group} has "
+                        f"{rows - left} of the {rows} rows that it announces. Write it again, or "
+                        "leave it out."
+                    )
 
     def _block(self, index: int, batch: Any, features: bool, where: str) -> Block:
         names = self.columns.features if features else ()
@@ -149,13 +158,14 @@ class ParquetSource(LocalSource):
             raise ValueError(f"{output} is one of the files that are scored; choose another to=.")
         one = ParquetSource(parts, self.columns, self.block_rows, self.n_jobs)
         schema = arrow.schema([*one._kept_fields(keep), ("score", arrow.float64())])
-        with scores_file(output) as file, parquet.ParquetWriter(file, schema) as writer:
+        with replacing(output) as file, parquet.ParquetWriter(file, schema) as writer:
             kept = one._kept_batches(keep)
-            for scores in one.map(lambda block: score(block.X)):
-                columns = [] if kept is None else next(kept).columns
-                writer.write_batch(
-                    arrow.record_batch([*columns, arrow.array(scores)], schema=schema)
-                )
+            with closing(one.map(lambda block: score(block.X))) as found:
+                for scores in found:
+                    columns = [] if kept is None else next(kept).columns
+                    writer.write_batch(
+                        arrow.record_batch([*columns, arrow.array(scores)], schema=schema)
+                    )
 
     def _kept_fields(self, keep: Sequence[str]) -> list[Any]:
         schema = look_at(self.parts[0].path)[1]

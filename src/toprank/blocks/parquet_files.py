@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from toprank._extras import require
+from toprank._files import Stamp
 
 #: Bytes of each column chunk that are read at once.
 _BUFFER = 1 << 19
@@ -35,27 +36,12 @@ class ParquetPart:
 
     path: Path
     row_groups: tuple[int, ...]  #: rows of each
-    stamp: tuple[int, int]  #: size in bytes, time of last change
-
-    def check(self) -> None:
-        """Raise an error if the file is not the one that was looked at first."""
-        try:
-            now = _stamp(self.path)
-        except FileNotFoundError as error:
-            raise FileNotFoundError(
-                f"{self.path} was there when the source was made and is gone now. Put it back, or "
-                "make the source anew."
-            ) from error
-        if now != self.stamp:
-            raise RuntimeError(
-                f"{self.path} has changed since the source was made ({self.stamp[0]} bytes then, "
-                f"{now[0]} now): the passes of a fit must see the same rows. Make the source anew."
-            )
+    stamp: Stamp
 
     @contextmanager
     def opened(self) -> Iterator[Any]:
         """Open the file for one pass."""
-        self.check()
+        self.stamp.check()
         parquet = require("pyarrow.parquet", "frames")
         # column chunks are streamed: a row group may be larger than the memory there is
         with (
@@ -63,11 +49,7 @@ class ParquetPart:
             parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=_BUFFER) as file,
         ):
             yield file
-
-
-def _stamp(path: Path) -> tuple[int, int]:
-    status = path.stat()
-    return status.st_size, status.st_mtime_ns
+        self.stamp.check()  # nor may it have changed during the pass
 
 
 @contextmanager
@@ -114,7 +96,7 @@ def _expanded(path: str) -> list[Path]:
 def look_at(path: Path) -> tuple[ParquetPart, Any]:
     """Read the footer of a file: its row groups, and its schema."""
     parquet = require("pyarrow.parquet", "frames")
-    stamp = _stamp(path)
+    stamp = Stamp.of(path)
     with named(path), parquet.ParquetFile(path) as file:
         metadata, schema = file.metadata, file.schema_arrow
         rows = tuple(metadata.row_group(g).num_rows for g in range(metadata.num_row_groups))

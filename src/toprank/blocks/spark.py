@@ -11,7 +11,6 @@ again from the lineage of the data frame, which writes the files anew elsewhere.
 from __future__ import annotations
 
 import os
-import pickle
 import shutil
 import sys
 import weakref
@@ -26,11 +25,11 @@ from toprank._extras import require
 from toprank._numerics import FloatArray
 from toprank.blocks.progress import Progress
 from toprank.blocks.source import BlockSource, Partial, State, Sweep
-from toprank.blocks.spill import GONE, Spill, matrix, open_block
+from toprank.blocks.spill import GONE, Spill, clear_spilled, matrix, open_block, told
 
 #: Partitions from which partial results are merged by the executors first, and how many at once.
 _MANY, _FAN_IN = 256, 32
-_MANIFEST = "index int, path string, error binary, host string"
+_MANIFEST = "index int, path string, error string, host string"
 
 
 def from_spark(
@@ -148,7 +147,7 @@ class SparkBlocks(BlockSource):
         errors = [entry["error"] for entry in entries if entry["error"]]
         if errors:
             self.close()
-            raise pickle.loads(errors[0])
+            raise told(errors[0])
         if not entries:
             raise ValueError("The data frame has no partitions; a ranking needs rows.")
         self._n_blocks = len(entries)
@@ -269,7 +268,7 @@ class _Local:
     def __call__(self, entries: Iterator[Any]) -> Iterator[Any]:
         for entry in entries:
             if entry["error"]:
-                raise pickle.loads(entry["error"])
+                raise told(entry["error"])
             block = open_block(entry["index"], entry["path"])
             yield entry["index"], [entry["path"]], self.sweep.local(block, self.state)
 
@@ -317,12 +316,10 @@ def _remove(manifest: Any, folders: set[str]) -> None:
         paths = set(folders)
 
         def clear(entries: Iterator[Any]) -> Iterator[int]:
-            for path in paths | {entry["path"] for entry in entries if entry["path"]}:
-                shutil.rmtree(path, ignore_errors=True)
+            clear_spilled(paths | {entry["path"] for entry in entries if entry["path"]})
             return iter(())
 
         manifest.mapPartitions(clear).count()
         manifest.unpersist()
     except Exception:  # the session ended first: Spark has removed its folders
-        for path in folders:
-            shutil.rmtree(path, ignore_errors=True)
+        clear_spilled(folders)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
-import pickle
 import shutil
 import socket
 import tempfile
@@ -38,21 +38,19 @@ class Spill:
         context = TaskContext.get()
         index = 0 if context is None else context.partitionId()
         path: str | None = None
-        error: Exception | None = None
+        what: str | None = None  # told to the driver, which stops at once: to retry would fail too
         try:
             path = self.write(batches, index)
         except OSError as problem:
-            error = OSError(_why(problem, self.directory, index))
+            what = json.dumps(["OSError", _why(problem, self.directory, index)])
         except ValueError as problem:
-            error = problem
-        # told to the driver, which stops at once: to try again would fail as well
-        what = None if error is None else pickle.dumps(error)
+            what = json.dumps(["ValueError", str(problem)])
         arrow = require("pyarrow", "spark")
         yield arrow.RecordBatch.from_arrays(
             [
                 arrow.array([index], arrow.int32()),
                 arrow.array([path], arrow.string()),
-                arrow.array([what], arrow.binary()),
+                arrow.array([what], arrow.string()),
                 arrow.array([socket.gethostname()], arrow.string()),
             ],
             names=["index", "path", "error", "host"],
@@ -91,6 +89,20 @@ class Spill:
             np.save(folder / f"{name}.npy", values, allow_pickle=False)
         shape = np.array([rows, len(self.features)])
         np.savez(folder / "shape.npz", shape=shape, kind=str(kind))
+
+
+def clear_spilled(folders: set[str]) -> None:
+    """Remove folders of blocks, and those that tasks of the same source left when killed."""
+    for folder in map(Path, folders):
+        token = folder.name.rsplit("-", 2)[0]
+        for one in (folder, *folder.parent.glob(f"{token}-*")):
+            shutil.rmtree(one, ignore_errors=True)
+
+
+def told(what: str) -> Exception:
+    """The error that a task told of."""
+    kind, text = json.loads(what)
+    return OSError(text) if kind == "OSError" else ValueError(text)
 
 
 def _why(problem: OSError, directory: str | None, index: int) -> str:

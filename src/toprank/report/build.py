@@ -19,6 +19,7 @@ import sklearn
 
 from toprank._files import replacing
 from toprank._version import __version__
+from toprank._warnings import catching
 from toprank.choose import supported_p
 from toprank.choose.support import Support
 from toprank.models.errors import ModelError
@@ -144,7 +145,7 @@ def build(
     tell("reading the table")
     table = Table.read(frame, target, positive, id, time, drop)
     folds = table.folds(cv, random_state)
-    with warnings.catch_warnings(record=True) as caught:
+    with catching(record=True) as caught:
         warnings.simplefilter("always")
         held = score_held_out(table, powers, folds, random_state, tell)
         tell("what p the data supports")

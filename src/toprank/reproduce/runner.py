@@ -11,7 +11,7 @@ from typing import Any
 import joblib
 
 from toprank._extras import require
-from toprank._files import replacing
+from toprank._files import check_folder, replacing
 from toprank._version import __version__
 from toprank.reproduce import (
     boosting,
@@ -136,6 +136,7 @@ def run(
     folder = Path(output_folder)
     for place in (folder, folder / "images", folder / "results"):
         place.mkdir(parents=True, exist_ok=True)
+        check_folder(place)  # before the computation, not after it
     jobs = joblib.cpu_count() if n_jobs is None else n_jobs
     where = None if data_folder is None else Path(data_folder)
     results, sections = {}, []
@@ -190,7 +191,7 @@ def _read(path: Path) -> dict[str, Any]:
     """A result file, or nothing where it cannot be read."""
     try:
         kept = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return kept if isinstance(kept, dict) else {}
 
