@@ -41,7 +41,8 @@ def test_a_return_in_a_value_starts_no_new_row(invoke, frame, model, tmp_path, e
     with out.open(newline="") as file:
         rows = list(csv.reader(file, delimiter="\t" if ending == "tsv" else ","))
     assert len(rows) == 6
-    assert all(row[0] in ids for row in rows[1:])
+    # the apostrophe is for spreadsheets that do not know the quotes of another country
+    assert all(row[0].replace("\r'", "\r") in ids and "\r'" in row[0] for row in rows[1:])
 
 
 def test_a_line_break_in_a_column_name_makes_no_line_of_its_own(invoke, frame, tmp_path):

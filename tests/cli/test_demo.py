@@ -183,13 +183,13 @@ def test_a_picture_that_cannot_be_saved_is_refused_before_training(small, tmp_pa
 
 
 def test_a_folder_that_cannot_be_written_is_refused(small, tmp_path, monkeypatch):
-    def refuse(dir):
-        raise PermissionError(13, "Permission denied")
+    def refuse(folder):
+        raise PermissionError(13, "could not be written (Permission denied)")
 
-    monkeypatch.setattr(files.tempfile, "TemporaryFile", refuse)
+    monkeypatch.setattr(files, "check_folder", refuse)
     answer = invoke("demo", "--output", str(tmp_path / "roc.png"), columns="400")
     assert answer.exit_code == 2
-    assert "cannot write in the folder" in words(answer.stderr)
+    assert "could not be written (Permission denied)" in words(answer.stderr)
     assert small == {}
 
 

@@ -119,6 +119,7 @@ def test_sqlite_reads_any_number_back_as_it_was(value):
 
 def unquoted(literal, dialect):
     """Read a string literal by the rules of a dialect, or fail if it ends too early."""
+    literal = literal.removeprefix(DIALECTS[dialect].letters)
     assert literal[0] == literal[-1] == "'"
     body, out, j = literal[1:-1], [], 0
     while j < len(body):
@@ -141,13 +142,44 @@ def test_no_word_leaves_its_quotes_in_any_dialect(dialect, word):
     assert unquoted(DIALECTS[dialect].word(word), dialect) == word
 
 
+def read_name(quoted, dialect):
+    """Read a quoted name by the rules of a dialect, or fail if it ends too early.
+
+    BigQuery reads the escapes of strings in names too; the others double the closing sign.
+    """
+    left, right = DIALECTS[dialect].quotes
+    assert quoted[0] == left and quoted[-1] == right
+    body, out, j = quoted[1:-1], [], 0
+    while j < len(body):
+        if dialect == "bigquery" and body[j] == "\\":
+            out.append({"n": "\n", "r": "\r"}.get(body[j + 1], body[j + 1]))
+            j += 2
+        elif body[j] == right:
+            assert dialect != "bigquery" and body[j + 1 : j + 2] == right, "the name ends here"
+            out.append(right)
+            j += 2
+        else:
+            out.append(body[j])
+            j += 1
+    return "".join(out)
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_no_name_leaves_its_quotes_in_any_dialect(dialect):
+@given(name=st.text(alphabet="ab'\\\n\r\";-`[]", max_size=10))
+def test_no_name_leaves_its_quotes_in_any_dialect(dialect, name):
     said = DIALECTS[dialect]
     left, right = said.quotes
-    name = f"x{right} OR 1=1 --"
-    assert said.name(name) == f"{left}x{right}{right} OR 1=1 --{right}"
+    assert read_name(said.name(name), dialect) == name
     assert said.table("a.b") == f"{left}a{right}.{left}b{right}"
+
+
+def test_a_backslash_at_the_end_of_a_name_does_not_open_it_in_bigquery():
+    assert DIALECTS["bigquery"].name("x\\") == "`x\\\\`"
+    assert DIALECTS["bigquery"].name("x` OR 1=1") == "`x\\` OR 1=1`"
+
+
+def test_words_of_every_script_reach_sql_server_as_they_are():
+    assert DIALECTS["sqlserver"].word("Жук") == "N'Жук'"
 
 
 def test_an_unknown_dialect_is_named():

@@ -8,7 +8,7 @@ import pytest
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 
-from hypothesis import given, settings  # noqa: E402
+from hypothesis import given  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 from matplotlib import pyplot  # noqa: E402
 from sklearn.pipeline import make_pipeline  # noqa: E402
@@ -80,7 +80,6 @@ def test_figure_4_shares_the_price_of_each_positive_among_the_negatives():
     assert display.ax_.get_title() == "IR Push"
 
 
-@settings(max_examples=40)
 @given(st.integers(0, 10**6))
 def test_any_price_loss_end_and_weight_follows_the_definition(seed):
     rng = np.random.default_rng(seed)

@@ -3,15 +3,33 @@
 from __future__ import annotations
 
 import io
+import os
+import signal
 import sys
+from typing import NoReturn
 
 from toprank._extras import require
 
 __all__ = ["main"]
 
+#: The exit code of shells for a program that the user interrupted, and what is said then.
+INTERRUPTED, INTERRUPTED_NOTE = 130, "interrupted; no file is half-written."
+
 
 def main() -> None:
     """Run the command line; say what to install if its libraries are missing."""
+    try:
+        _run()
+    except KeyboardInterrupt:  # before or after a command, which says so itself
+        sys.stderr.write(f"toprank: {INTERRUPTED_NOTE}\n")
+        _leave_at_once()
+    except SystemExit as end:
+        if end.code == INTERRUPTED:
+            _leave_at_once()
+        raise
+
+
+def _run() -> None:
     try:
         for module in ("typer", "rich"):
             require(module, "cli")
@@ -20,9 +38,19 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a pipe may not know the sign ±
-    try:
-        from toprank.cli.app import app
+    from toprank.cli.app import app
+    from toprank.cli.failures import show_traceback
 
-        app(prog_name="toprank")
-    except KeyboardInterrupt:  # before or after a command, which says so itself
-        sys.exit(130)
+    sys.excepthook = show_traceback
+    app(prog_name="toprank")
+
+
+def _leave_at_once() -> NoReturn:
+    """Leave without taking the libraries down, which takes longer than all that went before."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):  # nobody reads it any more
+            continue
+    os._exit(INTERRUPTED)

@@ -13,7 +13,7 @@ from toprank.cli.dialect import Reading
 from toprank.cli.failures import Failure
 from toprank.cli.files import check_output
 from toprank.cli.options import Data, Json, MaxColumns, reads
-from toprank.cli.terminal import console, print_json
+from toprank.cli.terminal import console, print_json, safe
 
 _PICTURES = ("pdf", "png", "svg")
 
@@ -99,4 +99,4 @@ def choose_p(
     screen = console()
     choosing.show(screen, ranker, advice, rows)
     if output is not None:
-        screen.print(f"\nPicture: {output}", soft_wrap=True)
+        screen.print(f"\nPicture: {safe(output)}", soft_wrap=True)

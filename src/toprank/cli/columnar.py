@@ -12,6 +12,19 @@ from toprank.cli.source import Source
 Batches = Iterator[tuple[Any, float, float | None]]
 
 
+def _sound(table: Any) -> Any:
+    """The table, if it is one: what a damaged file says of lengths would be believed otherwise."""
+    table.validate(full=True)
+    return table
+
+
+def _check_complete(rows: int, file: Any) -> None:
+    """Arrow takes the end of a file that was cut for the end of its rows."""
+    announced = file.metadata.num_rows
+    if rows != announced:
+        raise OSError(f"it has {rows} of the {announced} rows that it announces; was it cut short?")
+
+
 class ParquetSource(Source):
     """A Parquet file; row groups are decoded page by page, so that their size does not matter."""
 
@@ -21,7 +34,9 @@ class ParquetSource(Source):
 
     def _whole(self, columns: list[str]) -> Any:
         with self._opened() as file:
-            return file.read(columns=columns)
+            table = _sound(file.read(columns=columns))
+            _check_complete(table.num_rows, file)
+            return table
 
     def _batches(self, columns: list[str], types: Mapping[str, Any], rows: int) -> Batches:
         table = require("pyarrow", "frames").Table
@@ -29,7 +44,8 @@ class ParquetSource(Source):
             total, done = file.metadata.num_rows, 0
             for batch in file.iter_batches(rows, columns=columns):
                 done += batch.num_rows
-                yield table.from_batches([batch]), done, total
+                yield _sound(table.from_batches([batch])), done, total
+            _check_complete(done, file)
 
     def count_rows(self) -> int:
         with self._opened() as file:
@@ -51,14 +67,14 @@ class ArrowSource(Source):
 
     def _whole(self, columns: list[str]) -> Any:
         with self._opened() as reader:
-            return reader.read_all().select(columns)
+            return _sound(reader.read_all().select(columns))
 
     def _batches(self, columns: list[str], types: Mapping[str, Any], rows: int) -> Batches:
         table = require("pyarrow", "frames").Table
         with self._opened() as reader:
             found, total = self._record_batches(reader)
             for done, batch in enumerate(found, 1):
-                whole = table.from_batches([batch]).select(columns)
+                whole = _sound(table.from_batches([batch]).select(columns))
                 for start in range(0, whole.num_rows, rows):
                     yield whole.slice(start, rows), done, total
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from toprank._extras import require
 from toprank.cli.dialect import Reading
 from toprank.cli.failures import Failure
 from toprank.cli.tables import opened
@@ -49,12 +50,15 @@ def read_rows(
     """
     import numpy as np
 
+    from toprank.models import frames
+
     named = {role: column for role, column in (special or {}).items() if column is not None}
     with opened(path, reading) as source:
         wanted = {target: "--target"} | {c: f"--{role}" for role, c in named.items()}
         source.check_columns(wanted)
         source.check_width(max_columns)
-        table = source.read().to_pandas(ignore_metadata=True)
+        rows = source.read()
+    table = require("pandas", "frames").DataFrame(frames.columns(rows, rows.column_names))
     labels = _labels(table[target], target, positive)
     features = [c for c in table.columns if c != target and c not in named.values()]
     words = [c for c in features if table[c].dtype.kind not in "biuf"]
@@ -87,7 +91,13 @@ def _labels(column: Any, target: str, positive: str | None) -> Any:
                 f"'{target}'."
             )
         return matches.astype(int)
-    classes = np.unique(values)
+    try:
+        classes = np.unique(values)
+    except (TypeError, ValueError) as error:  # lists, structs, words among numbers
+        raise Failure(
+            f"'{target}' cannot be the target: its values have no order. Expected two different "
+            "words or numbers."
+        ) from error
     if len(classes) < 2:
         raise Failure(f"'{target}' is {classes[0]} in every row; expected two different values.")
     if len(classes) > 2:

@@ -11,7 +11,7 @@ from rich.console import Console
 from toprank._extras import require
 from toprank.cli.files import check_output
 from toprank.cli.options import Json, Quiet
-from toprank.cli.terminal import print_json, progress
+from toprank.cli.terminal import print_json, progress, safe
 
 if TYPE_CHECKING:
     from toprank.cli.demo import DemoResult
@@ -57,7 +57,7 @@ def demo(
     console = Console()
     demo_view.show(console, result)
     if picture:
-        console.print(f"\nPicture: {output}", soft_wrap=True, highlight=False, markup=False)
+        console.print(f"\nPicture: {safe(output)}", soft_wrap=True, highlight=False, markup=False)
 
 
 def _plain(result: DemoResult) -> dict[str, Any]:

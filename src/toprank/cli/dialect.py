@@ -56,7 +56,10 @@ def dialect_of(name: str, sample: bytes, whole: bool, reading: Reading, hint: st
         The delimiter that the ending of the file's name promises, if any.
     """
     encoding = _encoding(sample, reading.encoding)
-    text = codecs.getincrementaldecoder(encoding)("replace").decode(sample, final=whole)
+    try:
+        text = codecs.getincrementaldecoder(encoding)("replace").decode(sample, final=whole)
+    except UnicodeError as error:  # some encodings leave no way to replace what is wrong
+        raise _not_in(name, encoding, error) from error
     text = text.removeprefix("\ufeff")
     if "\0" in text:
         raise Failure(
@@ -131,13 +134,21 @@ def undecodable(name: str, opener: Opener, encoding: str) -> Failure | None:
             line = lines + data[: error.start].count(b"\n")
             byte = seen - len(pending) + error.start
             return _bad_byte(name, encoding, line, byte, data[error.start])
+        except UnicodeError as error:
+            return _not_in(name, encoding, error)
         seen += len(chunk)
         lines += chunk.count(b"\n") - pending.count(b"\n")
     try:
         decoder.decode(b"", final=True)
     except UnicodeDecodeError as error:
         return _bad_byte(name, encoding, lines, seen - len(error.object), error.object[0])
+    except UnicodeError as error:
+        return _not_in(name, encoding, error)
     return None
+
+
+def _not_in(name: str, encoding: str, error: UnicodeError) -> Failure:
+    return Failure(f"{name} is not {encoding.upper()} ({error}). Try another --encoding.")
 
 
 def _bad_byte(name: str, encoding: str, line: int, byte: int, value: int) -> Failure:

@@ -12,7 +12,7 @@ from toprank.cli.failures import Failure
 from toprank.cli.files import check_output, replacing
 from toprank.cli.options import Model, Quiet, reads
 from toprank.cli.tables import opened
-from toprank.cli.terminal import note
+from toprank.cli.terminal import note, print_lines
 
 _CHECKED = 1_000  # rows on which ONNX Runtime must agree
 
@@ -54,7 +54,7 @@ def export(
     if sql is not None:
         query = loaded.to_sql(table, dialect=dialect).rstrip() + "\n"
         if str(sql) == "-":
-            typer.echo(query, nl=False)
+            print_lines(query)
         else:
             with replacing(sql) as file:
                 file.write(query.encode())

@@ -9,17 +9,22 @@ from __future__ import annotations
 import os
 import re
 import sys
+import traceback
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
 from typing import Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
-from toprank.cli.terminal import say
+from toprank.cli import INTERRUPTED, INTERRUPTED_NOTE
+from toprank.cli.terminal import safe, say
 
 _ARGUMENT = re.compile(r"\b(positive|id|time|drop|weight|groups|model|p|alpha|metric|k)= ?")
 
-LIMIT_PASSED, UNUSABLE, FAULT, INTERRUPTED, PIPE_CLOSED = 1, 2, 70, 130, 141
+LIMIT_PASSED, UNUSABLE, FAULT, PIPE_CLOSED = 1, 2, 70, 141
 
 
 class Failure(Exception):
@@ -29,21 +34,53 @@ class Failure(Exception):
 class Commands(TyperGroup):
     """The commands; whatever goes wrong in one ends in a sentence and an exit code."""
 
+    def make_context(self, *given: Any, **options: Any) -> Any:
+        """Read the options of the command line itself."""
+        with _told_safely(), _interruptible():
+            return super().make_context(*given, **options)
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was asked for."""
-        with warnings.catch_warnings():
+        with _told_safely(), _interruptible(), warnings.catch_warnings():
             # asked of the words themselves: the command's options are not parsed yet
             quiet = not {"-q", "--quiet"}.isdisjoint(ctx.args)
             warnings.showwarning = _silence if quiet else _note
             try:
                 return super().invoke(ctx)
-            except KeyboardInterrupt:
-                say("interrupted; no file is half-written.")
-                raise typer.Exit(INTERRUPTED) from None
             except Exception as error:
                 if ctx.params.get("traceback") or _is_typers(error):
                     raise
                 _end(error)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Say in one line that the user interrupted."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        say(INTERRUPTED_NOTE)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+@contextmanager
+def _told_safely() -> Iterator[None]:
+    """Keep usage errors, which quote the words of the user and names of files, from acting."""
+    try:
+        yield
+    except Exception as error:
+        if hasattr(error, "format_message"):
+            told = "\n".join(map(safe, error.format_message().splitlines()))
+            error.format_message = lambda: told
+        raise
+
+
+def show_traceback(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    """Print where an error arose, without letting what it quotes act on the terminal."""
+    for line in "".join(traceback.format_exception(kind, error, trace)).splitlines():
+        typer.echo(safe(line), err=True)
 
 
 def _is_typers(error: Exception) -> bool:
@@ -69,7 +106,7 @@ def _is_of_the_input(error: Exception) -> bool:
 def _sentence(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         where = f"'{error.filename}': " if error.filename else ""
-        return f"{where}{error.strerror}."
+        return f"{where}{error.strerror.rstrip('.')}."
     if isinstance(error, MemoryError):
         return "there is not enough memory for this; use fewer rows or columns."
     if _is_of_the_input(error):

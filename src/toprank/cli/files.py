@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
+import os
 from collections.abc import Collection
 from pathlib import Path
 
-from toprank._files import replacing
+from toprank._files import check_folder, replacing
 from toprank.cli.failures import Failure
 
 __all__ = ["check_output", "check_writable", "replacing"]
@@ -53,10 +53,10 @@ def check_writable(path: Path, suffixes: Collection[str] = ()) -> None:
         )
     if not path.parent.is_dir():
         raise NotADirectoryError(f"'{path.parent}' is not a folder; make it, or name another.")
+    if path.exists() and not os.access(path, os.W_OK):
+        raise PermissionError(f"'{path}' is protected against writing; allow it, or name another.")
+    folder = Path(os.path.realpath(path)).parent  # a link may lead elsewhere
     try:
-        tempfile.TemporaryFile(dir=path.parent).close()
+        check_folder(folder)
     except OSError as error:
-        raise PermissionError(
-            f"cannot write in the folder '{path.parent}' ({error.strerror or error}); "
-            "name another with --output."
-        ) from error
+        raise PermissionError(f"the folder '{folder}' {error.strerror}.") from error

@@ -13,10 +13,10 @@ from typing import IO, Any
 
 from toprank._extras import require
 from toprank.cli.files import check_output, replacing
+from toprank.cli.spreadsheets import without_formulas
 from toprank.cli.terminal import cells, console, number, plain, safe, table
 
 _ENDINGS = ("csv", "tsv", "parquet", "jsonl", "feather", "arrow", "gz")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def check_listing(output: Path | None, read: Iterable[Path]) -> None:
@@ -67,16 +67,14 @@ def _write_text(rows: Any, file: IO[bytes], kind: str, packed: bool, excel_safe:
 
 
 def _write_csv(rows: Any, text: Any, delimiter: str, excel_safe: bool) -> None:
-    def cell(value: Any) -> Any:
-        if excel_safe and isinstance(value, str) and value.startswith(_FORMULA):
-            return "'" + value
-        return value
+    def row(values: Iterable[Any]) -> Iterable[Any]:
+        return map(without_formulas, values) if excel_safe else values
 
     # the module quotes only the line breaks that it ends lines with: a lone return is one too
     writer = csv.writer(_Lines(text), delimiter=delimiter, lineterminator="\r\n")
-    writer.writerow(map(cell, rows.schema.names))
-    for row in _records(rows):
-        writer.writerow(map(cell, row.values()))
+    writer.writerow(row(rows.schema.names))
+    for record in _records(rows):
+        writer.writerow(row(record.values()))
 
 
 def _records(rows: Any) -> Iterable[dict[str, Any]]:

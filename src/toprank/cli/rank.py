@@ -48,7 +48,8 @@ def rank(
         bool,
         typer.Option(
             "--excel-safe",
-            help="Put an apostrophe before texts that a spreadsheet would run as a formula.",
+            help="Put an apostrophe before texts that a spreadsheet would run as a formula "
+            "(CSV and TSV); numbers stay numbers.",
         ),
     ] = False,
     as_json: Json = False,

@@ -8,13 +8,14 @@ import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from toprank._extras import require
+from toprank._files import Stamp
 from toprank.cli.dialect import Reading
 from toprank.cli.failures import Failure
 from toprank.cli.terminal import names, note
@@ -38,6 +39,7 @@ class Source(ABC):
 
     def __init__(self, name: str, file: Path, reading: Reading, quiet: bool = False) -> None:
         self.name, self.file, self.reading, self.quiet = name, file, reading, quiet
+        self._stamp = Stamp.of(file)
 
     @abstractmethod
     def _names(self) -> Sequence[str]:
@@ -101,6 +103,7 @@ class Source(ABC):
         wanted = list(self.columns if columns is None else columns)
         with self._explained():
             table = self._whole(wanted)
+        self._check_unchanged()
         if not table.num_rows:
             raise self._without_rows()
         return _with_times(table)
@@ -118,8 +121,18 @@ class Source(ABC):
             if table.num_rows:
                 yield Chunk(_with_times(table), start, done, total)
                 start += table.num_rows
+        self._check_unchanged()
         if not start:
             raise self._without_rows()
+
+    def _check_unchanged(self) -> None:
+        """Refuse rows of a file that was written to in the meantime: some may be halves."""
+        with suppress(FileNotFoundError):  # one that was removed could be read to its end
+            if Stamp.of(self.file) != self._stamp:
+                raise Failure(
+                    f"{self.name} was changed while it was read; wait until it is complete, or "
+                    "read a copy."
+                )
 
     def count_rows(self) -> int:
         """How many rows there are."""

@@ -7,9 +7,9 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from toprank._extras import require
 from toprank.cli.columnar import ArrowSource, ArrowStreamSource, ParquetSource
@@ -58,11 +58,33 @@ def opened(path: Path, reading: Reading | None = None, quiet: bool = False) -> I
         if path.is_file():
             yield _source(name, path, reading, quiet)
             return
-    with tempfile.TemporaryDirectory(prefix="toprank-") as folder:
-        file = Path(folder) / "table"
-        with file.open("wb") as copy, _stream(path, is_stdin) as stream:
-            shutil.copyfileobj(stream, copy)
+    with _stream(path, is_stdin) as stream, _kept(stream, name) as file:
         yield _source(name, file, reading, quiet)
+
+
+@contextmanager
+def _kept(stream: IO[bytes], name: str) -> Iterator[Path]:
+    """A copy of a stream; where the system allows it one without a name, which no kill leaves."""
+    with ExitStack() as stack:
+        try:
+            if Path("/proc/self/fd").is_dir():
+                copy: Any = stack.enter_context(tempfile.TemporaryFile())
+                file = Path(f"/proc/self/fd/{copy.fileno()}")
+            else:
+                folder = tempfile.TemporaryDirectory(prefix="toprank-")
+                file = Path(stack.enter_context(folder)) / "table"
+                copy = stack.enter_context(file.open("wb"))
+            shutil.copyfileobj(stream, copy)
+            copy.flush()
+        except OSError as error:
+            with suppress(OSError):  # what its buffer still holds is for nobody
+                stack.close()
+            raise Failure(
+                f"{name} could not be kept in '{tempfile.gettempdir()}' while it is read "
+                f"({error.strerror}); free some space there, or name another folder in the "
+                "environment variable TMPDIR."
+            ) from error
+        yield file
 
 
 def _stream(path: Path, is_stdin: bool) -> AbstractContextManager[IO[bytes]]:

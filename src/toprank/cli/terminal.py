@@ -6,7 +6,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import typer
@@ -16,24 +16,9 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
+from toprank._text import visible as safe
+
 Step = Callable[[str, float, float | None], None]
-
-
-def safe(value: Any) -> str:
-    r"""A value from the data as text that cannot steer a terminal.
-
-    Control characters, marks that turn the direction of writing and lone surrogates are shown as
-    their escapes.
-
-    Examples
-    --------
-    >>> print(safe("red \x1b[31m name"))
-    red \x1b[31m name
-    """
-    text = str(value)
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def names(values: Iterable[Any], most: int = 8) -> str:
@@ -67,6 +52,14 @@ def note(message: str, quiet: bool) -> None:
 def print_json(value: Any) -> None:
     """Print a result for machines: JSON in ASCII, without infinities and NaN."""
     typer.echo(json.dumps(plain(value), indent=2))
+
+
+def print_lines(text: str) -> None:
+    """Print text for other programs: as it is into pipes; on a terminal nothing of it may act."""
+    if sys.stdout.isatty():
+        text = "".join(f"{safe(line)}\n" for line in text.splitlines())
+    sys.stdout.write(text)
+    sys.stdout.flush()
 
 
 def plain(value: Any) -> Any:
@@ -122,7 +115,9 @@ def progress(description: str, quiet: bool = False) -> Iterator[Step]:
     screen = Console(stderr=True, markup=False, emoji=False)
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
     hidden = quiet or not screen.is_terminal
-    with Progress(*columns, console=screen, transient=True, disable=hidden) as bar:
+    bar = Progress(*columns, console=screen, transient=True, disable=hidden)
+    # rich before 14.3 leaves an empty line where it ends a bar that it has not drawn
+    with nullcontext() if hidden else bar:
         task = bar.add_task(safe(description), total=None)
 
         def step(what: str, done: float, total: float | None) -> None:

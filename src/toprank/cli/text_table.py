@@ -121,6 +121,8 @@ class TextSource(Source):
                 raise failure
 
     def _failure(self, error: Exception) -> Failure:
+        if isinstance(error, FileNotFoundError):  # it went while it was read
+            return super()._failure(error)
         failure = self._packing_failure()
         failure = failure or undecodable(self.name, self._opened, self._dialect.encoding)
         failure = failure or ragged(self.name, self._opened, self._dialect)

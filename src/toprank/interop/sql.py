@@ -25,17 +25,26 @@ class Dialect:
         How a quotation mark in a string is written.
     truth : str
         How a boolean column is asked, ``{}`` standing for the column.
+    names_escape : bool
+        Whether a backslash means something in the name of a column too.
+    letters : str
+        What stands before a string so that it may hold letters of every script.
     """
 
     quotes: tuple[str, str] = ('"', '"')
     escapes: bool = False
     quote: str = "''"
     truth: str = "{}"
+    names_escape: bool = False
+    letters: str = ""
 
     def name(self, name: str) -> str:
         """Return the name of a column, quoted, whatever it holds."""
         _no_zero(name)
         left, right = self.quotes
+        if self.names_escape:
+            name = _with_escapes(name).replace(right, f"\\{right}")
+            return f"{left}{name}{right}"
         return f"{left}{name.replace(right, right * 2)}{right}"
 
     def table(self, name: str) -> str:
@@ -46,9 +55,9 @@ class Dialect:
         """Return a string literal."""
         _no_zero(word)
         if self.escapes:
-            word = word.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+            word = _with_escapes(word)
         word = word.replace("'", self.quote)
-        return f"'{word}'"
+        return f"{self.letters}'{word}'"
 
     def number(self, value: float) -> str:
         """Return a literal in double precision that reads back as the same number."""
@@ -62,14 +71,14 @@ class Dialect:
 #: The dialects by name. "ansi" is standard SQL.
 DIALECTS: dict[str, Dialect] = {
     "ansi": Dialect(),
-    "bigquery": Dialect(("`", "`"), True, "\\'"),
+    "bigquery": Dialect(("`", "`"), True, "\\'", names_escape=True),
     "duckdb": Dialect(),
     "mysql": Dialect(("`", "`"), True),
     "postgres": Dialect(),
     "snowflake": Dialect(escapes=True),
     "spark": Dialect(("`", "`"), True, "\\'"),
     "sqlite": Dialect(),
-    "sqlserver": Dialect(("[", "]"), truth="{} = 1"),
+    "sqlserver": Dialect(("[", "]"), truth="{} = 1", letters="N"),
 }
 
 
@@ -160,7 +169,12 @@ def finish(score: str, table: str | None, dialect: Dialect) -> str:
     """Return the expression, or the query that gives it for every row of a table."""
     if table is None:
         return score
-    return f"SELECT *, {score} AS score\nFROM {dialect.table(table)}"
+    # names, words and numbers were quoted when the score was put together
+    return f"SELECT *, {score} AS score\nFROM {dialect.table(table)}"  # nosec B608
+
+
+def _with_escapes(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
 
 
 def _no_zero(text: str) -> None:

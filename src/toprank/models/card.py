@@ -20,6 +20,8 @@ from toprank.models.rows import TrainingRows
 
 #: Libraries whose versions a model depends on.
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "skrub", "skops")
+#: All whose versions a card can name.
+VERSIONED = ("python", "toprank", *LIBRARIES, "lightgbm", "xgboost")
 #: Where the distribution of a number is kept.
 _SHARES = (0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999, 1.0)
 #: Columns whose importance is kept.

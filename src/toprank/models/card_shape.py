@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from itertools import pairwise
 from typing import Any
 
 from toprank.models.errors import ModelError
 
 _WORDS = ("inf", "-inf")  # what JSON has for the infinities
 _COUNT, _TEXT, _NUMBER, _MAYBE = "count", "text", "number", "number or nothing"
+_SHARE = "share"
 _ANY_NAME = "*"
-_SPREAD = {"missing": _NUMBER, "quantiles": [_NUMBER], "at_most": [_NUMBER]}
+_SPREAD = {"missing": _SHARE, "quantiles": [_NUMBER], "at_most": [_SHARE]}
 #: Parts that are read somewhere. A list holds entries of one shape; "*" stands for any name.
 _SHAPE: dict[str, Any] = {
     "made": _TEXT,
@@ -37,7 +40,7 @@ _SHAPE: dict[str, Any] = {
     "importances": {_ANY_NAME: _NUMBER},
     "reference": {
         "rows": _COUNT,
-        "shares": [_NUMBER],
+        "shares": [_SHARE],
         "scores": _SPREAD,
         "columns": {_ANY_NAME: {"kind": _TEXT}},
     },
@@ -45,8 +48,8 @@ _SHAPE: dict[str, Any] = {
 }
 #: What the reference holds of a column, by its kind.
 _OF_KIND: dict[str, Any] = {
-    "category": {"shares": {_ANY_NAME: _NUMBER}},
-    "text": {"missing": _NUMBER},
+    "category": {"shares": {_ANY_NAME: _SHARE}},
+    "text": {"missing": _SHARE},
 }
 
 
@@ -64,9 +67,12 @@ def check_card(card: Any) -> dict[str, Any]:
     entries = {"scores": {"kind": "number", **known["scores"]}, **known["columns"]}
     for name, entry in entries.items():
         _check(f"reference.{name}", entry, _OF_KIND.get(entry["kind"], _SPREAD))
-        lengths = {len(entry[part]) for part in ("quantiles", "at_most") if part in entry}
-        if lengths - {0, len(known["shares"])} or len(lengths) > 1:
+        spread = [entry[part] for part in ("quantiles", "at_most") if part in entry]
+        lengths = {len(part) for part in spread}
+        if lengths - {0, len(known["shares"])} or len(lengths) > 1 or not _rise(*spread):
             raise _not(f"reference.{name}", "distribution")
+    if not _rise(known["shares"]) or not known["scores"]["quantiles"]:
+        raise _not("reference.shares", "distribution")
     return dict(card)
 
 
@@ -103,12 +109,22 @@ def _not(place: str, wanted: str) -> ModelError:
     return ModelError(f"The card in the file is not one: {place!r} is no {wanted}.")
 
 
+def _rise(*lists: list[float]) -> bool:
+    return all(a <= b + 1e-9 * (1 + abs(b)) for values in lists for a, b in pairwise(values))
+
+
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)  # JSON of strangers has NaN, and numbers of any length
+    except OverflowError:
+        return False
 
 
 _IS = {
-    _COUNT: lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= 0,
+    _COUNT: lambda value: isinstance(value, int) and _is_number(value) and 0 <= value < 2**63,
+    _SHARE: lambda value: _is_number(value) and 0 <= value <= 1 + 1e-9,
     _TEXT: lambda value: isinstance(value, str),
     _NUMBER: _is_number,
     _MAYBE: lambda value: value is None or _is_number(value) or value in _WORDS,

@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
 
-class ModelError(ValueError):
+from toprank._text import visible
+
+
+class _Said(Exception):
+    """A message that may quote a file or a table, which must not act on the reader's terminal."""
+
+    def __init__(self, message: Any = "", *more: Any) -> None:
+        super().__init__(visible(message), *more)
+
+
+class ModelError(_Said, ValueError):
     """A table or a file that a model cannot be made of, or cannot read.
 
     The message says what came, what was expected and what to do.
@@ -16,5 +27,5 @@ class ModelError(ValueError):
     """
 
 
-class ModelWarning(UserWarning):
+class ModelWarning(_Said, UserWarning):
     """Something about a model or a table that the reader should know, but can live with."""

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import clone
 
 from toprank._numerics import FloatArray
+from toprank._warnings import catching
 from toprank.metrics.registry import METRICS
 from toprank.models import frames
 from toprank.models.card import make_card
@@ -141,7 +142,7 @@ def fit_table(
     try:
         measured, template, choice = _measured(fit, rows, random_state, tell)
         tell(3)
-        with warnings.catch_warnings(record=True) as caught:
+        with catching(record=True) as caught:
             warnings.simplefilter("always")
             preparation, ranker, Z = fit.final(rows, template)
     except ModelError:
@@ -310,7 +311,7 @@ def _measured(
 ) -> tuple[Measured, Any, PChoice | None]:
     """Settle on some of the rows, and measure on the others."""
     parts = rows.held_out(random_state)
-    with warnings.catch_warnings():
+    with catching():
         warnings.simplefilter("ignore")  # the last fit says the same of all rows
         if parts is None:
             template, choice = fit.settle(rows)

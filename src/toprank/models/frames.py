@@ -53,7 +53,7 @@ def column(frame: Any, name: str) -> NDArray[Any]:
     if library == "polars":
         return _of_polars(frame.get_column(name))
     if library == "pyarrow":
-        return _of_pandas(_of_arrow(frame.column(name)))
+        return _of_pandas(_of_arrow(frame.column(name), name))
     return _of_pandas(frame.iloc[:, names_of(frame).index(name)])
 
 
@@ -101,14 +101,22 @@ def _of_polars(series: Any) -> NDArray[Any]:
     return np.asarray(series.to_numpy())
 
 
-def _of_arrow(values: Any) -> Any:
+def _of_arrow(values: Any, name: str) -> Any:
     """A column as pandas has it, dictionaries undone."""
     pyarrow = require("pyarrow", "frames")
-    if pyarrow.types.is_dictionary(values.type):
-        values = values.cast(values.type.value_type)
-    if pyarrow.types.is_decimal(values.type):
-        values = values.cast(pyarrow.float64())
-    return values.to_pandas()
+    kind = values.type
+    try:
+        if pyarrow.types.is_dictionary(kind):
+            values = values.cast(kind.value_type)
+        if pyarrow.types.is_decimal(values.type):
+            values = values.cast(pyarrow.float64())
+        if pyarrow.types.is_time64(values.type):  # Python has no nanoseconds
+            values = values.cast(pyarrow.time64("us"), safe=False)
+        return values.to_pandas()
+    except (pyarrow.ArrowException, ValueError, OverflowError) as error:
+        raise ModelError(
+            f"The column {name!r} ({kind}) cannot be read: {error}. Leave it out, or cast it."
+        ) from error
 
 
 def take(frame: Any, rows: NDArray[np.intp]) -> Any:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
+from toprank._text import visible
+
 
 def model_html(model: Any) -> str:
     """Return a small table: what the model is, how good, and its most important columns."""
@@ -32,12 +34,14 @@ def model_html(model: Any) -> str:
 def table_html(caption: str, rows: list[tuple[str, str]], note: str = "") -> str:
     """Return a table of two columns, all of it escaped."""
     lines = "".join(
-        f"<tr><th style='text-align:left'>{escape(str(name))}</th>"
-        f"<td style='text-align:left'>{escape(str(value))}</td></tr>"
+        f"<tr><th style='text-align:left'>{escape(visible(name))}</th>"
+        f"<td style='text-align:left'>{escape(visible(value))}</td></tr>"
         for name, value in rows
     )
-    below = f"<p><small>{escape(note)}</small></p>" if note else ""
-    return f"<table><caption>{escape(caption)}</caption><tbody>{lines}</tbody></table>{below}"
+    below = f"<p><small>{escape(visible(note))}</small></p>" if note else ""
+    return (
+        f"<table><caption>{escape(visible(caption))}</caption><tbody>{lines}</tbody></table>{below}"
+    )
 
 
 def _number(value: Any) -> str:

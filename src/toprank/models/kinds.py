@@ -190,7 +190,8 @@ def as_dates(values: NDArray[Any], date_format: str | None = None) -> NDArray[np
     pandas = require("pandas", "models")
     gaps = missing(values)
     words = pandas.Series(values[~gaps])
-    form = date_format if len(words) and isinstance(words.iloc[0], str) else None
+    # words are dates as they were in training, or as ISO 8601 has them; a guess could misread them
+    form = (date_format or "ISO8601") if any(isinstance(word, str) for word in words) else None
     read = pandas.to_datetime(words, format=form, errors="coerce", utc=True)
     if read.isna().any():
         raise _unreadable("dates", values[~gaps], np.asarray(read.isna()))

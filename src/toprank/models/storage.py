@@ -19,6 +19,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import re
 import warnings
 import zipfile
@@ -32,7 +33,8 @@ from sklearn.exceptions import InconsistentVersionWarning
 
 from toprank._extras import require
 from toprank._files import replacing
-from toprank.models.card import installed
+from toprank._warnings import catching
+from toprank.models.card import VERSIONED, installed
 from toprank.models.card_shape import check_card
 from toprank.models.errors import ModelError, ModelWarning
 from toprank.models.labels import Target
@@ -42,7 +44,8 @@ from toprank.models.preparation import Preparation
 from toprank.models.recipes import RANKERS
 from toprank.models.schema import Schema
 from toprank.models.trees import attach, detach
-from toprank.models.trust import TRUSTED, foreign_types, opens_files
+from toprank.models.trial import check_works
+from toprank.models.trust import TRUSTED, foreign_types, reads_otherwise
 
 #: Raised when a file of the new format cannot be read by the old code.
 FORMAT = 1
@@ -51,6 +54,8 @@ _NAMES = {"toprank.json", "card.json", "schema.json", "payload.skops"}
 _TREES = re.compile(r"trees-\d{1,4}")
 #: Bytes that a file, or what it unpacks to, may have unless the caller allows more.
 MOST_BYTES = 2 << 30
+#: How many libraries a warning names.
+_NAMED = 12
 
 
 def save(model: TableModel, path: str | PathLike[str]) -> None:
@@ -72,7 +77,9 @@ def save(model: TableModel, path: str | PathLike[str]) -> None:
         with replacing(target) as file:
             file.write(data)
     except OSError as error:
-        raise ModelError(f"'{target}' could not be written: {error.strerror or error}.") from error
+        raise ModelError(
+            f"'{target}' {error.strerror}." if error.strerror else str(error)
+        ) from error
 
 
 def to_bytes(model: TableModel) -> bytes:
@@ -158,12 +165,14 @@ def from_bytes(data: bytes, *, most_bytes: int = MOST_BYTES) -> TableModel:
         parts = _payload(members["payload.skops"], most_bytes)
         boosters = [members[f"trees-{j}"] for j in range(len(members) - len(_NAMES))]
         model = _assembled(schema, target, parts, card, boosters)
+        check_works(model)
     except ModelError:
         raise
     except MemoryError as error:
         raise ModelError("What the file holds does not fit into memory.") from error
     except Exception as error:  # whatever a file made to mislead brings the readers to raise
-        raise ModelError(f"The file is damaged, or not a toprank model ({error}).") from error
+        why = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ModelError(f"The file is damaged, or not a toprank model ({why}).") from error
     _warn_of_versions(facts["versions"])
     return model
 
@@ -248,14 +257,14 @@ def _payload(payload: bytes, most_bytes: int) -> dict[str, Any]:
             "The file holds objects that no toprank model needs, and was not opened: "
             f"{', '.join(foreign[:5])}{', ...' if len(foreign) > 5 else ''}. Do not trust it."
         )
-    with warnings.catch_warnings():
+    with catching():
         # the versions are compared once, for all libraries
         warnings.simplefilter("ignore", InconsistentVersionWarning)
         parts: dict[str, Any] = require("skops.io", "models").loads(payload, trusted=TRUSTED)
-    if opens_files(parts):
+    if reads_otherwise(parts):
         raise ModelError(
-            "The model in the file would open the files that the texts of a table name. Do not "
-            "trust it."
+            "The model in the file would open the files that the texts of a table name, or search "
+            "the texts by patterns of its own. Do not trust it."
         )
     return parts
 
@@ -277,6 +286,9 @@ def _assembled(
     remembered = {name: entry["kind"] for name, entry in card["reference"]["columns"].items()}
     if remembered != {column.name: column.kind for column in schema.columns}:
         raise ModelError("The card in the file is not that of the model.")
+    for one in _chain(ranker):
+        if hasattr(one, "n_jobs"):
+            one.n_jobs = _threads_here(one.n_jobs)
     attach(ranker, boosters)
     return TableModel(schema, target, preparation, ranker, card, centre)
 
@@ -288,15 +300,23 @@ def _chain(ranker: Any) -> Iterator[Any]:
         ranker = getattr(ranker, "init_model_", None)
 
 
+def _threads_here(n_jobs: Any) -> int | None:
+    """The threads asked for, at most those of this machine: a million would end the process."""
+    return min(n_jobs, os.cpu_count() or 1) if isinstance(n_jobs, int) else None
+
+
 def _warn_of_versions(made: dict[str, str]) -> None:
+    # a name that no card has is not looked for: that would take time, or fail
+    here = {name: installed(name) if name in VERSIONED else None for name in made}
     other = [
-        f"{name} {was} (here {installed(name) or 'none'})"
+        f"{name} {was} (here {here[name] or 'none'})"
         for name, was in made.items()
-        if was != installed(name)
+        if was != here[name]
     ]
     if other:
+        shown = ", ".join(other[:_NAMED]) + (", ..." if len(other) > _NAMED else "")
         warnings.warn(
-            f"The model was made with {', '.join(other)}; scores may differ. Refit it if they do.",
+            f"The model was made with {shown}; scores may differ. Refit it if they do.",
             ModelWarning,
             stacklevel=4,
         )

@@ -6,6 +6,7 @@ import copy
 from typing import Any
 
 from toprank._extras import require
+from toprank.models import lightgbm_text, xgboost_ubj
 from toprank.models.errors import ModelError
 from toprank.rankers.trees.lightgbm_trees import LightGBMTrees
 from toprank.rankers.trees.settings import plan_of
@@ -28,9 +29,12 @@ def detach(ranker: Any) -> tuple[Any, list[bytes]]:
     grown = ranker._trees
     bare._trees = {"library": grown.library, "n_rounds": int(grown.n_rounds)}
     if grown.library == "lightgbm":
-        own = grown.booster.model_to_string(num_iteration=grown.n_rounds).encode()
+        text = grown.booster.model_to_string(num_iteration=grown.n_rounds)
+        lightgbm_text.check_trees(text)  # what could not be read again is not written
+        own = text.encode()
     else:
         own = bytes(grown.booster.save_raw("ubj"))
+        xgboost_ubj.check_trees(own)
         bare._trees["base"] = float(grown._base)
     if ranker.init_model_ is None:
         return bare, [own]
@@ -48,11 +52,13 @@ def attach(ranker: Any, boosters: list[bytes]) -> None:
         raise ModelError("The file lacks the trees of its ranker.")
     own, facts = boosters[0], ranker._trees
     if facts["library"] == "lightgbm":
-        booster = require("lightgbm", "lightgbm").Booster(model_str=own.decode())
-        ranker._trees = LightGBMTrees(booster, int(facts["n_rounds"]))
+        text = own.decode()
+        lightgbm_text.check_trees(text)
+        booster = require("lightgbm", "lightgbm").Booster(model_str=text)
+        ranker._trees = LightGBMTrees(booster, int(facts["n_rounds"]), plan_of(ranker).n_threads)
     else:
-        xgboost = require("xgboost", "xgboost")
-        booster = xgboost.Booster()
+        xgboost_ubj.check_trees(own)
+        booster = require("xgboost", "xgboost").Booster()
         booster.load_model(bytearray(own))
         plan, rounds = plan_of(ranker), int(facts["n_rounds"])
         ranker._trees = XGBoostTrees(booster, rounds, plan, float(facts["base"]))

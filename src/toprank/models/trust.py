@@ -84,8 +84,15 @@ def _nodes(tree: Any) -> Iterator[tuple[str, str]]:
             stack.extend(node)
 
 
-def opens_files(parts: Any) -> bool:
-    """Whether some vectoriser among the parts would take texts for the names of files."""
+#: How the vectorisers of a preparation read texts: as they are, letter by letter.
+_READING = {"input": "content", "analyzer": "char_wb"}
+
+
+def reads_otherwise(parts: Any) -> bool:
+    """Whether some vectoriser among the parts would read texts otherwise than those we make.
+
+    As the names of files, which it would open, or by a pattern, which may never come to an end.
+    """
     stack, seen = [parts], set()
     while stack:
         part = stack.pop()
@@ -97,7 +104,7 @@ def opens_files(parts: Any) -> bool:
         elif isinstance(part, list | tuple):
             stack.extend(part)
         elif hasattr(part, "__dict__"):
-            if getattr(part, "input", "content") != "content":
+            if any(getattr(part, name, usual) != usual for name, usual in _READING.items()):
                 return True
             stack.extend(vars(part).values())
     return False

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.metrics import auc, roc_curve
 
 from toprank._extras import require
+from toprank._text import visible
 from toprank.inference import Band, roc_band
 from toprank.metrics._inputs import check_ranking
 from toprank.plots._response import ranking_score
@@ -292,7 +293,8 @@ def _chance(ax: Any) -> Any:
 
 def _frame(ax: Any, view: str, max_fpr: float, pos_label: Any) -> None:
     """Limits and labels of the axes; the zoomed view is as high as its highest curve."""
-    whose = "" if pos_label is None else f", class {pos_label}"
+    # a label from the data: no mathematics, no control characters
+    whose = "" if pos_label is None else f", class {visible(pos_label)}".replace("$", r"\$")
     ax.set_xlabel("False positive rate (share of negatives let through)")
     ax.set_ylabel(f"True positive rate (share of positives found{whose})")
     if view == "full":

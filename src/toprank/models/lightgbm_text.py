@@ -1,0 +1,171 @@
+"""Whether a text is trees as LightGBM writes them.
+
+LightGBM's own reader was written for files that it wrote itself: a number out of place ends the
+process, or sends a prediction through memory that is not the model's. So every tree is checked
+here before the library sees it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toprank.models.errors import ModelError
+from toprank.models.tree_shape import is_tree
+
+_HEAD = {
+    "version": re.compile(r"v[34]", re.ASCII),
+    "num_class": re.compile("1", re.ASCII),
+    "num_tree_per_iteration": re.compile("1", re.ASCII),
+    "label_index": re.compile("0", re.ASCII),
+    "max_feature_idx": re.compile(r"\d{1,6}", re.ASCII),
+    "objective": re.compile(r"custom|binary( sigmoid:[\d.e+-]{1,30})?", re.ASCII),
+    "feature_names": re.compile(".*", re.ASCII),
+    "monotone_constraints": re.compile(r"(-?[01]( -?[01])*)?", re.ASCII),
+    "feature_infos": re.compile(".*", re.ASCII),
+    "tree_sizes": re.compile(r"(\d{1,9}( \d{1,9})*)?", re.ASCII),
+}
+_OPTIONAL = {"objective", "monotone_constraints"}
+_NUMBER = re.compile(r"-?\d{1,30}(\.\d{0,40})?(e[+-]?\d{1,3})?", re.ASCII)
+_WHOLE = re.compile(r"-?\d{1,10}", re.ASCII)
+_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
+#: The lines of a tree, in order: what they hold, and how many (of splits, of leaves, one, any).
+_TREE = {
+    "num_leaves": (_WHOLE, "one"),
+    "num_cat": (_WHOLE, "one"),
+    "split_feature": (_WHOLE, "splits"),
+    "split_gain": (_NUMBER, "splits"),
+    "threshold": (_NUMBER, "splits"),
+    "decision_type": (_WHOLE, "splits"),
+    "left_child": (_WHOLE, "splits"),
+    "right_child": (_WHOLE, "splits"),
+    "leaf_value": (_NUMBER, "leaves"),
+    "leaf_weight": (_NUMBER, "leaves"),
+    "leaf_count": (_WHOLE, "leaves"),
+    "internal_value": (_NUMBER, "splits"),
+    "internal_weight": (_NUMBER, "splits"),
+    "internal_count": (_WHOLE, "splits"),
+    "cat_boundaries": (_WHOLE, "any"),
+    "cat_threshold": (_WHOLE, "any"),
+    "is_linear": (_WHOLE, "one"),
+    "shrinkage": (_NUMBER, "one"),
+}
+_OF_CATEGORIES = {"cat_boundaries", "cat_threshold"}
+#: What a tree of one leaf may leave out.
+_LEAF_FACTS = {"leaf_weight", "leaf_count"}
+_CATEGORICAL, _MOST_TYPE = 1, 11
+Numbers = dict[str, NDArray[np.float64]]
+
+
+def check_trees(text: str) -> None:
+    """Raise ModelError unless a text is trees as LightGBM writes them.
+
+    Examples
+    --------
+    >>> check_trees("tree")
+    Traceback (most recent call last):
+    toprank.models.errors.ModelError: The trees in the file are damaged: 'version' is lacking.
+    """
+    head, _, rest = text.partition("\n\n")
+    facts = _head(head)
+    width = int(facts["max_feature_idx"]) + 1
+    names, infos = (facts[part].split(" ") for part in ("feature_names", "feature_infos"))
+    if _CONTROL.search(text) or len(names) != width or len(infos) != width:
+        raise _damaged("the columns do not agree")
+    sizes = [int(size) for size in facts["tree_sizes"].split()]
+    data, start = rest.encode(), 0
+    for place, size in enumerate(sizes):
+        block = data[start : start + size].decode(errors="replace")
+        _check_tree(place, block, width)
+        start += size
+    if not data[start:].startswith(b"end of trees\n"):
+        raise _damaged("the sizes of the trees are not theirs")
+
+
+def _damaged(why: str) -> ModelError:
+    return ModelError(f"The trees in the file are damaged: {why}.")
+
+
+def _head(head: str) -> dict[str, str]:
+    first, *lines = head.split("\n")
+    facts = _facts(lines)
+    if first != "tree" or "" in facts:
+        raise _damaged("the text does not begin as LightGBM's do")
+    for name, form in _HEAD.items():
+        if name not in facts and name not in _OPTIONAL:
+            raise _damaged(f"{name!r} is lacking")
+        if not form.fullmatch(facts.get(name, "")) and name in facts:
+            raise _damaged(f"{name!r} is {facts[name][:40]!r}")
+    strange = sorted(set(facts) - set(_HEAD))
+    if strange:
+        raise _damaged(f"{strange[0]!r} is not known")
+    return facts
+
+
+def _facts(lines: list[str]) -> dict[str, str]:
+    """The lines by name; an empty name where one has no equals sign, or comes twice."""
+    pairs = [line.partition("=") for line in lines]
+    facts = {name if sign else "": value for name, sign, value in pairs}
+    return facts if len(facts) == len(lines) else {"": ""}
+
+
+def _check_tree(place: int, block: str, width: int) -> None:
+    first, *lines = block.rstrip("\n").split("\n")
+    facts = _facts(lines)
+    lacking = set(_TREE) - set(facts)
+    if first != f"Tree={place}" or list(facts) != [name for name in _TREE if name not in lacking]:
+        raise _damaged(f"tree {place} is not one")
+    try:
+        tree = {name: _numbers(name, words) for name, words in facts.items()}
+        leaves, n_categorical = (int(tree[name][0]) for name in ("num_leaves", "num_cat"))
+        sound = lacking == (set() if n_categorical else _OF_CATEGORIES)
+        sound = sound and leaves >= 1 and facts["is_linear"] == "0"
+        sound = sound and all(_is_of_size(name, tree[name], leaves) for name in tree)
+        sound = sound and _are_splits(tree, width, n_categorical)
+        sound = sound and _is_tree(tree["left_child"], tree["right_child"], leaves)
+    except (KeyError, IndexError, ValueError) as error:
+        raise _damaged(f"tree {place} is not one ({error})") from error
+    if not sound:
+        raise _damaged(f"tree {place} is not one")
+
+
+def _numbers(name: str, text: str) -> NDArray[np.float64]:
+    words = text.split(" ") if text else []
+    wrong = next((word for word in words if not _TREE[name][0].fullmatch(word)), None)
+    if wrong is not None:
+        raise ValueError(f"{name} holds {wrong[:40]!r}")
+    return np.array(words, dtype=np.float64)
+
+
+def _is_of_size(name: str, values: NDArray[np.float64], leaves: int) -> bool:
+    wanted = {"one": 1, "splits": leaves - 1, "leaves": leaves, "any": len(values)}[_TREE[name][1]]
+    left_out = leaves == 1 and name in _LEAF_FACTS and len(values) == 0
+    return (len(values) == wanted or left_out) and bool(np.all(np.isfinite(values)))
+
+
+def _are_splits(tree: Numbers, width: int, n_categorical: int) -> bool:
+    features, cuts, types = (tree[name] for name in ("split_feature", "threshold", "decision_type"))
+    inside = bool(np.all((features >= 0) & (features < width)))
+    known = bool(np.all((types >= 0) & (types <= _MOST_TYPE)))
+    if not (inside and known):
+        return False
+    sets = cuts[types.astype(np.int64) & _CATEGORICAL == 1]
+    if not bool(np.all((sets >= 0) & (sets < n_categorical) & (sets == np.floor(sets)))):
+        return False
+    if n_categorical == 0:
+        return True
+    bounds, bits = tree["cat_boundaries"], tree["cat_threshold"]
+    ends = len(bounds) == n_categorical + 1 and bounds[0] == 0 and bounds[-1] == len(bits)
+    rising = bool(np.all(np.diff(bounds) > 0))
+    return bool(ends and rising and np.all((bits >= 0) & (bits < 2**32)))
+
+
+def _is_tree(left: NDArray[Any], right: NDArray[Any], leaves: int) -> bool:
+    """As `is_tree`, where a leaf is a negative number: the splits first, then the leaves."""
+    none = np.full(leaves, -1)
+    children = np.stack([left, right]).astype(np.int64)
+    places = np.where(children < 0, leaves - 2 - children, children)
+    return is_tree(*(np.concatenate([row, none]) for row in places))

@@ -1,0 +1,189 @@
+"""Whether bytes are trees as XGBoost writes them, in UBJSON.
+
+XGBoost checks its own files less than strangers' files need: a child or a column that does not
+exist is found by reading memory that is not the model's. So every tree is checked here before
+the library sees it.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toprank.models.errors import ModelError
+from toprank.models.tree_shape import is_tree
+
+_TYPES = {b"d": ">f4", b"D": ">f8", b"i": "i1", b"U": "u1", b"I": ">i2", b"l": ">i4", b"L": ">i8"}
+_OBJECTIVES = {"binary:logistic", "reg:squarederror"}
+_NUMBER = re.compile(r"\[?-?[\d.]{1,30}(E-?\d{1,3})?\]?")
+_OF_NODES = (
+    *("base_weights", "default_left", "left_children", "loss_changes", "parents"),
+    *("right_children", "split_conditions", "split_indices", "split_type", "sum_hessian"),
+)
+_NO_PARENT = 2**31 - 1
+_MOST_CATEGORIES = 1 << 24
+_DEEPEST = 20  # objects in objects
+
+
+class _Reader:
+    """Reads the part of UBJSON that XGBoost writes."""
+
+    def __init__(self, data: bytes):
+        self.data, self.place = data, 0
+
+    def take(self, size: int) -> bytes:
+        found = self.data[self.place : self.place + size]
+        if size < 0 or len(found) < size:
+            raise ValueError("it ends too early")
+        self.place += size
+        return found
+
+    def value(self, depth: int = 0) -> Any:
+        if depth > _DEEPEST:
+            raise ValueError("it is too deep")
+        sign = self.take(1)
+        if sign == b"{":
+            return self._object(depth)
+        if sign == b"[":
+            return self._array(depth)
+        if sign == b"S":
+            return self.take(self._count()).decode()
+        if sign in b"TFZ":
+            return {b"T": True, b"F": False, b"Z": None}[sign]
+        return self._numbers(sign, 1)[0].item()
+
+    def _count(self) -> int:
+        if self.take(1) != b"L":
+            raise ValueError("a length is not a number of eight bytes")
+        return int(struct.unpack(">q", self.take(8))[0])
+
+    def _object(self, depth: int) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        while self.data[self.place : self.place + 1] != b"}":
+            name = self.take(self._count()).decode()
+            if name in found:
+                raise ValueError(f"{name!r} stands there twice")
+            found[name] = self.value(depth + 1)
+        self.take(1)
+        return found
+
+    def _array(self, depth: int) -> Any:
+        sign = self.take(1)
+        if sign == b"$":
+            kind = self.take(1)
+            if self.take(1) != b"#":
+                raise ValueError("an array has no length")
+            return self._numbers(kind, self._count())
+        if sign != b"#":
+            raise ValueError("an array has no length")
+        count = self._count()
+        if count > len(self.data):
+            raise ValueError("an array is longer than the file")
+        return [self.value(depth + 1) for _ in range(count)]
+
+    def _numbers(self, kind: bytes, count: int) -> NDArray[Any]:
+        if kind not in _TYPES:
+            raise ValueError(f"{kind!r} is no type")
+        form = np.dtype(_TYPES[kind])
+        return np.frombuffer(self.take(count * form.itemsize), form)
+
+
+def check_trees(data: bytes) -> None:
+    """Raise ModelError unless bytes are trees as XGBoost writes them.
+
+    Examples
+    --------
+    >>> check_trees(b"{}")
+    Traceback (most recent call last):
+    toprank.models.errors.ModelError: The trees in the file are damaged (KeyError: 'learner').
+    """
+    try:
+        reader = _Reader(data)
+        learner = reader.value()["learner"]
+        _demand(reader.place == len(data), "something follows them")
+        _check_learner(learner)
+    except ModelError:
+        raise
+    except (AttributeError, KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
+        raise ModelError(
+            f"The trees in the file are damaged ({type(error).__name__}: {error})."
+        ) from error
+
+
+def _demand(condition: Any, why: str) -> None:
+    if not condition:
+        raise ModelError(f"The trees in the file are damaged: {why}.")
+
+
+def _check_learner(learner: dict[str, Any]) -> None:
+    facts, booster = learner["learner_model_param"], learner["gradient_booster"]
+    _demand(learner["objective"]["name"] in _OBJECTIVES, "their objective is not known")
+    _demand(booster["name"] == "gbtree", "they are not plain ones")
+    _demand(all(_NUMBER.fullmatch(value) for value in facts.values()), "a setting is no number")
+    _demand(facts["num_class"] == "0" and facts.get("num_target", "1") == "1", "many targets")
+    width = int(facts["num_feature"])
+    for part in ("feature_names", "feature_types"):
+        words = learner.get(part, [])
+        _demand(len(words) in (0, width) and _are_words(words), f"{part!r} are not of the columns")
+    _demand(_are_words(learner["attributes"].values()), "an attribute is no text")
+    model = booster["model"]
+    trees, count = model["trees"], len(model["trees"])
+    _demand(
+        model["gbtree_model_param"] == {"num_parallel_tree": "1", "num_trees": str(count)}
+        and list(model["iteration_indptr"]) == list(range(count + 1))
+        and list(model["tree_info"]) == [0] * count
+        and not any(len(part) for part in model.get("cats", {}).values()),
+        "their list is not of these trees",
+    )
+    for place, tree in enumerate(trees):
+        _demand(_is_sound(tree, place, width), f"tree {place} is not one")
+
+
+def _are_words(values: Any) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+def _is_sound(tree: dict[str, Any], place: int, width: int) -> bool:
+    facts = tree["tree_param"]
+    nodes = int(facts["num_nodes"])
+    columns = {name: np.asarray(tree[name]) for name in _OF_NODES}
+    if any(values.shape != (nodes,) for values in columns.values()):
+        return False
+    left, right = (columns[name].astype(np.int64) for name in ("left_children", "right_children"))
+    parents, splits = columns["parents"].astype(np.int64), left >= 0
+    above = np.full(nodes, _NO_PARENT)
+    if not is_tree(left, right):
+        return False
+    above[left[splits]] = above[right[splits]] = np.flatnonzero(splits)
+    features, cuts = columns["split_indices"].astype(np.int64), columns["split_conditions"]
+    by_category = splits & (columns["split_type"] != 0)
+    return bool(
+        tree["id"] == place
+        and (facts["num_feature"], facts["num_deleted"]) == (str(width), "0")
+        and facts["size_leaf_vector"] in ("0", "1")
+        and np.array_equal(parents, above)
+        and np.all((features >= 0) & (features < width))
+        and np.all(np.isfinite(cuts) | by_category)
+        and np.all(np.isfinite(columns["base_weights"]))
+        and _are_categories(tree, np.flatnonzero(by_category))
+    )
+
+
+def _are_categories(tree: dict[str, Any], nodes: NDArray[np.int64]) -> bool:
+    """Whether each split by categories has its own, one after the other."""
+    values, of_nodes, starts, sizes = (
+        np.asarray(tree[name]).astype(np.int64)
+        for name in ("categories", "categories_nodes", "categories_segments", "categories_sizes")
+    )
+    return bool(
+        np.array_equal(of_nodes, nodes)
+        and len(starts) == len(sizes) == len(nodes)
+        and np.all(sizes > 0)
+        and np.array_equal(starts, np.cumsum(sizes) - sizes)
+        and sizes.sum() == len(values)
+        and np.all((values >= 0) & (values < _MOST_CATEGORIES))
+    )
