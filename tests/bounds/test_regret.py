@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -118,7 +118,6 @@ def test_labels_instead_of_probabilities_give_the_error_of_the_sample():
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@settings(max_examples=40)
 @given(population=populations(), spread=st.sampled_from([0.1, 0.5, 2.0]))
 def test_theorem_13_is_never_violated(loss, population, spread):
     eta, scores, weight = population
@@ -143,7 +142,6 @@ def test_corollary_12_is_never_violated(population, p_scale):
 
 
 @pytest.mark.parametrize("loss", ["exponential", "logistic"])
-@settings(max_examples=40)
 @given(population=populations())
 def test_the_balanced_bounds_29_and_30_are_never_violated(loss, population):
     eta, scores, weight = population
@@ -154,7 +152,6 @@ def test_the_balanced_bounds_29_and_30_are_never_violated(loss, population):
 
 
 @pytest.mark.parametrize("loss", MARGIN)
-@settings(max_examples=40)
 @given(population=populations())
 def test_the_pairwise_reduction_is_never_violated(loss, population):
     eta, scores, weight = population

@@ -52,7 +52,6 @@ def samples(smallest=2):
 
 @pytest.mark.parametrize(("name", "options"), SMOOTH)
 @given(samples())
-@settings(max_examples=40)
 def test_influences_are_derivatives_in_the_weights(name, options, drawn):
     positive, scores, weight = drawn
     scores = scores / 2
@@ -99,7 +98,6 @@ def average_precision_at(prevalence, high, low):
 
 
 @given(samples(smallest=2))
-@settings(max_examples=60)
 def test_average_precision_without_a_row_is_that_of_the_other_rows(drawn):
     positive, scores, _ = drawn
     ranked = RankedList.ranked(positive, scores)
@@ -122,7 +120,6 @@ def test_average_precision_without_a_row_is_that_of_the_other_rows(drawn):
 
 
 @given(samples(smallest=2), st.sampled_from([1.0, 2.0, 4.0, 64.0]), st.sampled_from([0.0, 1.0]))
-@settings(max_examples=60)
 def test_the_pnorm_risk_is_expanded_by_leaving_out_each_row(drawn, p, margin):
     from toprank.metrics import pnorm_risk as risk
 

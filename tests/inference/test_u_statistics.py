@@ -4,7 +4,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
@@ -67,7 +67,6 @@ def assert_same(one, other):
 # ---- the definition ----------------------------------------------------------------------------
 
 
-@settings(max_examples=40)
 @given(SAMPLES)
 def test_every_part_is_the_mean_over_distinct_rows(x):
     result = u_statistic(half_square, x)
@@ -86,7 +85,6 @@ def test_every_part_is_the_mean_over_distinct_rows(x):
         assert result.variance == pytest.approx(result.remainder_variance, abs=1e-10)
 
 
-@settings(max_examples=40)
 @given(ranked_rows(smallest=4, largest=7))
 def test_the_ranking_kernel_is_summed_as_its_definition_says(rows):
     y, s, _ = rows

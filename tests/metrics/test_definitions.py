@@ -278,7 +278,6 @@ def test_every_registered_metric_has_a_definition_here():
 
 
 @pytest.mark.parametrize("name", DEFINITIONS)
-@settings(max_examples=60)
 @given(st.data())
 def test_metric_is_its_definition_with_weights_as_repetitions(name, data):
     y, s, w = data.draw(repeated_rows())

@@ -4,7 +4,7 @@ import inspect
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toprank.metrics import METRICS, auc, best_k, f_skew, summary, value_at
@@ -164,7 +164,6 @@ def test_summary_holds_what_each_function_returns(rows):
     assert left_out == {"push_risk", "value_at"}
 
 
-@settings(max_examples=40)
 @given(grouped_rows())
 def test_summary_of_groups_holds_what_each_function_returns(rows):
     y, s, w, groups = rows

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import digamma
 
 from toprank._numerics import FloatArray
-from toprank.blocks import Workers
+from toprank.blocks import Workers, go_on
 from toprank.inference.sample import Sample, sums_in
 from toprank.metrics.cuts import Lists
 from toprank.metrics.discount import summed_discount
@@ -24,6 +24,8 @@ from toprank.metrics.order import RankedList
 from toprank.metrics.registry import Metric
 
 _STREAMS = 16
+#: Resamples of more units than these differ in no digit that matters.
+_MOST_UNITS = 1e15
 
 
 def replicates(
@@ -43,10 +45,14 @@ def replicates(
 
     def run(task: tuple[np.random.Generator, int]) -> list[Any]:
         rng, count = task
+        draws: Iterator[Any] = map(statistic, resamples(sample, rng))
         if isinstance(statistic, OfOrder) and sample.groups is None and sample.weight is None:
-            return [statistic.drawn(rng) for _ in range(count)]
-        draws = resamples(sample, rng)
-        return [statistic(next(draws)) for _ in range(count)]
+            draws = iter(lambda: statistic.drawn(rng), None)
+        values = []
+        for _ in range(count):
+            go_on()
+            values.append(next(draws))
+        return values
 
     workers = Workers(n_jobs)
     with workers.running():
@@ -94,7 +100,7 @@ def _times(sample: Sample, rows: NDArray[np.intp], rng: np.random.Generator) -> 
         times = np.bincount(rng.integers(0, count, count), minlength=count)
         return np.asarray(times if sample.weight is None else times * sample.weight[rows])
     total = float(np.sum(sample.weight[rows]))
-    units = max(1, round(total))
+    units = max(1, round(min(total, _MOST_UNITS)))
     times = rng.multinomial(units, sample.weight[rows] / total)
     return np.asarray(times * (total / units))
 

@@ -22,11 +22,14 @@ import numpy as np
 from toprank._numerics import FloatArray
 from toprank.inference.sample import Sample, sums_in
 from toprank.inference.shares import Cut, effective_trials, smoothed
-from toprank.metrics.at_k import enrichment_factor_each, ndcg_at_each
+from toprank.metrics.at_k import enrichment_factor_each
 from toprank.metrics.cuts import Lists
 from toprank.metrics.discount import summed_discount
 from toprank.metrics.order import RankedList
 from toprank.metrics.roc import tpr_at_fpr_of
+
+#: Places that are counted one by one, and the runs that deeper ones are taken together in.
+_SINGLE, _RUNS = 1 << 16, 1 << 12
 
 
 @dataclass(frozen=True)
@@ -74,23 +77,37 @@ def discounted_cut(sample: Sample, depth: float) -> Cut:
     influence the mixture of theirs.
     """
     ranked = sample.ranked
-    discount = _discount(depth)
-    total = float(np.sum(discount))
-    near = _near(ranked, np.arange(1.0, len(discount) + 1))
+    place, count, discount = _places(depth)
+    total = float(np.dot(count, discount))
+    near = _near(ranked, place)
     drops = discount - np.append(discount[1:], 0.0)
     moved = discount * near - np.cumsum((drops * near)[::-1])[::-1]
     own = discount**2 * near * (1 - near)
-    trials = total**2 / float(np.sum(discount**2)) * _worth(sample, depth)
+    trials = total**2 / float(np.dot(count, discount**2)) * _worth(sample, depth)
     scale = _worth(sample, depth) * total**2
-    variance = float(np.sum(own + moved**2) - np.sum(moved) ** 2 / ranked.total) / scale
-    gain = ndcg_at_each(Lists.of_one(ranked), max(1, round(depth)))[0]
-    observed = min(1.0, float(gain) * _ideal(ranked, depth) / total)
+    summed = float(np.dot(count, own + moved**2))
+    variance = (summed - float(np.dot(count, moved)) ** 2 / ranked.total) / scale
+    within = np.diff(summed_discount(np.minimum(ranked.places, depth)))
+    share = ranked.positive / (ranked.positive + ranked.negative)
+    observed = min(1.0, float(np.dot(share, within)) / total)
     inner = smoothed(observed * trials, trials)
     return Cut(observed, effective_trials(inner, variance, trials), variance)
 
 
-def _discount(depth: float) -> FloatArray:
-    return 1 / np.log1p(np.arange(1.0, max(1, round(depth)) + 1))
+def _places(depth: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Places down to a depth, how many each stands for, and their discount.
+
+    One by one, the last one in part, and from some depth on in growing runs.
+    """
+    place = np.arange(1.0, np.ceil(min(depth, _SINGLE)) + 1)
+    count, discount = np.minimum(1.0, depth - (place - 1)), 1 / np.log1p(place)
+    if depth > _SINGLE:
+        ends = np.geomspace(_SINGLE, depth, _RUNS)
+        runs = np.diff(ends)
+        place = np.concatenate((place, ends[:-1] + runs / 2))
+        count = np.concatenate((count, runs))
+        discount = np.concatenate((discount, np.diff(summed_discount(ends)) / runs))
+    return place, count, discount
 
 
 def _ideal(ranked: RankedList, depth: float) -> float:
@@ -151,8 +168,8 @@ def tpr_rows(sample: Sample, fpr: float) -> FloatArray:
 
 def kept(ranked: RankedList, depth: float) -> FloatArray:
     """Expected share of each tie among the first `depth` units."""
-    room = depth - ranked.places[:-1]
-    return np.clip(room / (ranked.positive + ranked.negative), 0.0, 1.0)
+    in_tie = ranked.positive + ranked.negative
+    return np.clip(depth - ranked.places[:-1], 0.0, in_tie) / in_tie
 
 
 def _worth(sample: Sample, depth: Any) -> Any:
@@ -201,7 +218,8 @@ def _largest_factor(ranked: RankedList, k: int | float, depth: float) -> float:
 
 def _ndcg_at(sample: Sample, k: int | float) -> AtCut:
     depth = _depth(sample, k)
-    total = float(np.sum(_discount(depth)))
+    _, count, discount = _places(depth)
+    total = float(np.dot(count, discount))
     return AtCut(discounted_cut(sample, depth), total / _ideal(sample.ranked, depth), 1.0)
 
 

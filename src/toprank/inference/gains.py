@@ -138,12 +138,12 @@ class Gains:
 
 
 def _largest(name: str, scale: float, gained: float, worth: FloatArray, sample: Sample) -> float:
-    """The largest difference: all the gain there is on rows of the largest worth."""
+    """The largest difference: all gain on rows of the largest worth, or all on the smallest."""
     if name == "ndcg_at":
         return 1.0
     if name != "value_at":
         gained = min(gained, sample.ranked.positives)
-    return scale * float(np.max(np.abs(worth))) * gained
+    return scale * float(np.ptp(worth)) * gained
 
 
 def _exact(seen: int, rows: int, hits: int, drawn: int) -> float:
@@ -187,8 +187,6 @@ def _amount(sample: Sample, settings: dict[str, Any]) -> FloatArray:
     """What acting on each row is worth."""
 
     def amounts(name: str, default: float) -> FloatArray:
-        given = np.asarray(settings.get(name, default), dtype=np.float64)
-        rows = given[sample.present] if given.ndim else given
-        return check_amounts(name, rows, len(sample.scores))
+        return check_amounts(name, settings.get(name, default), sample.rows)[sample.present]
 
     return np.where(sample.positive, amounts("benefit", 1.0), 0.0) - amounts("cost", 0.0)

@@ -257,6 +257,7 @@ def _rows(request: Request) -> tuple[float, FloatArray, float]:
         return value, tpr_rows(sample, settings["fpr"]), 1.0
     expansion = EXPANSIONS[request.name](sample.ranked, **settings)
     slope = slope_of(expansion.report, expansion.share)
+    check_size(request.label, slope)
     influence = slope * sample.on_rows(expansion.on_positive, expansion.on_negative)
     return value, influence, abs(slope)
 
@@ -272,6 +273,7 @@ def _by_gains(verdict: Verdict, requests: list[Request]) -> Comparison:
     request = requests[0]
     gains = Gains.of(request.name, request.sample, requests[1].sample, request.settings)
     values = [statistic_of(one)[1] for one in requests]
+    check_size(verdict.label, max(map(abs, values)))
     trick = "labels permuted" if gains.counted else "signs flipped"
     method = f"{trick} over the rows that stand differently"
     error = gains.error(request.sample)
@@ -299,6 +301,7 @@ def _bootstrapped(
     method = f"paired bootstrap ({request.scheme}, {request.n_resamples})"
     if not np.all(np.isfinite(values)):
         raise ValueError(f"{verdict.label} is not finite in some resamples.")
+    check_size(verdict.label, max(abs(a), abs(b), float(np.max(np.abs(values)))))
     spread = Spread(float(np.var(values, ddof=1)), request.freedom())
     if spread.variance <= 1e-24 * max(a**2, b**2):
         largest = 1.0 if request.name == "bedroc" else None

@@ -58,8 +58,14 @@ class Request:
         estimand: str,
         **others: Any,
     ) -> Interval:
-        """An interval with its ends in order."""
+        """An interval with its ends in order, or ValueError where one is not finite."""
         low, high = sorted(ends)
+        if not np.all(np.isfinite((estimate, low, high))):
+            raise ValueError(
+                f"{self.label} is {estimate:.3g} with an interval from {low:.3g} to {high:.3g} at "
+                f"level {self.level}: these rows leave everything possible. Take more rows, or a "
+                "lower level, or leave out log=True."
+            )
         return Interval(
             self.label, estimate, low, high, error, self.level, method, estimand, **others
         )
@@ -126,10 +132,15 @@ def check_settings(metric: Metric, settings: dict[str, Any]) -> None:
 
 def check_size(label: str, value: float) -> None:
     """Raise ValueError if the metric is so large that its spread would overflow."""
-    if value > _LARGEST:
+    if value == -np.inf:
         raise ValueError(
-            f"{label} is {value:.3g}, too large for its spread to be a number. Use log=True or "
-            "normalize=True."
+            f"{label} is minus infinity: no pair is misranked, and a logarithm has no spread "
+            "there. Leave out log=True."
+        )
+    if abs(value) > _LARGEST:
+        raise ValueError(
+            f"{label} is {value:.3g}, or may be, too large for its spread to be a number. Use "
+            "log=True or normalize=True, or larger units."
         )
 
 

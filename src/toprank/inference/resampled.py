@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import t as student
 
+from toprank._columns import labels_column
 from toprank._numerics import FloatArray
 from toprank.inference.bootstrap import OfOrder
-from toprank.inference.request import ENDLESS, SAME_LENGTH, Request, only
+from toprank.inference.request import ENDLESS, SAME_LENGTH, Request, check_size, only
 from toprank.inference.result import Interval
 from toprank.inference.sample import Sample, Spread
 from toprank.inference.shares import around, clopper_pearson
@@ -22,6 +23,8 @@ from toprank.metrics.push import push_risk
 from toprank.metrics.registry import METRICS
 from toprank.metrics.value import value_at
 
+#: Rows that a function without weights may be given.
+_MOST_COPIES = 1e8
 _SCALES = {"bedroc": "share", "dcg": "log", "aver": "log", "push_risk": "log"}
 
 
@@ -65,8 +68,7 @@ def _value_statistic(
     """Amounts belong to the caller's rows; those of absent rows go with them."""
     for name in ("benefit", "cost"):
         if np.ndim(settings.get(name, 0.0)):
-            rows = len(settings[name])
-            settings[name] = check_amounts(name, settings[name], rows)[sample.present]
+            settings[name] = check_amounts(name, settings[name], sample.rows)[sample.present]
 
     def statistic(weight: FloatArray) -> float:
         return value_at(sample.positive, sample.scores, sample_weight=weight, **settings)
@@ -86,6 +88,7 @@ def _from_replicates(
             f"{request.label} is not finite in {np.mean(~np.isfinite(values)):.0%} of the "
             "resamples, so its spread cannot be estimated."
         )
+    check_size(request.label, float(np.max(np.abs(values))))
     error = float(np.std(values, ddof=1))
     if error <= 1e-12 * abs(estimate) or (scale == "share" and not 0 < estimate < 1):
         return _constant(request, estimate, scale, method, estimand, error)
@@ -95,7 +98,8 @@ def _from_replicates(
         return request.result(estimate, ends, error, f"{method}, logit scale", estimand)
     reach = float(student.ppf((1 + request.level) / 2, freedom))
     if scale == "log" and estimate > 0 and np.all(values > 0):
-        factor = float(np.exp(reach * np.std(np.log(values), ddof=1)))
+        with np.errstate(over="ignore"):
+            factor = float(np.exp(reach * np.std(np.log(values), ddof=1)))
         ends = (estimate / factor, estimate * factor)
         return request.result(estimate, ends, error, f"{method}, log scale", estimand)
     ends = (estimate - reach * error, estimate + reach * error)
@@ -126,7 +130,7 @@ def _constant(
 
 def own_labels(y: ArrayLike, pos_label: Any) -> Any:
     """The labels as a caller's function sees them: 1 and 0 where a positive class is named."""
-    labels = np.asarray(y)
+    labels = labels_column("y", y)
     return labels if pos_label is None else (labels == pos_label).astype(np.intp)
 
 
@@ -147,6 +151,8 @@ def callable_statistic(
     takes_weights = "sample_weight" in inspect.signature(metric).parameters
     if sample.weight is not None and not (takes_weights or sample.counts):
         raise ValueError(f"{request.name} takes no sample_weight, so rows cannot be weighted.")
+    if sample.weight is not None and not takes_weights:
+        _check_copies(request.name, sample)
 
     def statistic(weight: FloatArray) -> float:
         if takes_weights:
@@ -156,3 +162,13 @@ def callable_statistic(
 
     weight = np.ones(len(labels)) if sample.weight is None else sample.weight
     return statistic, statistic(weight)
+
+
+def _check_copies(name: str, sample: Sample) -> None:
+    """Raise ValueError unless weights can be written out as copies of the rows."""
+    if not sample.ranked.whole or sample.ranked.total > _MOST_COPIES:
+        raise ValueError(
+            f"{name} takes no sample_weight, so that a row of weight w is given to it w times: "
+            f"expected whole weights of at most {_MOST_COPIES:g} in all, got a total of "
+            f"{sample.ranked.total:g}. Let it take sample_weight=."
+        )

@@ -17,7 +17,7 @@ class Interval:
     estimate : float
         The metric of the rows at hand.
     low, high : float
-        Ends of the interval.
+        Ends of the interval, finite, with the estimate less its bias between them.
     standard_error : float
         Standard error of the estimate; NaN where the method has none.
     level : float

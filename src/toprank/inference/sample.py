@@ -11,7 +11,7 @@ how many rows of the population it stands for (inverse propensities).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -25,6 +25,7 @@ from toprank.metrics.order import RankedList
 from toprank.metrics.risk import check_counts
 
 WEIGHTS = ("counts", "sampling")
+_SMALLEST = 1e-100
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,8 @@ class Sample:
         Numbers of the groups that were drawn whole.
     present : ndarray
         Which of the caller's rows are these.
+    rows : int
+        How many rows the caller gave.
     """
 
     positive: NDArray[np.bool_]
@@ -77,6 +80,7 @@ class Sample:
     counts: bool
     groups: NDArray[np.intp] | None
     present: NDArray[np.intp] | slice
+    rows: int
 
     @classmethod
     def of(
@@ -95,8 +99,10 @@ class Sample:
         positive, scores, weight = check_ranking(
             y_true, y_score, sample_weight, pos_label, label_propensity
         )
+        _check_smallest(weight)
         codes = None if groups is None else group_codes(groups, len(scores))
         counts = weights == "counts" and label_propensity is None
+        rows = len(scores)
         present: NDArray[np.intp] | slice = slice(None)
         if weight is not None and not np.all(weight > 0):
             present = np.flatnonzero(weight > 0)
@@ -109,11 +115,11 @@ class Sample:
                     "groups puts every row into one group, so there is nothing to compare it "
                     "with: expected at least two groups."
                 )
-        return cls(positive, scores, weight, counts, codes, present)
+        return cls(positive, scores, weight, counts, codes, present, rows)
 
     def scored(self, scores: FloatArray) -> Sample:
         """The same rows with other scores."""
-        return Sample(self.positive, scores, self.weight, self.counts, self.groups, self.present)
+        return replace(self, scores=scores)
 
     @cached_property
     def ranked(self) -> RankedList:
@@ -170,6 +176,19 @@ class Sample:
         if self.groups is not None:
             return combined(Pulls(sums_in(self.groups, pulls), None))
         return combined(Pulls(pulls[self.positive], None), Pulls(pulls[~self.positive], None))
+
+
+def _check_smallest(weight: FloatArray | None) -> None:
+    """Refuse weights of which a resample could consist and be no number."""
+    if weight is None:
+        return
+    smallest = float(np.min(weight, where=weight > 0, initial=np.inf))
+    if smallest < _SMALLEST:
+        raise ValueError(
+            f"sample_weight goes down to {smallest:g}, expected weights of 0 or at least "
+            f"{_SMALLEST:g}: rows of such weights alone have no spread. Scale the weights, or use "
+            "0 for rows that are absent."
+        )
 
 
 def rows_and_units(

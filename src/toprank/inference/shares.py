@@ -14,6 +14,8 @@ from scipy.stats import t as student
 from toprank.inference.sample import Spread
 
 _TINY = 1e-300
+#: From here on the beta law is a normal one, and SciPy's quantiles of it are NaN further on.
+_MANY = 1e12
 
 
 def clopper_pearson(share: Any, trials: Any, level: float) -> tuple[Any, Any]:
@@ -23,8 +25,12 @@ def clopper_pearson(share: Any, trials: Any, level: float) -> tuple[Any, Any]:
     """
     tail = (1 - level) / 2
     hits, misses = share * trials, (1 - share) * trials
+    many = np.minimum(hits, misses) > _MANY
+    hits, misses = np.where(many, 1.0, hits), np.where(many, 1.0, misses)
     low = np.where(hits > 0, beta.ppf(tail, np.maximum(hits, _TINY), misses + 1), 0.0)
     high = np.where(misses > 0, beta.isf(tail, hits + 1, np.maximum(misses, _TINY)), 1.0)
+    reach = ndtri((1 + level) / 2) * np.sqrt(share * (1 - share) / np.maximum(trials, 1.0))
+    low, high = np.where(many, share - reach, low), np.where(many, share + reach, high)
     return np.minimum(low, share)[()], np.maximum(high, share)[()]
 
 
@@ -48,6 +54,7 @@ def on_logit(centre: float, error: float, freedom: float, level: float) -> tuple
 
 def around(share: float, spread: Spread, level: float) -> tuple[float, float]:
     """Interval for a share strictly between 0 and 1, symmetric on the logit scale."""
+    share = min(max(share, _TINY), 1 - 2.0**-53)  # a bias taken off may leave 0 or 1
     slope = share * (1 - share)
     error = float(np.sqrt(spread.variance)) / max(slope, _TINY)
     centre = float(np.log(share) - np.log1p(-share))
@@ -56,7 +63,8 @@ def around(share: float, spread: Spread, level: float) -> tuple[float, float]:
 
 def slope_of(report: Callable[[float], float], share: float) -> float:
     """How fast a metric moves with its share."""
-    step = 1e-6 * max(min(share, 1 - share), 1e-3)
+    near = min(share, 1 - share)  # a logarithm bends within the distance to 0
+    step = max(1e-6 * near, 4 * float(np.spacing(share))) if near > 0 else 1e-9
     low, high = max(0.0, share - step), min(1.0, share + step)
     return (report(high) - report(low)) / (high - low)
 

@@ -40,6 +40,11 @@ class Verdict:
 
         A difference of alike rankers is symmetric, so its long tails need no allowance.
         """
+        if not np.isfinite(spread.variance):
+            raise ValueError(
+                f"{self.label}: one independent row, or group, says nothing of how far such rows "
+                "spread; a comparison needs at least two."
+            )
         difference = values[0] - values[1]
         error = float(np.sqrt(spread.variance))
         reach = float(student.ppf((1 + self.level) / 2, spread.plain_freedom)) * error

@@ -7,13 +7,18 @@ from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from sklearn.utils import check_consistent_length
 from sklearn.utils.multiclass import type_of_target
 
+from toprank._columns import finite_column, labels_column, numbers
 from toprank._numerics import FloatArray
 from toprank.blocks.tensors import tensor_on_device
 from toprank.metrics import device
 from toprank.pairs import check_weights, distinct_labels
+
+#: What to do with weights, or amounts, whose products or sums would not be floats.
+TOO_FAR = "too far from a repetition count. Scale the weights to between 1e-100 and 1e100."
+_LARGEST_AMOUNT = 1e100
 
 
 def check_ranking(
@@ -28,9 +33,11 @@ def check_ranking(
     if tensor is not None:
         of_tensors: Any = device.checked(tensor, y_true, sample_weight, pos_label, label_propensity)
         return of_tensors
-    check_consistent_length(y_true, y_score)
     scores = check_scores(y_score)
-    positive = positives(y_true, pos_label)
+    labels = labels_column("y_true", y_true)
+    check_consistent_length(labels, scores)
+    check_rows(len(scores))
+    positive = positives(labels, pos_label)
     weight = check_weights(positive, sample_weight)
     if label_propensity is not None:
         weight = inverse_weights(weight, label_propensity, len(scores))
@@ -41,21 +48,24 @@ def check_ranking(
 
 def _check_scale(positive: NDArray[np.bool_], weight: FloatArray) -> None:
     """Refuse weights whose products over pairs leave the range of floats."""
-    total = float(np.sum(weight))
-    high = float(np.sum(weight[positive]))
-    smallest = min(high, float(np.sum(weight[~positive])))
-    if not 1e-100 < smallest <= total < 1e100:
+    with np.errstate(over="ignore"):
+        high, low = float(np.sum(weight[positive])), float(np.sum(weight[~positive]))
+    if not 1e-100 < min(high, low) <= high + low < 1e100:
         raise ValueError(
-            f"sample_weight sums to {total:g}, and to {smallest:g} in one class: too far from a "
-            "repetition count. Scale the weights to between 1e-100 and 1e100."
+            f"sample_weight sums to {high + low:g}, and to {min(high, low):g} in one class: "
+            f"{TOO_FAR}"
         )
 
 
 def check_scores(y_score: ArrayLike) -> FloatArray:
     """Return the scores as a float64 vector without NaN or infinity."""
-    scores = check_array(y_score, ensure_2d=False, dtype=np.float64, input_name="y_score")
-    vector: FloatArray = column_or_1d(scores)
-    return vector
+    return finite_column("y_score", y_score)
+
+
+def check_rows(n: int) -> None:
+    """Raise ValueError if there are no rows at all."""
+    if n == 0:
+        raise ValueError("Found 0 rows while a minimum of 1 is required.")
 
 
 def is_number(value: object) -> TypeGuard[float]:
@@ -65,13 +75,18 @@ def is_number(value: object) -> TypeGuard[float]:
 
 def check_amounts(name: str, amounts: ArrayLike, n: int) -> FloatArray:
     """Return one finite number a row, from one number for all rows or one for each."""
-    values = np.asarray(amounts, dtype=np.float64)
+    values = numbers(name, amounts)
     if values.shape not in ((), (n,)):
         raise ValueError(
             f"{name} has shape {values.shape}, expected one number or one number a row, ({n},)."
         )
     if not np.all(np.isfinite(values)):
         raise ValueError(f"{name} contains NaN or infinity; expected finite numbers.")
+    if np.any(np.abs(values) > _LARGEST_AMOUNT):
+        raise ValueError(
+            f"{name} is as large as {np.max(np.abs(values)):g}, expected amounts up to "
+            f"{_LARGEST_AMOUNT:g}, whose sums are numbers: state it in larger units."
+        )
     return np.broadcast_to(values, (n,))
 
 
@@ -91,10 +106,13 @@ def positives(y_true: ArrayLike, pos_label: Any = None) -> NDArray[np.bool_]:
 
     Without ``pos_label`` the larger label in sorted order is positive, as in scikit-learn.
     """
-    labels = column_or_1d(np.asarray(y_true))
-    if labels.dtype.kind == "f" and not np.all(np.isfinite(labels)):
-        raise ValueError("y_true contains NaN or infinity; labels must be two known classes.")
-    classes = distinct_labels(labels)
+    labels = labels_column("y_true", y_true)
+    try:
+        classes = distinct_labels(labels)
+    except TypeError as error:
+        raise ValueError(
+            f"y_true mixes labels that have no order ({error}); expected labels of one type."
+        ) from error
     if len(classes) != 2:
         raise ValueError(
             f"y_true has {len(classes)} class(es), expected two ({type_of_target(labels)} "

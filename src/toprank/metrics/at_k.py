@@ -96,7 +96,7 @@ def precision_at(
 def precision_at_each(lists: Lists, k: int | float) -> FloatArray:
     """`precision_at` of each ranked list that has a positive."""
     sizes = lists.sizes(k)
-    return lists.each(lists.hits(sizes), sizes)
+    return lists.share(lists.hits(sizes), sizes)
 
 
 def recall_at(
@@ -137,7 +137,7 @@ def recall_at(
 
 def recall_at_each(lists: Lists, k: int | float) -> FloatArray:
     """`recall_at` of each ranked list that has a positive."""
-    return lists.each(lists.hits(lists.sizes(k)), lists.positives)
+    return lists.share(lists.hits(lists.sizes(k)), lists.positives)
 
 
 def lift_at(
@@ -277,7 +277,7 @@ def ndcg_at_each(lists: Lists, k: int | float) -> FloatArray:
     first = summed_discount(np.minimum(above, end))
     last = summed_discount(np.minimum(above + weight, end))
     gained = lists.per_list(lists.positive[ties] / weight * (last - first), ties)
-    return lists.each(gained, summed_discount(np.minimum(sizes, lists.positives)))
+    return lists.share(gained, summed_discount(np.minimum(sizes, lists.positives)))
 
 
 def top_is_positive(

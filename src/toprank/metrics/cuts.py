@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import column_or_1d
 
-from toprank._numerics import FloatArray
+from toprank._columns import labels_column
+from toprank._numerics import FloatArray, stable_order
 from toprank.metrics._inputs import check_ranking
 from toprank.metrics.order import RankedList
 
@@ -79,11 +80,13 @@ class Lists:
     ) -> Lists:
         """Rank the rows of each group; `amount` is summed over the rows of a tie, weighted."""
         weight = np.ones(len(scores)) if weight is None else weight
-        order = np.lexsort((-scores, codes))
+        order = stable_order(-scores)
+        order = order[stable_order(codes[order])]
         order = order[weight[order] > 0]
         first = np.empty(len(order), dtype=bool)
         first[:1] = True
-        first[1:] = (np.diff(scores[order]) != 0) | (np.diff(codes[order]) != 0)
+        by_list, down = codes[order], scores[order]
+        first[1:] = (down[1:] != down[:-1]) | (by_list[1:] != by_list[:-1])
         starts = np.flatnonzero(first)
 
         def per_tie(values: FloatArray) -> FloatArray:
@@ -91,14 +94,13 @@ class Lists:
 
         owner = np.cumsum(np.diff(codes[order[starts]], prepend=-1) != 0) - 1
         in_tie = per_tie(weight)
-        before = np.cumsum(in_tie) - in_tie
-        list_starts = np.flatnonzero(np.diff(owner, prepend=-1))
+        whole = bool(np.all(weight == np.round(weight)))
         return cls(
             owner,
             in_tie,
             per_tie(weight * positive),
-            before - before[list_starts][owner],
-            bool(np.all(weight == np.round(weight))),
+            _above(in_tie, owner, whole),
+            whole,
             np.empty(0) if amount is None else per_tie(weight * amount),
         )
 
@@ -130,13 +132,19 @@ class Lists:
 
     def reached(self, sizes: FloatArray) -> slice:
         """Ties that may lie within the first `sizes` units: of one list, none below the cut."""
-        stop = int(np.searchsorted(self.above, sizes[0])) if self.count == 1 else None
-        return slice(0, stop)
+        if self.count > 1 or sizes[0] >= self.totals[0]:
+            return slice(None)
+        return slice(0, int(np.searchsorted(self.above, sizes[0])))
 
     def kept(self, sizes: FloatArray, ties: slice = slice(None)) -> FloatArray:
         """Expected share of each tie among the first `sizes` units of its list."""
-        room = self.spread(sizes, ties) - self.above[ties]
-        return np.clip(room / self.weight[ties], 0.0, 1.0)
+        weight = self.weight[ties]
+        room = np.maximum(self.spread(sizes, ties) - self.above[ties], 0.0)
+        share = np.minimum(room, weight) / weight
+        # of a list taken whole nothing is left over, whatever rounding made of its length
+        all_of_it = self.spread((sizes >= self.totals).astype(np.float64), ties)
+        kept: FloatArray = np.maximum(share, all_of_it)
+        return kept
 
     def hits(self, sizes: FloatArray) -> FloatArray:
         """Expected weight of positives among the first `sizes` units of each list."""
@@ -147,6 +155,10 @@ class Lists:
         """The values / divisor of the lists that have a positive."""
         present = self.positives > 0
         return values[present] / divisor[present]
+
+    def share(self, values: FloatArray, whole: FloatArray) -> FloatArray:
+        """The same where values are a part of a whole, whatever rounding says."""
+        return np.minimum(self.each(values, whole), 1.0)
 
     def sizes(self, k: int | float, rounding: str = "up") -> FloatArray:
         """Units of weight that k asks for in each list, or ValueError saying what a k may be.
@@ -176,20 +188,32 @@ class Lists:
         return _to_whole(sizes, rounding)
 
 
+def _above(weight: FloatArray, owner: NDArray[np.intp], whole: bool) -> FloatArray:
+    """Weight of the ties above each tie of its own list."""
+    starts = np.flatnonzero(np.diff(owner, prepend=-1))
+    above = np.concatenate(([0.0], np.cumsum(weight[:-1])))
+    if len(starts) == 1 or (whole and above[-1] < 2**53):
+        return above - above[starts][owner]
+    # a light list after heavy ones would keep only the rounding errors of their sum
+    for start, stop in pairwise([*starts.tolist(), len(weight)]):
+        above[start] = 0.0
+        np.cumsum(weight[start : stop - 1], out=above[start + 1 : stop])
+    return above
+
+
 def group_codes(groups: ArrayLike | None, n: int) -> NDArray[np.intp]:
     """Number the groups from 0, or raise ValueError; without groups all rows are in group 0."""
     if groups is None:
         return np.zeros(n, dtype=np.intp)
-    labels = column_or_1d(np.asarray(groups))
+    labels = labels_column("groups", groups, "every row must be in a known group")
     if len(labels) != n:
         raise ValueError(f"groups has {len(labels)} entries, expected one a row: {n}.")
-    if labels.dtype.kind == "f" and not np.all(np.isfinite(labels)):
-        raise ValueError("groups contains NaN or infinity; every row must be in a known group.")
-    if labels.dtype.kind == "O":
-        if any(name is None or name != name for name in labels):
-            raise ValueError("groups contains NaN or None; every row must be in a known group.")
-        labels = labels.astype(str)  # numbers and strings in one column have no order
-    codes: NDArray[np.intp] = np.unique(labels, return_inverse=True)[1]
+    try:
+        codes: NDArray[np.intp] = np.unique(labels, return_inverse=True)[1]
+    except TypeError:  # numbers and strings in one column have no order
+        first_seen: dict[Any, int] = {}
+        numbered = [first_seen.setdefault(label, len(first_seen)) for label in labels]
+        codes = np.array(numbered, dtype=np.intp)
     return codes
 
 

@@ -45,7 +45,7 @@ def ranking_margin(
     Returns
     -------
     float
-        The margin.
+        The margin; plus or minus infinity where it exceeds the largest float.
 
     Examples
     --------
@@ -61,8 +61,14 @@ def ranking_margin_of(ranked: RankedList, norm: float = 1.0) -> float:
     """`ranking_margin` of a ranked list."""
     if not (is_number(norm) and 0 < norm < np.inf):
         raise ValueError(f"norm={norm!r} cannot scale a margin: expected a number > 0.")
-    lowest_positive = ranked.scores[ranked.positive > 0][-1]
-    return float(lowest_positive - ranked.scores[ranked.first_negative]) / norm
+    lowest_positive = float(ranked.scores[ranked.positive > 0][-1])
+    return _scaled_gap(lowest_positive, float(ranked.scores[ranked.first_negative]), norm)
+
+
+def _scaled_gap(high: float, low: float, norm: float) -> float:
+    """(high - low) / norm; infinite only where that exceeds the largest float."""
+    gap = high - low
+    return gap / norm if np.isfinite(gap) else high / norm - low / norm
 
 
 def margin_distribution(
@@ -108,13 +114,20 @@ def margin_distribution(
     smallest = ranking_margin_of(ranked, norm)
     if thetas is not None:
         grid = np.asarray(thetas, dtype=np.float64).reshape(-1)
-        margins = grid * norm
+        with np.errstate(over="ignore"):  # an infinite margin is refused below
+            margins = grid * norm
     else:
         highest = ranked.scores[int(np.argmax(ranked.positive > 0))]
         lowest = ranked.scores[ranked.negative > 0][-1]
-        grid = np.linspace(smallest, float(highest - lowest) / norm, 101)
+        ends = ranking_margin_of(ranked), float(highest) - float(lowest)
+        if not np.isfinite(ends[1] - ends[0]):
+            raise ValueError(
+                f"The margins go from {ends[0]:g} to {ends[1]:g}, beyond the range of floats: "
+                "divide the scores, or pass thetas."
+            )
+        grid = np.linspace(smallest, ends[1] / norm, 101)
         # a hair more, so that rounding does not leave out the pairs at either end
-        margins = grid * norm + 8 * np.spacing(np.max(np.abs(ranked.scores)))
+        margins = grid * norm + 16 * np.spacing(np.max(np.abs(ranked.scores)) / 2)
     return grid, np.array([margin_error_of(ranked, float(margin)) for margin in margins])
 
 
@@ -247,8 +260,9 @@ def f_skew(
 
 def f_skew_of(ranked: RankedList) -> float:
     """`f_skew` of a ranked list."""
-    plus = log_sum_exp(log_of(ranked.positive) - ranked.scores)
-    minus = log_sum_exp(log_of(ranked.negative) + ranked.scores)
+    with np.errstate(over="ignore"):  # terms too small or too large to count
+        plus = log_sum_exp(log_of(ranked.positive) - ranked.scores)
+        minus = log_sum_exp(log_of(ranked.negative) + ranked.scores)
     return exp_difference(plus, minus)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from toprank._numerics import FloatArray
+from toprank._numerics import FloatArray, sort_runs
 from toprank.blocks.on_device import OnDevice
 from toprank.metrics._inputs import check_ranking
 from toprank.metrics.device import ties
@@ -170,7 +170,9 @@ class RankedList:
         """Weight of the positives that do not lead each tie by more than `margin`."""
         if margin == 0:
             return self.heights
-        leading = np.searchsorted(-self.scores, -(self.scores + margin), side="left")
+        with np.errstate(over="ignore"):  # beyond every score, and compared as such
+            bar = self.scores + margin
+        leading = np.searchsorted(-self.scores, -bar, side="left")
         return np.append(self.heights, 0.0)[leading]
 
     @cached_property
@@ -202,6 +204,6 @@ def _descending(
     pairs = np.empty(np.count_nonzero(members), dtype=np.complex128)
     pairs.real = -scores[members]
     pairs.imag = weight[members]
-    pairs.sort()
+    sort_runs(pairs)
     weight = pairs.imag.copy()
     return pairs.real.copy(), weight, np.concatenate(([0.0], np.cumsum(weight)))

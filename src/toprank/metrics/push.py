@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from toprank._numerics import FloatArray, log_of, log_sum_exp
 from toprank.blocks.on_device import handed_back
-from toprank.losses import get_loss
+from toprank.losses import Loss, get_loss
 from toprank.metrics._inputs import check_ranking, is_number
 from toprank.metrics.margins import check_margin
 from toprank.metrics.order import RankedList
@@ -17,6 +17,11 @@ from toprank.objective import PushObjective
 from toprank.pair_sums import pair_sum
 from toprank.pairs import orient
 from toprank.prices import get_price
+
+#: Multiples of margins up to this one are floats.
+_LARGEST_SCORE = 1e100
+#: Up to this size of the scores a margin of one, where a hinge has its knot, is not rounded away.
+_LARGEST_HINGED = 1e12
 
 
 def push_risk(
@@ -47,7 +52,8 @@ def push_risk(
     y_true : array-like of shape (n,)
         Labels of two classes.
     y_score : array-like of shape (n,)
-        Scores; higher is ranked nearer the top.
+        Scores; higher is ranked nearer the top. At most 1e100 in size, or 1e12 for a loss with
+        a knot (the hinges): beyond that a margin of one is lost in rounding.
     price : {"power", "identity", "exponential", "log1p", "max"}, Price or callables
         The price g; "max" is the largest height.
     p : float, default=1.0
@@ -70,7 +76,7 @@ def push_risk(
     Returns
     -------
     float
-        R, or log R; R is infinity where it exceeds the largest float.
+        R, or log R; infinity where it exceeds the largest float.
 
     Examples
     --------
@@ -83,9 +89,10 @@ def push_risk(
         y_true, y_score, sample_weight, pos_label, label_propensity
     )
     _check_balance(balance)
-    g = get_price(price, p)
+    g, of_margin = get_price(price, p), get_loss(loss)
+    _check_size(scores, of_margin)
     sides = orient(positive, weight, end=end, outer=g.outer)
-    log_risk = PushObjective(sides, g, get_loss(loss), balance).log_risk(scores)
+    log_risk = PushObjective(sides, g, of_margin, balance).log_risk(scores)
     if log:
         return log_risk
     with np.errstate(over="ignore"):
@@ -97,6 +104,18 @@ def _check_balance(balance: float) -> None:
         raise ValueError(
             f"balance={balance!r} cannot weigh the bottom against the top: expected a number >= 0. "
             "Use 0 for the top alone and 1 for both ends alike."
+        )
+
+
+def _check_size(scores: FloatArray, loss: Loss) -> None:
+    """Raise ValueError where margins are too large for their losses to be right."""
+    largest = float(np.max(np.abs(scores)))
+    limit = _LARGEST_HINGED if any(knot for knot, _ in loss.pieces) else _LARGEST_SCORE
+    if largest > limit:
+        raise ValueError(
+            f"y_score is as large as {largest:g}, expected scores up to {limit:g}, of whose "
+            "margins this loss can be computed: subtract a constant from the scores, or divide "
+            "them by one."
         )
 
 
@@ -173,24 +192,30 @@ def pnorm_risk_of(
         raise ValueError(f"p={p!r} is not a power: expected a number >= 1.")
     check_margin("margin", margin)
     heights = ranked.heights_within(margin)
+    held = ranked.negative > 0  # where there is none, an infinite power would count as NaN
     if p == np.inf:
-        value = float(np.max(heights[ranked.negative > 0]))
+        value = float(np.max(heights[held]))
         value = value / ranked.positives if normalize else value
         return float(log_of(np.array(value))) if log else value
-    if normalize or log:
-        value = _log_pnorm(ranked, heights, p, normalize)
-        return value if log else float(np.exp(value))
-    held = ranked.negative > 0  # where there is none, an infinite power would count as NaN
     with np.errstate(over="ignore"):
+        if normalize or log:
+            value = _log_pnorm(ranked, heights, p, normalize)
+            return value if log else min(1.0, float(np.exp(value)))
         return float(np.dot(ranked.negative[held], heights[held] ** p))
 
 
 def _log_pnorm(ranked: RankedList, heights: FloatArray, p: float, normalize: bool) -> float:
     """Logarithm of the risk of these heights, in either form."""
-    log_sum = log_sum_exp(log_of(ranked.negative) + p * log_of(heights))
+    held = ranked.negative > 0
+    logs = log_of(heights[held])
+    top = float(np.max(logs))
+    if top == -np.inf:
+        return top
+    # only what lies below the highest is multiplied by p, which may be any number
+    rest = log_sum_exp(log_of(ranked.negative[held]) + p * (logs - top))
     if not normalize:
-        return log_sum
-    return float((log_sum - np.log(ranked.negatives)) / p - np.log(ranked.positives))
+        return float(p * top + rest)
+    return float(top - np.log(ranked.positives) + (rest - np.log(ranked.negatives)) / p)
 
 
 def max_height(

@@ -48,7 +48,7 @@ def dcg(
 
 def dcg_of(ranked: RankedList) -> float:
     """`dcg` of a ranked list."""
-    return float(np.dot(ranked.positive, 1 / np.log1p(ranked.places[1:])))
+    return float(np.sum(ranked.positive / np.log1p(ranked.places[1:])))
 
 
 def aver(
@@ -88,7 +88,7 @@ def aver(
 
 def aver_of(ranked: RankedList) -> float:
     """`aver` of a ranked list."""
-    return float(np.dot(ranked.positive, 1 / ranked.places[1:]))
+    return float(np.sum(ranked.positive / ranked.places[1:]))
 
 
 def average_precision(
@@ -178,11 +178,40 @@ def bedroc_of(ranked: RankedList, alpha: float = 20.0) -> float:
     """`bedroc` of a ranked list."""
     if not (is_number(alpha) and 0 < alpha < np.inf):
         raise ValueError(f"alpha={alpha!r} is not a rate of decay: expected a number > 0.")
-    rate = alpha / ranked.total
-    in_tie = ranked.positive + ranked.negative
-    # a geometric sum over the places of each tie; its constant factor cancels
-    gains = np.exp(-rate * ranked.places[:-1]) * -np.expm1(-rate * in_tie)
-    score = float(np.dot(ranked.positive / in_tie, gains))
-    best = -np.expm1(-rate * ranked.positives)
-    worst = best * np.exp(-rate * ranked.negatives)
-    return float(np.clip((score - worst) / (best - worst), 0.0, 1.0))
+    decay = max(float(alpha), 1e-30)  # from there down it is the AUC, to the last digit
+    total = ranked.total
+    above = decay * (ranked.places[:-1] / total)
+    high, low = decay * (ranked.positive / total), decay * (ranked.negative / total)
+    below = np.append(np.cumsum(low[::-1])[::-1][1:], 0.0)
+    # geometric sums over the places of each tie, less those of the worst order; as a sum over
+    # the negatives that a positive leads, nothing cancels
+    led = _fading(high) * np.exp(-low) * _fading(below) + _led_in_tie(high, low)
+    gained = float(np.sum(np.exp(-above) * led))
+    most = _fading(decay * ranked.positives / total) * _fading(decay * ranked.negatives / total)
+    return float(np.clip(gained / most, 0.0, 1.0))
+
+
+def _fading(length: Any) -> Any:
+    """Sum of the discounts e^-x over this length, 1 - e^-length."""
+    return -np.expm1(-length)
+
+
+def _led_in_tie(high: Any, low: Any) -> Any:
+    r"""What the positives of a tie gain over its own negatives, under random orders.
+
+    .. math:: (1 - e^{-n}) - \frac{n}{m + n} (1 - e^{-(m+n)})
+
+    for positives of length m and negatives of length n. Of long ties one of two forms cancels
+    least; of short ones the series does not.
+    """
+    length = high + low
+    with np.errstate(invalid="ignore"):  # weights whose share of the list is below every float
+        few_low = _fading(low) - low / length * _fading(length)
+        few_high = high / length * _fading(length) - np.exp(-low) * _fading(high)
+    m, n = np.minimum(high, 1.0), np.minimum(low, 1.0)
+    powers, series, factor = np.ones_like(m), np.zeros_like(m), 0.5
+    for k in range(2, 22):
+        series = series + factor * powers
+        powers = (m + n) * powers + n ** (k - 1)
+        factor /= -(k + 1)
+    return np.where(length < 1, m * n * series, np.where(low <= high, few_low, few_high))

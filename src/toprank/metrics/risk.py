@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from sklearn.utils import check_consistent_length
 
-from toprank._numerics import FloatArray
-from toprank.metrics._inputs import check_scores, inverse_weights
+from toprank._columns import finite_column
+from toprank._numerics import FloatArray, stable_order
+from toprank.metrics._inputs import TOO_FAR, check_rows, inverse_weights
 from toprank.metrics.order import RankedList
+from toprank.pairs import repetition_counts
 
 
 def ranking_risk(
@@ -74,7 +76,8 @@ def misranked_by_row(
     Rows of equal label are never in the wrong order, and their ties are not counted.
     """
     # tied scores in order of label add no inversion
-    order = np.lexsort((labels, scores))
+    order = stable_order(labels)
+    order = order[stable_order(scores[order])]
     labels, scores, weight = labels[order], scores[order], weight[order]
     new_score = scores[1:] != scores[:-1]
     new_label = new_score | (labels[1:] != labels[:-1])
@@ -126,18 +129,18 @@ def check_real_ranking(
     label_propensity: ArrayLike | None = None,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return (labels, scores, weights) of real labels, or raise ValueError saying what is wrong."""
-    check_consistent_length(y_real, y_score)
-    scores = check_scores(y_score)
-    labels = column_or_1d(
-        check_array(y_real, ensure_2d=False, dtype=np.float64, input_name="y_real")
-    )
+    scores = finite_column("y_score", y_score)
+    labels = finite_column("y_real", y_real)
+    check_consistent_length(labels, scores)
+    check_rows(len(scores))
     weight = check_counts(sample_weight, len(scores))
     if label_propensity is not None:
         weight = inverse_weights(weight, label_propensity, len(scores))
     known = labels[weight > 0]
     if len(known) == 0 or np.all(known == known[0]):
         raise ValueError("y_real holds one value only, so there is no pair to rank.")
-    _check_total(float(np.sum(weight)))
+    with np.errstate(over="ignore"):
+        _check_total(float(np.sum(weight)))
     return labels, scores, weight
 
 
@@ -145,19 +148,7 @@ def check_counts(sample_weight: ArrayLike | None, n: int) -> FloatArray:
     """Check the weights as `toprank.pairs.check_weights` does, but without classes."""
     if sample_weight is None:
         return np.ones(n)
-    weight = np.asarray(sample_weight, dtype=np.float64)
-    if weight.shape != (n,):
-        raise ValueError(
-            f"sample_weight has shape {weight.shape}, expected ({n},): one weight a row."
-        )
-    if not np.all(np.isfinite(weight)):
-        raise ValueError("sample_weight contains NaN or infinity; weights must be finite.")
-    if np.any(weight < 0):
-        raise ValueError(
-            f"sample_weight contains negative values (smallest {weight.min():g}); a weight is a "
-            "repetition count. Use 0 to leave a row out."
-        )
-    return weight
+    return repetition_counts(sample_weight, n)
 
 
 def _check_total(total: float) -> None:
@@ -166,3 +157,5 @@ def _check_total(total: float) -> None:
             f"sample_weight sums to {total:g}: as repetition counts that is not a pair of rows. "
             "Scale the weights so that they count rows."
         )
+    if total >= 1e100:
+        raise ValueError(f"sample_weight sums to {total:g}: {TOO_FAR}")

@@ -16,6 +16,9 @@ from toprank.blocks.on_device import OnDevice
 from toprank.metrics._inputs import check_ranking, is_number
 from toprank.metrics.order import RankedList, SortedClasses
 
+#: Beyond this rate an area is lost in the rounding of the rates around it.
+_LAST_RATE = 0.999999
+
 
 def auc(
     y_true: ArrayLike,
@@ -202,9 +205,10 @@ def partial_auc(
     max_fpr : float in (0, 1], optional
         Right end b of the interval; by default 1.
     min_fpr : float, default=0.0
-        Left end a of the interval, less than `max_fpr`.
-    min_tpr : float in [0, 1), optional
-        Lower edge t; by default 0. Alone, it gives the area of high sensitivities.
+        Left end a of the interval, less than `max_fpr` and at most 0.999999.
+    min_tpr : float, optional
+        Lower edge t, at most 0.999999; by default 0. Alone, it gives the area of high
+        sensitivities.
     standardize : bool, default=True
         Standardise as above, like ``sklearn.metrics.roc_auc_score(max_fpr=...)``, which this
         equals. If False, return the raw area A.
@@ -245,7 +249,8 @@ def partial_auc_of(
     if not standardize:
         return area
     best = (stop - start) * (1 - floor)
-    chance = (max(stop - floor, 0.0) ** 2 - max(start - floor, 0.0) ** 2) / 2
+    left, right = max(start - floor, 0.0), max(stop - floor, 0.0)
+    chance = (right - left) * (right + left) / 2
     return 0.5 * (1 + (area - chance) / (best - chance))
 
 
@@ -278,8 +283,12 @@ def part_of_curve(
         raise ValueError("max_fpr=0 leaves no area: expected a rate in (0, 1].")
     if min_fpr >= stop:
         raise ValueError(f"min_fpr={min_fpr:g} must be less than max_fpr={stop:g}.")
-    if floor == 1:
-        raise ValueError("min_tpr=1 leaves no area: expected a rate in [0, 1).")
+    for name, rate in (("min_fpr", min_fpr), ("min_tpr", floor)):
+        if rate > _LAST_RATE:
+            raise ValueError(
+                f"{name}={rate!r} leaves no area that rounding would not swallow: expected a rate "
+                f"up to {_LAST_RATE}."
+            )
     return float(min_fpr), float(stop), float(floor)
 
 

@@ -1,0 +1,153 @@
+"""Columns at the door: one entry a row, read by position, none of them missing.
+
+Labels, scores, weights and groups come as lists, arrays of any type, or columns of pandas, polars
+and Arrow. What a column does not know (a mask, None, NaN, NA, NaT) is refused here, before NumPy
+makes a number or the text "nan" of it. The index of a pandas column is not read, as in
+scikit-learn: the first entry belongs to the first row.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: Whole numbers up to this size are told apart by float64.
+_EXACT = 1 << 53
+
+
+def one_column(name: str, values: Any) -> NDArray[Any]:
+    """Return an array with one entry a row, or raise ValueError saying what came."""
+    array = _unmasked(name, values)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise ValueError(
+            f"{name} should be a 1d array with one entry a row, got an array of shape "
+            f"{array.shape} instead."
+        )
+    return array
+
+
+def labels_column(name: str, values: Any, rule: str = "a label must be known") -> NDArray[Any]:
+    """Return one label a row: numbers, text or dates, none of them missing."""
+    array = one_column(name, values)
+    if array.dtype.kind in "US" and not isinstance(values, np.ndarray):
+        given = one_column(name, np.asarray(values, dtype=object))
+        if not all(isinstance(value, (str, bytes)) for value in given):
+            array = given  # NumPy has written numbers, and NaN, as text
+    missing = _missing(array)
+    if np.any(missing):
+        raise ValueError(
+            f"{name} contains NaN or infinity, or a missing value, in {np.count_nonzero(missing)} "
+            f"of {len(array)} rows, first in row {int(np.argmax(missing))}; {rule}: leave these "
+            "rows out, or say what they are."
+        )
+    if array.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: {name} holds complex numbers.")
+    return array
+
+
+def numbers(name: str, values: Any) -> NDArray[np.float64]:
+    """Return float64 numbers of any shape, finite or not, or raise ValueError saying what came."""
+    array = _unmasked(name, values)
+    if array.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: {name} holds complex numbers.")
+    if array.dtype.kind in "mM":
+        raise ValueError(
+            f"{name} holds dates or durations ({array.dtype}), expected numbers: convert them, for "
+            "example to days since the first."
+        )
+    try:
+        with np.errstate(over="ignore"):  # what is too large for float64 is infinite, and seen
+            return np.asarray(array, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{name} holds {_no_number(array)}, expected numbers: {error}.") from error
+
+
+def finite_column(name: str, values: Any) -> NDArray[np.float64]:
+    """Return one finite float64 number a row, and no two different ones as the same."""
+    given = one_column(name, values)
+    column = numbers(name, given)
+    with np.errstate(over="ignore", invalid="ignore"):  # a sum may overflow where no term does
+        known = bool(np.isfinite(np.sum(column)))
+    if not known and np.any(np.isnan(column)):
+        raise ValueError(f"{name} contains NaN or missing values; expected one number a row.")
+    if not known and np.any(np.isinf(column)):
+        raise ValueError(
+            f"{name} contains infinity or a value too large for float64; expected finite numbers."
+        )
+    _check_distinct(name, given, column)
+    return column
+
+
+def _unmasked(name: str, values: Any) -> NDArray[Any]:
+    """Return the values as an array; entries behind a mask are unknown."""
+    if isinstance(values, np.ma.MaskedArray) and np.any(np.ma.getmaskarray(values)):
+        hidden = int(np.count_nonzero(np.ma.getmaskarray(values)))
+        raise ValueError(
+            f"{name} has {hidden} masked entries, whose values are unknown: leave these rows out, "
+            "or fill them with .filled(...)."
+        )
+    try:
+        return np.asarray(values)
+    except ValueError as error:  # rows of unequal length
+        raise ValueError(f"{name} is not an array: {error}") from error
+
+
+def _missing(array: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which entries are no known label."""
+    if array.dtype.kind == "f":
+        return np.asarray(~np.isfinite(array))
+    if array.dtype.kind in "mM":
+        return np.asarray(np.isnat(array))
+    if array.dtype.kind == "O":
+        return np.fromiter((_is_missing(value) for value in array), dtype=bool, count=len(array))
+    return np.zeros(len(array), dtype=bool)
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether an entry is None, NaN, infinite, NaT or pandas' NA."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value) or value in (float("inf"), -float("inf"))
+    except (TypeError, ValueError):  # NA is neither equal nor unequal to itself
+        return True
+
+
+def _no_number(array: NDArray[Any]) -> str:
+    """Name the first entry that is no number."""
+    for value in array.ravel()[:100_000]:
+        try:
+            if not _is_missing(value):
+                float(value)
+                continue
+        except (TypeError, ValueError, OverflowError):
+            pass
+        return f"{str(value)[:60]!r} ({type(value).__name__})"
+    return f"entries of type {array.dtype}"
+
+
+def _check_distinct(name: str, given: NDArray[Any], column: NDArray[np.float64]) -> None:
+    """Refuse numbers that are different as they came and equal as float64."""
+    kind = given.dtype.kind
+    if kind in "iu" and given.dtype.itemsize == 8:
+        if len(given) == 0 or max(int(given.max()), -int(given.min())) <= _EXACT:
+            return
+        before = len(np.unique(given))
+    elif kind == "f" and given.dtype.itemsize > 8:
+        if np.all(given == column):
+            return
+        before = len(np.unique(given))
+    elif kind == "O" and not any(isinstance(value, (str, bytes)) for value in given):
+        before = len(set(given.tolist()))
+    else:
+        return
+    after = len(np.unique(column))
+    if after < before:
+        raise ValueError(
+            f"{name} has {before} different values, of which float64 can tell only {after} apart: "
+            "subtract a constant, scale them, or pass their ranks."
+        )
