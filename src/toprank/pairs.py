@@ -15,11 +15,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from toprank._numerics import FloatArray, log_of
+from toprank._columns import numbers
+from toprank._numerics import FloatArray, log_of, log_sum_exp
 
 IntArray = NDArray[np.intp]
 End = Literal["top", "bottom", "both"]
 ENDS = ("top", "bottom", "both")
+#: The smallest weight of a row beside the largest: their products are still floats.
+_FARTHEST_APART = 1e-150
 
 
 @dataclass(frozen=True)
@@ -42,16 +45,18 @@ class Sides:
 
     @property
     def log_total_outer_weight(self) -> float:
-        return float(np.log(np.sum(np.exp(self.log_outer_weight))))
+        return log_sum_exp(self.log_outer_weight)
 
     def normalised(self) -> Sides:
         """Return the same sides with each side's weights divided by their total."""
+        largest = float(np.max(self.inner_weight)) if len(self.inner_weight) else 1.0
+        inner = self.inner_weight / largest  # no total of these overflows
         return Sides(
             self.outer,
             self.inner,
             self.sign,
             self.log_outer_weight - self.log_total_outer_weight,
-            self.inner_weight / self.total_inner_weight,
+            inner / np.sum(inner),
         )
 
 
@@ -215,18 +220,7 @@ def check_weights(positive: NDArray[np.bool_], sample_weight: object) -> FloatAr
     """
     if sample_weight is None:
         return None
-    weight = np.asarray(sample_weight, dtype=np.float64)
-    if weight.shape != positive.shape:
-        raise ValueError(
-            f"sample_weight has shape {weight.shape}, expected {positive.shape}: one weight a row."
-        )
-    if not np.all(np.isfinite(weight)):
-        raise ValueError("sample_weight contains NaN or infinity; weights must be finite.")
-    if np.any(weight < 0):
-        raise ValueError(
-            f"sample_weight contains negative values (smallest {weight.min():g}); a weight is a "
-            "repetition count. Use 0 to leave a row out."
-        )
+    weight = repetition_counts(sample_weight, len(positive))
     if not np.any(weight > 0):
         raise ValueError(
             "Sample weights must contain at least one non-zero number: every row is absent."
@@ -238,6 +232,42 @@ def check_weights(positive: NDArray[np.bool_], sample_weight: object) -> FloatAr
                 "Give at least one row of each class a positive weight."
             )
     return weight
+
+
+def repetition_counts(sample_weight: object, n: int) -> FloatArray:
+    """Return one finite weight a row, none of them negative, or raise ValueError."""
+    weight = numbers("sample_weight", sample_weight)
+    if weight.shape != (n,):
+        raise ValueError(
+            f"sample_weight has shape {weight.shape}, expected ({n},): one weight a row."
+        )
+    if not np.all(np.isfinite(weight)):
+        raise ValueError("sample_weight contains NaN or infinity; weights must be finite.")
+    if np.any(weight < 0):
+        raise ValueError(
+            f"sample_weight contains negative values (smallest {weight.min():g}); a weight is a "
+            "repetition count. Use 0 to leave a row out."
+        )
+    with np.errstate(over="ignore"):
+        if np.isinf(np.sum(weight)):
+            raise ValueError(
+                f"sample_weight adds up to more than any float (largest {weight.max():g}). Divide "
+                "the weights by their mean."
+            )
+    return weight
+
+
+def check_span(weight: FloatArray | None) -> None:
+    """Refuse weights so far apart that the smallest vanish from every sum, or their shares do."""
+    if weight is None:
+        return
+    smallest = float(np.min(weight, where=weight > 0, initial=np.inf))
+    largest = float(np.max(weight, initial=0.0))
+    if smallest < largest * _FARTHEST_APART:
+        raise ValueError(
+            f"sample_weight runs from {smallest:g} to {largest:g}: the smallest count for nothing "
+            "beside the largest. Use 0 to leave a row out."
+        )
 
 
 class Relation(ABC):

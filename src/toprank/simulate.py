@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -197,7 +198,7 @@ def linear_bipartite(
         raise ValueError(f"prevalence={prevalence!r} is not between 0 and 1.")
     coef = signal * (-1.0) ** np.arange(_count(n_features)) / np.sqrt(n_features)
     shift = _intercept(inverse_link, abs(float(signal)), prevalence)
-    return BipartiteModel(_normal(n_features), lambda X: inverse_link(X @ coef + shift))
+    return BipartiteModel(_normal(n_features), partial(_linked, inverse_link, coef, shift))
 
 
 def power_eta(noise_exponent: float = 1.0) -> BipartiteModel:
@@ -222,7 +223,7 @@ def power_eta(noise_exponent: float = 1.0) -> BipartiteModel:
     alpha = float(noise_exponent)
     if not 0 < alpha <= 1:
         raise ValueError(f"noise_exponent={noise_exponent!r} is not in (0, 1].")
-    return BipartiteModel(_uniform, lambda X: X[:, 0] ** (1 / alpha), alpha, 2.0**alpha)
+    return BipartiteModel(_uniform, partial(_power, 1 / alpha), alpha, 2.0**alpha)
 
 
 def rare_reversal(epsilon: float = 0.05) -> BipartiteModel:
@@ -247,16 +248,7 @@ def rare_reversal(epsilon: float = 0.05) -> BipartiteModel:
     """
     if not 0 < epsilon < 1:
         raise ValueError(f"epsilon={epsilon!r} is not between 0 and 1.")
-
-    def features(rng: np.random.Generator, n: int) -> FloatArray:
-        size = rng.random(n) + (rng.random(n) < epsilon)
-        return (size * np.where(rng.random(n) < 0.5, -1.0, 1.0)).reshape(n, 1)
-
-    def eta(X: FloatArray) -> FloatArray:
-        x = X[:, 0]
-        return (((x >= 0) & (x < 1)) | (x <= -1)).astype(np.float64)
-
-    return BipartiteModel(features, eta)
+    return BipartiteModel(partial(_with_ends, epsilon), _reversed_at_the_ends)
 
 
 def regression(n_features: int = 3, *, noise: float = 0.0) -> RegressionModel:
@@ -279,9 +271,7 @@ def regression(n_features: int = 3, *, noise: float = 0.0) -> RegressionModel:
     """
     if not noise >= 0:
         raise ValueError(f"noise={noise!r} is not a standard deviation: expected 0 or more.")
-    return RegressionModel(
-        _normal(n_features), _linear(n_features), lambda X: np.full(len(X), float(noise))
-    )
+    return RegressionModel(_normal(n_features), _linear(n_features), partial(_constant, noise))
 
 
 def heteroscedastic(n_features: int = 3, *, noise: float = 0.5) -> RegressionModel:
@@ -307,9 +297,7 @@ def heteroscedastic(n_features: int = 3, *, noise: float = 0.5) -> RegressionMod
     """
     if not noise > 0:
         raise ValueError(f"noise={noise!r} is not positive; regression(noise=0) has no error.")
-    return RegressionModel(
-        _normal(n_features), _linear(n_features), lambda X: noise * (0.5 + expit(2.0 * X[:, 0]))
-    )
+    return RegressionModel(_normal(n_features), _linear(n_features), partial(_varying, noise))
 
 
 def _count(n: int) -> int:
@@ -325,19 +313,58 @@ def _one_per_row(values: ArrayLike, n: int) -> FloatArray:
     return array
 
 
+# What models are made of: functions with a name, so that a model travels to other processes.
+
+
 def _normal(n_features: int) -> Features:
-    d = _count(n_features)
-    return lambda rng, n: rng.standard_normal((n, d))
+    return partial(_normal_rows, _count(n_features))
+
+
+def _normal_rows(d: int, rng: np.random.Generator, n: int) -> FloatArray:
+    return rng.standard_normal((n, d))
 
 
 def _uniform(rng: np.random.Generator, n: int) -> FloatArray:
     return rng.random((n, 1))
 
 
+def _with_ends(epsilon: float, rng: np.random.Generator, n: int) -> FloatArray:
+    size = rng.random(n) + (rng.random(n) < epsilon)
+    return (size * np.where(rng.random(n) < 0.5, -1.0, 1.0)).reshape(n, 1)
+
+
+def _reversed_at_the_ends(X: FloatArray) -> FloatArray:
+    x = X[:, 0]
+    return (((x >= 0) & (x < 1)) | (x <= -1)).astype(np.float64)
+
+
+def _power(exponent: float, X: FloatArray) -> FloatArray:
+    powers: FloatArray = X[:, 0] ** exponent
+    return powers
+
+
 def _linear(n_features: int) -> OfRows:
     """Scores of unit variance for standard normal rows."""
     coef = (-1.0) ** np.arange(_count(n_features)) / np.sqrt(n_features)
-    return lambda X: X @ coef
+    return partial(_scores, coef)
+
+
+def _scores(coef: FloatArray, X: FloatArray) -> FloatArray:
+    scores: FloatArray = X @ coef
+    return scores
+
+
+def _linked(inverse_link: OfRows, coef: FloatArray, shift: float, X: FloatArray) -> FloatArray:
+    return inverse_link(X @ coef + shift)
+
+
+def _constant(noise: float, X: FloatArray) -> FloatArray:
+    return np.full(len(X), float(noise))
+
+
+def _varying(noise: float, X: FloatArray) -> FloatArray:
+    spread: FloatArray = noise * (0.5 + expit(2.0 * X[:, 0]))
+    return spread
 
 
 def _intercept(inverse_link: OfRows, spread: float, prevalence: float) -> float:

@@ -112,14 +112,12 @@ def assert_risks_agree(case, way, loss):
 
 
 @each_way
-@settings(max_examples=50)
 @given(case=simulated() | drawn())
 def test_risk_is_that_of_the_double_loop(way, loss, case):
     assert_risks_agree(case, way, loss)
 
 
 @pytest.mark.parametrize("width", [2.0, 1e-2, 1e-7])
-@settings(max_examples=50)
 @given(case=simulated() | drawn())
 def test_risk_of_the_smoothed_hinge_is_that_of_the_double_loop(width, case):
     assert_risks_agree(case, Sorted, SmoothedHinge(width))
@@ -161,7 +159,6 @@ def test_double_loop_itself_is_right_to_more_digits_than_it_is_asked_for(case):
 
 
 @pytest.mark.parametrize("way", [Sorted, Blocked])
-@settings(max_examples=50)
 @given(case=simulated() | drawn())
 def test_heights_are_right_to_a_part_of_the_largest(way, case):
     loss = get_loss("zero_one")
@@ -170,7 +167,6 @@ def test_heights_are_right_to_a_part_of_the_largest(way, case):
     assert np.max(np.abs(got - expected)) <= 1e-10 * np.max(expected)
 
 
-@settings(max_examples=50)
 @given(case=simulated() | drawn())
 def test_unweighted_heights_are_exact_counts(case):
     sums = pair_sum(get_loss("zero_one"), case.inner, case.outer)
@@ -186,7 +182,6 @@ class Magnitude(Logistic):
 
 
 @pytest.mark.parametrize("most_entries", [0, 1 << 30], ids=["box by box", "one matrix"])
-@settings(max_examples=50)
 @given(case=simulated(widest=2.0))
 def test_logistic_sums_and_their_derivatives_have_twelve_digits(most_entries, case):
     loss, orders = Logistic(), (0, 1, 2)
@@ -234,7 +229,6 @@ PIECEWISE = [loss for loss in LOSSES_TO_SUM.values() if loss.pieces] + [Smoothed
 
 
 @pytest.mark.parametrize("loss", PIECEWISE, ids=repr)
-@settings(max_examples=50)
 @given(case=on_a_grid())
 def test_sorted_sums_and_derivatives_follow_the_loop_on_the_knots_too(loss, case):
     inner, outer, v, u = case

@@ -67,7 +67,6 @@ def loop_sums(loss, order, scores, relation, wins, v, u):
 
 
 @each_way
-@settings(max_examples=60)
 @given(rows=graded_rows(), data=st.data())
 def test_sums_and_derivatives_are_those_of_the_double_loop(way, loss, rows, data):
     labels, groups, scores = rows
@@ -132,7 +131,6 @@ def test_the_tree_may_end_anywhere(leaf, loss, monkeypatch):
         np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-11)
 
 
-@settings(max_examples=60, deadline=None)
 @given(rows=graded_rows(widest=6.0), leaf=st.sampled_from([1, 4, 32]), data=st.data())
 def test_one_pass_gives_the_value_and_the_gradient_of_squares(rows, leaf, data):
     labels, groups, scores = rows
@@ -224,7 +222,6 @@ def test_exponential_sums_far_on_either_side_neither_over_nor_underflow(lead):
                 assert got == pytest.approx(expected, rel=1e-14)
 
 
-@settings(max_examples=60)
 @given(rows=graded_rows(most=40), data=st.data())
 def test_a_graded_relation_holds_exactly_the_pairs_of_its_definition(rows, data):
     labels, groups, _ = rows

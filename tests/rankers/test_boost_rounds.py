@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toprank import RankBoost
@@ -80,7 +80,6 @@ def pairs_of(y, groups=None):
 
 
 @SILENT
-@settings(max_examples=60)
 @given(tables(), st.sampled_from(["loss", "slope"]))
 def test_two_classes_by_histograms_are_the_double_loop(table, selection):
     X, y, weight, _ = table
@@ -92,7 +91,6 @@ def test_two_classes_by_histograms_are_the_double_loop(table, selection):
 
 
 @SILENT
-@settings(max_examples=40)
 @given(tables(grades=4), st.sampled_from(["loss", "slope"]), st.booleans())
 def test_grades_in_groups_are_the_double_loop(table, selection, grouped):
     X, y, weight, rng = table
@@ -114,7 +112,6 @@ def test_grades_in_groups_are_the_double_loop(table, selection, grouped):
 
 
 @SILENT
-@settings(max_examples=40)
 @given(tables(), st.sampled_from(["loss", "slope"]))
 def test_listed_pairs_are_the_double_loop_with_repeats_and_cycles(table, selection):
     X, y, weight, rng = table

@@ -7,7 +7,7 @@ from toprank.blocks.negatives import sample_negatives
 from toprank.blocks.parquet import from_parquet
 from toprank.blocks.source import Block, BlockSource, Sweep
 from toprank.blocks.spark import from_spark, spark_session
-from toprank.blocks.threads import Workers
+from toprank.blocks.threads import Workers, go_on
 from toprank.blocks.torch import from_torch
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "from_parquet",
     "from_spark",
     "from_torch",
+    "go_on",
     "safe_units",
     "sample_negatives",
     "spark_session",

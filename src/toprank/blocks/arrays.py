@@ -26,8 +26,10 @@ _BLOCK_ENTRIES = 1 << 17
 _CHUNKS = 16
 #: Columns whose mean exceeds their spread this many times are centred before use.
 OFFSET_LIMIT = 100.0
-#: Columns with entries beyond this are divided by a power of two: their squares overflow.
-SIZE_LIMIT = 2.0**300
+#: Columns with entries beyond this are divided by a power of two: sums of their squares overflow.
+SIZE_LIMIT = 2.0**480
+#: A unit that exceeds the least entry of a huge column by more would hide it from a tolerance.
+_FINE = 2.0**16
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,8 @@ class Units:
 
     centre: FloatArray | None = None
     scale: FloatArray | None = None
+    #: Columns whose least entries cannot be told from zero beside the largest.
+    dwarfed: tuple[int, ...] = ()
 
     @property
     def plain(self) -> bool:
@@ -113,18 +117,25 @@ class RowBlocks:
             yield rows, self.units.apply(self.X[rows])
 
     def _sparse_chunk(self, start: int, stop: int) -> Any:
-        """A chunk of a CSR matrix as a view, made once: slicing would copy the entries."""
+        """A chunk of a CSR matrix in its units, made once: slicing would copy the entries.
+
+        A view of them, unless some column is huge: sums of raw entries near the largest float
+        overflow before they can be divided.
+        """
         if start not in self._sparse_chunks:
             X = self.X
             first, last = X.indptr[start], X.indptr[stop]
             pointers = X.indptr[start : stop + 1] - first
-            parts = (X.data[first:last], X.indices[first:last], pointers)
+            data, indices = X.data[first:last], X.indices[first:last]
+            if self.units.scale is not None:
+                data = np.divide(data, self.units.scale[indices], dtype=np.float64)
+            parts = (data, indices, pointers)
             shape = (stop - start, self.n_features)
             self._sparse_chunks[start] = sparse.csr_array(parts, shape=shape, copy=False)
         return self._sparse_chunks[start]
 
     def _matrices(self, start: int, stop: int) -> Iterator[tuple[slice, Any]]:
-        """Yield (rows, matrix) over the rows start:stop: dense in units, or sparse and raw."""
+        """Yield (rows, matrix) over the rows start:stop: dense or sparse, in units."""
         if self.sparse:
             yield slice(start, stop), self._sparse_chunk(start, stop)
         else:
@@ -133,11 +144,10 @@ class RowBlocks:
     def scores(self, coef: FloatArray) -> FloatArray:
         """Return X @ coef, X in its units."""
         scores = np.empty(self.n_rows)
-        raw = self.units.to_raw(coef)
 
         def local(start: int, stop: int) -> None:
             if self.sparse:
-                scores[start:stop] = self._sparse_chunk(start, stop) @ raw
+                scores[start:stop] = self._sparse_chunk(start, stop) @ coef
                 return
             for rows, block in self.blocks(start, stop):
                 np.dot(block, coef, out=scores[rows])
@@ -156,10 +166,18 @@ class RowBlocks:
                 total += block.T @ v[rows]
             return total
 
-        total = self.map_reduce(local, np.add)
-        if self.sparse and self.units.scale is not None:
-            total = (total.T / self.units.scale).T
-        return total
+        return self.map_reduce(local, np.add)
+
+    def sizes(self, v: FloatArray) -> FloatArray:
+        """Return |X|.T @ |v|, X in its units: the size of what is added up in X.T @ v."""
+
+        def local(start: int, stop: int) -> FloatArray:
+            total = np.zeros(self.n_features)
+            for rows, block in self._matrices(start, stop):
+                total += abs(block).T @ np.abs(v[rows])
+            return total
+
+        return self.map_reduce(local, np.add)
 
     def respond(
         self, coef: FloatArray, response: Callable[[slice, FloatArray], tuple[float, FloatArray]]
@@ -169,17 +187,16 @@ class RowBlocks:
         ``response(rows, scores)`` turns the scores X @ coef of some rows into the sum of their
         values and their slopes.
         """
-        raw = self.units.to_raw(coef)
 
         def local(start: int, stop: int) -> tuple[float, FloatArray, float]:
             value, grad, total = 0.0, np.zeros(self.n_features), 0.0
             # steps that go too far overflow and are taken back; each thread must be told anew
             with np.errstate(over="ignore", invalid="ignore"):
                 for rows, block in self._matrices(start, stop):
-                    more, slopes = response(rows, block @ (raw if self.sparse else coef))
+                    more, slopes = response(rows, block @ coef)
                     value, total = value + more, total + float(np.sum(slopes))
                     grad += block.T @ slopes
-            return value, self.units.to_raw(grad) if self.sparse else grad, total
+            return value, grad, total
 
         return self.map_reduce(local, lambda a, b: (a[0] + b[0], a[1] + b[1], a[2] + b[2]))
 
@@ -199,10 +216,7 @@ class RowBlocks:
                         total += weighed.T @ weighed  # half the work of A.T @ B
             return total
 
-        total = self.map_reduce(local, np.add)
-        if self.sparse and self.units.scale is not None:
-            total = total / np.outer(self.units.scale, self.units.scale)
-        return total
+        return self.map_reduce(local, np.add)
 
     def squares(self) -> FloatArray:
         """Return the sum of squares of each column, in its units."""
@@ -210,8 +224,7 @@ class RowBlocks:
         def local(start: int, stop: int) -> FloatArray:
             if self.sparse:
                 chunk = self._sparse_chunk(start, stop)
-                scale = 1.0 if self.units.scale is None else self.units.scale[chunk.indices]
-                squared = np.square(np.divide(chunk.data, scale, dtype=np.float64))
+                squared = np.square(chunk.data, dtype=np.float64)
                 sums = np.bincount(chunk.indices, weights=squared, minlength=self.n_features)
                 return sums.astype(np.float64)
             total = np.zeros(self.n_features)
@@ -253,13 +266,45 @@ def safe_units(X: Any, *, every_row: bool = False, sample_rows: int = 4096) -> U
         else (np.maximum(np.max(sample, axis=0), -np.min(sample, axis=0).astype(np.float64)))
     )
     largest = largest.astype(np.float64)
-    scale = None
-    if np.any(largest > SIZE_LIMIT):
-        scale = np.where(largest > SIZE_LIMIT, 2.0 ** np.floor(np.log2(largest + 1e-300)), 1.0)
+    huge = np.flatnonzero(largest > SIZE_LIMIT)
+    smallest = largest.copy()
+    smallest[huge] = [smallest_size(column) for column in _columns(sample, huge)]
+    scale, dwarfed = scale_of(largest, smallest)
     if sparse.issparse(X):
-        return Units(None, scale)
+        return Units(None, scale, dwarfed)
     sample = Units(None, scale).apply(sample[: sample_rows + 1])
     mean, spread = sample.mean(axis=0), sample.std(axis=0)
     # a column that is constant in the sample may just be rare; near zero it does no harm
     far = (np.abs(mean) > OFFSET_LIMIT * spread) & ((spread > 0) | (np.abs(mean) >= 1.0))
-    return Units(np.where(far, sample[0], 0.0) if np.any(far) else None, scale)
+    return Units(np.where(far, sample[0], 0.0) if np.any(far) else None, scale, dwarfed)
+
+
+def scale_of(
+    largest: FloatArray, smallest: FloatArray
+) -> tuple[FloatArray | None, tuple[int, ...]]:
+    """Return what columns are divided by, and which of them hold too much for any unit.
+
+    A huge column is measured by its largest entry, or, where that is larger by far than the
+    others, by its least, lest these vanish. Where the largest would then exceed the limit they
+    vanish all the same.
+    """
+    huge = largest > SIZE_LIMIT
+    if not np.any(huge):
+        return None, ()
+    with np.errstate(over="ignore"):
+        wanted = np.minimum(largest, _FINE * smallest)
+    dwarfed = huge & (largest / SIZE_LIMIT > wanted)
+    unit = np.where(dwarfed, largest, np.where(huge, wanted, 1.0))
+    return np.ldexp(1.0, np.frexp(unit)[1] - 1), tuple(np.flatnonzero(dwarfed).tolist())
+
+
+def smallest_size(values: FloatArray) -> float:
+    """The least absolute value other than zero; infinity where there is none."""
+    sizes = np.abs(values, dtype=np.float64)
+    return float(np.min(sizes, where=sizes > 0, initial=np.inf))
+
+
+def _columns(sample: Any, which: NDArray[np.intp]) -> Iterator[FloatArray]:
+    for column in which:
+        part = sample[:, [column]]
+        yield part.data if sparse.issparse(part) else np.asarray(part)

@@ -9,10 +9,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
+from contextlib import closing
 
 from toprank.blocks.source import Block, BlockSource, Partial, State, Sweep
-from toprank.blocks.threads import Workers
+from toprank.blocks.threads import Workers, thread_pool
 
 
 class LocalSource(BlockSource):
@@ -27,14 +28,15 @@ class LocalSource(BlockSource):
     def map_reduce(self, sweep: Sweep[State, Partial], state: State) -> Partial:
         features = getattr(sweep, "needs_features", True)
         partials = self.map(lambda block: sweep.local(block, state), features=features)
-        total = next(partials)
-        for partial in partials:
-            total = sweep.merge(total, partial)
+        with closing(partials):  # threads and files are not to wait for a traceback to go
+            total = next(partials)
+            for partial in partials:
+                total = sweep.merge(total, partial)
         return total
 
     def map(
         self, function: Callable[[Block], Partial], *, features: bool = True
-    ) -> Iterator[Partial]:
+    ) -> Generator[Partial, None, None]:
         """Yield function(block) for every block, in order."""
         workers = Workers(self.n_jobs)
         with workers.running():
@@ -46,8 +48,8 @@ def _map_ahead(
 ) -> Iterator[Partial]:
     pending: deque[Future[Partial]] = deque()
     with (
-        ThreadPoolExecutor(n_jobs, thread_name_prefix="toprank") as pool,
-        ThreadPoolExecutor(1, thread_name_prefix="toprank-reader") as reader,
+        thread_pool(n_jobs) as pool,
+        thread_pool(1, "toprank-reader") as reader,
     ):
         try:
             ahead = reader.submit(next, blocks, None)

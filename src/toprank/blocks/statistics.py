@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from toprank._numerics import FloatArray
-from toprank.blocks.arrays import OFFSET_LIMIT, SIZE_LIMIT, RowBlocks, Units
+from toprank.blocks.arrays import (
+    OFFSET_LIMIT,
+    SIZE_LIMIT,
+    RowBlocks,
+    Units,
+    scale_of,
+    smallest_size,
+)
 from toprank.blocks.source import joined
 from toprank.blocks.threads import Workers
 
@@ -130,7 +137,8 @@ class ColumnStatistics:
     """Range, mean and squared deviations of each column, over some rows.
 
     ``first`` is the first row of the block of lowest index, ``bad`` the first entry that is
-    not a finite number: (block, column, what it is).
+    not a finite number: (block, column, what it is). ``smallest`` is the least size of an entry
+    other than zero, looked for where entries are huge; elsewhere the largest stands for it.
     """
 
     n_rows: int
@@ -141,12 +149,21 @@ class ColumnStatistics:
     first: tuple[int, FloatArray] | None = None
     bad: tuple[int, int, str] | None = None
     sparse: bool = False
+    smallest: FloatArray = field(default_factory=lambda: np.full(1, np.inf))
 
     @classmethod
     def empty(cls, n_features: int) -> ColumnStatistics:
         zeros = np.zeros(n_features)
         infinite = np.full(n_features, np.inf)
         return cls(0, infinite, -infinite, zeros, zeros.copy())
+
+    def look_for_the_smallest(self, X: Any) -> None:
+        """Find the least entries of huge columns among these rows."""
+        smallest = np.where(self.largest > 0, self.largest, np.inf)
+        for column in np.flatnonzero(np.isfinite(smallest) & (smallest > SIZE_LIMIT)):
+            part = X[:, [column]]
+            smallest[column] = smallest_size(part.data if sparse.issparse(part) else part)
+        self.smallest = smallest
 
     @classmethod
     def of(cls, index: int, X: Any) -> ColumnStatistics:
@@ -185,6 +202,7 @@ class ColumnStatistics:
             _least(self.first, other.first),
             _least(self.bad, other.bad),
             self.sparse or other.sparse,
+            np.minimum(self.smallest, other.smallest),
         )
 
     @property
@@ -204,15 +222,14 @@ class ColumnStatistics:
         """Return units in which no column is too far from zero or too large; see `safe_units`."""
         if self.n_rows == 0 or len(self.low) == 0 or self.first is None:
             return Units()
-        huge = self.largest > SIZE_LIMIT
-        scale = np.where(huge, 2.0 ** np.floor(np.log2(self.largest + 1e-300)), 1.0)
-        kept = scale if np.any(huge) else None
+        kept, dwarfed = scale_of(self.largest, self.smallest)
         if self.sparse:
-            return Units(None, kept)
+            return Units(None, kept, dwarfed)
+        scale = 1.0 if kept is None else kept
         mean, spread = np.abs(self.mean) / scale, self.spread / scale
         far = (mean > OFFSET_LIMIT * spread) & ((spread > 0) | (mean >= 1.0))
         centre = np.where(far, self.first[1] / scale, 0.0) if np.any(far) else None
-        return Units(centre, kept)
+        return Units(centre, kept, dwarfed)
 
 
 def _dense_part(rows: FloatArray) -> ColumnStatistics:
@@ -221,7 +238,9 @@ def _dense_part(rows: FloatArray) -> ColumnStatistics:
         mean = np.mean(rows, axis=0)
         apart = rows - mean
         deviation = np.einsum("ij,ij->j", apart, apart)
-    return ColumnStatistics(len(rows), np.min(rows, axis=0), np.max(rows, axis=0), mean, deviation)
+    part = ColumnStatistics(len(rows), np.min(rows, axis=0), np.max(rows, axis=0), mean, deviation)
+    part.look_for_the_smallest(rows)
+    return part
 
 
 def _sparse_part(X: Any) -> ColumnStatistics:
@@ -237,7 +256,9 @@ def _sparse_part(X: Any) -> ColumnStatistics:
         mean = np.bincount(X.indices, weights=data, minlength=d) / n
         square = np.bincount(X.indices, weights=data**2, minlength=d)
         deviation = np.maximum(square - n * mean**2, 0.0)
-    return ColumnStatistics(n, low, high, mean, deviation, sparse=True)
+    part = ColumnStatistics(n, low, high, mean, deviation, sparse=True)
+    part.look_for_the_smallest(X)
+    return part
 
 
 def first_bad(index: int, total: ColumnStatistics) -> tuple[int, int, str] | None:

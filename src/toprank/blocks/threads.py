@@ -1,47 +1,133 @@
-"""Threads over blocks: BLAS held to one thread a worker, answers merged in a fixed order."""
+"""Threads over blocks: BLAS held to one thread a worker, answers merged in a fixed order.
+
+An interrupt (Ctrl-C) reaches the main thread only. The pools here tell their threads: what runs in
+them asks `go_on` between pieces of work, and is stopped by it once nobody waits for its answer.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from joblib import effective_n_jobs
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 Item = TypeVar("Item")
 Partial = TypeVar("Partial")
+
+
+class _Hold:
+    """One who wants BLAS held to one thread."""
 
 
 class _BlasLimit:
     """Holds BLAS to one thread while anyone is inside; restores it when the last one leaves.
 
     ``threadpool_limits`` alone restores what it found, so that overlapping fits in several
-    threads would leave the process limited for good.
+    threads would leave the process limited for good. It also looks through the loaded libraries
+    each time; here they are looked through again only when more modules have been imported.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._inside = 0
-        self._limits: Any = None
+        self._lock = threading.RLock()
+        # by weak reference: an interrupt may fall between the work and its end
+        self._inside: dict[int, weakref.ref[_Hold]] = {}
+        self._before: list[tuple[Any, int]] = []
+        self._libraries: list[Any] = []
+        self._modules = 0
 
-    def __enter__(self) -> None:
+    def enter(self) -> _Hold:
+        """Hold BLAS to one thread, until the answer is handed to `leave`."""
+        hold = _Hold()
         with self._lock:
-            if self._inside == 0:
-                self._limits = threadpool_limits(1, user_api="blas")
-            self._inside += 1
+            if not self._before:
+                # noted before anything is changed, so that an interrupt loses nothing
+                self._before = [(library, library.num_threads) for library in self._found()]
+            self._inside[id(hold)] = weakref.ref(hold)
+            for library, _ in self._before:
+                library.set_num_threads(1)
+        return hold
 
-    def __exit__(self, *_: object) -> None:
+    def leave(self, hold: _Hold) -> None:
+        """Let go; the last to do so restores what was there before the first."""
         with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
-                self._limits.restore_original_limits()
-                self._limits = None
+            self._inside.pop(id(hold), None)
+            self._inside = {key: ref for key, ref in self._inside.items() if ref() is not None}
+            if not self._inside:
+                self._restore()
+
+    def in_child(self) -> None:
+        """After a fork: whoever was inside is another process's thread."""
+        self._lock = threading.RLock()
+        self._inside = {}
+        self._restore()
+
+    def _restore(self) -> None:
+        for library, threads in self._before:
+            library.set_num_threads(threads)
+        self._before = []
+
+    def _found(self) -> list[Any]:
+        if len(sys.modules) != self._modules:
+            self._modules = len(sys.modules)
+            found = ThreadpoolController().lib_controllers
+            self._libraries = [library for library in found if library.user_api == "blas"]
+        return self._libraries
 
 
 _BLAS_LIMIT = _BlasLimit()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_BLAS_LIMIT.in_child)
+
+
+class Stopped(BaseException):
+    """Raised in a thread whose answer nobody waits for any more; it never leaves the pool."""
+
+
+class _Stop:
+    """Whether the work of a pool, or of the pool it was begun in, is to stop."""
+
+    def __init__(self) -> None:
+        self._set = False
+        self._outer: _Stop | None = getattr(_HERE, "stop", None)
+
+    def set(self) -> None:
+        self._set = True
+
+    def is_set(self) -> bool:
+        return self._set or (self._outer is not None and self._outer.is_set())
+
+    def enlist(self) -> None:
+        """Make this thread one of those that are told."""
+        _HERE.stop = self
+
+
+_HERE = threading.local()
+
+
+def go_on() -> None:
+    """Raise where this thread works for a pool that was interrupted; call it in long loops."""
+    stop = getattr(_HERE, "stop", None)
+    if stop is not None and stop.is_set():
+        raise Stopped
+
+
+@contextmanager
+def thread_pool(n_threads: int, name: str = "toprank") -> Iterator[ThreadPoolExecutor]:
+    """Threads that are told when an exception leaves the block, and are gone at its end."""
+    stop = _Stop()
+    pool = ThreadPoolExecutor(n_threads, thread_name_prefix=name, initializer=stop.enlist)
+    try:
+        yield pool
+    finally:
+        stop.set()
+        pool.shutdown(wait=True, cancel_futures=True)
 
 
 class Workers:
@@ -54,19 +140,26 @@ class Workers:
     @contextmanager
     def running(self) -> Iterator[Workers]:
         """Start the threads, and stop them on leaving; BLAS is single-threaded inside."""
-        with _BLAS_LIMIT:
+        hold = _BLAS_LIMIT.enter()
+        try:
             if self.n_jobs == 1:
                 yield self
                 return
-            with ThreadPoolExecutor(self.n_jobs, thread_name_prefix="toprank") as pool:
-                self._pool = pool
+            with thread_pool(self.n_jobs) as self._pool:
                 try:
                     yield self
                 finally:
                     self._pool = None
+        finally:
+            _BLAS_LIMIT.leave(hold)
 
     def map(self, function: Callable[[Item], Partial], items: Sequence[Item]) -> Iterator[Partial]:
         """Yield function(item) for every item, in order."""
+
+        def one(item: Item) -> Partial:
+            go_on()
+            return function(item)
+
         if self._pool is None or len(items) == 1:
-            return map(function, items)
-        return self._pool.map(function, items)
+            return map(one, items)
+        return self._pool.map(one, items)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -10,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
-from sklearn.base import _fit_context
 from sklearn.model_selection import PredefinedSplit, StratifiedGroupKFold, check_cv
 from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
@@ -27,6 +25,7 @@ from toprank.pairs import check_weights
 from toprank.rankers.base import LinearRanker, numeric, overflow_is_handled, two_classes
 from toprank.rankers.linear import _LOSS, PNormPush
 from toprank.rankers.proper import ProperRanker
+from toprank.rankers.whole import fits, warn_caller
 from toprank.tuning import Candidate, PChoice, Scoring, folds_of
 from toprank.tuning.choice import RULES
 from toprank.tuning.choose_p import check_powers, test_to_train
@@ -170,7 +169,7 @@ class PNormPushCV(LinearRanker):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fits
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **params: Any) -> Any:
         """Choose p and alpha, and fit the choice to all rows.
 
@@ -267,7 +266,7 @@ class PNormPushCV(LinearRanker):
         try:
             return score.interval(aside.positive, scores, aside.counts, groups, self.level)
         except ValueError as error:
-            warnings.warn(f"score_interval_ is None. {error}", UserWarning, stacklevel=5)
+            warn_caller(f"score_interval_ is None. {error}", UserWarning)
             return None
 
     def _grid(self) -> tuple[tuple[Candidate, ...], list[LinearRanker]]:

@@ -224,6 +224,22 @@ class LinearProblem(ABC):
         """Whether the objective falls for ever along coef: separated, unpenalised, no hinge."""
         return self.alpha == 0 and not self.task.loss.pieces and self.separates(coef)
 
+    def gradient_sizes(self, coef: FloatArray) -> FloatArray | None:
+        """Return the size of what is added up in each entry of the gradient, the penalty's too.
+
+        None where the rows are not at hand.
+        """
+        if not isinstance(self.source, RowBlocks):
+            return None
+        sizes = self.source.sizes(self._slopes(coef))
+        pulls = np.abs(self.penalty * coef)
+        pulls[: len(sizes)] += sizes
+        return pulls
+
+    def _slopes(self, coef: FloatArray) -> FloatArray:
+        """The gradient of the objective in the scores."""
+        return self.task.objective().value_grad(self.scores(coef))[1]
+
     def column_scale(self) -> FloatArray:
         """Return a positive scale for each coefficient: one over the column's spread."""
         n = self.source.n_rows

@@ -152,6 +152,10 @@ class PointwiseProblem(LinearProblem):
 
         return slope
 
+    def _slopes(self, coef: FloatArray) -> FloatArray:
+        v = self._present(self.scores(coef), slice(None))
+        return self._share * self.task.loss.derivative(1, self._sign, v)
+
     def _present(self, scores: FloatArray, rows: slice) -> FloatArray:
         """Scores with those of absent rows set to zero: no weight makes up for an infinite loss."""
         if self._absent is not None:

@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from toprank._numerics import FloatArray
+from toprank._numerics import FloatArray, stable_order
 from toprank.losses import Loss
 from toprank.losses.margin import derivative_coefficients
 from toprank.pair_sums.base import PairSum
@@ -58,11 +58,11 @@ class _Prefix:
     def __init__(self, loss: Loss, source: FloatArray, target: FloatArray):
         self.pieces, self.bend = loss.pieces, loss.bend
         self.side: Literal["left", "right"] = "right" if loss.includes_knot else "left"
-        self.order = np.argsort(source, kind="stable")
+        self.order = stable_order(source)
         self.source = source[self.order]
         self.target = target
         # looked up in sorted order the binary searches stay in cache
-        self.target_order = np.argsort(target, kind="stable")
+        self.target_order = stable_order(target)
         self._kept_stretches: _Stretches | None = None
 
     def sums(self, orders: tuple[int, ...], v: FloatArray) -> list[FloatArray]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import compute_class_weight
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -29,12 +28,13 @@ from toprank.objective import (
     primal_dual_gap,
 )
 from toprank.objective.blockwise import block_problem
-from toprank.pairs import check_weights
-from toprank.rankers.arrays_in import given_back, of_the_host, scores_of
+from toprank.pairs import check_span, check_weights
+from toprank.rankers.arrays_in import given_back, known_rows, of_the_host, scores_of
 from toprank.rankers.block_scoring import BlockScoring
 from toprank.rankers.blockwise import Certificate, check_columns, look
 from toprank.rankers.links import Link, Probabilities, logistic_curve, vanishing_skew
-from toprank.rankers.targets import two_classes
+from toprank.rankers.targets import known_labels, two_classes
+from toprank.rankers.whole import fits, warn_caller
 from toprank.solvers import SEPARABLE, SOLVERS, Result, duality_gap, minimise
 
 DEFAULT_ROUNDS = {"newton": 1000, "lbfgs": 10_000, "coordinate": 100}
@@ -75,7 +75,7 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
     def _task(self, positive: NDArray[np.bool_] | None, weight: FloatArray | None) -> Task:
         raise TypeError(f"{type(self).__name__} must define _task")
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fits
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Any:
         """Fit the ranker.
 
@@ -98,7 +98,7 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         if tensor_on_device(X) is not None:
             return self.fit_blocks(from_torch(X, y, sample_weight))
         with overflow_is_handled():
-            X, y = of_the_host(X), of_the_host(y)
+            X, y = known_rows(of_the_host(X)), known_labels(of_the_host(y))
             X, y = validate_data(self, X, y, accept_sparse="csr", dtype="numeric")
         X = numeric(X)
         classes, positive = two_classes(y)
@@ -107,17 +107,14 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         self._check_link(task)
         workers = Workers(self.n_jobs)
         with workers.running():
-            problem = task.problem(RowBlocks(X, workers, safe_units(X)))
-            result = self._minimise(problem)
-            if not is_finite(result):  # some row the sample missed is huge
-                units = safe_units(X, every_row=True)
-                problem = task.problem(RowBlocks(X, workers, units))
-                result = self._minimise(problem)
+            problem, result = solved(
+                X, lambda units: task.problem(RowBlocks(X, workers, units)), self._minimise
+            )
             self._keep_fit(classes, problem, result)
         self._warn(result, problem)
         return self
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fits
     def fit_blocks(self, source: BlockSource) -> Any:
         """Fit the ranker to the rows of a block source, wherever they lie.
 
@@ -183,6 +180,7 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         sample_weight: ArrayLike | None,
     ) -> FloatArray | None:
         weight = check_weights(positive, sample_weight)
+        check_span(weight)
         if self.class_weight is None:
             return weight
         of_class = compute_class_weight(
@@ -270,6 +268,7 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         self.intercept_ = np.array([link.offset - shift])
 
     def _warn(self, result: Result, problem: LinearProblem) -> None:
+        warn_of_dwarfed(self, problem.source.units)
         if problem.undetermined(result.coef):
             cause = (
                 "The classes are separable: a linear score puts every positive above every "
@@ -285,7 +284,7 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
                 f"{result.gradient_norm:.2g}). Raise max_iter, loosen tol, scale the features, "
                 "or raise alpha."
             )
-        warnings.warn(cause, ConvergenceWarning, stacklevel=3)
+        warn_caller(cause, ConvergenceWarning)
 
     def _is_boosting(self, problem: LinearProblem) -> bool:
         """A fixed number of rounds is the paper's algorithm, not a failure to converge."""
@@ -299,7 +298,7 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
             return given_back(OnDevice(scores + self._offset), X)
         workers, given = Workers(self.n_jobs), X
         with workers.running(), overflow_is_handled():
-            X = of_the_host(X)
+            X = known_rows(of_the_host(X))
             X = validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=False)
             X = numeric(X)
             source = RowBlocks(X, workers, self._units)
@@ -360,6 +359,38 @@ def overflow_is_handled() -> Iterator[None]:
     """Steps that go too far overflow, are seen to be infinite, and are taken back."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         yield
+
+
+def solved(
+    X: Any, problem_in: Callable[[Units], Any], minimise: Callable[[Any], Result]
+) -> tuple[Any, Result]:
+    """Return the problem in units that suit its columns, and its solution.
+
+    The units are judged on some rows first. Should the solver fail, some other row may be huge.
+    """
+    problem = problem_in(safe_units(X))
+    result = minimise(problem)
+    if result.converged and is_finite(result):
+        return problem, result
+    units = safe_units(X, every_row=True)
+    if is_finite(result) and units.scale is None:
+        return problem, result
+    problem = problem_in(units)
+    return problem, minimise(problem)
+
+
+def warn_of_dwarfed(ranker: Any, units: Units) -> None:
+    """Say so where entries of a column count for nothing beside others of the same column."""
+    if not units.dwarfed:
+        return
+    names = getattr(ranker, "feature_names_in_", None)
+    which = ", ".join(str(j if names is None else names[j]) for j in units.dwarfed[:5])
+    warn_caller(
+        f"Of {len(units.dwarfed)} column(s) ({which}) some entries are so large (the largest float "
+        "is 1.8e308) that the others count for nothing beside them. If they stand for missing "
+        "values, replace them; else clip the column, or take its logarithm.",
+        ConvergenceWarning,
+    )
 
 
 def is_finite(result: Result) -> bool:

@@ -32,10 +32,15 @@ _BLOCK_ENTRIES = 1 << 21
 
 @dataclass(frozen=True)
 class Kernel:
-    """K(x, z) with its parameters, as scikit-learn's `pairwise_kernels` takes them."""
+    """K(x, z) with its parameters, as scikit-learn's `pairwise_kernels` takes them.
+
+    ``centre`` is taken from the rows of a kernel that does not notice: |x - z|^2 comes from
+    squares, and columns at 1e6 with a spread of one would leave no digit of it.
+    """
 
     name: str | Callable[..., float]
     parameters: dict[str, Any]
+    centre: FloatArray | None = None
 
     @classmethod
     def resolve(
@@ -49,17 +54,30 @@ class Kernel:
             "rbf": ("gamma",),
             "laplacian": ("gamma",),
         }.get(name, ())
+        share = weight / np.sum(weight)
+        with np.errstate(over="ignore", invalid="ignore"):
+            centre = share @ X if name == "rbf" and not sparse.issparse(X) else None
+            spread = _variance(X, share)
+        if not np.isfinite(spread):
+            raise ValueError(_too_large(X))
         if gamma == "scale":
-            spread = _variance(X, weight)
             gamma = 1.0 / (X.shape[1] * spread) if spread > 0 else 1.0
         elif gamma == "auto":
             gamma = 1.0 / X.shape[1]
         known = {"gamma": gamma, "degree": degree, "coef0": coef0}
-        return cls(name, {key: known[key] for key in wanted})
+        return cls(name, {key: known[key] for key in wanted}, centre)
+
+    def centred(self, X: Any) -> Any:
+        """Return the rows less the centre."""
+        return X if self.centre is None else X - self.centre
 
     def gram(self, X: Any, Z: Any) -> FloatArray:
         """Return K(x, z) for all rows of X and Z."""
-        gram = pairwise_kernels(X, Z, metric=self.name, **self.parameters)
+        rows, others = self.centred(X), self.centred(Z)
+        with np.errstate(over="ignore", invalid="ignore"):
+            gram = pairwise_kernels(rows, others, metric=self.name, **self.parameters)
+        if not np.all(np.isfinite(gram)):
+            raise ValueError(_too_large(X))
         return np.asarray(gram, dtype=np.float64)
 
     def blocks(self, X: Any, Z: Any) -> Iterator[tuple[slice, FloatArray]]:
@@ -70,12 +88,26 @@ class Kernel:
             yield rows, self.gram(X[rows], Z)
 
 
-def _variance(X: Any, weight: FloatArray) -> float:
-    """Variance of the entries of X, each row counted as often as its weight says."""
-    share = weight / (np.sum(weight) * X.shape[1])
-    square = X.multiply(X) if sparse.issparse(X) else np.square(X, dtype=np.float64)
-    mean = float(np.sum(share @ X))
-    return float(np.sum(share @ square)) - mean**2
+def _variance(X: Any, share: FloatArray) -> float:
+    """Variance of the entries of X, each row counted as often as its share says."""
+    d = X.shape[1]
+    mean = float(np.sum(share @ X)) / d
+    if not sparse.issparse(X):
+        apart = np.subtract(X, mean, dtype=np.float64)
+        return float(np.sum(share @ np.square(apart))) / d
+    squared = X.astype(np.float64)
+    squared.data = np.square(squared.data - mean)
+    stored = sparse.csr_array((np.ones_like(squared.data), X.indices, X.indptr), shape=X.shape)
+    empty = d - float(np.sum(share @ stored))
+    return (float(np.sum(share @ squared)) + empty * mean**2) / d
+
+
+def _too_large(X: Any) -> str:
+    largest = float(np.max(np.abs(X.data if sparse.issparse(X) else X), initial=0.0))
+    return (
+        f"The kernel is not a finite number on rows with entries of up to {largest:.3g}. Scale the "
+        "columns, for example with StandardScaler, or rank by a linear score (kernel=None)."
+    )
 
 
 @dataclass(frozen=True)
@@ -115,8 +147,8 @@ def landmarks(kernel: Kernel, X: Any, n_components: int | None, random_state: An
         **kernel.parameters,
         n_components=min(n, n_components or LANDMARKS),
         random_state=random_state,
-    ).fit(X)
-    return Landmarks(kernel, nystroem.components_, nystroem.normalization_.T)
+    ).fit(kernel.centred(X))
+    return Landmarks(kernel, X[nystroem.component_indices_], nystroem.normalization_.T)
 
 
 def root_basis(gram: FloatArray) -> FloatArray:

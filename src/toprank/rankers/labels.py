@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.special import expit
 from scipy.special import softmax as softmax_rows
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
@@ -19,12 +19,15 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from toprank._numerics import FloatArray
 from toprank.blocks import Workers
 from toprank.metrics.risk import check_counts
+from toprank.rankers.arrays_in import known_rows
 from toprank.rankers.base import numeric
 from toprank.rankers.boosting.bins import bin_columns
 from toprank.rankers.boosting.label_stumps import LabelObjective, LabelStumps
 from toprank.rankers.boosting.model import StumpSum
 from toprank.rankers.boosting.rounds import Descent, Ensemble, boost
 from toprank.rankers.links import logistic
+from toprank.rankers.targets import known_labels
+from toprank.rankers.whole import fits
 
 
 class LabelRanker(ClassifierMixin, BaseEstimator):
@@ -101,7 +104,7 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
         self.max_bins = max_bins
         self.n_jobs = n_jobs
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fits
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> LabelRanker:
         """Fit the ranker.
 
@@ -118,6 +121,7 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
         -------
         self
         """
+        X, y = known_rows(X), known_labels(y) if not sparse.issparse(y) else y
         X, y = validate_data(
             self, X, y, dtype="numeric", ensure_all_finite=False, multi_output=True
         )
@@ -199,6 +203,7 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
 
     def _scores(self, X: Any) -> FloatArray:
         check_is_fitted(self)
+        X = known_rows(X)
         X = numeric(validate_data(self, X, reset=False, dtype="numeric", ensure_all_finite=False))
         workers = Workers(self.n_jobs)
         with workers.running():
@@ -217,6 +222,7 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
     def staged_decision_function(self, X: Any) -> Iterator[FloatArray]:
         """Yield the scores after each round, all with the intercept of the last."""
         check_is_fitted(self)
+        X = known_rows(X)
         X = numeric(validate_data(self, X, reset=False, dtype="numeric", ensure_all_finite=False))
         scores = np.full((len(X), len(self._sums)), self.intercept_)
         for choice, step in zip(self._choices, self._steps, strict=True):

@@ -84,7 +84,8 @@ def logistic(scores: FloatArray, positive: NDArray[np.bool_], weight: FloatArray
     """Fit sigmoid(A f + B), A > 0, to the labels by maximum likelihood.
 
     With Platt's targets, (N+ + 1)/(N+ + 2) and 1/(N- + 2), so that the curve stays finite
-    where the scores separate the classes.
+    where the scores separate the classes. N+ and N- are the classes' weights. Weights that add up
+    to less than the number of rows cannot be repetition counts: they are shares of the rows.
     """
     return logistic_curve(*standard_points(scores, positive, weight))
 
@@ -109,12 +110,13 @@ class _Curve:
 
     def __init__(self, u: FloatArray, positive: NDArray[np.bool_], weight: FloatArray):
         self.u = u
-        self.total = float(np.sum(weight))
-        plus = float(np.sum(weight, where=positive))
-        minus = self.total - plus
+        total = float(np.sum(weight))
+        self.weight = weight / total
+        count = max(total, float(np.count_nonzero(weight)))
+        plus = count * float(np.sum(self.weight, where=positive))
+        minus = count * float(np.sum(self.weight, where=~positive))
         self.log_odds = float(np.log((plus + 1.0) / (minus + 1.0)))
         self.target = np.where(positive, (plus + 1) / (plus + 2), 1 / (minus + 2))
-        self.weight = weight / self.total
 
     def value_grad(self, coef: FloatArray) -> tuple[float, FloatArray]:
         z = coef[0] * self.u + coef[1]
@@ -133,3 +135,6 @@ class _Curve:
 
     def runs_away(self, coef: FloatArray) -> bool:
         return False
+
+    def gradient_sizes(self, coef: FloatArray) -> None:
+        return None

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, _fit_context
+from scipy import sparse
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from toprank._numerics import FloatArray
-from toprank.blocks import RowBlocks, Units, Workers, safe_units
+from toprank.blocks import RowBlocks, Units, Workers
 from toprank.losses import TRAINABLE_LOSSES, Loss
 from toprank.objective.pairwise import PairProblem, PairTask
 from toprank.pairs import Pairs, Relation
 from toprank.prices import PRICE_NAMES, Price
-from toprank.rankers.base import LinearRanker, is_finite, numeric, overflow_is_handled
+from toprank.rankers.arrays_in import known_rows
+from toprank.rankers.base import (
+    LinearRanker,
+    numeric,
+    overflow_is_handled,
+    solved,
+    warn_of_dwarfed,
+)
 from toprank.rankers.kernel import KERNELS, Kernel, expansion, landmarks
 from toprank.rankers.pair_kernel import PairFeatures, PairRule
 from toprank.rankers.relations import concordance, relation_of
+from toprank.rankers.whole import fits, warn_caller
 from toprank.solvers import Result
 
 
@@ -177,7 +185,7 @@ class PairRanker(BaseEstimator):
     _solver_for = LinearRanker._solver_for
     _report = LinearRanker._report
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fits
     def fit(
         self,
         X: Any,
@@ -217,16 +225,23 @@ class PairRanker(BaseEstimator):
             self._fit_linear(X, relation, weight)
             return self
         self.__dict__.pop("coef_", None)
-        kernel = Kernel.resolve(self.kernel, X, weight, self.gamma, self.degree, self.coef0)
+        present = slice(None) if np.all(weight > 0) else np.flatnonzero(weight)
+        kernel = Kernel.resolve(
+            self.kernel, X[present], weight[present], self.gamma, self.degree, self.coef0
+        )
         if self.kernel_on == "items":
-            self._fit_items(X, relation, weight, kernel)
+            self._fit_items(X, relation, weight, kernel, present)
         else:
             self._fit_pairs(X, relation, weight, kernel)
         return self
 
     def _check_X(self, X: Any, *, reset: bool) -> Any:
         with overflow_is_handled():
+            X = known_rows(X)
             X = validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=reset)
+        if self.kernel is not None and sparse.issparse(X) and not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()  # squares of parts are not the square of an entry
         return numeric(X)
 
     def _task(self, relation: Relation, weight: FloatArray) -> PairTask:
@@ -239,12 +254,9 @@ class PairRanker(BaseEstimator):
         task = self._task(relation, weight)
         workers = Workers(self.n_jobs)
         with workers.running():
-            problem = PairProblem(RowBlocks(X, workers, safe_units(X)), task)
-            result = self._minimise(problem)
-            if not is_finite(result):  # some row the sample missed is huge
-                units = safe_units(X, every_row=True)
-                problem = PairProblem(RowBlocks(X, workers, units), task)
-                result = self._minimise(problem)
+            problem, result = solved(
+                X, lambda units: PairProblem(RowBlocks(X, workers, units), task), self._minimise
+            )
             separable = self.alpha == 0 and problem.separates(result.coef)
         self.n_iter_ = max(1, result.n_iter)
         self.objective_ = result.value
@@ -255,13 +267,17 @@ class PairRanker(BaseEstimator):
 
     def _fit_linear(self, X: Any, relation: Relation, weight: FloatArray) -> None:
         result, self._units = self._solve(X, relation, weight)
+        warn_of_dwarfed(self, self._units)
         self.coef_: FloatArray = self._units.to_raw(result.coef)
         self.intercept_ = -self._units.shift(result.coef)
 
-    def _fit_items(self, X: Any, relation: Relation, weight: FloatArray, kernel: Kernel) -> None:
-        present = np.flatnonzero(weight > 0)
+    def _fit_items(
+        self, X: Any, relation: Relation, weight: FloatArray, kernel: Kernel, present: Any
+    ) -> None:
         chosen = landmarks(kernel, X[present], self.n_components, self.random_state)
-        result, units = self._solve(chosen.features(X), relation, weight)
+        features = np.zeros((X.shape[0], chosen.basis.shape[1]))
+        features[present] = chosen.features(X[present])
+        result, units = self._solve(features, relation, weight)
         self._keep_expansion(kernel, chosen.points, chosen.dual(units.to_raw(result.coef)), 0.0)
 
     def _fit_pairs(self, X: Any, relation: Relation, weight: FloatArray, kernel: Kernel) -> None:
@@ -351,4 +367,4 @@ def _warn(result: Result, separable: bool) -> None:
             f"{result.gradient_norm:.2g}). Raise max_iter, loosen tol, scale the features, or "
             "raise alpha."
         )
-    warnings.warn(cause, ConvergenceWarning, stacklevel=5)
+    warn_caller(cause, ConvergenceWarning)

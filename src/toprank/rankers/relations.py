@@ -8,12 +8,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
+from toprank._columns import labels_column
 from toprank._numerics import FloatArray
 from toprank.losses import ZeroOne
 from toprank.metrics.cuts import group_codes
 from toprank.metrics.risk import check_counts
 from toprank.pair_sums import related_sum
-from toprank.pairs import Explicit, Graded, IntArray, Pairs, Relation, check_pairs
+from toprank.pairs import (
+    Explicit,
+    Graded,
+    IntArray,
+    Pairs,
+    Relation,
+    check_pairs,
+    check_span,
+)
 
 
 def relation_of(
@@ -26,6 +35,7 @@ def relation_of(
 ) -> tuple[Relation, FloatArray]:
     """Return which rows are compared, and the weight of every row."""
     weight = check_counts(sample_weight, n_rows)
+    check_span(weight)
     present = np.flatnonzero(weight > 0)
     if not len(present):
         raise ValueError(
@@ -74,6 +84,8 @@ def _no_pair(labels: NDArray[Any], groups: ArrayLike | None, n_rows: int) -> str
 
 def check_labels(y: Any, n_rows: int) -> FloatArray:
     """Return y as ordered numbers, or raise ValueError saying what is wrong."""
+    if isinstance(y, np.ma.MaskedArray):
+        labels_column("y", y)  # refuses what lies behind a mask
     labels = column_or_1d(y, warn=True)
     if labels.dtype.kind not in "biuf":
         try:

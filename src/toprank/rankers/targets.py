@@ -8,7 +8,21 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
+from toprank._columns import labels_column
 from toprank.pairs import distinct_labels
+
+
+def known_labels(y: Any) -> Any:
+    """Return labels as they are, or raise ValueError where one is missing.
+
+    In a list of names NumPy makes the text "nan" of a missing one, and with it a class.
+    """
+    if y is None or getattr(y, "ndim", 1) == 0:
+        return y
+    if isinstance(y, np.ma.MaskedArray) or np.asarray(y).dtype.kind in "OUSmM":
+        for column in np.asarray(y, dtype=object).T if np.ndim(y) == 2 else (y,):
+            labels_column("y", column)
+    return y
 
 
 def two_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:

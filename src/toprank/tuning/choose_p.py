@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
@@ -15,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing, check_consistent_length, column_or_1d
 
 from toprank._numerics import FloatArray
+from toprank.blocks import Workers, go_on
 from toprank.pairs import check_weights, distinct_labels
 from toprank.tuning.choice import RULES, Candidate, PChoice
 from toprank.tuning.scoring import Scoring
@@ -118,9 +118,11 @@ def choose_p(
     folds = folds_of(cv, labels, groups=groups, time=time, gap=gap)
     candidates, models = _candidates(estimator, ps, parameter, baseline, baseline_name)
     fits = [_Fit(model, fit_params, weight is not None) for model in models]
-    columns = Parallel(n_jobs=n_jobs, prefer="threads")(
-        delayed(_score_fold)(fits, X, labels, weight, fold, score) for fold in folds
-    )
+    workers = Workers(n_jobs)
+    with workers.running():
+        columns = list(
+            workers.map(lambda fold: _score_fold(fits, X, labels, weight, fold, score), folds)
+        )
     return PChoice(
         candidates, np.column_stack(columns), score.label, rule, test_to_train(folds), level
     )
@@ -237,7 +239,9 @@ def _score_fold(
     train, test = fold
     inside, outside = _safe_indexing(X, train), _safe_indexing(X, test)
     of_train, of_test = (None, None) if weight is None else (weight[train], weight[test])
-    return [
-        score.of_estimator(fit.fit(inside, y[train], of_train), outside, y[test], of_test)
-        for fit in fits
-    ]
+    scores = []
+    for fit in fits:
+        go_on()
+        fitted = fit.fit(inside, y[train], of_train)
+        scores.append(score.of_estimator(fitted, outside, y[test], of_test))
+    return scores

@@ -70,6 +70,7 @@ class TensorBlock(OpenBlock):
         if not max(-lowest, highest) <= SIZE_LIMIT:
             total.low, total.high = (_host(end.double()) for end in (X.amin(0), X.amax(0)))
             total.bad = first_bad(block.index, total)
+            total.look_for_the_smallest(_host(sample))
         return total
 
     @cached_property

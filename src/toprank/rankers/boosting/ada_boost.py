@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 
 from toprank._numerics import FloatArray, log_of
@@ -25,6 +24,7 @@ from toprank.rankers.boosting.model import WeakSum
 from toprank.rankers.boosting.rounds import Descent, Ensemble
 from toprank.rankers.boosting.two_class import TwoClassPairs
 from toprank.rankers.links import Link
+from toprank.rankers.whole import fits
 
 
 class AdaBoostRanker(Booster):
@@ -112,7 +112,7 @@ class AdaBoostRanker(Booster):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fits
     def fit(self, X: Any, y: Any, *, sample_weight: ArrayLike | None = None) -> AdaBoostRanker:
         """Fit the ranker.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -27,6 +26,7 @@ from toprank.blocks import Workers
 from toprank.metrics.cuts import group_codes
 from toprank.metrics.risk import check_counts
 from toprank.pairs import Pairs, check_pairs, check_weights
+from toprank.rankers.arrays_in import known_rows
 from toprank.rankers.base import numeric, two_classes
 from toprank.rankers.boosting import weak
 from toprank.rankers.boosting.bins import bin_columns
@@ -36,6 +36,8 @@ from toprank.rankers.boosting.model import ColumnSum, StumpSum, WeakSum, column_
 from toprank.rankers.boosting.rounds import Descent, Ensemble, boost
 from toprank.rankers.boosting.stopping import EarlyStopping
 from toprank.rankers.links import Link, Probabilities, logistic
+from toprank.rankers.targets import known_labels
+from toprank.rankers.whole import forget, warn_caller
 
 
 def _is_classifier(self: Any) -> bool:
@@ -79,7 +81,7 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
         pairs: ArrayLike | Pairs | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Any:
-        self._forget()
+        forget(self)  # another target or weak ranker keeps other attributes
         data = self._door(X, y, groups, pairs, sample_weight)
         stopping = None
         if self.n_iter_no_change is not None:
@@ -101,11 +103,6 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
         self._warn(ensemble)
         return self
 
-    def _forget(self) -> None:
-        """Drop what an earlier fit left: another target or weak ranker keeps other attributes."""
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)
-
     def _said_of(self, data: RankingData) -> Callable[[Any], FloatArray]:
         """What a round's choice adds to the scores of some rows, for a step of one."""
         return lambda choice: choice.outputs(data.Z)
@@ -120,6 +117,7 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
         """Check everything once and leave out absent rows."""
         binary = _is_classifier(self)
         needs_y = binary or pairs is None or y is not None
+        X, y = known_rows(X), known_labels(y)
         if needs_y:
             Z, y = validate_data(self, X, y, y_numeric=not binary, **self._expected())
         else:
@@ -242,17 +240,16 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
 
     def _warn(self, ensemble: Ensemble) -> None:
         if not ensemble.history:
-            warnings.warn(
+            warn_caller(
                 "No weak ranker tells the crucial pairs apart (for each, those ranked rightly and "
                 "wrongly weigh the same), so no step was taken and all scores are equal. Check "
                 "the columns and the pairs.",
                 ConvergenceWarning,
-                stacklevel=4,
             )
 
     def _outputs(self, X: Any) -> Any:
         check_is_fitted(self)
-        return self._heard(X, validate_data(self, X, reset=False, **self._expected()))
+        return self._heard(X, validate_data(self, known_rows(X), reset=False, **self._expected()))
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return the ranking score of each row; for two classes zero is a probability of 1/2."""

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from toprank._numerics import FloatArray, log_of, log_sum_exp
@@ -17,6 +16,7 @@ from toprank.rankers.boosting.base import Booster
 from toprank.rankers.boosting.data import RankingData
 from toprank.rankers.boosting.rounds import Descent
 from toprank.rankers.links import Link, p_classification
+from toprank.rankers.whole import fits
 
 
 class RankBoost(Booster):
@@ -156,7 +156,7 @@ class RankBoost(Booster):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fits
     def fit(
         self,
         X: Any,

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
 
@@ -17,6 +15,7 @@ from toprank.rankers.boosting.base import Booster
 from toprank.rankers.boosting.data import RankingData
 from toprank.rankers.boosting.rounds import Descent, Ensemble, SmoothAscent
 from toprank.rankers.links import Link, p_classification
+from toprank.rankers.whole import fits, warn_caller
 
 
 class SmoothMarginRanker(Booster):
@@ -107,7 +106,7 @@ class SmoothMarginRanker(Booster):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fits
     def fit(
         self,
         X: Any,
@@ -136,11 +135,10 @@ class SmoothMarginRanker(Booster):
     def _warn(self, ensemble: Ensemble) -> None:
         super()._warn(ensemble)
         if ensemble.history and not self.separated_:
-            warnings.warn(
+            warn_caller(
                 f"The pairs were not separated in {len(ensemble.history)} rounds, so the margin is "
                 "not positive and there is none to enlarge: this is the solution of coordinate "
                 "descent RankBoost. Raise n_estimators or allow more thresholds; if the pairs "
                 "contradict each other, use RankBoost.",
                 ConvergenceWarning,
-                stacklevel=4,
             )

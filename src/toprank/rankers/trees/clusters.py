@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from toprank.rankers.whole import fits
+
 
 class OnClusters:
     """Fits across workers: the trees of one process, by the push of the rows of all workers.
@@ -16,6 +18,7 @@ class OnClusters:
     agree on bins by XGBoost's sketch. ``subsample`` below one draws rows worker by worker.
     """
 
+    @fits
     def fit_dask(
         self,
         client: Any,
@@ -52,6 +55,7 @@ class OnClusters:
         rows = {"sample_weight": sample_weight, "groups": groups, "init_score": init_score}
         return fit_dask(self, client, X, y, rows, eval_set, init_model)
 
+    @fits
     def fit_spark(
         self,
         data: Any,

@@ -49,8 +49,7 @@ class Part:
 
 
 def prepare(trees: Any, init_model: Any, has_start: bool, has_eval: bool) -> None:
-    """Check the parameters, and settle what does not depend on the rows."""
-    trees._validate_params()
+    """Refuse what a cluster cannot do, and settle what does not depend on the rows."""
     trees._check_link()
     if has_start and (init_model is not None or has_eval):
         raise ValueError(

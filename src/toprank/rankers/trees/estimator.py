@@ -7,23 +7,31 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import _check_y, validate_data
 
 from toprank._numerics import FloatArray
 from toprank.interop.team import ALONE, Team
 from toprank.pairs import check_weights
+from toprank.rankers.arrays_in import known_rows
 from toprank.rankers.base import two_classes
 from toprank.rankers.links import Link, logistic, p_classification
 from toprank.rankers.relations import check_groups
+from toprank.rankers.targets import known_labels
 from toprank.rankers.trees.auto import chosen_p
 from toprank.rankers.trees.clusters import OnClusters
 from toprank.rankers.trees.columns import Columns, is_frame
 from toprank.rankers.trees.model import TreeScores
 from toprank.rankers.trees.plan import Table, Watch
+from toprank.rankers.trees.reach import (
+    check_weight_reach,
+    warn_of_light_rows,
+    warn_of_smallest,
+)
 from toprank.rankers.trees.settings import BACKENDS, CONSTRAINTS, plan_of
 from toprank.rankers.trees.start import check_start, model_scores, natural_scale
 from toprank.rankers.trees.stopping import TopMetric, chosen_round, held_out
+from toprank.rankers.whole import fits
 
 #: Rows from which early_stopping="auto" holds some out.
 _MANY_ROWS = 10_000
@@ -208,7 +216,7 @@ class PushTrees(OnClusters, TreeScores, ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fits
     def fit(
         self,
         X: Any,
@@ -277,17 +285,22 @@ class PushTrees(OnClusters, TreeScores, ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
+        y = known_labels(y)
         if is_frame(X):
             validate_data(self, X, skip_check_array=True)
             y = _check_y(y, estimator=self)
             if len(y) != len(X):
                 raise ValueError(f"X has {len(X)} rows, y has {len(y)}.")
         else:
+            X = known_rows(X)
             X, y = validate_data(self, X, y, dtype="numeric", ensure_all_finite="allow-nan")
         self.classes_, positive = two_classes(y)
         weight = check_weights(positive, sample_weight)
+        check_weight_reach(weight)
         self._columns = Columns.learn(X, self.categorical_features)
-        return Table(self._columns.numbers(X), positive, weight, check_groups(groups, len(y))), y
+        Z = self._columns.numbers(X)
+        warn_of_smallest(self.backend, Z)
+        return Table(Z, positive, weight, check_groups(groups, len(y))), y
 
     def _check_link(self) -> None:
         of_power = self.price in ("power", "identity") and self.loss == "exponential"
@@ -343,6 +356,8 @@ class PushTrees(OnClusters, TreeScores, ClassifierMixin, BaseEstimator):
         self.n_iter_ = self._trees.n_rounds
         gains = self._trees.gains()
         self.feature_importances_ = gains / (np.sum(gains) or 1.0)
+        if not np.any(gains > 0):
+            warn_of_light_rows(table.weight, self.min_child_weight)
         self._keep_link(self._fit_link(team.gather(self._from(shown)), shown.of_all(team)))
 
     def _keep_best(self, watch: Watch, values: FloatArray) -> None:

@@ -9,8 +9,10 @@ import numpy as np
 
 from toprank._extras import require
 from toprank._numerics import FloatArray
+from toprank.blocks import go_on
 from toprank.interop.lightgbm import push_objective
 from toprank.rankers.trees.plan import Grown, Plan, Table, Trees, Watch
+from toprank.rankers.trees.reach import is_blank
 
 _VALUE = "held_out"
 #: Signs that LightGBM does not allow in names.
@@ -22,9 +24,10 @@ class LightGBMTrees(Trees):
 
     library = "lightgbm"
 
-    def __init__(self, booster: Any, n_rounds: int):
+    def __init__(self, booster: Any, n_rounds: int, n_threads: int = 1):
         self.booster = booster
         self.n_rounds = n_rounds
+        self.n_threads = n_threads
 
     @classmethod
     def grow(cls, table: Table, plan: Plan, push: Any, watch: Watch | None) -> Grown:
@@ -33,13 +36,14 @@ class LightGBMTrees(Trees):
         params = {**_parameters(plan), "objective": objective}
         data = _data(lightgbm, table, plan)
         record: dict[str, Any] = {}
-        watched: dict[str, Any] = {}
+        watched: dict[str, Any] = {"callbacks": [lambda _: go_on()]}
         if watch is not None:
             watched = {
                 "valid_sets": [_data(lightgbm, watch.table, plan, reference=data)],
                 "valid_names": [_VALUE],
                 "feval": lambda scores, _: (_VALUE, watch.measure(scores), True),
                 "callbacks": [
+                    *watched["callbacks"],
                     lightgbm.early_stopping(watch.patience, verbose=False),
                     lightgbm.record_evaluation(record),
                 ],
@@ -47,10 +51,12 @@ class LightGBMTrees(Trees):
         booster = lightgbm.train(params, data, plan.n_estimators, **watched)
         values = np.array(record.get(_VALUE, {}).get(_VALUE, []))
         booster.free_dataset()
-        return Grown(cls(booster, booster.current_iteration()), values)
+        return Grown(cls(booster, booster.current_iteration(), plan.n_threads), values)
 
     def _predict(self, Z: FloatArray, **kwargs: Any) -> FloatArray:
-        return np.asarray(self.booster.predict(Z, **kwargs), dtype=np.float64)
+        # left to itself LightGBM takes every core, and processes forked afterwards wait for ever
+        found = self.booster.predict(Z, num_threads=self.n_threads, **kwargs)
+        return np.asarray(found, dtype=np.float64)
 
     def scores(self, Z: FloatArray, n_rounds: int | None = None) -> FloatArray:
         rounds = self.n_rounds if n_rounds is None else n_rounds
@@ -75,8 +81,10 @@ def _data(lightgbm: Any, table: Table, plan: Plan, reference: Any = None) -> Any
     if plan.names and not any(_FORBIDDEN & set(name) for name in plan.names):
         names = [name.replace(" ", "_") for name in plan.names]
         names = names if len(set(names)) == len(names) else "auto"
+    # it refuses a table of zeros; one of ones says as little, and no tree splits it either
+    Z = np.ones_like(table.Z) if is_blank("lightgbm", table.Z) else table.Z
     return lightgbm.Dataset(
-        table.Z,
+        Z,
         table.positive.astype(np.float32),
         weight=table.weight,
         init_score=table.start,

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from toprank._numerics import FloatArray
 from toprank.inference import compare
 from toprank.metrics.registry import get_metric
+from toprank.rankers.arrays_in import known_rows
 from toprank.rankers.links import Link, Probabilities
 from toprank.rankers.trees.columns import Columns, is_frame
 from toprank.rankers.trees.plan import Trees
@@ -34,6 +35,7 @@ class TreeScores(Probabilities):
         if is_frame(X):
             validate_data(self, X, reset=False, skip_check_array=True)
         else:
+            X = known_rows(X)
             X = validate_data(self, X, reset=False, dtype="numeric", ensure_all_finite="allow-nan")
         return self._columns.numbers(X)
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from toprank._extras import require
 from toprank._numerics import FloatArray
+from toprank.blocks import go_on
 from toprank.interop.team import xgboost_team
 from toprank.interop.xgboost import push_objective
 from toprank.rankers.trees.plan import Grown, Plan, Table, Trees, Watch
+from toprank.rankers.trees.reach import check_largest
 
 _VALUE = "held_out"
 _FORBIDDEN = frozenset("[]<")
@@ -24,6 +27,7 @@ class XGBoostTrees(Trees):
 
     def __init__(self, booster: Any, n_rounds: int, plan: Plan, base: float):
         self.booster = booster
+        booster.set_param("nthread", plan.n_threads)  # one that was read from a file takes all
         self.n_rounds = n_rounds
         self._plan = plan
         self._base = base  # what every prediction starts from
@@ -34,7 +38,7 @@ class XGBoostTrees(Trees):
         objective = None if push is None else push_objective(**push, groups=table.groups)
         link, base = ({}, 0.0) if push is not None else _binary(table)
         values: list[float] = []
-        watched: dict[str, Any] = {}
+        watched: dict[str, Any] = {"callbacks": [_round_by_round()]}
         if watch is not None:
             measure = watch.measure
 
@@ -48,7 +52,7 @@ class XGBoostTrees(Trees):
             watched = {
                 "evals": [(_data(xgboost, watch.table, plan), _VALUE)],
                 "custom_metric": value_of,
-                "callbacks": [stop],
+                "callbacks": [*watched["callbacks"], stop],
                 "verbose_eval": False,
             }
         booster = xgboost.train(
@@ -89,6 +93,18 @@ class XGBoostTrees(Trees):
         return np.array([of_name.get(name, 0.0) for name in names], dtype=np.float64)
 
 
+@cache
+def _round_by_round() -> Any:
+    """What lets a round begin only where somebody still waits for the trees."""
+
+    class RoundByRound(require("xgboost.callback", "xgboost").TrainingCallback):  # type: ignore[misc]
+        def before_iteration(self, *_: Any) -> bool:
+            go_on()
+            return False
+
+    return RoundByRound()
+
+
 def _binary(table: Table) -> tuple[dict[str, Any], float]:
     """The library's own objective, from the mean or from the scores to start from."""
     share = 0.5
@@ -107,6 +123,7 @@ def _data(xgboost: Any, table: Table, plan: Plan) -> Any:
         names = list(plan.names)
     types = np.full(table.Z.shape[1], "q", dtype=object)
     types[list(plan.categorical)] = "c"
+    check_largest("xgboost", table.Z)
     return xgboost.DMatrix(
         table.Z,
         table.positive.astype(np.float32) if len(table.positive) else None,
