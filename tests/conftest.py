@@ -6,7 +6,14 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-settings.register_profile("toprank", deadline=None, derandomize="CI" in os.environ)
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # there is a worker for every core: more threads in each would wait for one another
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+settings.register_profile("toprank", max_examples=50, deadline=None, derandomize="CI" in os.environ)
+# for the runs that look for a difference between versions, not for a rare example:
+# pytest --hypothesis-profile=few
+settings.register_profile("few", settings.get_profile("toprank"), max_examples=10)
 settings.load_profile("toprank")
 
 
