@@ -96,24 +96,23 @@ def one_split(data: Data, train: Any, test: Any, grid: Grid, number: int) -> tup
         costs[method] = {"choosing_s": round(process_time() - start, 3)}
         best = int(np.argmax(in_folds))  # the first of equals
         start = process_time()
-        found = path(clone(model), grid, X, y, data.X[test], data.y[test], last=best)
+        found = path(clone(model), grid, X, y, data.X[test], data.y[test])
         costs[method]["fitting_s"] = round(process_time() - start, 3)
         values[method] = {
             "alpha": grid.penalties[best],
             "folds": float(in_folds[best]),
-            "test": found[-1],
+            "test": found[best],
+            "by_penalty": dict(zip(map(str, grid.penalties), found, strict=True)),
         }
     better = max(values, key=lambda method: (method.startswith("p ="), values[method]["folds"]))
     values[CHOSEN] = {**values[better], "p": better}
     return values, costs
 
 
-def path(
-    model: Any, grid: Grid, X: Any, y: Any, X_out: Any, y_out: Any, last: int | None = None
-) -> list[float]:
-    """The metric on the rows held out at every penalty, down to the last one asked for."""
+def path(model: Any, grid: Grid, X: Any, y: Any, X_out: Any, y_out: Any) -> list[float]:
+    """The metric on the rows held out at every penalty."""
     found = []
-    for alpha in grid.penalties[: None if last is None else last + 1]:
+    for alpha in grid.penalties:
         logistic = isinstance(model, LogisticRegression)
         model.set_params(**({"C": 1 / (alpha * len(y))} if logistic else {"alpha": alpha}))
         with catch_warnings():
@@ -125,7 +124,7 @@ def path(
 
 def table(store: Store) -> str:
     """The printed figures beside ours, and the requirement they are held to."""
-    tables, notes = [], []
+    tables, notes, unchosen = [], [], []
     for name, ((printed, spread), logistic) in PRINTED.items():
         cells = [cell["values"] for cell in store if cell["key"][:2] == ["toppush", name]]
         if len(cells) < 2:
@@ -136,7 +135,22 @@ def table(store: Store) -> str:
         shown = [f"{v.mean():.3f} ± {v.std(ddof=1):.3f}" for v in found.values()]
         tables.append(markdown(head, [["mean ± spread", *shown, theirs, f"{logistic:.3f}"]]))
         notes += _verdicts(name, found, printed, spread)
-    return "\n\n".join([*tables, "\n".join(notes)])
+        unchosen += _without_choice(name, cells)
+    return "\n\n".join([*tables, "\n".join(notes), *unchosen])
+
+
+def _without_choice(name: str, cells: list[dict]) -> list[str]:
+    """What every penalty would have scored, had it been fixed; no split had a say in it."""
+    methods = [m for m in cells[0] if m != CHOSEN]
+    if any("by_penalty" not in values[m] for values in cells for m in methods):
+        return []
+    rows = [
+        [alpha, *(f"{np.mean([v[m]['by_penalty'][alpha] for v in cells]):.3f}" for m in methods)]
+        for alpha in cells[0][methods[0]]["by_penalty"]
+    ]
+    chosen = [f"{np.mean([values[m]['test'] for values in cells]):.3f}" for m in methods]
+    head = [f"{name}, the penalty fixed beforehand at", *methods]
+    return [markdown(head, [*rows, ["chosen by cross-validation", *chosen]])]
 
 
 def _verdicts(name: str, found: dict, printed: float, spread: float | None) -> list[str]:
