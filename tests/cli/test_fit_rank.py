@@ -136,7 +136,8 @@ def test_the_list_is_that_of_toprank_top(model, frame, train, tmp_path, invoke):
     path = tmp_path / "ranked.csv"
     done = invoke("rank", model, train, "--top", "20", "-o", path)
     assert done.exit_code == 0, done.output
-    found = pd.read_csv(path, float_precision="round_trip")
+    # Python's own numbers: the reader of pandas 2 is off by a last digit
+    found = pd.read_csv(path, converters={"score": float})
     expected = toprank.top(load(model), frame, 20)
     assert list(found.columns) == list(expected.columns)
     assert found.customer.tolist() == expected.customer.tolist()

@@ -40,8 +40,11 @@ from toprank.blocks import from_arrays, from_memmap, from_parquet
 
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = f"{Path(toprank.__file__).parent}{os.sep}"
-# the decorator that makes fits whole: an interrupt there comes before the fit, or after it
-OUTSIDE = str(Path(LIBRARY) / "rankers" / "whole.py")
+# An interrupt in the decorator that makes fits whole comes before the fit, or after it; and at the
+# end of a `with` block, where a lock is given back, Python hears no signal.
+OUTSIDE = [
+    str(Path(LIBRARY) / name) for name in ("rankers/whole.py", "blocks/threads.py", "_warnings.py")
+]
 
 RANKERS = {
     "newton": PNormPush(solver="newton"),
@@ -118,7 +121,7 @@ class AtLine:
 
     def called(self, frame, event, _):
         name = frame.f_code.co_filename
-        return self.line if name.startswith(LIBRARY) and name != OUTSIDE else None
+        return self.line if name.startswith(LIBRARY) and name not in OUTSIDE else None
 
     def line(self, frame, event, _):
         if event == "line":
