@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -182,7 +183,9 @@ def test_columns_of_any_size_can_be_ranked_by(loss, overlapping):
 def test_one_row_that_is_huge_leaves_finite_scores(loss, size):
     X, y = linear_bipartite(3).sample(5000, random_state=0)
     X[777, 1] = size  # between the rows that units are judged by
-    fit = ProperRanker(loss).fit(X, y)
+    dwarfs = pytest.warns(ConvergenceWarning, match="count for nothing beside them")
+    with dwarfs if size > 1e100 else nullcontext():
+        fit = ProperRanker(loss).fit(X, y)
     assert np.all(np.isfinite(fit.coef_))
     assert not np.any(np.isnan(fit.predict_proba(X)))
 

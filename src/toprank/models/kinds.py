@@ -7,7 +7,7 @@ type their reader gave the column: a file read in pieces has many.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -193,11 +193,21 @@ def as_dates(values: NDArray[Any], date_format: str | None = None) -> NDArray[np
     # words are dates as they were in training, or as ISO 8601 has them; a guess could misread them
     form = (date_format or "ISO8601") if any(isinstance(word, str) for word in words) else None
     read = pandas.to_datetime(words, format=form, errors="coerce", utc=True)
-    if read.isna().any():
-        raise _unreadable("dates", values[~gaps], np.asarray(read.isna()))
     dates = np.full(len(values), np.datetime64("NaT", "us"))
-    dates[~gaps] = read.dt.tz_localize(None).to_numpy().astype("datetime64[us]")
+    if not read.isna().any():
+        dates[~gaps] = read.dt.tz_localize(None).to_numpy().astype("datetime64[us]")
+    elif all(isinstance(word, (date, np.datetime64)) for word in values[~gaps]):
+        # pandas 2 counts nanoseconds, and ends in 2262
+        dates[~gaps] = [_without_zone(word) for word in values[~gaps]]
+    else:
+        raise _unreadable("dates", values[~gaps], np.asarray(read.isna()))
     return dates
+
+
+def _without_zone(moment: Any) -> Any:
+    if isinstance(moment, datetime) and moment.tzinfo is not None:
+        return moment.astimezone(UTC).replace(tzinfo=None)
+    return moment
 
 
 def as_words(values: NDArray[Any]) -> NDArray[np.object_]:
