@@ -8,6 +8,7 @@ import sys
 import time
 import warnings
 
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -183,6 +184,13 @@ def test_ctrl_c_in_a_command_is_one_line_and_leaves_the_old_file(
     assert path.read_bytes() == b"old" and list(tmp_path.iterdir()) == [path]
 
 
+def wait_until_idle(pid):
+    """Until a process has used no processor time for a second."""
+    process, used = psutil.Process(pid), -1.0
+    while used != (used := sum(process.cpu_times()[:2])):
+        time.sleep(1.0)
+
+
 @pytest.mark.skipif(os.name != "posix", reason="signals are those of POSIX")
 def test_a_real_interrupt_ends_with_130(tmp_path):
     code = (
@@ -197,7 +205,7 @@ def test_a_real_interrupt_ends_with_130(tmp_path):
         stderr=subprocess.PIPE,
     )
     assert running.stdout.readline() == b"ready\n"
-    time.sleep(3)  # until it waits for the table
+    wait_until_idle(running.pid)  # until it waits for the table
     running.send_signal(signal.SIGINT)
     out, err = running.communicate(timeout=60)
     assert running.returncode == 130 and out == b""

@@ -140,7 +140,8 @@ class SparkBlocks(BlockSource):
         """Spill all partitions, and remember what removes the files."""
         names = [n for n in (self._spill.target, self._spill.weight) if n is not None]
         rows = self._df.select(*self._spill.features, *names)
-        self._manifest = rows.mapInArrow(self._spill, _MANIFEST).rdd.persist()
+        written = rows.mapInArrow(self._spill, _MANIFEST).rdd
+        self._manifest = written.mapPartitionsWithIndex(_numbered).persist()
         self._closer = weakref.finalize(self, _remove, self._manifest, self._folders)
         entries = self._manifest.collect()
         self._folders.update(entry["path"] for entry in entries if entry["path"])
@@ -256,6 +257,16 @@ def check_numbers(df: Any, features: Sequence[str]) -> None:
             "categories first, for example with pyspark.ml.feature.OneHotEncoder, unpack "
             "vectors with pyspark.ml.functions.vector_to_array, or choose columns of numbers."
         )
+
+
+def _numbered(index: int, entries: Iterator[Any]) -> Iterator[dict[str, Any]]:
+    """Give entries the number of their partition.
+
+    Should an executor be lost, its partitions are written again by a task for several of them,
+    which knows its own number only.
+    """
+    for entry in entries:
+        yield {**entry.asDict(), "index": index}
 
 
 class _Local:
