@@ -14,8 +14,8 @@ from scipy.stats import t as student
 from toprank.inference.sample import Spread
 
 _TINY = 1e-300
-#: From here on the beta law is a normal one, and SciPy's quantiles of it are NaN further on.
-_MANY = 1e12
+#: From here on the beta law is a normal one; further on the quantiles of SciPy are NaN, or warn.
+_MANY = 1e10
 
 
 def clopper_pearson(share: Any, trials: Any, level: float) -> tuple[Any, Any]:
