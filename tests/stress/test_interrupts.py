@@ -293,6 +293,7 @@ LATEST = 10.0
 
 
 @POSIX
+@pytest.mark.slow
 def test_ctrl_c_stops_fits_and_their_threads(record_property):
     cases = ("pnorm-compiled-2-threads", "cv-2-threads", "rank-boost-2-threads", "blocks-memmap")
     found = run_benchmark("--quick", "--rounds", "3", *cases, "bootstrap-2-threads")

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future
 from contextlib import closing
+from time import sleep
 
 from toprank.blocks.source import Block, BlockSource, Partial, State, Sweep
 from toprank.blocks.threads import Workers, thread_pool
@@ -64,4 +65,19 @@ def _map_ahead(
         finally:
             for left in pending:
                 left.cancel()
-            reader.submit(blocks.close).result()  # a generator belongs to the thread that runs it
+            reader.submit(_close, blocks).result()  # a generator belongs to the thread that runs it
+
+
+def _close(blocks: Generator[Block, None, None]) -> None:
+    """Close a generator, once nobody reads from it.
+
+    An interrupt while the pool starts its thread can leave it uncounted, and a second one starts.
+    """
+    while True:
+        try:
+            blocks.close()
+            return
+        except ValueError as error:
+            if "already executing" not in str(error):
+                raise
+            sleep(0.001)
