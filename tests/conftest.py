@@ -17,6 +17,13 @@ settings.register_profile("few", settings.get_profile("toprank"), max_examples=1
 settings.load_profile("toprank")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test marked slow may take its time."""
+    for item in items:
+        if item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.timeout(0))
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder of larger data and reference figures that lies beside the checkout."""
