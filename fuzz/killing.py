@@ -279,13 +279,18 @@ def kill(one: Written, rng: random.Random) -> bool:
     """Kill a writer at a random time; True if it was in the middle of a file."""
 
     def write_for_ever() -> None:
+        os.write(begin, b"!")  # on a busy machine a fork may take longer than the write
         version = 1
         while True:
             one.write(version)
             version = 1 - version
 
     before = parts(one.folder)
+    begun, begin = os.pipe()
     child = forked(write_for_ever)
+    os.close(begin)
+    os.read(begun, 1)
+    os.close(begun)
     time.sleep(rng.uniform(0, 1.5 * one.seconds + 0.002))
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
