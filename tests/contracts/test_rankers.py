@@ -65,6 +65,12 @@ SEARCHED = {
     "PushTrees": ("n_estimators", [20, 50]),
 }
 
+#: Smaller than the defaults, which scikit-learn's checks run with: a contract needs no more.
+QUICK = {
+    "PNormPushCV": {"ps": (1, 4), "alphas": (0.01,), "cv": 3},
+    "SmoothMarginRanker": {"n_estimators": 200},
+}
+
 # smooth margin ranking must warn where classes overlap; scikit-learn's random data do
 NOT_SEPARATED = "ignore:The pairs were not separated:sklearn.exceptions.ConvergenceWarning"
 
@@ -76,7 +82,10 @@ def with_variants(ranker):
 
 def each_ranker():
     two_class = (ranker for ranker in RANKERS if is_classifier(ranker()))
-    return [pytest.param(ranker(), id=ranker.__name__) for ranker in two_class]
+    return [
+        pytest.param(ranker(**QUICK.get(ranker.__name__, {})), id=ranker.__name__)
+        for ranker in two_class
+    ]
 
 
 @pytest.fixture(scope="module")
