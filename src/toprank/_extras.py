@@ -2,8 +2,65 @@
 
 from __future__ import annotations
 
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from types import ModuleType
+from typing import Any
+
+
+@contextmanager
+def held_back() -> Iterator[None]:
+    """Hear an interrupt (Ctrl-C) at the end: a library that was half loaded does not load again.
+
+    Python forgets a package whose import was cut off, but not its parts; the next import finds
+    them and leaves the package without.
+
+    Examples
+    --------
+    >>> with held_back():
+    ...     import fractions
+    >>> fractions.Fraction(1, 2)
+    Fraction(1, 2)
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield  # interrupts are heard elsewhere, or not by Python
+        return
+    heard: list[tuple[Any, ...]] = []
+    signal.signal(signal.SIGINT, lambda *interrupt: heard.append(interrupt))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if heard:
+            before(*heard[0])
+
+
+def compiled(**options: Any) -> Callable[[Any], Any]:
+    """Like ``numba.njit``, but an interrupt is heard after a compilation, never within.
+
+    One that falls into a callback of the compiler is lost, and one while Numba loads what it knows
+    of types leaves it without them for good.
+    """
+    with held_back():
+        import numba
+
+    def make(function: Any) -> Any:
+        kernel = numba.njit(**options)(function)
+        compile_for = kernel._compile_for_args
+
+        def whole(*arguments: Any, **named: Any) -> Any:
+            with held_back():
+                return compile_for(*arguments, **named)
+
+        kernel._compile_for_args = whole
+        return kernel
+
+    return make
 
 
 def require(module: str, extra: str) -> ModuleType:
@@ -37,7 +94,8 @@ def require(module: str, extra: str) -> ModuleType:
 install it with: pip install 'toprank[frames]'
     """
     try:
-        return import_module(module)
+        with nullcontext() if module in sys.modules else held_back():
+            return import_module(module)
     except ImportError as error:
         raise ImportError(
             f"{module} could not be imported ({error}); "

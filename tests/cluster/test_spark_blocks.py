@@ -116,6 +116,19 @@ def test_files_that_vanish_are_written_again_and_the_last_ones_removed(skewed):
     assert not any(folder.exists() for folder in files)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("damage", ["flipped", "cut"])
+def test_files_that_are_damaged_were_read_as_they_were(skewed, damage):
+    with blocks.from_spark(skewed, features=FEATURES) as source:
+        sums = sweep(lambda block: block.X.sum(axis=0).tolist())
+        before = source.map_reduce(sums, None)
+        largest = max((folder / "X" for folder in files_of(source)), key=lambda x: x.stat().st_size)
+        data = bytearray(largest.read_bytes())
+        data[len(data) // 2 + 7] ^= 0x40  # a much larger or smaller number
+        largest.write_bytes(data if damage == "flipped" else data[:-8])
+        np.testing.assert_allclose(source.map_reduce(sums, None), before, rtol=1e-12)
+
+
 def test_a_disk_that_cannot_be_written_is_a_clear_error(skewed):
     with pytest.raises(OSError, match=r"could not be spilled to /proc/nowhere.*spill_dir="):
         blocks.from_spark(skewed, features=FEATURES, spill_dir="/proc/nowhere")
@@ -130,7 +143,7 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path, monkeypatch):
     def full(*_, **__):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(np, "save", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     (entry,) = spill(iter([batch]))
     error = told(entry.to_pydict()["error"][0])
     assert isinstance(error, OSError) and "the disk is full" in str(error)

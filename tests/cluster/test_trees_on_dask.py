@@ -3,11 +3,13 @@
 import os
 import signal
 import time
+import warnings
 from threading import Thread
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from toprank import PushTrees
 from toprank.interop.boosting import PushGradients
@@ -205,6 +207,67 @@ def test_what_cannot_be_fitted_is_refused_on_all_workers_at_once(
     given["X"] = da.from_array(given["X"], chunks=(300, -1))
     with pytest.raises(ValueError, match=says):
         trees(**settings).fit_dask(client, **given)
+
+
+def said_by(fit):
+    """What a fit warns of, or why it fails."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ConvergenceWarning)
+        try:
+            fit()
+        except ValueError as error:
+            return [str(error)]
+    return [str(warning.message) for warning in caught]
+
+
+def out_of_reach(X, weight, what):
+    X, weight = X.copy(), 1.0 + weight
+    if what == "tiny":
+        X[:, 3] *= 1e-40
+    elif what == "tiny but for absent rows":
+        X[:, 3] *= 1e-40
+        X[7, 3], weight[7] = 1.0, 0.0
+    elif what == "huge":
+        X[-1, 2] = 1e60  # on one worker only
+    elif what == "huge but absent":
+        X[-1, 2], weight[-1] = 1e60, 0.0
+    elif what == "weights too small":
+        weight[-1] = 1e-35
+    elif what == "weights too large":
+        weight *= 1e29
+    elif what == "weights of shares":
+        weight /= 1e6
+    return X, weight
+
+
+@pytest.mark.parametrize(
+    ("what", "says"),
+    [
+        ("tiny", "takes them for zero"),
+        ("tiny but for absent rows", "takes them for zero"),
+        ("huge", "Column 2 of X has entries of up to 1e"),
+        ("huge but absent", None),
+        ("weights too small", "hold weights as float32"),
+        ("weights too large", "hold weights as float32"),
+        ("weights of shares", "No tree found a split"),
+        ("nothing", None),
+    ],
+)
+def test_what_a_library_cannot_hold_was_not_told_on_clusters(client, binned, what, says):
+    X, y, weight = binned
+    X, weight = out_of_reach(X, weight, what)
+    alone = said_by(lambda: trees(n_estimators=2).fit(X, y, weight))
+    together = said_by(lambda: on_cluster(client, X, y, weight, n_estimators=2))
+    assert together == alone
+    assert len(alone) == (says is not None) and (says is None or says in alone[0])
+
+
+def test_rows_to_stop_by_that_are_out_of_reach_are_refused_on_all_workers(client, binned):
+    X, y, _ = binned
+    held = out_of_reach(X, np.ones(len(y)), "huge")[0]
+    cut = da.from_array(X, chunks=(600, -1))
+    with pytest.raises(ValueError, match="Column 2 of X has entries"):
+        trees().fit_dask(client, cut, y, eval_set=(da.from_array(held, chunks=(600, -1)), y))
 
 
 def test_a_worker_that_goes_away_is_named_and_nothing_hangs(client, binned):

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from toprank import PushTrees
 
@@ -62,3 +63,16 @@ def test_what_cannot_be_fitted_is_said_in_its_own_words(spark, frame):
         trees().fit_spark(data, features=["z"], target="label")
     with pytest.raises(ValueError, match="num_workers=0"):
         trees().fit_spark(data, features=FEATURES, target="label", num_workers=0)
+
+
+def test_columns_that_the_library_cannot_hold_were_not_told_on_spark(spark, frame):
+    columns = {"features": FEATURES, "target": "label", "num_workers": 2}
+    tiny = frame.assign(d=frame["d"] * 1e-40)
+    with pytest.warns(ConvergenceWarning, match=r"column 3 first.*takes them for zero") as told:
+        trees().fit_spark(spark.createDataFrame(tiny), **columns)
+    ours = [warning for warning in told if warning.category is ConvergenceWarning]
+    assert [warning.filename for warning in ours] == [__file__]
+    huge = frame.copy()
+    huge.loc[1199, "c"] = 1e60  # in one partition only
+    with pytest.raises(ValueError, match="Column 2 of X has entries of up to 1e"):
+        trees().fit_spark(spark.createDataFrame(huge), **columns)

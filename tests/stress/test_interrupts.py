@@ -9,8 +9,10 @@ import gc
 import json
 import linecache
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 import warnings
 from pathlib import Path
@@ -36,6 +38,7 @@ from toprank import (
     RankBoost,
     SmoothMarginRanker,
 )
+from toprank._extras import require
 from toprank.blocks import from_arrays, from_memmap, from_parquet
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -320,8 +323,6 @@ def table(folder, n=2000):
 
 def interrupt_command(arguments, folder, after):
     """Run a command, interrupt it after so many seconds; what it left, and how it ended."""
-    import signal
-
     code = "import sys; sys.argv[0] = 'toprank'\nfrom toprank.cli import main\nprint(end='\\n', "
     code += "file=sys.stderr, flush=True)\nmain()"
     running = subprocess.Popen(
@@ -384,3 +385,112 @@ def test_ctrl_c_at_any_moment_ends_a_command_with_130_and_one_line(
     tried = sum(check_command(arguments, tmp_path, after) for after in moments)
     record_property("cases", tried)
     assert tried >= 5
+
+
+def test_an_interrupt_while_numba_compiles_leaves_a_ranker_that_can_be_fitted(monkeypatch):
+    from numba.core.typed_passes import NativeLowering
+
+    from toprank._extras import compiled
+    from toprank.rankers.boosting import kernels
+
+    X, y = problem()
+    expected = RankBoost(3).fit(X, y).decision_function(X)
+    fresh = compiled(nogil=True)(kernels.digitise.py_func)  # not compiled yet
+    monkeypatch.setattr(kernels, "digitise", fresh)
+    ranker = RankBoost(3)
+    parameters = ranker.get_params(deep=False)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(NativeLowering, "run_pass", interrupted)
+        ranker.fit(X, y)
+    assert not fresh.signatures
+    check_unfitted(ranker, parameters, f"{kernels.__file__}:1")
+    np.testing.assert_array_equal(ranker.fit(X, y).decision_function(X), expected)
+    assert fresh.signatures
+
+
+def test_a_library_that_was_interrupted_while_it_was_loaded_stayed_half_loaded(
+    tmp_path, monkeypatch
+):
+    if threading.current_thread() is not threading.main_thread():
+        pytest.skip("signals are heard by the main thread")
+    (tmp_path / "slow_library").mkdir()
+    (tmp_path / "slow_library" / "part.py").write_text("VALUE = 7\n")
+    (tmp_path / "slow_library" / "__init__.py").write_text(
+        "import signal\nimport slow_library.part\nsignal.raise_signal(signal.SIGINT)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            require("slow_library", "none")
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        assert require("slow_library", "none").part.VALUE == 7
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        for name in ("slow_library", "slow_library.part"):
+            sys.modules.pop(name, None)
+
+
+COMPILING = """
+import json, os, signal, sys, threading, time
+import numpy as np
+from toprank import RankBoost
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((300, 3))
+y = (X[:, 0] + rng.standard_normal(300) > 0).astype(int)
+ranker, sent, stopped = RankBoost(3), [], threading.Event()
+
+def interrupt():
+    if not stopped.wait(float(sys.argv[1])):
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+def compiled():
+    try:
+        threading.Thread(target=interrupt, daemon=True).start()
+        ranker.fit(X, y)
+        stopped.set()
+        return None
+    except KeyboardInterrupt:
+        return time.monotonic() - sent[0]
+
+seconds = compiled()
+left = sorted(set(vars(ranker)) - set(ranker.get_params()))
+scores = ranker.fit(X, y).decision_function(X)
+print(json.dumps({"seconds": seconds, "left": left, "scores": scores[:5].tolist()}))
+"""
+
+
+@POSIX
+@pytest.mark.slow
+def test_ctrl_c_stops_the_first_compilation(tmp_path, record_property):
+    def run(after):
+        cache = tmp_path / f"after-{after}"
+        done = subprocess.run(
+            [sys.executable, "-c", COMPILING, str(after)],
+            env={**os.environ, "NUMBA_CACHE_DIR": str(cache)},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        files = [path for path in cache.rglob("*") if path.is_file()]
+        assert {path.suffix for path in files} <= {".nbi", ".nbc"}, files
+        return json.loads(done.stdout)
+
+    whole = run(1e6)
+    assert whole["seconds"] is None
+    moments = np.random.default_rng(0).uniform(0.1, 4.0, 10).round(2)
+    found = [run(after) for after in moments]
+    interrupted = [one for one in found if one["seconds"] is not None]
+    record_property("cases", len(interrupted))
+    print(f"\n{[round(one['seconds'], 3) for one in interrupted]} seconds")
+    assert len(interrupted) >= 5
+    assert all(one["left"] == [] and one["seconds"] < LATEST for one in interrupted), found
+    assert all(one["scores"] == whole["scores"] for one in found)

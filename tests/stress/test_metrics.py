@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, Decimal, localcontext
 from fractions import Fraction
-from itertools import pairwise
+from functools import cache
+from itertools import accumulate, pairwise
 from math import ceil, floor, inf
 
 import numpy as np
@@ -26,6 +27,9 @@ from toprank.metrics import (
 )
 from toprank.metrics import (
     bedroc as bedroc_metric,
+)
+from toprank.metrics import (
+    ndcg_at as ndcg_metric,
 )
 from toprank.metrics import (
     precision_at as precision_metric,
@@ -264,6 +268,53 @@ def dcg(rows):
     return sum(decimal(m) / decimal(1 + above + m + n).ln() for above, m, n in rows.ties)
 
 
+@cache
+def discounts_of_the_first_places(count=200):
+    return [Decimal(0), *accumulate(1 / Decimal(1 + r).ln() for r in range(1, count + 1))]
+
+
+def logarithmic_integral(log):
+    """li(e^log) less Euler's constant: ln ln x + sum of (ln x)^k / (k k!)."""
+    total, term, k = log.ln(), Decimal(1), 0
+    while k < log or term > Decimal("1e-210"):
+        k += 1
+        term *= log / k
+        total += term / k
+    return total
+
+
+def euler_maclaurin(place):
+    """Sum of the discounts down to a whole place, up to a constant."""
+    x = Decimal(1 + place)
+    log = x.ln()
+    slope = -1 / (x * log**2)
+    third = -(2 / log**2 + 6 / log**3 + 6 / log**4) / x**3
+    return logarithmic_integral(log) + 1 / (2 * log) + slope / 12 - third / 720
+
+
+@cache
+def discounts_to(place):
+    table = discounts_of_the_first_places()
+    if place < len(table):
+        return table[place]
+    return table[-1] + euler_maclaurin(place) - euler_maclaurin(len(table) - 1)
+
+
+def summed_discounts(depth):
+    whole = floor(depth)
+    return discounts_to(whole) + decimal(depth - whole) / Decimal(2 + whole).ln()
+
+
+def ndcg_at(rows, k):
+    units = rows.units(k)
+    gained = sum(
+        decimal(m / (m + n))
+        * (summed_discounts(min(above + m + n, units)) - summed_discounts(min(above, units)))
+        for above, m, n in rows.ties
+    )
+    return gained / summed_discounts(min(units, rows.totals[0]))
+
+
 def aver(rows):
     return sum(m / (above + m + n) for above, m, n in rows.ties)
 
@@ -355,6 +406,7 @@ CASES = {
     "lift_at": (lift_at, KS),
     "enrichment_factor": (enrichment_factor, KS),
     "value_at": (value_at, tuple({**k, "benefit": 3.0, "cost": 0.5} for k in KS)),
+    "ndcg_at": (ndcg_at, KS),
     "dcg": (dcg, ({},)),
     "aver": (aver, ({},)),
     "average_precision": (average_precision, ({},)),
@@ -378,6 +430,7 @@ SNAPS = {
     "recall_at": "k",
     "lift_at": "k",
     "enrichment_factor": "k",
+    "ndcg_at": "k",
     "value_at": "k",
 }
 
@@ -400,7 +453,7 @@ def acceptable(name, rows, parameters):
     """The exact value; two where k, or a rate, may fall on either side of an end of a tie."""
     of, _ = CASES[name]
     with localcontext() as context:
-        context.prec = 450 if name == "bedroc" else 120  # it cancels more than any other
+        context.prec = {"bedroc": 450, "ndcg_at": 220}.get(name, 120)  # these two cancel the most
         context.Emax, context.Emin = MAX_EMAX, MIN_EMIN
         snap = SNAPS.get(name)
         if snap is None or isinstance(parameters[snap], int):
@@ -531,6 +584,18 @@ def test_a_share_is_never_more_than_one():
     weight = np.array([1e-99, 1e-99, 1e-99, 1e99, 1e-99, 1e-99, 1e-99])
     for k in (1, 10**6, 0.5, 1.0):
         assert 0 <= precision_metric(y, s, k, sample_weight=weight) <= 1
+
+
+@pytest.mark.parametrize(("heavy", "light"), [(1e12, 1.0), (1e98, 1.0), (1e12, 1e-12)])
+def test_a_light_positive_below_a_heavy_tie_keeps_its_gain(heavy, light):
+    got = ndcg_metric([0, 1], [2.0, 1.0], 1.0, sample_weight=[heavy, light])
+    assert got == pytest.approx(np.log(2) / np.log1p(heavy + 1), rel=1e-12)
+
+
+def test_a_part_of_a_place_beyond_the_table_has_the_discount_of_that_place():
+    weight = [5000.25, 0.5]
+    got = ndcg_metric([0, 1], [2.0, 1.0], 1.0, sample_weight=weight)
+    assert got == pytest.approx(np.log(2) / np.log(5002), rel=1e-13)
 
 
 @pytest.mark.parametrize("alpha", [1e-300, 1e-30, 1e-12])

@@ -110,9 +110,13 @@ class DaskBlocks(BlockSource):
     def _compute(self, result: Any) -> Any:
         if self._client is not None:
             future = self._client.compute(result)
-            if self._progress.verbose > 1:
-                require("distributed", "dask").progress(future, notebook=False)
-            return future.result()
+            try:
+                if self._progress.verbose > 1:
+                    require("distributed", "dask").progress(future, notebook=False)
+                return future.result()
+            except BaseException:
+                future.cancel()  # a traceback would keep it, and the cluster at work
+                raise
         if self._progress.verbose > 1:
             with require("dask.diagnostics", "dask").ProgressBar():
                 return result.compute()

@@ -15,6 +15,7 @@ import shutil
 import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -25,11 +26,12 @@ from toprank._extras import require
 from toprank._numerics import FloatArray
 from toprank.blocks.progress import Progress
 from toprank.blocks.source import BlockSource, Partial, State, Sweep
+from toprank.blocks.spark_jobs import run_everywhere, run_job
 from toprank.blocks.spill import GONE, Spill, clear_spilled, matrix, open_block, told
 
 #: Partitions from which partial results are merged by the executors first, and how many at once.
 _MANY, _FAN_IN = 256, 32
-_MANIFEST = "index int, path string, error string, host string"
+_MANIFEST = "index int, path string, files string, error string, host string"
 
 
 def from_spark(
@@ -142,8 +144,14 @@ class SparkBlocks(BlockSource):
         rows = self._df.select(*self._spill.features, *names)
         written = rows.mapInArrow(self._spill, _MANIFEST).rdd
         self._manifest = written.mapPartitionsWithIndex(_numbered).persist()
+        try:
+            entries = run_job(self._df.sparkSession, self._manifest.collect)
+        except BaseException:
+            # the manifest does not say what was written until then; the name of the folders does
+            with suppress(Exception):
+                run_everywhere(self._df.sparkSession, self._spill.clear)
+            raise
         self._closer = weakref.finalize(self, _remove, self._manifest, self._folders)
-        entries = self._manifest.collect()
         self._folders.update(entry["path"] for entry in entries if entry["path"])
         errors = [entry["error"] for entry in entries if entry["error"]]
         if errors:
@@ -174,10 +182,18 @@ class SparkBlocks(BlockSource):
             except Exception as problem:
                 if GONE not in str(problem):
                     raise
-                self.close()
-                self._folders.clear()
-                self._write()
+            self.close()
+            self._folders.clear()
+            self._write()
+            try:
                 return self._pass(sweep, state)
+            except Exception as problem:
+                if GONE not in str(problem):
+                    raise
+                raise OSError(
+                    f"Again {GONE}, right after they were written. Look whether something removes "
+                    "files there, or the disk fails; point spill_dir= to another."
+                ) from problem
 
     def _pass(self, sweep: Sweep[State, Partial], state: State) -> Partial:
         context = self._manifest.context
@@ -188,7 +204,8 @@ class SparkBlocks(BlockSource):
                 groups = partials.map(lambda partial: (partial[0] // _FAN_IN, partial))
                 count = -(-self._n_blocks // _FAN_IN)
                 partials = groups.groupByKey(count).map(_MergeGroup(sweep))
-            found = sorted(partials.collect(), key=lambda partial: partial[0])
+            found = run_job(self._df.sparkSession, partials.collect)
+            found.sort(key=lambda partial: partial[0])
         finally:
             context.setJobDescription(None)
         self._folders.update(folder for _, folders, _ in found for folder in folders)
@@ -280,7 +297,7 @@ class _Local:
         for entry in entries:
             if entry["error"]:
                 raise told(entry["error"])
-            block = open_block(entry["index"], entry["path"])
+            block = open_block(entry["index"], entry["path"], entry["files"])
             yield entry["index"], [entry["path"]], self.sweep.local(block, self.state)
 
 

@@ -4,22 +4,59 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import shutil
 import socket
 import tempfile
+import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from toprank._extras import require
+from toprank._files import Stamp
 from toprank.blocks.source import Block
 
-#: What a task says when its file is not there; Spark hands the text on.
-GONE = "the blocks that toprank spilled are gone"
+#: What a task says when its files are not there or not what was written; Spark hands the text on.
+GONE = "the blocks that toprank spilled are gone or damaged"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An array in a file of its own, and what it takes to know it again.
+
+    The sum of the bytes is checked when a file is first mapped, and its size and time at every
+    pass: a file that changed in between is not what was written.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    kind: str
+    crc: int
+
+    def map(self, folder: Path) -> Any:
+        """Return the array, mapped, or raise an error where the file is another."""
+        dtype = np.dtype(self.kind)
+        if 0 in self.shape:
+            return np.empty(self.shape, dtype)
+        size = dtype.itemsize * math.prod(self.shape)
+        found = (folder / self.name).stat().st_size
+        if found != size:
+            raise ValueError(f"{self.name} has {found} of {size} bytes")
+        # as a plain array: slices of a memmap are slower
+        array = np.asarray(np.memmap(folder / self.name, dtype, "r", shape=self.shape))
+        if zlib.crc32(array.reshape(-1).view(np.uint8).data) != self.crc:
+            raise ValueError(f"{self.name} holds other bytes than were written")
+        return array
+
+
+def as_text(files: Sequence[Kept]) -> str:
+    """What was written, in the words in which it travels with the manifest."""
+    return json.dumps([astuple(one) for one in files])
 
 
 @dataclass(frozen=True)
@@ -38,22 +75,23 @@ class Spill:
         context = TaskContext.get()
         index = 0 if context is None else context.partitionId()
         path: str | None = None
+        files: str | None = None
         what: str | None = None  # told to the driver, which stops at once: to retry would fail too
         try:
-            path = self.write(batches, index)
+            path, kept = self.write(batches, index)
+            files = as_text(kept)
         except OSError as problem:
             what = json.dumps(["OSError", _why(problem, self.directory, index)])
         except ValueError as problem:
             what = json.dumps(["ValueError", str(problem)])
         arrow = require("pyarrow", "spark")
+        text = arrow.string()
         yield arrow.RecordBatch.from_arrays(
             [
                 arrow.array([index], arrow.int32()),
-                arrow.array([path], arrow.string()),
-                arrow.array([what], arrow.string()),
-                arrow.array([socket.gethostname()], arrow.string()),
+                *(arrow.array([one], text) for one in (path, files, what, socket.gethostname())),
             ],
-            names=["index", "path", "error", "host"],
+            names=["index", "path", "files", "error", "host"],
         )
 
     def _home(self) -> str | None:
@@ -62,33 +100,38 @@ class Spill:
         spark = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
         return spark if spark and os.path.isdir(spark) else None
 
-    def write(self, batches: Iterator[Any], index: int) -> str:
-        """Write one partition; return the folder, or remove it where that fails."""
+    def clear(self) -> None:
+        """Remove what tasks of this source left here, also those that were killed."""
+        clear_spilled({str(Path(self._home() or tempfile.gettempdir(), f"{self.token}-0-any"))})
+
+    def write(self, batches: Iterator[Any], index: int) -> tuple[str, list[Kept]]:
+        """Write one partition; return the folder and its files, or remove it where that fails."""
         folder = tempfile.mkdtemp(prefix=f"{self.token}-{index}-", dir=self._home())
         try:
-            self._write_files(batches, Path(folder))
+            return folder, self._write_files(batches, Path(folder))
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        return folder
 
-    def _write_files(self, batches: Iterator[Any], folder: Path) -> None:
-        """X row after row, then labels and weights, then what is needed to map X."""
+    def _write_files(self, batches: Iterator[Any], folder: Path) -> list[Kept]:
+        """X row after row, then labels and weights."""
         given = {"y": self.target, "weight": self.weight}
         columns: dict[str, list[Any]] = {name: [] for name, column in given.items() if column}
-        rows, kind = 0, np.dtype(np.float64)
+        rows, kind, crc = 0, np.dtype(np.float64), 0
         with open(folder / "X", "wb") as file:
             for batch in batches:
                 X = matrix(batch, self.features)
-                rows, kind = rows + len(X), X.dtype
+                rows, kind, crc = rows + len(X), X.dtype, zlib.crc32(X.data, crc)
                 file.write(X.data)
                 for name, parts in columns.items():
                     parts.append(_values(batch, str(given[name])))
+        kept = [Kept("X", (rows, len(self.features)), kind.str, crc)]
         for name, parts in columns.items():
-            values = np.concatenate(parts) if parts else np.zeros(0)
-            np.save(folder / f"{name}.npy", values, allow_pickle=False)
-        shape = np.array([rows, len(self.features)])
-        np.savez(folder / "shape.npz", shape=shape, kind=str(kind))
+            data = np.ascontiguousarray(np.concatenate(parts) if parts else np.zeros(0))
+            raw = data.tobytes()
+            (folder / name).write_bytes(raw)
+            kept.append(Kept(name, data.shape, data.dtype.str, zlib.crc32(raw)))
+        return kept
 
 
 def clear_spilled(folders: set[str]) -> None:
@@ -136,29 +179,47 @@ def _values(batch: Any, name: str) -> Any:
     return values.astype(str) if values.dtype == object else values
 
 
-#: Blocks that this Python worker has mapped already.
-_OPEN: dict[str, Block] = {}
+@dataclass(frozen=True)
+class _Opened:
+    """A block that this Python worker has mapped, and its files as they were then."""
+
+    block: Block
+    stamps: list[Stamp]
 
 
-def open_block(index: int, path: str) -> Block:
-    """Map the files of a block, or take the mapping of an earlier pass."""
-    folder = Path(path)
-    if not (folder / "shape.npz").exists():
+_OPEN: dict[str, _Opened] = {}
+
+
+def open_block(index: int, path: str, files: str) -> Block:
+    """Map the files of a block, or take the mapping of an earlier pass.
+
+    Parameters
+    ----------
+    index : int
+    path : str
+        The folder.
+    files : str
+        What was written there, as `as_text` says it.
+
+    Raises
+    ------
+    OSError
+        With the text of `GONE` where the files are not those that were written: `SparkBlocks` then
+        writes all of them again.
+    """
+    try:
+        if path not in _OPEN:
+            for old in [p for p in _OPEN if not Path(p).exists()]:
+                del _OPEN[old]
+            kept = [Kept(name, tuple(shape), *rest) for name, shape, *rest in json.loads(files)]
+            # stamped before they are read: what changes meanwhile shows at the next pass
+            stamps = [Stamp.of(Path(path, one.name)) for one in kept]
+            arrays = {one.name: one.map(Path(path)) for one in kept}
+            block = Block(index, arrays["X"], arrays.get("y"), arrays.get("weight"))
+            _OPEN[path] = _Opened(block, stamps)
+        for stamp in _OPEN[path].stamps:  # a mapped file that was cut would end the process
+            stamp.check()
+    except (OSError, RuntimeError, ValueError) as problem:
         _OPEN.pop(path, None)
-        raise FileNotFoundError(f"{GONE}: {path}")
-    if path not in _OPEN:
-        for old in [p for p in _OPEN if not Path(p).exists()]:
-            del _OPEN[old]
-        with np.load(folder / "shape.npz") as facts:
-            shape, kind = tuple(facts["shape"].tolist()), np.dtype(str(facts["kind"]))
-        empty = shape[0] == 0 or shape[1] == 0
-        # as a plain array: slices of a memmap are slower
-        mapped = None if empty else np.asarray(np.memmap(folder / "X", kind, "r", shape=shape))
-        X = np.empty(shape, kind) if mapped is None else mapped
-        _OPEN[path] = Block(index, X, _kept(folder, "y"), _kept(folder, "weight"))
-    return _OPEN[path]
-
-
-def _kept(folder: Path, name: str) -> Any:
-    file = folder / f"{name}.npy"
-    return np.load(file) if file.exists() else None
+        raise OSError(f"{GONE}: {path}: {problem}") from problem
+    return _OPEN[path].block

@@ -95,7 +95,7 @@ class _Stop:
 
     def __init__(self) -> None:
         self._set = False
-        self._outer: _Stop | None = getattr(_HERE, "stop", None)
+        self._outer: _Stop | _Asked | None = getattr(_HERE, "stop", None)
 
     def set(self) -> None:
         self._set = True
@@ -111,11 +111,34 @@ class _Stop:
 _HERE = threading.local()
 
 
+def is_stopped() -> bool:
+    """Whether this thread works for a pool that was interrupted."""
+    stop = getattr(_HERE, "stop", None)
+    return stop is not None and stop.is_set()
+
+
 def go_on() -> None:
     """Raise where this thread works for a pool that was interrupted; call it in long loops."""
-    stop = getattr(_HERE, "stop", None)
-    if stop is not None and stop.is_set():
+    if is_stopped():
         raise Stopped
+
+
+class _Asked:
+    """A reason to stop that lies outside the pools of this process."""
+
+    def __init__(self, is_set: Callable[[], bool]):
+        self.is_set = is_set
+
+
+@contextmanager
+def stopping_where(is_set: Callable[[], bool]) -> Iterator[None]:
+    """Let `go_on` stop a thread that no pool here has started, once ``is_set`` says so."""
+    before = getattr(_HERE, "stop", None)
+    _HERE.stop = _Asked(is_set)
+    try:
+        yield
+    finally:
+        _HERE.stop = before
 
 
 @contextmanager

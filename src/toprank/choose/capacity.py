@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
+from scipy.special import ndtri
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from toprank._numerics import FloatArray
 from toprank.inference.shares import clopper_pearson
-from toprank.metrics._inputs import check_scores, positives
+from toprank.metrics._inputs import check_scores, is_number, positives
 from toprank.pairs import check_weights
+
+#: Numbers of alerts and of periods beyond these are mistaken units, and have no quantiles.
+_SMALLEST, _LARGEST = 1e-12, 1e12
+#: From here on a law of counts is a normal one; further on the quantiles of SciPy are NaN.
+_MANY = 1e9
 
 
 @dataclass(frozen=True)
@@ -132,7 +137,7 @@ def capacity_threshold(
     0.53
     """
     _check_number("per_period", per_period)
-    if not (isinstance(level, Real) and 0 < level < 1):
+    if not (is_number(level) and 0 < level < 1):
         raise ValueError(f"level={level!r}: expected a number between 0 and 1.")
     values = check_scores(scores)
     weight = _weights(len(values), sample_weight)
@@ -160,8 +165,10 @@ def capacity_threshold(
 
 
 def _check_number(name: str, value: Any) -> None:
-    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < np.inf:
-        raise ValueError(f"{name}={value!r}: expected a positive number.")
+    if not (is_number(value) and _SMALLEST <= value <= _LARGEST):
+        raise ValueError(
+            f"{name}={value!r}: expected a positive number, from {_SMALLEST:g} to {_LARGEST:g}."
+        )
 
 
 def _weights(n: int, sample_weight: ArrayLike | None) -> FloatArray:
@@ -176,6 +183,10 @@ def _weights(n: int, sample_weight: ArrayLike | None) -> FloatArray:
         )
     if not np.any(weight > 0):
         raise ValueError("sample_weight is zero everywhere: there is no item.")
+    with np.errstate(over="ignore"):
+        total = float(np.sum(weight))
+    if total > _LARGEST**2:
+        raise ValueError(f"sample_weight sums to {total:g}: expected counts of items.")
     return weight
 
 
@@ -212,12 +223,22 @@ def _alerts_of_a_new_period(
     mean: float, dispersion: float, n_periods: float, level: float
 ) -> tuple[float, float]:
     if mean == 0:  # nothing seen in T periods: the rate may still be 3/T or so
-        return 0.0, float(stats.poisson.ppf(level, -np.log(1 - level) / n_periods))
-    variance = dispersion * mean * (1 + 1 / n_periods)
-    tail = (1 - level) / 2
-    size, chance = mean**2 / (variance - mean), mean / variance
-    low, high = stats.nbinom.ppf([tail, 1 - tail], size, chance)
-    return float(low), float(high)
+        return 0.0, _exceeded(-float(np.log1p(-level)) / n_periods, 0.0, 1 - level)
+    tail, more = (1 - level) / 2, dispersion - 1 + dispersion / n_periods
+    return _exceeded(mean, more, 1 - tail), _exceeded(mean, more, tail)
+
+
+def _exceeded(mean: float, more: float, tail: float) -> float:
+    """The count that is exceeded with at most this probability, if its variance is (1 + more) mean.
+
+    Negative binomial; Poisson where the variance is the mean.
+    """
+    if mean < _SMALLEST:  # one alert at the most, as rarely as that
+        return float(mean > tail)
+    if mean > _MANY:
+        return max(0.0, float(np.ceil(mean - ndtri(tail) * np.sqrt((1 + more) * mean))))
+    law = stats.nbinom(mean / more, 1 / (1 + more)) if more > 1e-9 else stats.poisson(mean)
+    return max(0.0, float(law.isf(tail)))
 
 
 def _precision(

@@ -32,7 +32,7 @@ def cv_results(choice: PChoice) -> dict[str, Any]:
         results[f"split{fold}_test_score"] = column
     return results | {
         "mean_test_score": choice.mean,
-        "std_test_score": np.std(choice.fold_scores, axis=1),
+        "std_test_score": choice.deviation(),
         "standard_error": choice.standard_error,
         "rank_test_score": rank,
     }

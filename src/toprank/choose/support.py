@@ -40,7 +40,8 @@ class SupportOfP:
     gap_error : float
         Standard error of the gap over the folds.
     standard_error : float
-        Standard error of ``test_risk`` from `toprank.inference.interval`.
+        Standard error of ``test_risk`` from `toprank.inference.interval`; infinite where a fold
+        has too few rows of a class to have one.
     supported : bool
         Whether enough negatives carry the push and the risk held out is known well enough.
     reason : str
@@ -214,7 +215,7 @@ def supported_p(
     powers = check_powers(ps)
     if not np.isfinite(powers[-1]):
         raise ValueError("p = inf rests on the highest negative alone; take finite values of ps.")
-    folds = folds_of(cv, positive, groups=groups, time=time, gap=gap)
+    folds = folds_of(cv, positive, groups=groups, time=time, gap=gap, weight=weight)
     templates = [PNormPush(p, alpha=alpha, loss=loss, tol=1e-5) for p in powers]
     workers = Workers(n_jobs)
     with workers.running():
@@ -276,7 +277,8 @@ def _line(
 ) -> SupportOfP:
     train, test = float(np.mean(risks[:, 0])), float(np.mean(risks[:, 1]))
     gaps = risks[:, 1] - risks[:, 0]
-    error = float(np.sqrt(np.sum(risks[:, 2] ** 2)) / len(risks))
+    errors = np.where(np.isnan(risks[:, 2]), np.inf, risks[:, 2])
+    error = float(np.sqrt(np.sum(errors**2)) / len(risks))
     reason = ""
     if negatives < min_negatives:
         reason = f"rests on {_number(negatives)} negatives"

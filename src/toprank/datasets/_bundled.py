@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import zlib
 from importlib.resources import files
 from typing import Any
 
@@ -222,6 +223,9 @@ def _load(
 
 def _read(filename: str) -> tuple[list[str], np.ndarray]:
     """Column names and numbers of a compressed CSV file of the package."""
-    compressed = files("toprank.datasets").joinpath("data", filename).read_bytes()
-    header, body = gzip.decompress(compressed).decode("ascii").split("\n", 1)
+    file = files("toprank.datasets").joinpath("data", filename)
+    try:
+        header, body = gzip.decompress(file.read_bytes()).decode("ascii").split("\n", 1)
+    except (EOFError, OSError, ValueError, zlib.error) as error:
+        raise OSError(f"{file} is damaged ({error}); install toprank again.") from error
     return header.strip().split(","), np.loadtxt(io.StringIO(body), delimiter=",")

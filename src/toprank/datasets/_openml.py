@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.datasets import fetch_openml
 from sklearn.utils import Bunch
 
 from toprank._extras import require
+from toprank.datasets._cache import check_together, where
 from toprank.datasets._present import present
 
 
@@ -123,9 +125,12 @@ def fetch(
     ------
     ValueError
         For an unknown name, a value that does not occur, labels that are missing, a data set
-        that is not the one expected, or features that are not numbers.
+        that is not the one expected, features that are not numbers, or a cache whose files do not
+        belong together. A file that is damaged is downloaded again, with a RuntimeWarning.
     ConnectionError
-        If the data set is not in the cache and cannot be downloaded.
+        If the data set is not in the cache, or damaged there, and cannot be downloaded.
+    OSError
+        If the cache cannot be read or written.
 
     Examples
     --------
@@ -185,8 +190,9 @@ def _download(
     source: Source, *, data_home: str | PathLike[str] | None, cache: bool, as_frame: bool
 ) -> Bunch:
     require("pandas", "frames")
+    folder = where(data_home) if cache else None
     try:
-        return fetch_openml(
+        bunch = fetch_openml(
             data_id=source.data_id,
             target_column=source.target or "default-target",
             data_home=data_home,
@@ -196,12 +202,40 @@ def _download(
             # are declared but are numbers become numbers, whatever the version of pandas.
             read_csv_kwargs={"dtype": None, "low_memory": False},
         )
+        check_together(bunch, source.data_id, folder)
     except OSError as error:
-        raise ConnectionError(
+        raise _unreachable(error, source) from error
+    except (AttributeError, LookupError, TypeError) as error:
+        raise _not_understood(error, source, folder) from error
+    return bunch
+
+
+def _unreachable(error: OSError, source: Source) -> OSError:
+    """The error for a line that is cut, or for a cache that cannot be used."""
+    if error.errno is None or error.filename is None:  # errors of the network name no file
+        return ConnectionError(
             f"could not fetch OpenML data set {source.data_id}: {error}. Check the network and "
             "try again, or point data_home= at a cache that already holds the data set. "
             "load_magic, load_ionosphere, load_spambase and load_wdbc need no network."
-        ) from error
+        )
+    return OSError(
+        f"the cache of OpenML data set {source.data_id} cannot be used: {error}. Remove "
+        f"{error.filename}, allow it to be read and written, or point data_home= at another folder."
+    )
+
+
+def _not_understood(error: Exception, source: Source, folder: Path | None) -> ValueError:
+    """The error for files that are whole, and not what OpenML sends."""
+    if "target_column" in str(error):
+        return ValueError(
+            f"OpenML data set {source.data_id} has no column {source.target!r}; pass target=, the "
+            "name of one that it has."
+        )
+    remedy = "Try again later." if folder is None else f"Remove the folder {folder}; fetch again."
+    return ValueError(
+        f"what came of OpenML data set {source.data_id} is not what OpenML sends "
+        f"({type(error).__name__}: {error}). {remedy}"
+    )
 
 
 def _labels(target: Any, source: Source) -> tuple[np.ndarray, np.ndarray]:

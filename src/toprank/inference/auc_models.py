@@ -15,6 +15,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from toprank._numerics import FloatArray
+
 #: What each model of the scores supposes.
 MODELS = {
     "binormal": "normal scores in each class, with standard deviations as {spread:g} to 1",
@@ -22,20 +24,31 @@ MODELS = {
     "any": "no model: the largest variance any scores with this AUC can have",
 }
 
-_NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(96)
+_NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(24)
+_HALVES = 0.5 ** np.arange(48)
 
 
 def auc_variance(
-    value: float, positives: float, negatives: float, model: str = "binormal", spread: float = 1.0
+    value: float,
+    positives: float,
+    negatives: float,
+    model: str = "binormal",
+    spread: float = 1.0,
+    rest: float | None = None,
 ) -> float:
-    """Variance of the empirical AUC whose expectation is `value`."""
-    if model == "binormal":
-        return auc_covariance(value, value, 1.0, positives, negatives, spread)
+    """Variance of the empirical AUC whose expectation is `value`.
+
+    `rest` is 1 - value, for those who know it more exactly than the difference from one.
+    """
+    rest = 1 - value if rest is None else rest
+    if model == "binormal":  # to exchange the classes changes nothing
+        return auc_covariance(min(value, rest), min(value, rest), 1.0, positives, negatives, spread)
+    pair = value * rest
     if model == "exponential":
-        shared = value / (2 - value), 2 * value**2 / (1 + value)
-        return _over_pairs(value, *shared, value**2, positives, negatives)
+        shared = pair * rest / (2 - value), pair * value / (1 + value)
+        return _over_pairs(pair, *shared, positives, negatives)
     # a mean of min(m, n) independent pairs, averaged over the ways to form them, varies no more
-    return value * (1 - value) / min(positives, negatives)
+    return pair / min(positives, negatives)
 
 
 def auc_covariance(
@@ -52,14 +65,35 @@ def auc_covariance(
     a pair rightly depends on two normal differences, which have that correlation if the pair is
     the same, and the negatives' or the positives' part of it if one row is shared.
     """
-    of_positives = spread**2 / (1 + spread**2)
     a, b = float(ndtri(value_a)), float(ndtri(value_b))
-    same = both_negative(a, b, correlation)
-    share_negative = both_negative(a, b, correlation * (1 - of_positives))
-    share_positive = both_negative(a, b, correlation * of_positives)
-    return _over_pairs(
-        *(same, share_negative, share_positive), value_a * value_b, positives, negatives
+    of_negatives, of_positives = _parts(spread)
+    same, share_negative, share_positive = (
+        _together(a, b, correlation * part) for part in (1.0, of_negatives, of_positives)
     )
+    return _over_pairs(same, share_negative, share_positive, positives, negatives)
+
+
+def auc_difference_variance(
+    value: float,
+    difference: float,
+    correlation: float,
+    positives: float,
+    negatives: float,
+    spread: float = 1.0,
+) -> float:
+    """Variance of the difference of the empirical AUCs of two rankers.
+
+    It is that of two variances less twice a covariance, but of rankers that are nearly alike the
+    three would leave only their rounding errors. So the terms are put together under the integral.
+    """
+    a, b = float(ndtri(value)), float(ndtri(value + difference))
+    gap = abs(difference)
+    same = gap * (1 - gap) + 2 * _integral(a, b, correlation, 1.0)
+    share_negative, share_positive = (
+        _apart(a, b, part) + 2 * _integral(a, b, correlation * part, part)
+        for part in _parts(spread)
+    )
+    return _over_pairs(same, share_negative, share_positive, positives, negatives)
 
 
 def both_negative(a: float, b: float, correlation: float) -> float:
@@ -69,21 +103,64 @@ def both_negative(a: float, b: float, correlation: float) -> float:
         \Phi(a)\Phi(b) + \frac{1}{2\pi} \int_0^{\arcsin \rho}
         \exp\Big({-\frac{a^2 + b^2 - 2ab \sin t}{2 \cos^2 t}}\Big)\, dt
     """
+    return float(ndtr(a) * ndtr(b)) + _together(a, b, correlation)
+
+
+def _together(a: float, b: float, correlation: float) -> float:
+    """Covariance of 1[X <= a] and 1[Y <= b]."""
     if correlation == 1:  # the density has a step at the end of the range
-        return float(ndtr(min(a, b)))
-    end = float(np.arcsin(correlation))
-    angle = end * (1 + _NODES) / 2
-    density = np.exp(-(a * a + b * b - 2 * a * b * np.sin(angle)) / (2 * np.cos(angle) ** 2))
-    return float(ndtr(a) * ndtr(b) + end / 2 * np.dot(_NODE_WEIGHTS, density) / (2 * np.pi))
+        return float(ndtr(min(a, b)) * ndtr(-max(a, b)))
+    if correlation < 0:
+        return -_integral(a, -b, 0.0, -correlation)
+    return _integral(a, b, 0.0, correlation)
+
+
+def _parts(spread: float) -> tuple[float, float]:
+    """Share of the negatives, and of the positives, in the variance of a difference of scores."""
+    squared = min(spread, 1 / spread) ** 2
+    larger, smaller = 1 / (1 + squared), squared / (1 + squared)
+    return (smaller, larger) if spread > 1 else (larger, smaller)
+
+
+def _integral(a: float, b: float, low: float, high: float) -> float:
+    """Integral of the density of `both_negative` over correlations from `low` to `high` >= 0."""
+    if low == high:
+        return 0.0
+    below = _integral(a, -b, 0.0, -low) if low < 0 else 0.0
+    u, weight = _angles(max(low, 0.0), high)
+    density = np.exp(-(((a - b) / np.sin(u)) ** 2) / 2 - a * b / (1 + np.cos(u)))
+    return below + float(np.dot(weight, density)) / (2 * np.pi)
+
+
+def _apart(a: float, b: float, correlation: float) -> float:
+    """Integral from 0 to a correlation of the densities at (a, a) and (b, b) less two at (a, b)."""
+    if correlation == 1:
+        gap = abs(float(ndtr(a) - ndtr(b)))
+        return gap * (1 - gap)
+    u, weight = _angles(0.0, correlation)
+    of_a, of_b = (-(c**2) / (1 + np.cos(u)) for c in (a, b))
+    narrow = np.expm1(-(((a - b) / np.sin(u)) ** 2) * np.cos(u) / 2)
+    lower, higher = np.minimum(of_a, of_b), np.maximum(of_a, of_b)
+    square = np.exp(higher) * np.expm1((lower - higher) / 2) ** 2
+    density = square - 2 * np.exp((of_a + of_b) / 2) * narrow
+    return float(np.dot(weight, density)) / (2 * np.pi)
+
+
+def _angles(low: float, high: float) -> tuple[FloatArray, FloatArray]:
+    """Nodes and weights over arccos of the correlations; panels halve towards a correlation of one.
+
+    For rankers that are nearly alike the density is a step there, as narrow as they are alike.
+    """
+    first, last = float(np.arccos(high)), float(np.arccos(low))
+    edges = np.append(np.maximum(last * _HALVES, first), first)
+    half = -np.diff(edges)[:, None] / 2
+    middle = (edges[:-1, None] + edges[1:, None]) / 2
+    return (middle + half * _NODES).ravel(), (half * _NODE_WEIGHTS).ravel()
 
 
 def _over_pairs(
-    same: float,
-    share_negative: float,
-    share_positive: float,
-    apart: float,
-    positives: float,
-    negatives: float,
+    same: float, share_negative: float, share_positive: float, positives: float, negatives: float
 ) -> float:
-    shared = (positives - 1) * (share_negative - apart) + (negatives - 1) * (share_positive - apart)
-    return (same - apart + shared) / (positives * negatives)
+    """Variance, or covariance, of a mean over all pairs from those of two pairs."""
+    shared = (positives - 1) * share_negative + (negatives - 1) * share_positive
+    return (same + shared) / positives / negatives

@@ -18,6 +18,9 @@ from toprank.metrics._inputs import is_number
 INDEPENDENT_LABELS = "independent labels, each positive with the probability that is the precision"
 
 MOST_ROWS = 2**40
+#: Numbers of rows beyond these, and areas closer to 0 or 1, are not what anybody plans for, and
+#: what is computed of them would leave the range of floats.
+_LARGEST_COUNT, _SMALLEST_AREA, _SMALLEST_FRACTION = 10**15, 1e-100, 1e-15
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +93,7 @@ class ComparisonPlan(Plan):
     @property
     def rows(self) -> int:
         """Labelled rows in all."""
-        return super().rows if self.k is None else ceil(self.k * (2 - self.overlap) - 1e-9)
+        return super().rows if self.k is None else whole_rows(self.k * (2 - self.overlap))
 
     def _counts(self) -> str:
         each = "" if self.k is None else f" of each list, {self.rows} in all"
@@ -142,11 +145,15 @@ def design(
         raise ValueError(f"prevalence={prevalence!r}: expected a share between 0 and 1.")
 
     def by_share(size: int) -> dict[str, int]:
-        # 0.2 of 15 rows is 3.0000000000000004 in floating point, and means 3
-        high, low = (ceil(share * size - 1e-9) for share in (prevalence, 1 - prevalence))
+        high, low = (whole_rows(share * size) for share in (prevalence, 1 - prevalence))
         return {"positives": max(2, high), "negatives": max(2, low)}
 
     return by_share
+
+
+def whole_rows(rows: float) -> int:
+    """Round up, but 0.2 of 15 rows, in floating point 3.0000000000000004, are 3."""
+    return ceil(rows - 1e-9 - 4e-16 * rows)
 
 
 def smallest(plan: Callable[[int], AnyPlan], enough: Callable[[AnyPlan], bool]) -> AnyPlan | None:
@@ -175,32 +182,43 @@ def check_share(name: str, value: float) -> float:
 
 
 def check_area(metric: str, value: float) -> float:
-    """The AUC of a supposed value, which must leave something to estimate."""
-    if not (is_number(value) and 0 < value < 1):
+    """Return a supposed AUC, or error, which must leave something to estimate."""
+    if not (is_number(value) and _SMALLEST_AREA <= value < 1):
         raise ValueError(
             f"{metric} is supposed to be {value!r}: expected a number between 0 and 1, ends "
-            "excluded, where the estimate would have no error."
+            f"excluded, where the estimate would have no error, and from {_SMALLEST_AREA:g}."
         )
-    return float(value if metric == "auc" else 1 - value)
+    return float(value)
 
 
 def check_count(name: str, count: int | None, least: int) -> int:
     """Return a number of rows, or raise ValueError."""
-    if isinstance(count, (bool, np.bool_)) or not isinstance(count, Integral) or count < least:
-        raise ValueError(f"{name}={count!r}: expected a number of rows, at least {least}.")
+    if (
+        isinstance(count, (bool, np.bool_))
+        or not isinstance(count, Integral)
+        or not least <= count <= _LARGEST_COUNT
+    ):
+        raise ValueError(
+            f"{name}={count!r}: expected a number of rows, at least {least} and at most "
+            f"{_LARGEST_COUNT:.0e}."
+        )
     return int(count)
 
 
 def check_fraction(fraction: float) -> None:
     """Raise ValueError unless k can be this fraction of a list."""
-    if not (is_number(fraction) and 0 < fraction <= 1):
-        raise ValueError(f"fraction={fraction!r}: expected a fraction of the list in (0, 1].")
+    if not (is_number(fraction) and _SMALLEST_FRACTION <= fraction <= 1):
+        raise ValueError(
+            f"fraction={fraction!r}: expected a fraction of the list in (0, 1], from "
+            f"{_SMALLEST_FRACTION:g}."
+        )
 
 
-def check_difference(difference: float) -> None:
-    """Raise ValueError unless there is a difference to find."""
+def check_difference(difference: float) -> float:
+    """Return a difference to find, or raise ValueError."""
     if not (is_number(difference) and difference != 0 and abs(difference) < 1):
         raise ValueError(f"difference={difference!r}: expected a number between -1 and 1, not 0.")
+    return float(difference)
 
 
 def check_model(model: str, spread: float) -> str:

@@ -117,7 +117,9 @@ def margin_error(ranked: RankedList, theta: float) -> Expansion:
 def _margin(ranked: RankedList, theta: float) -> Expansion:
     on_negative = ranked.heights_within(theta) / ranked.positives
     depths = -ranked.scores
-    reaching = np.searchsorted(depths, -(ranked.scores - theta), side="right")
+    with np.errstate(over="ignore"):  # beyond every score, and compared as such
+        bar = ranked.scores - theta
+    reaching = np.searchsorted(depths, -bar, side="right")
     on_positive = ranked.passed[reaching] / ranked.negatives
     share = float(np.dot(on_negative, ranked.negative)) / ranked.negatives
     return Expansion(float(np.clip(share, 0, 1)), on_positive, on_negative, _same, _pairs(ranked))

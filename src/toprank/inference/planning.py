@@ -11,14 +11,14 @@ rows; multiply by 1 + (rows a group - 1) times the correlation within groups.
 
 from __future__ import annotations
 
-from math import ceil, floor
+from math import floor
 from typing import Any
 
 import numpy as np
-from scipy.special import betaincinv, expit, logit, ndtr, ndtri
+from scipy.special import logit, ndtr, ndtri
 from scipy.stats import binom
 
-from toprank.inference.auc_models import auc_covariance, auc_variance
+from toprank.inference.auc_models import auc_difference_variance, auc_variance
 from toprank.inference.designs import (
     INDEPENDENT_LABELS,
     MOST_ROWS,
@@ -34,7 +34,9 @@ from toprank.inference.designs import (
     is_at_k,
     refuse,
     smallest,
+    whole_rows,
 )
+from toprank.inference.shares import clopper_pearson
 from toprank.inference.u_statistics import check_level
 from toprank.metrics._inputs import is_number
 
@@ -169,24 +171,26 @@ def expected_half_width(
     >>> round(expected_half_width("precision_at", value=0.6, k=100).half_width, 4)
     0.0993
     """
-    about: dict[str, Any] = {"metric": metric, "value": value, "level": check_level(level)}
-    if is_at_k(metric):
+    level, at_k = check_level(level), is_at_k(metric)
+    value = check_share("value", value) if at_k else check_area(metric, value)
+    about: dict[str, Any] = {"metric": metric, "value": value, "level": level}
+    if at_k:
         refuse(metric, positives=positives, negatives=negatives)
         k = check_count("k", k, 1)
-        trials = _effective_trials(check_share("value", value), k, fraction, local_precision)
+        trials = _effective_trials(value, k, fraction, local_precision)
         return IntervalPlan(
             **about,
             supposed=INDEPENDENT_LABELS,
             k=k,
-            list_length=None if fraction is None else ceil(k / fraction - 1e-9),
+            list_length=None if fraction is None else whole_rows(k / fraction),
             half_width=_clopper_pearson_half_width(value, trials, level),
         )
     refuse(metric, k=k, fraction=fraction, local_precision=local_precision)
-    area = check_area(metric, value)
     m, n = check_count("positives", positives, 2), check_count("negatives", negatives, 2)
     supposed = check_model(model, spread)
-    error = float(np.sqrt(auc_variance(area, m, n, model, spread)))
-    length = _logit_half_width(area, error, level)
+    area, rest = (value, 1 - value) if metric == "auc" else (1 - value, value)
+    error = float(np.sqrt(auc_variance(area, m, n, model, spread, rest)))
+    length = _logit_half_width(min(area, rest), error, level)
     return IntervalPlan(**about, supposed=supposed, positives=m, negatives=n, half_width=length)
 
 
@@ -304,8 +308,11 @@ def comparison_power(
     >>> round(plan.power, 3)
     0.467
     """
+    level, at_k = check_level(level), is_at_k(metric)
+    difference = check_difference(difference)
+    value = check_share("value", value) if at_k else check_area(metric, value)
     about: dict[str, Any] = {"metric": metric, "value": value, "difference": difference}
-    if is_at_k(metric):
+    if at_k:
         refuse(metric, positives=positives, negatives=negatives)
         k = check_count("k", k, 1)
         about |= {"k": k, "overlap": overlap, "supposed": INDEPENDENT_LABELS}
@@ -325,8 +332,10 @@ def comparison_power(
 
 
 def _logit_half_width(area: float, error: float, level: float) -> float:
-    reach = _quantile(level) * error / (area * (1 - area))
-    return float(expit(logit(area) + reach) - expit(logit(area) - reach)) / 2
+    """Half of expit(logit A + r) - expit(logit A - r), which keeps its digits however small r."""
+    reach, place = _quantile(level) * error / (area * (1 - area)), float(logit(area))
+    ends = np.exp(np.array([-2 * reach, place - reach, -place - reach]))
+    return float(-np.expm1(-2 * reach) / (1 + np.sum(ends))) / 2
 
 
 def _effective_trials(
@@ -338,22 +347,18 @@ def _effective_trials(
     if local_precision is None:
         return k
     gap = value - check_share("local_precision", local_precision)
-    variance = value * (1 - value) + (1 - (fraction or 0.0)) * gap**2
-    share = 1.0 if gap == 0 else value * (1 - value) / variance
+    own, moving = value * (1 - value), (1 - (fraction or 0.0)) * gap**2
+    share = own / (own + moving) if own > 0 else float(gap == 0)
     return max(1, floor(k * share + 1e-9))
 
 
 def _clopper_pearson_half_width(value: float, trials: int, level: float) -> float:
     """Half the length of the exact binomial interval, averaged over the number of positives."""
-    tail = (1 - level) / 2
     first, last = max(0, int(binom.ppf(1e-10, trials, value))), int(binom.isf(1e-10, trials, value))
     # the length is smooth in the hits, so some thousand of them stand for all
     hits = np.arange(first, last + 1, 1 + (last - first) // 4000)
     chance = binom.pmf(hits, trials, value)
-    low = np.where(hits > 0, betaincinv(np.maximum(hits, 1), trials - hits + 1, tail), 0.0)
-    high = np.where(
-        hits < trials, betaincinv(hits + 1, np.maximum(trials - hits, 1), 1 - tail), 1.0
-    )
+    low, high = clopper_pearson(hits / trials, float(trials), level)
     return float(np.dot(chance, high - low) / np.sum(chance)) / 2
 
 
@@ -366,22 +371,21 @@ def _area_difference_variance(
     negatives: int,
     spread: float,
 ) -> float:
-    check_difference(difference)
     if not (is_number(correlation) and -1 <= correlation <= 1):
         raise ValueError(f"correlation={correlation!r}: expected a number from -1 to 1.")
-    a, b = check_area(metric, value), check_area(metric, value + difference)
-    rows = positives, negatives, spread
-    shared = auc_covariance(a, b, correlation, *rows)
-    return auc_covariance(a, a, 1.0, *rows) + auc_covariance(b, b, 1.0, *rows) - 2 * shared
+    check_area(metric, value + difference)
+    # errors differ as the areas do: to exchange the classes changes nothing
+    return auc_difference_variance(
+        value, difference, float(correlation), positives, negatives, float(spread)
+    )
 
 
 def _precision_difference_variance(
     value: float, difference: float, k: int, overlap: float
 ) -> float:
-    check_difference(difference)
     if not (is_number(overlap) and 0 <= overlap < 1):
         raise ValueError(f"overlap={overlap!r}: expected a share in [0, 1).")
-    middle = check_share("value", value) + check_share("value + difference", value + difference)
+    middle = value + check_share("value + difference", value + difference)
     apart = abs(difference) / (2 * (1 - overlap))
     shares = np.array([middle / 2 - apart, middle / 2 + apart])
     if np.any(shares < -1e-12) or np.any(shares > 1 + 1e-12):

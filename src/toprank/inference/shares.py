@@ -29,7 +29,7 @@ def clopper_pearson(share: Any, trials: Any, level: float) -> tuple[Any, Any]:
     hits, misses = np.where(many, 1.0, hits), np.where(many, 1.0, misses)
     low = np.where(hits > 0, beta.ppf(tail, np.maximum(hits, _TINY), misses + 1), 0.0)
     high = np.where(misses > 0, beta.isf(tail, hits + 1, np.maximum(misses, _TINY)), 1.0)
-    reach = ndtri((1 + level) / 2) * np.sqrt(share * (1 - share) / np.maximum(trials, 1.0))
+    reach = -ndtri(tail) * np.sqrt(share * (1 - share) / np.maximum(trials, 1.0))
     low, high = np.where(many, share - reach, low), np.where(many, share + reach, high)
     return np.minimum(low, share)[()], np.maximum(high, share)[()]
 
@@ -48,7 +48,7 @@ def uncontradicted(share: float, trials: float, level: float) -> tuple[float, fl
 
 def on_logit(centre: float, error: float, freedom: float, level: float) -> tuple[float, float]:
     """Interval for a share from an estimate and its error, both on the logit scale."""
-    reach = float(student.ppf((1 + level) / 2, freedom)) * error
+    reach = float(student.isf((1 - level) / 2, freedom)) * error
     return _expit(centre - reach), _expit(centre + reach)
 
 
@@ -80,7 +80,7 @@ def newcombe(hits: tuple[int, int], trials: tuple[int, int], level: float) -> tu
 
 
 def _wilson(hits: int, trials: int, level: float) -> tuple[float, float]:
-    z = float(ndtri((1 + level) / 2))
+    z = float(-ndtri((1 - level) / 2))
     share, spread = hits / trials, z**2 / trials
     centre = (share + spread / 2) / (1 + spread)
     reach = np.sqrt(spread * (share * (1 - share) + spread / 4)) / (1 + spread)

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from toprank._numerics import FloatArray
 from toprank.metrics.cuts import Lists
-from toprank.metrics.discount import summed_discount
+from toprank.metrics.discount import discount_within, summed_discount
 from toprank.metrics.order import RankedList
 
 
@@ -272,11 +272,9 @@ def ndcg_at_each(lists: Lists, k: int | float) -> FloatArray:
     """`ndcg_at` of each ranked list that has a positive."""
     sizes = lists.sizes(k)
     ties = lists.reached(sizes)
-    above, weight = lists.above[ties], lists.weight[ties]
-    end = lists.spread(sizes, ties)
-    first = summed_discount(np.minimum(above, end))
-    last = summed_discount(np.minimum(above + weight, end))
-    gained = lists.per_list(lists.positive[ties] / weight * (last - first), ties)
+    weight = lists.weight[ties]
+    within = discount_within(lists.above[ties], weight * lists.kept(sizes, ties))
+    gained = lists.per_list(lists.positive[ties] / weight * within, ties)
     return lists.share(gained, summed_discount(np.minimum(sizes, lists.positives)))
 
 

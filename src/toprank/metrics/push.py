@@ -90,7 +90,7 @@ def push_risk(
     )
     _check_balance(balance)
     g, of_margin = get_price(price, p), get_loss(loss)
-    _check_size(scores, of_margin)
+    check_margins(scores, of_margin)
     sides = orient(positive, weight, end=end, outer=g.outer)
     log_risk = PushObjective(sides, g, of_margin, balance).log_risk(scores)
     if log:
@@ -107,7 +107,7 @@ def _check_balance(balance: float) -> None:
         )
 
 
-def _check_size(scores: FloatArray, loss: Loss) -> None:
+def check_margins(scores: FloatArray, loss: Loss) -> None:
     """Raise ValueError where margins are too large for their losses to be right."""
     largest = float(np.max(np.abs(scores)))
     limit = _LARGEST_HINGED if any(knot for knot, _ in loss.pieces) else _LARGEST_SCORE

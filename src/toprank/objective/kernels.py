@@ -8,15 +8,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba
 import numpy as np
+
+from toprank._extras import compiled
 
 # unsigned indices spare the test for negative ones; the flags allow the dot product to use
 # vector registers, and keep infinities and NaN as they are
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
 
 
-@numba.njit(nogil=True, cache=True, fastmath=_FAST)
+@compiled(nogil=True, cache=True, fastmath=_FAST)
 def tilted_sums(
     X: Any,
     kind: Any,

@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba
 import numpy as np
 
+from toprank._extras import compiled
 
-@numba.njit(nogil=True, cache=True)
+
+@compiled(nogil=True, cache=True)
 def distribute(by_score: Any, group_start: Any, out: Any) -> None:
     """Put the places, given in order of score, into their groups, in order of score there."""
     filled = group_start.copy()
@@ -24,7 +25,7 @@ def distribute(by_score: Any, group_start: Any, out: Any) -> None:
         filled[first] += 1
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled(nogil=True, cache=True)
 def part_nodes(low: Any, middle: Any, high: Any, above: Any, out: Any) -> None:
     """Part the places low:high of each node at its middle, in order of score on both sides."""
     out[:] = above
@@ -39,7 +40,7 @@ def part_nodes(low: Any, middle: Any, high: Any, above: Any, out: Any) -> None:
             right += np.uint64(1) - is_left
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled(nogil=True, cache=True)
 def node_sums(
     x: Any,
     v: Any,
@@ -82,7 +83,7 @@ def node_sums(
         _scatter(near, sums, targets, out)
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled(nogil=True, cache=True)
 def _scatter(terms: Any, sums: Any, targets: Any, out: Any) -> None:
     """Add terms[j] @ sums to out[:, j] at the targets."""
     for j in range(len(terms)):
@@ -93,7 +94,7 @@ def _scatter(terms: Any, sums: Any, targets: Any, out: Any) -> None:
                     out[targets[i], j] += term * sum_m[i]
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled(nogil=True, cache=True)
 def _walk(
     source: Any, weight: Any, threshold: Any, n_targets: int, includes_knot: bool, sums: Any
 ) -> None:
@@ -123,7 +124,7 @@ def _walk(
         done += 1 - enters
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled(nogil=True, cache=True)
 def _walk_limited(
     source: Any,
     weight: Any,
@@ -166,7 +167,7 @@ def _walk_limited(
         sums[3, done], sums[4, done], sums[5, done] = b0, b1, b2
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled(nogil=True, cache=True)
 def block_sums(
     x: Any,
     v: Any,
@@ -207,7 +208,7 @@ def block_sums(
                         out[place, j] += beyond[j, m] * moments[3 + m]
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled(nogil=True, cache=True)
 def lowest_winner(x: Any, level_end: Any, group_end: Any, out: Any) -> None:
     """The lowest score among the winners over each place; infinity where there are none."""
     lowest, seen = np.inf, len(x)
@@ -220,7 +221,7 @@ def lowest_winner(x: Any, level_end: Any, group_end: Any, out: Any) -> None:
         out[place] = lowest
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled(nogil=True, cache=True)
 def decays_to_outer(x: Any, lowest: Any, v: Any, level_end: Any, group_end: Any, out: Any) -> None:
     """Give out = sum over the winners of v e^{lowest - x}, lowest that of the loser's place."""
     total, at, seen = 0.0, np.inf, len(x)
@@ -237,7 +238,7 @@ def decays_to_outer(x: Any, lowest: Any, v: Any, level_end: Any, group_end: Any,
         out[place] = total
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled(nogil=True, cache=True)
 def decays_to_inner(
     x: Any, lowest: Any, u: Any, level_start: Any, group_start: Any, out: Any
 ) -> None:
@@ -256,7 +257,7 @@ def decays_to_inner(
         out[place] = total * math.exp(at - x[place])
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled(nogil=True, cache=True)
 def leaf_logistic(
     x: Any, v: Any, start: Any, end: Any, level_end: Any, wanted: Any, inward: bool, out: Any
 ) -> None:
@@ -276,7 +277,7 @@ def leaf_logistic(
                     out[2, target] += v[source] * decay * share * share
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled(nogil=True, cache=True)
 def cut_chunks(level_end: Any, group_end: Any, most: int) -> Any:
     """Where runs of whole levels start that hold at most so many places, or one level alone."""
     starts = np.empty(len(level_end), dtype=np.intp)
@@ -291,7 +292,7 @@ def cut_chunks(level_end: Any, group_end: Any, most: int) -> Any:
     return starts[:count]
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled(nogil=True, cache=True)
 def spread(chunk: Any, box: Any, local: Any, v: Any, moments: Any) -> None:
     """Add to moments[chunk, m, box] the sums of v T_m(local), T_m Chebyshev's polynomials."""
     for place in range(len(v)):
@@ -304,7 +305,7 @@ def spread(chunk: Any, box: Any, local: Any, v: Any, moments: Any) -> None:
                 older, old = old, 2.0 * local[place] * old - older
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled(nogil=True, cache=True)
 def gather(chunk: Any, box: Any, local: Any, series: Any, out: Any) -> None:
     """Add to out the Chebyshev series[chunk, :, box] at each place (Clenshaw's rule)."""
     for place in range(len(out)):

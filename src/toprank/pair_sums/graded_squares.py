@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
+from toprank._extras import compiled
 
-@numba.njit(nogil=True, cache=True, fastmath={"contract"})
+
+@compiled(nogil=True, cache=True, fastmath={"contract"})
 def node_squares(
     x: Any, v: Any, u: Any, low: Any, middle: Any, high: Any, order: Any, knot: float, grad: Any
 ) -> float:
@@ -38,7 +39,7 @@ def node_squares(
     return total
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"contract"})
+@compiled(nogil=True, cache=True, fastmath={"contract"})
 def _walk_both_ways(
     s: Any, t: Any, won: Any, lost: Any, counts: Any, above: Any, below: Any, squares: Any
 ) -> None:
@@ -79,7 +80,7 @@ def _walk_both_ways(
         k -= one - enters
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
+@compiled(nogil=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
 def block_squares(
     x: Any, v: Any, u: Any, start: Any, end: Any, level_end: Any, knot: float, grad: Any
 ) -> float:

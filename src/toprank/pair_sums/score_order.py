@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
+
+from toprank._extras import compiled
 
 #: Digits of eleven bits: three of them hold the upper half of a float64.
 _BITS, _DIGITS = 11, 3
@@ -20,7 +21,7 @@ def score_order(x: Any) -> Any:
     return order if sorted_ else np.argsort(x)
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled(nogil=True, cache=True)
 def _by_digit(key: Any, order: Any, shift: Any, count: Any, new_key: Any, new_order: Any) -> None:
     filled = np.cumsum(count) - count
     for i in range(len(key)):
@@ -30,7 +31,7 @@ def _by_digit(key: Any, order: Any, shift: Any, count: Any, new_key: Any, new_or
         filled[digit] = at + 1
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled(nogil=True, cache=True)
 def _by_upper_half(x: Any) -> Any:
     """Sort by the upper halves, digit by digit, and the rest by insertion if that is little."""
     n = len(x)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from toprank._extras import require
+from toprank._text import visible
 
 # Okabe and Ito's palette without its yellow and sky blue, which are too pale for a line.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#000000", "#CC79A7", "#E69F00")
@@ -19,6 +22,8 @@ DASHES: tuple[Any, ...] = (
 )
 _SHORT = {"c": "color", "ls": "linestyle", "lw": "linewidth"}
 _BAND = "toprank-band"
+#: matplotlib adds a margin to the range of what it draws, and chooses ticks beyond it.
+_LARGEST = 1e300
 
 
 def style(index: int) -> dict[str, Any]:
@@ -43,8 +48,32 @@ def new_axes(ax: Any, size: tuple[float, float] = (6.4, 4.4)) -> Any:
     return pyplot.subplots(figsize=size, layout="constrained")[1]
 
 
+def check_drawable(*values: Any) -> None:
+    """Raise ValueError for numbers that have no place on an axis."""
+    for numbers in values:
+        size = np.abs(np.asarray(numbers, dtype=np.float64))
+        if not np.all(size <= _LARGEST):
+            raise ValueError(
+                f"A number as large as {np.max(size):g} cannot be drawn: expected numbers up to "
+                f"{_LARGEST:g}. Scale them, or for margins pass norm=."
+            )
+
+
+def plain(text: Any) -> str | None:
+    """Text as it is, whatever matplotlib reads into it.
+
+    Between two dollar signs it would set mathematics, and fail where there is none; what begins
+    with an underscore it leaves out of legends.
+    """
+    if text is None:
+        return None
+    shown = visible(text).replace("$", r"\$")
+    return f" {shown}" if shown.startswith("_") else shown
+
+
 def draw_curve(ax: Any, gid: str, x: Any, y: Any, kwargs: dict[str, Any]) -> Any:
     """A curve in the next colour and dashes of its kind, unless the caller names others."""
+    check_drawable(x, y)
     look = style(len(marked(ax, gid)))
     look |= {_SHORT.get(key, key): value for key, value in kwargs.items()}
     (line,) = ax.plot(x, y, gid=gid, **look)
@@ -70,6 +99,7 @@ def show_legend(ax: Any, **kwargs: Any) -> None:
 
 def sized(name: str | None, rows: float | None, positives: float | None) -> str | None:
     """The name of a curve in a legend, with the size of the sample behind it."""
+    name = plain(name)
     if rows is None:
         return name
     size = f"n = {rows:,.10g}"

@@ -12,10 +12,11 @@ from sklearn.pipeline import Pipeline
 from toprank._numerics import FloatArray, softmax
 from toprank.losses import Loss, get_loss
 from toprank.metrics._inputs import check_ranking
+from toprank.metrics.push import check_margins
 from toprank.pair_sums import pair_sum
 from toprank.pairs import Sides, orient
 from toprank.plots._response import ranking_score
-from toprank.plots._style import new_axes
+from toprank.plots._style import new_axes, plain
 from toprank.prices import Price, get_price
 from toprank.rankers import IRPush
 
@@ -160,11 +161,10 @@ class PairContributionDisplay:
         if max_cells < 1:
             raise ValueError(f"max_cells={max_cells!r}: expected at least one cell.")
         positive, scores, weight = check_ranking(y_true, y_score, sample_weight, pos_label)
-        of_price = get_price(price, p)
+        of_price, of_margin = get_price(price, p), get_loss(loss)
+        check_margins(scores, of_margin)
         (sides,) = orient(positive, weight, end=end, outer=of_price.outer)
-        shares, inner_edges, outer_edges = _cells(
-            scores, sides, of_price, get_loss(loss), max_cells
-        )
+        shares, inner_edges, outer_edges = _cells(scores, sides, of_price, of_margin, max_cells)
         outer_is_negative = sides.sign > 0
         display = cls(
             contributions=shares if outer_is_negative else shares.T,
@@ -208,7 +208,7 @@ class PairContributionDisplay:
         _rank_ticks(ax.yaxis, rows)
         text = self.title if title is None else title
         if text is not None:
-            ax.set_title(text)
+            ax.set_title(plain(text))
         if colorbar:
             ax.figure.colorbar(self.mesh_, ax=ax, label="Share of R of a pair (lighter is larger)")
         self.ax_, self.figure_ = ax, ax.figure
@@ -245,6 +245,17 @@ def _edges(n: int, most: int) -> NDArray[np.intp]:
 
 def _shares(price: Price, log_s: FloatArray, log_weight: FloatArray) -> FloatArray:
     """Share of each outer row in the risk: w g(S) over its sum."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        risk, share = price.log_risk(log_s, log_weight), _unchecked_shares(price, log_s, log_weight)
+    if risk == np.inf or not np.all(np.isfinite(share)):
+        raise ValueError(
+            "The risk of these scores is beyond the range of floats, so that it has no shares: "
+            "divide the scores by a constant, or take a gentler price."
+        )
+    return share
+
+
+def _unchecked_shares(price: Price, log_s: FloatArray, log_weight: FloatArray) -> FloatArray:
     if price.homogeneous:  # the slope of the log form is this share, for the maximum too
         return price.with_form(root=False).value_slope(log_s, log_weight)[1]
     zero = np.zeros(1)

@@ -12,7 +12,7 @@ from toprank.inference import interval
 from toprank.metrics import margin_distribution
 from toprank.metrics.order import RankedList
 from toprank.plots._response import ranking_score
-from toprank.plots._style import draw_band, draw_curve, marked, new_axes, show_legend
+from toprank.plots._style import draw_band, draw_curve, marked, new_axes, plain, show_legend
 
 _CURVE, _ZERO = "toprank-margins", "toprank-margins-zero"
 
@@ -229,6 +229,7 @@ class MarginDisplay:
         return self
 
     def _label(self, name: str | None) -> str | None:
+        name = plain(name)
         if self.n_positives is None or self.n_negatives is None:
             return name
         pairs = f"{self.n_positives:,.10g} × {self.n_negatives:,.10g} pairs"

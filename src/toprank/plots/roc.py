@@ -9,11 +9,10 @@ from numpy.typing import ArrayLike
 from sklearn.metrics import auc, roc_curve
 
 from toprank._extras import require
-from toprank._text import visible
 from toprank.inference import Band, roc_band
 from toprank.metrics._inputs import check_ranking
 from toprank.plots._response import ranking_score
-from toprank.plots._style import draw_band, draw_curve, marked, show_legend
+from toprank.plots._style import draw_band, draw_curve, marked, plain, show_legend
 
 VIEWS = ("zoom", "full", "both")
 #: Where a band is read: cubes, so that most of them are at the top of the list.
@@ -189,7 +188,9 @@ class TopRocDisplay:
             The display, drawn.
         """
         positive, scores, weight = check_ranking(y_true, y_score, sample_weight, pos_label)
-        fpr, tpr, _ = roc_curve(positive, scores, sample_weight=weight)
+        # only their order counts, and differences of huge scores are no numbers
+        order = np.unique(scores, return_inverse=True)[1]
+        fpr, tpr, _ = roc_curve(positive, order, sample_weight=weight)
         band = None
         if level is not None:
             band = roc_band(positive, scores, level, fpr=_RATES, sample_weight=weight)
@@ -258,6 +259,7 @@ class TopRocDisplay:
         return None if band is None else draw_band(ax, line, band.x, band.low, band.high)
 
     def _label(self, name: str | None) -> str | None:
+        name = plain(name)
         area = None if self.roc_auc is None else f"AUC = {self.roc_auc:.3f}"
         if name is None:
             return area
@@ -293,8 +295,7 @@ def _chance(ax: Any) -> Any:
 
 def _frame(ax: Any, view: str, max_fpr: float, pos_label: Any) -> None:
     """Limits and labels of the axes; the zoomed view is as high as its highest curve."""
-    # a label from the data: no mathematics, no control characters
-    whose = "" if pos_label is None else f", class {visible(pos_label)}".replace("$", r"\$")
+    whose = "" if pos_label is None else f", class {plain(pos_label)}"
     ax.set_xlabel("False positive rate (share of negatives let through)")
     ax.set_ylabel(f"True positive rate (share of positives found{whose})")
     if view == "full":

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray
-from toprank.tuning.corrected import Difference, corrected_difference
+from toprank.tuning.corrected import Difference, corrected_difference, near_one, scaled_back
 
 RULES = ("best", "one_standard_error")
 
@@ -68,16 +68,29 @@ class PChoice:
     test_to_train: float = 0.25
     level: float = 0.95
 
+    def __post_init__(self) -> None:
+        for one, fold in np.argwhere(~np.isfinite(self.fold_scores)):
+            raise ValueError(
+                f"{self.metric} of {self.candidates[one].name} is {self.fold_scores[one, fold]} on "
+                f"fold {fold}: expected finite scores, which have a mean. A risk that overflows "
+                "has a finite logarithm, log=True; that of a perfect fold has none, log=False."
+            )
+
     @cached_property
     def mean(self) -> FloatArray:
         """Mean score of each candidate over the folds."""
-        return np.asarray(np.mean(self.fold_scores, axis=1))
+        scores, exponent = near_one(self.fold_scores)
+        return scaled_back(np.mean(scores, axis=1), exponent)
+
+    def deviation(self, ddof: int = 0) -> FloatArray:
+        """Standard deviation of the scores of each candidate over the folds."""
+        scores, exponent = near_one(self.fold_scores)
+        return scaled_back(np.std(scores, axis=1, ddof=ddof), exponent)
 
     @cached_property
     def standard_error(self) -> FloatArray:
         """Standard error of each mean, as if the folds were independent."""
-        n_folds = self.fold_scores.shape[1]
-        return np.asarray(np.std(self.fold_scores, axis=1, ddof=1) / np.sqrt(n_folds))
+        return self.deviation(ddof=1) / np.sqrt(self.fold_scores.shape[1])
 
     @cached_property
     def best_index(self) -> int:

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import clone
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import _safe_indexing, check_consistent_length, column_or_1d
+from sklearn.utils import _safe_indexing, check_array, check_consistent_length, column_or_1d
 
 from toprank._numerics import FloatArray
 from toprank.blocks import Workers, go_on
@@ -115,7 +116,7 @@ def choose_p(
     check_consistent_length(X, y, sample_weight, groups, time)
     labels = column_or_1d(np.asarray(y))
     weight = _checked_weight(labels, sample_weight)
-    folds = folds_of(cv, labels, groups=groups, time=time, gap=gap)
+    folds = folds_of(cv, labels, groups=groups, time=time, gap=gap, weight=weight)
     candidates, models = _candidates(estimator, ps, parameter, baseline, baseline_name)
     fits = [_Fit(model, fit_params, weight is not None) for model in models]
     workers = Workers(n_jobs)
@@ -209,8 +210,31 @@ def _baseline(estimator: Any, baseline: Any) -> Any:
         raise ValueError(f"baseline={baseline!r}: expected 'logistic', an estimator or None.")
     model = LogisticRegression(max_iter=10_000)
     if not isinstance(estimator, Pipeline):
-        return make_pipeline(StandardScaler(with_mean=False), model)
+        return make_pipeline(_NearOne(), StandardScaler(with_mean=False), model)
     return Pipeline([*clone(estimator).steps[:-1], ("logisticregression", model)])
+
+
+class _NearOne(TransformerMixin, BaseEstimator):
+    """Divide columns by powers of two near their largest entries.
+
+    The standard deviation of a column far from one would overflow, or be taken for zero.
+    """
+
+    def fit(self, X: Any, y: Any = None) -> Any:
+        X = self._checked(X)
+        largest = abs(X).max(axis=0)
+        size = largest.toarray().ravel() if sparse.issparse(X) else largest
+        exponent = np.frexp(size)[1]
+        self.factor_ = np.ldexp(1.0, -np.clip(exponent, -1000, 1000))
+        return self
+
+    def transform(self, X: Any) -> Any:
+        X = self._checked(X)
+        return X.multiply(self.factor_).tocsr() if sparse.issparse(X) else X * self.factor_
+
+    @staticmethod
+    def _checked(X: Any) -> Any:
+        return check_array(X, accept_sparse="csr", dtype=np.float64)
 
 
 class _Fit:

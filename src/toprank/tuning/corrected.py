@@ -8,6 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
+from toprank._numerics import FloatArray
+from toprank.metrics._inputs import is_number
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -79,16 +82,32 @@ def corrected_difference(
         raise ValueError(
             f"differences has shape {d.shape}: expected at least two finite numbers, one a fold."
         )
-    if not 0 < level < 1:
+    if not (is_number(level) and 0 < level < 1):
         raise ValueError(f"level={level!r}: expected a number between 0 and 1.")
-    if not (np.isfinite(test_to_train) and test_to_train > 0):
+    if not (is_number(test_to_train) and 0 < test_to_train < np.inf):
         raise ValueError(f"test_to_train={test_to_train!r}: expected a positive number.")
-    mean = float(np.mean(d))
-    error = float(np.sqrt((1 / len(d) + test_to_train) * np.var(d, ddof=1)))
+    d, exponent = near_one(d)
+    apart = d - d[0]  # exactly zero where every fold says the same
+    mean = float(d[0] + np.mean(apart))
+    error = float(np.sqrt(1 / len(d) + test_to_train) * np.std(apart, ddof=1))
     freedom = len(d) - 1
-    half = float(stats.t.ppf(0.5 + level / 2, freedom)) * error
+    half = float(stats.t.isf((1 - level) / 2, freedom)) * error
     if error > 0:
         p_value = float(2 * stats.t.sf(abs(mean) / error, freedom))
-    else:  # every fold says the same
+    else:
         p_value = 1.0 if mean == 0 else 0.0
-    return Difference(mean, error, mean - half, mean + half, p_value, level)
+    ends = np.array([mean, error, mean - half, mean + half])
+    middle, spread, low, high = map(float, scaled_back(ends, exponent))
+    return Difference(middle, spread, low, high, p_value, float(level))
+
+
+def near_one(values: FloatArray) -> tuple[FloatArray, int]:
+    """Values over a power of two, and its exponent: their squares neither overflow nor vanish."""
+    exponent = int(np.frexp(np.max(np.abs(values)))[1])
+    return np.ldexp(values, -exponent), exponent
+
+
+def scaled_back(value: FloatArray | float, exponent: int) -> FloatArray:
+    """Undo `near_one`; what is beyond the range of floats is infinite."""
+    with np.errstate(over="ignore", under="ignore"):
+        return np.asarray(np.ldexp(value, exponent))

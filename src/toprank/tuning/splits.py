@@ -8,7 +8,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, TimeSeriesSplit
+from sklearn.model_selection import (
+    PredefinedSplit,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    TimeSeriesSplit,
+)
 from sklearn.model_selection._split import GroupsConsumerMixin, check_cv
 from sklearn.utils import column_or_1d
 
@@ -95,6 +100,7 @@ def folds_of(
     groups: ArrayLike | None = None,
     time: ArrayLike | None = None,
     gap: Any = 0,
+    weight: ArrayLike | None = None,
 ) -> list[Fold]:
     """Return the folds as a list of (train, test) rows, each with rows of both classes.
 
@@ -112,7 +118,11 @@ def folds_of(
         When each row was seen.
     gap : number or timedelta, default=0
         How long labels take to mature; with ``time``.
+    weight : array-like of shape (n,), optional
+        Repetition counts; a row of weight zero is in no fold.
     """
+    if weight is not None and not np.all(np.asarray(weight) > 0):
+        return _folds_of_present(cv, y, groups, time, gap, np.asarray(weight) > 0)
     if time is not None and groups is not None:
         raise ValueError("Give groups or time, not both: a fold cannot follow two orders.")
     if time is None and gap != 0:
@@ -125,6 +135,23 @@ def folds_of(
     folds = [(np.asarray(a), np.asarray(b)) for a, b in splitter.split(rows, y, groups=extra)]
     _check_classes(folds, y)
     return folds
+
+
+def _folds_of_present(
+    cv: Any, y: NDArray[Any], groups: Any, time: Any, gap: Any, present: NDArray[np.bool_]
+) -> list[Fold]:
+    """The folds of the rows that are there, as places among all rows."""
+    if isinstance(cv, PredefinedSplit):
+        cv = cv.split()
+    if not isinstance(cv, (int, np.integer)) and not hasattr(cv, "split"):
+        folds = [tuple(np.asarray(rows) for rows in fold) for fold in cv]
+        return folds_of([tuple(rows[present[rows]] for rows in fold) for fold in folds], y)
+    there = np.flatnonzero(present)
+    in_groups, at = (
+        None if one is None else column_or_1d(np.asarray(one))[there] for one in (groups, time)
+    )
+    inside = folds_of(cv, y[there], groups=in_groups, time=at, gap=gap)
+    return [(there[train], there[test]) for train, test in inside]
 
 
 def _splitter(n_splits: int, y: NDArray[Any], groups: Any, time: Any, gap: Any) -> tuple[Any, Any]:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
+
+from toprank._extras import compiled
 
 MISSING = 255
 #: Differences of masses (of total one) smaller than this are rounding: such choices are equal.
@@ -20,7 +21,7 @@ EQUAL = 1e-11
 #: for AdaBoost, and for one label among several.
 LOSS, SLOPE, PUSH, CLASSIFY, BY_ROW, BY_EXAMPLE, POOLED = range(7)
 
-_compiled: Any = numba.njit(nogil=True, cache=True)
+_compiled: Any = compiled(nogil=True, cache=True)
 
 
 @_compiled

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
+from toprank._extras import compiled
 from toprank.rankers.boosting.kernels import MISSING, SLOPE
 
 #: Groups of so few rows are compared row by row.
 FEW_ROWS = 32
 
-_compiled: Any = numba.njit(nogil=True, cache=True)
+_compiled: Any = compiled(nogil=True, cache=True)
 
 
 @_compiled

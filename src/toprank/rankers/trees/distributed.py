@@ -23,6 +23,7 @@ from toprank.interop.together import check_team_weights
 from toprank.rankers.base import two_classes
 from toprank.rankers.trees.columns import Columns, is_frame
 from toprank.rankers.trees.plan import Table, Watch
+from toprank.rankers.trees.reach import check_largest, check_weight_reach, of_the_smallest, tell
 from toprank.rankers.trees.start import check_start, model_scores
 from toprank.rankers.trees.stopping import TopMetric
 
@@ -84,10 +85,25 @@ def ready_to_ship(trees: Any) -> Any:
     return copy
 
 
-def _learned(trees: Any) -> dict[str, Any]:
-    """Return what was learned, without the parameters."""
-    parameters = trees.get_params(deep=False)
-    return {name: value for name, value in vars(trees).items() if name not in parameters}
+@dataclass(frozen=True)
+class Learned:
+    """What was learned, without the parameters, and what the user should be told."""
+
+    state: dict[str, Any]
+    notes: list[str]
+
+    @classmethod
+    def by(cls, trees: Any, notes: list[str]) -> Learned:
+        """What an estimator learned on a worker."""
+        parameters = trees.get_params(deep=False)
+        state = {name: value for name, value in vars(trees).items() if name not in parameters}
+        return cls(state, notes)
+
+    def hand_to(self, trees: Any) -> Any:
+        """Return the estimator, fitted; warnings come from here, where somebody sees them."""
+        vars(trees).update(self.state)
+        tell(self.notes)
+        return trees
 
 
 def with_start(trees: Any, parts: Sequence[Part]) -> list[Part]:
@@ -112,7 +128,7 @@ def with_start(trees: Any, parts: Sequence[Part]) -> list[Part]:
 
 def grow_together(
     trees: Any, parts: Sequence[Part], held: Sequence[Part] | None, team: Team
-) -> dict[str, Any]:
+) -> Learned:
     """Fit the estimator to the rows of all workers; called by all of them at once.
 
     Parameters
@@ -127,13 +143,15 @@ def grow_together(
 
     Returns
     -------
-    dict
-        What was learned, the same on every worker.
+    Learned
+        The same on every worker.
     """
     labels = _everywhere(team, lambda: [_labels(part) for part in parts])
     trees.classes_ = _classes(team, labels)
     trees._columns = _learn_columns(team, [part.X for part in parts], trees.categorical_features)
     table = _table(trees, parts, team)
+    check_weight_reach(table.weight, team)
+    notes = of_the_smallest(trees.backend, table, team)
     where = np.repeat([part.index for part in parts], [part.n_rows for part in parts])
     present = slice(None) if table.weight is None else table.weight > 0
     table, where = table.present(), where[present]
@@ -146,8 +164,9 @@ def grow_together(
         )
         watch = _watch(trees, table.take(np.flatnonzero(out)), team)
         table = table.take(np.flatnonzero(~out))
-    trees._grow(table, watch, team)
-    return _learned(trees)
+    for rows in (table, *(() if watch is None else (watch.table,))):
+        check_largest(trees.backend, rows.Z, team)  # here, where all workers stop together
+    return Learned.by(trees, notes + trees._grow(table, watch, team))
 
 
 def _everywhere(team: Team, action: Callable[[], Result]) -> Result:

@@ -2,16 +2,16 @@
 
 The workers speak through XGBoost's communicator, whose meeting point is on the first of them.
 Chunks are computed once and stay where they are. One fit at a time uses a worker; if a worker is
-lost the fit fails, and says so.
+lost the fit fails, and says so. A fit that fails or is interrupted is stopped on all workers.
 """
 
 from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from copy import copy
-from threading import Thread
 from typing import Any
 from uuid import uuid4
 
@@ -20,19 +20,24 @@ from sklearn.utils.validation import validate_data
 
 from toprank._extras import require
 from toprank.blocks.dask import aligned_parts
+from toprank.blocks.threads import Stopped, go_on
 from toprank.interop.team import xgboost_team
 from toprank.rankers.trees.distributed import (
+    Learned,
     Part,
     grow_together,
     prepare,
     ready_to_ship,
     with_start,
 )
+from toprank.rankers.trees.runs import RUNS, stop
 
 #: Seconds between two looks at whether all workers are still there.
 _LOOK = 0.5
-#: Seconds that the other workers have to end after one has failed.
+#: Seconds that the other workers have to end after one has failed or all were stopped.
 _GRACE = 10.0
+#: Seconds that workers have to end a round before their meeting point is closed.
+_PATIENCE = 3.0
 
 
 def fit_dask(
@@ -45,24 +50,42 @@ def fit_dask(
     init_model: Any,
 ) -> Any:
     """Fit a `PushTrees` to Dask collections; see `PushTrees.fit_dask`."""
-    distributed = require("distributed", "dask")
+    require("distributed", "dask")
     require("xgboost", "xgboost")
     prepare(trees, init_model, rows["init_score"] is not None, eval_set is not None)
     _name_columns(trees, X)
     parts, empty = _parts(client, X, y, rows), [_empty(X, rows)]
-    held, none_held = None, None
-    if eval_set is not None:
-        held_X, held_y, *groups = eval_set
-        columns = {"groups": groups[0] if groups else None}
-        held, none_held = _parts(client, held_X, held_y, columns), [_empty(held_X, columns)]
-    mine, theirs = _by_worker(client, parts), _by_worker(client, held or [])
-    tasks = {
-        worker: (mine.get(worker, empty), theirs.get(worker, none_held))
-        for worker in sorted({*mine, *theirs})
-    }
-    with distributed.MultiLock(names=list(tasks), client=client):
-        vars(trees).update(_run(client, trees, tasks))
-    return trees
+    held: list[Any] = []
+    none_held = None
+    try:
+        if eval_set is not None:
+            held_X, held_y, *groups = eval_set
+            columns = {"groups": groups[0] if groups else None}
+            held, none_held = _parts(client, held_X, held_y, columns), [_empty(held_X, columns)]
+        mine, theirs = _by_worker(client, parts), _by_worker(client, held)
+        tasks = {
+            worker: (mine.get(worker, empty), theirs.get(worker, none_held))
+            for worker in sorted({*mine, *theirs})
+        }
+        with _in_turn(client, list(tasks)):
+            return _run(client, trees, tasks).hand_to(trees)
+    except BaseException:
+        with suppress(Exception):  # the cluster may be gone
+            client.cancel([*parts, *held], force=True)  # a traceback would keep them
+        raise
+
+
+@contextmanager
+def _in_turn(client: Any, workers: list[str]) -> Iterator[None]:
+    """Wait until no other fit uses the workers, and keep them until this one ends."""
+    lock = require("distributed", "dask").MultiLock(names=workers, client=client)
+    try:
+        lock.acquire()
+        yield
+    finally:
+        # by its name: one that was interrupted while it waited does not know what it holds
+        with suppress(Exception):
+            client.sync(client.scheduler.multi_lock_release, id=lock.id)
 
 
 def _name_columns(trees: Any, X: Any) -> None:
@@ -116,31 +139,58 @@ def _by_worker(client: Any, parts: Sequence[Any]) -> dict[str, list[Any]]:
     return {worker: own for worker, own in chosen.items() if own}
 
 
-def _run(client: Any, trees: Any, tasks: dict[str, Any]) -> dict[str, Any]:
-    """Start one task a worker, all at once, and return what the first has learned."""
+def _run(client: Any, trees: Any, tasks: dict[str, Any]) -> Learned:
+    """Grow the trees on all workers at once; whatever ends that early ends it everywhere."""
+    run = uuid4().hex[:12]
+    futures: list[Any] = []
+    try:
+        futures += _start(client, trees, tasks, run)
+        _wait(client, futures, list(tasks))
+        return futures[0].result()
+    except BaseException:
+        with suppress(Exception):  # the cluster may be gone
+            client.cancel(futures, force=True)
+        with suppress(Exception):
+            _stop(client, tasks, run)
+        raise
+
+
+def _start(client: Any, trees: Any, tasks: dict[str, Any], run: str) -> list[Any]:
+    """Start one task a worker; the first returns what it has learned."""
     workers = list(tasks)
     host = workers[0].split("://")[-1].rsplit(":", 1)[0]
     try:
-        tracker = client.run(start_tracker, len(workers), host, workers=workers[:1])[workers[0]]
+        found = client.run(start_tracker, len(workers), host, run, workers=workers[:1])
+        tracker = found[workers[0]]
     except (KeyError, OSError, ValueError) as problem:
         raise RuntimeError(_went_away(workers[:1])) from problem
     shipped, threads = ready_to_ship(trees), client.nthreads()
-    futures = [
+    return [
         client.submit(
             _grow,
             shipped,
             threads[worker],
             *tasks[worker],
             {**tracker, "dmlc_task_id": f"{rank:06d}"},
+            run,
             workers=[worker],
             allow_other_workers=False,
             pure=False,
-            key=f"toprank-trees-{uuid4().hex[:12]}-{rank}",
+            key=f"toprank-trees-{run}-{rank}",
         )
         for rank, worker in enumerate(workers)
     ]
-    _wait(client, futures, workers)
-    return futures[0].result()
+
+
+def _stop(client: Any, workers: Iterable[str], run: str) -> None:
+    """Tell the workers that the trees are not wanted any more, and see that they hear it."""
+    begun, busy, close = time.monotonic(), True, False
+    while (busy or not close) and time.monotonic() < begun + _GRACE:
+        close = not busy or time.monotonic() > begun + _PATIENCE
+        here = sorted(set(workers) & set(client.nthreads()))
+        found = client.run(stop, run, close, workers=here, on_error="ignore") if here else {}
+        busy = any(found.values())
+        time.sleep(0.05 if busy else 0.0)
 
 
 def _wait(client: Any, futures: list[Any], workers: list[str]) -> None:
@@ -150,7 +200,6 @@ def _wait(client: Any, futures: list[Any], workers: list[str]) -> None:
     while not all(future.done() for future in futures) and time.monotonic() < failed_at + _GRACE:
         missing = sorted(set(workers) - set(client.nthreads()))
         if missing:
-            client.cancel(futures, force=True)
             raise RuntimeError(_went_away(missing))
         if any(future.status == "error" for future in futures):
             failed_at = min(failed_at, time.monotonic())
@@ -173,13 +222,13 @@ def _went_away(workers: Sequence[str]) -> str:
     )
 
 
-def start_tracker(n_workers: int, host: str) -> dict[str, Any]:
-    """Start what brings the workers together; it ends when they part."""
+def start_tracker(n_workers: int, host: str, run: str) -> dict[str, Any]:
+    """Start what brings the workers together; it ends when they part, or are stopped."""
     from xgboost.tracker import RabitTracker
 
     tracker = RabitTracker(n_workers=n_workers, host_ip=host, sortby="task")
     tracker.start()
-    Thread(target=tracker.wait_for, daemon=True, name="toprank-tracker").start()
+    RUNS.meet(run, tracker)
     return dict(tracker.worker_args())
 
 
@@ -189,15 +238,21 @@ def _grow(
     parts: list[Part],
     held: list[Part] | None,
     communicator: dict[str, Any],
-) -> dict[str, Any] | None:
+    run: str,
+) -> Learned | None:
     """What one worker does; the first returns what was learned."""
     from xgboost.collective import CommunicatorContext
 
     trees = copy(trees)  # workers in one process share what they are sent
     trees.n_jobs = n_threads if trees.n_jobs is None else trees.n_jobs
-    parts = with_start(trees, parts)
-    held = None if held is None else with_start(trees, held)
-    with CommunicatorContext(**communicator):
-        team = xgboost_team()
-        state = grow_together(trees, parts, held, team)
-        return state if team.rank == 0 else None
+    try:
+        with RUNS.part_of(run):
+            parts = with_start(trees, parts)
+            held = None if held is None else with_start(trees, held)
+            go_on()
+            with CommunicatorContext(**communicator):
+                team = xgboost_team()
+                learned = grow_together(trees, parts, held, team)
+                return learned if team.rank == 0 else None
+    except Stopped:  # nobody waits for an answer
+        return None

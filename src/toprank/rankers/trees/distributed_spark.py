@@ -15,6 +15,7 @@ import numpy as np
 
 from toprank._extras import require
 from toprank.blocks.spark import check_frame
+from toprank.blocks.spark_jobs import run_job
 from toprank.interop.team import xgboost_team
 from toprank.rankers.trees.distributed import (
     Part,
@@ -52,13 +53,13 @@ def fit_spark(
     if rows.rdd.getNumPartitions() != workers:
         rows = rows.repartition(workers)
     task = _Task(ready_to_ship(trees), features, roles, eval_data is not None)
-    answers = rows.mapInArrow(task, "error boolean, what binary", barrier=True).collect()
+    grown = rows.mapInArrow(task, "error boolean, what binary", barrier=True)
+    answers = run_job(data.sparkSession, grown.collect)
     # from the tasks of this very job: Spark itself unpickles whatever they send
     answer = pickle.loads(bytes(answers[0]["what"]))  # nosec B301
     if answers[0]["error"]:
         raise answer
-    vars(trees).update(answer)
-    return trees
+    return answer.hand_to(trees)
 
 
 def _count(data: Any, num_workers: int | None) -> int:
@@ -132,6 +133,6 @@ def _communicator(context: Any) -> dict[str, Any]:
     mine = ""
     if context.partitionId() == 0:
         infos = context.getTaskInfos()
-        mine = json.dumps(start_tracker(len(infos), infos[0].address.split(":")[0]))
+        mine = json.dumps(start_tracker(len(infos), infos[0].address.split(":")[0], "spark"))
     arguments = json.loads(context.allGather(mine)[0])
     return {**arguments, "dmlc_task_id": f"{context.partitionId():06d}"}

@@ -25,8 +25,9 @@ from toprank.rankers.trees.model import TreeScores
 from toprank.rankers.trees.plan import Table, Watch
 from toprank.rankers.trees.reach import (
     check_weight_reach,
-    warn_of_light_rows,
-    warn_of_smallest,
+    of_light_rows,
+    of_the_smallest,
+    tell,
 )
 from toprank.rankers.trees.settings import BACKENDS, CONSTRAINTS, plan_of
 from toprank.rankers.trees.start import check_start, model_scores, natural_scale
@@ -276,7 +277,7 @@ class PushTrees(OnClusters, TreeScores, ClassifierMixin, BaseEstimator):
         elif self._stops_early(len(table.positive)):
             train, test = held_out(table, self.validation_fraction, self.random_state)
             table, watch = table.take(train), self._watch(table.take(test))
-        self._grow(table, watch)
+        tell(self._grow(table, watch))
         return self
 
     def _door(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[Table, NDArray[Any]]:
@@ -299,8 +300,9 @@ class PushTrees(OnClusters, TreeScores, ClassifierMixin, BaseEstimator):
         check_weight_reach(weight)
         self._columns = Columns.learn(X, self.categorical_features)
         Z = self._columns.numbers(X)
-        warn_of_smallest(self.backend, Z)
-        return Table(Z, positive, weight, check_groups(groups, len(y))), y
+        table = Table(Z, positive, weight, check_groups(groups, len(y)))
+        tell(of_the_smallest(self.backend, table))
+        return table, y
 
     def _check_link(self) -> None:
         of_power = self.price in ("power", "identity") and self.loss == "exponential"
@@ -343,7 +345,8 @@ class PushTrees(OnClusters, TreeScores, ClassifierMixin, BaseEstimator):
         measure = TopMetric(self.metric, self.metric_kwargs, table)
         return Watch(table, measure, self.n_iter_no_change)
 
-    def _grow(self, table: Table, watch: Watch | None, team: Team = ALONE) -> None:
+    def _grow(self, table: Table, watch: Watch | None, team: Team = ALONE) -> list[str]:
+        """Grow the trees, and return what their user should be told."""
         push = None
         if self.p_ is not None:
             push = {"p": self.p_, "price": self.price, "loss": self.loss}
@@ -356,9 +359,9 @@ class PushTrees(OnClusters, TreeScores, ClassifierMixin, BaseEstimator):
         self.n_iter_ = self._trees.n_rounds
         gains = self._trees.gains()
         self.feature_importances_ = gains / (np.sum(gains) or 1.0)
-        if not np.any(gains > 0):
-            warn_of_light_rows(table.weight, self.min_child_weight)
         self._keep_link(self._fit_link(team.gather(self._from(shown)), shown.of_all(team)))
+        # the trees are the same for the whole team, which is asked as a whole
+        return [] if np.any(gains > 0) else of_light_rows(table.weight, self.min_child_weight, team)
 
     def _keep_best(self, watch: Watch, values: FloatArray) -> None:
         measure: Any = watch.measure

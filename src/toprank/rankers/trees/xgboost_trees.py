@@ -10,7 +10,7 @@ import numpy as np
 
 from toprank._extras import require
 from toprank._numerics import FloatArray
-from toprank.blocks import go_on
+from toprank.blocks.threads import Stopped, is_stopped
 from toprank.interop.team import xgboost_team
 from toprank.interop.xgboost import push_objective
 from toprank.rankers.trees.plan import Grown, Plan, Table, Trees, Watch
@@ -95,11 +95,16 @@ class XGBoostTrees(Trees):
 
 @cache
 def _round_by_round() -> Any:
-    """What lets a round begin only where somebody still waits for the trees."""
+    """What lets a round begin only where somebody still waits for the trees.
+
+    Workers that train together stop together: one that left alone would wait for the others to
+    part, and they for its sums.
+    """
 
     class RoundByRound(require("xgboost.callback", "xgboost").TrainingCallback):  # type: ignore[misc]
         def before_iteration(self, *_: Any) -> bool:
-            go_on()
+            if xgboost_team().any(is_stopped()):
+                raise Stopped
             return False
 
     return RoundByRound()
