@@ -16,11 +16,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import sklearn
+from sklearn.utils.fixes import parse_version
 
 from toprank.blocks import spill
 from toprank.datasets import fetch, load_ionosphere
 
 ROOT = Path(__file__).resolve().parents[2]
+#: Whether scikit-learn fetches every file again that it finds damaged.
+REPAIRED = parse_version(sklearn.__version__) >= parse_version("1.9")
 NEGATIVE, POSITIVE = "tested_negative", "tested_positive"
 
 
@@ -109,8 +113,9 @@ def attack_cache(cache, flips, record_property):
                 path.write_bytes(data)
                 found, where = cache.read(online), f"{path.name}, {number}, online={online}"
                 cache.check(found, where)
-                assert not online or not isinstance(found, Exception), where
-                assert online or not isinstance(found, Exception) or "network" in str(found), where
+                if REPAIRED:
+                    refused = isinstance(found, Exception)
+                    assert not refused or (not online and "network" in str(found)), where
                 cases += 1
     record_property("cases", cases)
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass
+from gzip import BadGzipFile
+from json import JSONDecodeError
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -126,7 +129,8 @@ def fetch(
     ValueError
         For an unknown name, a value that does not occur, labels that are missing, a data set
         that is not the one expected, features that are not numbers, or a cache whose files do not
-        belong together. A file that is damaged is downloaded again, with a RuntimeWarning.
+        belong together. A file that is damaged is downloaded again, with a RuntimeWarning;
+        with older scikit-learn it may be refused instead.
     ConnectionError
         If the data set is not in the cache, or damaged there, and cannot be downloaded.
     OSError
@@ -203,10 +207,16 @@ def _download(
             read_csv_kwargs={"dtype": None, "low_memory": False},
         )
         check_together(bunch, source.data_id, folder)
+    except (BadGzipFile, EOFError, zlib.error) as error:
+        raise _damaged(error, source, folder) from error
     except OSError as error:
         raise _unreachable(error, source) from error
     except (AttributeError, LookupError, TypeError) as error:
         raise _not_understood(error, source, folder) from error
+    except ValueError as error:
+        if isinstance(error, UnicodeError | JSONDecodeError) or "md5" in str(error):
+            raise _damaged(error, source, folder) from error
+        raise
     return bunch
 
 
@@ -224,6 +234,17 @@ def _unreachable(error: OSError, source: Source) -> OSError:
     )
 
 
+def _damaged(error: Exception, source: Source, folder: Path | None) -> ValueError:
+    """The error for files that are not whole, which older scikit-learn does not fetch again."""
+    return ValueError(
+        f"what came of OpenML data set {source.data_id} is damaged ({error}). {_again(folder)}"
+    )
+
+
+def _again(folder: Path | None) -> str:
+    return "Try again later." if folder is None else f"Remove the folder {folder}; fetch again."
+
+
 def _not_understood(error: Exception, source: Source, folder: Path | None) -> ValueError:
     """The error for files that are whole, and not what OpenML sends."""
     if "target_column" in str(error):
@@ -231,10 +252,9 @@ def _not_understood(error: Exception, source: Source, folder: Path | None) -> Va
             f"OpenML data set {source.data_id} has no column {source.target!r}; pass target=, the "
             "name of one that it has."
         )
-    remedy = "Try again later." if folder is None else f"Remove the folder {folder}; fetch again."
     return ValueError(
         f"what came of OpenML data set {source.data_id} is not what OpenML sends "
-        f"({type(error).__name__}: {error}). {remedy}"
+        f"({type(error).__name__}: {error}). {_again(folder)}"
     )
 
 

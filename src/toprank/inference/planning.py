@@ -357,7 +357,8 @@ def _clopper_pearson_half_width(value: float, trials: int, level: float) -> floa
     first, last = max(0, int(binom.ppf(1e-10, trials, value))), int(binom.isf(1e-10, trials, value))
     # the length is smooth in the hits, so some thousand of them stand for all
     hits = np.arange(first, last + 1, 1 + (last - first) // 4000)
-    chance = binom.pmf(hits, trials, value)
+    with np.errstate(over="ignore"):  # of a subnormal value older SciPy warns, and is right
+        chance = binom.pmf(hits, trials, value)
     low, high = clopper_pearson(hits / trials, float(trials), level)
     return float(np.dot(chance, high - low) / np.sum(chance)) / 2
 

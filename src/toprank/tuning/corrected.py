@@ -91,7 +91,8 @@ def corrected_difference(
     mean = float(d[0] + np.mean(apart))
     error = float(np.sqrt(1 / len(d) + test_to_train) * np.std(apart, ddof=1))
     freedom = len(d) - 1
-    half = float(stats.t.isf((1 - level) / 2, freedom)) * error
+    # the median of older SciPy's t is not quite zero
+    half = max(0.0, float(stats.t.isf((1 - level) / 2, freedom))) * error
     if error > 0:
         p_value = float(2 * stats.t.sf(abs(mean) / error, freedom))
     else:
