@@ -27,8 +27,9 @@ def pytest_collection_modifyitems(items):
         if "cluster" in item.path.parts:
             for line in _TOLERATED:
                 item.add_marker(pytest.mark.filterwarnings(line))
-            # one process runs them all, so that each cluster is started once
-            item.add_marker(pytest.mark.xdist_group("cluster"))
+            # with --dist loadgroup one process runs all of a kind: each cluster is started once
+            kind = "spark" if "spark" in item.nodeid else "dask"
+            item.add_marker(pytest.mark.xdist_group(kind))
 
 
 @pytest.fixture(scope="session")
