@@ -49,8 +49,12 @@ def check_together(bunch: Any, data_id: int, folder: Path | None) -> None:
 
 
 def _other(what: str, folder: Path | None) -> str:
-    remedy = "Fetch it again." if folder is None else f"Remove the folder {folder}; fetch again."
-    return f"{what}: one file stands in the place of another. {remedy}"
+    return f"{what}: one file stands in the place of another. {again(folder)}"
+
+
+def again(folder: Path | None) -> str:
+    """What to do about files that cannot be used; they lie in a folder, or came just now."""
+    return "Try again later." if folder is None else f"Remove the folder {folder}; fetch again."
 
 
 def _rows(url: str, folder: Path) -> Path | None:

@@ -16,7 +16,7 @@ from sklearn.datasets import fetch_openml
 from sklearn.utils import Bunch
 
 from toprank._extras import require
-from toprank.datasets._cache import check_together, where
+from toprank.datasets._cache import again, check_together, where
 from toprank.datasets._present import present
 
 
@@ -237,12 +237,8 @@ def _unreachable(error: OSError, source: Source) -> OSError:
 def _damaged(error: Exception, source: Source, folder: Path | None) -> ValueError:
     """The error for files that are not whole, which older scikit-learn does not fetch again."""
     return ValueError(
-        f"what came of OpenML data set {source.data_id} is damaged ({error}). {_again(folder)}"
+        f"what came of OpenML data set {source.data_id} is damaged ({error}). {again(folder)}"
     )
-
-
-def _again(folder: Path | None) -> str:
-    return "Try again later." if folder is None else f"Remove the folder {folder}; fetch again."
 
 
 def _not_understood(error: Exception, source: Source, folder: Path | None) -> ValueError:
@@ -254,7 +250,7 @@ def _not_understood(error: Exception, source: Source, folder: Path | None) -> Va
         )
     return ValueError(
         f"what came of OpenML data set {source.data_id} is not what OpenML sends "
-        f"({type(error).__name__}: {error}). {_again(folder)}"
+        f"({type(error).__name__}: {error}). {again(folder)}"
     )
 
 
