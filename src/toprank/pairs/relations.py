@@ -1,100 +1,18 @@
-"""Which rows face which: the outer rows whose heights are priced, the inner rows they sum over.
-
-Ends, the IR Push's swapped roles and sample weights are settled here, once. Everything behind
-this door sees oriented scores a (inner) and b (outer) with margin r = a - b.
-"""
+"""Pairs of rows that are not everyone against everyone: graded labels, groups, listed pairs."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from toprank._columns import numbers
-from toprank._numerics import FloatArray, log_of, log_sum_exp
+from toprank._numerics import FloatArray
 
 IntArray = NDArray[np.intp]
-End = Literal["top", "bottom", "both"]
-ENDS = ("top", "bottom", "both")
-#: The smallest weight of a row beside the largest: their products are still floats.
-_FARTHEST_APART = 1e-150
-
-
-@dataclass(frozen=True)
-class Sides:
-    """One end of the list: outer rows, inner rows, and the sign that orients the scores.
-
-    With sign +1 (outer = negatives) a = f_pos and b = f_neg; with sign -1 (outer = positives)
-    a = -f_neg and b = -f_pos. Either way r = a - b = f_pos - f_neg.
-    """
-
-    outer: NDArray[np.intp]
-    inner: NDArray[np.intp]
-    sign: float
-    log_outer_weight: FloatArray
-    inner_weight: FloatArray
-
-    @property
-    def total_inner_weight(self) -> float:
-        return float(np.sum(self.inner_weight))
-
-    @property
-    def log_total_outer_weight(self) -> float:
-        return log_sum_exp(self.log_outer_weight)
-
-    def normalised(self) -> Sides:
-        """Return the same sides with each side's weights divided by their total."""
-        largest = float(np.max(self.inner_weight)) if len(self.inner_weight) else 1.0
-        inner = self.inner_weight / largest  # no total of these overflows
-        return Sides(
-            self.outer,
-            self.inner,
-            self.sign,
-            self.log_outer_weight - self.log_total_outer_weight,
-            inner / np.sum(inner),
-        )
-
-
-def orient(
-    positive: NDArray[np.bool_],
-    sample_weight: FloatArray | None = None,
-    *,
-    end: str = "top",
-    outer: str = "losers",
-) -> tuple[Sides, ...]:
-    """Return the sides for an end of the list; end="both" gives the top, then the bottom.
-
-    Parameters
-    ----------
-    positive : bool array of shape (n,)
-        Which rows should be ranked high.
-    sample_weight : array of shape (n,), optional
-        Repetition counts; a row of weight zero is absent.
-    end : {"top", "bottom", "both"}
-        "top" prices the negatives' heights, "bottom" the positives' reverse heights.
-    outer : {"losers", "winners"}
-        Which class the price sums over at the top; "winners" swaps the roles (IR Push).
-    """
-    present = np.ones(len(positive), dtype=bool) if sample_weight is None else sample_weight > 0
-    winners = np.flatnonzero(positive & present)
-    losers = np.flatnonzero(~positive & present)
-    weight = np.ones(len(positive)) if sample_weight is None else sample_weight
-
-    def build(outer_is_losers: bool) -> Sides:
-        out, inn = (losers, winners) if outer_is_losers else (winners, losers)
-        sign = 1.0 if outer_is_losers else -1.0
-        return Sides(out, inn, sign, log_of(weight[out]), weight[inn])
-
-    at_top = outer == "losers"
-    which = {"top": (at_top,), "bottom": (not at_top,), "both": (at_top, not at_top)}
-    if end not in which:
-        raise ValueError(f"Unknown end {end!r}: expected one of {list(ENDS)}.")
-    return tuple(build(outer_is_losers) for outer_is_losers in which[end])
 
 
 class Pairs:
@@ -202,72 +120,6 @@ def check_pairs(pairs: ArrayLike | Pairs, n_rows: int) -> NDArray[np.intp]:
             "different rows."
         )
     return array
-
-
-def distinct_labels(labels: NDArray[Any]) -> NDArray[Any]:
-    """Return the distinct labels in order; numbers of two values are not sorted for it."""
-    if labels.dtype.kind in "biuf" and labels.size:
-        ends = np.array([labels.min(), labels.max()])
-        if ends[0] != ends[1] and np.all((labels == ends[0]) | (labels == ends[1])):
-            return ends
-    return np.unique(labels)
-
-
-def check_weights(positive: NDArray[np.bool_], sample_weight: object) -> FloatArray | None:
-    """Return the sample weights as float64, or raise ValueError saying what is wrong.
-
-    Weights are repetition counts: finite, not negative, and not all zero in either class.
-    """
-    if sample_weight is None:
-        return None
-    weight = repetition_counts(sample_weight, len(positive))
-    if not np.any(weight > 0):
-        raise ValueError(
-            "Sample weights must contain at least one non-zero number: every row is absent."
-        )
-    for name, members in (("positive", positive), ("negative", ~positive)):
-        if not np.any(weight[members] > 0):
-            raise ValueError(
-                f"Every {name} row has sample_weight 0, so there is no pair to rank. "
-                "Give at least one row of each class a positive weight."
-            )
-    return weight
-
-
-def repetition_counts(sample_weight: object, n: int) -> FloatArray:
-    """Return one finite weight a row, none of them negative, or raise ValueError."""
-    weight = numbers("sample_weight", sample_weight)
-    if weight.shape != (n,):
-        raise ValueError(
-            f"sample_weight has shape {weight.shape}, expected ({n},): one weight a row."
-        )
-    if not np.all(np.isfinite(weight)):
-        raise ValueError("sample_weight contains NaN or infinity; weights must be finite.")
-    if np.any(weight < 0):
-        raise ValueError(
-            f"sample_weight contains negative values (smallest {weight.min():g}); a weight is a "
-            "repetition count. Use 0 to leave a row out."
-        )
-    with np.errstate(over="ignore"):
-        if np.isinf(np.sum(weight)):
-            raise ValueError(
-                f"sample_weight adds up to more than any float (largest {weight.max():g}). Divide "
-                "the weights by their mean."
-            )
-    return weight
-
-
-def check_span(weight: FloatArray | None) -> None:
-    """Refuse weights so far apart that the smallest vanish from every sum, or their shares do."""
-    if weight is None:
-        return
-    smallest = float(np.min(weight, where=weight > 0, initial=np.inf))
-    largest = float(np.max(weight, initial=0.0))
-    if smallest < largest * _FARTHEST_APART:
-        raise ValueError(
-            f"sample_weight runs from {smallest:g} to {largest:g}: the smallest count for nothing "
-            "beside the largest. Use 0 to leave a row out."
-        )
 
 
 class Relation(ABC):
