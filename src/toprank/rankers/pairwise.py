@@ -18,7 +18,7 @@ from toprank.blocks import RowBlocks, Units, Workers
 from toprank.losses import TRAINABLE_LOSSES, Loss
 from toprank.objective.pairwise import PairProblem, PairTask
 from toprank.pairs import Pairs, Relation
-from toprank.prices import PRICE_NAMES, Price
+from toprank.prices import PRICES, Price
 from toprank.rankers.arrays_in import known_rows
 from toprank.rankers.base import (
     LinearRanker,
@@ -125,8 +125,8 @@ class PairRanker(BaseEstimator):
             name: LinearRanker._parameter_constraints[name]
             for name in ("alpha", "max_iter", "tol", "warm_start", "n_jobs", "verbose")
         },
-        "price": [StrOptions(set(PRICE_NAMES)), Price, tuple],
-        "loss": [StrOptions(set(TRAINABLE_LOSSES)), Loss, tuple],
+        "price": [StrOptions(PRICES.keys()), Price, tuple],
+        "loss": [StrOptions(TRAINABLE_LOSSES), Loss, tuple],
         "kernel": [StrOptions(set(KERNELS)), callable, None],
         "kernel_on": [StrOptions({"items", "pairs"})],
         "p": [Interval(Real, 1, None, closed="left"), Options(Real, {np.inf})],
