@@ -7,7 +7,7 @@ There are two policies, for two kinds of callers.
   one way are known; for any other pair the caller names the positive label, or is refused. What a
   model learned from its training table holds for `evaluate`, `compare` and `monitor` too.
 - Estimators and metrics, which take an array y: the larger label in sorted order is positive, as
-  everywhere in scikit-learn (`toprank.rankers.targets`).
+  everywhere in scikit-learn (`toprank.pairs.door.two_classes`).
 
 The two agree on numbers and booleans that a table decides by itself. They differ on words such as
 ``Pos`` and ``neg`` or ``+`` and ``-``, whose sorted order means nothing. No label is judged twice:
@@ -95,13 +95,8 @@ def positive_label(labels: Iterable[str], positive: Any = None, *, name: str = "
 belongs at the top: add positive='alive' or positive='dead'.
     """
     distinct = sorted(set(labels))
-    if positive is not None:
-        found = _named_label(positive, distinct)
-        if found is None:
-            raise LabelError(
-                f"positive={positive!r}: {name!r} never has that value; it has {_listed(distinct)}."
-            )
-    elif len(distinct) > 2:
+    named = None if positive is None else _named_label(name, distinct, positive)
+    if named is None and len(distinct) > 2:
         raise LabelError(
             f"{name!r} has {len(distinct)} different values ({_listed(distinct)}), expected two. "
             "Pass positive= to name the one that belongs at the top; the others are then negative."
@@ -111,16 +106,20 @@ belongs at the top: add positive='alive' or positive='dead'.
             f"{name!r} has one value only ({_listed(distinct) or 'none'}); a ranking needs rows of "
             "two classes: check the column, or the selection that lost the rare class."
         )
-    return found if positive is not None else _known_label(name, distinct)
+    return _known_label(name, distinct) if named is None else named
 
 
-def _named_label(positive: Any, distinct: list[str]) -> str | None:
+def _named_label(name: str, distinct: list[str], positive: Any) -> str:
     """The label that a value names: as it is written, or else the only one that reads alike."""
     text = label_text(positive)
     if text in distinct:
         return text
     alike = [label for label in distinct if _folded(label) == _folded(text)]
-    return alike[0] if len(alike) == 1 else None
+    if len(alike) != 1:
+        raise LabelError(
+            f"positive={positive!r}: {name!r} never has that value; it has {_listed(distinct)}."
+        )
+    return alike[0]
 
 
 def _known_label(name: str, distinct: list[str]) -> str:
