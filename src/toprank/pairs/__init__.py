@@ -22,7 +22,15 @@ from toprank.pairs.door import (
     to_numpy,
     two_classes,
 )
-from toprank.pairs.relations import Explicit, Graded, IntArray, Pairs, Relation, check_pairs
+from toprank.pairs.relations import (
+    Explicit,
+    Graded,
+    IntArray,
+    Pairs,
+    Relation,
+    check_pairs,
+    relation_of,
+)
 from toprank.pairs.rows import Rows
 from toprank.pairs.sides import ENDS, End, Sides, orient
 
@@ -54,6 +62,7 @@ __all__ = [
     "orient",
     "read_any_table",
     "read_table",
+    "relation_of",
     "repetition_counts",
     "split_classes",
     "to_numpy",
