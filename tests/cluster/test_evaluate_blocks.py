@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 
 from toprank import PNormPush, blocks
-from toprank.metrics import auc, precision_at
-from toprank.metrics import block_list
+from toprank.metrics import auc, block_list, precision_at
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,7 @@ from scipy import sparse
 from toprank import IRPush, PNormPush, ProperRanker, blocks
 from toprank.blocks import Block, BlockSource
 from toprank.inference import interval
-from toprank.metrics import METRICS, auc, f_skew
-from toprank.metrics import block_list
+from toprank.metrics import METRICS, auc, block_list, f_skew
 
 
 class Pieces(BlockSource):

@@ -56,6 +56,7 @@ REFUSALS = (
     "at least one non-zero",
     "one value only",
     "adds up to more than any float",
+    "count for nothing beside the largest",
 )
 
 
