@@ -1,8 +1,8 @@
 """A price or a loss is one class: the same value and gradient wherever it is used.
 
 Every registered price, loss and end, and a price and a loss that are added from outside the package
-by one class and one line, against the double loop: in NumPy, torch, the metric and the objectives of
-trees, and through the rankers' own fits.
+by one class and one line, against the double loop: in NumPy, torch, the metric and the objectives
+of trees, and through the rankers' own fits.
 """
 
 from itertools import product
@@ -122,17 +122,20 @@ def test_the_objective_in_numpy(rows, price, loss, end):
     check(push_objective(*rows[:2], **settings).value_grad(rows[2]), wanted(rows, price, loss, end))
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
 @each_case
-def test_the_loss_in_torch(rows, price, loss, end):
+def test_the_loss_in_torch(rows, price, loss, end, device):
     torch = pytest.importorskip("torch", reason="torch is not installed")
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("there is no GPU here")
     from toprank.interop.torch import PushLoss
 
-    positive, weight, scores = rows
+    positive, weight, scores = (torch.tensor(column, device=device) for column in rows)
     push = PushLoss(P, price=price, loss=loss, end=end, balance=0.5)
-    f = torch.tensor(scores, requires_grad=True)
-    value = push(f, torch.tensor(positive), torch.tensor(weight))
+    scores.requires_grad_(True)
+    value = push(scores, positive, weight)
     value.backward()
-    check((value.item(), f.grad.numpy()), wanted(rows, price, loss, end))
+    check((value.item(), scores.grad.cpu().numpy()), wanted(rows, price, loss, end))
 
 
 @each_pair
@@ -215,7 +218,7 @@ class TestFromOutside:
         assert ranker.objective_ == pytest.approx(value + penalty, rel=1e-9)
 
     def test_lightgbm_and_xgboost_train_with_it(self, price, loss):
-        X, y, weight = self.data()
+        _, y, weight = self.data()
         found = []
         for library in ("lightgbm", "xgboost"):
             pytest.importorskip(library, reason=f"{library} is not installed")
@@ -231,10 +234,10 @@ class TestFromOutside:
 def test_names_that_are_not_registered_are_refused():
     X, y = np.eye(4), np.array([0, 1, 0, 1])
     for ranker in (PushRanker("inside price"), PushRanker(loss="inside loss")):
-        with pytest.raises(ValueError, match="'(price|loss)' parameter"):
+        with pytest.raises(ValueError, match=r"'(price|loss)' parameter"):
             ranker.fit(X, y)
     for settings in ({"price": "inside price"}, {"loss": "inside loss"}):
-        with pytest.raises(ValueError, match="Unknown (price|loss)"):
+        with pytest.raises(ValueError, match=r"Unknown (price|loss)"):
             push_risk(y, X[0], **settings)
-        with pytest.raises(ValueError, match="Unknown (price|loss)"):
+        with pytest.raises(ValueError, match=r"Unknown (price|loss)"):
             PushGradients(**settings)
