@@ -24,7 +24,7 @@ Y = np.digitize(X[:, 0] + 0.5 * RNG.normal(size=40), [-0.5, 0.5])
         (np.where(Y > 1, "10", "9"), {}, "expected numbers, larger is better"),
         (Y[:-1], {}, "inconsistent numbers of samples"),
         (Y, {"groups": np.arange(40)}, "in every group all labels are equal"),
-        (Y, {"groups": np.arange(39)}, "groups has 39 entries, expected one a row: 40"),
+        (Y, {"groups": np.arange(39)}, "groups has 39 entries, expected one per row: 40"),
         (
             Y,
             {"groups": np.where(np.arange(40) == 3, np.nan, 1.0)},

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, colum
 from toprank._columns import labels_column
 from toprank._numerics import FloatArray
 from toprank.metrics.cuts import group_codes
-from toprank.metrics.risk import check_counts
+from toprank.metrics.risk import weight_of_rows
 from toprank.pairs import (
     IntArray,
     Pairs,
@@ -31,7 +31,7 @@ def checked_relation(
     sample_weight: ArrayLike | None,
 ) -> tuple[Relation, FloatArray]:
     """Return which rows are compared, and the weight of every row."""
-    weight = check_counts(sample_weight, n_rows)
+    weight = weight_of_rows(sample_weight, n_rows)
     check_span(weight)
     if not np.any(weight > 0):
         raise ValueError(

@@ -24,9 +24,8 @@ from sklearn.utils.validation import (
 from toprank._numerics import FloatArray
 from toprank.blocks import Workers
 from toprank.metrics.cuts import group_codes
-from toprank.metrics.risk import check_counts
 from toprank.pair_sums import concordance
-from toprank.pairs import Pairs, check_pairs, check_weights, relation_of
+from toprank.pairs import Pairs, check_counts, check_pairs, check_weights, relation_of
 from toprank.rankers.arrays_in import known_rows
 from toprank.rankers.base import numeric, two_classes
 from toprank.rankers.boosting import weak
