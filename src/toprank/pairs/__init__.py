@@ -20,6 +20,7 @@ from toprank.pairs.door import (
     to_numpy,
     two_classes,
 )
+from toprank.pairs.related_rows import RelatedRows, check_related_rows, relate
 from toprank.pairs.relations import (
     Explicit,
     Graded,
@@ -40,6 +41,7 @@ __all__ = [
     "Graded",
     "IntArray",
     "Pairs",
+    "RelatedRows",
     "Relation",
     "Rows",
     "Sides",
@@ -48,6 +50,7 @@ __all__ = [
     "check_groups",
     "check_labels",
     "check_pairs",
+    "check_related_rows",
     "check_rows",
     "check_scores",
     "check_sizes",
@@ -58,6 +61,7 @@ __all__ = [
     "group_labels",
     "orient",
     "read_table",
+    "relate",
     "relation_of",
     "repetition_counts",
     "split_classes",
