@@ -24,6 +24,7 @@ from toprank.pairs.door import (
     two_classes,
     weigh_classes,
 )
+from toprank.pairs.related_rows import RelatedRows, check_related_rows, relate
 from toprank.pairs.relations import (
     Explicit,
     Graded,
@@ -44,6 +45,7 @@ __all__ = [
     "Graded",
     "IntArray",
     "Pairs",
+    "RelatedRows",
     "Relation",
     "Rows",
     "Sides",
@@ -52,6 +54,7 @@ __all__ = [
     "check_groups",
     "check_labels",
     "check_pairs",
+    "check_related_rows",
     "check_rows",
     "check_scores",
     "check_sizes",
@@ -65,6 +68,7 @@ __all__ = [
     "orient",
     "read_any_table",
     "read_table",
+    "relate",
     "relation_of",
     "repetition_counts",
     "split_classes",

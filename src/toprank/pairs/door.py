@@ -51,6 +51,7 @@ def check_rows(
     sparse: bool = False,
     missing: bool = False,
     frames: bool = False,
+    infinite: bool = False,
     dtype: Any = "numeric",
 ) -> tuple[Rows, Any]:
     """Return all that an estimator is fitted to, and its classes; ValueError where it is wrong.
@@ -68,7 +69,9 @@ def check_rows(
     sparse : bool
         Whether X may be a sparse matrix; it is then a CSR matrix.
     missing : bool
-        Whether NaN in X is a missing value; infinity never is.
+        Whether NaN in X is a missing value.
+    infinite : bool
+        Whether infinity, and any other size, is a value: where columns are only compared.
     frames : bool
         Whether a data frame stays as it is, for a reader of columns that are no numbers.
     dtype : "numeric" or None
@@ -81,7 +84,13 @@ def check_rows(
     classes : array of shape (2,) or None
         None unless there are two classes.
     """
-    expected = {"sparse": sparse, "missing": missing, "frames": frames, "dtype": dtype}
+    expected = {
+        "sparse": sparse,
+        "missing": missing,
+        "infinite": infinite,
+        "frames": frames,
+        "dtype": dtype,
+    }
     if target is None:
         X = check_table(X, estimator=estimator, **expected)
         n = X.shape[0]
@@ -104,6 +113,7 @@ def check_table(
     sparse: bool = False,
     missing: bool = False,
     frames: bool = False,
+    infinite: bool = False,
     dtype: Any = "numeric",
 ) -> Any:
     """Return features as a matrix of numbers, or raise ValueError saying what is wrong.
@@ -113,7 +123,7 @@ def check_table(
     X : array, data frame, sparse matrix or tensor
     estimator : estimator, optional
         If it is given, the columns are kept in it (``reset``) or compared with those of its fit.
-    sparse, missing, frames, dtype
+    sparse, missing, infinite, frames, dtype
         As in `check_rows`.
     """
     if frames and is_frame(X):
@@ -127,7 +137,7 @@ def check_table(
             table = check_array(X, ensure_all_finite=False, input_name="X", **accepted)
         else:
             table = validate_data(estimator, X, reset=reset, ensure_all_finite=False, **accepted)
-    return _numbers_of(table, estimator, missing, dtype)
+    return _numbers_of(table, estimator, missing, infinite, dtype)
 
 
 def _table_and_labels(estimator: Any, X: Any, y: Any, **expected: Any) -> tuple[Any, NDArray[Any]]:
@@ -196,13 +206,14 @@ def _is_time(kind: Any) -> bool:
     return getattr(kind, "kind", "") in ("m", "M") or (callable(temporal) and bool(temporal()))
 
 
-def _numbers_of(table: Any, estimator: Any, missing: bool, dtype: Any) -> Any:
+def _numbers_of(table: Any, estimator: Any, missing: bool, infinite: bool, dtype: Any) -> Any:
     """Columns of mixed numeric types arrive as objects; NaN, infinity and huge entries are seen."""
     if dtype is None:
         return table
     if table.dtype == object:
         table = table.astype(np.float64)
-    check_sizes(table, estimator=estimator, missing=missing)
+    if not (missing and infinite):
+        check_sizes(table, estimator=estimator, missing=missing)
     return table
 
 

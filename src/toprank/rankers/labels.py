@@ -118,7 +118,7 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        X = check_table(X, estimator=self, missing=True)
+        X = check_table(X, estimator=self, missing=True, infinite=True)
         members = self._members(y)
         check_consistent_length(X, members.T)
         weight = check_counts(sample_weight, len(X))
@@ -213,7 +213,7 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
 
     def _scores(self, X: Any) -> FloatArray:
         check_is_fitted(self)
-        X = check_table(X, estimator=self, reset=False, missing=True)
+        X = check_table(X, estimator=self, reset=False, missing=True, infinite=True)
         workers = Workers(self.n_jobs)
         with workers.running():
             scores = [label.scores(X, workers) for label in self._sums]
@@ -231,7 +231,7 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
     def staged_decision_function(self, X: Any) -> Iterator[FloatArray]:
         """Yield the scores after each round, all with the intercept of the last."""
         check_is_fitted(self)
-        X = check_table(X, estimator=self, reset=False, missing=True)
+        X = check_table(X, estimator=self, reset=False, missing=True, infinite=True)
         scores = np.full((len(X), len(self._sums)), self.intercept_)
         for choice, step in zip(self._choices, self._steps, strict=True):
             h = np.ones(len(X)) if choice.stump is None else choice.stump.outputs(X)
