@@ -335,12 +335,14 @@ def _objects(labels: NDArray[Any]) -> Any:
 # Weights ----------------------------------------------------------------------------------------
 
 
-def check_weights(positive: NDArray[np.bool_], sample_weight: Any) -> FloatArray | None:
+def check_weights(
+    positive: NDArray[np.bool_], sample_weight: Any, *, far_apart: bool = False
+) -> FloatArray | None:
     """Return the sample weights as float64, or raise ValueError saying what is wrong.
 
     Weights are repetition counts: finite, not negative, and not all zero in either class.
     """
-    weight = check_counts(sample_weight, len(positive))
+    weight = check_counts(sample_weight, len(positive), far_apart=far_apart)
     if weight is None:
         return None
     for name, members in (("positive", positive), ("negative", ~positive)):
@@ -367,8 +369,11 @@ def weigh_classes(
     return check_weights(positive, by_class if weight is None else by_class * weight)
 
 
-def check_counts(sample_weight: Any, n: int) -> FloatArray | None:
-    """Return the weights of rows without classes: finite, not negative, and not all zero."""
+def check_counts(sample_weight: Any, n: int, *, far_apart: bool = False) -> FloatArray | None:
+    """Return the weights of rows without classes: finite, not negative, and not all zero.
+
+    They may be ``far_apart`` where they are only summed, as in a metric.
+    """
     if sample_weight is None:
         return None
     weight = repetition_counts(sample_weight, n)
@@ -376,7 +381,8 @@ def check_counts(sample_weight: Any, n: int) -> FloatArray | None:
         raise ValueError(
             "Sample weights must contain at least one non-zero number: every row is absent."
         )
-    check_span(weight)
+    if not far_apart:
+        check_span(weight)
     return weight
 
 
