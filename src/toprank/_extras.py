@@ -7,7 +7,9 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
@@ -38,6 +40,12 @@ def held_back() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
         if heard:
             before(*heard[0])
+
+
+@cache
+def has_triton() -> bool:
+    """Whether Triton, which compiles kernels for GPUs and comes with torch, is installed."""
+    return find_spec("triton") is not None
 
 
 def compiled(**options: Any) -> Callable[[Any], Any]:

@@ -24,7 +24,7 @@ from toprank.objective.curvature import Derivatives, tilts_of
 from toprank.pairs import check_weights, distinct_labels
 
 
-def check_labels(team: Team, labels: NDArray[Any]) -> NDArray[np.bool_]:
+def team_positives(team: Team, labels: NDArray[Any]) -> NDArray[np.bool_]:
     """Return which of this process's rows are positive; the team has two classes or none may."""
     parts = [part for part in team.objects(distinct_labels(labels)) if len(part)]
     classes = np.unique(np.concatenate(parts)) if parts else labels
@@ -36,7 +36,7 @@ def check_labels(team: Team, labels: NDArray[Any]) -> NDArray[np.bool_]:
     return np.asarray(labels == classes[1])
 
 
-def check_team_weights(team: Team, positive: NDArray[np.bool_], weight: Any) -> FloatArray | None:
+def team_weights(team: Team, positive: NDArray[np.bool_], weight: Any) -> FloatArray | None:
     """Return this process's weights as float64, or raise ValueError in every process at once."""
     if not team.any(weight is not None):
         return None
