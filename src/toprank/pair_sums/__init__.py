@@ -14,8 +14,9 @@ from toprank.losses import Loss, ZeroOne
 from toprank.pair_sums.base import PairSum
 from toprank.pair_sums.blocked import Blocked
 from toprank.pair_sums.factorised import Factorised
-from toprank.pair_sums.graded import GradedFactorised, GradedSorted
+from toprank.pair_sums.graded_factorised import GradedFactorised
 from toprank.pair_sums.graded_interpolated import GradedInterpolated
+from toprank.pair_sums.graded_sorted import GradedSorted
 from toprank.pair_sums.interpolated import Interpolated
 from toprank.pair_sums.reference import Reference
 from toprank.pair_sums.related import Listed, RelatedSum
