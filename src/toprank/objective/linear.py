@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray, log_of, log_sum_exp
 from toprank.blocks import RowBlocks
-from toprank.losses import Loss, get_loss
+from toprank.losses import Loss
 from toprank.objective.histogram import Points, Standard, standard_points
-from toprank.objective.risk import PushObjective, push_objective, smooth_parts
+from toprank.objective.risk import PushObjective, price_and_loss, push_objective, smooth_parts
 from toprank.objective.sweep import EndPartial, TiltedSweep
-from toprank.prices import Power, Price, get_price
+from toprank.prices import Power, Price
 
 #: A coarse problem keeps about this share of the rows, within the limits given.
 _COARSE_SHARE = 1 / 32
@@ -62,9 +62,8 @@ class Task:
         loss: Any = "exponential",
         **rest: Any,
     ) -> Task:
-        """Resolve names into a price and a loss, in the form that is convex for the loss."""
-        loss = get_loss(loss)
-        return cls(positive, weight, get_price(price, p, root=not loss.factorises), loss, **rest)
+        """Resolve names into a price and a loss, in the form that is convex for the two."""
+        return cls(positive, weight, *price_and_loss(price, p, loss), **rest)
 
     def objective(self) -> PushObjective:
         return push_objective(

@@ -13,11 +13,11 @@ from toprank._numerics import FloatArray
 from toprank.losses import TRAINABLE_LOSSES, Loss
 from toprank.objective import Task
 from toprank.pairs import ENDS
-from toprank.prices import PRICE_NAMES, Price
+from toprank.prices import PRICES, Price
 from toprank.rankers.base import LinearRanker
 
 _P = [Interval(Real, 1, None, closed="left"), Options(Real, {np.inf})]
-_LOSS = [StrOptions(set(TRAINABLE_LOSSES)), Loss, tuple]
+_LOSS = [StrOptions(TRAINABLE_LOSSES), Loss, tuple]
 
 
 class PNormPush(LinearRanker):
@@ -219,7 +219,7 @@ class PushRanker(LinearRanker):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **LinearRanker._parameter_constraints,
-        "price": [StrOptions(set(PRICE_NAMES)), Price, tuple],
+        "price": [StrOptions(PRICES.keys()), Price, tuple],
         "p": _P,
         "loss": _LOSS,
         "end": [StrOptions(set(ENDS))],

@@ -17,8 +17,9 @@ from toprank._numerics import FloatArray
 from toprank.blocks import RowBlocks, Units, Workers
 from toprank.losses import TRAINABLE_LOSSES, Loss
 from toprank.objective.pairwise import PairProblem, PairTask
+from toprank.pair_sums import concordance
 from toprank.pairs import Pairs, Relation
-from toprank.prices import PRICE_NAMES, Price
+from toprank.prices import PRICES, Price
 from toprank.rankers.arrays_in import known_rows
 from toprank.rankers.base import (
     LinearRanker,
@@ -29,7 +30,7 @@ from toprank.rankers.base import (
 )
 from toprank.rankers.kernel import KERNELS, Kernel, expansion, landmarks
 from toprank.rankers.pair_kernel import PairFeatures, PairRule
-from toprank.rankers.relations import concordance, relation_of
+from toprank.rankers.relations import checked_relation
 from toprank.rankers.whole import fits, warn_caller
 from toprank.solvers import Result
 
@@ -125,8 +126,8 @@ class PairRanker(BaseEstimator):
             name: LinearRanker._parameter_constraints[name]
             for name in ("alpha", "max_iter", "tol", "warm_start", "n_jobs", "verbose")
         },
-        "price": [StrOptions(set(PRICE_NAMES)), Price, tuple],
-        "loss": [StrOptions(set(TRAINABLE_LOSSES)), Loss, tuple],
+        "price": [StrOptions(PRICES.keys()), Price, tuple],
+        "loss": [StrOptions(TRAINABLE_LOSSES), Loss, tuple],
         "kernel": [StrOptions(set(KERNELS)), callable, None],
         "kernel_on": [StrOptions({"items", "pairs"})],
         "p": [Interval(Real, 1, None, closed="left"), Options(Real, {np.inf})],
@@ -217,7 +218,7 @@ class PairRanker(BaseEstimator):
         self
         """
         X = self._check_X(X, reset=True)
-        relation, weight = relation_of(self, X.shape[0], y, groups, pairs, sample_weight)
+        relation, weight = checked_relation(self, X.shape[0], y, groups, pairs, sample_weight)
         self.n_pairs_ = relation.n_pairs
         for name in ("_rule", "_landmarks", "dual_coef_", "landmarks_"):
             self.__dict__.pop(name, None)
@@ -341,7 +342,7 @@ class PairRanker(BaseEstimator):
         The pairs are those that ``fit`` would compare, each with the product of its weights.
         """
         scores = self.predict(X)
-        relation, weight = relation_of(self, len(scores), y, groups, pairs, sample_weight)
+        relation, weight = checked_relation(self, len(scores), y, groups, pairs, sample_weight)
         return concordance(relation, scores, weight)
 
     def __sklearn_tags__(self) -> Any:
