@@ -15,7 +15,6 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-
 #: Slow tests try this many times as many problems; .ci/nightly asks for a hundred thousand in all.
 TIMES = int(os.environ.get("TOPRANK_FUZZ_TIMES", "1"))
 
