@@ -1,4 +1,4 @@
-"""Optional libraries: imported when used, asked for by name when missing."""
+"""Optional libraries: imported when used; where one is missing, the error says how to get it."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from typing import Any
 
 
 @contextmanager
-def held_back() -> Iterator[None]:
-    """Hear an interrupt (Ctrl-C) at the end: a library that was half loaded does not load again.
+def interrupts_postponed() -> Iterator[None]:
+    """Postpone an interrupt (Ctrl-C) to the end of the block.
 
-    Python forgets a package whose import was cut off, but not its parts; the next import finds
-    them and leaves the package without.
+    For imports: Python forgets a package whose import was interrupted, but not its submodules, so
+    that the next import leaves the package incomplete.
 
     Examples
     --------
-    >>> with held_back():
+    >>> with interrupts_postponed():
     ...     import fractions
     >>> fractions.Fraction(1, 2)
     Fraction(1, 2)
     """
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):
-        yield  # interrupts are heard elsewhere, or not by Python
+        yield  # interrupts arrive in another thread, or Python does not handle them
         return
-    heard: list[tuple[Any, ...]] = []
-    signal.signal(signal.SIGINT, lambda *interrupt: heard.append(interrupt))
+    received: list[tuple[Any, ...]] = []
+    signal.signal(signal.SIGINT, lambda *interrupt: received.append(interrupt))
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-        if heard:
-            before(*heard[0])
+        if received:
+            before(*received[0])
 
 
 @cache
@@ -49,8 +49,8 @@ def has_triton() -> bool:
 
 
 def compiled(**options: Any) -> Callable[[Any], Any]:
-    """``numba.njit``, of a Numba that was loaded whole."""
-    with held_back():
+    """``numba.njit``, with Numba's import kept whole."""
+    with interrupts_postponed():
         import numba
 
     decorator: Callable[[Any], Any] = numba.njit(**options)
@@ -88,7 +88,7 @@ def require(module: str, extra: str) -> ModuleType:
 install it with: pip install 'toprank[frames]'
     """
     try:
-        with nullcontext() if module in sys.modules else held_back():
+        with nullcontext() if module in sys.modules else interrupts_postponed():
             return import_module(module)
     except ImportError as error:
         raise ImportError(

@@ -149,7 +149,7 @@ class PushGradients:
         groups = np.asarray(self.groups)
         if team.any(len(groups) != n):
             raise ValueError(
-                f"groups has {len(groups)} rows, the training data {n}; give one group a row."
+                f"groups has {len(groups)} rows, the training data {n}; give one group per row."
             )
         return np.unique(team.gather(groups), return_inverse=True)[1]
 
@@ -228,8 +228,8 @@ class PushMetric:
     @property
     def label(self) -> str:
         """Name and parameters, as the libraries print it."""
-        said = ", ".join(f"{name}={value!r}" for name, value in self.kwargs.items())
-        return f"{self.metric.name}({said})" if said else self.metric.name
+        settings = ", ".join(f"{name}={value!r}" for name, value in self.kwargs.items())
+        return f"{self.metric.name}({settings})" if settings else self.metric.name
 
     def __repr__(self) -> str:
         return f"push_metric({self.label!r})"

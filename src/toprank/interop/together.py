@@ -3,9 +3,9 @@
 With the exponential loss and the power price a row needs two numbers of the others, the
 log-sum-exps of the two classes (equivalently the intercept b of the pointwise form,
 Ertekin & Rudin 2011, b = [LSE(-f_pos) - LSE(p f_neg)]/(1 + p), given which every row's gradient
-is its own affair): a maximum and a sum over the team, a few bytes a round.
+is its own affair): a maximum and a sum over the team, a few bytes per round.
 
-Every other price, loss and end, and groups, need all scores: they are gathered, eight bytes a row
+Every other price, loss and end, and groups, need all scores: they are gathered, eight bytes per row
 and round, and every process evaluates the whole list and keeps its own rows.
 """
 
