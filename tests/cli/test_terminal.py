@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from toprank.cli import failures
 from toprank.cli.app import app
-from toprank.cli.terminal import names, plain, safe, say
+from toprank.cli.terminal import names, safe, say
 
 COMMANDS = [command.name for command in app.registered_commands]
 PRINT_RESULTS = [name for name in COMMANDS if name != "export"]
@@ -94,11 +94,6 @@ def test_what_is_said_stays_on_stderr_and_on_its_lines(capsys):
 def test_many_names_are_cut_short():
     assert names("abc") == "a, b, c"
     assert names(range(100), most=3) == "0, 1, 2 and 97 more"
-
-
-def test_json_has_neither_infinity_nor_nan():
-    given = {"a": [float("inf"), -float("inf"), float("nan")], "b": (1, True, None, "x")}
-    assert plain(given) == {"a": ["inf", "-inf", None], "b": [1, True, None, "x"]}
 
 
 ESCAPE = "\x1b[31mred"

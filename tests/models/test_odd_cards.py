@@ -10,7 +10,8 @@ import pytest
 
 from toprank._files import replacing
 from toprank.models import ModelError, ModelWarning, fit_table
-from toprank.models.storage import from_bytes, to_bytes
+from toprank.models.loader import from_bytes
+from toprank.models.storage import to_bytes
 
 HARM = "\x1b[2J"
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toprank.models import ModelError, ModelWarning, Schema, kinds
+from toprank.models import ModelError, ModelWarning, Schema, columns
 
 
 def test_every_mismatch_is_named(full_model, full_table):
@@ -113,7 +113,7 @@ def test_labels_ask_for_the_target_and_for_known_values(fitted, table):
 )
 def test_kinds_of_small_columns(values, kind):
     array = values if isinstance(values, np.ndarray) else np.array(values, dtype=object)
-    assert kinds.find(array).kind == kind
+    assert columns.find(array).kind == kind
 
 
 def test_numbers_declared_as_categories_stay_categories():
@@ -152,8 +152,8 @@ anything = st.one_of(
 def test_no_column_breaks_the_reader(train, later):
     old = np.fromiter(train, dtype=object, count=len(train))
     new = np.fromiter(later, dtype=object, count=len(later))
-    finding = kinds.find(old)
-    assert finding.kind in kinds.KINDS
+    finding = columns.find(old)
+    assert finding.kind in columns.KINDS
     if finding.left_out is not None:
         return
     from toprank.models.schema import Column
@@ -162,5 +162,5 @@ def test_no_column_breaks_the_reader(train, later):
     assert len(column.read(old)) == len(old)
     try:
         assert len(column.read(new)) == len(new)
-    except kinds.Unreadable as error:
+    except columns.Unreadable as error:
         assert str(error).startswith("expected")

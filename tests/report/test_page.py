@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toprank.report.text import embedded, percent, rounded, shown
+from toprank.report.text import embedded, percent, shown
 
 
 class Elements(HTMLParser):
@@ -74,10 +74,6 @@ def test_any_text_can_be_shown_and_embedded(text):
     written = embedded({text: [safe]})
     assert json.loads(written) == {text: [safe]}
     assert written.isascii() and not set("<>&") & set(written)
-
-
-def test_numbers_are_rounded_and_what_is_no_number_is_none():
-    assert rounded([1 / 3, float("nan"), float("inf"), True, 2]) == [0.333333, None, None, True, 2]
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ pytest.importorskip("typer", reason="the command line needs the extra cli")
 
 from toprank.blocks import from_parquet  # noqa: E402
 from toprank.cli.failures import Failure  # noqa: E402
-from toprank.cli.tables import opened  # noqa: E402
+from toprank.cli.io.tables import opened  # noqa: E402
 
 N = 4_000
 RNG = np.random.default_rng(0)

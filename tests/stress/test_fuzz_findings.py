@@ -21,12 +21,13 @@ import pyarrow.parquet
 from fuzz import guard, model_loader, readers
 from fuzz.mutation import members_of, sealed, zipped
 
-from toprank.cli.data import read_rows
-from toprank.cli.dialect import Reading
 from toprank.cli.failures import Failure
-from toprank.cli.tables import opened
-from toprank.models import ModelError, ModelWarning, Schema, kinds, lightgbm_text, xgboost_ubj
-from toprank.models.storage import from_bytes, to_bytes
+from toprank.cli.io.dialect import Reading
+from toprank.cli.io.rows import read_rows
+from toprank.cli.io.tables import opened
+from toprank.models import ModelError, ModelWarning, Schema, columns, lightgbm_text, xgboost_ubj
+from toprank.models.loader import from_bytes
+from toprank.models.storage import to_bytes
 
 
 def with_member(kind, name, change):
@@ -273,14 +274,14 @@ def test_a_time_of_day_in_nanoseconds_was_refused_without_the_name_of_its_column
 
 @pytest.mark.parametrize("words", [["7", "8"], ["2024-03-01", "the first of May"], ["May", "June"]])
 def test_words_in_a_column_of_dates_were_guessed_at(words):
-    with pytest.raises(kinds.Unreadable, match="expected dates"):
-        kinds.as_dates(np.array(words, dtype=object))
+    with pytest.raises(columns.Unreadable, match="expected dates"):
+        columns.as_dates(np.array(words, dtype=object))
 
 
 def test_dates_as_iso_8601_has_them_are_read_in_any_mixture():
     words = np.array(["2024-03-01", None, "2024-03-01T12:00:00+02:00"], dtype=object)
     wanted = np.array(["2024-03-01", "NaT", "2024-03-01T10:00"], dtype="datetime64[us]")
-    np.testing.assert_array_equal(kinds.as_dates(words), wanted)
+    np.testing.assert_array_equal(columns.as_dates(words), wanted)
 
 
 def test_a_target_of_lists_was_called_ambiguous(tmp_path):

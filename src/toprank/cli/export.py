@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from toprank.cli.dialect import Reading
 from toprank.cli.failures import Failure
-from toprank.cli.files import check_output, replacing
+from toprank.cli.io.dialect import Reading
+from toprank.cli.io.files import check_output, replacing
+from toprank.cli.io.tables import opened
 from toprank.cli.options import Model, Quiet, reads
-from toprank.cli.tables import opened
 from toprank.cli.terminal import note, print_lines
 
 _CHECKED = 1_000  # rows on which ONNX Runtime must agree

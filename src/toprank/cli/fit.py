@@ -8,11 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from toprank.cli.dialect import Reading
 from toprank.cli.failures import Failure
-from toprank.cli.files import check_output
+from toprank.cli.io.dialect import Reading
+from toprank.cli.io.files import check_output
+from toprank.cli.io.tables import opened
 from toprank.cli.options import Json, MaxColumns, Positive, Quiet, Train, k_of, metric_names, reads
-from toprank.cli.tables import opened
+from toprank.cli.show import show_card
 from toprank.cli.terminal import print_json, progress
 
 
@@ -106,9 +107,8 @@ def fit(
         "random_state": seed,
     }
     # the library is loaded here, because --help need not wait for it
-    from toprank.cli.cards import show_card
-    from toprank.cli.labels import learn_target
     from toprank.cli.scoring import load_model
+    from toprank.cli.target import learn_target
     from toprank.models import fit_table
 
     before = None if start is None else load_model(start)

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from toprank.cli.dialect import Reading
 from toprank.cli.failures import Failure
+from toprank.cli.io.dialect import Reading
 
 _READING = "Reading text files"
 
@@ -147,3 +147,11 @@ def k_of(text: str, option: str = "--k") -> int | float:
 def ks_of(text: str, option: str = "--k") -> list[int | float]:
     """Several of them, with commas."""
     return [k_of(part.strip(), option) for part in text.split(",") if part.strip()]
+
+
+def numbers_of(text: str, name: str) -> tuple[float, ...]:
+    """Numbers separated by commas; "inf" is one."""
+    try:
+        return tuple(float(part) for part in text.split(",") if part.strip())
+    except ValueError as error:
+        raise Failure(f"{name}: '{text}' is not a list of numbers such as 1,2,4.") from error

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from toprank.cli.dialect import Reading
-from toprank.cli.files import check_output
+from toprank.cli.io.dialect import Reading
+from toprank.cli.io.files import check_output
+from toprank.cli.io.tables import opened
 from toprank.cli.options import Json, MaxColumns, Positive, Quiet, Target, Train, reads
-from toprank.cli.tables import opened
 from toprank.cli.terminal import console, print_json, progress, safe
 
 
@@ -51,7 +51,7 @@ def report(
         source.check_width(max_columns)
         rows = source.read()
     # the library is loaded here, because --help need not wait for it
-    from toprank.cli.labels import learn_target
+    from toprank.cli.target import learn_target
     from toprank.report import build
 
     options: dict[str, Any] = {"id": id, "time": time, "drop": tuple(drop or ()), "k": top}

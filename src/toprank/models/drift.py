@@ -114,8 +114,7 @@ class DriftWatch:
     def add(self, frame: Any, scores: FloatArray | None = None) -> None:
         """Count some rows; their scores are worked out unless they are given."""
         values, match = self.model.schema.read(frame)
-        if not match.ok:
-            raise ModelError(f"The table does not match the model: {'; '.join(match.problems)}.")
+        match.require()
         given = self.model.score(frame) if scores is None else scores
         for bins in self._columns:
             bins.add(values[bins.name])
@@ -144,8 +143,7 @@ class DriftWatch:
 
 def _of_table(model: TableModel, frame: Any) -> dict[str, Any]:
     values, match = model.schema.read(frame)
-    if not match.ok:
-        raise ModelError(f"The table does not match the model: {'; '.join(match.problems)}.")
+    match.require()
     return reference(model, values, model.numbers(frame))
 
 

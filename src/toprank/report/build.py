@@ -18,6 +18,7 @@ import scipy
 import sklearn
 
 from toprank._files import replacing
+from toprank._json import plain
 from toprank._version import __version__
 from toprank._warnings import catching
 from toprank.choose import supported_p
@@ -28,7 +29,7 @@ from toprank.report.held_out import ALPHA, HeldOut, score_held_out
 from toprank.report.page import page
 from toprank.report.results import results
 from toprank.report.table import Table
-from toprank.report.text import number, rounded, shown
+from toprank.report.text import number, shown
 from toprank.tuning.choose_p import check_powers
 from toprank.tuning.splits import Fold
 
@@ -156,7 +157,7 @@ def build(
     data["notes"] = [shown(note, 400) for note in notes]
     data["made"] = _made(table, held, k, cv, random_state, clock.perf_counter() - started)
     tell.finish()
-    return Report(rounded(data))
+    return Report(plain(data, digits=6, infinities=False))
 
 
 def _warned(caught: list[warnings.WarningMessage]) -> list[str]:
@@ -194,9 +195,9 @@ def _support(
     finite = [p for p in powers if np.isfinite(p)]
     if not finite:
         return None, ["p = ∞ rests on the highest negative alone; give finite values of p too."]
-    Z = Preparation("linear", random_state).fit_transform(table.schema, table.rows.values)
+    Z = Preparation("linear", random_state).fit_transform(table.schema, table.rows.X)
     try:
-        return supported_p(Z, table.rows.positive, ps=finite, alpha=ALPHA, cv=folds), []
+        return supported_p(Z, table.rows.y, ps=finite, alpha=ALPHA, cv=folds), []
     except ValueError as error:
         return None, [f"What p the data supports cannot be said: {error}"]
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray
-from toprank.models.reasons import largest
-from toprank.models.schema import Column
+from toprank.models.columns import Column
+from toprank.models.explanation import largest
 from toprank.report.held_out import HeldOut
 from toprank.report.table import Table, word_of
 from toprank.report.text import percent, shown
@@ -137,7 +137,7 @@ def _typical(
     table: Table, column: Column, rows: NDArray[np.intp], top: NDArray[np.intp]
 ) -> dict[str, str]:
     """What the column holds in the first rows and in all: a median, or the share of a value."""
-    values = table.rows.values[column.name]
+    values = table.rows.X[column.name]
     if column.kind in ("number", "date"):
         pair = [word_of(column.kind, _median(values[part])) for part in (top, rows)]
         return {"what": "median", "in_top": pair[0], "in_all": pair[1]}

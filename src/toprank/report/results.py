@@ -12,7 +12,7 @@ from toprank.report import verdict
 from toprank.report.choice import Chosen, choose
 from toprank.report.held_out import HeldOut
 from toprank.report.lists import features, item_lists
-from toprank.report.measures import LEVEL, Figure, compared, curves, figures, measured
+from toprank.report.measures import LEVEL, Figure, compared, curves, figures, measure_figures
 from toprank.report.table import Table
 from toprank.report.text import count, number, shown
 from toprank.tuning.choose_p import test_to_train
@@ -48,7 +48,7 @@ def results(
 
     def worth(scores: FloatArray) -> dict[str, Any]:
         return {
-            "figures": measured(which, held.positive, scores),
+            "figures": measure_figures(which, held.positive, scores),
             "curves": curves(held.positive, scores, k, max_fpr),
         }
 
@@ -93,16 +93,16 @@ def _chosen(
     some = tuple(figure for figure in which if figure.key in _COMPARED)
     lines = compared(some, held.positive, scores, held.fold, overlap)
     return {
-        "chosen": {"name": name, "figures": measured(which, held.positive, chosen.scores)},
+        "chosen": {"name": name, "figures": measure_figures(which, held.positive, chosen.scores)},
         "comparison": lines,
     }
 
 
 def _table(table: Table, held: HeldOut) -> dict[str, Any]:
-    positives = int(np.count_nonzero(table.rows.positive))
+    positives = int(np.count_nonzero(table.rows.y))
     schema = table.schema
     return {
-        "rows": table.rows.n,
+        "rows": len(table.rows),
         "positives": positives,
         "scored": len(held.rows),
         "scored_positives": int(np.count_nonzero(held.positive)),
@@ -152,9 +152,9 @@ def _notes(asked: int, k: int, cv: int, table: Table, held: HeldOut) -> list[str
         )
     if folds < cv:
         notes.append(f"There are {folds} folds instead of {cv}: one class has too few rows.")
-    if len(held.rows) < table.rows.n:
+    if len(held.rows) < len(table.rows):
         notes.append(
-            f"{count(table.rows.n - len(held.rows))} rows were trained on only: the folds follow "
-            "time, and the first rows have no past to be ranked from."
+            f"{count(len(table.rows) - len(held.rows))} rows were trained on only: the folds "
+            "follow time, and the first rows have no past to be ranked from."
         )
     return notes

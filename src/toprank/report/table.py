@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 
-from toprank.models import frames, kinds
+from toprank.models import frames
+from toprank.models.columns import Column, as_words
 from toprank.models.errors import ModelError
-from toprank.models.labels import Target
 from toprank.models.rows import TrainingRows
-from toprank.models.schema import Column, Schema
+from toprank.models.schema import Schema
+from toprank.models.target import Target
 from toprank.report.text import shown
 from toprank.tuning import folds_of
 from toprank.tuning.splits import Fold
@@ -67,12 +68,12 @@ class Table:
         if not schema.columns:
             why = "; ".join(f"{name!r}: {reason}" for name, reason in schema.left_out.items())
             raise ModelError(f"There is no column to rank by. {why}".strip())
-        rows = TrainingRows.of(frame, schema, known_target)
+        rows = TrainingRows.read(frame, schema, known_target)
         return cls(schema, known_target, rows, _names(frame, id, n))
 
     def folds(self, cv: int, random_state: int) -> list[Fold]:
         """Folds in the order of time, or stratified and shuffled."""
-        positive = self.rows.positive
+        positive = self.rows.y
         found = int(np.count_nonzero(positive))
         fewest = min(found, len(positive) - found)
         if self.rows.time is not None or fewest < 2 or cv < 2:
@@ -82,7 +83,7 @@ class Table:
 
     def words(self, column: Column, rows: NDArray[np.intp]) -> list[str]:
         """The values of a column in some rows, as they are shown."""
-        values = self.rows.values[column.name][rows]
+        values = self.rows.X[column.name][rows]
         return [word_of(column.kind, value) for value in values]
 
 
@@ -105,5 +106,5 @@ def _date(value: np.datetime64) -> str:
 def _names(frame: Any, id: str | None, n: int) -> NDArray[np.object_]:
     if id is None:
         return np.array([f"row {number}" for number in range(1, n + 1)], dtype=object)
-    words = kinds.as_words(frames.column(frame, id))
+    words = as_words(frames.column(frame, id))
     return np.array([shown(word) or "(no id)" for word in words], dtype=object)

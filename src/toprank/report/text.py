@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
 from typing import Any
 
 #: Letters of a name or value that are shown; the rest becomes an ellipsis.
@@ -35,27 +34,6 @@ def _visible(letter: str) -> str:
     # the delete character, the C1 controls, and signs that turn the direction of all that follows
     hidden = 0x7F <= code <= 0x9F or 0x202A <= code <= 0x202E or 0x2066 <= code <= 0x2069
     return "␡" if hidden or code in (0x2028, 0x2029, 0xFEFF) else letter
-
-
-def rounded(value: Any, digits: int = 6) -> Any:
-    """Return a value as JSON has it: numbers rounded to so many digits, NaN and infinity as None.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from toprank.report.text import rounded
-    >>> rounded({"x": np.array([1 / 3, np.nan]), "n": np.int64(2)})
-    {'x': [0.333333, None], 'n': 2}
-    """
-    if isinstance(value, Mapping):
-        return {str(key): rounded(one, digits) for key, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [rounded(one, digits) for one in value]
-    if hasattr(value, "tolist"):
-        return rounded(value.tolist(), digits)
-    if isinstance(value, float):
-        return float(f"{value:.{digits}g}") if math.isfinite(value) else None
-    return value
 
 
 def embedded(data: Any) -> str:

@@ -12,9 +12,9 @@ from functools import cached_property
 from typing import IO, Any
 
 from toprank._extras import require
-from toprank.cli.dialect import Dialect, dialect_of, ragged, undecodable
 from toprank.cli.failures import Failure
-from toprank.cli.source import Source
+from toprank.cli.io.dialect import Dialect, dialect_of, ragged, undecodable
+from toprank.cli.io.source import Source
 from toprank.cli.terminal import note
 
 _SAMPLE = 1 << 18

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray
 from toprank.interop.additive import additive_form, is_additive
-from toprank.models import kinds
+from toprank.models.columns import as_words
 
 
 class Reason(NamedTuple):
@@ -69,7 +69,7 @@ def shown(values: NDArray[Any]) -> list[str]:
         words = np.datetime_as_string(values, unit="s").tolist()
         said = [word.replace("T", " ").removesuffix(" 00:00:00") for word in words]
         return ["" if word == "NaT" else word for word in said]
-    return kinds.as_words(values).tolist()
+    return as_words(values).tolist()
 
 
 def largest(parts: FloatArray, names: list[str], values: list[Any], n: int) -> list[list[Reason]]:

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import IO, Any
 
 from toprank._extras import require
-from toprank.cli.columnar import ArrowSource, ArrowStreamSource, ParquetSource
-from toprank.cli.dialect import Reading
 from toprank.cli.failures import Failure
-from toprank.cli.source import Source
-from toprank.cli.text_table import TextSource
+from toprank.cli.io.columnar import ArrowSource, ArrowStreamSource, ParquetSource
+from toprank.cli.io.dialect import Reading
+from toprank.cli.io.source import Source
+from toprank.cli.io.text import TextSource
 
 _KINDS: dict[bytes, type[Source]] = {
     b"PAR1": ParquetSource,

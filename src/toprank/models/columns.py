@@ -1,4 +1,4 @@
-"""What a column holds, and how its values are read: numbers, booleans, dates, categories, text.
+"""What a column holds and how its values are read: numbers, booleans, dates, categories, text.
 
 The kind is settled once, on the training table. Later tables are read as that kind, whatever
 type their reader gave the column: a file read in pieces has many.
@@ -222,6 +222,47 @@ def as_words(values: NDArray[Any]) -> NDArray[np.object_]:
         raise Unreadable("expected words, got values of another type") from error
     words = np.array([*(label_text(value) for value in distinct), ""], dtype=object)
     return words[codes]  # a missing value has the code -1
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column that a model reads.
+
+    Attributes
+    ----------
+    name : str
+    kind : str
+        "number", "boolean", "date", "category" or "text".
+    dtype : str
+        Its type in the training table.
+    missing : float
+        Share of the training rows in which it was missing.
+    date_format : str, optional
+        How words are read as dates.
+    categories : tuple of str
+        The categories seen in training.
+    """
+
+    name: str
+    kind: str
+    dtype: str = ""
+    missing: float = 0.0
+    date_format: str | None = None
+    categories: tuple[str, ...] = ()
+
+    def read(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the values as this kind: floats, dates or words; `Unreadable` if they are not."""
+        if values.dtype.kind in "Mm" and np.all(np.isnat(values)):  # nothing: it is of any kind
+            values = np.full(len(values), None, dtype=object)
+        if self.kind == "number":
+            return as_numbers(values)
+        if self.kind == "boolean":
+            return as_booleans(values)
+        if self.kind == "date":
+            return as_dates(values, self.date_format)
+        if values.dtype.kind in "Mm":
+            raise Unreadable("expected words, got dates or times")
+        return as_words(values)
 
 
 def _unreadable(wanted: str, values: NDArray[Any], wrong: NDArray[np.bool_]) -> Unreadable:

@@ -16,8 +16,8 @@ from typing import Any
 
 from toprank._extras import require
 from toprank._files import Stamp
-from toprank.cli.dialect import Reading
 from toprank.cli.failures import Failure
+from toprank.cli.io.dialect import Reading
 from toprank.cli.terminal import names, note
 
 _CELLS = 2_000_000  # values of a chunk
@@ -35,7 +35,7 @@ class Chunk:
 
 
 class Source(ABC):
-    """A table in a file; `toprank.cli.tables.opened` makes the right one."""
+    """A table in a file; `toprank.cli.io.tables.opened` makes the right one."""
 
     def __init__(self, name: str, file: Path, reading: Reading, quiet: bool = False) -> None:
         self.name, self.file, self.reading, self.quiet = name, file, reading, quiet

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from toprank._extras import require
-from toprank.cli.source import Source
+from toprank.cli.io.source import Source
 
 Batches = Iterator[tuple[Any, float, float | None]]
 
