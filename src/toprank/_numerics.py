@@ -44,6 +44,17 @@ def log_sum_exp(terms: FloatArray) -> float:
     return top + float(np.log(np.sum(np.exp(terms - top))))
 
 
+def log_sum_and_shares(terms: FloatArray) -> tuple[float, FloatArray]:
+    """Return `log_sum_exp` and `softmax` of the terms, at the cost of one of them."""
+    top = float(np.max(terms, initial=-np.inf))
+    if not np.isfinite(top):
+        return top, np.zeros_like(terms)
+    weights: FloatArray = np.exp(terms - top)
+    mass = float(np.sum(weights))
+    weights /= mass
+    return top + float(np.log(mass)), weights
+
+
 def softmax(terms: FloatArray) -> FloatArray:
     """Return exp(terms) divided by its sum; all zeros where every term is minus infinity."""
     top = float(np.max(terms, initial=-np.inf))

@@ -12,8 +12,7 @@ from scipy import sparse
 from toprank import IRPush, PNormPush, ProperRanker, blocks
 from toprank.blocks import Block, BlockSource
 from toprank.inference import interval
-from toprank.metrics import METRICS, auc, f_skew
-from toprank.rankers import block_scores
+from toprank.metrics import METRICS, auc, block_list, f_skew
 
 
 class Pieces(BlockSource):
@@ -52,7 +51,7 @@ RANKER = PNormPush(p=2.0).fit(*data(500, seed=7)[:2])
 @pytest.fixture
 def few_kept(monkeypatch):
     """As if there were too many rows to keep every score."""
-    monkeypatch.setattr(block_scores, "EXACT_UP_TO", 10)
+    monkeypatch.setattr(block_list, "EXACT_UP_TO", 10)
 
 
 def settings_of(name):
@@ -151,7 +150,7 @@ class TestTheSameList:
         pieces = [(X[rows], y[rows], weight[rows]) for rows in np.split(order, cuts)]
         keep = choose.draw(st.integers(1, 40))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(block_scores, "EXACT_UP_TO", 10)
+            patch.setattr(block_list, "EXACT_UP_TO", 10)
             ours, theirs = (
                 RANKER.evaluate_blocks(
                     Pieces(pieces, choose.draw(st.integers(0, 99))), keep_top=keep

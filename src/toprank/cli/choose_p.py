@@ -30,8 +30,8 @@ from toprank.cli.options import (
 from toprank.cli.terminal import console, print_json, safe
 
 if TYPE_CHECKING:
-    from toprank.choose import PNormPushCV, Support
     from toprank.models.rows import TrainingRows
+    from toprank.tuning import PNormPushCV, Support
 
 _PICTURES = ("pdf", "png", "svg")
 
@@ -121,7 +121,7 @@ def choose_p(
 
 def _fit(X: Any, y: Any, by: Any, *, ps: tuple[float, ...], **settings: Any) -> PNormPushCV:
     """The push cross-validated; `by` is the column that the folds follow, or None."""
-    from toprank.choose import PNormPushCV
+    from toprank.tuning import PNormPushCV
 
     try:
         return PNormPushCV(ps, **settings).fit(X, y, **({} if by is None else {"groups": by}))
@@ -133,7 +133,7 @@ def _splits(rows: TrainingRows, folds: int, gap: float) -> tuple[Any, Any]:
     """The folds, and the column that they follow."""
     import numpy as np
 
-    from toprank.choose import TimeOrderedSplit
+    from toprank.tuning import TimeOrderedSplit
 
     time = rows.time
     if time is None:
@@ -170,7 +170,7 @@ def _advise(
     ranker: PNormPushCV, X: Any, rows: TrainingRows, folds: int, cv: Any, by: Any, jobs: int
 ) -> Support:
     """What p the sample supports, with the penalty of the best push."""
-    from toprank.choose import TimeOrderedSplit, supported_p
+    from toprank.tuning import TimeOrderedSplit, supported_p
 
     timed = isinstance(cv, TimeOrderedSplit)
     choice = ranker.choice_

@@ -136,6 +136,16 @@ class Sample:
         """Whether rows of one class and one score are exchangeable units."""
         return self.groups is None and (self.weight is None or self.counts)
 
+    @property
+    def plain(self) -> bool:
+        """Whether every row is one independent observation."""
+        return self.groups is None and self.weight is None
+
+    @property
+    def independent_pairs(self) -> float:
+        """Independent pairs of a positive and a negative; of two groups, if groups are drawn."""
+        return float(min(self.units) if self.groups is None else (int(self.groups.max()) + 1) // 2)
+
     @cached_property
     def units(self) -> tuple[float, float]:
         """How many independent positives and negatives the rows are worth."""
@@ -146,8 +156,16 @@ class Sample:
             return self.ranked.positives, self.ranked.negatives
         return kish(self.weight[self.positive]), kish(self.weight[~self.positive])
 
+    def worth(self, depth: Any) -> Any:
+        """How many independent rows a unit of weight above a cut is worth: Kish's share."""
+        if self.counts or self.weight is None:
+            return 1.0
+        squares = sums_in(self.ties, self.weight**2, len(self.ranked.scores))
+        summed = np.concatenate(([0.0], np.cumsum(squares)))
+        return depth / np.interp(depth, self.ranked.places, summed)
+
     def on_rows(self, on_positive: FloatArray, on_negative: FloatArray) -> FloatArray:
-        """Values given by tie and class, as one value a row."""
+        """Values given by tie and class, as one value per row."""
         return np.where(self.positive, on_positive[self.ties], on_negative[self.ties])
 
     def spread(self, on_positive: FloatArray, on_negative: FloatArray) -> Spread:

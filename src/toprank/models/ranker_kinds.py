@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from toprank.choose import PNormPushCV
+from toprank.folds import Fold
 from toprank.models.errors import ModelError
 from toprank.pairs import Rows
 from toprank.rankers import (
@@ -20,8 +20,7 @@ from toprank.rankers import (
     RankBoost,
     SmoothMarginRanker,
 )
-from toprank.tuning import PChoice, Scoring, choose_p
-from toprank.tuning.splits import Fold
+from toprank.tuning import PChoice, PNormPushCV, Scoring, choose_p
 
 #: The powers that p = "auto" tries for boosted stumps and trees, where each is a fit per fold.
 _FEW_PS = (1.0, 2.0, 4.0, 16.0)

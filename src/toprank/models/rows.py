@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedShuffleSplit
 
 from toprank._numerics import FloatArray
+from toprank.folds import Fold
 from toprank.models import frames
 from toprank.models.columns import Unreadable, as_dates, as_numbers, as_words, find, missing
 from toprank.models.errors import ModelError
@@ -18,7 +19,6 @@ from toprank.models.target import Target
 from toprank.pairs import Rows
 from toprank.pairs.door import check_groups, repetition_counts
 from toprank.tuning import TimeOrderedSplit, folds_of
-from toprank.tuning.splits import Fold
 
 #: Share of the rows held out, to say how good the ranking is.
 _SHARE = 0.2

@@ -12,7 +12,7 @@ from toprank.objective.linear import (
 from toprank.objective.many import ManySwept
 from toprank.objective.max_price import MaxProblem
 from toprank.objective.pointwise import PointwiseProblem, PointwiseTask
-from toprank.objective.risk import PushObjective, push_objective
+from toprank.objective.risk import PushObjective, price_and_loss, push_objective
 
 __all__ = [
     "LinearProblem",
@@ -30,6 +30,7 @@ __all__ = [
     "has_dual",
     "linear_problem",
     "pair_weights",
+    "price_and_loss",
     "primal_dual_gap",
     "push_objective",
 ]

@@ -11,16 +11,26 @@ from toprank.pairs.door import (
     check_sizes,
     check_span,
     check_table,
+    check_times,
     check_weights,
     distinct_labels,
     group_labels,
+    read_any_table,
     read_table,
     repetition_counts,
     split_classes,
     to_numpy,
     two_classes,
 )
-from toprank.pairs.relations import Explicit, Graded, IntArray, Pairs, Relation, check_pairs
+from toprank.pairs.relations import (
+    Explicit,
+    Graded,
+    IntArray,
+    Pairs,
+    Relation,
+    check_pairs,
+    relation_of,
+)
 from toprank.pairs.rows import Rows
 from toprank.pairs.sides import ENDS, End, Sides, orient
 
@@ -45,11 +55,14 @@ __all__ = [
     "check_sizes",
     "check_span",
     "check_table",
+    "check_times",
     "check_weights",
     "distinct_labels",
     "group_labels",
     "orient",
+    "read_any_table",
     "read_table",
+    "relation_of",
     "repetition_counts",
     "split_classes",
     "to_numpy",

@@ -7,7 +7,7 @@ everywhere in the same words:
 - `check_table`: features alone.
 - `check_labels`, `two_classes`, `check_grades`: labels of any kind, of two classes, in order.
 - `check_weights`, `check_counts`: sample weights, which are repetition counts.
-- `check_groups`, `check_scores`: groups, and scores to be ranked by.
+- `check_groups`, `check_times`, `check_scores`: groups, times, and scores to be ranked by.
 """
 
 from __future__ import annotations
@@ -140,12 +140,7 @@ def read_table(X: Any) -> Any:
 
     What lies behind a mask is unknown, and a date is no number.
     """
-    X = to_numpy(X)
-    if isinstance(X, np.ma.MaskedArray) and np.any(np.ma.getmaskarray(X)):
-        raise ValueError(
-            f"X has {np.count_nonzero(np.ma.getmaskarray(X))} masked entries, whose values are "
-            "unknown: impute them, or leave these rows out."
-        )
+    X = read_any_table(X)
     names, types = getattr(X, "columns", ()), getattr(X, "dtypes", None)
     if isinstance(X, np.ndarray):
         names, types = ("X",), (X.dtype,)
@@ -155,6 +150,17 @@ def read_table(X: Any) -> Any:
                 f"{name!r} holds dates or times; say what about them counts, as a number: an "
                 "hour, a weekday, days since an event."
             )
+    return X
+
+
+def read_any_table(X: Any) -> Any:
+    """Return a table for a reader of its own, in the memory of the host, its values all known."""
+    X = to_numpy(X)
+    if isinstance(X, np.ma.MaskedArray) and np.any(np.ma.getmaskarray(X)):
+        raise ValueError(
+            f"X has {np.count_nonzero(np.ma.getmaskarray(X))} masked entries, whose values are "
+            "unknown: impute them, or leave these rows out."
+        )
     return X
 
 
@@ -369,7 +375,7 @@ def check_span(weight: FloatArray | None) -> None:
         )
 
 
-# Groups, scores ---------------------------------------------------------------------------------
+# Groups, times, scores --------------------------------------------------------------------------
 
 
 def group_labels(groups: Any, n: int) -> NDArray[Any] | None:
@@ -394,6 +400,19 @@ def check_groups(groups: Any, n: int) -> IntArray | None:
         numbered = [first_seen.setdefault(label, len(first_seen)) for label in labels]
         codes = np.array(numbered, dtype=np.intp)
     return codes
+
+
+def check_times(time: Any, n: int) -> NDArray[Any]:
+    """Return when each row was seen, as numbers or dates."""
+    times = labels_column("time", to_numpy(time), "every row must have its place in the order")
+    if len(times) != n:
+        raise ValueError(f"time has {len(times)} entries, expected one per row: {n}.")
+    if times.dtype.kind not in "OUS":
+        return times
+    try:
+        return times.astype("datetime64[us]")
+    except (ValueError, TypeError) as error:
+        raise ValueError("time must be numbers or dates such as 2026-01-31.") from error
 
 
 def check_scores(scores: Any, n: int | None = None, name: str = "y_score") -> FloatArray:

@@ -17,6 +17,7 @@ from toprank._numerics import FloatArray
 from toprank.blocks import RowBlocks, Units, Workers
 from toprank.losses import TRAINABLE_LOSSES, Loss
 from toprank.objective.pairwise import PairProblem, PairTask
+from toprank.pair_sums import concordance
 from toprank.pairs import Pairs, Relation
 from toprank.prices import PRICES, Price
 from toprank.rankers.arrays_in import known_rows
@@ -29,7 +30,7 @@ from toprank.rankers.base import (
 )
 from toprank.rankers.kernel import KERNELS, Kernel, expansion, landmarks
 from toprank.rankers.pair_kernel import PairFeatures, PairRule
-from toprank.rankers.relations import concordance, relation_of
+from toprank.rankers.relations import checked_relation
 from toprank.rankers.whole import fits, warn_caller
 from toprank.solvers import Result
 
@@ -217,7 +218,7 @@ class PairRanker(BaseEstimator):
         self
         """
         X = self._check_X(X, reset=True)
-        relation, weight = relation_of(self, X.shape[0], y, groups, pairs, sample_weight)
+        relation, weight = checked_relation(self, X.shape[0], y, groups, pairs, sample_weight)
         self.n_pairs_ = relation.n_pairs
         for name in ("_rule", "_landmarks", "dual_coef_", "landmarks_"):
             self.__dict__.pop(name, None)
@@ -341,7 +342,7 @@ class PairRanker(BaseEstimator):
         The pairs are those that ``fit`` would compare, each with the product of its weights.
         """
         scores = self.predict(X)
-        relation, weight = relation_of(self, len(scores), y, groups, pairs, sample_weight)
+        relation, weight = checked_relation(self, len(scores), y, groups, pairs, sample_weight)
         return concordance(relation, scores, weight)
 
     def __sklearn_tags__(self) -> Any:

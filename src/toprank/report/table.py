@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 
+from toprank.folds import Fold
 from toprank.models import frames
 from toprank.models.columns import Column, as_words
 from toprank.models.errors import ModelError
@@ -18,7 +19,6 @@ from toprank.models.schema import Schema
 from toprank.models.target import Target
 from toprank.report.text import shown
 from toprank.tuning import folds_of
-from toprank.tuning.splits import Fold
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,15 @@ kept, which bin a row falls in, and what a bin holds do not depend on the order 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray
+from toprank.blocks import Units
 from toprank.blocks.source import Block
 from toprank.objective.blockwise import View, open_block
-from toprank.rankers.blockwise import BlockScore
 
 #: Scores drawn for each bin, so that the bins hold nearly equal shares.
 _DRAWN_PER_BIN = 4
@@ -27,11 +28,24 @@ _SLACK = 2
 Rows = tuple[FloatArray, NDArray[np.bool_], FloatArray]
 
 
+class LinearScore(Protocol):
+    """The score x' coef plus an offset, with the columns of x in some units."""
+
+    @property
+    def units(self) -> Units: ...
+
+    @property
+    def coef(self) -> FloatArray: ...
+
+    @property
+    def offset(self) -> float: ...
+
+
 @dataclass(frozen=True)
 class Scored:
     """How the rows of a block are scored; it travels with each sweep."""
 
-    score: BlockScore
+    score: LinearScore
     classes: NDArray[np.generic]
 
     def rows(self, block: Block) -> Rows:

@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toprank.inference.influence import (
-    EXPANSIONS,
-    _average_precision_left_out,
-    average_precision,
-    pnorm_risk,
-)
 from toprank.inference.sample import Sample
+from toprank.metrics import METRICS
+from toprank.metrics.left_out import (
+    _average_precision_left_out,
+    average_precision_expansion,
+    pnorm_risk_expansion,
+)
 from toprank.metrics.order import RankedList
 
 SMOOTH = [
@@ -57,10 +57,10 @@ def test_influences_are_derivatives_in_the_weights(name, options, drawn):
     scores = scores / 2
 
     def share(w):
-        return EXPANSIONS[name](RankedList.ranked(positive, scores, w), **options).share
+        return METRICS[name].expansion(RankedList.ranked(positive, scores, w), **options).share
 
     sample = Sample.of(positive, scores, weight)
-    expansion = EXPANSIONS[name](sample.ranked, **options)
+    expansion = METRICS[name].expansion(sample.ranked, **options)
     influence = sample.on_rows(expansion.on_positive, expansion.on_negative)
     for row in range(len(scores)):
         step = np.zeros(len(scores))
@@ -80,10 +80,8 @@ def test_influences_are_derivatives_in_the_weights(name, options, drawn):
 @given(samples())
 @settings(max_examples=30)
 def test_the_share_reported_is_the_metric(name, options, drawn):
-    from toprank.metrics import METRICS
-
     positive, scores, weight = drawn
-    expansion = EXPANSIONS[name](RankedList.ranked(positive, scores / 2, weight), **options)
+    expansion = METRICS[name].expansion(RankedList.ranked(positive, scores / 2, weight), **options)
     expected = METRICS[name].function(positive, scores / 2, sample_weight=weight, **options)
     assert expansion.report(expansion.share) == pytest.approx(expected, abs=1e-12)
 
@@ -125,7 +123,7 @@ def test_the_pnorm_risk_is_expanded_by_leaving_out_each_row(drawn, p, margin):
 
     positive, scores, _ = drawn
     sample = Sample.of(positive, scores)
-    expansion = pnorm_risk(sample.ranked, p, normalize=True, margin=margin)
+    expansion = pnorm_risk_expansion(sample.ranked, p, normalize=True, margin=margin)
     influence = sample.on_rows(expansion.on_positive, expansion.on_negative)
     for row in range(len(scores)):
         rest = np.arange(len(scores)) != row
@@ -138,7 +136,10 @@ def test_taking_the_bias_off_brings_small_samples_to_the_value_of_an_endless_lis
     rng = np.random.default_rng(0)
     y = np.arange(200) < 40
     big = np.arange(1_000_000) < 200_000
-    for expand, settings_ in ((average_precision, {}), (pnorm_risk, {"p": 4.0, "normalize": True})):
+    for expand, settings_ in (
+        (average_precision_expansion, {}),
+        (pnorm_risk_expansion, {"p": 4.0, "normalize": True}),
+    ):
         truth = expand(RankedList.ranked(big, rng.normal(size=len(big)) + big), **settings_).share
         plain, corrected = [], []
         for _ in range(600):
@@ -147,5 +148,5 @@ def test_taking_the_bias_off_brings_small_samples_to_the_value_of_an_endless_lis
             corrected.append(expansion.share - expansion.bias)
         error = np.std(plain) / np.sqrt(600)
         assert abs(np.mean(corrected) - truth) < 3.5 * error
-        if expand is average_precision:
+        if expand is average_precision_expansion:
             assert np.mean(plain) - truth > 3.5 * error

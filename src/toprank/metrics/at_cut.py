@@ -7,21 +7,18 @@ near the cut, the influence of a row on the number of positives among the first 
     1[row above the cut] (y - eta)
 
 so that for rows drawn together Var(precision) = (P (1 - P) + (1 - k/n) (P - eta)^2) / k: more than
-a binomial's where the precision falls along the list. The interval is Clopper and Pearson's, with
-as many trials as a binomial of that variance has.
+a binomial's where the precision falls along the list. A share with such a variance is worth as
+many trials as a binomial of that variance has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 
 from toprank._numerics import FloatArray
-from toprank.inference.sample import Sample, sums_in
-from toprank.inference.shares import Cut, effective_trials, smoothed
 from toprank.metrics.at_k import enrichment_factor_each
 from toprank.metrics.cuts import Lists
 from toprank.metrics.discount import summed_discount
@@ -30,19 +27,55 @@ from toprank.metrics.roc import tpr_at_fpr_of
 
 #: Places that are counted one by one, and the runs that deeper ones are taken together in.
 _SINGLE, _RUNS = 1 << 16, 1 << 12
+_TINY = 1e-300
+
+
+class Drawn(Protocol):
+    """A ranked list as a sample of rows, which inference has drawn."""
+
+    @property
+    def ranked(self) -> RankedList:
+        """The rows in order."""
+
+    @property
+    def units(self) -> tuple[float, float]:
+        """How many independent positives and negatives the rows are worth."""
+
+    def worth(self, depth: Any) -> Any:
+        """How many independent rows a unit of weight above a cut at this depth is worth."""
 
 
 @dataclass(frozen=True)
-class AtCut:
-    """A share at a cut, and the way from the share to the metric."""
+class Cut:
+    """Shares of rows on one side of one or more cuts, and the trials that each is worth.
 
-    cut: Cut
-    scale: float
+    Attributes
+    ----------
+    share, trials, variance : float or ndarray
+        The share, its effective number of trials and its variance.
+    scale, most : float
+        The metric is `scale` times the share, and at most `most`.
+    """
+
+    share: Any
+    trials: Any
+    variance: Any
+    scale: float = 1.0
     most: float = np.inf
 
     def report(self, share: float) -> float:
         """The metric with this share."""
         return min(self.most, share * self.scale)
+
+
+def smoothed(hits: Any, trials: Any) -> Any:
+    """A share that one more hit and one more miss keep away from 0 and 1."""
+    return (hits + 1) / (trials + 2)
+
+
+def effective_trials(share: Any, variance: Any, trials: Any) -> Any:
+    """Trials of a share with this variance, but never more than there were."""
+    return np.minimum(trials, share * (1 - share) / np.maximum(variance, _TINY))
 
 
 def _hits(ranked: RankedList, depth: Any) -> Any:
@@ -59,18 +92,18 @@ def _near(ranked: RankedList, depth: Any) -> Any:
     return (found[1] - found[0] + 0.5) / (last - first + 1)
 
 
-def precision_cut(sample: Sample, depth: Any) -> Cut:
+def precision_cut(sample: Drawn, depth: Any) -> Cut:
     """Share of positives among the first `depth` units of the list."""
     ranked = sample.ranked
     hits, near = _hits(ranked, depth), _near(ranked, depth)
-    trials = depth * _worth(sample, depth)
+    trials = depth * sample.worth(depth)
     share, rest = smoothed(hits, depth), 1 - depth / ranked.total
     variance = (share * (1 - share) + rest * (share - near) ** 2) / trials
     observed = np.minimum(1.0, hits / depth)
     return Cut(observed, effective_trials(share, variance, trials), variance)
 
 
-def discounted_cut(sample: Sample, depth: float) -> Cut:
+def discounted_cut(sample: Drawn, depth: float) -> Cut:
     """Discounted share of positives among the first `depth` units.
 
     The gain is a mixture of the positives above the cuts at all depths up to this one, and its
@@ -83,8 +116,8 @@ def discounted_cut(sample: Sample, depth: float) -> Cut:
     drops = discount - np.append(discount[1:], 0.0)
     moved = discount * near - np.cumsum((drops * near)[::-1])[::-1]
     own = discount**2 * near * (1 - near)
-    trials = total**2 / float(np.dot(count, discount**2)) * _worth(sample, depth)
-    scale = _worth(sample, depth) * total**2
+    trials = total**2 / float(np.dot(count, discount**2)) * sample.worth(depth)
+    scale = sample.worth(depth) * total**2
     summed = float(np.dot(count, own + moved**2))
     variance = (summed - float(np.dot(count, moved)) ** 2 / ranked.total) / scale
     within = np.diff(summed_discount(np.minimum(ranked.places, depth)))
@@ -110,11 +143,12 @@ def _places(depth: float) -> tuple[FloatArray, FloatArray, FloatArray]:
     return place, count, discount
 
 
-def _ideal(ranked: RankedList, depth: float) -> float:
+def ideal_discount(ranked: RankedList, depth: float) -> float:
+    """The discounted gain of a perfect ranking down to a depth."""
     return float(summed_discount(np.array([min(depth, ranked.positives)]))[0])
 
 
-def recall_cut(sample: Sample, depth: float) -> Cut:
+def recall_cut(sample: Drawn, depth: float) -> Cut:
     """Share of the positives that are among the first `depth` units."""
     ranked = sample.ranked
     hits, eta = _hits(ranked, depth), _near(ranked, depth)
@@ -130,40 +164,31 @@ def recall_cut(sample: Sample, depth: float) -> Cut:
     return Cut(observed, effective_trials(share, variance, high), variance)
 
 
-def tpr_cut(sample: Sample, fpr: Any) -> Cut:
+def tpr_cut(sample: Drawn, fpr: Any) -> Cut:
     """TPR where the FPR is `fpr`: the slope of the curve there carries the negatives' noise."""
     observed = np.vectorize(lambda rate: tpr_at_fpr_of(sample.ranked, rate))(fpr)
     high, low = sample.units
-    slope = _slope_of_curve(sample.ranked, fpr, observed)
+    slope = slope_of_curve(sample.ranked, fpr, observed)
     share = smoothed(observed * high, high)
     variance = share * (1 - share) / high + slope**2 * fpr * (1 - fpr) / low
     return Cut(observed, effective_trials(share, variance, high), variance)
 
 
-def fpr_cut(sample: Sample, tpr: Any) -> Cut:
+def fpr_cut(sample: Drawn, tpr: Any) -> Cut:
     """FPR where the TPR is `tpr`, the curve read from the side."""
     ranked = sample.ranked
     observed = np.interp(tpr, ranked.found / ranked.positives, ranked.passed / ranked.negatives)
     high, low = sample.units
-    slope = _slope_of_curve(ranked, observed, tpr)
+    slope = slope_of_curve(ranked, observed, tpr)
     share = smoothed(observed * low, low)
     variance = share * (1 - share) / low + tpr * (1 - tpr) / (slope**2 * high)
     return Cut(observed, effective_trials(share, variance, low), variance)
 
 
-def _slope_of_curve(ranked: RankedList, fpr: Any, tpr: Any) -> Any:
+def slope_of_curve(ranked: RankedList, fpr: Any, tpr: Any) -> Any:
     """Slope of the ROC curve at a point, from the local precision."""
     near = _near(ranked, fpr * ranked.negatives + tpr * ranked.positives)
     return near / (1 - near) * ranked.negatives / ranked.positives
-
-
-def tpr_rows(sample: Sample, fpr: float) -> FloatArray:
-    """Influence of each row on the TPR at an FPR, up to a constant in each class."""
-    ranked = sample.ranked
-    tpr = tpr_at_fpr_of(ranked, fpr)
-    slope = _slope_of_curve(ranked, fpr, tpr)
-    above = kept(ranked, fpr * ranked.negatives + tpr * ranked.positives)
-    return sample.on_rows(above, -slope * above)
 
 
 def kept(ranked: RankedList, depth: float) -> FloatArray:
@@ -172,34 +197,32 @@ def kept(ranked: RankedList, depth: float) -> FloatArray:
     return np.clip(depth - ranked.places[:-1], 0.0, in_tie) / in_tie
 
 
-def _worth(sample: Sample, depth: Any) -> Any:
-    """How many independent rows a unit of weight above the cut is worth: Kish's share."""
-    if sample.counts or sample.weight is None:
-        return 1.0
-    squares = sums_in(sample.ties, sample.weight**2, len(sample.ranked.scores))
-    summed = np.concatenate(([0.0], np.cumsum(squares)))
-    return depth / np.interp(depth, sample.ranked.places, summed)
+def depth_of(ranked: RankedList, k: int | float, rounding: str = "up") -> float:
+    """Units of weight that k asks for."""
+    return float(Lists.of_one(ranked).sizes(k, rounding)[0])
 
 
-def _depth(sample: Sample, k: int | float, rounding: str = "up") -> float:
-    return float(Lists.of_one(sample.ranked).sizes(k, rounding)[0])
+def precision_at_cut(sample: Drawn, k: int | float) -> Cut:
+    """`precision_at`: a share of the first k rows."""
+    return precision_cut(sample, depth_of(sample.ranked, k))
 
 
-def _precision_at(sample: Sample, k: int | float) -> AtCut:
-    return AtCut(precision_cut(sample, _depth(sample, k)), 1.0)
+def recall_at_cut(sample: Drawn, k: int | float) -> Cut:
+    """`recall_at`: a share of the positives."""
+    return recall_cut(sample, depth_of(sample.ranked, k))
 
 
-def _recall_at(sample: Sample, k: int | float) -> AtCut:
-    return AtCut(recall_cut(sample, _depth(sample, k)), 1.0)
-
-
-def _lift_at(sample: Sample, k: int | float) -> AtCut:
+def lift_at_cut(sample: Drawn, k: int | float) -> Cut:
+    """`lift_at`: the precision over the share of positives in the list."""
     ranked = sample.ranked
-    return AtCut(precision_cut(sample, _depth(sample, k)), ranked.total / ranked.positives)
+    return replace(
+        precision_cut(sample, depth_of(sample.ranked, k)), scale=ranked.total / ranked.positives
+    )
 
 
-def _enrichment_factor(sample: Sample, k: int | float) -> AtCut:
-    depth = _depth(sample, k, "down")
+def enrichment_factor_cut(sample: Drawn, k: int | float) -> Cut:
+    """`enrichment_factor`: the precision over rows wholly within the fraction, times a factor."""
+    depth = depth_of(sample.ranked, k, "down")
     if depth == 0:
         raise ValueError(
             f"k={k:g} of {sample.ranked.total:g} rows holds no row, so that the enrichment factor "
@@ -208,7 +231,7 @@ def _enrichment_factor(sample: Sample, k: int | float) -> AtCut:
     cut = precision_cut(sample, depth)
     value = float(enrichment_factor_each(Lists.of_one(sample.ranked), k)[0])
     scale = value / cut.share if cut.share > 0 else _largest_factor(sample.ranked, k, depth)
-    return AtCut(cut, scale)
+    return replace(cut, scale=scale)
 
 
 def _largest_factor(ranked: RankedList, k: int | float, depth: float) -> float:
@@ -216,30 +239,16 @@ def _largest_factor(ranked: RankedList, k: int | float, depth: float) -> float:
     return depth * ranked.total / (asked * ranked.positives)
 
 
-def _ndcg_at(sample: Sample, k: int | float) -> AtCut:
-    depth = _depth(sample, k)
+def ndcg_at_cut(sample: Drawn, k: int | float) -> Cut:
+    """`ndcg_at`: a discounted share of the first k rows, over that of a perfect ranking."""
+    depth = depth_of(sample.ranked, k)
     _, count, discount = _places(depth)
     total = float(np.dot(count, discount))
-    return AtCut(discounted_cut(sample, depth), total / _ideal(sample.ranked, depth), 1.0)
+    scale = total / ideal_discount(sample.ranked, depth)
+    return replace(discounted_cut(sample, depth), scale=scale, most=1.0)
 
 
-def _tpr_at_fpr(sample: Sample, fpr: float) -> AtCut:
-    return AtCut(tpr_cut(sample, fpr), 1.0)
-
-
-def _top_is_positive(sample: Sample) -> AtCut:
+def top_is_positive_cut(sample: Drawn) -> Cut:
+    """`top_is_positive`: the share of positives in the first place."""
     top = sample.ranked.positive[0] + sample.ranked.negative[0]
-    cut = precision_cut(sample, min(1.0, top))
-    return AtCut(cut, 1.0)
-
-
-#: The metrics that are shares at a cut.
-CUTS: dict[str, Callable[..., Any]] = {
-    "precision_at": _precision_at,
-    "recall_at": _recall_at,
-    "lift_at": _lift_at,
-    "enrichment_factor": _enrichment_factor,
-    "ndcg_at": _ndcg_at,
-    "tpr_at_fpr": _tpr_at_fpr,
-    "top_is_positive": _top_is_positive,
-}
+    return precision_cut(sample, min(1.0, top))

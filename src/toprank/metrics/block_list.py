@@ -1,7 +1,7 @@
-"""Metrics and intervals of the scores of a block source, and how exact they are.
+"""Metrics of the scores of a block source, and how exact they are.
 
 Up to `EXACT_UP_TO` rows every score comes to the driver. Beyond, the highest rows do, and the
-others are counted in bins (`toprank.rankers.score_sketch`). A bin is then one tie. A metric rises,
+others are counted in bins (`toprank.metrics.score_sketch`). A bin is then one tie. A metric rises,
 or falls, whenever a positive moves up past a negative; so its value for the true scores lies
 between that with the positives of each bin above the negatives and that with the negatives
 above. Where the two agree, as they do for a metric of the first rows, the bins have no part
@@ -11,26 +11,24 @@ in it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray
-from toprank.blocks.statistics import LabelCounts
-from toprank.inference import Interval, interval
-from toprank.inference.request import call_label, check_settings
+from toprank.blocks import BlockSource
+from toprank.metrics.metric import Metric, call_label
 from toprank.metrics.order import RankedList
-from toprank.metrics.registry import METRICS, get_metric
-from toprank.objective.blockwise import count_labels
-from toprank.rankers.blockwise import check_columns, check_row_weights
-from toprank.rankers.score_sketch import (
+from toprank.metrics.registry import get_metric
+from toprank.metrics.score_sketch import (
     Below,
     Bins,
     Highest,
+    LinearScore,
     Scored,
     bin_edges,
     draw_rate,
@@ -41,14 +39,6 @@ from toprank.rankers.score_sketch import (
 EXACT_UP_TO = 2_000_000
 #: A bound below this share of a metric is rounding.
 _ROUNDING = 1e-12
-#: What a positive adds to a metric whose ties stand at their last place: a function of the weight
-#: of the positives and of all rows down to there. Tied positives then count for less, or for
-#: more, than in places of their own, so that both ends of a bin are looked at.
-_BY_PLACE: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
-    "average_precision": lambda found, places: found / places / found[-1],
-    "dcg": lambda _, places: 1.0 / np.log1p(places),
-    "aver": lambda _, places: 1.0 / places,
-}
 
 
 @dataclass(frozen=True)
@@ -89,12 +79,12 @@ class BlockMetric:
 
 
 @dataclass(frozen=True)
-class BlockScores:
+class BlockList:
     """The ranked list of a block source, as weighted rows.
 
-    ``y``, ``scores`` and ``weight`` go into every function of `toprank.metrics`, and into
-    `toprank.inference.interval`: ``auc(found.y, found.scores, sample_weight=found.weight)``. The
-    methods do that and say how exact the answer is. Rows of equal score and class are one row of
+    ``y``, ``scores`` and ``weight`` go into every function of `toprank.metrics`:
+    ``auc(found.y, found.scores, sample_weight=found.weight)``. `metric` does that and says how
+    exact the answer is. Rows of equal score and class are one row of
     their summed weight, so that weights count independent rows.
 
     Attributes
@@ -113,6 +103,37 @@ class BlockScores:
     top: FloatArray
     bins: Bins
     n_rows: int
+
+    @classmethod
+    def of(
+        cls,
+        source: BlockSource,
+        score: LinearScore,
+        classes: NDArray[Any],
+        n_rows: int,
+        keep_top: int,
+        bins: int,
+    ) -> Self:
+        """Rank the `n_rows` present rows of a source, whose labels are `classes`, where they lie.
+
+        Up to `EXACT_UP_TO` rows all of them are kept, and beyond that the highest `keep_top`.
+        """
+        keep = n_rows if n_rows <= EXACT_UP_TO else int(keep_top)
+        scored = Scored(score, classes)
+        rate = 0.0 if keep == n_rows else draw_rate(n_rows, bins)
+        head = source.map_reduce(Highest(scored, keep, rate), None)
+        if head.bad is not None:
+            raise ValueError(
+                f"A score in {source.name_of(head.bad)} is not a finite number: the features there "
+                "contain NaN, infinity or numbers near the largest float. Impute or drop such rows."
+            )
+        top = highest(head.parts, keep)
+        below = Bins.of((np.empty(0), np.empty(0, dtype=bool), np.empty(0)), np.empty(0))
+        if np.sum(top[3]) < n_rows:
+            cut = float(top[0, -1])
+            edges = bin_edges(np.concatenate(head.drawn), cut, bins)
+            below = source.map_reduce(Below(scored), (cut, edges))
+        return cls(classes, top[:3], below.held(), n_rows)
 
     @property
     def exact(self) -> bool:
@@ -191,103 +212,33 @@ class BlockScores:
             themselves lies; ``.exact`` says whether they agree, ``.bound`` how far it may be off.
         """
         metric = get_metric(name)
-        check_settings(metric, settings)
-        value = self._evaluated(name, 0.5, settings)
+        metric.check_settings(settings)
+        value = self._evaluated(metric, 0.5, settings)
         ends = [value]
         if not self.exact:
-            ends += [self._evaluated(name, share, settings) for share in (0.0, 1.0)]
-        if not self.exact and name in _BY_PLACE:
-            ends += [self._before(name, share) for share in (0.0, 1.0)]
+            ends += [self._evaluated(metric, share, settings) for share in (0.0, 1.0)]
+        if not self.exact and metric.by_place is not None:
+            # tied positives count for less, or for more, than in places of their own
+            ends += [self._before(metric.by_place, share) for share in (0.0, 1.0)]
         return BlockMetric(call_label(name, settings), value, min(ends), max(ends))
 
-    def _evaluated(self, name: str, share: float, settings: dict[str, Any]) -> float:
+    def _evaluated(self, metric: Metric, share: float, settings: dict[str, Any]) -> float:
         positive, scores, weight = self._rows(share)
-        return float(METRICS[name].function(positive, scores, sample_weight=weight, **settings))
+        return float(metric.function(positive, scores, sample_weight=weight, **settings))
 
-    def _before(self, name: str, share: float) -> float:
+    def _before(
+        self, by_place: Callable[[FloatArray, FloatArray], FloatArray], share: float
+    ) -> float:
         """A metric by places, where the rows of a bin stand at the place before the bin."""
         ranked = RankedList.ranked(*self._rows(share))
-        each = _BY_PLACE[name](ranked.found[1:], ranked.places[1:])
+        each = by_place(ranked.found[1:], ranked.places[1:])
         lowest = self.top[0, -1]
         each = np.where(ranked.scores < lowest, np.append(each[:1], each[:-1]), each)
         return float(ranked.positive @ each)
 
-    def interval(
-        self, metric: str | Callable[..., float], *, level: float = 0.95, **how: Any
-    ) -> Interval:
-        """Return a confidence interval for a metric; see `toprank.inference.interval`.
 
-        Parameters
-        ----------
-        metric : str or callable
-            As in `toprank.inference.interval`.
-        level : float, default=0.95
-            Confidence level.
-        **how
-            ``method``, ``n_resamples``, ``random_state``, ``n_jobs``, and parameters of the metric
-            such as ``k=100``. What belongs to single rows (``groups``, ``lists``,
-            ``weights="sampling"``) is not known here.
-
-        Returns
-        -------
-        Interval
-            Its ``note`` says how far the bins may move the estimate, where they may.
-        """
-        known = ("groups", "lists", "weights", "sample_weight", "label_propensity", "pos_label")
-        refused = [name for name in known if name in how]
-        if refused:
-            raise TypeError(
-                f"{refused[0]} belongs to single rows, which the list of a block source no longer "
-                "has. Use toprank.inference.interval on gathered scores."
-            )
-        found = interval(metric, self.y, self.scores, sample_weight=self.weight, level=level, **how)
-        notes = [note for note in (found.note, self._said_of(metric, how)) if note]
-        return replace(found, note=" ".join(notes))
-
-    def _said_of(self, metric: Any, how: dict[str, Any]) -> str:
-        if self.exact:
-            return ""
-        if metric not in METRICS:
-            return "Rows below the top are tied in bins; for this metric there is no bound on it."
-        options = ("method", "n_resamples", "random_state", "n_jobs")
-        found = self.metric(metric, **{key: how[key] for key in how if key not in options})
-        if found.exact:
-            return "The bins below the top have no part in the estimate."
-        return f"Rows below the top are tied in bins: the estimate is within {found.bound:.2g}."
-
-
-def block_scores(ranker: Any, source: Any, keep_top: int, bins: int) -> BlockScores:
-    """Rank the rows of a source by a fitted ranker, wherever they lie."""
+def check_sizes(keep_top: int, bins: int) -> None:
+    """Raise ValueError unless both are whole numbers of at least 1."""
     for name, number in (("keep_top", keep_top), ("bins", bins)):
         if not isinstance(number, Integral) or isinstance(number, bool) or number < 1:
             raise ValueError(f"{name}={number!r}: expected a whole number of at least 1.")
-    check_columns(ranker, source)
-    counts = _checked_counts(source, ranker.classes_)
-    n_rows = sum(int(np.sum(block.present)) for block in counts.blocks.values())
-    keep = n_rows if n_rows <= EXACT_UP_TO else int(keep_top)
-    scored = Scored(ranker.block_score(), ranker.classes_)
-    rate = 0.0 if keep == n_rows else draw_rate(n_rows, bins)
-    head = source.map_reduce(Highest(scored, keep, rate), None)
-    if head.bad is not None:
-        raise ValueError(
-            f"A score in {source.name_of(head.bad)} is not a finite number: the features there "
-            "contain NaN, infinity or numbers near the largest float. Impute or drop such rows."
-        )
-    top = highest(head.parts, keep)
-    below = Bins.of((np.empty(0), np.empty(0, dtype=bool), np.empty(0)), np.empty(0))
-    if np.sum(top[3]) < n_rows:
-        cut = float(top[0, -1])
-        edges = bin_edges(np.concatenate(head.drawn), cut, bins)
-        below = source.map_reduce(Below(scored), (cut, edges))
-    return BlockScores(ranker.classes_, top[:3], below.held(), n_rows)
-
-
-def _checked_counts(source: Any, classes: NDArray[Any]) -> LabelCounts:
-    counts = count_labels(source)
-    if not np.array_equal(counts.labels, classes):
-        raise ValueError(
-            f"The source has the labels {counts.labels.tolist()[:5]}, but the ranker was fitted to "
-            f"{classes.tolist()}; metrics need rows of both classes, and no others."
-        )
-    check_row_weights(counts)
-    return counts
