@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toprank.cli import failures
+from toprank.cli import exit_codes
 from toprank.cli.app import app
 from toprank.cli.terminal import names, safe, say
 
@@ -132,7 +132,7 @@ def test_a_fault_of_toprank_itself_is_told_from_bad_input(train, invoke, words, 
     monkeypatch.setattr("toprank.models.fit_table", fail)
     arguments = ["fit", train, "-y", "bought", "-o", train.with_name("never")]
     answer = invoke(*arguments)
-    assert answer.exit_code == failures.FAULT and "--traceback" in words(answer.stderr)
+    assert answer.exit_code == exit_codes.FAULT and "--traceback" in words(answer.stderr)
     assert "Traceback" not in answer.output and not train.with_name("never").exists()
     shown = invoke("--traceback", *arguments)
     assert isinstance(shown.exception, KeyError)
@@ -224,7 +224,7 @@ def test_a_reader_that_leaves_is_no_error(model, train):
         text=True,
         check=False,
     )
-    assert done.stdout == "" and done.returncode == failures.PIPE_CLOSED
+    assert done.stdout == "" and done.returncode == exit_codes.PIPE_CLOSED
 
 
 def test_progress_is_drawn_on_terminals_only(model, train, invoke):

@@ -1,8 +1,4 @@
-"""How a command ends: exit codes, and one line on stderr instead of a traceback.
-
-0 means done, 1 that a limit of `monitor` is passed, 2 that the input or the options cannot be used,
-70 a fault of toprank itself, 130 that the user interrupted, 141 that the reader of a pipe left.
-"""
+"""What goes wrong in a command ends in an exit code and one line on stderr, not a traceback."""
 
 from __future__ import annotations
 
@@ -19,12 +15,10 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from toprank.cli import INTERRUPTED, INTERRUPTED_NOTE
+from toprank.cli.exit_codes import FAULT, INTERRUPTED, INTERRUPTED_NOTE, PIPE_CLOSED, UNUSABLE
 from toprank.cli.terminal import safe, say
 
 _ARGUMENT = re.compile(r"\b(positive|id|time|drop|weight|groups|model|p|alpha|metric|k)= ?")
-
-LIMIT_PASSED, UNUSABLE, FAULT, PIPE_CLOSED = 1, 2, 70, 141
 
 
 class Failure(Exception):

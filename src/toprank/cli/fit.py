@@ -12,7 +12,19 @@ from toprank.cli.failures import Failure
 from toprank.cli.io.dialect import Reading
 from toprank.cli.io.files import check_output
 from toprank.cli.io.tables import opened
-from toprank.cli.options import Json, MaxColumns, Positive, Quiet, Train, k_of, metric_names, reads
+from toprank.cli.options import (
+    Drop,
+    Json,
+    MaxColumns,
+    Positive,
+    Quiet,
+    RowId,
+    Seed,
+    Train,
+    k_of,
+    metric_names,
+    reads,
+)
 from toprank.cli.show import show_card
 from toprank.cli.terminal import print_json, progress
 
@@ -52,9 +64,7 @@ def fit(
     alpha: Annotated[
         float | None, typer.Option(help="Penalty of the linear rankers; chosen if not given.")
     ] = None,
-    id: Annotated[
-        str | None, typer.Option(help="Column that names the rows; not a feature.")
-    ] = None,
+    id: RowId = None,
     time: Annotated[
         str | None,
         typer.Option(help="Column of dates or numbers: train on the past, measure on the future."),
@@ -65,9 +75,7 @@ def fit(
     groups: Annotated[
         str | None, typer.Option(help="Column whose rows of one value are never parted.")
     ] = None,
-    drop: Annotated[
-        list[str] | None, typer.Option(help="Column to leave out; may be repeated.")
-    ] = None,
+    drop: Drop = None,
     metric: Annotated[
         str,
         typer.Option(help="Metric that p is chosen by.", autocompletion=metric_names),
@@ -79,7 +87,7 @@ def fit(
         Path | None,
         typer.Option("--from", help="Model to start from: the same columns and settings."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of what is random.")] = 0,
+    seed: Seed = 0,
     max_columns: MaxColumns = 5_000,
     as_json: Json = False,
     quiet: Quiet = False,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toprank.cli.failures import LIMIT_PASSED
+from toprank.cli.exit_codes import LIMIT_PASSED
 from toprank.cli.io.dialect import Reading
 from toprank.cli.io.tables import opened
 from toprank.cli.options import Data, Json, Level, Model, Quiet, reads

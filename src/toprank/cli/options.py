@@ -36,6 +36,9 @@ Positive = Annotated[
     str | None,
     typer.Option(help="Value of the target that belongs at the top, where that is not plain."),
 ]
+RowId = Annotated[str | None, typer.Option(help="Column that names the rows; not a feature.")]
+Drop = Annotated[list[str] | None, typer.Option(help="Column to leave out; may be repeated.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of what is random.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines, not tables.")]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="No progress bar, no notes; errors are still said.")

@@ -10,7 +10,18 @@ import typer
 from toprank.cli.io.dialect import Reading
 from toprank.cli.io.files import check_output
 from toprank.cli.io.tables import opened
-from toprank.cli.options import Json, MaxColumns, Positive, Quiet, Target, Train, reads
+from toprank.cli.options import (
+    Drop,
+    Json,
+    MaxColumns,
+    Positive,
+    Quiet,
+    RowId,
+    Seed,
+    Target,
+    Train,
+    reads,
+)
 from toprank.cli.terminal import console, print_json, progress, safe
 
 
@@ -22,17 +33,13 @@ def report(
         Path, typer.Option("--output", "-o", help="HTML file to write; replaced if it is there.")
     ] = Path("report.html"),
     positive: Positive = None,
-    id: Annotated[
-        str | None, typer.Option(help="Column that names the rows; not a feature.")
-    ] = None,
+    id: RowId = None,
     time: Annotated[
         str | None, typer.Option(help="Column of dates or numbers that orders the folds.")
     ] = None,
-    drop: Annotated[
-        list[str] | None, typer.Option(help="Column to leave out; may be repeated.")
-    ] = None,
+    drop: Drop = None,
     top: Annotated[int, typer.Option(min=1, help="How many rows the top of the list has.")] = 50,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of what is random.")] = 0,
+    seed: Seed = 0,
     max_columns: MaxColumns = 5_000,
     as_json: Json = False,
     quiet: Quiet = False,

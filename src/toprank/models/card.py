@@ -258,13 +258,13 @@ _OF_KIND: dict[str, Any] = {
 
 
 def check_card(card: Any) -> dict[str, Any]:
-    """Return a card that was read from a file; ModelError if a part of it is not one.
+    """Return a card that was read from a file; ModelError if a part of it cannot be used.
 
     Examples
     --------
     >>> check_card({"made": 3})
     Traceback (most recent call last):
-    toprank.models.errors.ModelError: The card in the file is not one: 'made' is no text.
+    toprank.models.errors.ModelError: The card in the file cannot be used: 'made' is not a text.
     """
     _check("", card, _SHAPE)
     known = card["reference"]
@@ -274,9 +274,9 @@ def check_card(card: Any) -> dict[str, Any]:
         spread = [entry[part] for part in ("quantiles", "at_most") if part in entry]
         lengths = {len(part) for part in spread}
         if lengths - {0, len(known["shares"])} or len(lengths) > 1 or not _rise(*spread):
-            raise _not(f"reference.{name}", "distribution")
+            raise _unusable(f"reference.{name}", "distribution")
     if not _rise(known["shares"]) or not known["scores"]["quantiles"]:
-        raise _not("reference.shares", "distribution")
+        raise _unusable("reference.shares", "distribution")
     return dict(card)
 
 
@@ -285,22 +285,22 @@ def _check(place: str, value: Any, shape: Any) -> None:
         _check_parts(place, value, shape)
     elif isinstance(shape, list):
         if not isinstance(value, list):
-            raise _not(place, "list")
+            raise _unusable(place, "list")
         for entry in value:
             _check(place, entry, shape[0])
     elif not _IS[shape](value):
-        raise _not(place, shape)
+        raise _unusable(place, shape)
 
 
 def _check_parts(place: str, value: Any, shape: dict[str, Any]) -> None:
     if not isinstance(value, dict):
-        raise _not(place or "all of it", "collection of named parts")
+        raise _unusable(place or "all of it", "collection of named parts")
     for name, inner in shape.items():
         if name == _ANY_NAME:
             for key, entry in value.items():
                 _check(f"{place}.{key}", entry, inner)
         elif name not in value:
-            raise ModelError(f"The card in the file is not one: it lacks {_at(place, name)!r}.")
+            raise ModelError(f"The card in the file cannot be used: it lacks {_at(place, name)!r}.")
         else:
             _check(_at(place, name), value[name], inner)
 
@@ -309,8 +309,8 @@ def _at(place: str, name: str) -> str:
     return f"{place}.{name}" if place else name
 
 
-def _not(place: str, wanted: str) -> ModelError:
-    return ModelError(f"The card in the file is not one: {place!r} is no {wanted}.")
+def _unusable(place: str, wanted: str) -> ModelError:
+    return ModelError(f"The card in the file cannot be used: {place!r} is not a {wanted}.")
 
 
 def _rise(*lists: list[float]) -> bool:

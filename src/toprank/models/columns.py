@@ -110,7 +110,7 @@ def _has_spaces(words: list[str]) -> bool:
 
 
 def _date_format(distinct: list[str]) -> str | None:
-    """The format that skrub reads the words as dates by; None if they are none."""
+    """The format that skrub reads the words as dates by; None if they are not dates."""
     skrub, pandas = require("skrub", "models"), require("pandas", "models")
     step = max(1, len(distinct) // _LOOKED_AT)
     reader = skrub.ToDatetime()

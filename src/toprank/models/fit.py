@@ -22,7 +22,7 @@ from toprank.models.measures import ScoredRows, metric_settings
 from toprank.models.model import TableModel
 from toprank.models.preparation import Preparation
 from toprank.models.ranker_kinds import RankerKind, Request, check_ranker
-from toprank.models.rows import TrainingRows, present
+from toprank.models.rows import TrainingRows, check_roles, learn_table, present
 from toprank.models.schema import Schema, doubtful_columns
 from toprank.models.target import Target
 from toprank.pairs import Rows
@@ -128,11 +128,11 @@ def fit_table(
     tell = _teller(progress)
     tell(0)
     request, kind, name = _request(model, p, alpha, metric, k, random_state, from_model)
-    schema, known = _schema(
-        frame, target, positive, drop, from_model, id=id, time=time, weight=weight, groups=groups
-    )
+    roles = {"id": id, "time": time, "weight": weight, "groups": groups}
+    schema, known = _schema(frame, target, positive, drop, from_model, roles)
     rows = TrainingRows.read(frame, schema, known)
-    _check(rows, schema)
+    if rows.n_positive in (0, len(rows)):
+        raise ModelError("Only one class has rows of positive weight; a ranking needs two.")
     if from_model is not None:  # it keeps the categories that it knows
         unknown = schema.match(present(frame, schema.weight)).notes
         if unknown:
@@ -200,49 +200,20 @@ def _schema(
     positive: Any,
     drop: Sequence[str],
     from_model: TableModel | None,
-    **roles: str | None,
+    roles: dict[str, str | None],
 ) -> tuple[Schema, Target]:
-    names = frames.names_of(frame)
-    if target not in names:
-        shown = ", ".join(map(repr, names[:20])) + (", ..." if len(names) > 20 else "")
-        raise ModelError(f"target={target!r}: the table has no such column; it has {shown}.")
-    _distinct_roles(target, roles)
-    frame = present(frame, roles["weight"])
-    if frames.n_rows(frame) == 0:
-        raise ModelError(
-            f"The table has no rows{' of positive weight' if roles['weight'] else ''}."
-        )
-    labels = frames.column(frame, target)
+    """The columns and the target: learned from the table, or those of the model to start from."""
     if from_model is None:
-        return (
-            Schema.learn(frame, drop, target=target, **roles),
-            Target.learn(target, labels, positive),
-        )
+        return learn_table(frame, target, positive, drop, roles)
+    frame = check_roles(frame, target, roles)
     was = from_model.target.positive
-    if positive is not None and Target.learn(target, labels, positive).positive != was:
-        raise ModelError(
-            f"positive={positive!r}: the model to start from ranks {was!r} at the top."
-        )
+    if positive is not None:
+        named = Target.learn(target, frames.column(frame, target), positive).positive
+        if named != was:
+            raise ModelError(
+                f"positive={positive!r}: the model to start from ranks {was!r} at the top."
+            )
     return from_model.schema.with_roles(frame, target, roles), from_model.target.renamed(target)
-
-
-def _distinct_roles(target: str, roles: dict[str, str | None]) -> None:
-    taken: dict[str, str] = {target: "target"}
-    for role, name in roles.items():
-        if name is None:
-            continue
-        if name in taken:
-            raise ModelError(f"{role}={name!r}: that column is the {taken[name]} already.")
-        taken[name] = role
-
-
-def _check(rows: TrainingRows, schema: Schema) -> None:
-    if not schema.columns:
-        why = "; ".join(f"{name!r}: {reason}" for name, reason in schema.left_out.items())
-        raise ModelError(f"There is no column to rank by. {why}")
-    found = int(np.count_nonzero(rows.y))
-    if found == 0 or found == len(rows):
-        raise ModelError("Only one class has rows of positive weight; a ranking needs two.")
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,17 @@ def names_of(frame: Any) -> list[str]:
     return names
 
 
+def check_columns(frame: Any, wanted: Mapping[str, str | None]) -> None:
+    """Raise ModelError unless a table has these columns; `wanted` is what they are for."""
+    names = names_of(frame)
+    for role, name in wanted.items():
+        if name is not None and name not in names:
+            shown = ", ".join(map(repr, names[:20])) + (", ..." if len(names) > 20 else "")
+            raise ModelError(
+                f"{role}={name!r}: the table has no such column; it has {shown or 'none'}."
+            )
+
+
 def n_rows(frame: Any) -> int:
     """Return the number of rows."""
     return int(frame.num_rows if library_of(frame) == "pyarrow" else frame.shape[0])

@@ -107,12 +107,14 @@ def from_bytes(data: bytes, *, most_bytes: int = MOST_BYTES) -> TableModel:
 
 def _read_schema(given: Any) -> tuple[Schema, Target]:
     if not isinstance(given, dict) or not isinstance(given.get("values"), dict):
-        raise ModelError("The schema in the file is not one.")
+        raise ModelError(
+            "The schema in the file cannot be used: it is not a collection of named parts."
+        )
     values = given.pop("values")
     schema = Schema.from_dict(given)
     positive, negative = values["positive"], values["negative"]
     if not isinstance(negative, list) or not _are_words([positive, *negative]):
-        raise ModelError("The target in the file is not one.")
+        raise ModelError("The target in the file cannot be used: its values are not texts.")
     return schema, Target(schema.target, positive, tuple(negative))
 
 
@@ -166,7 +168,7 @@ def _assemble(
 
 
 def _chain(ranker: Any) -> Iterator[Any]:
-    """A ranker and those whose scores it started from; a file name is no such thing here."""
+    """A ranker and those whose scores it started from; the name of a file does not count."""
     while ranker is not None:
         yield ranker
         ranker = getattr(ranker, "init_model_", None)

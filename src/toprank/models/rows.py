@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,6 +112,48 @@ class TrainingRows(Rows):
         return last
 
 
+def learn_table(
+    frame: Any, target: str, positive: Any, drop: Sequence[str], roles: Mapping[str, str | None]
+) -> tuple[Schema, Target]:
+    """Find out what the columns of a training table hold, and which label belongs at the top.
+
+    Parameters
+    ----------
+    frame : data frame or Table
+    target : str
+        Column of the labels.
+    positive : value, optional
+        The label that belongs at the top, where that is not plain.
+    drop : sequence of str
+        Columns to leave out.
+    roles : mapping
+        Names of columns by what they are for: ``id``, ``time``, ``weight``, ``groups``.
+    """
+    kept = check_roles(frame, target, roles)
+    known = Target.learn(target, frames.column(kept, target), positive)
+    schema = Schema.learn(kept, drop, target=target, **roles)
+    if not schema.columns:
+        why = "; ".join(f"{name!r}: {reason}" for name, reason in schema.left_out.items())
+        raise ModelError(f"There is no column to rank by. {why}".strip())
+    return schema, known
+
+
+def check_roles(frame: Any, target: str, roles: Mapping[str, str | None]) -> Any:
+    """Return the rows of positive weight; ModelError if columns cannot have these roles."""
+    frames.check_columns(frame, {"target": target, **roles})
+    taken = {target: "target"}
+    for role, name in roles.items():
+        if name in taken:
+            raise ModelError(f"{role}={name!r}: that column is the {taken[name]} already.")
+        if name is not None:
+            taken[name] = role
+    weight = roles.get("weight")
+    kept = present(frame, weight)
+    if frames.n_rows(kept) == 0:
+        raise ModelError(f"The table has no rows{' of positive weight' if weight else ''}.")
+    return kept
+
+
 def present(frame: Any, weight: str | None) -> Any:
     """Return the rows of a table whose weight is not zero."""
     if weight is None or weight not in frames.names_of(frame):
@@ -120,7 +163,7 @@ def present(frame: Any, weight: str | None) -> Any:
 
 
 def read_weight(frame: Any, name: str | None) -> FloatArray | None:
-    """Return a column of repetition counts; ModelError if they are none."""
+    """Return a column of repetition counts; ModelError if they are not."""
     if name is None:
         return None
     try:

@@ -16,7 +16,7 @@ from toprank.models.errors import ModelError
 
 #: How many unexpected categories a message names.
 _NAMED = 3
-#: Rows from which on a run of whole numbers is no coincidence.
+#: From so many rows on a run of whole numbers is not chance.
 _FEWEST_COUNTED = 50
 #: Words of a column that are looked at.
 _LOOKED_AT = 200
@@ -147,9 +147,9 @@ the known ones
         """
         names = frames.names_of(frame)
         given = {role: name for role, name in roles.items() if name is not None}
-        for role, name in [*given.items(), *(("drop", name) for name in drop)]:
-            if name not in names:
-                raise ModelError(f"{role}={name!r}: {_no_column(name, names)}")
+        frames.check_columns(frame, given)
+        for name in drop:
+            frames.check_columns(frame, {"drop": name})
         left_out = {name: "as asked" for name in drop}
         wanted = [n for n in names if n not in left_out and n not in given.values()]
         declared, found = frames.declared_categories(frame), []
@@ -164,9 +164,7 @@ the known ones
     def with_roles(self, frame: Any, target: str, roles: dict[str, str | None]) -> Schema:
         """Return the schema for another training table, with its roles where they are given."""
         names = frames.names_of(frame)
-        for role, name in roles.items():
-            if name is not None and name not in names:
-                raise ModelError(f"{role}={name!r}: {_no_column(name, names)}")
+        frames.check_columns(frame, roles)
         kept: dict[str, Any] = {
             role: name or (was if (was := getattr(self, role)) in names else None)
             for role, name in roles.items()
@@ -206,7 +204,7 @@ the known ones
 
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> Schema:
-        """Return the schema of such values; ModelError if they are not ones."""
+        """Return the schema of such values; ModelError if they are not a schema."""
         try:
             columns = tuple(
                 Column(**{**column, "categories": tuple(column["categories"])})
@@ -214,11 +212,11 @@ the known ones
             )
             schema = cls(**{**given, "columns": columns})
         except (TypeError, KeyError) as error:
-            raise ModelError(f"The schema in the file is not one: {error}.") from error
+            raise ModelError(f"The schema in the file cannot be used: {error}.") from error
         if any(column.kind not in KINDS for column in columns):
             raise ModelError(f"The schema in the file has kinds other than {KINDS}.")
         if not isinstance(schema.left_out, dict) or not schema._names_are_words():
-            raise ModelError("The schema in the file is not one: a name in it is not a word.")
+            raise ModelError("The schema in the file cannot be used: a name in it is not text.")
         return schema
 
     def _names_are_words(self) -> bool:
@@ -239,11 +237,6 @@ def _column(name: str, values: NDArray[Any], finding: Finding) -> Column:
 def _unseen(column: Column, words: NDArray[Any]) -> tuple[int, tuple[str, ...]]:
     unseen = set(words.tolist()).difference(column.categories, [""])
     return (int(np.isin(words, list(unseen)).sum()) if unseen else 0), tuple(sorted(unseen))
-
-
-def _no_column(name: str, names: list[str]) -> str:
-    shown = ", ".join(map(repr, names[:20])) + (", ..." if len(names) > 20 else "")
-    return f"the table has no such column; it has {shown or 'none'}."
 
 
 def doubtful_columns(frame: Any, schema: Schema, values: Mapping[str, NDArray[Any]]) -> list[str]:

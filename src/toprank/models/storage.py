@@ -104,7 +104,7 @@ def _json(value: Any) -> bytes:
 def check_seal(data: bytes) -> None:
     """Raise ModelError unless the checksum at the end of a file is that of its bytes."""
     if not data.startswith(b"PK"):
-        raise ModelError("This is not a toprank model: the file is no zip archive.")
+        raise ModelError("This is not a toprank model: the file is not a zip archive.")
     end = len(data) - 64
     if end < len(_SEAL) or data[end - len(_SEAL) : end] != _SEAL:
         raise ModelError(

@@ -36,7 +36,7 @@ class FoldModels:
 
     preparation: Preparation
     rankers: list[PNormPush]
-    centre: list[FloatArray]  # mean contribution of each column over the rows tested, one a p
+    centre: list[FloatArray]  # mean contribution of each column over the rows tested, one per p
 
     def explain(self, rows: TrainingRows, which: int) -> FloatArray:
         """What each column adds to the scores of rows, against the mean row of the fold."""

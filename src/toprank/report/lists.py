@@ -41,10 +41,10 @@ def item_lists(table: Table, held: HeldOut, k: int) -> tuple[list[dict[str, Any]
     Returns
     -------
     lists : list of dict
-        One a p: ``top`` and ``near`` (names of items, best first), ``score_at_cut``,
+        One per p: ``top`` and ``near`` (names of items, best first), ``score_at_cut``,
         ``gap_at_cut`` and ``tied_at_cut``.
     items : dict
-        By the row's number: ``id``, ``positive``, and one entry a p of ``rank``, ``score`` (in
+        By the row's number: ``id``, ``positive``, and one entry per p of ``rank``, ``score`` (in
         standard deviations from the mean) and ``reasons`` (empty where the row is not shown).
     """
     orders = [ranked(scores) for scores in held.pushes]

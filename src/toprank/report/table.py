@@ -13,8 +13,7 @@ from sklearn.model_selection import StratifiedKFold
 from toprank.folds import Fold
 from toprank.models import frames
 from toprank.models.columns import Column, as_words
-from toprank.models.errors import ModelError
-from toprank.models.rows import TrainingRows
+from toprank.models.rows import TrainingRows, learn_table
 from toprank.models.schema import Schema
 from toprank.models.target import Target
 from toprank.report.text import shown
@@ -53,23 +52,9 @@ class Table:
         drop: Sequence[str],
     ) -> Table:
         """Read a table, or raise ModelError saying what is wrong with it."""
-        there = frames.names_of(frame)
-        if target not in there:
-            known = ", ".join(map(repr, there[:20])) + (", ..." if len(there) > 20 else "")
-            raise ModelError(f"target={target!r}: the table has no such column; it has {known}.")
-        n = frames.n_rows(frame)
-        if n == 0:
-            raise ModelError("The table has no rows.")
-        parts = [name for name in (target, id, time) if name is not None]
-        if len(set(parts)) < len(parts):
-            raise ModelError(f"target, id and time are {parts}: one column cannot be two of them.")
-        known_target = Target.learn(target, frames.column(frame, target), positive)
-        schema = Schema.learn(frame, drop, target=target, id=id, time=time)
-        if not schema.columns:
-            why = "; ".join(f"{name!r}: {reason}" for name, reason in schema.left_out.items())
-            raise ModelError(f"There is no column to rank by. {why}".strip())
-        rows = TrainingRows.read(frame, schema, known_target)
-        return cls(schema, known_target, rows, _names(frame, id, n))
+        schema, known = learn_table(frame, target, positive, drop, {"id": id, "time": time})
+        rows = TrainingRows.read(frame, schema, known)
+        return cls(schema, known, rows, _names(frame, id, len(rows)))
 
     def folds(self, cv: int, random_state: int) -> list[Fold]:
         """Folds in the order of time, or stratified and shuffled."""

@@ -23,7 +23,7 @@ def distribution_cell(row: str, column: str, values: FloatArray, paper: float) -
     row, column : str
         Where the number stands.
     values : array
-        Ours, one a repeat, in the paper's units.
+        Ours, one per repeat, in the paper's units.
     paper : float
         The paper's.
 
@@ -87,7 +87,7 @@ def claims_part(claims: Sequence[dict[str, Any]]) -> Bullets:
 
 
 def distribution_grid(cells: Sequence[dict[str, Any]], digits: int = 4) -> Grid:
-    """Return three lines a row of the paper: its numbers, ours, and where its fall in ours."""
+    """Return three lines per row of the paper: its numbers, ours, and where its fall in ours."""
     rows = list(dict.fromkeys(cell["row"] for cell in cells))
     columns = list(dict.fromkeys(cell["column"] for cell in cells))
     at = {(cell["row"], cell["column"]): cell for cell in cells}

@@ -65,7 +65,7 @@ CASES = (
 
 
 def excess_risks(case: Case, n: int, seed: int, repeats: int) -> list[float]:
-    """Excess risk of fits to n rows, one a repeat."""
+    """Excess risk of fits to n rows, one per repeat."""
     return [case.excess(n, seed, repeat) for repeat in range(repeats)]
 
 
