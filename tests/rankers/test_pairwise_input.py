@@ -19,12 +19,12 @@ Y = np.digitize(X[:, 0] + 0.5 * RNG.normal(size=40), [-0.5, 0.5])
     [
         (None, {}, "requires y to be passed, but the target y is None"),
         (np.full(40, 3.0), {}, "every label in y is 3"),
-        (np.where(np.arange(40) == 7, np.nan, Y), {}, "Input y contains NaN"),
+        (np.where(np.arange(40) == 7, np.nan, Y), {}, "y contains NaN"),
         (np.where(Y > 1, "good", "bad"), {}, "grades must be numbers, larger is better"),
-        (np.where(Y > 1, "10", "9"), {}, "expected numbers, larger is better"),
+        (np.where(Y > 1, "10", "9"), {}, "grades must be numbers, larger is better"),
         (Y[:-1], {}, "inconsistent numbers of samples"),
         (Y, {"groups": np.arange(40)}, "in every group all labels are equal"),
-        (Y, {"groups": np.arange(39)}, "groups has 39 entries, expected one a row: 40"),
+        (Y, {"groups": np.arange(39)}, "groups has 39 entries, expected one per row: 40"),
         (
             Y,
             {"groups": np.where(np.arange(40) == 3, np.nan, 1.0)},
@@ -95,12 +95,17 @@ def test_groups_without_a_pair_do_no_harm():
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "logistic", "exponential"])
-@pytest.mark.parametrize("scale", [1e-8, 1e8, 1e200])
+@pytest.mark.parametrize("scale", [1e-8, 1e8, 1e99])
 def test_features_of_any_scale_are_survived(loss, scale):
     ranker = PairRanker(loss=loss, alpha=1e-3)
     fitted = ranker.fit(X * [scale, 1.0, 1.0], Y)
     assert np.all(np.isfinite(fitted.coef_))
     assert fitted.score(X * [scale, 1.0, 1.0], Y) >= 0.45
+
+
+def test_features_beyond_the_largest_size_are_refused():
+    with pytest.raises(ValueError, match=r"in size, expected at most 1e\+100"):
+        PairRanker().fit(X * [1e200, 1.0, 1.0], Y)
 
 
 def test_a_column_far_from_zero_is_ranked_as_well_as_one_near_it():

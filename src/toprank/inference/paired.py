@@ -21,9 +21,9 @@ from toprank.inference.result import Comparison, Comparisons
 from toprank.inference.sample import Sample, rows_and_units
 from toprank.inference.u_statistics import check_level
 from toprank.inference.verdict import Verdict
-from toprank.metrics._inputs import check_scores
 from toprank.metrics.metric import Metric, call_label
 from toprank.metrics.registry import as_metric
+from toprank.pairs import check_scores
 
 Scores = ArrayLike | Mapping[str, ArrayLike] | Sequence[ArrayLike]
 

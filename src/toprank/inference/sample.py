@@ -20,9 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from toprank._numerics import FloatArray
 from toprank.metrics._inputs import check_ranking, inverse_weights
-from toprank.metrics.cuts import group_codes
 from toprank.metrics.order import RankedList
-from toprank.metrics.risk import check_counts
+from toprank.metrics.risk import weight_of_rows
+from toprank.pairs import check_groups
 
 WEIGHTS = ("counts", "sampling")
 _SMALLEST = 1e-100
@@ -100,7 +100,7 @@ class Sample:
             y_true, y_score, sample_weight, pos_label, label_propensity
         )
         _check_smallest(weight)
-        codes = None if groups is None else group_codes(groups, len(scores))
+        codes = check_groups(groups, len(scores))
         counts = weights == "counts" and label_propensity is None
         rows = len(scores)
         present: NDArray[np.intp] | slice = slice(None)
@@ -219,11 +219,11 @@ def rows_and_units(
     """Weights of rows whose labels are real numbers, and the units drawn, if not the rows."""
     if weights not in WEIGHTS:
         raise ValueError(f"Unknown weights {weights!r}: expected one of {list(WEIGHTS)}.")
-    weight = check_counts(sample_weight, n)
+    weight = weight_of_rows(sample_weight, n)
     if label_propensity is not None:
         weight = inverse_weights(weight, label_propensity, n)
     if groups is not None:
-        return weight, group_codes(groups, n)
+        return weight, check_groups(groups, n)
     counts = weights == "counts" and label_propensity is None
     return weight, None if counts else np.arange(n)
 

@@ -1,4 +1,4 @@
-"""Where k cuts a list, or one list a group, and what it keeps of each tie.
+"""Where k cuts a list, or one list per group, and what it keeps of each tie.
 
 Rows of equal score stand in random order, so a cut that falls within a tie keeps the same
 expected share of every row in it. A list is made of units of weight, and k asks for units.
@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from toprank._columns import labels_column
 from toprank._numerics import FloatArray, stable_order
 from toprank.metrics._inputs import check_ranking
 from toprank.metrics.order import RankedList
+from toprank.pairs import check_groups
 
 
 @dataclass(frozen=True)
@@ -203,18 +203,8 @@ def _above(weight: FloatArray, owner: NDArray[np.intp], whole: bool) -> FloatArr
 
 def group_codes(groups: ArrayLike | None, n: int) -> NDArray[np.intp]:
     """Number the groups from 0, or raise ValueError; without groups all rows are in group 0."""
-    if groups is None:
-        return np.zeros(n, dtype=np.intp)
-    labels = labels_column("groups", groups, "every row must be in a known group")
-    if len(labels) != n:
-        raise ValueError(f"groups has {len(labels)} entries, expected one a row: {n}.")
-    try:
-        codes: NDArray[np.intp] = np.unique(labels, return_inverse=True)[1]
-    except TypeError:  # numbers and strings in one column have no order
-        first_seen: dict[Any, int] = {}
-        numbered = [first_seen.setdefault(label, len(first_seen)) for label in labels]
-        codes = np.array(numbered, dtype=np.intp)
-    return codes
+    codes = check_groups(groups, n)
+    return np.zeros(n, dtype=np.intp) if codes is None else codes
 
 
 def _to_whole(sizes: FloatArray, rounding: str) -> FloatArray:

@@ -22,6 +22,7 @@ from toprank.pairs.door import (
     to_numpy,
     two_classes,
 )
+from toprank.pairs.related_rows import RelatedRows, check_related_rows, relate
 from toprank.pairs.relations import (
     Explicit,
     Graded,
@@ -42,6 +43,7 @@ __all__ = [
     "Graded",
     "IntArray",
     "Pairs",
+    "RelatedRows",
     "Relation",
     "Rows",
     "Sides",
@@ -50,6 +52,7 @@ __all__ = [
     "check_groups",
     "check_labels",
     "check_pairs",
+    "check_related_rows",
     "check_rows",
     "check_scores",
     "check_sizes",
@@ -62,6 +65,7 @@ __all__ = [
     "orient",
     "read_any_table",
     "read_table",
+    "relate",
     "relation_of",
     "repetition_counts",
     "split_classes",

@@ -45,6 +45,7 @@ def check_rows(
     target: str | None = "binary",
     sparse: bool = False,
     missing: bool = False,
+    infinite: bool = False,
     dtype: Any = "numeric",
 ) -> tuple[Rows, NDArray[Any] | None]:
     """Return all that an estimator is fitted to, and its classes; ValueError where it is wrong.
@@ -61,7 +62,9 @@ def check_rows(
     sparse : bool
         Whether X may be a sparse matrix; it is then a CSR matrix.
     missing : bool
-        Whether NaN in X is a missing value; infinity never is.
+        Whether NaN in X is a missing value.
+    infinite : bool
+        Whether infinity, and any other size, is a value: where columns are only compared.
     dtype : "numeric" or None
         None leaves the entries of X as they are, for readers of their own.
 
@@ -72,7 +75,7 @@ def check_rows(
     classes : array of shape (2,) or None
         None unless there are two classes.
     """
-    expected = {"sparse": sparse, "missing": missing, "dtype": dtype}
+    expected = {"sparse": sparse, "missing": missing, "infinite": infinite, "dtype": dtype}
     if target is None:
         X = check_table(X, estimator=estimator, **expected)
         n = X.shape[0]
@@ -94,6 +97,7 @@ def check_table(
     reset: bool = True,
     sparse: bool = False,
     missing: bool = False,
+    infinite: bool = False,
     dtype: Any = "numeric",
 ) -> Any:
     """Return features as a matrix of numbers, or raise ValueError saying what is wrong.
@@ -103,7 +107,7 @@ def check_table(
     X : array, data frame, sparse matrix or tensor
     estimator : estimator, optional
         If it is given, the columns are kept in it (``reset``) or compared with those of its fit.
-    sparse, missing, dtype
+    sparse, missing, infinite, dtype
         As in `check_rows`.
     """
     X = read_table(X)
@@ -113,11 +117,11 @@ def check_table(
             table = check_array(X, ensure_all_finite=False, input_name="X", **accepted)
         else:
             table = validate_data(estimator, X, reset=reset, ensure_all_finite=False, **accepted)
-    return _numbers_of(table, estimator, missing, dtype)
+    return _numbers_of(table, estimator, missing, infinite, dtype)
 
 
 def _table_and_labels(
-    estimator: Any, X: Any, y: Any, *, sparse: bool, missing: bool, dtype: Any
+    estimator: Any, X: Any, y: Any, *, sparse: bool, missing: bool, infinite: bool, dtype: Any
 ) -> tuple[Any, NDArray[Any]]:
     """The same with labels, whose number must be that of the rows."""
     X, y = read_table(X), to_numpy(y)
@@ -132,7 +136,7 @@ def _table_and_labels(
             dtype=dtype,
             ensure_all_finite=False,
         )
-    return _numbers_of(table, estimator, missing, dtype), labels
+    return _numbers_of(table, estimator, missing, infinite, dtype), labels
 
 
 def read_table(X: Any) -> Any:
@@ -181,13 +185,14 @@ def _is_time(kind: Any) -> bool:
     return getattr(kind, "kind", "") in ("m", "M") or (callable(temporal) and bool(temporal()))
 
 
-def _numbers_of(table: Any, estimator: Any, missing: bool, dtype: Any) -> Any:
+def _numbers_of(table: Any, estimator: Any, missing: bool, infinite: bool, dtype: Any) -> Any:
     """Columns of mixed numeric types arrive as objects; NaN, infinity and huge entries are seen."""
     if dtype is None:
         return table
     if table.dtype == object:
         table = table.astype(np.float64)
-    check_sizes(table, estimator=estimator, missing=missing)
+    if not (missing and infinite):
+        check_sizes(table, estimator=estimator, missing=missing)
     return table
 
 
@@ -309,12 +314,14 @@ def _objects(labels: NDArray[Any]) -> Any:
 # Weights ----------------------------------------------------------------------------------------
 
 
-def check_weights(positive: NDArray[np.bool_], sample_weight: Any) -> FloatArray | None:
+def check_weights(
+    positive: NDArray[np.bool_], sample_weight: Any, *, far_apart: bool = False
+) -> FloatArray | None:
     """Return the sample weights as float64, or raise ValueError saying what is wrong.
 
     Weights are repetition counts: finite, not negative, and not all zero in either class.
     """
-    weight = check_counts(sample_weight, len(positive))
+    weight = check_counts(sample_weight, len(positive), far_apart=far_apart)
     if weight is None:
         return None
     for name, members in (("positive", positive), ("negative", ~positive)):
@@ -326,8 +333,11 @@ def check_weights(positive: NDArray[np.bool_], sample_weight: Any) -> FloatArray
     return weight
 
 
-def check_counts(sample_weight: Any, n: int) -> FloatArray | None:
-    """Return the weights of rows without classes: finite, not negative, and not all zero."""
+def check_counts(sample_weight: Any, n: int, *, far_apart: bool = False) -> FloatArray | None:
+    """Return the weights of rows without classes: finite, not negative, and not all zero.
+
+    They may be ``far_apart`` where they are only summed, as in a metric.
+    """
     if sample_weight is None:
         return None
     weight = repetition_counts(sample_weight, n)
@@ -335,7 +345,8 @@ def check_counts(sample_weight: Any, n: int) -> FloatArray | None:
         raise ValueError(
             "Sample weights must contain at least one non-zero number: every row is absent."
         )
-    check_span(weight)
+    if not far_apart:
+        check_span(weight)
     return weight
 
 

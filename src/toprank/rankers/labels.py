@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from toprank._numerics import FloatArray
 from toprank.blocks import Workers
-from toprank.metrics.risk import check_counts
+from toprank.pairs import check_counts
 from toprank.rankers.arrays_in import known_rows
 from toprank.rankers.base import numeric
 from toprank.rankers.boosting.bins import bin_columns

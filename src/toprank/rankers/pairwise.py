@@ -11,26 +11,23 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, Options, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from toprank._numerics import FloatArray
 from toprank.blocks import RowBlocks, Units, Workers
 from toprank.losses import TRAINABLE_LOSSES, Loss
 from toprank.objective.pairwise import PairProblem, PairTask
 from toprank.pair_sums import concordance
-from toprank.pairs import Pairs, Relation
+from toprank.pairs import Pairs, RelatedRows, Relation, check_related_rows, check_table
 from toprank.prices import PRICES, Price
-from toprank.rankers.arrays_in import known_rows
 from toprank.rankers.base import (
     LinearRanker,
-    numeric,
     overflow_is_handled,
     solved,
     warn_of_dwarfed,
 )
 from toprank.rankers.kernel import KERNELS, Kernel, expansion, landmarks
 from toprank.rankers.pair_kernel import PairFeatures, PairRule
-from toprank.rankers.relations import checked_relation
 from toprank.rankers.whole import fits, warn_caller
 from toprank.solvers import Result
 
@@ -218,7 +215,8 @@ class PairRanker(BaseEstimator):
         self
         """
         X = self._check_X(X, reset=True)
-        relation, weight = checked_relation(self, X.shape[0], y, groups, pairs, sample_weight)
+        rows = self._check_rows(X, y, groups, pairs, sample_weight)
+        relation, weight = rows.relation(), rows.counts
         self.n_pairs_ = relation.n_pairs
         for name in ("_rule", "_landmarks", "dual_coef_", "landmarks_"):
             self.__dict__.pop(name, None)
@@ -237,13 +235,18 @@ class PairRanker(BaseEstimator):
         return self
 
     def _check_X(self, X: Any, *, reset: bool) -> Any:
-        with overflow_is_handled():
-            X = known_rows(X)
-            X = validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=reset)
+        X = check_table(X, estimator=self, sparse=True, reset=reset)
         if self.kernel is not None and sparse.issparse(X) and not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()  # squares of parts are not the square of an entry
-        return numeric(X)
+        return X
+
+    def _check_rows(
+        self, table: Any, y: Any, groups: Any, pairs: Any, sample_weight: Any
+    ) -> RelatedRows:
+        """Labels beside pairs are not read: pairs say by themselves which rows are compared."""
+        labels = y if pairs is None else None
+        return check_related_rows(self, table, labels, groups, pairs, sample_weight)
 
     def _task(self, relation: Relation, weight: FloatArray) -> PairTask:
         return PairTask.build(
@@ -342,8 +345,8 @@ class PairRanker(BaseEstimator):
         The pairs are those that ``fit`` would compare, each with the product of its weights.
         """
         scores = self.predict(X)
-        relation, weight = checked_relation(self, len(scores), y, groups, pairs, sample_weight)
-        return concordance(relation, scores, weight)
+        rows = self._check_rows(scores, y, groups, pairs, sample_weight)
+        return concordance(rows.relation(), scores, rows.weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

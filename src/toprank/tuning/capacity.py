@@ -13,8 +13,8 @@ from sklearn.utils import check_consistent_length, column_or_1d
 
 from toprank._numerics import FloatArray
 from toprank.inference.shares import clopper_pearson
-from toprank.metrics._inputs import check_scores, is_number, positives
-from toprank.pairs import check_weights
+from toprank.metrics._inputs import is_number
+from toprank.pairs import check_scores, check_weights, two_classes
 
 #: Numbers of alerts and of periods beyond these are mistaken units, and have no quantiles.
 _SMALLEST, _LARGEST = 1e-12, 1e12
@@ -247,7 +247,7 @@ def _precision(
     if y is None:
         return None, (None, None)
     check_consistent_length(alerts, y)
-    positive = positives(y, pos_label)
+    positive = two_classes(y, pos_label=pos_label)[1]
     check_weights(positive, weight)
     trials = float(np.sum(weight, where=alerts))
     if trials == 0:

@@ -39,7 +39,7 @@ class Constant:
         return {"feature": None}
 
 
-class Rows:
+class PointwiseWeights:
     """The rows of a classification in the place of pairs: F+ + F- as a loss."""
 
     p = 1.0
@@ -86,7 +86,7 @@ class StumpClassifiers:
     def __init__(self, stumps: TwoClassStumps, reset: bool):
         self.stumps, self.reset = stumps, reset
         weights = np.concatenate(stumps.pairs.log_weight)
-        self.pairs = Rows(np.arange(len(weights)) < stumps.pairs.n_positive, weights)
+        self.pairs = PointwiseWeights(np.arange(len(weights)) < stumps.pairs.n_positive, weights)
         self.lowest = 0.0
         self._settle()
 
@@ -146,7 +146,7 @@ class StumpClassifiers:
 class ColumnClassifiers(ColumnRankers):
     """Columns 2h - 1 with a line search, and the constant as one more or reset each round."""
 
-    def __init__(self, rows: Rows, H: FloatArray, reset: bool):
+    def __init__(self, rows: PointwiseWeights, H: FloatArray, reset: bool):
         self.reset, self.constant, self._steps = reset, 0.0, 0.0
         super().__init__(rows, 2.0 * H - 1.0)
 

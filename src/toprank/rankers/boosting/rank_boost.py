@@ -11,9 +11,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from toprank._numerics import FloatArray, log_of, log_sum_exp
 from toprank.metrics.margins import exp_difference
-from toprank.pairs import Pairs
+from toprank.pairs import Pairs, RelatedRows
 from toprank.rankers.boosting.base import Booster
-from toprank.rankers.boosting.data import RankingData
 from toprank.rankers.boosting.pair_weights import PairWeights
 from toprank.rankers.boosting.rounds import Descent
 from toprank.rankers.links import Link, p_classification
@@ -197,12 +196,12 @@ class RankBoost(Booster):
             raise ValueError("p must be finite: boosting has no step for p=inf. Use a large p.")
         return float(self.p)
 
-    def _natural_link(self, scores: FloatArray, data: RankingData) -> Link:
-        return p_classification(scores, data.labels, data.weight, self._power())
+    def _natural_link(self, scores: FloatArray, rows: RelatedRows) -> Link:
+        return p_classification(scores, rows.y, rows.weight, self._power())
 
-    def _keep_scores(self, scores: FloatArray, data: RankingData, pairs: PairWeights) -> None:
-        super()._keep_scores(scores, data, pairs)
-        if data.two_classes:
-            logs = np.zeros(len(scores)) if data.weight is None else log_of(data.weight)
-            high = log_sum_exp((logs - scores)[data.labels])
-            self.f_skew_ = exp_difference(high, log_sum_exp((logs + scores)[~data.labels]))
+    def _keep_scores(self, scores: FloatArray, rows: RelatedRows, pairs: PairWeights) -> None:
+        super()._keep_scores(scores, rows, pairs)
+        if rows.y is not None and rows.y.dtype == bool:
+            logs = np.zeros(len(scores)) if rows.weight is None else log_of(rows.weight)
+            high = log_sum_exp((logs - scores)[rows.y])
+            self.f_skew_ = exp_difference(high, log_sum_exp((logs + scores)[~rows.y]))

@@ -12,11 +12,10 @@ from sklearn.utils.validation import _check_y, validate_data
 
 from toprank._numerics import FloatArray
 from toprank.interop.team import ALONE, Team
-from toprank.pairs import check_weights
+from toprank.pairs import check_groups, check_weights
 from toprank.rankers.arrays_in import known_rows
 from toprank.rankers.base import two_classes
 from toprank.rankers.links import Link, logistic, p_classification
-from toprank.rankers.relations import check_groups
 from toprank.rankers.targets import known_labels
 from toprank.rankers.trees.auto import chosen_p
 from toprank.rankers.trees.clusters import OnClusters
