@@ -113,7 +113,7 @@ def test_labels_ask_for_the_target_and_for_known_values(fitted, table):
 )
 def test_kinds_of_small_columns(values, kind):
     array = values if isinstance(values, np.ndarray) else np.array(values, dtype=object)
-    assert columns.find(array).kind == kind
+    assert columns.find_kind(array).kind == kind
 
 
 def test_numbers_declared_as_categories_stay_categories():
@@ -152,7 +152,7 @@ anything = st.one_of(
 def test_no_column_breaks_the_reader(train, later):
     old = np.fromiter(train, dtype=object, count=len(train))
     new = np.fromiter(later, dtype=object, count=len(later))
-    finding = columns.find(old)
+    finding = columns.find_kind(old)
     assert finding.kind in columns.KINDS
     if finding.left_out is not None:
         return

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toprank.report.text import embedded, percent, shown
+from toprank.report.text import clean_text, json_for_script, percent
 
 
 class Elements(HTMLParser):
@@ -68,10 +68,10 @@ def test_the_page_is_small(report):
 
 @given(st.text())
 def test_any_text_can_be_shown_and_embedded(text):
-    safe = shown(text)
+    safe = clean_text(text)
     assert len(safe) <= 120
     assert not any(ord(c) < 32 or 0x7F <= ord(c) < 0xA0 or 0xD800 <= ord(c) < 0xE000 for c in safe)
-    written = embedded({text: [safe]})
+    written = json_for_script({text: [safe]})
     assert json.loads(written) == {text: [safe]}
     assert written.isascii() and not set("<>&") & set(written)
 

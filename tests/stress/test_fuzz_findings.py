@@ -24,7 +24,7 @@ from fuzz.mutation import members_of, sealed, zipped
 from toprank.cli.failures import Failure
 from toprank.cli.io.dialect import Reading
 from toprank.cli.io.rows import read_rows
-from toprank.cli.io.tables import opened
+from toprank.cli.io.tables import open_table
 from toprank.models import ModelError, ModelWarning, Schema, columns, lightgbm_text, xgboost_ubj
 from toprank.models.loader import from_bytes
 from toprank.models.storage import to_bytes
@@ -299,7 +299,7 @@ def test_a_text_without_the_mark_of_its_encoding_ended_in_an_error_of_the_decode
     path.write_bytes(b"a,y\n+/w==,1\n\xff\xfe..,0\n")
     with (
         pytest.raises(Failure, match=r"is not|could not be read|binary"),
-        opened(path, Reading(encoding=encoding), quiet=True) as source,
+        open_table(path, Reading(encoding=encoding), quiet=True) as source,
     ):
         source.read()
 
@@ -316,7 +316,7 @@ def test_lengths_in_a_damaged_arrow_file_were_believed(tmp_path, ending):
     for act in (lambda source: source.read(), lambda source: list(source.chunks(["word"], {}))):
         with (
             pytest.raises(Failure, match="could not be read"),
-            opened(path, quiet=True) as source,
+            open_table(path, quiet=True) as source,
         ):
             act(source)
 
@@ -327,7 +327,7 @@ def test_words_of_a_parquet_file_that_are_no_utf_8_came_out_as_an_error_of_arrow
     path.write_bytes(data.replace(b"quick", b"\xff\xfe\xfd\xfc\xfb"))
     with (
         pytest.raises(Failure, match="could not be read"),
-        opened(path, quiet=True) as source,
+        open_table(path, quiet=True) as source,
     ):
         source.read()
 

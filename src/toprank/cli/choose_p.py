@@ -23,8 +23,8 @@ from toprank.cli.options import (
     MaxColumns,
     Positive,
     Target,
-    k_of,
-    numbers_of,
+    parse_k,
+    parse_numbers,
     reads,
 )
 from toprank.cli.terminal import console, print_json, safe
@@ -99,11 +99,11 @@ def choose_p(
         X,
         rows.y,
         by,
-        ps=numbers_of(ps, "--ps"),
+        ps=parse_numbers(ps, "--ps"),
         scoring=metric,
         scoring_kwargs=settings,
         cv=cv,
-        alphas=numbers_of(alphas, "--alphas"),
+        alphas=parse_numbers(alphas, "--alphas"),
         rule=rule,
         n_jobs=jobs,
     )
@@ -163,7 +163,7 @@ def _settings(metric: str, k: str | None) -> dict[str, Any] | None:
         return None
     if not METRICS[metric].takes_k:
         raise Failure(f"--k: {metric} does not take k.")
-    return {"k": k_of(k)}
+    return {"k": parse_k(k)}
 
 
 def _advise(

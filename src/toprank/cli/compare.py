@@ -11,16 +11,16 @@ import typer
 from toprank.cli.failures import Failure
 from toprank.cli.io.dialect import Reading
 from toprank.cli.io.source import Source
-from toprank.cli.io.tables import opened
+from toprank.cli.io.tables import open_table
 from toprank.cli.options import (
     Json,
     Level,
     Quiet,
     Resamples,
-    k_of,
+    choose_resamples,
     metric_names,
+    parse_k,
     reads,
-    resamples_of,
 )
 from toprank.cli.terminal import (
     Step,
@@ -74,9 +74,9 @@ def compare(
     *models, data = files
     if len(models) < 2:
         raise Failure("name at least two models and then a table: MODEL MODEL... DATA.")
-    depth = k_of(k)
+    depth = parse_k(k)
     loaded = _load_by_name(models)
-    with opened(data, reading, quiet) as source, progress("Ranking", quiet) as step:
+    with open_table(data, reading, quiet) as source, progress("Ranking", quiet) as step:
         positive, scores, known = _score(loaded, source, step)
         found = _compare(metric, depth, positive, scores, known, level, resamples, step)
     if as_json:
@@ -103,13 +103,13 @@ def _score(
 
     Weights and groups are those of the first model that has them.
     """
-    from toprank.cli.scoring import labelled
+    from toprank.cli.scoring import score_labelled_table
 
     goals = {(model.target.column, model.target.positive) for model in models.values()}
     if len(goals) > 1:
         told = " and ".join(f"'{column}' = '{value}'" for column, value in sorted(goals))
         raise Failure(f"the models rank for different things: {told}.")
-    rows = {name: labelled(model, source, step)[0] for name, model in models.items()}
+    rows = {name: score_labelled_table(model, source, step)[0] for name, model in models.items()}
     known: dict[str, Any] = {"sample_weight": None, "groups": None}
     for one in rows.values():
         known = {key: one.known[key] if value is None else value for key, value in known.items()}
@@ -139,7 +139,10 @@ def _compare(
     if positive.all() or not positive.any():
         only = "positive" if positive.all() else "negative"
         raise Failure(f"all rows are {only}; models are compared on rows of two classes.")
-    how: dict[str, Any] = {"level": level, "n_resamples": resamples_of(resamples, len(positive))}
+    how: dict[str, Any] = {
+        "level": level,
+        "n_resamples": choose_resamples(resamples, len(positive)),
+    }
     found = []
     for done, name in enumerate(wanted):
         step(f"Comparing by {name}", done, len(wanted))

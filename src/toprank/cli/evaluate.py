@@ -13,7 +13,7 @@ import typer
 
 from toprank.cli.failures import Failure
 from toprank.cli.io.dialect import Reading
-from toprank.cli.io.tables import opened
+from toprank.cli.io.tables import open_table
 from toprank.cli.options import (
     Data,
     Json,
@@ -21,9 +21,9 @@ from toprank.cli.options import (
     Model,
     Quiet,
     Resamples,
-    ks_of,
+    choose_resamples,
+    parse_ks,
     reads,
-    resamples_of,
 )
 from toprank.cli.terminal import Step, cells, console, number, print_json, progress, safe, table
 
@@ -54,13 +54,13 @@ def evaluate(
     The table has a column of labels, named as in training; weights and groups are used where the
     model was trained with them and the table has them. Also says how long one row takes.
     """
-    tops = ks_of(k)
+    tops = parse_ks(k)
     # the library is loaded here, because --help need not wait for it
-    from toprank.cli.scoring import labelled, load_model
+    from toprank.cli.scoring import load_model, score_labelled_table
 
     loaded = load_model(model)
-    with opened(data, reading, quiet) as source, progress("Ranking", quiet) as step:
-        rows, first = labelled(loaded, source, step)
+    with open_table(data, reading, quiet) as source, progress("Ranking", quiet) as step:
+        rows, first = score_labelled_table(loaded, source, step)
         found = _measure(rows, tops, level, resamples, step)
     one_row = _latency(loaded, first)
     answer = {
@@ -128,7 +128,7 @@ def _measure(
     if short:
         raise Failure(f"--k {short[0]}: there are only {len(rows)} rows.")
     entries = list(summary(rows.y, rows.scores, tops, sample_weight=rows.weight))
-    options = {"level": level, "n_resamples": resamples_of(resamples, len(rows))}
+    options = {"level": level, "n_resamples": choose_resamples(resamples, len(rows))}
     measured = measure(rows, [(entry.name, entry.settings) for entry in entries], **options)
     found = []
     for done, entry in enumerate(entries):

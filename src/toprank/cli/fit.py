@@ -11,7 +11,7 @@ import typer
 from toprank.cli.failures import Failure
 from toprank.cli.io.dialect import Reading
 from toprank.cli.io.files import check_output
-from toprank.cli.io.tables import opened
+from toprank.cli.io.tables import open_table
 from toprank.cli.options import (
     Drop,
     Json,
@@ -21,8 +21,8 @@ from toprank.cli.options import (
     RowId,
     Seed,
     Train,
-    k_of,
     metric_names,
+    parse_k,
     reads,
 )
 from toprank.cli.show import show_card
@@ -111,7 +111,7 @@ def fit(
         "p": _power(p, start is not None),
         "alpha": alpha,
         "metric": metric,
-        "k": None if k is None else k_of(k),
+        "k": None if k is None else parse_k(k),
         "random_state": seed,
     }
     # the library is loaded here, because --help need not wait for it
@@ -124,7 +124,7 @@ def fit(
         if before is None:
             raise Failure("--target is missing: name the column of the labels.")
         target = before.schema.target
-    with opened(train, reading, quiet) as source:
+    with open_table(train, reading, quiet) as source:
         named = {"--target": target, "--id": id, "--time": time, "--weight": weight}
         named |= {"--groups": groups, **{f"--drop {name}": name for name in drop or ()}}
         source.check_columns({name: asker for asker, name in named.items() if name is not None})

@@ -10,7 +10,7 @@ import typer
 
 from toprank.cli.exit_codes import LIMIT_PASSED
 from toprank.cli.io.dialect import Reading
-from toprank.cli.io.tables import opened
+from toprank.cli.io.tables import open_table
 from toprank.cli.options import Data, Json, Level, Model, Quiet, reads
 from toprank.cli.terminal import cells, console, number, print_json, progress, safe, table
 
@@ -56,21 +56,21 @@ def monitor(
     when the number is beyond it by more than the chance of few rows; the exit code is then 1.
     """
     # the library is loaded here, because --help need not wait for it
-    from toprank.cli.scoring import load_model, scored
+    from toprank.cli.scoring import load_model, score_table
     from toprank.models.monitor import Limits, monitor_model
 
     loaded = load_model(model)
     limits = Limits(max_drift, max_volume_change, min_precision)
     against = None
     if reference is not None:
-        with opened(reference, reading, quiet) as source:
+        with open_table(reference, reading, quiet) as source:
             columns = [name for name in loaded.schema.names if name in source.columns]
             against = source.read(columns)
-    with opened(data, reading, quiet) as source, progress("Reading", quiet) as step:
+    with open_table(data, reading, quiet) as source, progress("Reading", quiet) as step:
         labels = [loaded.target.column] if loaded.target.column in source.columns else []
         found = monitor_model(
             loaded,
-            scored(loaded, source, step),
+            score_table(loaded, source, step),
             lambda: source.read(labels) if labels else None,
             limits,
             reference=against,

@@ -129,12 +129,12 @@ def _reading(
     return Reading(encoding, delimiter, decimal, tuple(missing or ()))
 
 
-def resamples_of(given: int | None, rows: int) -> int:
+def choose_resamples(given: int | None, rows: int) -> int:
     """How often to draw; a long table is drawn less often, or it would take hours."""
     return given if given is not None else 1_000 if rows <= 200_000 else 200
 
 
-def k_of(text: str, option: str = "--k") -> int | float:
+def parse_k(text: str, option: str = "--k") -> int | float:
     """A count (100) or a share (0.01) of the list."""
     try:
         value = float(text)
@@ -147,12 +147,12 @@ def k_of(text: str, option: str = "--k") -> int | float:
     raise Failure(f"{option} {text!r}: expected a count such as 100, or a share such as 0.01.")
 
 
-def ks_of(text: str, option: str = "--k") -> list[int | float]:
+def parse_ks(text: str, option: str = "--k") -> list[int | float]:
     """Several of them, with commas."""
-    return [k_of(part.strip(), option) for part in text.split(",") if part.strip()]
+    return [parse_k(part.strip(), option) for part in text.split(",") if part.strip()]
 
 
-def numbers_of(text: str, name: str) -> tuple[float, ...]:
+def parse_numbers(text: str, name: str) -> tuple[float, ...]:
     """Numbers separated by commas; "inf" is one."""
     try:
         return tuple(float(part) for part in text.split(",") if part.strip())

@@ -16,8 +16,8 @@ from toprank.cli.failures import Failure
 from toprank.cli.io.dialect import Reading
 from toprank.cli.io.listing import check_listing, show_listing, write_listing
 from toprank.cli.io.source import Source
-from toprank.cli.io.tables import opened
-from toprank.cli.options import Data, Json, Model, Quiet, k_of, reads
+from toprank.cli.io.tables import open_table
+from toprank.cli.options import Data, Json, Model, Quiet, parse_k, reads
 from toprank.cli.terminal import Step, note, print_json, progress
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def rank(
     kept are held, all of them with --all. Rows of equal score stand in the order of the
     table, and `tied_at_the_cut` says where such rows were left out.
     """
-    k = 1.0 if whole else k_of(top, "--top")
+    k = 1.0 if whole else parse_k(top, "--top")
     if as_json and output is not None:
         raise Failure("give --json or --output, not both; an output may end in .jsonl.")
     n_reasons = (0 if whole else 3) if reasons is None else reasons
@@ -85,7 +85,7 @@ def rank(
     from toprank.cli.scoring import load_model
 
     loaded = load_model(model)
-    with opened(data, reading, quiet) as source, progress("Ranking", quiet) as step:
+    with open_table(data, reading, quiet) as source, progress("Ranking", quiet) as step:
         found = read_top(loaded, source, k, list(id or ()), n_reasons, step)
     if as_json:
         print_json(records(found))
@@ -147,7 +147,7 @@ def read_top(
     step : callable
         Told how far the reading is.
     """
-    from toprank.cli.scoring import scored
+    from toprank.cli.scoring import score_table
     from toprank.models.top_of_list import RunningTop
 
     source.check_columns(dict.fromkeys(carried, "--id"))
@@ -155,7 +155,7 @@ def read_top(
     names = list(dict.fromkeys([*ids, *carried]))
     needed = list(dict.fromkeys([*names, *(model.schema.names if n_reasons else ())]))
     kept = RunningTop(_count(source, k))
-    for rows, scores in scored(model, source, step, names):
+    for rows, scores in score_table(model, source, step, names):
         kept.add(scores, rows.select(needed or model.schema.names[:1]))
     kept.settle()
     reasons = _reasons(model, kept.rows, n_reasons, step)

@@ -9,7 +9,7 @@ import typer
 
 from toprank.cli.io.dialect import Reading
 from toprank.cli.io.files import check_output
-from toprank.cli.io.tables import opened
+from toprank.cli.io.tables import open_table
 from toprank.cli.options import (
     Drop,
     Json,
@@ -51,7 +51,7 @@ def report(
     The page opens by double click, in any browser, without a network.
     """
     check_output(output, ("html", "htm"), [train])
-    with opened(train, reading, quiet) as source:
+    with open_table(train, reading, quiet) as source:
         named = {"--target": target, "--id": id, "--time": time}
         named |= {f"--drop {name}": name for name in drop or ()}
         source.check_columns({name: asker for asker, name in named.items() if name is not None})

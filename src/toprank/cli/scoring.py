@@ -29,7 +29,7 @@ def load_model(path: Path) -> TableModel:
     return load(path)
 
 
-def scored(
+def score_table(
     model: TableModel, source: Source, step: Step, also: Sequence[str] = ()
 ) -> Iterator[tuple[Any, FloatArray]]:
     """Read a table and score it; yield some rows at a time, and their scores.
@@ -85,23 +85,23 @@ def _types(model: TableModel, also: Sequence[str]) -> dict[str, Any]:
     return types
 
 
-def labelled(model: TableModel, source: Source, step: Step) -> tuple[ScoredRows, Any]:
+def score_labelled_table(model: TableModel, source: Source, step: Step) -> tuple[ScoredRows, Any]:
     """Score a table whose rows all have labels, and return its first row as it is too.
 
     Weight and groups are those of the training, where the table has them.
     """
     schema = model.schema
     source.check_columns({schema.target: "the target of the model"})
-    weight, groups = (_if_there(name, source) for name in (schema.weight, schema.groups))
+    weight, groups = (_name_if_present(name, source) for name in (schema.weight, schema.groups))
     # as in training, the type of a column of text is that of all its rows
     known = source.read([schema.target, *filter(None, (weight, groups))])
     scores, first = [], None
-    for rows, of_rows in scored(model, source, step):
+    for rows, of_rows in score_table(model, source, step):
         first = rows.slice(0, 1) if first is None else first
         scores.append(of_rows)
     described = (model.labels(known), read_weight(known, weight), read_groups(known, groups))
     return ScoredRows(None, *described, scores=np.concatenate(scores)), first
 
 
-def _if_there(name: str | None, source: Source) -> str | None:
+def _name_if_present(name: str | None, source: Source) -> str | None:
     return name if name in source.columns else None

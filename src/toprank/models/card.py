@@ -73,10 +73,10 @@ def versions(ranker: Any) -> dict[str, str]:
     wanted = ["python", "toprank", *LIBRARIES]
     if hasattr(ranker, "backend"):
         wanted.append(ranker.backend)
-    return {name: found for name in wanted if (found := installed(name)) is not None}
+    return {name: found for name in wanted if (found := installed_version(name)) is not None}
 
 
-def installed(name: str) -> str | None:
+def installed_version(name: str) -> str | None:
     """Return the version of a library, or of Python without its last number; None if not here."""
     if name == "python":
         return ".".join(platform.python_version_tuple()[:2])

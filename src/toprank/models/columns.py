@@ -40,7 +40,7 @@ class Finding:
     left_out: str | None = None
 
 
-def missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
     """Return where values are missing: None, NaN, NaT, pandas' NA; in words also the empty one."""
     if values.dtype.kind in "biu":
         return np.zeros(len(values), dtype=bool)
@@ -54,9 +54,9 @@ def missing(values: NDArray[Any]) -> NDArray[np.bool_]:
     return gaps
 
 
-def find(values: NDArray[Any], *, declared_category: bool = False) -> Finding:
+def find_kind(values: NDArray[Any], *, declared_category: bool = False) -> Finding:
     """Return what a column of the training table holds."""
-    there = values[~missing(values)]
+    there = values[~is_missing(values)]
     if not len(there):
         return Finding("number", left_out="every value is missing")
     if declared_category:
@@ -65,14 +65,14 @@ def find(values: NDArray[Any], *, declared_category: bool = False) -> Finding:
     if there.dtype.kind in "biufMm":
         kind = {"b": "boolean", "M": "date"}.get(there.dtype.kind, "number")
         return Finding(kind, left_out=_constant(there))
-    return _of_objects(there)
+    return _kind_of_objects(there)
 
 
 def _constant(there: NDArray[Any]) -> str | None:
     return "every value is the same" if np.all(there == there[0]) else None
 
 
-def _of_objects(there: NDArray[Any]) -> Finding:
+def _kind_of_objects(there: NDArray[Any]) -> Finding:
     types = {type(value) for value in there}
     if types <= {bool, np.bool_}:
         return Finding("boolean", left_out=_constant(there))
@@ -85,10 +85,10 @@ def _of_objects(there: NDArray[Any]) -> Finding:
     if any(not issubclass(kind, (str, *_NUMBERS)) for kind in types):
         odd = next(k for k in types if not issubclass(k, (str, *_NUMBERS)))
         return Finding("text", left_out=f"it holds values of type {odd.__name__}")
-    return _of_words(as_words(there))
+    return _kind_of_words(as_words(there))
 
 
-def _of_words(words: NDArray[np.object_]) -> Finding:
+def _kind_of_words(words: NDArray[np.object_]) -> Finding:
     # never as an array of fixed width, which one long text would blow up
     distinct = sorted(set(words.tolist()))
     if len(distinct) == 1:
@@ -138,7 +138,7 @@ def as_numbers(values: NDArray[Any]) -> FloatArray:
 
 
 def _words_as_numbers(values: NDArray[Any]) -> FloatArray:
-    gaps = missing(values)
+    gaps = is_missing(values)
     numbers = np.full(len(values), np.nan)
     try:
         numbers[~gaps] = values[~gaps].astype(np.float64)
@@ -166,7 +166,7 @@ def as_booleans(values: NDArray[Any]) -> FloatArray:
         return numbers
     if values.dtype.kind in "Mm":
         raise Unreadable("expected true or false, got dates or times")
-    gaps = missing(values)
+    gaps = is_missing(values)
     words = [str(value).strip().lower() for value in values[~gaps]]
     true, false = np.isin(words, _TRUE), np.isin(words, _FALSE)
     if not np.all(true | false):
@@ -185,11 +185,11 @@ def as_dates(values: NDArray[Any], date_format: str | None = None) -> NDArray[np
     if values.dtype.kind == "M":
         return values.astype("datetime64[us]")
     if values.dtype.kind in "biufm":
-        if np.all(missing(values)):
+        if np.all(is_missing(values)):
             return np.full(len(values), np.datetime64("NaT", "us"))
         raise Unreadable("expected dates, got numbers")
     pandas = require("pandas", "models")
-    gaps = missing(values)
+    gaps = is_missing(values)
     words = pandas.Series(values[~gaps])
     # words are dates as they were in training, or as ISO 8601 has them; a guess could misread them
     form = (date_format or "ISO8601") if any(isinstance(word, str) for word in words) else None

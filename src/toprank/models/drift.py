@@ -102,7 +102,7 @@ class DriftWatch:
 
     def __init__(self, model: TableModel, frame: Any = None):
         self.model = model
-        before = model.card.get("reference") if frame is None else _of_table(model, frame)
+        before = model.card.get("reference") if frame is None else _table_reference(model, frame)
         if not before or "rows" not in before:
             raise ModelError("The model's card does not say what the training rows looked like.")
         self.rows = 0
@@ -141,7 +141,7 @@ class DriftWatch:
         return cut, 1 - float(np.interp(cut, scores["quantiles"], scores["at_most"]))
 
 
-def _of_table(model: TableModel, frame: Any) -> dict[str, Any]:
+def _table_reference(model: TableModel, frame: Any) -> dict[str, Any]:
     values, match = model.schema.read(frame)
     match.require()
     return reference(model, values, model.numbers(frame))

@@ -61,7 +61,7 @@ def per_column(parts: FloatArray, owner: NDArray[np.intp], n_columns: int) -> Fl
     return out
 
 
-def shown(values: NDArray[Any]) -> list[str]:
+def column_texts(values: NDArray[Any]) -> list[str]:
     """Return the values of a column for people to read; a missing one is the empty word."""
     if values.dtype.kind == "f":
         return ["" if np.isnan(value) else f"{value:.6g}" for value in values.tolist()]
@@ -72,7 +72,9 @@ def shown(values: NDArray[Any]) -> list[str]:
     return as_words(values).tolist()
 
 
-def largest(parts: FloatArray, names: list[str], values: list[Any], n: int) -> list[list[Reason]]:
+def largest_reasons(
+    parts: FloatArray, names: list[str], values: list[Any], n: int
+) -> list[list[Reason]]:
     """Return the n largest contributions to each row, in absolute value; none that is zero.
 
     Parameters

@@ -24,10 +24,10 @@ def table_to_onnx(
     model: Model, path: str | PathLike[str] | None, check: Any, tolerance: float
 ) -> OnnxExport:
     """As `TableModel.to_onnx`."""
-    _refuse(model, "ONNX", set(range(len(model.preparation.names))))
+    _refuse_columns(model, "ONNX", set(range(len(model.preparation.names))))
     graph = Graph(model.schema.names)
     try:
-        proto = graph.finish(add_ranker(graph, model.ranker, _prepared(graph, model)))
+        proto = graph.finish(add_ranker(graph, model.ranker, _add_preparation(graph, model)))
         export = OnnxExport(proto)
         if check is not None:
             export = checked(proto, onnx_inputs(model, check), model.score(check), tolerance)
@@ -46,7 +46,7 @@ def onnx_inputs(model: Model, frame: Any) -> dict[str, Any]:
     return {name: array.reshape(rows, 1) for name, array in values.items()}
 
 
-def _refuse(model: Model, language: str, used: set[int]) -> None:
+def _refuse_columns(model: Model, language: str, used: set[int]) -> None:
     """ModelError if numbers in use come from columns that the language cannot prepare."""
     owners = {int(model.preparation.owner[j]) for j in used}
     columns = enumerate(model.schema.columns)
@@ -59,7 +59,7 @@ def _refuse(model: Model, language: str, used: set[int]) -> None:
         )
 
 
-def _prepared(graph: Graph, model: Model) -> str:
+def _add_preparation(graph: Graph, model: Model) -> str:
     """Append the preparation: inputs by the names of the columns, one matrix of numbers out."""
     parts, preparation = [], model.preparation
     if len(preparation.numbers):
@@ -113,7 +113,7 @@ def table_to_sql(model: Model, table: str | None, dialect: str) -> str:
             "for every tree. Export it as ONNX, or fit another model."
         )
     form = additive_form(model.ranker)
-    _refuse(model, "SQL", set(form.terms))
+    _refuse_columns(model, "SQL", set(form.terms))
     try:
         said = get_dialect(dialect)
         terms = [said.number(form.intercept)]

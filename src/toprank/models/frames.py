@@ -62,10 +62,10 @@ def column(frame: Any, name: str) -> NDArray[Any]:
     """Return a column as an array: numbers, booleans, dates or objects, missing as NaN or None."""
     library = library_of(frame)
     if library == "polars":
-        return _of_polars(frame.get_column(name))
+        return _from_polars(frame.get_column(name))
     if library == "pyarrow":
-        return _of_pandas(_of_arrow(frame.column(name), name))
-    return _of_pandas(frame.iloc[:, names_of(frame).index(name)])
+        return _from_pandas(_from_arrow(frame.column(name), name))
+    return _from_pandas(frame.iloc[:, names_of(frame).index(name)])
 
 
 def columns(frame: Any, names: list[str]) -> dict[str, NDArray[Any]]:
@@ -75,7 +75,7 @@ def columns(frame: Any, names: list[str]) -> dict[str, NDArray[Any]]:
         return {name: column(frame, name) for name in names}
     pairs = zip(names_of(frame), frame.items(), strict=True)
     wanted = set(names)
-    found = {name: _of_pandas(series) for name, (_, series) in pairs if name in wanted}
+    found = {name: _from_pandas(series) for name, (_, series) in pairs if name in wanted}
     return {name: found[name] for name in names}
 
 
@@ -87,7 +87,7 @@ def declared_categories(frame: Any) -> set[str]:
     return {name for name, kind in zip(names, types, strict=True) if str(kind).startswith(words)}
 
 
-def _of_pandas(series: Any) -> NDArray[Any]:
+def _from_pandas(series: Any) -> NDArray[Any]:
     kind = str(series.dtype)
     if kind.startswith("datetime64") and getattr(series.dt, "tz", None) is not None:
         series = series.dt.tz_convert("UTC").dt.tz_localize(None)
@@ -98,7 +98,7 @@ def _of_pandas(series: Any) -> NDArray[Any]:
     return np.asarray(series.to_numpy())
 
 
-def _of_polars(series: Any) -> NDArray[Any]:
+def _from_polars(series: Any) -> NDArray[Any]:
     polars = require("polars", "frames")
     kind = series.dtype
     if kind == polars.Datetime and getattr(kind, "time_zone", None) is not None:
@@ -112,7 +112,7 @@ def _of_polars(series: Any) -> NDArray[Any]:
     return np.asarray(series.to_numpy())
 
 
-def _of_arrow(values: Any, name: str) -> Any:
+def _from_arrow(values: Any, name: str) -> Any:
     """A column as pandas has it, dictionaries undone."""
     pyarrow = require("pyarrow", "frames")
     kind = values.type

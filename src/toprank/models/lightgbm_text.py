@@ -74,7 +74,7 @@ def check_trees(text: str) -> None:
     width = int(facts["max_feature_idx"]) + 1
     names, infos = (facts[part].split(" ") for part in ("feature_names", "feature_infos"))
     if _CONTROL.search(text) or len(names) != width or len(infos) != width:
-        raise _damaged("the columns do not agree")
+        raise _damage("the columns do not agree")
     sizes = [int(size) for size in facts["tree_sizes"].split()]
     data, start = rest.encode(), 0
     for place, size in enumerate(sizes):
@@ -82,10 +82,10 @@ def check_trees(text: str) -> None:
         _check_tree(place, block, width)
         start += size
     if not data[start:].startswith(b"end of trees\n"):
-        raise _damaged("the sizes of the trees are not theirs")
+        raise _damage("the sizes of the trees are not theirs")
 
 
-def _damaged(why: str) -> ModelError:
+def _damage(why: str) -> ModelError:
     return ModelError(f"The trees in the file are damaged: {why}.")
 
 
@@ -93,15 +93,15 @@ def _head(head: str) -> dict[str, str]:
     first, *lines = head.split("\n")
     facts = _facts(lines)
     if first != "tree" or "" in facts:
-        raise _damaged("the text does not begin as LightGBM's do")
+        raise _damage("the text does not begin as LightGBM's do")
     for name, form in _HEAD.items():
         if name not in facts and name not in _OPTIONAL:
-            raise _damaged(f"{name!r} is lacking")
+            raise _damage(f"{name!r} is lacking")
         if not form.fullmatch(facts.get(name, "")) and name in facts:
-            raise _damaged(f"{name!r} is {facts[name][:40]!r}")
+            raise _damage(f"{name!r} is {facts[name][:40]!r}")
     strange = sorted(set(facts) - set(_HEAD))
     if strange:
-        raise _damaged(f"{strange[0]!r} is not known")
+        raise _damage(f"{strange[0]!r} is not known")
     return facts
 
 
@@ -116,9 +116,9 @@ def _check_tree(place: int, block: str, width: int) -> None:
     try:
         fault = _find_fault(place, block, width)
     except (IndexError, ValueError) as error:
-        raise _damaged(f"tree {place} is not a valid tree ({error})") from error
+        raise _damage(f"tree {place} is not a valid tree ({error})") from error
     if fault:
-        raise _damaged(f"tree {place} is not a valid tree: {fault}")
+        raise _damage(f"tree {place} is not a valid tree: {fault}")
 
 
 def _find_fault(place: int, block: str, width: int) -> str:

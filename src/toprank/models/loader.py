@@ -20,7 +20,7 @@ from toprank._extras import require
 from toprank._warnings import catching
 from toprank.models.allowed_types import TRUSTED, foreign_types, reads_texts_unsafely
 from toprank.models.boosters import attach
-from toprank.models.card import VERSIONED, check_card, installed
+from toprank.models.card import VERSIONED, check_card, installed_version
 from toprank.models.columns import Column
 from toprank.models.errors import ModelError, ModelWarning
 from toprank.models.model import TableModel
@@ -181,7 +181,7 @@ def _threads_here(n_jobs: Any) -> int | None:
 
 def _warn_of_versions(made: dict[str, str]) -> None:
     # a name that no card has is not looked for: that would take time, or fail
-    here = {name: installed(name) if name in VERSIONED else None for name in made}
+    here = {name: installed_version(name) if name in VERSIONED else None for name in made}
     other = [
         f"{name} {was} (here {here[name] or 'none'})"
         for name, was in made.items()
@@ -203,7 +203,7 @@ def check_works(model: TableModel) -> None:
     the columns, an array of another shape, a number that is none. What such parts raise is left
     to the caller.
     """
-    values = {column.name: _two_values(column) for column in model.schema.columns}
+    values = {column.name: _sample_values(column) for column in model.schema.columns}
     width = len(model.preparation.names)
     with catching(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # other versions of the libraries may have much to say
@@ -218,7 +218,7 @@ def check_works(model: TableModel) -> None:
         raise ModelError("The model in the file gives scores that are no numbers.")
 
 
-def _two_values(column: Column) -> NDArray[Any]:
+def _sample_values(column: Column) -> NDArray[Any]:
     """A missing value and an ordinary one."""
     if column.kind in ("number", "boolean"):
         return np.array([np.nan, 1.0])

@@ -72,7 +72,7 @@ def measure(
     >>> positive = rng.random(200) < 0.3
     >>> rows = ScoredRows(None, positive, scores=positive + rng.normal(size=200))
     >>> [round(one.interval.estimate, 2) for one in measure(rows, [("auc", {})])]
-    [0.75]
+    [0.8]
     """
     for name, settings in wanted:
         try:

@@ -14,9 +14,15 @@ from numpy.typing import NDArray
 from toprank._numerics import FloatArray
 from toprank._text import visible
 from toprank.models import frames
-from toprank.models.columns import missing
+from toprank.models.columns import is_missing
 from toprank.models.errors import ModelError, ModelWarning
-from toprank.models.explanation import Reason, contributions, largest, per_column, shown
+from toprank.models.explanation import (
+    Reason,
+    column_texts,
+    contributions,
+    largest_reasons,
+    per_column,
+)
 from toprank.models.export import table_to_onnx, table_to_sql
 from toprank.models.preparation import Preparation
 from toprank.models.schema import Match, Schema
@@ -110,7 +116,7 @@ class TableModel:
         """Return which rows of a table have a label; none where the target is not a column."""
         if self.target.column not in frames.names_of(frame):
             return np.zeros(frames.n_rows(frame), dtype=bool)
-        return ~missing(frames.column(frame, self.target.column))
+        return ~is_missing(frames.column(frame, self.target.column))
 
     def column_contributions(self, Z: FloatArray) -> FloatArray:
         """Return what each column of the schema adds to the scores of prepared rows.
@@ -138,8 +144,8 @@ class TableModel:
             return []
         parts = self.column_contributions(self.numbers(frame))
         raw = frames.columns(frame, self.schema.names)
-        words = [shown(raw[name]) for name in self.schema.names]
-        return largest(parts, self.schema.names, words, n)
+        words = [column_texts(raw[name]) for name in self.schema.names]
+        return largest_reasons(parts, self.schema.names, words, n)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to one file, whole or not at all; `load` reads it."""

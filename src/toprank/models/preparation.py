@@ -106,7 +106,7 @@ class Preparation:
         if self.encoder is not None:
             parts.append(self.encoder.transform(self._words(values)))
         for name, encoder in zip(self.texts.tolist(), self.text_encoders, strict=True):
-            parts.append(_encoded(encoder, values[name], name))
+            parts.append(_encode(encoder, values[name], name))
         return np.hstack(parts, dtype=np.float64)
 
     def _plain(self, values: Values) -> FloatArray:
@@ -114,7 +114,7 @@ class Preparation:
         n = len(next(iter(values.values()))) if values else 0
         parts = [values[name].reshape(n, 1) for name in self.numbers.tolist()]
         for name, encoder in zip(self.dates.tolist(), self.date_encoders, strict=True):
-            parts.append(_encoded(encoder, values[name], name))
+            parts.append(_encode(encoder, values[name], name))
         return np.hstack([np.empty((n, 0)), *parts], dtype=np.float64)
 
     def _check_sizes(self, plain: FloatArray) -> None:
@@ -204,5 +204,5 @@ def _text_encoder(values: NDArray[Any], name: str, random_state: int) -> Any:
     return encoder
 
 
-def _encoded(encoder: Any, values: NDArray[Any], name: str) -> FloatArray:
+def _encode(encoder: Any, values: NDArray[Any], name: str) -> FloatArray:
     return np.asarray(encoder.transform(_series(values, name)), dtype=np.float64)

@@ -13,7 +13,7 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedShuffleSplit
 from toprank._numerics import FloatArray
 from toprank.folds import Fold
 from toprank.models import frames
-from toprank.models.columns import Unreadable, as_dates, as_numbers, as_words, find, missing
+from toprank.models.columns import Unreadable, as_dates, as_numbers, as_words, find_kind, is_missing
 from toprank.models.errors import ModelError
 from toprank.models.schema import Schema
 from toprank.models.target import Target
@@ -181,7 +181,7 @@ def read_groups(frame: Any, name: str | None) -> NDArray[np.intp] | None:
     if name is None:
         return None
     values = frames.column(frame, name)
-    gaps = missing(values)
+    gaps = is_missing(values)
     if np.any(gaps):
         raise ModelError(f"groups={name!r} is missing in {np.count_nonzero(gaps)} rows.")
     try:
@@ -195,13 +195,13 @@ def _read_time(frame: Any, name: str | None) -> NDArray[Any] | None:
     if name is None:
         return None
     values = frames.column(frame, name)
-    gaps = missing(values)
+    gaps = is_missing(values)
     if np.any(gaps):
         raise ModelError(
             f"time={name!r} is missing in {np.count_nonzero(gaps)} rows, so they have no place in "
             "the order."
         )
-    finding = find(values)
+    finding = find_kind(values)
     try:
         if finding.kind == "date":
             return as_dates(values, finding.date_format)

@@ -11,7 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toprank.models import frames
-from toprank.models.columns import KINDS, Column, Finding, Unreadable, as_words, find, missing
+from toprank.models.columns import (
+    KINDS,
+    Column,
+    Finding,
+    Unreadable,
+    as_words,
+    find_kind,
+    is_missing,
+)
 from toprank.models.errors import ModelError
 
 #: How many unexpected categories a message names.
@@ -154,7 +162,7 @@ the known ones
         wanted = [n for n in names if n not in left_out and n not in given.values()]
         declared, found = frames.declared_categories(frame), []
         for name, values in frames.columns(frame, wanted).items():
-            finding = find(values, declared_category=name in declared)
+            finding = find_kind(values, declared_category=name in declared)
             if finding.left_out is not None:
                 left_out[name] = finding.left_out
             else:
@@ -230,7 +238,7 @@ def _column(name: str, values: NDArray[Any], finding: Finding) -> Column:
     if finding.kind == "category":
         words = as_words(values)
         categories = tuple(sorted(set(words.tolist()) - {""}))
-    share = float(np.mean(missing(values)))
+    share = float(np.mean(is_missing(values)))
     return Column(name, finding.kind, str(values.dtype), share, finding.date_format, categories)
 
 

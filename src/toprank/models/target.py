@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toprank.models.columns import Unreadable, as_words, missing
+from toprank.models.columns import Unreadable, as_words, is_missing
 from toprank.models.errors import ModelError
 from toprank.pairs.labels import LabelError, positive_label
 
@@ -68,7 +68,7 @@ class Target:
 
 
 def _words(column: str, values: NDArray[Any]) -> NDArray[np.object_]:
-    gaps = missing(values)
+    gaps = is_missing(values)
     if np.any(gaps):
         raise ModelError(
             f"{column!r} is missing in {np.count_nonzero(gaps)} of {len(values)} rows; leave these "

@@ -15,7 +15,7 @@ from toprank._numerics import FloatArray
 from toprank.models import frames
 from toprank.models.columns import as_numbers
 from toprank.models.errors import ModelError
-from toprank.models.explanation import contributions, explains, largest, shown
+from toprank.models.explanation import column_texts, contributions, explains, largest_reasons
 from toprank.models.model import TableModel
 
 #: Columns of a ranked list besides the one that names the rows.
@@ -153,11 +153,11 @@ def _reasons(model: Any, frame: Any, part: Any, n: int) -> list[str]:
     if isinstance(model, TableModel):
         found = model.reasons(part, n)
     else:
-        found = _of_estimator(model, frame, part, n)
+        found = _estimator_reasons(model, frame, part, n)
     return ["; ".join(map(str, reasons)) for reasons in found]
 
 
-def _of_estimator(model: Any, frame: Any, part: Any, n: int) -> list[Any]:
+def _estimator_reasons(model: Any, frame: Any, part: Any, n: int) -> list[Any]:
     """Reasons of an estimator that ranks the columns as they are."""
     rows = len(part) if isinstance(part, np.ndarray) else frames.n_rows(part)
     if not explains(model) or not rows:
@@ -170,7 +170,9 @@ def _of_estimator(model: Any, frame: Any, part: Any, n: int) -> list[Any]:
         named = {f"column {j}": part[:, j] for j in range(part.shape[1])}
     else:
         named = frames.columns(part, frames.names_of(part))
-    return largest(parts, list(named), [shown(column) for column in named.values()], n)
+    return largest_reasons(
+        parts, list(named), [column_texts(column) for column in named.values()], n
+    )
 
 
 def _numbers(frame: Any) -> FloatArray:

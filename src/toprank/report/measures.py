@@ -13,7 +13,7 @@ from toprank._numerics import FloatArray
 from toprank.inference import compare, lift_band, roc_band
 from toprank.metrics.registry import METRICS
 from toprank.models.measures import Measurement, ScoredRows, measure
-from toprank.report.text import percent, written
+from toprank.report.text import format_figure, percent
 from toprank.tuning import corrected_difference
 
 LEVEL = 0.95
@@ -31,9 +31,9 @@ class Figure:
     unit: str  # "share", "times" or "area"
     settings: Mapping[str, Any] = field(default_factory=dict)
 
-    def written(self, value: float) -> str:
+    def format(self, value: float) -> str:
         """The value as the page has it."""
-        return written(value, self.unit)
+        return format_figure(value, self.unit)
 
 
 def figures(k: int, max_fpr: float) -> tuple[Figure, ...]:
@@ -148,7 +148,7 @@ def in_folds(
     )
 
 
-def compared(
+def compare_rankers(
     which: tuple[Figure, ...],
     positive: NDArray[np.bool_],
     scores: Mapping[str, FloatArray],

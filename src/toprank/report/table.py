@@ -16,7 +16,7 @@ from toprank.models.columns import Column, as_words
 from toprank.models.rows import TrainingRows, learn_table
 from toprank.models.schema import Schema
 from toprank.models.target import Target
-from toprank.report.text import shown
+from toprank.report.text import clean_text
 from toprank.tuning import folds_of
 
 
@@ -80,7 +80,7 @@ def word_of(kind: str, value: Any) -> str:
         return ("no", "yes")[int(value)] if kind == "boolean" else f"{value:.4g}"
     if kind == "date":
         return "missing" if np.isnat(value) else _date(value)
-    return shown(value, 40) or "missing"
+    return clean_text(value, 40) or "missing"
 
 
 def _date(value: np.datetime64) -> str:
@@ -92,4 +92,4 @@ def _names(frame: Any, id: str | None, n: int) -> NDArray[np.object_]:
     if id is None:
         return np.array([f"row {number}" for number in range(1, n + 1)], dtype=object)
     words = as_words(frames.column(frame, id))
-    return np.array([shown(word) or "(no id)" for word in words], dtype=object)
+    return np.array([clean_text(word) or "(no id)" for word in words], dtype=object)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from toprank._extras import require
 from toprank.cli.failures import Failure
 from toprank.cli.io.dialect import Reading
-from toprank.cli.io.tables import opened
+from toprank.cli.io.tables import open_table
 from toprank.cli.terminal import names
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def read_rows(
 
     roles = {"group": groups, "time": time}
     named = {role: column for role, column in roles.items() if column is not None}
-    with opened(path, reading) as source:
+    with open_table(path, reading) as source:
         wanted = {target: "--target"} | {c: f"--{role}" for role, c in named.items()}
         source.check_columns(wanted)
         source.check_width(max_columns)

@@ -35,7 +35,7 @@ _FOREIGN = {
 
 
 @contextmanager
-def opened(path: Path, reading: Reading | None = None, quiet: bool = False) -> Iterator[Source]:
+def open_table(path: Path, reading: Reading | None = None, quiet: bool = False) -> Iterator[Source]:
     """The table in a file; its content says its kind.
 
     What can be read only once, such as standard input, is copied to a file first.
@@ -58,12 +58,12 @@ def opened(path: Path, reading: Reading | None = None, quiet: bool = False) -> I
         if path.is_file():
             yield _source(name, path, reading, quiet)
             return
-    with _stream(path, is_stdin) as stream, _kept(stream, name) as file:
+    with _stream(path, is_stdin) as stream, _keep_copy(stream, name) as file:
         yield _source(name, file, reading, quiet)
 
 
 @contextmanager
-def _kept(stream: IO[bytes], name: str) -> Iterator[Path]:
+def _keep_copy(stream: IO[bytes], name: str) -> Iterator[Path]:
     """A copy of a stream; where the system allows it one without a name, which no kill leaves."""
     with ExitStack() as stack:
         try:
