@@ -27,8 +27,9 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import expit
 
-from toprank._numerics import FloatArray, expit, log_of, log_sum_and_shares, log_sum_exp, softmax
+from toprank._numerics import FloatArray, log_of, log_sum_and_shares, log_sum_exp, softmax
 
 Change = Callable[[FloatArray], FloatArray]
 

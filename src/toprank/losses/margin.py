@@ -15,8 +15,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
+from scipy.special import expit
 
-from toprank._numerics import FloatArray, expit, floats, log_of
+from toprank._numerics import FloatArray, floats, log_of
 
 #: (knot, coefficients): the loss gains ``sum_m coefficients[m] * (knot - r)**m`` where r < knot.
 #: A loss with ``bend = (knot, width)`` also gains ``(knot - r)**2 / (2 * width)``, but only where

@@ -15,12 +15,14 @@ from toprank.pairs.door import (
     check_weights,
     distinct_labels,
     group_labels,
+    is_frame,
     read_any_table,
     read_table,
     repetition_counts,
     split_classes,
     to_numpy,
     two_classes,
+    weigh_classes,
 )
 from toprank.pairs.related_rows import RelatedRows, check_related_rows, relate
 from toprank.pairs.relations import (
@@ -62,6 +64,7 @@ __all__ = [
     "check_weights",
     "distinct_labels",
     "group_labels",
+    "is_frame",
     "orient",
     "read_any_table",
     "read_table",
@@ -71,4 +74,5 @@ __all__ = [
     "split_classes",
     "to_numpy",
     "two_classes",
+    "weigh_classes",
 ]

@@ -6,7 +6,7 @@ everywhere in the same words:
 - `check_rows`: all that an estimator is fitted to; gives a `Rows`.
 - `check_table`: features alone.
 - `check_labels`, `two_classes`, `check_grades`: labels of any kind, of two classes, in order.
-- `check_weights`, `check_counts`: sample weights, which are repetition counts.
+- `check_weights`, `check_counts`, `weigh_classes`: sample weights, which are repetition counts.
 - `check_groups`, `check_times`, `check_scores`: groups, times, and scores to be ranked by.
 """
 
@@ -17,9 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse as scipy_sparse
-from sklearn.utils import assert_all_finite, check_array, check_consistent_length
+from sklearn.utils import (
+    assert_all_finite,
+    check_array,
+    check_consistent_length,
+    compute_class_weight,
+)
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import column_or_1d, validate_data
 
 from toprank._columns import finite_column, labels_column, numbers
 from toprank._numerics import FloatArray
@@ -45,15 +50,17 @@ def check_rows(
     target: str | None = "binary",
     sparse: bool = False,
     missing: bool = False,
+    frames: bool = False,
     infinite: bool = False,
     dtype: Any = "numeric",
-) -> tuple[Rows, NDArray[Any] | None]:
+) -> tuple[Rows, Any]:
     """Return all that an estimator is fitted to, and its classes; ValueError where it is wrong.
 
     Parameters
     ----------
-    estimator : estimator
+    estimator : estimator or None
         It is told the number and the names of the columns, as by scikit-learn's `validate_data`.
+        None where a function takes the rows.
     X, y, sample_weight, groups
         As the user has given them.
     target : {"binary", "graded", None}
@@ -65,6 +72,8 @@ def check_rows(
         Whether NaN in X is a missing value.
     infinite : bool
         Whether infinity, and any other size, is a value: where columns are only compared.
+    frames : bool
+        Whether a data frame stays as it is, for a reader of columns that are no numbers.
     dtype : "numeric" or None
         None leaves the entries of X as they are, for readers of their own.
 
@@ -75,7 +84,13 @@ def check_rows(
     classes : array of shape (2,) or None
         None unless there are two classes.
     """
-    expected = {"sparse": sparse, "missing": missing, "infinite": infinite, "dtype": dtype}
+    expected = {
+        "sparse": sparse,
+        "missing": missing,
+        "infinite": infinite,
+        "frames": frames,
+        "dtype": dtype,
+    }
     if target is None:
         X = check_table(X, estimator=estimator, **expected)
         n = X.shape[0]
@@ -97,6 +112,7 @@ def check_table(
     reset: bool = True,
     sparse: bool = False,
     missing: bool = False,
+    frames: bool = False,
     infinite: bool = False,
     dtype: Any = "numeric",
 ) -> Any:
@@ -107,9 +123,13 @@ def check_table(
     X : array, data frame, sparse matrix or tensor
     estimator : estimator, optional
         If it is given, the columns are kept in it (``reset``) or compared with those of its fit.
-    sparse, missing, infinite, dtype
+    sparse, missing, infinite, frames, dtype
         As in `check_rows`.
     """
+    if frames and is_frame(X):
+        if estimator is not None:
+            validate_data(estimator, X, reset=reset, skip_check_array=True)
+        return X
     X = read_table(X)
     accepted = {"accept_sparse": "csr" if sparse else False, "dtype": dtype}
     with np.errstate(over="ignore", invalid="ignore"):
@@ -120,23 +140,19 @@ def check_table(
     return _numbers_of(table, estimator, missing, infinite, dtype)
 
 
-def _table_and_labels(
-    estimator: Any, X: Any, y: Any, *, sparse: bool, missing: bool, infinite: bool, dtype: Any
-) -> tuple[Any, NDArray[Any]]:
+def _table_and_labels(estimator: Any, X: Any, y: Any, **expected: Any) -> tuple[Any, NDArray[Any]]:
     """The same with labels, whose number must be that of the rows."""
-    X, y = read_table(X), to_numpy(y)
-    if y is not None and getattr(y, "ndim", 1) > 0:
-        check_labels(y)  # scikit-learn makes the text "nan" of a missing name, and a class of it
-    with np.errstate(over="ignore", invalid="ignore"):
-        table, labels = validate_data(
-            estimator,
-            X,
-            y,
-            accept_sparse="csr" if sparse else False,
-            dtype=dtype,
-            ensure_all_finite=False,
-        )
-    return _numbers_of(table, estimator, missing, infinite, dtype), labels
+    y = to_numpy(y)
+    if y is None:
+        name = "This function" if estimator is None else type(estimator).__name__
+        raise ValueError(f"{name} requires y to be passed, but the target y is None.")
+    table = check_table(X, estimator=estimator, **expected)
+    # scikit-learn would make the text "nan" of a missing name, and a class of it
+    labels = check_labels(y)
+    if np.asarray(y).ndim == 2:
+        column_or_1d(y, warn=True)
+    check_consistent_length(table, labels)
+    return table, labels
 
 
 def read_table(X: Any) -> Any:
@@ -166,6 +182,11 @@ def read_any_table(X: Any) -> Any:
             "unknown: impute them, or leave these rows out."
         )
     return X
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a data frame, of pandas or polars."""
+    return hasattr(X, "columns") and hasattr(X, "dtypes")
 
 
 def to_numpy(values: Any) -> Any:
@@ -331,6 +352,21 @@ def check_weights(
                 "Give at least one row of each class a positive weight."
             )
     return weight
+
+
+def weigh_classes(
+    class_weight: Any,
+    classes: NDArray[Any],
+    positive: NDArray[np.bool_],
+    weight: FloatArray | None,
+) -> FloatArray | None:
+    """Return the weights of rows times those of their classes, as scikit-learn defines them."""
+    if class_weight is None:
+        return weight
+    labels = classes[positive.astype(np.intp)]
+    of_class = compute_class_weight(class_weight, classes=classes, y=labels, sample_weight=weight)
+    by_class = np.where(positive, of_class[1], of_class[0])
+    return check_weights(positive, by_class if weight is None else by_class * weight)
 
 
 def check_counts(sample_weight: Any, n: int, *, far_apart: bool = False) -> FloatArray | None:

@@ -101,21 +101,26 @@ class _Summed(Function):
 
     @staticmethod
     def forward(ctx: Any, a: Any, b: Any, weight: Any, loss: Loss) -> Any:
-        sums = _pair_sum(loss, a, b)
-        height, tilt, log_scale = _tensors(
-            a, *sums.to_outer((0, 1), _array(weight)), sums.log_scale
-        )
-        ctx.sums = sums
-        ctx.save_for_backward(height, tilt, weight)
+        ctx.sums = sums = _pair_sum(loss, a, b)
+        (height,) = sums.to_outer((0,), _array(weight))
+        height, log_scale = _tensors(a, height, sums.log_scale)
+        ctx.save_for_backward(height, weight)
         tiny = torch.finfo(height.dtype).tiny
         return torch.log(height.clamp(min=tiny)) + log_scale
 
     @staticmethod
     def backward(ctx: Any, grad: Any) -> Any:
-        height, tilt, weight = ctx.saved_tensors
+        height, weight = ctx.saved_tensors
         per_height = torch.where(height > 0, grad / height, 0.0)
-        (inner,) = _tensors(height, *ctx.sums.to_inner((1,), _array(per_height)))
+        tilt, inner = _tensors(height, *_slopes(ctx.sums, _array(weight), _array(per_height)))
         return weight * inner, -per_height * tilt, None, None
+
+
+def _slopes(sums: PairSum, weight: Any, per_height: Any) -> tuple[Any, Any]:
+    """Sums of the slope over the inner rows and over the outer rows."""
+    if isinstance(sums, _OnDevice):
+        return sums.slopes(weight, per_height)
+    return sums.to_outer((1,), weight)[0], sums.to_inner((1,), per_height)[0]
 
 
 def _pair_sum(loss: Loss, a: Any, b: Any) -> PairSum:
@@ -161,3 +166,12 @@ class _OnDevice(PairSum):
             for total, k in zip(sums, orders, strict=True):
                 total += u[part] @ handed_back(self.loss.derivative(k, margins))
         return sums
+
+    def slopes(self, v: Any, u: Any) -> tuple[Any, Any]:
+        """Both sums of the slope from one pass over the margins."""
+        outer, inner = [], torch.zeros_like(self.inner)
+        for part, margins in self._blocks():
+            slope = handed_back(self.loss.slope(margins))
+            outer.append(slope @ v)
+            inner += u[part] @ slope
+        return torch.cat(outer), inner
