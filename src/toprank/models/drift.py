@@ -114,7 +114,7 @@ class DriftWatch:
     def add(self, frame: Any, scores: FloatArray | None = None) -> None:
         """Count some rows; their scores are worked out unless they are given."""
         values, match = self.model.schema.read(frame)
-        match.require()
+        match.ensure_ok()
         given = self.model.score(frame) if scores is None else scores
         for bins in self._columns:
             bins.add(values[bins.name])
@@ -143,7 +143,7 @@ class DriftWatch:
 
 def _table_reference(model: TableModel, frame: Any) -> dict[str, Any]:
     values, match = model.schema.read(frame)
-    match.require()
+    match.ensure_ok()
     return reference(model, values, model.numbers(frame))
 
 

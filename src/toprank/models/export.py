@@ -41,7 +41,7 @@ def table_to_onnx(
 def onnx_inputs(model: Model, frame: Any) -> dict[str, Any]:
     """Return a table as the inputs of the model's ONNX form: a column (rows, 1) each."""
     values, match = model.schema.read(frame)
-    match.require()
+    match.ensure_ok()
     rows = frames.n_rows(frame)
     return {name: array.reshape(rows, 1) for name, array in values.items()}
 

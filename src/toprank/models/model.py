@@ -83,7 +83,7 @@ class TableModel:
     def numbers(self, frame: Any) -> FloatArray:
         """Return a table prepared for the ranker; ModelError if it does not match the schema."""
         values, match = self.schema.read(frame)
-        match.require()
+        match.ensure_ok()
         if match.notes:
             warnings.warn("; ".join(match.notes) + ".", ModelWarning, stacklevel=3)
         if frames.n_rows(frame) == 0:

@@ -57,7 +57,7 @@ class Match:
         """Whether the table can be scored."""
         return not self.missing and not self.unreadable
 
-    def require(self) -> None:
+    def ensure_ok(self) -> None:
         """Raise ModelError unless the table can be scored."""
         if not self.ok:
             raise ModelError(f"The table does not match the model: {'; '.join(self.problems)}.")
