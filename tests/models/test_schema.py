@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toprank.models import ModelError, ModelWarning, Schema, columns
+from toprank.models import ModelError, ModelWarning, Schema, columns, fit_table
 
 
 def test_every_mismatch_is_named(full_model, full_table):
@@ -164,3 +164,13 @@ def test_no_column_breaks_the_reader(train, later):
         assert len(column.read(new)) == len(new)
     except columns.Unreadable as error:
         assert str(error).startswith("expected")
+
+
+def test_a_number_beyond_any_size_is_refused_by_the_name_of_its_column(table):
+    frame = table.assign(spent=table.spent.where(np.arange(len(table)) != 5, 1e200))
+    with pytest.raises(ModelError, match=r"cannot be used: column 'spent': .* at most 1e\+100"):
+        fit_table(frame, "bought", p=2, id="customer")
+    model = fit_table(table, "bought", p=2, id="customer")
+    with pytest.raises(ModelError, match=r"does not match the model: column 'spent'.*1e\+200"):
+        model.score(frame)
+    assert np.all(np.isfinite(model.score(table.assign(spent=1e99))))

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from toprank._extras import require
 from toprank._numerics import FloatArray
+from toprank.pairs.door import LARGEST_SIZE
 from toprank.pairs.labels import label_text
 
 #: Different words up to which a column holds categories; with more it is read as text.
@@ -123,7 +124,7 @@ def _date_format(distinct: list[str]) -> str | None:
 
 
 def as_numbers(values: NDArray[Any]) -> FloatArray:
-    """Read a column as numbers, missing and infinite ones as NaN."""
+    """Read a column as numbers, missing and infinite ones as NaN; huge ones are mistakes."""
     if values.dtype.kind in "biuf":
         numbers = values.astype(np.float64)
     elif values.dtype.kind == "m":
@@ -134,7 +135,12 @@ def as_numbers(values: NDArray[Any]) -> FloatArray:
         raise Unreadable("expected numbers, got complex ones")
     else:
         numbers = _words_as_numbers(values)
-    return np.where(np.isfinite(numbers), numbers, np.nan)
+    numbers = np.where(np.isfinite(numbers), numbers, np.nan)
+    huge = np.abs(numbers) > LARGEST_SIZE
+    if np.any(huge):
+        wanted = f"numbers of at most {LARGEST_SIZE:g} in size (leave missing values empty)"
+        raise _unreadable(wanted, values, huge)
+    return numbers
 
 
 def _words_as_numbers(values: NDArray[Any]) -> FloatArray:

@@ -37,7 +37,7 @@ class TrainingRows(Rows):
     def read(cls, frame: Any, schema: Schema, target: Target) -> TrainingRows:
         """Read the rows of positive weight of a table; ModelError where they cannot be read."""
         columns, match = schema.read(frame)
-        match.ensure_ok()
+        match.ensure_ok("The table cannot be used")
         rows = cls(
             columns,
             target.of(frames.column(frame, target.column)),

@@ -57,10 +57,10 @@ class Match:
         """Whether the table can be scored."""
         return not self.missing and not self.unreadable
 
-    def ensure_ok(self) -> None:
-        """Raise ModelError unless the table can be scored."""
+    def ensure_ok(self, what: str = "The table does not match the model") -> None:
+        """Raise ModelError unless the table can be read; `what` begins its message."""
         if not self.ok:
-            raise ModelError(f"The table does not match the model: {'; '.join(self.problems)}.")
+            raise ModelError(f"{what}: {'; '.join(self.problems)}.")
 
     @property
     def problems(self) -> list[str]:
