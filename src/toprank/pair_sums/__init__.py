@@ -14,8 +14,9 @@ from toprank.losses import Loss, ZeroOne
 from toprank.pair_sums.base import PairSum
 from toprank.pair_sums.blocked import Blocked
 from toprank.pair_sums.factorised import Factorised
-from toprank.pair_sums.graded import GradedFactorised, GradedSorted
+from toprank.pair_sums.graded_factorised import GradedFactorised
 from toprank.pair_sums.graded_interpolated import GradedInterpolated
+from toprank.pair_sums.graded_sorted import GradedSorted
 from toprank.pair_sums.interpolated import Interpolated
 from toprank.pair_sums.reference import Reference
 from toprank.pair_sums.related import Listed, RelatedSum
@@ -79,9 +80,9 @@ def concordance(relation: Relation, scores: FloatArray, weight: FloatArray | Non
     # relative to the largest, products of weights neither over- nor underflow
     weight = np.ones(len(scores)) if weight is None else weight / np.max(weight)
     inner, outer = weight[relation.inner], weight[relation.outer]
-    total = float(outer @ relation.facing(weight))
+    total = float(np.sum(outer * relation.facing(weight)))
     not_above, not_below = (
-        float(outer @ related_sum(ZeroOne(), relation, x).to_outer((0,), inner)[0])
+        float(np.sum(outer * related_sum(ZeroOne(), relation, x).to_outer((0,), inner)[0]))
         for x in (scores, -scores)
     )
     share = (total + not_below - not_above) / (2.0 * total)
