@@ -1,4 +1,4 @@
-"""Scores in, sums over all pairs out, and the adjoint: no room for an I x K matrix.
+"""Sums over all pairs of scores, and their adjoints, without a matrix of I x K pairs.
 
 :func:`pair_sum` picks the fastest way that is exact for a loss. All of them are tested
 against :class:`Reference`, the double loop.
@@ -32,7 +32,7 @@ RELATED_SUMS: tuple[type[RelatedSum], ...] = (
     GradedInterpolated,
     Listed,
 )
-#: Pairs up to which a list of them is faster than compiled code is loaded.
+#: Up to so many pairs, summing over a list of them is faster than loading compiled code.
 LISTED_UP_TO = 1 << 14
 
 __all__ = [
@@ -75,7 +75,7 @@ def related_sum(
 def concordance(relation: Relation, scores: FloatArray, weight: FloatArray | None = None) -> float:
     """Return the share of the pairs of a relation that the scores put in order; ties count half.
 
-    A pair counts as often as the product of its rows' weights says. For two classes it is the AUC.
+    A pair weighs the product of its rows' weights. For two classes it is the AUC.
     """
     # relative to the largest, products of weights neither over- nor underflow
     weight = np.ones(len(scores)) if weight is None else weight / np.max(weight)
