@@ -11,7 +11,7 @@ import toprank.metrics as metrics  # noqa: E402
 from toprank.blocks.tensors import tensor_of  # noqa: E402
 from toprank.metrics import METRICS, _inputs, summary  # noqa: E402
 from toprank.metrics import device as on_device  # noqa: E402
-from toprank.metrics.cuts import Lists  # noqa: E402
+from toprank.metrics.lists import Lists  # noqa: E402
 from toprank.metrics.order import RankedList  # noqa: E402
 
 #: What needs more than the order of the rows of two classes.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 
 import numpy as np
@@ -100,7 +99,7 @@ def statistic_of(request: Request) -> tuple[Statistic, float]:
     if metric.of_list is not None or metric.each_list is not None:
         return OfOrder(sample, metric, request.settings), request.estimate
     labels, settings = request.labels, request.row_settings
-    takes_weights = "sample_weight" in inspect.signature(metric.function).parameters
+    takes_weights = metric.takes_weights
     if not takes_weights and sample.weight is not None:
         _check_copies(metric.name, sample)
 

@@ -20,8 +20,8 @@ import numpy as np
 
 from toprank._numerics import FloatArray
 from toprank.metrics.at_k import enrichment_factor_each
-from toprank.metrics.cuts import Lists
 from toprank.metrics.discount import summed_discount
+from toprank.metrics.lists import Lists
 from toprank.metrics.order import RankedList
 from toprank.metrics.roc import tpr_at_fpr_of
 

@@ -213,6 +213,10 @@ class BlockList:
         """
         metric = get_metric(name)
         metric.check_settings(settings)
+        if not metric.takes_weights:
+            raise TypeError(
+                f"{name} takes no sample_weight, and the rows of this list have weights."
+            )
         value = self._evaluated(metric, 0.5, settings)
         ends = [value]
         if not self.exact:

@@ -19,9 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from toprank._numerics import FloatArray
 from toprank.metrics.at_cut import Cut
-from toprank.metrics.cuts import Lists
 from toprank.metrics.expansion import Expansion
 from toprank.metrics.gains import Gains
+from toprank.metrics.lists import Lists
 from toprank.metrics.order import RankedList
 
 LOWER = "lower"
@@ -87,6 +87,22 @@ class Swaps:
 
     of_orders: Callable[..., FloatArray]
     up_to: int
+
+
+@dataclass(frozen=True)
+class OfRows:
+    """A function of labels, scores and weights as one of a `RankedList`: a tie is two rows."""
+
+    function: Callable[..., float]
+
+    def __call__(self, ranked: RankedList, **settings: Any) -> float:
+        """The value for the rows of the list; those of one class and score are one row."""
+        weight = np.concatenate((ranked.positive, ranked.negative))
+        held = weight > 0
+        positive = np.arange(len(weight)) < len(ranked.positive)
+        scores = np.concatenate((ranked.scores, ranked.scores))
+        rows = (positive[held], scores[held])
+        return float(self.function(*rows, sample_weight=weight[held], **settings))
 
 
 @dataclass(frozen=True)
@@ -183,6 +199,11 @@ class Metric:
     def takes_k(self) -> bool:
         """Whether the metric reads the first k rows."""
         return "k" in self.settings
+
+    @property
+    def takes_weights(self) -> bool:
+        """Whether the function takes weights of the rows."""
+        return "sample_weight" in inspect.signature(self.function).parameters
 
     @property
     def takes_lists(self) -> bool:

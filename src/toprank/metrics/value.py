@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from toprank._numerics import FloatArray
 from toprank.metrics._inputs import check_amounts, check_ranking
-from toprank.metrics.cuts import Lists, group_codes
+from toprank.metrics.lists import Lists, group_codes
 
 
 def value_at(
