@@ -15,17 +15,17 @@ from toprank._numerics import FloatArray
 from toprank._warnings import catching
 from toprank.metrics.registry import METRICS
 from toprank.models import frames
-from toprank.models.card import make_card
-from toprank.models.doubts import doubts
+from toprank.models.card import HeldOutMetrics, make_card
 from toprank.models.errors import ModelError, ModelWarning
-from toprank.models.labels import Target
-from toprank.models.measure import Measured, measure
+from toprank.models.explanation import contributions
+from toprank.models.measures import ScoredRows, metric_settings
 from toprank.models.model import TableModel
 from toprank.models.preparation import Preparation
-from toprank.models.reasons import contributions
-from toprank.models.recipes import Prepared, Recipe, Wish, check_wish
-from toprank.models.rows import TrainingRows, present
-from toprank.models.schema import Schema
+from toprank.models.ranker_kinds import RankerKind, Request, check_ranker
+from toprank.models.rows import TrainingRows, check_roles, learn_table, present
+from toprank.models.schema import Schema, doubtful_columns
+from toprank.models.target import Target
+from toprank.pairs import Rows
 from toprank.tuning import PChoice, Scoring
 
 #: Called as progress(step, done, total).
@@ -127,20 +127,20 @@ def fit_table(
     started = clock.perf_counter()
     tell = _teller(progress)
     tell(0)
-    wish, recipe, name = _wish(model, p, alpha, metric, k, random_state, from_model)
-    schema, known = _schema(
-        frame, target, positive, drop, from_model, id=id, time=time, weight=weight, groups=groups
-    )
-    rows = TrainingRows.of(frame, schema, known)
-    _check(rows, schema)
+    request, kind, name = _request(model, p, alpha, metric, k, random_state, from_model)
+    roles = {"id": id, "time": time, "weight": weight, "groups": groups}
+    schema, known = _schema(frame, target, positive, drop, from_model, roles)
+    rows = TrainingRows.read(frame, schema, known)
+    if rows.n_positive in (0, len(rows)):
+        raise ModelError("Only one class has rows of positive weight; a ranking needs two.")
     if from_model is not None:  # it keeps the categories that it knows
         unknown = schema.match(present(frame, schema.weight)).notes
         if unknown:
             warnings.warn("; ".join(unknown) + ".", ModelWarning, stacklevel=2)
-    fit = _Fit(recipe, wish, schema, from_model)
+    fit = _Fit(kind, request, schema, from_model)
     tell(1)
     try:
-        measured, template, choice = _measured(fit, rows, random_state, tell)
+        held_out, template, choice = _settle_and_measure(fit, rows, random_state, tell)
         tell(3)
         with catching(record=True) as caught:
             warnings.simplefilter("always")
@@ -150,9 +150,9 @@ def fit_table(
     except ValueError as error:  # what the ranker or the metric says of rows or settings
         raise ModelError(str(error)) from error
     made = TableModel(schema, known, preparation, ranker, {}, fit.centre(ranker, Z, rows.weight))
-    notes = [] if from_model is not None else doubts(frame, schema, rows)
+    notes = [] if from_model is not None else doubtful_columns(frame, schema, rows.X)
     notes += [str(warning.message) for warning in caught]
-    card = make_card(made, rows, Z, name, wish, measured, choice, notes, from_model)
+    card = make_card(made, rows, Z, name, request, held_out, choice, notes, from_model)
     made = made.with_card({**card, "seconds": round(clock.perf_counter() - started, 3)})
     tell(4)
     for warning in caught:
@@ -168,7 +168,7 @@ def _teller(progress: Progress | None) -> Callable[[int], None]:
     return tell
 
 
-def _wish(
+def _request(
     model: str | None,
     p: Any,
     alpha: float | None,
@@ -176,22 +176,22 @@ def _wish(
     k: int | float | None,
     random_state: int,
     from_model: TableModel | None,
-) -> tuple[Wish, Recipe, str]:
+) -> tuple[Request, RankerKind, str]:
     name = model or "pnorm"
     if from_model is not None:
         was = from_model.card.get("model", "pnorm")
         if model is not None and model != was:
             raise ModelError(f"model={model!r}: the model to start from is {was!r}.")
         name = was
-    recipe = check_wish(name, "auto" if p is None else p, alpha)
+    kind = check_ranker(name, "auto" if p is None else p, alpha)
     if metric not in METRICS:
         raise ModelError(f"metric={metric!r}: expected one of {', '.join(sorted(METRICS))}.")
     settings = None
     if k is not None:
         if not METRICS[metric].takes_k:
             raise ModelError(f"metric={metric!r} has no k; leave k out.")
-        settings = {**METRICS[metric].settings, "k": k}
-    return Wish(p, alpha, Scoring(metric, settings), random_state), recipe, name
+        settings = metric_settings(metric, k)
+    return Request(p, alpha, Scoring(metric, settings), random_state), kind, name
 
 
 def _schema(
@@ -200,85 +200,56 @@ def _schema(
     positive: Any,
     drop: Sequence[str],
     from_model: TableModel | None,
-    **roles: str | None,
+    roles: dict[str, str | None],
 ) -> tuple[Schema, Target]:
-    names = frames.names_of(frame)
-    if target not in names:
-        shown = ", ".join(map(repr, names[:20])) + (", ..." if len(names) > 20 else "")
-        raise ModelError(f"target={target!r}: the table has no such column; it has {shown}.")
-    _distinct_roles(target, roles)
-    frame = present(frame, roles["weight"])
-    if frames.n_rows(frame) == 0:
-        raise ModelError(
-            f"The table has no rows{' of positive weight' if roles['weight'] else ''}."
-        )
-    labels = frames.column(frame, target)
+    """The columns and the target: learned from the table, or those of the model to start from."""
     if from_model is None:
-        return (
-            Schema.learn(frame, drop, target=target, **roles),
-            Target.learn(target, labels, positive),
-        )
+        return learn_table(frame, target, positive, drop, roles)
+    frame = check_roles(frame, target, roles)
     was = from_model.target.positive
-    if positive is not None and Target.learn(target, labels, positive).positive != was:
-        raise ModelError(
-            f"positive={positive!r}: the model to start from ranks {was!r} at the top."
-        )
+    if positive is not None:
+        named = Target.learn(target, frames.column(frame, target), positive).positive
+        if named != was:
+            raise ModelError(
+                f"positive={positive!r}: the model to start from ranks {was!r} at the top."
+            )
     return from_model.schema.with_roles(frame, target, roles), from_model.target.renamed(target)
-
-
-def _distinct_roles(target: str, roles: dict[str, str | None]) -> None:
-    taken: dict[str, str] = {target: "target"}
-    for role, name in roles.items():
-        if name is None:
-            continue
-        if name in taken:
-            raise ModelError(f"{role}={name!r}: that column is the {taken[name]} already.")
-        taken[name] = role
-
-
-def _check(rows: TrainingRows, schema: Schema) -> None:
-    if not schema.columns:
-        why = "; ".join(f"{name!r}: {reason}" for name, reason in schema.left_out.items())
-        raise ModelError(f"There is no column to rank by. {why}")
-    found = int(np.count_nonzero(rows.positive))
-    if found == 0 or found == rows.n:
-        raise ModelError("Only one class has rows of positive weight; a ranking needs two.")
 
 
 @dataclass(frozen=True)
 class _Fit:
     """The steps that the first fit, on some of the rows, and the last one share."""
 
-    recipe: Recipe
-    wish: Wish
+    kind: RankerKind
+    request: Request
     schema: Schema
     before: TableModel | None
 
     def prepare(self, rows: TrainingRows) -> tuple[Preparation, FloatArray]:
         if self.before is not None:
-            return self.before.preparation, self.before.preparation.transform(rows.values)
-        preparation = Preparation(self.recipe.style, self.wish.random_state)
-        return preparation, preparation.fit_transform(self.schema, rows.values, rows.weight)
+            return self.before.preparation, self.before.preparation.transform(rows.X)
+        preparation = Preparation(self.kind.style, self.request.random_state)
+        return preparation, preparation.fit_transform(self.schema, rows.X, rows.weight)
 
     def settle(self, rows: TrainingRows) -> tuple[Any, PChoice | None]:
         """Choose the settings: an unfitted ranker, and what the choice was made on."""
-        chooses = self.wish.p == "auto" or (self.wish.p is None and self.before is None)
+        chooses = self.request.p == "auto" or (self.request.p is None and self.before is None)
         preparation, Z = self.prepare(rows)
-        if chooses and self.recipe.choose is not None:
+        if chooses and self.kind.choose is not None:
             try:
                 folds = rows.folds()
             except ValueError as error:
                 raise ModelError(
                     f"p='auto' needs folds to compare on. {error} Or give p."
                 ) from error
-            data = Prepared(Z, rows.positive, rows.weight, preparation.categorical, folds)
-            return self.recipe.choose(self.wish, data)
-        if self.before is not None and self.wish.p is None:
+            numbers = Rows(Z, rows.y, rows.weight)
+            return self.kind.choose(self.request, numbers, preparation.categorical, folds)
+        if self.before is not None and self.request.p is None:
             ranker = clone(self.before.ranker)
-            given = {} if self.wish.alpha is None else {"alpha": self.wish.alpha}
+            given = {} if self.request.alpha is None else {"alpha": self.request.alpha}
             return ranker.set_params(**given), None
-        power = 4.0 if self.wish.p in (None, "auto") else float(self.wish.p)
-        return self.recipe.make(self.wish, power, preparation.categorical), None
+        power = 4.0 if self.request.p in (None, "auto") else float(self.request.p)
+        return self.kind.make(self.request, power, preparation.categorical), None
 
     def final(self, rows: TrainingRows, template: Any) -> tuple[Preparation, Any, FloatArray]:
         """Fit a ranker of the chosen settings."""
@@ -287,7 +258,7 @@ class _Fit:
         ranker = clone(template)
         if self.before is not None:
             given |= _warm(ranker, self.before.ranker)
-        return preparation, ranker.fit(Z, rows.positive, **given), Z
+        return preparation, ranker.fit(Z, rows.y, **given), Z
 
     def centre(self, ranker: Any, Z: FloatArray, weight: FloatArray | None) -> FloatArray:
         """The mean contribution of each number over the training rows."""
@@ -306,9 +277,9 @@ def _warm(ranker: Any, old: Any) -> dict[str, Any]:
     return {}
 
 
-def _measured(
+def _settle_and_measure(
     fit: _Fit, rows: TrainingRows, random_state: int, tell: Callable[[int], None]
-) -> tuple[Measured, Any, PChoice | None]:
+) -> tuple[HeldOutMetrics, Any, PChoice | None]:
     """Settle on some of the rows, and measure on the others."""
     parts = rows.held_out(random_state)
     with catching():
@@ -316,10 +287,11 @@ def _measured(
         if parts is None:
             template, choice = fit.settle(rows)
             tell(2)
-            return Measured.none(), template, choice
+            return HeldOutMetrics.nothing(), template, choice
         inner, outer = rows.take(parts[0]), rows.take(parts[1])
         template, choice = fit.settle(inner)
         tell(2)
         preparation, ranker, _ = fit.final(inner, template)
-        scores = ranker.decision_function(preparation.transform(outer.values))
-        return measure(outer, scores, fit.wish.scoring), template, choice
+        scores = ranker.decision_function(preparation.transform(outer.X))
+        scored = ScoredRows(None, outer.y, outer.weight, outer.groups, scores=scores)
+        return HeldOutMetrics.measure(scored, fit.request.scoring), template, choice

@@ -121,7 +121,7 @@ def _decimal(text: str, delimiter: str) -> str:
     return "," if commas and not any(_POINT.fullmatch(field) for field in fields) else "."
 
 
-def undecodable(name: str, opener: Opener, encoding: str) -> Failure | None:
+def find_undecodable_byte(name: str, opener: Opener, encoding: str) -> Failure | None:
     """Say where the text is not in its encoding; None if it is throughout."""
     decoder = codecs.getincrementaldecoder(encoding)("strict")
     seen, lines = 0, 1
@@ -169,7 +169,7 @@ def _blocks(opener: Opener) -> Iterator[bytes]:
             yield bytes(chunk)
 
 
-def ragged(name: str, opener: Opener, dialect: Dialect) -> Failure | None:
+def find_ragged_line(name: str, opener: Opener, dialect: Dialect) -> Failure | None:
     """Say which line has another number of fields than there are names; None if none has."""
     encoding = "utf-8-sig" if dialect.encoding == "utf-8" else dialect.encoding
     with opener() as stream, io.TextIOWrapper(stream, encoding=encoding, newline="") as text:

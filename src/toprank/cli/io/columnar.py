@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from toprank._extras import require
-from toprank.cli.source import Source
+from toprank.cli.io.source import Source
 
 Batches = Iterator[tuple[Any, float, float | None]]
 
@@ -29,18 +29,18 @@ class ParquetSource(Source):
     """A Parquet file; row groups are decoded page by page, so that their size does not matter."""
 
     def _names(self) -> Sequence[str]:
-        with self._opened() as file:
+        with self._open() as file:
             return list(file.schema_arrow.names)
 
     def _whole(self, columns: list[str]) -> Any:
-        with self._opened() as file:
+        with self._open() as file:
             table = _sound(file.read(columns=columns))
             _check_complete(table.num_rows, file)
             return table
 
     def _batches(self, columns: list[str], types: Mapping[str, Any], rows: int) -> Batches:
         table = require("pyarrow", "frames").Table
-        with self._opened() as file:
+        with self._open() as file:
             total, done = file.metadata.num_rows, 0
             for batch in file.iter_batches(rows, columns=columns):
                 done += batch.num_rows
@@ -48,11 +48,11 @@ class ParquetSource(Source):
             _check_complete(done, file)
 
     def count_rows(self) -> int:
-        with self._opened() as file:
+        with self._open() as file:
             return int(file.metadata.num_rows)
 
     @contextmanager
-    def _opened(self) -> Iterator[Any]:
+    def _open(self) -> Iterator[Any]:
         parquet = require("pyarrow.parquet", "frames")
         with parquet.ParquetFile(self.file, pre_buffer=False, buffer_size=1 << 20) as file:
             yield file
@@ -62,16 +62,16 @@ class ArrowSource(Source):
     """An Arrow file: record batches with a table of contents at the end."""
 
     def _names(self) -> Sequence[str]:
-        with self._opened() as reader:
+        with self._open() as reader:
             return list(reader.schema.names)
 
     def _whole(self, columns: list[str]) -> Any:
-        with self._opened() as reader:
+        with self._open() as reader:
             return _sound(reader.read_all().select(columns))
 
     def _batches(self, columns: list[str], types: Mapping[str, Any], rows: int) -> Batches:
         table = require("pyarrow", "frames").Table
-        with self._opened() as reader:
+        with self._open() as reader:
             found, total = self._record_batches(reader)
             for done, batch in enumerate(found, 1):
                 whole = _sound(table.from_batches([batch]).select(columns))
@@ -86,7 +86,7 @@ class ArrowSource(Source):
         return require("pyarrow.ipc", "frames").open_file(stream)
 
     @contextmanager
-    def _opened(self) -> Iterator[Any]:
+    def _open(self) -> Iterator[Any]:
         pyarrow = require("pyarrow", "frames")
         with pyarrow.OSFile(str(self.file)) as stream, self._reader(stream) as reader:
             yield reader

@@ -16,8 +16,8 @@ from typing import Any
 
 from toprank._extras import require
 from toprank._files import Stamp
-from toprank.cli.dialect import Reading
 from toprank.cli.failures import Failure
+from toprank.cli.io.dialect import Reading
 from toprank.cli.terminal import names, note
 
 _CELLS = 2_000_000  # values of a chunk
@@ -35,7 +35,7 @@ class Chunk:
 
 
 class Source(ABC):
-    """A table in a file; `toprank.cli.tables.opened` makes the right one."""
+    """A table in a file; `toprank.cli.io.tables.open_table` makes the right one."""
 
     def __init__(self, name: str, file: Path, reading: Reading, quiet: bool = False) -> None:
         self.name, self.file, self.reading, self.quiet = name, file, reading, quiet
@@ -58,7 +58,7 @@ class Source(ABC):
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns; those without a name are left out."""
-        with self._explained():
+        with self._explain_errors():
             found = [str(name) for name in self._names()]
         twice = [name for name, count in Counter(found).items() if count > 1 and name.strip()]
         if twice:
@@ -101,7 +101,7 @@ class Source(ABC):
     def read(self, columns: Sequence[str] | None = None) -> Any:
         """All rows as an Arrow table, with all columns or some."""
         wanted = list(self.columns if columns is None else columns)
-        with self._explained():
+        with self._explain_errors():
             table = self._whole(wanted)
         self._check_unchanged()
         if not table.num_rows:
@@ -114,7 +114,7 @@ class Source(ABC):
         rows = max(1_000, min(200_000, _CELLS // max(1, len(columns))))
         batches = self._batches(list(columns), types, rows)
         while True:
-            with self._explained():
+            with self._explain_errors():
                 table, done, total = next(batches, (None, 0.0, None))
             if table is None:
                 break
@@ -144,7 +144,7 @@ class Source(ABC):
         return Failure(f"{self.name} has column names but no rows.")
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _explain_errors(self) -> Iterator[None]:
         """Say in a sentence what the libraries say of a file that they cannot read."""
         pyarrow = require("pyarrow", "frames")
         try:

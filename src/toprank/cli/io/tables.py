@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import IO, Any
 
 from toprank._extras import require
-from toprank.cli.columnar import ArrowSource, ArrowStreamSource, ParquetSource
-from toprank.cli.dialect import Reading
 from toprank.cli.failures import Failure
-from toprank.cli.source import Source
-from toprank.cli.text_table import TextSource
+from toprank.cli.io.columnar import ArrowSource, ArrowStreamSource, ParquetSource
+from toprank.cli.io.dialect import Reading
+from toprank.cli.io.source import Source
+from toprank.cli.io.text import TextSource
 
 _KINDS: dict[bytes, type[Source]] = {
     b"PAR1": ParquetSource,
@@ -35,7 +35,7 @@ _FOREIGN = {
 
 
 @contextmanager
-def opened(path: Path, reading: Reading | None = None, quiet: bool = False) -> Iterator[Source]:
+def open_table(path: Path, reading: Reading | None = None, quiet: bool = False) -> Iterator[Source]:
     """The table in a file; its content says its kind.
 
     What can be read only once, such as standard input, is copied to a file first.
@@ -58,12 +58,12 @@ def opened(path: Path, reading: Reading | None = None, quiet: bool = False) -> I
         if path.is_file():
             yield _source(name, path, reading, quiet)
             return
-    with _stream(path, is_stdin) as stream, _kept(stream, name) as file:
+    with _stream(path, is_stdin) as stream, _keep_copy(stream, name) as file:
         yield _source(name, file, reading, quiet)
 
 
 @contextmanager
-def _kept(stream: IO[bytes], name: str) -> Iterator[Path]:
+def _keep_copy(stream: IO[bytes], name: str) -> Iterator[Path]:
     """A copy of a stream; where the system allows it one without a name, which no kill leaves."""
     with ExitStack() as stack:
         try:

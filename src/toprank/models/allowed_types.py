@@ -88,10 +88,11 @@ def _nodes(tree: Any) -> Iterator[tuple[str, str]]:
 _READING = {"input": "content", "analyzer": "char_wb"}
 
 
-def reads_otherwise(parts: Any) -> bool:
-    """Whether some vectoriser among the parts would read texts otherwise than those we make.
+def reads_texts_unsafely(parts: Any) -> bool:
+    """Whether some vectoriser among the parts would read texts in another way than ours do.
 
-    As the names of files, which it would open, or by a pattern, which may never come to an end.
+    It could take texts for the names of files and open them, or search them by a pattern that
+    takes forever.
     """
     stack, seen = [parts], set()
     while stack:

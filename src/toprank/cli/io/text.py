@@ -12,9 +12,9 @@ from functools import cached_property
 from typing import IO, Any
 
 from toprank._extras import require
-from toprank.cli.dialect import Dialect, dialect_of, ragged, undecodable
 from toprank.cli.failures import Failure
-from toprank.cli.source import Source
+from toprank.cli.io.dialect import Dialect, dialect_of, find_ragged_line, find_undecodable_byte
+from toprank.cli.io.source import Source
 from toprank.cli.terminal import note
 
 _SAMPLE = 1 << 18
@@ -59,7 +59,7 @@ class TextSource(Source):
         with self.file.open("rb") as stream:
             return _PACKED.get(stream.read(2))
 
-    def _opened(self) -> IO[bytes]:
+    def _open(self) -> IO[bytes]:
         """The bytes of the text, unpacked."""
         if self._packing is None:
             return self.file.open("rb")
@@ -68,7 +68,7 @@ class TextSource(Source):
 
     @cached_property
     def _dialect(self) -> Dialect:
-        with self._opened() as stream:
+        with self._open() as stream:
             sample = stream.read(_SAMPLE)
             whole = not stream.read(1)
         tabs = re.search(r"\.(tsv|tab)(\.\w+)?$", self.file.name.lower())
@@ -116,7 +116,7 @@ class TextSource(Source):
         """Arrow reads text that is not UTF-8 as bytes."""
         binary = require("pyarrow", "frames").types.is_binary
         if any(binary(field.type) for field in schema):
-            failure = undecodable(self.name, self._opened, self._dialect.encoding)
+            failure = find_undecodable_byte(self.name, self._open, self._dialect.encoding)
             if failure is not None:
                 raise failure
 
@@ -124,8 +124,8 @@ class TextSource(Source):
         if isinstance(error, FileNotFoundError):  # it went while it was read
             return super()._failure(error)
         failure = self._packing_failure()
-        failure = failure or undecodable(self.name, self._opened, self._dialect.encoding)
-        failure = failure or ragged(self.name, self._opened, self._dialect)
+        failure = failure or find_undecodable_byte(self.name, self._open, self._dialect.encoding)
+        failure = failure or find_ragged_line(self.name, self._open, self._dialect)
         return failure or self._wrong_value(error) or super()._failure(error)
 
     def _wrong_value(self, error: Exception) -> Failure | None:
@@ -144,7 +144,7 @@ class TextSource(Source):
         if self._packing is None:
             return None
         try:
-            with self._opened() as stream:
+            with self._open() as stream:
                 while stream.read(1 << 20):
                     pass
         except (OSError, EOFError, zlib.error) as error:

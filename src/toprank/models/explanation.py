@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray
 from toprank.interop.additive import additive_form, is_additive
-from toprank.models import kinds
+from toprank.models.columns import as_words
 
 
 class Reason(NamedTuple):
@@ -61,7 +61,7 @@ def per_column(parts: FloatArray, owner: NDArray[np.intp], n_columns: int) -> Fl
     return out
 
 
-def shown(values: NDArray[Any]) -> list[str]:
+def column_texts(values: NDArray[Any]) -> list[str]:
     """Return the values of a column for people to read; a missing one is the empty word."""
     if values.dtype.kind == "f":
         return ["" if np.isnan(value) else f"{value:.6g}" for value in values.tolist()]
@@ -69,10 +69,12 @@ def shown(values: NDArray[Any]) -> list[str]:
         words = np.datetime_as_string(values, unit="s").tolist()
         said = [word.replace("T", " ").removesuffix(" 00:00:00") for word in words]
         return ["" if word == "NaT" else word for word in said]
-    return kinds.as_words(values).tolist()
+    return as_words(values).tolist()
 
 
-def largest(parts: FloatArray, names: list[str], values: list[Any], n: int) -> list[list[Reason]]:
+def largest_reasons(
+    parts: FloatArray, names: list[str], values: list[Any], n: int
+) -> list[list[Reason]]:
     """Return the n largest contributions to each row, in absolute value; none that is zero.
 
     Parameters

@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from toprank._extras import require
-from toprank.cli.dialect import Reading
 from toprank.cli.failures import Failure
-from toprank.cli.tables import opened
+from toprank.cli.io.dialect import Reading
+from toprank.cli.io.tables import open_table
 from toprank.cli.terminal import names
 
-
-@dataclass(frozen=True)
-class LabelledRows:
-    """Features, labels and what travels with them."""
-
-    X: Any
-    y: Any
-    features: tuple[str, ...]
-    special: dict[str, Any]
+if TYPE_CHECKING:
+    from toprank.models.rows import TrainingRows
 
 
 def read_rows(
     path: Path,
     target: str,
     positive: str | None = None,
-    special: dict[str, str | None] | None = None,
+    groups: str | None = None,
+    time: str | None = None,
     reading: Reading | None = None,
     max_columns: int = 5_000,
-) -> LabelledRows:
+) -> TrainingRows:
     """Read a table, or leave the command with a sentence that says what is wrong.
 
     Parameters
@@ -41,8 +34,8 @@ def read_rows(
         Column of the labels.
     positive : str, optional
         The label that belongs at the top, where that is not plain.
-    special : dict, optional
-        Columns that are not features, by what they are for.
+    groups, time : str, optional
+        Columns that are not features.
     reading : Reading, optional
         What the user says of the text.
     max_columns : int, default=5000
@@ -50,17 +43,19 @@ def read_rows(
     """
     import numpy as np
 
-    from toprank.cli.labels import learn_target
+    from toprank.cli.target import learn_target
     from toprank.models import frames
+    from toprank.models.rows import TrainingRows
 
-    named = {role: column for role, column in (special or {}).items() if column is not None}
-    with opened(path, reading) as source:
+    roles = {"group": groups, "time": time}
+    named = {role: column for role, column in roles.items() if column is not None}
+    with open_table(path, reading) as source:
         wanted = {target: "--target"} | {c: f"--{role}" for role, c in named.items()}
         source.check_columns(wanted)
         source.check_width(max_columns)
         rows = source.read()
     table = require("pandas", "frames").DataFrame(frames.columns(rows, rows.column_names))
-    labels = learn_target(rows, target, positive).of(frames.column(rows, target)).astype(int)
+    labels = learn_target(rows, target, positive).of(frames.column(rows, target))
     features = [c for c in table.columns if c != target and c not in named.values()]
     words = [c for c in features if table[c].dtype.kind not in "biuf"]
     if words:
@@ -74,13 +69,5 @@ def read_rows(
     if not np.all(np.isfinite(X)):
         bad = [c for c, ok in zip(features, np.isfinite(X).all(axis=0), strict=True) if not ok]
         raise Failure(f"values are missing or infinite in: {names(bad)}.")
-    columns = {role: table[column].to_numpy() for role, column in named.items()}
-    return LabelledRows(X, labels, tuple(features), columns)
-
-
-def numbers(text: str, name: str) -> tuple[float, ...]:
-    """Numbers separated by commas; "inf" is one."""
-    try:
-        return tuple(float(part) for part in text.split(",") if part.strip())
-    except ValueError as error:
-        raise Failure(f"{name}: '{text}' is not a list of numbers such as 1,2,4.") from error
+    others = {role: table[column].to_numpy() for role, column in named.items()}
+    return TrainingRows(X, labels, groups=others.get("group"), time=others.get("time"))

@@ -6,16 +6,24 @@ import csv
 import gzip
 import io
 import json
+import re
 import sys
 from collections.abc import Iterable
+from decimal import Decimal
 from pathlib import Path
 from typing import IO, Any
 
 from toprank._extras import require
-from toprank.cli.files import check_output, replacing
-from toprank.cli.spreadsheets import without_formulas
-from toprank.cli.terminal import cells, console, number, plain, safe, table
+from toprank._json import plain
+from toprank.cli.io.files import check_output, replacing
+from toprank.cli.terminal import cells, console, number, safe, table
 
+#: Signs that start a formula, also in the width of Chinese and Japanese letters.
+_SIGNS = "=+\\-@\uff1d\uff0b\uff0d\uff20"
+#: A place where a cell starts, then spaces and quotes, then a sign.
+_FORMULA = re.compile(rf"(?:\A|(?<=[,;|\t\r\n]))(?=[ \"]*[{_SIGNS}])")
+_START = re.compile(r"\A(?=[\x00-\x1f])")
+_NUMBER = re.compile(r" *[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)? *", re.ASCII)
 _ENDINGS = ("csv", "tsv", "parquet", "jsonl", "feather", "arrow", "gz")
 
 
@@ -75,6 +83,28 @@ def _write_csv(rows: Any, text: Any, delimiter: str, excel_safe: bool) -> None:
     writer.writerow(row(rows.schema.names))
     for record in _records(rows):
         writer.writerow(row(record.values()))
+
+
+def without_formulas(value: Any) -> Any:
+    r"""Return the value of a cell with an apostrophe before what would be run as a formula.
+
+    A spreadsheet runs a cell that starts with a sign such as ``=``. A text can bring such a cell
+    along in its middle too: where a table with commas is opened with semicolons, as in half of
+    Europe, the quotes around a cell do not count, and ``a;=1+1`` is two cells. Numbers stay
+    numbers, also those that come as text.
+
+    Examples
+    --------
+    >>> from toprank.cli.io.listing import without_formulas
+    >>> without_formulas("=1+1"), without_formulas("a;@b"), without_formulas("-1.5")
+    ("'=1+1", "a;'@b", '-1.5')
+    """
+    if value is None or isinstance(value, bool | int | float | Decimal):
+        return value
+    text = str(value)
+    if _NUMBER.fullmatch(text):
+        return text
+    return _START.sub("'", _FORMULA.sub("'", text))
 
 
 def _records(rows: Any) -> Iterable[dict[str, Any]]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toprank.models import kinds
+from toprank.models.columns import Unreadable, as_words, is_missing
 from toprank.models.errors import ModelError
 from toprank.pairs.labels import LabelError, positive_label
 
@@ -68,15 +68,15 @@ class Target:
 
 
 def _words(column: str, values: NDArray[Any]) -> NDArray[np.object_]:
-    gaps = kinds.missing(values)
+    gaps = is_missing(values)
     if np.any(gaps):
         raise ModelError(
             f"{column!r} is missing in {np.count_nonzero(gaps)} of {len(values)} rows; leave these "
             "rows out, or label them."
         )
     try:
-        return kinds.as_words(values)
-    except kinds.Unreadable as error:
+        return as_words(values)
+    except Unreadable as error:
         raise ModelError(f"{column!r} cannot be the target: {error}.") from error
 
 

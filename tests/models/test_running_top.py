@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toprank.cli import running_top
-from toprank.cli.running_top import RunningTop
+from toprank.models import top_of_list
+from toprank.models.top_of_list import RunningTop
 
 
 @given(
@@ -17,7 +17,7 @@ from toprank.cli.running_top import RunningTop
 )
 def test_it_keeps_what_sorting_the_whole_list_would_put_first(pieces, k, waiting):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(running_top, "_LEAST", waiting)
+        patch.setattr(top_of_list, "_FEWEST_SORTED", waiting)
         top, start = RunningTop(k), 0
         for piece in pieces:
             places = np.arange(start, start + len(piece))

@@ -1,18 +1,17 @@
-"""The work behind `toprank monitor`: rows counted as they are read, and limits looked at."""
+"""A model at work: do scores and alerts look as in training, and which limits are passed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from toprank.cli.scoring import scored
-from toprank.cli.source import Source
-from toprank.cli.terminal import Step
+from toprank._numerics import FloatArray
 from toprank.inference.shares import clopper_pearson
-from toprank.models import Drift, DriftWatch, TableModel
+from toprank.models.drift import Drift, DriftWatch
+from toprank.models.model import TableModel
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Watched:
+class Findings:
     """What was seen, and which limits are passed.
 
     Attributes
@@ -76,49 +75,49 @@ class Watched:
     alarms: list[str] = field(default_factory=list)
 
 
-def watch(
+def monitor_model(
     model: TableModel,
-    source: Source,
-    against: Any,
-    top: float,
-    level: float,
+    parts: Iterable[tuple[Any, FloatArray]],
+    read_labels: Callable[[], Any],
     limits: Limits,
-    step: Step,
-) -> Watched:
-    """Read and score a table, and look at the limits.
+    *,
+    reference: Any = None,
+    top: float = 0.1,
+    level: float = 0.95,
+) -> Findings:
+    """Count scored rows as they come, and look at the limits.
 
     Parameters
     ----------
     model : TableModel
-    source : Source
-    against : Table or None
-        Rows to compare with, in place of the training rows.
-    top : float
-        Share of the training rows that raised an alert.
-    level : float
-        Confidence level of the intervals.
+    parts : iterable of (table, array)
+        Rows and their scores, some rows at a time.
+    read_labels : callable
+        Returns a table of the same rows with the column of the target; None if there is none.
     limits : Limits
-    step : callable
-        Told how far the reading is.
+    reference : table, optional
+        Rows to compare with, in place of the training rows.
+    top : float, default=0.1
+        Share of the training rows that raised an alert.
+    level : float, default=0.95
+        Confidence level of the intervals.
     """
-    drift = DriftWatch(model, against)
-    scores = []
-    for part in scored(model, source, step):
-        drift.add(part.rows, part.scores)
-        scores.append(part.scores)
+    drift, scores = DriftWatch(model, reference), []
+    for rows, of_rows in parts:
+        drift.add(rows, of_rows)
+        scores.append(of_rows)
     cut, before = drift.cut_off(top)
     above = np.concatenate(scores) > cut
-    known, positive = _labels(model, source, above)
+    known, positive = _labels(model, read_labels(), above)
     precision = Share.of(positive, level) if len(positive) else None
     seen = (drift.scores(), drift.columns(), cut, before, Share.of(above, level), precision)
-    return Watched(drift.rows, *seen, known, level, list(_alarms(limits, *seen)))
+    return Findings(drift.rows, *seen, known, level, list(_alarms(limits, *seen)))
 
 
-def _labels(model: TableModel, source: Source, above: Any) -> tuple[int, Any]:
+def _labels(model: TableModel, rows: Any, above: Any) -> tuple[int, Any]:
     """How many rows have a label, and the labels of the alerts among them."""
-    if model.target.column not in source.columns:
+    if rows is None:
         return 0, np.empty(0, dtype=bool)
-    rows = source.read([model.target.column])
     known = model.labelled(rows)
     return int(np.count_nonzero(known)), model.labels(rows.take(np.flatnonzero(known & above)))
 

@@ -1,4 +1,4 @@
-"""What a column holds, and how its values are read: numbers, booleans, dates, categories, text.
+"""What a column holds and how its values are read: numbers, booleans, dates, categories, text.
 
 The kind is settled once, on the training table. Later tables are read as that kind, whatever
 type their reader gave the column: a file read in pieces has many.
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from toprank._extras import require
 from toprank._numerics import FloatArray
+from toprank.pairs.door import LARGEST_SIZE
 from toprank.pairs.labels import label_text
 
 #: Different words up to which a column holds categories; with more it is read as text.
@@ -40,7 +41,7 @@ class Finding:
     left_out: str | None = None
 
 
-def missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
     """Return where values are missing: None, NaN, NaT, pandas' NA; in words also the empty one."""
     if values.dtype.kind in "biu":
         return np.zeros(len(values), dtype=bool)
@@ -54,9 +55,9 @@ def missing(values: NDArray[Any]) -> NDArray[np.bool_]:
     return gaps
 
 
-def find(values: NDArray[Any], *, declared_category: bool = False) -> Finding:
+def find_kind(values: NDArray[Any], *, declared_category: bool = False) -> Finding:
     """Return what a column of the training table holds."""
-    there = values[~missing(values)]
+    there = values[~is_missing(values)]
     if not len(there):
         return Finding("number", left_out="every value is missing")
     if declared_category:
@@ -65,14 +66,14 @@ def find(values: NDArray[Any], *, declared_category: bool = False) -> Finding:
     if there.dtype.kind in "biufMm":
         kind = {"b": "boolean", "M": "date"}.get(there.dtype.kind, "number")
         return Finding(kind, left_out=_constant(there))
-    return _of_objects(there)
+    return _kind_of_objects(there)
 
 
 def _constant(there: NDArray[Any]) -> str | None:
     return "every value is the same" if np.all(there == there[0]) else None
 
 
-def _of_objects(there: NDArray[Any]) -> Finding:
+def _kind_of_objects(there: NDArray[Any]) -> Finding:
     types = {type(value) for value in there}
     if types <= {bool, np.bool_}:
         return Finding("boolean", left_out=_constant(there))
@@ -85,10 +86,10 @@ def _of_objects(there: NDArray[Any]) -> Finding:
     if any(not issubclass(kind, (str, *_NUMBERS)) for kind in types):
         odd = next(k for k in types if not issubclass(k, (str, *_NUMBERS)))
         return Finding("text", left_out=f"it holds values of type {odd.__name__}")
-    return _of_words(as_words(there))
+    return _kind_of_words(as_words(there))
 
 
-def _of_words(words: NDArray[np.object_]) -> Finding:
+def _kind_of_words(words: NDArray[np.object_]) -> Finding:
     # never as an array of fixed width, which one long text would blow up
     distinct = sorted(set(words.tolist()))
     if len(distinct) == 1:
@@ -110,7 +111,7 @@ def _has_spaces(words: list[str]) -> bool:
 
 
 def _date_format(distinct: list[str]) -> str | None:
-    """The format that skrub reads the words as dates by; None if they are none."""
+    """The format that skrub reads the words as dates by; None if they are not dates."""
     skrub, pandas = require("skrub", "models"), require("pandas", "models")
     step = max(1, len(distinct) // _LOOKED_AT)
     reader = skrub.ToDatetime()
@@ -123,7 +124,7 @@ def _date_format(distinct: list[str]) -> str | None:
 
 
 def as_numbers(values: NDArray[Any]) -> FloatArray:
-    """Read a column as numbers, missing and infinite ones as NaN."""
+    """Read a column as numbers, missing and infinite ones as NaN; huge ones are mistakes."""
     if values.dtype.kind in "biuf":
         numbers = values.astype(np.float64)
     elif values.dtype.kind == "m":
@@ -134,11 +135,16 @@ def as_numbers(values: NDArray[Any]) -> FloatArray:
         raise Unreadable("expected numbers, got complex ones")
     else:
         numbers = _words_as_numbers(values)
-    return np.where(np.isfinite(numbers), numbers, np.nan)
+    numbers = np.where(np.isfinite(numbers), numbers, np.nan)
+    huge = np.abs(numbers) > LARGEST_SIZE
+    if np.any(huge):
+        wanted = f"numbers of at most {LARGEST_SIZE:g} in size (leave missing values empty)"
+        raise _unreadable(wanted, values, huge)
+    return numbers
 
 
 def _words_as_numbers(values: NDArray[Any]) -> FloatArray:
-    gaps = missing(values)
+    gaps = is_missing(values)
     numbers = np.full(len(values), np.nan)
     try:
         numbers[~gaps] = values[~gaps].astype(np.float64)
@@ -166,7 +172,7 @@ def as_booleans(values: NDArray[Any]) -> FloatArray:
         return numbers
     if values.dtype.kind in "Mm":
         raise Unreadable("expected true or false, got dates or times")
-    gaps = missing(values)
+    gaps = is_missing(values)
     words = [str(value).strip().lower() for value in values[~gaps]]
     true, false = np.isin(words, _TRUE), np.isin(words, _FALSE)
     if not np.all(true | false):
@@ -185,11 +191,11 @@ def as_dates(values: NDArray[Any], date_format: str | None = None) -> NDArray[np
     if values.dtype.kind == "M":
         return values.astype("datetime64[us]")
     if values.dtype.kind in "biufm":
-        if np.all(missing(values)):
+        if np.all(is_missing(values)):
             return np.full(len(values), np.datetime64("NaT", "us"))
         raise Unreadable("expected dates, got numbers")
     pandas = require("pandas", "models")
-    gaps = missing(values)
+    gaps = is_missing(values)
     words = pandas.Series(values[~gaps])
     # words are dates as they were in training, or as ISO 8601 has them; a guess could misread them
     form = (date_format or "ISO8601") if any(isinstance(word, str) for word in words) else None
@@ -222,6 +228,47 @@ def as_words(values: NDArray[Any]) -> NDArray[np.object_]:
         raise Unreadable("expected words, got values of another type") from error
     words = np.array([*(label_text(value) for value in distinct), ""], dtype=object)
     return words[codes]  # a missing value has the code -1
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column that a model reads.
+
+    Attributes
+    ----------
+    name : str
+    kind : str
+        "number", "boolean", "date", "category" or "text".
+    dtype : str
+        Its type in the training table.
+    missing : float
+        Share of the training rows in which it was missing.
+    date_format : str, optional
+        How words are read as dates.
+    categories : tuple of str
+        The categories seen in training.
+    """
+
+    name: str
+    kind: str
+    dtype: str = ""
+    missing: float = 0.0
+    date_format: str | None = None
+    categories: tuple[str, ...] = ()
+
+    def read(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the values as this kind: floats, dates or words; `Unreadable` if they are not."""
+        if values.dtype.kind in "Mm" and np.all(np.isnat(values)):  # nothing: it is of any kind
+            values = np.full(len(values), None, dtype=object)
+        if self.kind == "number":
+            return as_numbers(values)
+        if self.kind == "boolean":
+            return as_booleans(values)
+        if self.kind == "date":
+            return as_dates(values, self.date_format)
+        if values.dtype.kind in "Mm":
+            raise Unreadable("expected words, got dates or times")
+        return as_words(values)
 
 
 def _unreadable(wanted: str, values: NDArray[Any], wrong: NDArray[np.bool_]) -> Unreadable:
