@@ -14,6 +14,10 @@ from scipy import special
 
 FloatArray = NDArray[np.float64]
 
+#: The largest absolute value of an entry of X: sums of squares beyond it come near the largest
+#: float, and a column of such sizes is a unit gone wrong or a stand-in for a missing value.
+LARGEST_ENTRY = 1e100
+
 #: Values that are sorted in one call. Python hears an interrupt between calls, and sorting ten
 #: million takes more than a second; merging runs that are sorted does not.
 _RUN = 1 << 20

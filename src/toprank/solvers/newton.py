@@ -96,7 +96,7 @@ def _coarse_start(problem: Problem, start: FloatArray, max_iter: int, tol: float
     coarse = problem.coarse()
     if coarse is None:
         return start
-    noise = 0.1 / np.sqrt(coarse.source.n_rows)
+    noise = 0.1 / np.sqrt(coarse.n_rows)
     return newton(coarse, start, max_iter=max_iter, tol=max(tol, noise)).coef
 
 

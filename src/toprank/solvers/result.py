@@ -22,22 +22,43 @@ _CANCELLED = 1e-9
 
 
 class Problem(Protocol):
-    """A convex function that a solver can minimise; see toprank.objective.LinearProblem."""
+    """A convex function of a vector that a solver can minimise."""
 
     size: int
     alpha: float
     penalty: Any
     scale: float
+    peaked: bool
+
+    @property
+    def n_rows(self) -> int: ...
+
+    @property
+    def smooth(self) -> bool: ...
+
+    @property
+    def has_curvature(self) -> bool: ...
+
+    def value(self, coef: FloatArray) -> float: ...
 
     def value_grad(self, coef: FloatArray) -> tuple[float, FloatArray]: ...
 
     def hessian(self, coef: FloatArray, *, exact: bool = True) -> FloatArray: ...
 
-    def coarse(self) -> Any: ...
+    def coarse(self) -> Any:
+        """Return the same problem on a sample of the rows; None if there are few."""
+
+    def gentler(self, p: float) -> Any:
+        """Return a problem that is less steep; None if this one is as gentle."""
+
+    def smoothed(self, level: float) -> Any:
+        """Return a smooth problem that lies below and meets this one as level -> 0."""
 
     def runs_away(self, coef: FloatArray) -> bool: ...
 
     def gradient_sizes(self, coef: FloatArray) -> FloatArray | None: ...
+
+    def column_scale(self) -> FloatArray: ...
 
 
 @dataclass
