@@ -18,8 +18,8 @@ import numpy as np
 from sklearn.model_selection import StratifiedShuffleSplit
 
 from toprank import PNormPush, PNormPushCV
-from toprank.choose import supported_p
 from toprank.metrics import precision_at
+from toprank.tuning import supported_p
 
 PS = (1, 2, 4, 8, 16, 64)
 SIZES = (50, 300)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from toprank._version import __version__
 
 if TYPE_CHECKING:
-    from toprank.choose import PNormPushCV
     from toprank.models import top
     from toprank.pairs import Pairs
     from toprank.rankers import (
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
         RankBoost,
         SmoothMarginRanker,
     )
+    from toprank.tuning import PNormPushCV
 
 __all__ = [
     "AdaBoostRanker",
@@ -45,7 +45,7 @@ __all__ = [
     "top",
 ]
 
-_ELSEWHERE = {"PNormPushCV": "choose", "Pairs": "pairs", "top": "models"}
+_ELSEWHERE = {"PNormPushCV": "tuning", "Pairs": "pairs", "top": "models"}
 
 
 def __getattr__(name: str) -> Any:

@@ -37,11 +37,20 @@ class Price:
     """How heights are priced. Subclass it, or use :func:`from_callable`, to bring your own."""
 
     name: ClassVar[str] = "custom"
+    #: How the objective stands for the risk R: "log" of it, its p-th "root", or the "sum" itself.
+    form: str = "sum"
     homogeneous: bool = False
     smooth: bool = True
     has_curvature: bool = True
     #: The side whose heights are priced, for end="top": "losers" (negatives) or "winners".
     outer: str = "losers"
+    #: Whether the objective is convex with the exponential loss only, as log(1 + S) is.
+    exponential_loss_only: bool = False
+
+    @classmethod
+    def at(cls, p: float) -> Price:
+        """Return the price for an estimator's parameter p, which only "power" depends on."""
+        return cls()
 
     def log_risk(self, log_s: FloatArray, log_w: FloatArray) -> float:
         """Return log of the paper's sum, sum_o w g(S)."""
@@ -56,7 +65,7 @@ class Price:
         raise TypeError(f"{type(self).__name__} has no curvature; use solver='lbfgs'")
 
     def elasticity(self, log_s: FloatArray, log_w: FloatArray) -> FloatArray:
-        """Return an upper bound of d2F/d(log S)2 over dF/dlog S, one number an outer row.
+        """Return an upper bound of d2F/d(log S)2 over dF/dlog S, one number per outer row.
 
         How fast the push on a row grows with its height: p for the power price. For prices
         that are summed row by row, as here, it is the ratio itself; one where there is no
@@ -89,6 +98,16 @@ class Power(Price):
     def __init__(self, p: float = 4.0, *, root: bool = False):
         self.p = float(p)
         self.root = root
+        self.form = "root" if root else "log"
+
+    @classmethod
+    def at(cls, p: float) -> Price:
+        if not (isinstance(p, int | float | np.number) and p >= 1):
+            raise ValueError(
+                f"p={p!r} is not a push: expected a number >= 1 or infinity. Use p=1 for no push "
+                "(the ranking objective of AUC) and larger p to concentrate on the top."
+            )
+        return Max() if np.isinf(p) else cls(p)
 
     def log_risk(self, log_s: FloatArray, log_w: FloatArray) -> float:
         return log_sum_exp(log_w + self.p * log_s)
@@ -130,10 +149,30 @@ class Power(Price):
         return f"Power(p={self.p!r}, root={self.root!r})"
 
 
+class Identity(Power):
+    """g(S) = S: every pair counts alike, the ranking objective of RankBoost and of the AUC."""
+
+    name = "identity"
+
+    def __init__(self, *, root: bool = False):
+        super().__init__(1.0, root=root)
+
+    @classmethod
+    def at(cls, p: float) -> Price:
+        return cls()
+
+    def with_form(self, *, root: bool) -> Price:
+        return Identity(root=root)
+
+    def __repr__(self) -> str:
+        return f"Identity(root={self.root!r})"
+
+
 class Exponential(Price):
     """g(S) = e^S, steeper than any power; minimised as log sum w e^S."""
 
     name = "exponential"
+    form = "log"
 
     def log_risk(self, log_s: FloatArray, log_w: FloatArray) -> float:
         return log_sum_exp(log_w + self._heights(log_s))
@@ -170,6 +209,7 @@ class Log1p(Price):
 
     name = "log1p"
     outer = "winners"
+    exponential_loss_only = True
 
     def log_risk(self, log_s: FloatArray, log_w: FloatArray) -> float:
         return float(log_of(np.exp(log_w) @ np.logaddexp(0.0, log_s)))
@@ -192,6 +232,7 @@ class Max(Price):
 
     def __init__(self, *, root: bool = False):
         self.root = root
+        self.form = "root" if root else "log"
 
     def log_risk(self, log_s: FloatArray, log_w: FloatArray) -> float:
         return float(np.max(log_s, where=log_w > -np.inf, initial=-np.inf))
@@ -246,9 +287,10 @@ class _CallablePrice(Price):
         return lambda z: bend * z
 
 
-PRICES: dict[str, type[Price]] = {cls.name: cls for cls in (Power, Exponential, Log1p, Max)}
-#: The names an estimator accepts; identity is power with p = 1.
-PRICE_NAMES = ("identity", *PRICES)
+#: Every price by its name. What is added here is known to every ranker, loss and objective.
+PRICES: dict[str, type[Price]] = {
+    cls.name: cls for cls in (Identity, Power, Exponential, Log1p, Max)
+}
 
 
 def from_callable(value: Any, slope: Any, curvature: Any = None, *, check: bool = False) -> Price:
@@ -303,28 +345,13 @@ def get_price(price: str | Price | tuple[Any, ...], p: float = 1.0, *, root: boo
     ``p`` is used by "power" (p = inf is "max"); ``root`` asks for the root form of the
     homogeneous prices, which stays convex for every loss.
     """
+    if isinstance(price, tuple) and len(price) in (2, 3) and all(callable(f) for f in price):
+        price = from_callable(*price)
+    elif isinstance(price, str) and price in PRICES:
+        price = PRICES[price].at(p)
     if isinstance(price, Price):
         return price.with_form(root=root)
-    if isinstance(price, tuple) and len(price) in (2, 3) and all(callable(f) for f in price):
-        return from_callable(*price)
-    if price == "identity":
-        return Power(1.0, root=root)
-    if price == "power":
-        _check_p(p)
-        return Max(root=root) if np.isinf(p) else Power(p, root=root)
-    if price == "max":
-        return Max(root=root)
-    if isinstance(price, str) and price in PRICES:
-        return PRICES[price]()
     raise ValueError(
-        f"Unknown price {price!r}: expected one of {sorted(PRICE_NAMES)}, a "
+        f"Unknown price {price!r}: expected one of {sorted(PRICES)}, a "
         "toprank.prices.Price, or a tuple of callables (value, slope[, curvature])."
     )
-
-
-def _check_p(p: float) -> None:
-    if not (isinstance(p, int | float | np.number) and p >= 1):
-        raise ValueError(
-            f"p={p!r} is not a push: expected a number >= 1 or infinity. Use p=1 for no push "
-            "(the ranking objective of AUC) and larger p to concentrate on the top."
-        )

@@ -120,15 +120,16 @@ def test_choose_p_goes_forward_in_time(table):
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
-        (["-y", "outcome"], 2, "not numbers: day"),
+        (["-y", "outcome"], 2, "add --positive 'ill' or --positive 'well'"),
+        (["-y", "outcome", "--positive", "ill"], 2, "not numbers: day"),
         (["-y", "result"], 2, "has no column 'result'"),
-        (["-y", "outcome", "--positive", "dead"], 2, "in no row"),
-        (["-y", "a"], 2, "different values, expected two"),
+        (["-y", "outcome", "--positive", "dead"], 2, "never has that value"),
+        (["-y", "a"], 2, "expected two. Pass --positive to name"),
         (["-y", "outcome", "--time", "day", "--group", "patient"], 2, "not both"),
         (["-y", "outcome", "--time", "patient", "--metric", "speed"], 2, "is not one of"),
-        (["-y", "outcome", "--gap", "3", "--group", "day"], 2, "needs --time"),
+        (["-y", "outcome", "--positive", "ill", "--gap", "3", "--group", "day"], 2, "needs --time"),
         (["-y", "outcome", "--group", "day", "--metric", "auc", "--k", "3"], 2, "not take k"),
-        (["-y", "outcome", "--group", "day", "--rule", "any"], 2, "rule"),
+        (["-y", "outcome", "--positive", "ill", "--group", "day", "--rule", "any"], 2, "rule"),
         (["-y", "outcome", "--group", "day", "-o", "path.gif"], 2, "should end in"),
     ],
 )

@@ -249,7 +249,7 @@ BAD = [
     (half_square, np.arange(3.0), {}, r"Z has 3 row\(s\), expected at least 4"),
     (half_square, [1.0, 2.0, np.nan, 4.0], {}, "Z contains NaN"),
     (half_square, np.ones((5, 2)), {}, r"returned shape \(5, 5, 2\) for 5 by 5 pairs"),
-    (half_square, np.arange(5.0), {"sample_weight": [1, 1, 1]}, "one weight a row"),
+    (half_square, np.arange(5.0), {"sample_weight": [1, 1, 1]}, "one weight per row"),
     (half_square, np.arange(5.0), {"sample_weight": -np.ones(5)}, "negative values"),
     (half_square, np.arange(5.0), {"groups": [1, 1, 1, 1]}, "groups has 4 entries"),
     (half_square, np.arange(5.0), {"groups": np.ones(5)}, "one group only"),

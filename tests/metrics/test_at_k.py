@@ -149,7 +149,7 @@ def test_a_k_that_is_not_a_number_is_refused(k):
         ([0, 1], [1.0], None, "inconsistent"),
         ([0, 1], [1.0, 2.0], [1.0, -1.0], "negative"),
         ([0, 1], [1.0, 2.0], [0.0, 1.0], "Every negative row"),
-        ([0, 1], [1.0, 2.0], [1.0], "one weight a row"),
+        ([0, 1], [1.0, 2.0], [1.0], "one weight per row"),
     ],
 )
 def test_unusable_input_is_refused_with_a_sentence(metric, y, scores, weight, message):

@@ -61,7 +61,7 @@ BAD = [
     (Y, S[:3], {}, "inconsistent numbers of samples"),
     (Y, np.ones((5, 2)), {}, "should be a 1d array"),
     ([], [], {}, "minimum of 1 is required"),
-    (Y, S, {"sample_weight": [1, 1, 1]}, "one weight a row"),
+    (Y, S, {"sample_weight": [1, 1, 1]}, "one weight per row"),
     (Y, S, {"sample_weight": [1, -1, 1, 1, 1]}, "negative values"),
     (Y, S, {"sample_weight": [1, np.nan, 1, 1, 1]}, "weights must be finite"),
     (Y, S, {"sample_weight": [1, 0, 1, 0, 1]}, "Every positive row|one value only"),

@@ -313,7 +313,7 @@ def test_any_two_labels_will_do(metric, labels, pos_label):
         ([], [], {}, "minimum of 1 is required"),
         (Y, S, {"pos_label": 7}, r"pos_label=7 is not one of the labels \[0, 1\]"),
         (Y, S, {"pos_label": "yes"}, "pos_label='yes' is not one of the labels"),
-        (Y, S, {"sample_weight": [1, 1, 1]}, "one weight a row"),
+        (Y, S, {"sample_weight": [1, 1, 1]}, "one weight per row"),
         (Y, S, {"sample_weight": [1, -1, 1, 1]}, "repetition count. Use 0 to leave a row out"),
         (Y, S, {"sample_weight": [1, np.nan, 1, 1]}, "weights must be finite"),
         (Y, S, {"sample_weight": [1, np.inf, 1, 1]}, "weights must be finite"),

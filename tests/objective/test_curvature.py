@@ -10,11 +10,11 @@ from toprank.objective import boostable, grad_curvature, push_objective
 from toprank.objective.curvature import LARGEST_POWER, _is_factorised_power
 from toprank.objective.pairwise import PairTask
 from toprank.pairs import Graded
-from toprank.prices import PRICE_NAMES, Log1p, Power, Price, get_price
+from toprank.prices import PRICES, Log1p, Power, Price, get_price
 
 SETTINGS = [
     (price, loss, p)
-    for price in PRICE_NAMES
+    for price in PRICES
     for loss in TRAINABLE_LOSSES
     for p in (1.0, 4.0, 64.0)
     if (price != "log1p" or loss == "exponential") and (price == "power" or p == 4.0)

@@ -21,6 +21,7 @@ from toprank.pair_sums import (
     GradedInterpolated,
     GradedSorted,
     Listed,
+    concordance,
     graded,
     related_sum,
 )
@@ -281,3 +282,24 @@ def test_every_loss_goes_its_fastest_way_and_ones_own_pair_by_pair():
     assert ways == RELATED_SUMS
     pairs = Explicit(np.arange(20_000), np.arange(1, 20_001))
     assert isinstance(related_sum(Logistic(), pairs, np.zeros(20_001)), Listed)
+
+
+@given(graded_rows(), st.sampled_from([1.0, 1e-200, 1e200]), st.booleans(), st.booleans())
+def test_concordance_is_the_share_of_the_pairs_in_order(rows, size, few, weighted):
+    labels, groups, scores = rows
+    rng = np.random.default_rng(0)
+    weight = rng.integers(1, 4, len(labels)).astype(float) if weighted else np.ones(len(labels))
+    higher = (labels[:, None] > labels[None, :]) & (groups[:, None] == groups[None, :])
+    mass = higher * np.outer(weight, weight)
+    if not higher.any():
+        return
+    right = (1.0 + np.sign(scores[:, None] - scores[None, :])) / 2
+    expected = np.sum(mass * right) / np.sum(mass)
+    counts = size * weight if weighted else None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("toprank.pair_sums.LISTED_UP_TO", 1 << 14 if few else 0)
+        for relation in (
+            Graded(labels, groups, np.arange(len(labels))),
+            Explicit(*np.nonzero(higher)),
+        ):
+            assert concordance(relation, scores, counts) == pytest.approx(expected, abs=1e-12)

@@ -170,8 +170,8 @@ def test_pairs_may_come_as_pairs(noisy):
 @pytest.mark.parametrize(
     ("kwargs", "parameters", "match"),
     [
-        ({"groups": np.arange(400)}, {}, "no crucial pair within any group"),
-        ({"pairs": np.empty((0, 2), int)}, {}, "no crucial pair"),
+        ({"groups": np.arange(400)}, {}, "no pair to rank: in every group all labels are equal"),
+        ({"pairs": np.empty((0, 2), int)}, {}, "No pair is left to rank: there is none"),
         ({"groups": np.zeros(3)}, {}, "3 entries"),
         ({"groups": np.zeros(400), "pairs": [[0, 1]]}, {}, "not both"),
         ({"groups": np.zeros(400)}, {"p": 4.0}, "p=4"),

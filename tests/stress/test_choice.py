@@ -13,9 +13,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from toprank import PNormPush, PNormPushCV
-from toprank.choose import capacity_threshold, supported_p
-from toprank.tuning import Candidate, PChoice, choose_p, corrected_difference
-from toprank.tuning.splits import folds_of
+from toprank.folds.splits import folds_of
+from toprank.tuning import (
+    Candidate,
+    PChoice,
+    capacity_threshold,
+    choose_p,
+    corrected_difference,
+    supported_p,
+)
 
 # ---- the corrected t-test ----------------------------------------------------------------------
 

@@ -24,10 +24,9 @@ from threadpoolctl import threadpool_info
 
 import toprank
 from toprank import bounds, inference, metrics, simulate
-from toprank.choose import supported_p
 from toprank.datasets import load_wdbc
 from toprank.metrics.registry import METRICS
-from toprank.tuning import choose_p
+from toprank.tuning import choose_p, supported_p
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM]
 

@@ -17,7 +17,7 @@ from toprank.objective import (
     primal_dual_gap,
     push_objective,
 )
-from toprank.prices import PRICE_NAMES
+from toprank.prices import PRICES as REGISTERED
 
 LONG = np.longdouble
 POSITIVE = np.array([1, 0, 0, 1, 0, 1, 0], dtype=bool)
@@ -255,5 +255,5 @@ def test_a_gap_is_never_negative_nor_nan_far_from_the_minimum():
 
 
 def test_every_price_and_loss_is_attacked_here():
-    assert {price for price, *_ in FORMULAS} | {"identity", "max"} == set(PRICE_NAMES)
+    assert {price for price, *_ in FORMULAS} | {"identity", "max"} == set(REGISTERED)
     assert {loss for _, _, loss, _ in FORMULAS} == set(TRAINABLE_LOSSES)

@@ -80,8 +80,8 @@ class Design(ABC):
 
     @staticmethod
     @abstractmethod
-    def describe(block: Block, start: int, step: int) -> ColumnStatistics:
-        """Check every entry, and describe the columns of the rows start, start + step, ..."""
+    def describe(block: Block, start: int, step: int, check: bool) -> ColumnStatistics:
+        """Describe the columns of the rows start, start + step, ...; check every entry if asked."""
 
     @abstractmethod
     def tiles(self) -> Iterator[tuple[slice, Tile]]:

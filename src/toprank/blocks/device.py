@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from toprank._extras import require
-from toprank._numerics import LARGEST_ENTRY, FloatArray
+from toprank._numerics import LARGEST_SIZE, FloatArray
 from toprank.blocks.design import Design, Tile
 from toprank.blocks.on_device import OnDevice, on_host
 from toprank.blocks.source import Block
@@ -105,13 +105,15 @@ class DeviceDesign(Design):
         )
 
     @staticmethod
-    def describe(block: Block, start: int, step: int) -> ColumnStatistics:
+    def describe(block: Block, start: int, step: int, check: bool) -> ColumnStatistics:
         X = block.X
         if len(X) == 0:
             return ColumnStatistics.empty(X.shape[1])
         found = ColumnStatistics.of(block.index, _host(X[start::step].double()))
+        if not check:
+            return found
         lowest, highest = (float(end) for end in X.aminmax())
-        if not max(-lowest, highest) <= LARGEST_ENTRY:
+        if not max(-lowest, highest) <= LARGEST_SIZE:
             found.bad = _first_bad(block)
         return found
 
@@ -180,7 +182,7 @@ def _first_bad(block: Block) -> tuple[int, int, str] | None:
     """Return (block, column, what) of the first column with an entry that no fit can use."""
     for column in range(block.X.shape[1]):
         entries = block.X[:, column].double()
-        wrong = ~(entries.abs() <= LARGEST_ENTRY)
+        wrong = ~(entries.abs() <= LARGEST_SIZE)
         if bool(wrong.any()):
             return block.index, column, describe_entry(_host(entries[wrong]))
     return None

@@ -109,18 +109,18 @@ class HostDesign(Design):
         return LabelCounts.of(block.index, block.y, block.weight)
 
     @staticmethod
-    def describe(block: Block, start: int, step: int) -> ColumnStatistics:
+    def describe(block: Block, start: int, step: int, check: bool) -> ColumnStatistics:
         X = block.X
         if sparse.issparse(X):
             found = ColumnStatistics.empty(X.shape[1])
             found.sparse = True
-            wrong = bad_entry(X)
         else:
             sample = np.asarray(X[start::step]).astype(np.float64, copy=False)
             found = ColumnStatistics.of(block.index, sample)
-            tiles = HostDesign(X, Units()).raw_tiles()
+        if check:
+            tiles = [X] if found.sparse else HostDesign(X, Units()).raw_tiles()
             wrong = min(filter(None, map(bad_entry, tiles)), default=None)
-        found.bad = None if wrong is None else (block.index, *wrong)
+            found.bad = None if wrong is None else (block.index, *wrong)
         return found
 
     def raw_tiles(self) -> Iterator[NDArray[Any]]:

@@ -18,8 +18,8 @@ from sklearn.utils.validation import _get_feature_names
 from toprank._files import Stamp, replacing
 from toprank._numerics import FloatArray
 from toprank.blocks.local import LocalSource
-from toprank.blocks.source import Block, Partial
-from toprank.blocks.threads import lent_workers
+from toprank.blocks.source import Block, Partial, State, Sweep
+from toprank.blocks.threads import Workers, lent_workers
 
 #: A matrix is cut into so many blocks, unless they would be shorter than the second number.
 _BLOCKS = 64
@@ -43,7 +43,10 @@ class ArraySource(LocalSource):
         block_rows: int | None,
         n_jobs: int | None,
         feature_names: NDArray[np.object_] | None = None,
+        *,
+        checked: bool = False,
     ):
+        self.checked = checked
         n, self.n_features = X.shape
         self.feature_names = feature_names
         self.n_jobs = n_jobs
@@ -79,16 +82,32 @@ class ArraySource(LocalSource):
             with suppress(FileNotFoundError):
                 stamp.check()
 
+    def map_reduce(self, sweep: Sweep[State, Partial], state: State) -> Partial:
+        workers = lent_workers()
+        if workers is None:
+            with Workers(self.n_jobs).running():
+                return self.map_reduce(sweep, state)
+        partials = workers.map_few(self._checked(lambda b: sweep.local(b, state)), self.blocks)
+        total = next(partials)
+        for partial in partials:
+            total = sweep.merge(total, partial)
+        return total
+
     def map(
         self, function: Callable[[Block], Partial], *, features: bool = True
     ) -> Generator[Partial, None, None]:
+        # there is nothing to read ahead
+        with Workers(self.n_jobs).running() as workers:
+            yield from workers.map_few(self._checked(function), self.blocks)
+
+    def _checked(self, function: Callable[[Block], Partial]) -> Callable[[Block], Partial]:
         def checked(block: Block) -> Partial:
             self._check_files()
-            return function(block)
+            # steps that go too far overflow and are taken back; each thread must be told anew
+            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+                return function(block)
 
-        # there is nothing to read ahead
-        with lent_workers(self.n_jobs) as workers:
-            yield from workers.map_few(checked, self.blocks)
+        return checked
 
     def cheap_curvature(self, n_rows: int) -> bool:
         return False  # reading costs so little that moments of fewer rows are worth it

@@ -91,6 +91,8 @@ class BlockSource(ABC):
     keeps_samples: bool = False
     #: Whether every pass reads the rows anew, so that a pass saved is worth some computing.
     reads_anew: bool = False
+    #: Whether every entry of X is known to be a finite number of a size that sums can bear.
+    checked: bool = False
     #: Whether the rows lie in the memory of this process, where a score per row costs little.
     in_memory: bool = False
 

@@ -190,15 +190,22 @@ class Workers:
     def map_few(
         self, function: Callable[[Item], Partial], items: Sequence[Item]
     ) -> Iterator[Partial]:
-        """Yield as `map` does, with few answers waiting: they may be large."""
+        """Do as `map` does, with few answers waiting: they may be large."""
         if self._pool is None or len(items) == 1:
-            yield from self.map(function, items)
-            return
+            return self.map(function, items)
+        return self._map_few(self._pool, function, items)
+
+    def _map_few(
+        self,
+        pool: ThreadPoolExecutor,
+        function: Callable[[Item], Partial],
+        items: Sequence[Item],
+    ) -> Iterator[Partial]:
         pending: deque[Future[Partial]] = deque()
         one = _unless_stopped(function)
         try:
             for item in items:
-                pending.append(self._pool.submit(one, item))
+                pending.append(pool.submit(one, item))
                 if len(pending) > 2 * self.n_jobs:
                     yield pending.popleft().result()
             while pending:
@@ -216,12 +223,7 @@ def _unless_stopped(function: Callable[[Item], Partial]) -> Callable[[Item], Par
     return one
 
 
-@contextmanager
-def lent_workers(n_jobs: int | None) -> Iterator[Workers]:
-    """Lend the workers that run around this call in this thread; start some if there are none."""
-    workers = getattr(_HERE, "lent", None)
-    if workers is not None:
-        yield workers
-        return
-    with Workers(n_jobs).running() as workers:
-        yield workers
+def lent_workers() -> Workers | None:
+    """Return the workers that run around this call in this thread, for its use."""
+    workers: Workers | None = getattr(_HERE, "lent", None)
+    return workers

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from toprank._numerics import LARGEST_ENTRY, FloatArray
+from toprank._numerics import LARGEST_SIZE, FloatArray, sum_of_squares
 
 #: Columns whose mean exceeds their spread this many times are centred before use.
 _OFFSET_LIMIT = 100.0
@@ -118,15 +118,12 @@ def bad_entry(X: Any) -> tuple[int, str] | None:
     values = X.data if sparse.issparse(X) else X
     if values.dtype.kind != "f" or values.size == 0:
         return None
-    with np.errstate(over="ignore", invalid="ignore"):
-        flat = values.ravel(order="K") if values.flags.forc else np.ascontiguousarray(values).ravel()
-        largest = LARGEST_ENTRY if values.dtype.itemsize >= 8 else np.inf
-        if np.dot(flat, flat) < min(largest**2, np.inf):
-            return None
-    entries = X.tocoo() if sparse.issparse(X) else None
-    wrong = ~(np.abs(values) <= (largest if np.isfinite(largest) else np.finfo(values.dtype).max))
+    if sum_of_squares(values) < LARGEST_SIZE**2:
+        return None
+    wrong = ~(np.abs(values) <= min(LARGEST_SIZE, float(np.finfo(values.dtype).max)))
     if not np.any(wrong):
         return None
+    entries = X.tocoo() if sparse.issparse(X) else None
     if entries is None:
         column = int(np.flatnonzero(np.any(wrong, axis=0))[0])
         worst = values[wrong[:, column], column]
@@ -153,7 +150,7 @@ def refusal(what: str, where: str) -> str:
             "fitted."
         )
     return (
-        f"Input X contains {what}: {where}; expected sizes up to {LARGEST_ENTRY:g}, whose squares "
+        f"Input X contains {what}: {where}; expected sizes up to {LARGEST_SIZE:g}, whose squares "
         "can be summed. If such entries stand for missing values, replace them; else rescale the "
         "column, or take its logarithm."
     )

@@ -32,7 +32,7 @@ from toprank.bounds.regret import (
 )
 from toprank.bounds.transforms import psi_transform, ranking_risk_from_convex
 from toprank.bounds.u_statistics import excess_convex_risk, excess_ranking_risk, u_statistic
-from toprank.choose.support import supported_p
+from toprank.tuning.support import supported_p
 
 __all__ = [
     "Bound",

@@ -12,7 +12,7 @@ from toprank.cli.data import numbers, read_rows
 from toprank.cli.dialect import Reading
 from toprank.cli.failures import Failure
 from toprank.cli.files import check_output
-from toprank.cli.options import Data, Json, MaxColumns, reads
+from toprank.cli.options import Data, Json, MaxColumns, Positive, Target, reads
 from toprank.cli.terminal import console, print_json, safe
 
 _PICTURES = ("pdf", "png", "svg")
@@ -21,10 +21,8 @@ _PICTURES = ("pdf", "png", "svg")
 @reads
 def choose_p(
     data: Data,
-    target: Annotated[str, typer.Option("--target", "-y", help="Column of the labels.")],
-    positive: Annotated[
-        str | None, typer.Option(help="Label that belongs at the top; by default the larger.")
-    ] = None,
+    target: Target,
+    positive: Positive = None,
     metric: Annotated[str, typer.Option(help="Metric of toprank.metrics to choose by.")] = (
         "precision_at"
     ),

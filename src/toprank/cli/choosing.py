@@ -13,13 +13,13 @@ from rich.table import Table
 from sklearn.preprocessing import StandardScaler
 
 from toprank._extras import require
-from toprank.choose import PNormPushCV, Support, TimeOrderedSplit, supported_p
 from toprank.cli.data import LabelledRows
 from toprank.cli.failures import Failure
 from toprank.cli.files import replacing
 from toprank.cli.options import k_of
 from toprank.metrics.registry import METRICS
 from toprank.plots import PushPathDisplay
+from toprank.tuning import PNormPushCV, Support, TimeOrderedSplit, supported_p
 
 
 def standardised(X: Any) -> Any:

@@ -40,7 +40,7 @@ def read_rows(
     target : str
         Column of the labels.
     positive : str, optional
-        The label that belongs at the top; by default the larger of the two.
+        The label that belongs at the top, where that is not plain.
     special : dict, optional
         Columns that are not features, by what they are for.
     reading : Reading, optional
@@ -50,6 +50,7 @@ def read_rows(
     """
     import numpy as np
 
+    from toprank.cli.labels import learn_target
     from toprank.models import frames
 
     named = {role: column for role, column in (special or {}).items() if column is not None}
@@ -59,7 +60,7 @@ def read_rows(
         source.check_width(max_columns)
         rows = source.read()
     table = require("pandas", "frames").DataFrame(frames.columns(rows, rows.column_names))
-    labels = _labels(table[target], target, positive)
+    labels = learn_target(rows, target, positive).of(frames.column(rows, target)).astype(int)
     features = [c for c in table.columns if c != target and c not in named.values()]
     words = [c for c in features if table[c].dtype.kind not in "biuf"]
     if words:
@@ -75,37 +76,6 @@ def read_rows(
         raise Failure(f"values are missing or infinite in: {names(bad)}.")
     columns = {role: table[column].to_numpy() for role, column in named.items()}
     return LabelledRows(X, labels, tuple(features), columns)
-
-
-def _labels(column: Any, target: str, positive: str | None) -> Any:
-    import numpy as np
-
-    if column.isna().any():
-        raise Failure(f"'{target}' is missing in {int(column.isna().sum())} rows.")
-    values = column.to_numpy()
-    if positive is not None:
-        matches = values.astype(str) == positive
-        if not matches.any() or matches.all():
-            raise Failure(
-                f"--positive: '{positive}' is in {'every' if matches.any() else 'no'} row of "
-                f"'{target}'."
-            )
-        return matches.astype(int)
-    try:
-        classes = np.unique(values)
-    except (TypeError, ValueError) as error:  # lists, structs, words among numbers
-        raise Failure(
-            f"'{target}' cannot be the target: its values have no order. Expected two different "
-            "words or numbers."
-        ) from error
-    if len(classes) < 2:
-        raise Failure(f"'{target}' is {classes[0]} in every row; expected two different values.")
-    if len(classes) > 2:
-        raise Failure(
-            f"'{target}' has {len(classes)} different values, expected two; name the one that "
-            "belongs at the top with --positive."
-        )
-    return (values == classes[1]).astype(int)
 
 
 def numbers(text: str, name: str) -> tuple[float, ...]:

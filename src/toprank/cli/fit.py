@@ -107,7 +107,7 @@ def fit(
     }
     # the library is loaded here, because --help need not wait for it
     from toprank.cli.cards import show_card
-    from toprank.cli.labels import settle_positive
+    from toprank.cli.labels import learn_target
     from toprank.cli.scoring import load_model
     from toprank.models import fit_table
 
@@ -123,7 +123,7 @@ def fit(
         source.check_width(max_columns)
         rows = source.read()
     if before is None:
-        positive = settle_positive(rows, target, positive)
+        positive = learn_target(rows, target, positive).positive
     with progress("Reading", quiet) as step:
         fitted = fit_table(
             rows, target, positive=positive, from_model=before, progress=step, **options

@@ -51,11 +51,11 @@ def report(
         source.check_width(max_columns)
         rows = source.read()
     # the library is loaded here, because --help need not wait for it
-    from toprank.cli.labels import settle_positive
+    from toprank.cli.labels import learn_target
     from toprank.report import build
 
     options: dict[str, Any] = {"id": id, "time": time, "drop": tuple(drop or ()), "k": top}
-    chosen = settle_positive(rows, target, positive)
+    chosen = learn_target(rows, target, positive).positive
     with progress("Reading", quiet) as step:
         made = build(rows, target, positive=chosen, random_state=seed, progress=step, **options)
     made.save(output)

@@ -45,7 +45,8 @@ def check_team_weights(team: Team, positive: NDArray[np.bool_], weight: Any) -> 
     counts = np.ones(len(positive)) if weight is None else np.asarray(weight, dtype=np.float64)
     if team.any(counts.shape != positive.shape):
         raise ValueError(
-            f"sample_weight has shape {counts.shape}, expected {positive.shape}: one weight a row."
+            f"sample_weight has shape {counts.shape}, expected {positive.shape}: one weight per "
+            "row."
         )
     # the least and the largest weight of each class say all there is to refuse
     extremes = [

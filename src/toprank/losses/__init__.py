@@ -7,7 +7,7 @@ Logistic()
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Set
 from typing import Any
 
 import numpy as np
@@ -23,12 +23,31 @@ from toprank.losses.margin import (
     ZeroOne,
 )
 
+#: Every loss by its name. What is added here is known to every ranker, metric and objective.
 LOSSES: dict[str, type[Loss]] = {
     cls.name: cls for cls in (Exponential, Logistic, Hinge, SquaredHinge, ZeroOne)
 }
 
+
+class _TrainableNames(Set[str]):
+    """The names in `LOSSES` of the losses that have a slope to follow, as the registry is now."""
+
+    def __contains__(self, name: object) -> bool:
+        return name in LOSSES and LOSSES[str(name)].trainable
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in LOSSES if name in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    @classmethod
+    def _from_iterable(cls, names: Iterable[str]) -> set[str]:  # type: ignore[override]
+        return set(names)  # what unions and differences with other sets come to
+
+
 #: The names an estimator accepts: everything but the 0-1 loss, which has no slope.
-TRAINABLE_LOSSES = tuple(name for name, cls in LOSSES.items() if cls.trainable)
+TRAINABLE_LOSSES: Set[str] = _TrainableNames()
 
 Scalar = Callable[[FloatArray], FloatArray]
 

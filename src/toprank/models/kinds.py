@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from toprank._extras import require
 from toprank._numerics import FloatArray
+from toprank.pairs.labels import label_text
 
 #: Different words up to which a column holds categories; with more it is read as text.
 MOST_CATEGORIES = 40
@@ -219,14 +220,8 @@ def as_words(values: NDArray[Any]) -> NDArray[np.object_]:
         codes, distinct = require("pandas", "models").factorize(values)
     except TypeError as error:  # lists and the like
         raise Unreadable("expected words, got values of another type") from error
-    words = np.array([*(_word(value) for value in distinct), ""], dtype=object)
+    words = np.array([*(label_text(value) for value in distinct), ""], dtype=object)
     return words[codes]  # a missing value has the code -1
-
-
-def _word(value: Any) -> str:
-    if isinstance(value, (float, np.floating)) and float(value).is_integer():
-        return str(int(value))
-    return str(value)
 
 
 def _unreadable(wanted: str, values: NDArray[Any], wrong: NDArray[np.bool_]) -> Unreadable:

@@ -10,19 +10,7 @@ from numpy.typing import NDArray
 
 from toprank.models import kinds
 from toprank.models.errors import ModelError
-
-#: Pairs of words of which the first belongs at the top; written small.
-_KNOWN = (
-    ("1", "0"),
-    ("1", "-1"),
-    ("true", "false"),
-    ("yes", "no"),
-    ("y", "n"),
-    ("t", "f"),
-    ("positive", "negative"),
-    ("pos", "neg"),
-    ("+", "-"),
-)
+from toprank.pairs.labels import LabelError, positive_label
 
 
 @dataclass(frozen=True)
@@ -53,30 +41,12 @@ class Target:
     @classmethod
     def learn(cls, column: str, values: NDArray[Any], positive: Any = None) -> Target:
         """Find out which value belongs at the top; ModelError where it must be named."""
-        words = _words(column, values)
-        distinct = sorted(set(words.tolist()))
-        if positive is not None:
-            chosen = _named(positive, distinct)
-            if not chosen:
-                raise ModelError(
-                    f"positive={positive!r}: {column!r} never has that value; it has "
-                    f"{_shown(distinct)}."
-                )
-        elif len(distinct) > 2:
-            raise ModelError(
-                f"{column!r} has {len(distinct)} different values ({_shown(distinct)}), expected "
-                "two. Pass positive= to name the one that belongs at the top; the others are then "
-                "negative."
-            )
-        else:
-            chosen = ""
-        if len(distinct) < 2:
-            raise ModelError(
-                f"{column!r} has one value only ({_shown(distinct) or 'none'}); a ranking needs "
-                "rows of two classes: check the column, or the selection that lost the rare class."
-            )
-        chosen = chosen or _obvious(column, distinct)
-        return cls(column, chosen, tuple(word for word in distinct if word != chosen))
+        words = set(_words(column, values).tolist())
+        try:
+            chosen = positive_label(words, positive, name=column)
+        except LabelError as error:
+            raise ModelError(str(error)) from error
+        return cls(column, chosen, tuple(sorted(words - {chosen})))
 
     def renamed(self, column: str) -> Target:
         """Return the same values in a column of another name."""
@@ -108,34 +78,6 @@ def _words(column: str, values: NDArray[Any]) -> NDArray[np.object_]:
         return kinds.as_words(values)
     except kinds.Unreadable as error:
         raise ModelError(f"{column!r} cannot be the target: {error}.") from error
-
-
-def _named(value: Any, distinct: list[str]) -> str:
-    """The word that a value names, as it is, as a number or in other letters; empty if none."""
-    word = str(kinds.as_words(np.array([value], dtype=object))[0])
-    if word in distinct:
-        return word
-    alike = [w for w in distinct if w.lower() == word.lower() or _number(w) == _number(word)]
-    return alike[0] if len(alike) == 1 else ""
-
-
-def _number(word: str) -> float:
-    try:
-        return float(word)
-    except ValueError:
-        return float("nan")
-
-
-def _obvious(column: str, distinct: list[str]) -> str:
-    small = {word.strip().lower(): word for word in distinct}
-    for high, low in _KNOWN:
-        if set(small) == {high, low}:
-            return small[high]
-    a, b = distinct
-    raise ModelError(
-        f"{column!r} is {a!r} or {b!r}, and it is not plain which belongs at the top: pass "
-        f"positive={a!r} or positive={b!r}."
-    )
 
 
 def _shown(words: list[str], most: int = 6) -> str:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from toprank._numerics import FloatArray
-from toprank.choose import PNormPushCV
+from toprank.folds import Fold
 from toprank.models.errors import ModelError
 from toprank.rankers import (
     IRPush,
@@ -21,8 +21,7 @@ from toprank.rankers import (
     RankBoost,
     SmoothMarginRanker,
 )
-from toprank.tuning import Scoring, choose_p
-from toprank.tuning.splits import Fold
+from toprank.tuning import PNormPushCV, Scoring, choose_p
 
 #: The powers that p = "auto" tries for boosted stumps and trees, where each is a fit a fold.
 _FEW_PS = (1.0, 2.0, 4.0, 16.0)

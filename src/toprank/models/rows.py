@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedShuffleSplit
 
 from toprank._numerics import FloatArray
+from toprank.folds import Fold
 from toprank.models import frames, kinds
 from toprank.models.errors import ModelError
 from toprank.models.kinds import Unreadable
 from toprank.models.labels import Target
 from toprank.models.schema import Schema
 from toprank.tuning import TimeOrderedSplit, folds_of
-from toprank.tuning.splits import Fold
 
 #: Share of the rows held out, to say how good the ranking is.
 _SHARE = 0.2

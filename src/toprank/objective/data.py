@@ -98,8 +98,8 @@ class BlockData:
 
     @classmethod
     def of(cls, X: Any, n_jobs: int | None = None) -> BlockData:
-        """Look at the rows of a matrix in memory; they have no labels."""
-        source = ArraySource(X, None, None, None, n_jobs)
+        """Look at the rows of a matrix in memory that has been checked; they have no labels."""
+        source = ArraySource(X, None, None, None, n_jobs, checked=True)
         return cls(source, _starts(source.map_reduce(RowCounts(), None)), source.n_rows)
 
     @property
@@ -114,7 +114,7 @@ class BlockData:
     def _look(self, thinning: Thinning | None = None) -> tuple[Units, bool]:
         """Check every entry; say in what units the columns are read, and whether X is sparse."""
         step = sample_step(self.n_rows, self.n_features)
-        sweep = Describe(self.view, step, self.starts, thinning)
+        sweep = Describe(self.view, step, self.starts, thinning, not self.source.checked)
         statistics, self._samples = self.run(sweep, None)
         self._refuse(statistics.bad)
         return statistics.units(), statistics.sparse
@@ -259,8 +259,8 @@ class LabelledData(BlockData):
         n_jobs: int | None = None,
         like: BlockData | None = None,
     ) -> LabelledData:
-        """Look at rows in memory."""
-        source = ArraySource(X, positive, weight, None, n_jobs)
+        """Look at rows in memory that have been checked."""
+        source = ArraySource(X, positive, weight, None, n_jobs, checked=True)
         counts = count_labels(source)
         size = X.shape[1] + intercepts
         return cls(source, counts, np.array([False, True]), None, size, like)

@@ -21,16 +21,15 @@ from typing import Any
 import numpy as np
 
 from toprank._numerics import FloatArray, log_of, softmax
-from toprank.blocks import Workers
-from toprank.losses import Loss, ZeroOne, get_loss
+from toprank.losses import Loss, ZeroOne
 from toprank.objective.data import BlockData
 from toprank.objective.problem import LinearProblem
-from toprank.objective.risk import PushObjective, smooth_parts
+from toprank.objective.risk import PushObjective, price_and_loss, smooth_parts
 from toprank.objective.scored import HESSIAN_ROWS_ENOUGH, gradient_in_scores, hessian_in_scores
 from toprank.objective.task import gentler_price
 from toprank.pair_sums import PairSum, RelatedSum, related_sum
 from toprank.pairs import IntArray, Relation, Sides
-from toprank.prices import Power, Price, get_price
+from toprank.prices import Power, Price
 
 #: A coarse problem keeps this many rows, or so many a feature if that is more.
 _COARSE_ROWS, _COARSE_ROWS_PER_FEATURE = 5_000, 100
@@ -93,14 +92,8 @@ class PairTask:
         alpha: float = 0.0,
     ) -> PairTask:
         """Resolve names into a price and a loss, and say which side's heights are priced."""
-        loss = get_loss(loss)
-        price = get_price(price, p, root=not loss.factorises)
+        price, loss = price_and_loss(price, p, loss)
         if price.outer == "winners":
-            if not loss.factorises:
-                raise ValueError(
-                    "The log1p price (IR Push) is convex with the exponential loss only; got "
-                    f"{loss!r}. Use loss='exponential', or price='power'."
-                )
             relation, sign = relation.turned(), -1.0
         else:
             sign = 1.0

@@ -36,9 +36,7 @@ class PushObjective:
     @property
     def form(self) -> str:
         """How the objective stands for the risk: "log", "root" or "sum"."""
-        if not self.price.homogeneous:
-            return "log" if self.price.name == "exponential" else "sum"
-        return "root" if getattr(self.price, "root", False) else "log"
+        return self.price.form
 
     @property
     def smooth(self) -> bool:
@@ -236,6 +234,18 @@ class _End:
         total[self.side.outer] += self.side.sign * outer
 
 
+def price_and_loss(price: Any, p: float, loss: Any) -> tuple[Price, Loss]:
+    """Resolve names into a price and a loss, in the form that is convex for the two."""
+    of_margin = get_loss(loss)
+    of_height = get_price(price, p, root=not of_margin.factorises)
+    if of_height.exponential_loss_only and not of_margin.factorises:
+        raise ValueError(
+            f"The {of_height.name} price is convex with the exponential loss only; got "
+            f"{of_margin!r}. Use loss='exponential', or price='power'."
+        )
+    return of_height, of_margin
+
+
 def push_objective(
     positive: NDArray[np.bool_],
     sample_weight: FloatArray | None = None,
@@ -248,13 +258,7 @@ def push_objective(
     top: float = 1.0,
 ) -> PushObjective:
     """Build the objective for labelled rows, in the form that is convex for this loss."""
-    loss = get_loss(loss)
-    price = get_price(price, p, root=not loss.factorises)
-    if price.name == "log1p" and not loss.factorises:
-        raise ValueError(
-            "The log1p price (IR Push) is convex with the exponential loss only; "
-            f"got {loss!r}. Use loss='exponential', or price='power'."
-        )
+    price, loss = price_and_loss(price, p, loss)
     sides = orient(positive, sample_weight, end=end, outer=price.outer)
     if price.homogeneous:
         sides = tuple(side.normalised() for side in sides)

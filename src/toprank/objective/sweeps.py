@@ -124,10 +124,11 @@ class Describe:
     step: int
     starts: Mapping[int, int]
     thinning: Thinning | None = None
+    check: bool = True  #: whether every entry is looked at
 
     def local(self, block: Block, state: None) -> tuple[ColumnStatistics, Pieces]:
         start = -self.starts[block.index] % self.step
-        statistics = design_kind(block.X).describe(block, start, self.step)
+        statistics = design_kind(block.X).describe(block, start, self.step, self.check)
         if self.thinning is None:
             return statistics, {}
         step, before = self.thinning.steps[2], self.thinning.before[block.index][2]

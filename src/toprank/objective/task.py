@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray
-from toprank.losses import Loss, get_loss
+from toprank.losses import Loss
 from toprank.losses.proper import ProperLoss
-from toprank.objective.risk import PushObjective, push_objective, smooth_parts
-from toprank.prices import Power, Price, get_price
+from toprank.objective.risk import PushObjective, price_and_loss, push_objective, smooth_parts
+from toprank.prices import Power, Price
 
 
 class AnyTask(Protocol):
@@ -49,9 +49,8 @@ class Task:
     def build(
         cls, *, price: Any = "power", p: float = 4.0, loss: Any = "exponential", **rest: Any
     ) -> Task:
-        """Resolve names into a price and a loss, in the form that is convex for the loss."""
-        loss = get_loss(loss)
-        return cls(get_price(price, p, root=not loss.factorises), loss, **rest)
+        """Resolve names into a price and a loss, in the form that is convex for the two."""
+        return cls(*price_and_loss(price, p, loss), **rest)
 
     @property
     def smooth(self) -> bool:

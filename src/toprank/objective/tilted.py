@@ -16,6 +16,7 @@ of matrices, and so are their sums.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -33,8 +34,8 @@ Tilts = tuple[tuple[Any, Any], ...]
 
 def rescaling(top: Any, higher: Any) -> Any:
     """Return what sums relative to e^top are multiplied by to be relative to e^higher."""
-    if np.ndim(higher) == 0:
-        return 1.0 if top == higher else float(np.exp(top - higher))
+    if isinstance(higher, float):
+        return 1.0 if top == higher else math.exp(top - higher) if top < higher else np.nan
     apart = np.zeros(np.shape(higher))
     np.subtract(top, higher, out=apart, where=top != higher)
     return np.exp(apart)
@@ -50,16 +51,23 @@ class RelativeSums:
 
     def raise_to(self, top: Any) -> None:
         """Express the sums relative to a higher top."""
-        if np.all(top <= self.top):
-            return
-        higher = np.maximum(self.top, top)
-        keep = rescaling(self.top, higher)
-        self.top = higher
-        for name in self._sums:
-            sums = getattr(self, name)
-            if sums is not None:
-                factor = np.reshape(keep, np.shape(keep) + (1,) * (np.ndim(sums) - np.ndim(keep)))
-                setattr(self, name, sums * factor)
+        if isinstance(top, float):
+            if top <= self.top:
+                return
+            keep = rescaling(self.top, top)
+            self.top = top
+            for name in self._sums:
+                sums = getattr(self, name)
+                if sums is not None:
+                    setattr(self, name, sums * keep)
+        elif not np.all(top <= self.top):
+            higher = np.maximum(self.top, top)
+            keep = rescaling(self.top, higher)
+            self.top = higher
+            for name in self._sums:
+                sums = getattr(self, name)
+                if sums is not None:
+                    setattr(self, name, sums * keep.reshape(-1, *(1,) * (sums.ndim - 1)))
 
     def merge(self, other: Any) -> Any:
         """Absorb the sums of other rows."""
@@ -96,20 +104,25 @@ class Tilted(RelativeSums):
 
     def add(self, tile: Tile, exponents: Any) -> None:
         """Add the rows of a tile, each with the weight e^exponent; exponents are overwritten."""
-        top = np.max(exponents, axis=-1, initial=-np.inf)
-        if np.all(top == -np.inf):  # no row of this class, or only absent ones
+        if exponents.ndim == 2:
+            self._add_settings(tile, exponents)
+            return
+        top = float(np.max(exponents, initial=-np.inf))
+        if top == -np.inf:  # no row of this class, or only absent ones
             return
         self.raise_to(top)
-        exponents -= self.top if np.ndim(top) == 0 else _finite(self.top)[:, None]
-        np.maximum(exponents, _NOTHING, out=exponents)
-        weight = np.exp(exponents, out=exponents)
-        self.mass = self.mass + np.sum(weight, axis=-1)
-        if np.ndim(top):
-            self.moment += tile.adjoint(weight.T).T
-            return
+        weight = _weights(exponents, self.top)
+        self.mass += float(np.sum(weight))
         self.moment += tile.adjoint(weight)
         if self.second is not None:
             self.second += tile.second_moments(weight)
+
+    def _add_settings(self, tile: Tile, exponents: FloatArray) -> None:
+        self.raise_to(np.max(exponents, axis=1, initial=-np.inf))
+        finite = np.where(np.isfinite(self.top), self.top, 0.0)
+        weight = _weights(exponents, finite[:, None])
+        self.mass += np.sum(weight, axis=1)
+        self.moment += tile.adjoint(weight.T).T
 
     @property
     def log_mass(self) -> Any:
@@ -117,7 +130,7 @@ class Tilted(RelativeSums):
 
     @property
     def mean(self) -> FloatArray:
-        return self.moment / np.reshape(self.mass, np.shape(self.mass) + (1,))
+        return self.moment / (self.mass if self.moment.ndim == 1 else self.mass[:, None])
 
     @property
     def covariance(self) -> FloatArray:
@@ -127,8 +140,11 @@ class Tilted(RelativeSums):
         return self.second / self.mass - np.outer(mean, mean)
 
 
-def _finite(top: FloatArray) -> FloatArray:
-    return np.where(np.isfinite(top), top, 0.0)
+def _weights(exponents: Any, top: Any) -> Any:
+    """Turn exponents, in place, into weights relative to e^top."""
+    exponents -= top
+    np.maximum(exponents, _NOTHING, out=exponents)
+    return np.exp(exponents, out=exponents)
 
 
 #: One end of the list: what the positives and the negatives contribute.

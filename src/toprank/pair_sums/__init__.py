@@ -6,9 +6,11 @@ against :class:`Reference`, the double loop.
 
 from __future__ import annotations
 
+import numpy as np
+
 from toprank._numerics import FloatArray
 from toprank.blocks import Workers
-from toprank.losses import Loss
+from toprank.losses import Loss, ZeroOne
 from toprank.pair_sums.base import PairSum
 from toprank.pair_sums.blocked import Blocked
 from toprank.pair_sums.factorised import Factorised
@@ -47,6 +49,7 @@ __all__ = [
     "Reference",
     "RelatedSum",
     "Sorted",
+    "concordance",
     "pair_sum",
     "related_sum",
 ]
@@ -66,3 +69,20 @@ def related_sum(
         return Listed(loss, relation, scores)
     ways = (way for way in RELATED_SUMS if way.accepts(relation) and way.supports(loss))
     return next(ways)(loss, relation, scores, workers)
+
+
+def concordance(relation: Relation, scores: FloatArray, weight: FloatArray | None = None) -> float:
+    """Return the share of the pairs of a relation that the scores put in order; ties count half.
+
+    A pair counts as often as the product of its rows' weights says. For two classes it is the AUC.
+    """
+    # relative to the largest, products of weights neither over- nor underflow
+    weight = np.ones(len(scores)) if weight is None else weight / np.max(weight)
+    inner, outer = weight[relation.inner], weight[relation.outer]
+    total = float(outer @ relation.facing(weight))
+    not_above, not_below = (
+        float(outer @ related_sum(ZeroOne(), relation, x).to_outer((0,), inner)[0])
+        for x in (scores, -scores)
+    )
+    share = (total + not_below - not_above) / (2.0 * total)
+    return min(max(share, 0.0), 1.0)

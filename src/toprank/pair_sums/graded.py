@@ -228,8 +228,7 @@ class LabelTree:
     """
 
     def __init__(self, relation: Graded):
-        low = relation.group_starts
-        high = np.append(low[1:], relation.n_places)
+        low, high = relation.group_cuts[:-1], relation.group_cuts[1:]
         self.nodes: list[tuple[IntArray, IntArray, IntArray]] = []
         blocks = []
         while len(low):

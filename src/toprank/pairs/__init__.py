@@ -1,22 +1,70 @@
 """Rows and pairs: the door that checks them, which rows face which, relations between rows."""
 
-from toprank.pairs.door import check_span, check_weights, distinct_labels, repetition_counts
-from toprank.pairs.relations import Explicit, Graded, IntArray, Pairs, Relation, check_pairs
+from toprank.pairs.door import (
+    LARGEST_SIZE,
+    check_counts,
+    check_grades,
+    check_groups,
+    check_labels,
+    check_rows,
+    check_scores,
+    check_sizes,
+    check_span,
+    check_table,
+    check_times,
+    check_weights,
+    distinct_labels,
+    group_labels,
+    read_any_table,
+    read_table,
+    repetition_counts,
+    split_classes,
+    to_numpy,
+    two_classes,
+)
+from toprank.pairs.relations import (
+    Explicit,
+    Graded,
+    IntArray,
+    Pairs,
+    Relation,
+    check_pairs,
+    relation_of,
+)
+from toprank.pairs.rows import Rows
 from toprank.pairs.sides import ENDS, End, Sides, orient
 
 __all__ = [
     "ENDS",
+    "LARGEST_SIZE",
     "End",
     "Explicit",
     "Graded",
     "IntArray",
     "Pairs",
     "Relation",
+    "Rows",
     "Sides",
+    "check_counts",
+    "check_grades",
+    "check_groups",
+    "check_labels",
     "check_pairs",
+    "check_rows",
+    "check_scores",
+    "check_sizes",
     "check_span",
+    "check_table",
+    "check_times",
     "check_weights",
     "distinct_labels",
+    "group_labels",
     "orient",
+    "read_any_table",
+    "read_table",
+    "relation_of",
     "repetition_counts",
+    "split_classes",
+    "to_numpy",
+    "two_classes",
 ]

@@ -1,17 +1,222 @@
-"""The door: what users pass as labels and weights is checked here, once."""
+"""The door: whatever users hand over is checked here, once; behind it code trusts its inputs.
+
+Every public entry that takes data calls these functions, so that the same mistake is refused
+everywhere in the same words:
+
+- `check_rows`: all that an estimator is fitted to; gives a `Rows`.
+- `check_table`: features alone.
+- `check_labels`, `two_classes`, `check_grades`: labels of any kind, of two classes, in order.
+- `check_weights`, `check_counts`: sample weights, which are repetition counts.
+- `check_groups`, `check_times`, `check_scores`: groups, times, and scores to be ranked by.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse as scipy_sparse
+from sklearn.utils import assert_all_finite, check_array, check_consistent_length
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import validate_data
 
-from toprank._columns import numbers
-from toprank._numerics import FloatArray
+from toprank._columns import finite_column, labels_column, numbers
+from toprank._numerics import LARGEST_SIZE, FloatArray, sum_of_squares
+from toprank.pairs.relations import IntArray
+from toprank.pairs.rows import Rows
 
 #: The smallest weight of a row beside the largest: their products are still floats.
 _FARTHEST_APART = 1e-150
+
+
+# Features ---------------------------------------------------------------------------------------
+
+
+def check_rows(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    *,
+    target: str | None = "binary",
+    sparse: bool = False,
+    missing: bool = False,
+    dtype: Any = "numeric",
+) -> tuple[Rows, NDArray[Any] | None]:
+    """Return all that an estimator is fitted to, and its classes; ValueError where it is wrong.
+
+    Parameters
+    ----------
+    estimator : estimator
+        It is told the number and the names of the columns, as by scikit-learn's `validate_data`.
+    X, y, sample_weight, groups
+        As the user has given them.
+    target : {"binary", "graded", None}
+        Two classes, of which the larger label is the positive one; numbers in order; or None,
+        where there are no labels.
+    sparse : bool
+        Whether X may be a sparse matrix; it is then a CSR matrix.
+    missing : bool
+        Whether NaN in X is a missing value; infinity never is.
+    dtype : "numeric" or None
+        None leaves the entries of X as they are, for readers of their own.
+
+    Returns
+    -------
+    rows : Rows
+        With truth values as labels for two classes, float64 for grades.
+    classes : array of shape (2,) or None
+        None unless there are two classes.
+    """
+    expected = {"sparse": sparse, "missing": missing, "dtype": dtype}
+    if target is None:
+        X = check_table(X, estimator=estimator, **expected)
+        n = X.shape[0]
+        return Rows(X, None, check_counts(sample_weight, n), check_groups(groups, n)), None
+    X, labels = _table_and_labels(estimator, X, y, **expected)
+    n = X.shape[0]
+    if target == "graded":
+        grades, weight = check_grades(labels), check_counts(sample_weight, n)
+        return Rows(X, grades, weight, check_groups(groups, n)), None
+    classes, positive = split_classes(labels)
+    weight = check_weights(positive, sample_weight)
+    return Rows(X, positive, weight, check_groups(groups, n)), classes
+
+
+def check_table(
+    X: Any,
+    *,
+    estimator: Any = None,
+    reset: bool = True,
+    sparse: bool = False,
+    missing: bool = False,
+    dtype: Any = "numeric",
+) -> Any:
+    """Return features as a matrix of numbers, or raise ValueError saying what is wrong.
+
+    Parameters
+    ----------
+    X : array, data frame, sparse matrix or tensor
+    estimator : estimator, optional
+        If it is given, the columns are kept in it (``reset``) or compared with those of its fit.
+    sparse, missing, dtype
+        As in `check_rows`.
+    """
+    X = read_table(X)
+    accepted = {"accept_sparse": "csr" if sparse else False, "dtype": dtype}
+    with np.errstate(over="ignore", invalid="ignore"):
+        if estimator is None:
+            table = check_array(X, ensure_all_finite=False, input_name="X", **accepted)
+        else:
+            table = validate_data(estimator, X, reset=reset, ensure_all_finite=False, **accepted)
+    return _numbers_of(table, estimator, missing, dtype)
+
+
+def _table_and_labels(
+    estimator: Any, X: Any, y: Any, *, sparse: bool, missing: bool, dtype: Any
+) -> tuple[Any, NDArray[Any]]:
+    """The same with labels, whose number must be that of the rows."""
+    X, y = read_table(X), to_numpy(y)
+    if y is not None and getattr(y, "ndim", 1) > 0:
+        check_labels(y)  # scikit-learn makes the text "nan" of a missing name, and a class of it
+    with np.errstate(over="ignore", invalid="ignore"):
+        table, labels = validate_data(
+            estimator,
+            X,
+            y,
+            accept_sparse="csr" if sparse else False,
+            dtype=dtype,
+            ensure_all_finite=False,
+        )
+    return _numbers_of(table, estimator, missing, dtype), labels
+
+
+def read_table(X: Any) -> Any:
+    """Return a table as it is, in the memory of the host; ValueError if NumPy would invent numbers.
+
+    What lies behind a mask is unknown, and a date is no number.
+    """
+    X = read_any_table(X)
+    names, types = getattr(X, "columns", ()), getattr(X, "dtypes", None)
+    if isinstance(X, np.ndarray):
+        names, types = ("X",), (X.dtype,)
+    for name, kind in zip(names, () if types is None else types, strict=False):
+        if _is_time(kind):
+            raise ValueError(
+                f"{name!r} holds dates or times; say what about them counts, as a number: an "
+                "hour, a weekday, days since an event."
+            )
+    return X
+
+
+def read_any_table(X: Any) -> Any:
+    """Return a table for a reader of its own, in the memory of the host, its values all known."""
+    X = to_numpy(X)
+    if isinstance(X, np.ma.MaskedArray) and np.any(np.ma.getmaskarray(X)):
+        raise ValueError(
+            f"X has {np.count_nonzero(np.ma.getmaskarray(X))} masked entries, whose values are "
+            "unknown: impute them, or leave these rows out."
+        )
+    return X
+
+
+def to_numpy(values: Any) -> Any:
+    """Return a torch tensor as a NumPy array, copied from its device; anything else as it is."""
+    if type(values).__module__.partition(".")[0] != "torch" or not hasattr(values, "detach"):
+        return values
+    if str(values.layout) != "torch.strided":
+        raise ValueError(f"A tensor has the layout {values.layout}: call .to_dense() first.")
+    tensor = values.detach().cpu()
+    # NumPy has no bfloat16
+    return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
+
+
+def _is_time(kind: Any) -> bool:
+    """Whether the type of a column of pandas or polars, or of an array, is one of times."""
+    temporal = getattr(kind, "is_temporal", None)
+    return getattr(kind, "kind", "") in ("m", "M") or (callable(temporal) and bool(temporal()))
+
+
+def _numbers_of(table: Any, estimator: Any, missing: bool, dtype: Any) -> Any:
+    """Columns of mixed numeric types arrive as objects; NaN, infinity and huge entries are seen."""
+    if dtype is None:
+        return table
+    if table.dtype == object:
+        table = table.astype(np.float64)
+    check_sizes(table, estimator=estimator, missing=missing)
+    return table
+
+
+def check_sizes(table: Any, *, estimator: Any = None, missing: bool = False) -> None:
+    """Refuse infinite and huge entries of a matrix, and NaN unless it is a missing value.
+
+    The sum of squares is one read of the entries; where it is small, so are they.
+    """
+    entries = table.data if scipy_sparse.issparse(table) else table
+    if entries.dtype.kind != "f" or entries.size == 0:
+        return
+    if sum_of_squares(entries) < LARGEST_SIZE**2:
+        return
+    name = None if estimator is None else type(estimator).__name__
+    with np.errstate(over="ignore", invalid="ignore"):
+        assert_all_finite(entries, allow_nan=missing, estimator_name=name, input_name="X")
+    highest, lowest = (f.reduce(entries, axis=None) for f in (np.fmax, np.fmin))
+    largest = float(max(highest, -lowest))
+    if largest > LARGEST_SIZE:
+        raise ValueError(
+            f"X has entries of up to {largest:.3g} in size, expected at most {LARGEST_SIZE:g}: if "
+            "they stand for missing values, replace them; else scale the column, or clip it."
+        )
+
+
+# Labels -----------------------------------------------------------------------------------------
+
+
+def check_labels(y: Any, name: str = "y") -> NDArray[Any]:
+    """Return one label per row, numbers, text or dates, none of them missing."""
+    return labels_column(name, to_numpy(y))
 
 
 def distinct_labels(labels: NDArray[Any]) -> NDArray[Any]:
@@ -23,18 +228,85 @@ def distinct_labels(labels: NDArray[Any]) -> NDArray[Any]:
     return np.unique(labels)
 
 
-def check_weights(positive: NDArray[np.bool_], sample_weight: object) -> FloatArray | None:
+def two_classes(
+    y: Any, name: str = "y", pos_label: Any = None
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Return the two classes, the positive one last, and which rows are positive.
+
+    Without ``pos_label`` the larger label in sorted order is positive, as in scikit-learn.
+    """
+    return split_classes(check_labels(y, name), name, pos_label)
+
+
+def split_classes(
+    labels: NDArray[Any], name: str = "y", pos_label: Any = None
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Do as `two_classes` does with labels that are known to be there."""
+    try:
+        classes = distinct_labels(labels)
+    except TypeError as error:
+        raise ValueError(
+            f"{name} mixes labels that have no order ({error}); expected labels of one type."
+        ) from error
+    if len(classes) != 2:
+        raise ValueError(_no_two_classes(labels, classes, name))
+    if pos_label is None or pos_label == classes[1]:
+        return classes, np.asarray(labels == classes[1])
+    if pos_label != classes[0]:
+        raise ValueError(f"pos_label={pos_label!r} is not one of the labels {classes.tolist()}.")
+    return classes[::-1], np.asarray(labels == classes[0])
+
+
+def _no_two_classes(labels: NDArray[Any], classes: NDArray[Any], name: str) -> str:
+    if len(classes) == 0:
+        return "Found 0 rows while a minimum of 1 is required."
+    if len(classes) == 1:
+        return (
+            f"{name} has one class only ({classes.tolist()[0]!r}), expected two: check the label "
+            "column, or the split that lost the rare class."
+        )
+    kind = type_of_target(labels)
+    if kind.startswith("continuous"):
+        return (
+            f"Unknown label type: {kind}. {name} has {len(classes)} different values, expected two "
+            "classes: say from which value on a row belongs at the top."
+        )
+    return (
+        f"Only binary classification is supported: {name} has {len(classes)} classes ({kind} "
+        "labels), expected two. Choose the class that belongs at the top and pass y == that_class."
+    )
+
+
+def check_grades(y: Any, n: int | None = None, name: str = "y") -> FloatArray:
+    """Return labels in order, grades or real numbers, as float64; larger is better."""
+    labels = check_labels(y, name)
+    if labels.dtype.kind in "SUMm" or any(isinstance(v, str | bytes) for v in _objects(labels)):
+        raise ValueError(
+            f"{name} has dtype {labels.dtype}, and it is not known which label belongs above "
+            "which: grades must be numbers, larger is better. Map them, for example with "
+            "y.map({'bad': 0, 'fair': 1, 'good': 2}); for an ordered categorical use y.cat.codes."
+        )
+    grades = finite_column(name, labels)
+    if n is not None:
+        check_consistent_length(grades, np.empty(n))
+    return grades
+
+
+def _objects(labels: NDArray[Any]) -> Any:
+    return labels if labels.dtype == object else ()
+
+
+# Weights ----------------------------------------------------------------------------------------
+
+
+def check_weights(positive: NDArray[np.bool_], sample_weight: Any) -> FloatArray | None:
     """Return the sample weights as float64, or raise ValueError saying what is wrong.
 
     Weights are repetition counts: finite, not negative, and not all zero in either class.
     """
-    if sample_weight is None:
+    weight = check_counts(sample_weight, len(positive))
+    if weight is None:
         return None
-    weight = repetition_counts(sample_weight, len(positive))
-    if not np.any(weight > 0):
-        raise ValueError(
-            "Sample weights must contain at least one non-zero number: every row is absent."
-        )
     for name, members in (("positive", positive), ("negative", ~positive)):
         if not np.any(weight[members] > 0):
             raise ValueError(
@@ -44,12 +316,25 @@ def check_weights(positive: NDArray[np.bool_], sample_weight: object) -> FloatAr
     return weight
 
 
-def repetition_counts(sample_weight: object, n: int) -> FloatArray:
-    """Return one finite weight a row, none of them negative, or raise ValueError."""
-    weight = numbers("sample_weight", sample_weight)
+def check_counts(sample_weight: Any, n: int) -> FloatArray | None:
+    """Return the weights of rows without classes: finite, not negative, and not all zero."""
+    if sample_weight is None:
+        return None
+    weight = repetition_counts(sample_weight, n)
+    if not np.any(weight > 0):
+        raise ValueError(
+            "Sample weights must contain at least one non-zero number: every row is absent."
+        )
+    check_span(weight)
+    return weight
+
+
+def repetition_counts(sample_weight: Any, n: int) -> FloatArray:
+    """Return one finite weight per row, none of them negative, or raise ValueError."""
+    weight = numbers("sample_weight", to_numpy(sample_weight))
     if weight.shape != (n,):
         raise ValueError(
-            f"sample_weight has shape {weight.shape}, expected ({n},): one weight a row."
+            f"sample_weight has shape {weight.shape}, expected ({n},): one weight per row."
         )
     if not np.all(np.isfinite(weight)):
         raise ValueError("sample_weight contains NaN or infinity; weights must be finite.")
@@ -78,3 +363,51 @@ def check_span(weight: FloatArray | None) -> None:
             f"sample_weight runs from {smallest:g} to {largest:g}: the smallest count for nothing "
             "beside the largest. Use 0 to leave a row out."
         )
+
+
+# Groups, times, scores --------------------------------------------------------------------------
+
+
+def group_labels(groups: Any, n: int) -> NDArray[Any] | None:
+    """Return the group of each row as it was given; None if there are none."""
+    if groups is None:
+        return None
+    labels = labels_column("groups", to_numpy(groups), "every row must be in a known group")
+    if len(labels) != n:
+        raise ValueError(f"groups has {len(labels)} entries, expected one per row: {n}.")
+    return labels
+
+
+def check_groups(groups: Any, n: int) -> IntArray | None:
+    """Number the groups from 0, or raise ValueError; None if there are none."""
+    labels = group_labels(groups, n)
+    if labels is None:
+        return None
+    try:
+        codes: IntArray = np.unique(labels, return_inverse=True)[1]
+    except TypeError:  # numbers and strings in one column have no order
+        first_seen: dict[Any, int] = {}
+        numbered = [first_seen.setdefault(label, len(first_seen)) for label in labels]
+        codes = np.array(numbered, dtype=np.intp)
+    return codes
+
+
+def check_times(time: Any, n: int) -> NDArray[Any]:
+    """Return when each row was seen, as numbers or dates."""
+    times = labels_column("time", to_numpy(time), "every row must have its place in the order")
+    if len(times) != n:
+        raise ValueError(f"time has {len(times)} entries, expected one per row: {n}.")
+    if times.dtype.kind not in "OUS":
+        return times
+    try:
+        return times.astype("datetime64[us]")
+    except (ValueError, TypeError) as error:
+        raise ValueError("time must be numbers or dates such as 2026-01-31.") from error
+
+
+def check_scores(scores: Any, n: int | None = None, name: str = "y_score") -> FloatArray:
+    """Return one finite score per row, as float64."""
+    column = finite_column(name, to_numpy(scores))
+    if n is not None:
+        check_consistent_length(np.empty(n), column)
+    return column

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from functools import cached_property
 from numbers import Integral
 from typing import Any
 
@@ -13,6 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from toprank._numerics import FloatArray
 
 IntArray = NDArray[np.intp]
+
+#: Pairs up to which a relation keeps the list of them: fits sum over it again and again.
+_KEPT_PAIRS = 1 << 14
 
 
 class Pairs:
@@ -146,13 +150,24 @@ class Relation(ABC):
         """Return (inner, outer) of the pairs of these numbers, as places in the two arrays."""
 
     @abstractmethod
+    def smallest_gap(self, of_inner: FloatArray, of_outer: FloatArray) -> float:
+        """Return the smallest of_inner[i] - of_outer[o] over the pairs; values are per row."""
+
+    @abstractmethod
     def thinned(self, n_rows: int) -> tuple[IntArray, Relation] | None:
         """Return about n_rows rows and the relation among them; None where that makes no sense."""
 
     def blocks(self, most: int) -> Iterator[tuple[IntArray, IntArray]]:
         """Yield every pair once, as `pairs_at` does, at most so many at a time."""
+        if self.n_pairs <= min(most, _KEPT_PAIRS):
+            yield self._all_pairs
+            return
         for start in range(0, self.n_pairs, most):
             yield self.pairs_at(np.arange(start, min(start + most, self.n_pairs)))
+
+    @cached_property
+    def _all_pairs(self) -> tuple[IntArray, IntArray]:
+        return self.pairs_at(np.arange(self.n_pairs))
 
     def sampled(self, count: int) -> tuple[IntArray, IntArray]:
         """Return (inner, outer) of pairs drawn evenly, always the same; all if there are few."""
@@ -172,8 +187,18 @@ class Explicit(Relation):
         self.outer, self._outer_place = np.unique(outer[order], return_inverse=True)
         self.n_pairs = len(inner)
 
+    @property
+    def inner_rows(self) -> IntArray:
+        """The inner row of each pair."""
+        return self.inner[self._inner_place]
+
+    @property
+    def outer_rows(self) -> IntArray:
+        """The outer row of each pair, ascending."""
+        return self.outer[self._outer_place]
+
     def turned(self) -> Explicit:
-        return Explicit(self.outer[self._outer_place], self.inner[self._inner_place])
+        return Explicit(self.outer_rows, self.inner_rows)
 
     def facing(self, weight: FloatArray) -> FloatArray:
         of_inner = weight[self.inner][self._inner_place]
@@ -183,10 +208,14 @@ class Explicit(Relation):
     def pairs_at(self, numbers: IntArray) -> tuple[IntArray, IntArray]:
         return self._inner_place[numbers], self._outer_place[numbers]
 
+    def smallest_gap(self, of_inner: FloatArray, of_outer: FloatArray) -> float:
+        gaps = of_inner[self.inner_rows] - of_outer[self.outer_rows]
+        return float(np.min(gaps, initial=np.inf))
+
     def thinned(self, n_rows: int) -> tuple[IntArray, Relation] | None:
         step = -(-2 * self.n_pairs // n_rows)
         kept = np.arange(0, self.n_pairs, max(1, step))
-        inner, outer = self.inner[self._inner_place[kept]], self.outer[self._outer_place[kept]]
+        inner, outer = self.inner_rows[kept], self.outer_rows[kept]
         rows, place = np.unique(np.concatenate([inner, outer]), return_inverse=True)
         return rows, Explicit(place[: len(kept)], place[len(kept) :])
 
@@ -228,9 +257,10 @@ class Graded(Relation):
         return len(self.rows)
 
     @property
-    def group_starts(self) -> IntArray:
-        """The first place of each group."""
-        return np.flatnonzero(self.group_start == np.arange(self.n_places))
+    def group_cuts(self) -> IntArray:
+        """The first place of each group, and the end of the last."""
+        starts = np.flatnonzero(self.group_start == np.arange(self.n_places))
+        return np.append(starts, self.n_places)
 
     def _again(self, sign: int, kept: IntArray, rows: IntArray) -> Graded:
         """The relation of the kept places, with the labels times sign, on other row numbers."""
@@ -251,15 +281,83 @@ class Graded(Relation):
         place = self.level_end[self.outer_places[outer]] + numbers - self._pairs_before[outer]
         return self._inner_number[place], outer
 
+    def smallest_gap(self, of_inner: FloatArray, of_outer: FloatArray) -> float:
+        # the largest outer value at a lower label of the group, found among ranks: those of a
+        # later group are larger, so that one running maximum serves all groups
+        outer = of_outer[self.rows]
+        order = np.argsort(outer)
+        rank = np.empty(self.n_places, dtype=np.intp)
+        rank[order] = np.arange(self.n_places)
+        offset = self.group_start * self.n_places
+        largest = np.maximum.accumulate(rank + offset) - offset
+        below = self.level_start[self.inner_places] - 1
+        gaps = of_inner[self.inner] - outer[order[largest[below]]]
+        return float(np.min(gaps, initial=np.inf))
+
     def thinned(self, n_rows: int) -> tuple[IntArray, Relation] | None:
         step = self.n_places // n_rows
-        starts = self.group_starts
+        starts = self.group_cuts[:-1]
         if self.n_places >= 20 * step * len(starts):  # every group keeps some twenty rows
             kept = np.arange(step // 2, self.n_places, step)
         else:
             kept = np.flatnonzero(np.isin(self.group_start, starts[::step]))
         thin = self._again(1, kept, np.arange(len(kept)))
         return (self.rows[kept], thin) if thin.n_pairs else None
+
+
+def relation_of(
+    labels: NDArray[Any] | None,
+    groups: IntArray | None = None,
+    pairs: Pairs | None = None,
+    weight: FloatArray | None = None,
+) -> Relation:
+    """Return which rows are compared; ValueError if none are.
+
+    Parameters
+    ----------
+    labels : array of shape (n,) or None
+        A larger one belongs above a smaller one; not read where there are pairs.
+    groups : int array of shape (n,) or None
+        Only rows of one group are compared.
+    pairs : Pairs or None
+        They replace the pairs that the labels imply.
+    weight : array of shape (n,) or None
+        A row of weight zero is absent, and so are its pairs.
+    """
+    if pairs is not None:
+        return _explicit(pairs, weight)
+    assert labels is not None
+    rows = np.arange(len(labels)) if weight is None else np.flatnonzero(weight > 0)
+    relation = Graded(labels, groups, rows)
+    if relation.n_pairs == 0:
+        raise ValueError(_no_pair(labels[rows], groups))
+    return relation
+
+
+def _explicit(pairs: Pairs, weight: FloatArray | None) -> Explicit:
+    kept = pairs.array
+    if weight is not None:
+        kept = kept[(weight[kept] > 0).all(axis=1)]
+    if len(kept) == 0:
+        what = "every one names a row of weight zero" if len(pairs.array) else "there is none"
+        raise ValueError(f"No pair is left to rank: {what}.")
+    return Explicit(kept[:, 0], kept[:, 1])
+
+
+def _no_pair(labels: NDArray[Any], groups: IntArray | None) -> str:
+    if len(labels) == 0:
+        return "There is no pair to rank: every row has weight 0."
+    if len(labels) == 1:
+        return "There is no pair to rank: n_samples = 1, and a pair needs two rows."
+    if groups is None or np.all(labels == labels[0]):
+        return (
+            f"There is no pair to rank: every label in y is {labels[0]:g}. Rows are compared where "
+            "their labels differ; check the label column, or the split that lost the others."
+        )
+    return (
+        "There is no pair to rank: in every group all labels are equal. Rows are compared within "
+        "their group only; check that groups holds the query of each row, not its own number."
+    )
 
 
 def _runs(cuts: IntArray, n: int) -> tuple[IntArray, IntArray]:

@@ -25,7 +25,7 @@ from toprank.inference import Interval, interval
 from toprank.inference.request import call_label, check_settings
 from toprank.metrics.order import RankedList
 from toprank.metrics.registry import METRICS, get_metric
-from toprank.objective.blockwise import count_labels
+from toprank.objective import count_labels
 from toprank.rankers.blockwise import check_columns, check_row_weights
 from toprank.rankers.score_sketch import (
     Below,

@@ -81,4 +81,4 @@ class BlockScoring:
     def block_score(self) -> BlockScore:
         """Return the ranking score as a picklable function of the ``X`` of a block."""
         check_is_fitted(self)
-        return BlockScore(self._units, self._units.from_raw(self.coef_[0]), self._offset)
+        return BlockScore(self._units, self.coef_[0], self._offset)

@@ -13,11 +13,11 @@ from toprank._numerics import FloatArray
 from toprank.losses import TRAINABLE_LOSSES, Loss
 from toprank.objective import Task
 from toprank.pairs import ENDS
-from toprank.prices import PRICE_NAMES, Price
+from toprank.prices import PRICES, Price
 from toprank.rankers.base import LinearRanker
 
 _P = [Interval(Real, 1, None, closed="left"), Options(Real, {np.inf})]
-_LOSS = [StrOptions(set(TRAINABLE_LOSSES)), Loss, tuple]
+_LOSS = [StrOptions(TRAINABLE_LOSSES), Loss, tuple]
 
 
 class PNormPush(LinearRanker):
@@ -122,8 +122,8 @@ class PNormPush(LinearRanker):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _task(self, positive: NDArray[np.bool_] | None, weight: FloatArray | None) -> Task:
-        return Task.build(positive, weight, p=self.p, loss=self.loss, alpha=self.alpha)
+    def _task(self) -> Task:
+        return Task.build(p=self.p, loss=self.loss, alpha=self.alpha)
 
 
 class IRPush(LinearRanker):
@@ -177,8 +177,8 @@ class IRPush(LinearRanker):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _task(self, positive: NDArray[np.bool_] | None, weight: FloatArray | None) -> Task:
-        return Task.build(positive, weight, price="log1p", alpha=self.alpha)
+    def _task(self) -> Task:
+        return Task.build(price="log1p", alpha=self.alpha)
 
 
 class PushRanker(LinearRanker):
@@ -219,7 +219,7 @@ class PushRanker(LinearRanker):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **LinearRanker._parameter_constraints,
-        "price": [StrOptions(set(PRICE_NAMES)), Price, tuple],
+        "price": [StrOptions(PRICES.keys()), Price, tuple],
         "p": _P,
         "loss": _LOSS,
         "end": [StrOptions(set(ENDS))],
@@ -259,10 +259,8 @@ class PushRanker(LinearRanker):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _task(self, positive: NDArray[np.bool_] | None, weight: FloatArray | None) -> Task:
+    def _task(self) -> Task:
         return Task.build(
-            positive,
-            weight,
             price=self.price,
             p=self.p,
             loss=self.loss,

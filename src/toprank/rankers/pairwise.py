@@ -11,25 +11,23 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, Options, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from toprank._numerics import FloatArray
-from toprank.blocks import RowBlocks, Units, Workers
+from toprank.blocks import Units, Workers
+from toprank.blocks.memory import ArraySource
 from toprank.losses import TRAINABLE_LOSSES, Loss
+from toprank.objective import BlockData
 from toprank.objective.pairwise import PairProblem, PairTask
+from toprank.pair_sums import concordance
 from toprank.pairs import Pairs, Relation
-from toprank.prices import PRICE_NAMES, Price
-from toprank.rankers.arrays_in import known_rows
-from toprank.rankers.base import (
-    LinearRanker,
-    numeric,
-    overflow_is_handled,
-    solved,
-    warn_of_dwarfed,
-)
+from toprank.pairs.door import check_table
+from toprank.prices import PRICES, Price
+from toprank.rankers.base import LinearRanker
+from toprank.rankers.blockwise import BlockScore
 from toprank.rankers.kernel import KERNELS, Kernel, expansion, landmarks
 from toprank.rankers.pair_kernel import PairFeatures, PairRule
-from toprank.rankers.relations import concordance, relation_of
+from toprank.rankers.relations import checked_relation
 from toprank.rankers.whole import fits, warn_caller
 from toprank.solvers import Result
 
@@ -125,8 +123,8 @@ class PairRanker(BaseEstimator):
             name: LinearRanker._parameter_constraints[name]
             for name in ("alpha", "max_iter", "tol", "warm_start", "n_jobs", "verbose")
         },
-        "price": [StrOptions(set(PRICE_NAMES)), Price, tuple],
-        "loss": [StrOptions(set(TRAINABLE_LOSSES)), Loss, tuple],
+        "price": [StrOptions(PRICES.keys()), Price, tuple],
+        "loss": [StrOptions(TRAINABLE_LOSSES), Loss, tuple],
         "kernel": [StrOptions(set(KERNELS)), callable, None],
         "kernel_on": [StrOptions({"items", "pairs"})],
         "p": [Interval(Real, 1, None, closed="left"), Options(Real, {np.inf})],
@@ -217,7 +215,7 @@ class PairRanker(BaseEstimator):
         self
         """
         X = self._check_X(X, reset=True)
-        relation, weight = relation_of(self, X.shape[0], y, groups, pairs, sample_weight)
+        relation, weight = checked_relation(self, X.shape[0], y, groups, pairs, sample_weight)
         self.n_pairs_ = relation.n_pairs
         for name in ("_rule", "_landmarks", "dual_coef_", "landmarks_"):
             self.__dict__.pop(name, None)
@@ -236,13 +234,11 @@ class PairRanker(BaseEstimator):
         return self
 
     def _check_X(self, X: Any, *, reset: bool) -> Any:
-        with overflow_is_handled():
-            X = known_rows(X)
-            X = validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=reset)
+        X = check_table(X, estimator=self, reset=reset, sparse=True)
         if self.kernel is not None and sparse.issparse(X) and not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()  # squares of parts are not the square of an entry
-        return numeric(X)
+        return X
 
     def _task(self, relation: Relation, weight: FloatArray) -> PairTask:
         return PairTask.build(
@@ -254,21 +250,19 @@ class PairRanker(BaseEstimator):
         task = self._task(relation, weight)
         workers = Workers(self.n_jobs)
         with workers.running():
-            problem, result = solved(
-                X, lambda units: PairProblem(RowBlocks(X, workers, units), task), self._minimise
-            )
+            problem = PairProblem(BlockData.of(X, self.n_jobs), task, workers)
+            result = self._minimise(problem)
             separable = self.alpha == 0 and problem.separates(result.coef)
         self.n_iter_ = max(1, result.n_iter)
         self.objective_ = result.value
         self.optimality_gap_ = result.gap
         self.history_ = result.history
         _warn(result, separable)
-        return result, problem.source.units
+        return result, problem.data.units
 
     def _fit_linear(self, X: Any, relation: Relation, weight: FloatArray) -> None:
         result, self._units = self._solve(X, relation, weight)
-        warn_of_dwarfed(self, self._units)
-        self.coef_: FloatArray = self._units.to_raw(result.coef)
+        self.coef_: FloatArray = result.coef
         self.intercept_ = -self._units.shift(result.coef)
 
     def _fit_items(
@@ -277,8 +271,8 @@ class PairRanker(BaseEstimator):
         chosen = landmarks(kernel, X[present], self.n_components, self.random_state)
         features = np.zeros((X.shape[0], chosen.basis.shape[1]))
         features[present] = chosen.features(X[present])
-        result, units = self._solve(features, relation, weight)
-        self._keep_expansion(kernel, chosen.points, chosen.dual(units.to_raw(result.coef)), 0.0)
+        result, _ = self._solve(features, relation, weight)
+        self._keep_expansion(kernel, chosen.points, chosen.dual(result.coef), 0.0)
 
     def _fit_pairs(self, X: Any, relation: Relation, weight: FloatArray, kernel: Kernel) -> None:
         if self.price == "log1p" or getattr(self.price, "outer", "losers") != "losers":
@@ -288,8 +282,8 @@ class PairRanker(BaseEstimator):
             )
         features = PairFeatures(kernel, X, relation, self.n_components, self.random_state)
         task_weight = features.weight(weight)
-        result, units = self._solve(features.design(), features.relation(), task_weight)
-        rule = features.rule(units.to_raw(result.coef), weight)
+        result, _ = self._solve(features.design(), features.relation(), task_weight)
+        rule = features.rule(result.coef, weight)
         self._rule: PairRule = rule
         self._keep_expansion(kernel, rule.items, rule.dual, float(np.sum(rule.dual)))
 
@@ -305,10 +299,9 @@ class PairRanker(BaseEstimator):
         X = self._check_X(X, reset=False)
         if hasattr(self, "dual_coef_"):
             return expansion(self._kernel, X, self.landmarks_, self.dual_coef_) + self.intercept_
-        workers = Workers(self.n_jobs)
-        with workers.running(), overflow_is_handled():
-            source = RowBlocks(X, workers, self._units)
-            return source.scores(self._units.from_raw(self.coef_))
+        source = ArraySource(X, None, None, None, self.n_jobs)
+        scores: FloatArray = source.write_scores(BlockScore(self._units, self.coef_, 0.0))
+        return scores
 
     def compare(self, first: Any, second: Any) -> FloatArray:
         """Return f(x, x') for each row x of ``first`` and the row x' of ``second`` beside it.
@@ -341,7 +334,7 @@ class PairRanker(BaseEstimator):
         The pairs are those that ``fit`` would compare, each with the product of its weights.
         """
         scores = self.predict(X)
-        relation, weight = relation_of(self, len(scores), y, groups, pairs, sample_weight)
+        relation, weight = checked_relation(self, len(scores), y, groups, pairs, sample_weight)
         return concordance(relation, scores, weight)
 
     def __sklearn_tags__(self) -> Any:

@@ -20,8 +20,7 @@ import sklearn
 from toprank._files import replacing
 from toprank._version import __version__
 from toprank._warnings import catching
-from toprank.choose import supported_p
-from toprank.choose.support import Support
+from toprank.folds import Fold, check_powers
 from toprank.models.errors import ModelError
 from toprank.models.preparation import Preparation
 from toprank.report.held_out import ALPHA, HeldOut, score_held_out
@@ -29,8 +28,8 @@ from toprank.report.page import page
 from toprank.report.results import results
 from toprank.report.table import Table
 from toprank.report.text import number, rounded, shown
-from toprank.tuning.choose_p import check_powers
-from toprank.tuning.splits import Fold
+from toprank.tuning import supported_p
+from toprank.tuning.support import Support
 
 #: Called as progress(step, done, total).
 Progress = Callable[[str, int, int], None]

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from toprank._numerics import FloatArray
-from toprank.choose.support import Support
 from toprank.report.held_out import HeldOut, merge
 from toprank.report.measures import LEVEL, Figure, in_folds
 from toprank.report.text import number
 from toprank.tuning import Candidate, PChoice
+from toprank.tuning.support import Support
 
 
 @dataclass(frozen=True)

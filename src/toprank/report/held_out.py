@@ -15,13 +15,13 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from toprank._numerics import FloatArray
+from toprank.folds import Fold
 from toprank.models.preparation import Preparation
 from toprank.models.reasons import contributions, per_column
 from toprank.models.rows import TrainingRows
 from toprank.rankers import PNormPush
 from toprank.report.table import Table
 from toprank.report.text import number
-from toprank.tuning.splits import Fold
 
 LOGISTIC, TREES = "logistic regression", "boosted trees"
 #: L2 penalty of the push, on its normalised objective.

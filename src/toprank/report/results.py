@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from toprank._numerics import FloatArray
-from toprank.choose.support import Support
+from toprank.folds import tested_over_trained
 from toprank.report import verdict
 from toprank.report.choice import Chosen, choose
 from toprank.report.held_out import HeldOut
@@ -15,7 +15,7 @@ from toprank.report.lists import features, item_lists
 from toprank.report.measures import LEVEL, Figure, compared, curves, figures, measured
 from toprank.report.table import Table
 from toprank.report.text import count, number, shown
-from toprank.tuning.choose_p import test_to_train
+from toprank.tuning.support import Support
 
 #: Negatives that the zoomed ROC curve shows at least.
 _FEWEST_NEGATIVES = 20
@@ -42,7 +42,7 @@ def results(
     k = min(asked, max(1, len(held.rows) // 2))
     max_fpr = min(1.0, max(0.05, _FEWEST_NEGATIVES / np.count_nonzero(~held.positive)))
     which = figures(k, max_fpr)
-    overlap = test_to_train(held.folds)
+    overlap = tested_over_trained(held.folds)
     chosen = choose(held, which[0], support, overlap)
     lists, items = item_lists(table, held, k)
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 
+from toprank.folds import Fold
 from toprank.models import frames, kinds
 from toprank.models.errors import ModelError
 from toprank.models.labels import Target
@@ -17,7 +18,6 @@ from toprank.models.rows import TrainingRows
 from toprank.models.schema import Column, Schema
 from toprank.report.text import shown
 from toprank.tuning import folds_of
-from toprank.tuning.splits import Fold
 
 
 @dataclass(frozen=True)

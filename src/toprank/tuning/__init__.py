@@ -1,18 +1,32 @@
-"""Choosing how hard to push, for any estimator that has a parameter p."""
+"""Choosing how hard to push, and what the sample can support."""
 
-from toprank.tuning.choice import Candidate, PChoice
+from toprank.folds import (
+    Candidate,
+    Difference,
+    PChoice,
+    Scoring,
+    TimeOrderedSplit,
+    corrected_difference,
+    folds_of,
+)
+from toprank.tuning.capacity import CapacityThreshold, capacity_threshold
 from toprank.tuning.choose_p import choose_p
-from toprank.tuning.corrected import Difference, corrected_difference
-from toprank.tuning.scoring import Scoring
-from toprank.tuning.splits import TimeOrderedSplit, folds_of
+from toprank.tuning.push_cv import PNormPushCV
+from toprank.tuning.support import Support, SupportOfP, supported_p
 
 __all__ = [
     "Candidate",
+    "CapacityThreshold",
     "Difference",
     "PChoice",
+    "PNormPushCV",
     "Scoring",
+    "Support",
+    "SupportOfP",
     "TimeOrderedSplit",
+    "capacity_threshold",
     "choose_p",
     "corrected_difference",
     "folds_of",
+    "supported_p",
 ]

@@ -12,14 +12,18 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import _safe_indexing, check_array, check_consistent_length, column_or_1d
+from sklearn.utils import check_array, check_consistent_length
 
-from toprank._numerics import FloatArray
-from toprank.blocks import Workers, go_on
-from toprank.pairs import check_weights, distinct_labels
-from toprank.tuning.choice import RULES, Candidate, PChoice
-from toprank.tuning.scoring import Scoring
-from toprank.tuning.splits import Fold, folds_of
+from toprank.folds import (
+    RULES,
+    Candidate,
+    PChoice,
+    Scoring,
+    check_powers,
+    compare_settings,
+    folds_of,
+)
+from toprank.pairs import Rows, check_labels, check_weights, read_any_table, two_classes
 
 DEFAULT_PS = (1.0, 2.0, 4.0, 8.0, 16.0, 64.0)
 
@@ -113,43 +117,22 @@ def choose_p(
     if rule not in RULES:
         raise ValueError(f"Unknown rule {rule!r}: expected one of {list(RULES)}.")
     score = Scoring(scoring, scoring_kwargs)
-    check_consistent_length(X, y, sample_weight, groups, time)
-    labels = column_or_1d(np.asarray(y))
-    weight = _checked_weight(labels, sample_weight)
+    X, labels = read_any_table(X), check_labels(y)
+    check_consistent_length(X, labels)
+    weight = check_weights(two_classes(labels)[1], sample_weight)
     folds = folds_of(cv, labels, groups=groups, time=time, gap=gap, weight=weight)
     candidates, models = _candidates(estimator, ps, parameter, baseline, baseline_name)
-    fits = [_Fit(model, fit_params, weight is not None) for model in models]
-    workers = Workers(n_jobs)
-    with workers.running():
-        columns = list(
-            workers.map(lambda fold: _score_fold(fits, X, labels, weight, fold, score), folds)
-        )
-    return PChoice(
-        candidates, np.column_stack(columns), score.label, rule, test_to_train(folds), level
+    return compare_settings(
+        candidates,
+        models,
+        Rows(X, labels, weight),
+        folds,
+        score,
+        rule=rule,
+        level=level,
+        fit_params=fit_params,
+        n_jobs=n_jobs,
     )
-
-
-def test_to_train(folds: Sequence[Fold]) -> float:
-    """Rows tested over rows trained on, in the mean over the folds."""
-    return float(np.mean([len(test) / len(train) for train, test in folds]))
-
-
-test_to_train.__test__ = False  # type: ignore[attr-defined]  # its name is no test's
-
-
-def check_powers(ps: Sequence[float]) -> tuple[float, ...]:
-    """Return the powers, ascending and distinct, or raise ValueError."""
-    values = np.atleast_1d(np.asarray(ps, dtype=np.float64))
-    if values.ndim != 1 or len(values) == 0 or np.any(np.isnan(values)) or np.any(values < 1):
-        raise ValueError(f"ps={ps!r}: expected one or more numbers from 1 to infinity.")
-    return tuple(float(p) for p in np.unique(values))
-
-
-def _checked_weight(labels: Any, sample_weight: ArrayLike | None) -> FloatArray | None:
-    classes = distinct_labels(labels)
-    if len(classes) != 2:
-        raise ValueError(f"y has {len(classes)} class(es), expected two.")
-    return check_weights(np.asarray(labels == classes[1]), sample_weight)
 
 
 def _candidates(
@@ -235,37 +218,3 @@ class _NearOne(TransformerMixin, BaseEstimator):
     @staticmethod
     def _checked(X: Any) -> Any:
         return check_array(X, accept_sparse="csr", dtype=np.float64)
-
-
-class _Fit:
-    """An estimator, and how it is told the weights."""
-
-    def __init__(self, estimator: Any, fit_params: Mapping[str, Any] | None, weighted: bool):
-        self.estimator = estimator
-        self.params = dict(fit_params or {})
-        self.weight_name = "sample_weight"
-        if isinstance(estimator, Pipeline) and weighted:
-            self.weight_name = f"{estimator.steps[-1][0]}__sample_weight"
-
-    def fit(self, X: Any, y: Any, weight: FloatArray | None) -> Any:
-        weighted = {} if weight is None else {self.weight_name: weight}
-        return clone(self.estimator).fit(X, y, **weighted, **self.params)
-
-
-def _score_fold(
-    fits: Sequence[_Fit],
-    X: Any,
-    y: Any,
-    weight: FloatArray | None,
-    fold: Fold,
-    score: Scoring,
-) -> list[float]:
-    train, test = fold
-    inside, outside = _safe_indexing(X, train), _safe_indexing(X, test)
-    of_train, of_test = (None, None) if weight is None else (weight[train], weight[test])
-    scores = []
-    for fit in fits:
-        go_on()
-        fitted = fit.fit(inside, y[train], of_train)
-        scores.append(score.of_estimator(fitted, outside, y[test], of_test))
-    return scores

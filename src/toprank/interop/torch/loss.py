@@ -13,7 +13,7 @@ from toprank.interop.torch.exponential import exponential_power
 from toprank.interop.torch.heights import HEIGHTS
 from toprank.interop.torch.minibatch import moved, moved_heights, pointwise
 from toprank.interop.torch.sums import finite_exp, log_count, log_sum
-from toprank.prices import PRICE_NAMES, get_price
+from toprank.prices import PRICES, get_price
 
 LOSSES = ("exponential", *HEIGHTS)
 _CALLS_BEFORE_WARNING = 100
@@ -279,7 +279,7 @@ def _check(p: float, price: str, loss: str, mode: str, rate: float) -> None:
     if loss not in LOSSES:
         raise ValueError(f"Unknown loss {loss!r}: expected one of {list(LOSSES)}.")
     if not isinstance(price, str):
-        raise ValueError(f"price={price!r}: expected one of {sorted(PRICE_NAMES)}.")
+        raise ValueError(f"price={price!r}: expected one of {sorted(PRICES)}.")
     get_price(price, p)  # refuses unknown names and p < 1
     if price == "log1p" and loss != "exponential":
         raise ValueError("The log1p price (IR Push) is convex with the exponential loss only.")

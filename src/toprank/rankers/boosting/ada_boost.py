@@ -21,8 +21,8 @@ from toprank.rankers.boosting.classify import (
 )
 from toprank.rankers.boosting.data import RankingData
 from toprank.rankers.boosting.model import WeakSum
+from toprank.rankers.boosting.pair_weights import PairWeights
 from toprank.rankers.boosting.rounds import Descent, Ensemble
-from toprank.rankers.boosting.two_class import TwoClassPairs
 from toprank.rankers.links import Link
 from toprank.rankers.whole import fits
 
@@ -141,14 +141,13 @@ class AdaBoostRanker(Booster):
             else 2.0 * choice.outputs(data.Z) - 1.0
         )
 
-    def _engine(self, data: RankingData, workers: Workers) -> Any:
+    def _engine(self, data: RankingData, pairs: PairWeights, workers: Workers) -> Any:
         reset = self.constant == "reset"
         if not self._binary_weak:
             logs = np.zeros(len(data.Z)) if data.weight is None else log_of(data.weight)
             H = np.asarray(data.Z, dtype=np.float64)
             return ColumnClassifiers(Rows(data.labels, logs), H, reset)
-        pairs = TwoClassPairs(data.labels, data.weight)
-        return StumpClassifiers(pairs.on(self._binned(data, pairs.place, workers), workers), reset)
+        return StumpClassifiers(super()._engine(data, pairs, workers), reset)
 
     def _additive(self, ensemble: Ensemble) -> WeakSum:
         """In {0, 1} form: twice the steps, and the rest in the intercept."""

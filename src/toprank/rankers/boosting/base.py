@@ -25,7 +25,8 @@ from toprank._numerics import FloatArray
 from toprank.blocks import Workers
 from toprank.metrics.cuts import group_codes
 from toprank.metrics.risk import check_counts
-from toprank.pairs import Pairs, check_pairs, check_weights
+from toprank.pair_sums import concordance
+from toprank.pairs import Pairs, check_pairs, check_weights, relation_of
 from toprank.rankers.arrays_in import known_rows
 from toprank.rankers.base import numeric, two_classes
 from toprank.rankers.boosting import weak
@@ -33,11 +34,26 @@ from toprank.rankers.boosting.bins import bin_columns
 from toprank.rankers.boosting.columns import ColumnRankers
 from toprank.rankers.boosting.data import RankingData, split
 from toprank.rankers.boosting.model import ColumnSum, StumpSum, WeakSum, column_importances
+from toprank.rankers.boosting.pair_weights import (
+    GradedWeights,
+    ListedWeights,
+    PairWeights,
+    TwoClassWeights,
+)
+from toprank.rankers.boosting.related import GradedStumps, ListedStumps
 from toprank.rankers.boosting.rounds import Descent, Ensemble, boost
 from toprank.rankers.boosting.stopping import EarlyStopping
+from toprank.rankers.boosting.two_class import TwoClassStumps
 from toprank.rankers.links import Link, Probabilities, logistic
 from toprank.rankers.targets import known_labels
 from toprank.rankers.whole import forget, warn_caller
+
+#: How stumps are judged on pairs of each kind.
+_STUMPS: dict[type[PairWeights], Any] = {
+    TwoClassWeights: TwoClassStumps,
+    GradedWeights: GradedStumps,
+    ListedWeights: ListedStumps,
+}
 
 
 def _is_classifier(self: Any) -> bool:
@@ -90,15 +106,16 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
             stopping = EarlyStopping(
                 apart, self.scoring, self.n_iter_no_change, self._said_of(apart)
             )
+        weights = data.pair_weights(self._power())
         workers = Workers(self.n_jobs)
         with workers.running():
-            engine = self._engine(data, workers)
+            engine = self._engine(data, weights, workers)
             ensemble = boost(engine, self._rule(), self.n_estimators, self._watch(stopping))
             del engine  # its weights and histograms have done their work
             if stopping is not None:
                 ensemble = stopping.kept(ensemble)
                 self.validation_scores_ = np.array(stopping.values)
-            self._keep(ensemble, data, workers)
+            self._keep(ensemble, data, weights, workers)
         self._after(ensemble)
         self._warn(ensemble)
         return self
@@ -155,11 +172,10 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
             return numeric(checked)
         return weak.outputs(self.weak_rankers, X, len(checked))
 
-    def _engine(self, data: RankingData, workers: Workers) -> Any:
-        pairs = data.crucial_pairs(self._power())
+    def _engine(self, data: RankingData, pairs: PairWeights, workers: Workers) -> Any:
         if not self._binary_weak:
             return ColumnRankers(pairs, np.asarray(data.Z, dtype=np.float64))
-        return pairs.on(self._binned(data, pairs.place, workers), workers)
+        return _STUMPS[type(pairs)](pairs, self._binned(data, pairs.place, workers), workers)
 
     def _binned(self, data: RankingData, place: NDArray[np.intp], workers: Workers) -> Any:
         most = self.max_bins - 1
@@ -186,19 +202,20 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
         )
         print(f"[{type(self).__name__}] {len(ensemble.history):4d}  {facts}", flush=True)
 
-    def _keep(self, ensemble: Ensemble, data: RankingData, workers: Workers) -> None:
+    def _keep(
+        self, ensemble: Ensemble, data: RankingData, pairs: PairWeights, workers: Workers
+    ) -> None:
         self._sum = self._additive(ensemble)
         self.history_ = ensemble.history
         self.n_iter_ = len(ensemble.history)
         self.stop_reason_ = ensemble.message
         self.objective_ = ensemble.history[-1]["objective"] if ensemble.history else 0.0
         self._keep_coef(ensemble)
-        self._keep_scores(self._sum.scores(data.Z, workers), data)
+        self._keep_scores(self._sum.scores(data.Z, workers), data, pairs)
 
-    def _keep_scores(self, scores: FloatArray, data: RankingData) -> None:
+    def _keep_scores(self, scores: FloatArray, data: RankingData, pairs: PairWeights) -> None:
         """Keep what the training scores say: margin, intercept, link."""
-        pairs = data.crucial_pairs(self._power())
-        smallest = pairs.margin(scores[pairs.order])
+        smallest = pairs.margin(scores)
         norm = float(np.sum(np.abs(self.coef_)))
         self.margin_ = smallest / norm if norm > 0 else 0.0
         link = self._fit_link(scores, data) if _is_classifier(self) else Link(1.0, 0.0)
@@ -294,9 +311,7 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
         check_consistent_length(scores, labels)
         weight = None if sample_weight is None else check_counts(sample_weight, len(scores))
         groups = None if groups is None else group_codes(groups, len(scores))
-        data = RankingData(scores[:, None], labels, groups, None, weight).present()
-        pairs = data.crucial_pairs()
-        return pairs.concordance(data.Z[pairs.order, 0])
+        return concordance(relation_of(labels, groups, None, weight), scores, weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

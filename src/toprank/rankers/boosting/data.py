@@ -8,10 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toprank._numerics import FloatArray
-from toprank.pairs import Pairs
-from toprank.rankers.boosting.pair_lists import GradedPairs, ListedPairs
-from toprank.rankers.boosting.two_class import TwoClassPairs
+from toprank._numerics import FloatArray, log_of
+from toprank.pairs import Explicit, Graded, Pairs, Relation, relation_of
+from toprank.rankers.boosting.pair_weights import (
+    GradedWeights,
+    ListedWeights,
+    PairWeights,
+    TwoClassWeights,
+)
 
 IntArray = NDArray[np.intp]
 
@@ -66,28 +70,25 @@ class RankingData:
             )
         return self.take(np.flatnonzero(self.weight > 0))
 
-    def crucial_pairs(self, p: float = 1.0) -> TwoClassPairs | GradedPairs | ListedPairs:
+    def relation(self) -> Relation:
         """Return which rows should be above which; ValueError if there is no such pair."""
-        plain = self.two_classes and self.groups is None and self.pairs is None
-        if plain and np.any(self.labels) and not np.all(self.labels):
-            return TwoClassPairs(self.labels, self.weight, p)
+        return relation_of(self.labels, self.groups, self.pairs)
+
+    def pair_weights(self, p: float) -> PairWeights:
+        """Return what the pairs weigh."""
+        if self.two_classes and self.groups is None and self.pairs is None:
+            return TwoClassWeights(self.labels, self.weight, p)
         if p != 1.0:
             raise ValueError(
                 f"p={p:g} pushes two classes without groups or listed pairs. Use p=1 with "
                 "groups=, pairs= or target='graded'."
             )
-        found: GradedPairs | ListedPairs
-        if self.pairs is not None:
-            found = ListedPairs(self.pairs.array, self.weight, len(self.Z))
-        else:
-            found = GradedPairs(self.labels, self.groups, self.weight)
-        if not found.has_pairs:
-            where = "within any group" if self.groups is not None else "among the rows"
-            raise ValueError(
-                f"There is no crucial pair {where} (n_samples={len(self.Z)}): a ranking needs rows "
-                "that should be above others. Check the labels, the groups and the weights."
-            )
-        return found
+        logs = np.zeros(len(self.Z)) if self.weight is None else log_of(self.weight)
+        relation = self.relation()
+        if isinstance(relation, Graded):
+            return GradedWeights(relation, logs)
+        assert isinstance(relation, Explicit)
+        return ListedWeights(relation, logs)
 
 
 def split(

@@ -33,71 +33,76 @@ def pair_gains(
 
 
 @_compiled
-def explicit_curves(
-    codes: Any, winners: Any, losers: Any, weight: Any, side: int, first: int, last: int, out: Any
+def listed_curves(
+    column: Any, winners: Any, losers: Any, weight: Any, side: int, plus: Any, minus: Any
 ) -> None:
-    """Differences in t of d+ (out[0]) and d- (out[1]); a pair counts from one code to the other."""
-    for j in range(first, last):
-        column = codes[j]
-        for q in range(len(winners)):
-            a = _shifted(column[winners[q]], side)
-            b = _shifted(column[losers[q]], side)
-            if a > b:
-                out[0, j, b] += weight[q]
-                out[0, j, a] -= weight[q]
-            elif a < b:
-                out[1, j, a] += weight[q]
-                out[1, j, b] -= weight[q]
+    """Add the differences of d+ and d- in t; a pair counts from one code to the other."""
+    for q in range(len(winners)):
+        a = _shifted(column[winners[q]], side)
+        b = _shifted(column[losers[q]], side)
+        _count_pair(a, b, weight[q], plus, minus)
+
+
+@_compiled
+def _count_pair(a: int, b: int, weight: float, plus: Any, minus: Any) -> None:
+    if a > b:
+        plus[b] += weight
+        plus[a] -= weight
+    elif a < b:
+        minus[a] += weight
+        minus[b] -= weight
 
 
 @_compiled
 def graded_curves(
-    codes: Any,
+    column: Any,
     win: Any,
     lose: Any,
-    levels: Any,
-    groups: Any,
+    level_start: Any,
+    level_end: Any,
+    cuts: Any,
     side: int,
-    first: int,
-    last: int,
-    out: Any,
+    plus: Any,
+    minus: Any,
 ) -> None:
-    """The same differences for rows in order of (group, label): O(log bins) a row.
+    """The same differences for rows in order of group and label: O(log bins) per row.
 
-    Pair (i, k) of a group, label i > label k, weighs win[i] lose[k]. `levels` cuts the rows where
-    the label changes, `groups` cuts the levels where the group does. In a group of few rows the
-    pairs are fewer than the steps through a tree.
+    Pair (i, k) of a group, label i > label k, weighs win[i] lose[k]. Levels are those of
+    ``toprank.pairs.Graded``, and `cuts` are its groups'. In a group of few rows the pairs are
+    fewer than the steps through a tree.
     """
     tree = np.zeros(258)
-    for j in range(first, last):
-        column = codes[j]
-        plus, minus = out[0, j], out[1, j]
-        for g in range(len(groups) - 1):
-            if levels[groups[g + 1]] - levels[groups[g]] <= FEW_ROWS:
-                _few_rows(column, win, lose, levels, groups[g], groups[g + 1], side, plus, minus)
-                continue
-            total = 0.0
-            for level in range(groups[g], groups[g + 1]):
-                for i in range(levels[level], levels[level + 1]):
-                    b = _shifted(column[i], side)
-                    below, upto = _below(tree, b), _below(tree, b + 1)
-                    plus[b] -= win[i] * below
-                    minus[b] += win[i] * max(0.0, total - upto)
-                for i in range(levels[level], levels[level + 1]):
-                    total += lose[i]
-                    _plant(tree, _shifted(column[i], side), lose[i])
-            _clear(tree, column, side, levels[groups[g]], levels[groups[g + 1]])
-            total = 0.0
-            for level in range(groups[g + 1] - 1, groups[g] - 1, -1):
-                for i in range(levels[level], levels[level + 1]):
-                    b = _shifted(column[i], side)
-                    below, upto = _below(tree, b), _below(tree, b + 1)
-                    plus[b] += lose[i] * max(0.0, total - upto)
-                    minus[b] -= lose[i] * below
-                for i in range(levels[level], levels[level + 1]):
-                    total += win[i]
-                    _plant(tree, _shifted(column[i], side), win[i])
-            _clear(tree, column, side, levels[groups[g]], levels[groups[g + 1]])
+    for g in range(len(cuts) - 1):
+        first, last = cuts[g], cuts[g + 1]
+        if last - first <= FEW_ROWS:
+            _few_rows(column, win, lose, level_start, first, last, side, plus, minus)
+            continue
+        total, start = 0.0, first
+        while start < last:
+            end = level_end[start]
+            for i in range(start, end):
+                b = _shifted(column[i], side)
+                below, upto = _below(tree, b), _below(tree, b + 1)
+                plus[b] -= win[i] * below
+                minus[b] += win[i] * max(0.0, total - upto)
+            for i in range(start, end):
+                total += lose[i]
+                _plant(tree, _shifted(column[i], side), lose[i])
+            start = end
+        _clear(tree, column, side, first, last)
+        total, end = 0.0, last
+        while end > first:
+            start = level_start[end - 1]
+            for i in range(start, end):
+                b = _shifted(column[i], side)
+                below, upto = _below(tree, b), _below(tree, b + 1)
+                plus[b] += lose[i] * max(0.0, total - upto)
+                minus[b] -= lose[i] * below
+            for i in range(start, end):
+                total += win[i]
+                _plant(tree, _shifted(column[i], side), win[i])
+            end = start
+        _clear(tree, column, side, first, last)
 
 
 @_compiled
@@ -105,25 +110,17 @@ def _few_rows(
     column: Any,
     win: Any,
     lose: Any,
-    levels: Any,
+    level_start: Any,
     first: int,
     last: int,
     side: int,
     plus: Any,
     minus: Any,
 ) -> None:
-    for level in range(first + 1, last):
-        for i in range(levels[level], levels[level + 1]):
-            a = _shifted(column[i], side)
-            for k in range(levels[first], levels[level]):
-                b = _shifted(column[k], side)
-                weight = win[i] * lose[k]
-                if a > b:
-                    plus[b] += weight
-                    plus[a] -= weight
-                elif a < b:
-                    minus[a] += weight
-                    minus[b] -= weight
+    for i in range(first, last):
+        a = _shifted(column[i], side)
+        for k in range(first, level_start[i]):
+            _count_pair(a, _shifted(column[k], side), win[i] * lose[k], plus, minus)
 
 
 @_compiled
@@ -159,37 +156,52 @@ def _clear(tree: Any, column: Any, side: int, start: int, stop: int) -> None:
 
 
 @_compiled
-def graded_masses(codes: Any, table: Any, win: Any, lose: Any, levels: Any, groups: Any) -> Any:
-    """d+, d- and d0 of one stump, each a sum of positive terms; table[code] is h."""
+def graded_masses(h: Any, win: Any, lose: Any, level_end: Any, cuts: Any) -> Any:
+    """d+, d- and d0 of one stump with values h, each a sum of positive terms."""
     plus, minus, zero = 0.0, 0.0, 0.0
-    for g in range(len(groups) - 1):
-        low, high = 0.0, 0.0
-        for level in range(groups[g], groups[g + 1]):
-            for i in range(levels[level], levels[level + 1]):
-                if table[codes[i]]:
+    for g in range(len(cuts) - 1):
+        low, high, start = 0.0, 0.0, cuts[g]
+        while start < cuts[g + 1]:
+            end = level_end[start]
+            for i in range(start, end):
+                if h[i]:
                     plus += win[i] * low
                     zero += win[i] * high
                 else:
                     minus += win[i] * high
                     zero += win[i] * low
-            for i in range(levels[level], levels[level + 1]):
-                if table[codes[i]]:
+            for i in range(start, end):
+                if h[i]:
                     high += lose[i]
                 else:
                     low += lose[i]
+            start = end
     return plus, minus, zero
 
 
 @_compiled
-def restarted_sums(values: Any, levels: Any, groups: Any) -> Any:
-    """For each row, the sum of the values at the lower levels of its group."""
+def sums_below(values: Any, level_start: Any, cuts: Any) -> Any:
+    """For each place, the sum of the values at the lower levels of its group."""
     out = np.empty(len(values))
-    for g in range(len(groups) - 1):
-        total = 0.0
-        for level in range(groups[g], groups[g + 1]):
-            here = 0.0
-            for i in range(levels[level], levels[level + 1]):
-                out[i] = total
-                here += values[i]
-            total += here
+    for g in range(len(cuts) - 1):
+        below, level = 0.0, 0.0
+        for i in range(cuts[g], cuts[g + 1]):
+            if i == level_start[i]:
+                below, level = below + level, 0.0
+            out[i] = below
+            level += values[i]
+    return out
+
+
+@_compiled
+def sums_above(values: Any, level_end: Any, cuts: Any) -> Any:
+    """For each place, the sum of the values at the higher levels of its group."""
+    out = np.empty(len(values))
+    for g in range(len(cuts) - 1):
+        above, level = 0.0, 0.0
+        for i in range(cuts[g + 1] - 1, cuts[g] - 1, -1):
+            if i + 1 == level_end[i]:
+                above, level = above + level, 0.0
+            out[i] = above
+            level += values[i]
     return out

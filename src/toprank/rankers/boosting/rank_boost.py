@@ -14,6 +14,7 @@ from toprank.metrics.margins import exp_difference
 from toprank.pairs import Pairs
 from toprank.rankers.boosting.base import Booster
 from toprank.rankers.boosting.data import RankingData
+from toprank.rankers.boosting.pair_weights import PairWeights
 from toprank.rankers.boosting.rounds import Descent
 from toprank.rankers.links import Link, p_classification
 from toprank.rankers.whole import fits
@@ -199,8 +200,8 @@ class RankBoost(Booster):
     def _natural_link(self, scores: FloatArray, data: RankingData) -> Link:
         return p_classification(scores, data.labels, data.weight, self._power())
 
-    def _keep_scores(self, scores: FloatArray, data: RankingData) -> None:
-        super()._keep_scores(scores, data)
+    def _keep_scores(self, scores: FloatArray, data: RankingData, pairs: PairWeights) -> None:
+        super()._keep_scores(scores, data, pairs)
         if data.two_classes:
             logs = np.zeros(len(scores)) if data.weight is None else log_of(data.weight)
             high = log_sum_exp((logs - scores)[data.labels])

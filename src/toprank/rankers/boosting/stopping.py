@@ -10,6 +10,7 @@ import numpy as np
 
 from toprank._numerics import FloatArray
 from toprank.metrics.registry import get_metric
+from toprank.pair_sums import concordance
 from toprank.rankers.boosting.data import RankingData
 from toprank.rankers.boosting.rounds import Ensemble
 
@@ -49,13 +50,13 @@ class EarlyStopping:
         data = self.data
         if scoring is None:
             try:
-                pairs = data.crucial_pairs()
+                relation = data.relation()
             except ValueError:
                 raise ValueError(
                     "The rows set apart for validation hold no crucial pair. Raise "
                     "validation_fraction, or use n_iter_no_change=None."
                 ) from None
-            return lambda scores: pairs.concordance(scores[pairs.order])
+            return lambda scores: concordance(relation, scores, data.weight)
         if hasattr(scoring, "_score_func"):
             raise ValueError(
                 "scoring is a scikit-learn scorer, which needs an estimator; expected a function "

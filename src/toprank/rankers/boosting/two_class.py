@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toprank._numerics import FloatArray, log_of, log_sum_exp, softmax
+from toprank._numerics import FloatArray
 from toprank.blocks import Workers
-from toprank.metrics import auc
 from toprank.rankers.boosting.bins import Binned
+from toprank.rankers.boosting.pair_weights import TwoClassWeights
 from toprank.rankers.boosting.stumps import Masses, Stump
 
 _CHUNK = 1 << 14
@@ -30,71 +30,10 @@ _ROUNDING = 1e-13
 _EPSILON = 2.0**-52
 
 
-class TwoClassPairs:
-    """The pairs of a positive and a negative under the price of power p.
-
-    Rows are kept in the order positives, negatives.
-
-    Parameters
-    ----------
-    positive : bool array of shape (n,)
-    weight : array of shape (n,) or None
-        Repetition counts, all positive.
-    p : float
-        The power of the push; 1 is RankBoost.
-    """
-
-    def __init__(
-        self, positive: NDArray[np.bool_], weight: FloatArray | None, p: float = 1.0
-    ) -> None:
-        self.positive, self.p = positive, p
-        self.order = np.concatenate([np.flatnonzero(positive), np.flatnonzero(~positive)])
-        self.place = np.empty(len(positive), dtype=np.intp)
-        self.place[self.order] = np.arange(len(positive))
-        self.weight = weight
-        self.n_positive = int(np.count_nonzero(positive))
-        logs = np.zeros(len(positive)) if weight is None else log_of(weight[self.order])
-        self.log_weight = (logs[: self.n_positive], logs[self.n_positive :])
-        self.log_totals = tuple(log_sum_exp(part) for part in self.log_weight)
-        self.log_pairs = self.log_totals[0] + self.log_totals[1] / p
-        lightest = float(sum(np.min(part) for part in self.log_weight))
-        self.log_lightest = min(0.0, lightest)
-
-    @property
-    def log_n_pairs(self) -> float:
-        """Logarithm of the number of pairs; one lighter than one is the unit."""
-        return float(sum(self.log_totals)) - self.log_lightest
-
-    def _tilted(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
-        n = self.n_positive
-        return self.log_weight[0] - scores[:n], self.log_weight[1] + self.p * scores[n:]
-
-    def potentials(self, scores: FloatArray) -> tuple[float, FloatArray]:
-        """Return log R^(1/p) and minus its gradient in the scores."""
-        high, low = self._tilted(scores)
-        value = log_sum_exp(high) + log_sum_exp(low) / self.p
-        return value, np.concatenate([softmax(high), -softmax(low)])
-
-    def margin(self, scores: FloatArray) -> float:
-        """Return the smallest f_i - f_k."""
-        n = self.n_positive
-        return float(np.min(scores[:n]) - np.max(scores[n:]))
-
-    def concordance(self, scores: FloatArray) -> float:
-        """Return the share of the pairs in order, a tie counting one half."""
-        weight = None if self.weight is None else self.weight[self.order]
-        labels = np.arange(len(scores)) < self.n_positive
-        return auc(labels, scores, sample_weight=weight)
-
-    def on(self, binned: Binned, workers: Workers) -> TwoClassStumps:
-        """Return the stumps of binned columns, judged on these pairs."""
-        return TwoClassStumps(self, binned, workers)
-
-
 class TwoClassStumps:
     """Weights, scores and histograms that move together, one stump a round."""
 
-    def __init__(self, pairs: TwoClassPairs, binned: Binned, workers: Workers):
+    def __init__(self, pairs: TwoClassWeights, binned: Binned, workers: Workers):
         self.pairs, self.binned, self.workers = pairs, binned, workers
         d, n = binned.codes.shape
         self.scores = np.zeros(n)
@@ -116,7 +55,7 @@ class TwoClassStumps:
 
     def _refresh(self) -> None:
         """Recompute weights and histograms from the scores."""
-        tilted = self.pairs._tilted(self.scores)
+        tilted = self.pairs.tilt(self.scores)
         self._tops = [float(np.max(part)) for part in tilted]
         self.weights = np.concatenate(
             [np.exp(part - top) for part, top in zip(tilted, self._tops, strict=True)]

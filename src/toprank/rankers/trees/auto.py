@@ -8,12 +8,20 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import _safe_indexing
 
+from toprank.folds import (
+    Candidate,
+    PChoice,
+    Scoring,
+    check_powers,
+    compare_settings,
+    folds_of,
+)
+from toprank.pairs import Rows
 from toprank.rankers.trees.plan import Table
 from toprank.rankers.trees.stopping import TopMetric
-from toprank.tuning import PChoice, choose_p
 
 
-class Rows:
+class OwnRows:
     """Everything that belongs to the rows, so that folds can be taken by row number."""
 
     def __init__(self, X: Any, fit_params: dict[str, Any], init_model: Any):
@@ -21,7 +29,7 @@ class Rows:
         self.fit_params = fit_params
         self.init_model = init_model
 
-    def __deepcopy__(self, memo: Any) -> Rows:
+    def __deepcopy__(self, memo: Any) -> OwnRows:
         return self  # scikit-learn's clone copies parameters; data and a fitted model are none
 
     def part(self, rows: Any) -> tuple[Any, dict[str, Any]]:
@@ -34,7 +42,7 @@ class Rows:
 class OnRows(ClassifierMixin, BaseEstimator):
     """Trees fitted by row number: groups and starting scores go with their rows."""
 
-    def __init__(self, p: Any, trees: Any, rows: Rows):
+    def __init__(self, p: Any, trees: Any, rows: OwnRows):
         self.p = p
         self.trees = trees
         self.rows = rows
@@ -67,23 +75,17 @@ def chosen_p(
     trees: Any, X: Any, y: Any, sample_weight: Any, fit_params: dict[str, Any], init_model: Any
 ) -> PChoice:
     """Compare every p of ``trees.ps`` and the binary objective by cross-validation."""
-    rows = Rows(X, fit_params, init_model)
-    numbers = np.arange(len(y))[:, None]
+    own = OwnRows(X, fit_params, init_model)
     template = clone(trees).set_params(p=4.0)
-    # groups decide the folds, and a scorer of our own measures within them
-    scoring: Any = {"scoring": trees.metric, "scoring_kwargs": trees.metric_kwargs}
-    if fit_params.get("groups") is not None or callable(trees.metric):
-        scoring = {"scoring": _scorer(trees)}
-    return choose_p(
-        OnRows(4.0, template, rows),
-        numbers,
-        y,
-        ps=trees.ps,
-        cv=trees.cv,
-        groups=fit_params.get("groups"),
-        sample_weight=sample_weight,
-        baseline=OnRows(None, template, rows),
-        baseline_name="the binary objective",
-        rule=trees.rule,
-        **scoring,
-    )
+    powers = check_powers(trees.ps)
+    candidates = [Candidate("the binary objective", None, pushes=False)]
+    candidates += [Candidate(f"p = {p:g}", p) for p in powers]
+    models = [OnRows(p, template, own) for p in (None, *powers)]
+    groups = fit_params.get("groups")
+    score = Scoring(trees.metric, trees.metric_kwargs)
+    if groups is not None or callable(trees.metric):
+        # groups decide the folds, and a scorer of our own measures within them
+        score = Scoring(_scorer(trees))
+    rows = Rows(np.arange(len(y))[:, None], y, sample_weight)
+    folds = folds_of(trees.cv, y, groups=groups, weight=sample_weight)
+    return compare_settings(candidates, models, rows, folds, score, rule=trees.rule)

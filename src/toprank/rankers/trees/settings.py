@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from toprank.losses import TRAINABLE_LOSSES, Loss
-from toprank.prices import PRICE_NAMES, Price
+from toprank.prices import PRICES, Price
 from toprank.rankers.trees.columns import columns_named
 from toprank.rankers.trees.lightgbm_trees import LightGBMTrees
 from toprank.rankers.trees.plan import Plan, Trees
@@ -21,8 +21,8 @@ BACKENDS: dict[str, type[Trees]] = {cls.library: cls for cls in (LightGBMTrees, 
 
 CONSTRAINTS: dict[str, Any] = {
     "p": [Interval(Real, 1, np.inf, closed="both"), StrOptions({"auto"}), None],
-    "price": [StrOptions(set(PRICE_NAMES)), Price, tuple],
-    "loss": [StrOptions(set(TRAINABLE_LOSSES)), Loss, tuple],
+    "price": [StrOptions(PRICES.keys()), Price, tuple],
+    "loss": [StrOptions(TRAINABLE_LOSSES), Loss, tuple],
     "backend": [StrOptions(set(BACKENDS))],
     "n_estimators": [Interval(Integral, 1, None, closed="left")],
     "learning_rate": [Interval(Real, 0, None, closed="neither")],

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toprank.choose import capacity_threshold
+from toprank.tuning import capacity_threshold
 
 
 @given(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,9 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray
-from toprank.tuning.corrected import Difference, corrected_difference, near_one, scaled_back
+from toprank.folds.corrected import Difference, corrected_difference, near_one, scaled_back
 
 RULES = ("best", "one_standard_error")
+
+
+def check_powers(ps: Sequence[float]) -> tuple[float, ...]:
+    """Return the powers, ascending and distinct, or raise ValueError."""
+    values = np.atleast_1d(np.asarray(ps, dtype=np.float64))
+    if values.ndim != 1 or len(values) == 0 or np.any(np.isnan(values)) or np.any(values < 1):
+        raise ValueError(f"ps={ps!r}: expected one or more numbers from 1 to infinity.")
+    return tuple(float(p) for p in np.unique(values))
 
 
 @dataclass(frozen=True)

@@ -17,19 +17,25 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 
 from toprank._numerics import FloatArray
 from toprank.blocks import Workers
-from toprank.choose.grid import GridFit, fit_grid
-from toprank.choose.outer import outer_rows
-from toprank.choose.results import cv_results
-from toprank.choose.rows import Rows
+from toprank.folds import (
+    RULES,
+    Candidate,
+    Fold,
+    PChoice,
+    Scoring,
+    check_powers,
+    folds_of,
+    tested_over_trained,
+)
 from toprank.pairs import check_weights
 from toprank.rankers.base import LinearRanker, numeric, overflow_is_handled, two_classes
 from toprank.rankers.linear import _LOSS, PNormPush
 from toprank.rankers.proper import ProperRanker
 from toprank.rankers.whole import fits, warn_caller
-from toprank.tuning import Candidate, PChoice, Scoring, folds_of
-from toprank.tuning.choice import RULES
-from toprank.tuning.choose_p import check_powers, test_to_train
-from toprank.tuning.splits import Fold
+from toprank.tuning.grid import GridFit, fit_grid
+from toprank.tuning.outer import outer_rows
+from toprank.tuning.results import cv_results
+from toprank.tuning.rows import Rows
 
 #: To compare settings on held-out rows a fit need not be exact: the gradient may be this share
 #: of its own sampling error, 1/sqrt(n), but no more than the second number.
@@ -245,7 +251,7 @@ class PNormPushCV(LinearRanker):
             ]
 
         scores = np.column_stack(list(workers.map(of_fold, folds)))
-        overlap = test_to_train(folds)
+        overlap = tested_over_trained(folds)
         self._keep_choice(PChoice(candidates, scores, score.label, self.rule, overlap, self.level))
         self.score_interval_ = None
         if outer is not None:

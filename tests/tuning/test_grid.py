@@ -8,8 +8,8 @@ from scipy import sparse
 
 from toprank import PNormPush, ProperRanker
 from toprank.blocks import RowBlocks, Workers
-from toprank.choose.grid import fit_grid
 from toprank.objective import ManySwept, Task
+from toprank.tuning.grid import fit_grid
 
 PS, ALPHAS = (1.0, 4.0, 64.0), (1.0, 1e-2, 1e-4)
 

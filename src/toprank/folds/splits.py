@@ -15,10 +15,11 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 from sklearn.model_selection._split import GroupsConsumerMixin, check_cv
-from sklearn.utils import column_or_1d
 
-Rows = NDArray[np.intp]
-Fold = tuple[Rows, Rows]
+from toprank.pairs import check_counts, check_groups, check_labels, check_times, group_labels
+
+#: The places of the rows to train on, and of those to test.
+Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
 class TimeOrderedSplit(GroupsConsumerMixin):
@@ -73,7 +74,7 @@ class TimeOrderedSplit(GroupsConsumerMixin):
     def split(self, X: Any, y: Any = None, groups: ArrayLike | None = None) -> Iterator[Fold]:
         """Yield (rows to train on, rows to test), each in the order of time."""
         n = X.shape[0] if hasattr(X, "shape") else len(X)
-        time = np.arange(n) if groups is None else _times(groups, n)
+        time = check_times(np.arange(n) if groups is None else groups, n)
         gap = _gap(self.gap, time)
         order = np.argsort(time, kind="stable")
         ordered = time[order]
@@ -95,7 +96,7 @@ class TimeOrderedSplit(GroupsConsumerMixin):
 
 def folds_of(
     cv: Any,
-    y: NDArray[Any],
+    y: ArrayLike,
     *,
     groups: ArrayLike | None = None,
     time: ArrayLike | None = None,
@@ -110,7 +111,7 @@ def folds_of(
         A number is so many folds: in the order of time where ``time`` is given, whole groups
         where ``groups`` is, and stratified by the class always else. It is lowered to the number
         of rows (or groups) in the smaller class.
-    y : array of shape (n,)
+    y : array-like of shape (n,)
         Labels.
     groups : array-like of shape (n,), optional
         Rows of one group are never parted.
@@ -121,8 +122,11 @@ def folds_of(
     weight : array-like of shape (n,), optional
         Repetition counts; a row of weight zero is in no fold.
     """
-    if weight is not None and not np.all(np.asarray(weight) > 0):
-        return _folds_of_present(cv, y, groups, time, gap, np.asarray(weight) > 0)
+    y, n = check_labels(y), len(y)
+    groups, weight = group_labels(groups, n), check_counts(weight, n)
+    time = None if time is None else check_times(time, n)
+    if weight is not None and not np.all(weight > 0):
+        return _folds_of_present(cv, y, groups, time, gap, weight > 0)
     if time is not None and groups is not None:
         raise ValueError("Give groups or time, not both: a fold cannot follow two orders.")
     if time is None and gap != 0:
@@ -147,9 +151,7 @@ def _folds_of_present(
         folds = [tuple(np.asarray(rows) for rows in fold) for fold in cv]
         return folds_of([tuple(rows[present[rows]] for rows in fold) for fold in folds], y)
     there = np.flatnonzero(present)
-    in_groups, at = (
-        None if one is None else column_or_1d(np.asarray(one))[there] for one in (groups, time)
-    )
+    in_groups, at = (None if one is None else one[there] for one in (groups, time))
     inside = folds_of(cv, y[there], groups=in_groups, time=at, gap=gap)
     return [(there[train], there[test]) for train, test in inside]
 
@@ -160,9 +162,8 @@ def _splitter(n_splits: int, y: NDArray[Any], groups: Any, time: Any, gap: Any) 
         raise ValueError(f"cv={n_splits}: expected at least two folds.")
     if time is not None:
         return TimeOrderedSplit(n_splits, gap=gap), time
-    units = np.arange(len(y)) if groups is None else column_or_1d(np.asarray(groups))
-    if len(units) != len(y):
-        raise ValueError(f"groups has {len(units)} rows, expected {len(y)}.")
+    codes = check_groups(groups, len(y))
+    units = np.arange(len(y)) if codes is None else codes
     fewest = min(len(np.unique(units[y == label])) for label in np.unique(y))
     if fewest < 2:
         what = "row" if groups is None else "group"
@@ -185,21 +186,6 @@ def _check_classes(folds: list[Fold], y: NDArray[Any]) -> None:
                     f"Fold {number} has rows of one class only to {role} ({len(rows)} rows): take "
                     "fewer folds, or folds that are stratified by the class."
                 )
-
-
-def _times(groups: ArrayLike, n: int) -> NDArray[Any]:
-    time = column_or_1d(np.asarray(groups))
-    if len(time) != n:
-        raise ValueError(f"time has {len(time)} rows, expected {n}.")
-    if time.dtype.kind in "OUS":
-        try:
-            time = time.astype("datetime64[us]")
-        except (ValueError, TypeError) as error:
-            raise ValueError("time must be numbers or dates such as 2026-01-31.") from error
-    unknown = np.isnat(time) if time.dtype.kind == "M" else ~np.isfinite(time)
-    if np.any(unknown):
-        raise ValueError(f"time is missing in {np.count_nonzero(unknown)} rows.")
-    return time
 
 
 def _gap(gap: Any, time: NDArray[Any]) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from toprank.tuning import PChoice
+from toprank.folds import PChoice
 
 
 def cv_results(choice: PChoice) -> dict[str, Any]:

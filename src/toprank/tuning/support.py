@@ -12,15 +12,13 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
 from toprank._numerics import FloatArray
 from toprank.blocks import Workers
-from toprank.choose.grid import fit_grid
+from toprank.folds import Fold, check_powers, folds_of
 from toprank.inference import interval
 from toprank.metrics import pnorm_risk
 from toprank.pairs import check_weights
 from toprank.rankers.base import numeric, two_classes
 from toprank.rankers.linear import PNormPush
-from toprank.tuning import folds_of
-from toprank.tuning.choose_p import check_powers
-from toprank.tuning.splits import Fold
+from toprank.tuning.grid import fit_grid
 
 
 @dataclass(frozen=True)
@@ -198,7 +196,7 @@ def supported_p(
 
     Examples
     --------
-    >>> from toprank.choose import supported_p
+    >>> from toprank.tuning import supported_p
     >>> from toprank.datasets import load_magic
     >>> X, y = load_magic(return_X_y=True)
     >>> X = (X - X.mean(axis=0)) / X.std(axis=0)

@@ -16,11 +16,11 @@ from sklearn.model_selection import (
 )
 
 from toprank import PNormPush, PNormPushCV, ProperRanker
-from toprank.choose.outer import outer_rows
 from toprank.datasets import load_magic, load_wdbc
 from toprank.inference import compare
 from toprank.metrics import precision_at, scorer
 from toprank.tuning import TimeOrderedSplit
+from toprank.tuning.outer import outer_rows
 
 SMALL = {"ps": (1, 4, 16), "alphas": (1e-3, 1e-1), "cv": 3}
 

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.model_selection import TimeSeriesSplit
 
 from toprank._numerics import FloatArray
-from toprank.tuning import TimeOrderedSplit
+from toprank.folds import TimeOrderedSplit
 
 
 def outer_rows(

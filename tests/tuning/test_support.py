@@ -9,9 +9,9 @@ from sklearn.model_selection import StratifiedShuffleSplit
 
 import toprank.bounds
 from toprank import PNormPush, PNormPushCV
-from toprank.choose import supported_p
 from toprank.metrics import auc, pnorm_risk, precision_at
 from toprank.simulate import rare_reversal
+from toprank.tuning import supported_p
 
 
 @pytest.fixture(scope="module")

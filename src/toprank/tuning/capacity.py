@@ -126,7 +126,7 @@ def capacity_threshold(
     Examples
     --------
     >>> import numpy as np
-    >>> from toprank.choose import capacity_threshold
+    >>> from toprank.tuning import capacity_threshold
     >>> rng = np.random.default_rng(0)
     >>> day = np.repeat(np.arange(30), 1000)
     >>> y = rng.random(30_000) < 0.05

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from toprank._numerics import FloatArray
-from toprank.tuning import TimeOrderedSplit
+from toprank.folds import TimeOrderedSplit
 
 #: Sparse matrices that take no more bytes than this when dense are made dense for the folds.
 _DENSE_BYTES = 1 << 24

@@ -1,0 +1,150 @@
+"""Which of two labels is positive: the one that belongs at the top of the list.
+
+There are two policies, for two kinds of callers.
+
+- Tables (`toprank fit`, `choose-p` and `report`, `toprank.models`, `toprank.report`): their labels
+  are words that people chose, and `positive_label` decides. Pairs of words that everybody reads in
+  one way are known; for any other pair the caller names the positive label, or is refused. What a
+  model learned from its training table holds for `evaluate`, `compare` and `monitor` too.
+- Estimators and metrics, which take an array y: the larger label in sorted order is positive, as
+  everywhere in scikit-learn (`toprank.pairs.door.two_classes`).
+
+The two agree on numbers and booleans that a table decides by itself. They differ on words such as
+``Pos`` and ``neg`` or ``+`` and ``-``, whose sorted order means nothing. No label is judged twice:
+tables pass booleans on, of which true is the larger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+#: Pairs of labels of which the first is positive; in small letters, numbers without a point.
+KNOWN_PAIRS = (
+    ("1", "0"),
+    ("1", "-1"),
+    ("true", "false"),
+    ("yes", "no"),
+    ("y", "n"),
+    ("t", "f"),
+    ("positive", "negative"),
+    ("pos", "neg"),
+    ("+", "-"),
+)
+#: Labels that a message names at most.
+_MOST_NAMED = 6
+
+
+class LabelError(ValueError):
+    """Labels that do not say which of them is positive; the message says what to do.
+
+    Attributes
+    ----------
+    choices : tuple of str
+        The two labels to choose between, where naming one of them is all that is missing.
+    """
+
+    def __init__(self, message: str, choices: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.choices = choices
+
+
+def label_text(value: Any) -> str:
+    """Return a label as text; whole numbers without a point, so that 1 and 1.0 are one label.
+
+    Examples
+    --------
+    >>> label_text(1.0), label_text(True), label_text("Yes")
+    ('1', 'True', 'Yes')
+    """
+    if isinstance(value, (float, np.floating)) and float(value).is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def positive_label(labels: Iterable[str], positive: Any = None, *, name: str = "y") -> str:
+    """Return the label that belongs at the top, as it is written among the labels.
+
+    Parameters
+    ----------
+    labels : iterable of str
+        The labels as text (`label_text`); repeated ones count once.
+    positive : value, optional
+        The positive label, where the caller names it. Any other label is then negative. Capital
+        letters and the spelling of a number (1, 1.0) do not matter unless they tell labels apart.
+    name : str, default="y"
+        What the messages call the column of the labels.
+
+    Raises
+    ------
+    LabelError
+        If there are fewer than two labels, if the named one is not among them, or if none is named
+        and there are more than two or it is not plain which of the two is positive.
+
+    Examples
+    --------
+    >>> positive_label(["No", "Yes"]), positive_label(["-", "+"]), positive_label(["-1", "1"])
+    ('Yes', '+', '1')
+    >>> positive_label(["alive", "dead"], "Alive")
+    'alive'
+    >>> positive_label(["alive", "dead"], name="state")
+    Traceback (most recent call last):
+    toprank.pairs.labels.LabelError: 'state' is 'alive' or 'dead', and it is not plain which \
+belongs at the top: add positive='alive' or positive='dead'.
+    """
+    distinct = sorted(set(labels))
+    named = None if positive is None else _named_label(name, distinct, positive)
+    if named is None and len(distinct) > 2:
+        raise LabelError(
+            f"{name!r} has {len(distinct)} different values ({_listed(distinct)}), expected two. "
+            "Pass positive= to name the one that belongs at the top; the others are then negative."
+        )
+    if len(distinct) < 2:
+        raise LabelError(
+            f"{name!r} has one value only ({_listed(distinct) or 'none'}); a ranking needs rows of "
+            "two classes: check the column, or the selection that lost the rare class."
+        )
+    return _known_label(name, distinct) if named is None else named
+
+
+def _named_label(name: str, distinct: list[str], positive: Any) -> str:
+    """The label that a value names: as it is written, or else the only one that reads alike."""
+    text = label_text(positive)
+    if text in distinct:
+        return text
+    alike = [label for label in distinct if _folded(label) == _folded(text)]
+    if len(alike) != 1:
+        raise LabelError(
+            f"positive={positive!r}: {name!r} never has that value; it has {_listed(distinct)}."
+        )
+    return alike[0]
+
+
+def _known_label(name: str, distinct: list[str]) -> str:
+    folded = {_folded(label): label for label in distinct}
+    for high, low in KNOWN_PAIRS:
+        if set(folded) == {high, low}:
+            return folded[high]
+    a, b = distinct
+    raise LabelError(
+        f"{name!r} is {a!r} or {b!r}, and it is not plain which belongs at the top: add "
+        f"positive={a!r} or positive={b!r}.",
+        (a, b),
+    )
+
+
+def _folded(label: str) -> str:
+    """A label without capital letters and spaces around it, a number in its shortest spelling."""
+    text = label.strip().lower()
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return label_text(number) if np.isfinite(number) else text
+
+
+def _listed(labels: list[str]) -> str:
+    shown = ", ".join(map(repr, labels[:_MOST_NAMED]))
+    return shown if len(labels) <= _MOST_NAMED else f"{shown}, ..."

@@ -1,0 +1,164 @@
+"""What the door lets in, as what, and what it refuses; every entry is tested in contracts."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import BaseEstimator
+
+from toprank.pairs import (
+    LARGEST_SIZE,
+    check_counts,
+    check_grades,
+    check_groups,
+    check_rows,
+    check_scores,
+    check_table,
+    check_weights,
+    two_classes,
+)
+
+X = np.random.default_rng(0).normal(size=(6, 2))
+Y = np.array([0, 1, 0, 1, 0, 1])
+
+
+def with_entry(value):
+    changed = X.copy()
+    changed[2, 1] = value
+    return changed
+
+
+@pytest.mark.parametrize(
+    "hold",
+    [
+        np.asarray,
+        np.asfortranarray,
+        lambda X: np.repeat(X, 2, axis=0)[::2],
+        lambda X: X[:, ::-1][:, ::-1],
+        lambda X: X.astype(np.longdouble),
+        lambda X: X.astype(object),
+        lambda X: X.tolist(),
+        np.ma.MaskedArray,
+    ],
+)
+def test_a_table_is_a_matrix_of_the_same_numbers(hold):
+    np.testing.assert_array_equal(np.asarray(check_table(hold(X)), dtype=float), X)
+
+
+def test_a_sparse_table_stays_sparse_where_it_may_be_sparse():
+    assert check_table(sparse.coo_array(X), sparse=True).format == "csr"
+    with pytest.raises(TypeError, match=r"[Ss]parse"):
+        check_table(sparse.coo_array(X))
+
+
+@pytest.mark.parametrize("value", [LARGEST_SIZE * 1.1, -1e300, np.finfo(float).max])
+@pytest.mark.parametrize(
+    "hold", [np.asarray, sparse.csr_array, lambda X: np.repeat(X, 2, axis=1)[:, ::2]]
+)
+def test_sizes_that_no_sum_can_hold_are_refused(value, hold):
+    with pytest.raises(ValueError, match=r"in size, expected at most 1e\+100"):
+        check_table(hold(with_entry(value)), sparse=True)
+    check_table(hold(with_entry(np.sign(value) * LARGEST_SIZE)), sparse=True)
+
+
+def test_float32_of_any_size_is_small_enough():
+    largest = np.float32(np.finfo(np.float32).max)
+    assert check_table(with_entry(0.0).astype(np.float32) * 0 + largest).dtype == np.float32
+
+
+@pytest.mark.parametrize(("value", "words"), [(np.nan, "contains NaN"), (np.inf, "infinity")])
+def test_nan_is_a_missing_value_where_there_may_be_any_and_infinity_never_is(value, words):
+    with pytest.raises(ValueError, match=words):
+        check_table(with_entry(value))
+    if np.isnan(value):
+        assert np.isnan(check_table(with_entry(value), missing=True)[2, 1])
+    else:
+        with pytest.raises(ValueError, match=words):
+            check_table(with_entry(value), missing=True)
+
+
+def test_huge_entries_beside_missing_ones_are_seen():
+    table = with_entry(np.nan)
+    table[0, 0] = -1e200
+    with pytest.raises(ValueError, match=r"up to 1e\+200"):
+        check_table(table, missing=True)
+
+
+def test_rows_for_a_classifier_know_their_classes():
+    rows, classes = check_rows(
+        BaseEstimator(), X, np.where(Y, "yes", "no"), np.arange(1.0, 7), list("ababab")
+    )
+    assert classes.tolist() == ["no", "yes"]
+    assert rows.y.tolist() == Y.astype(bool).tolist()
+    assert rows.groups.tolist() == [0, 1] * 3
+
+
+def test_rows_for_a_plain_ranker_keep_the_grades_as_numbers():
+    rows, classes = check_rows(BaseEstimator(), X, [3, 1, 2, 1, 0, 0], target="graded")
+    assert classes is None
+    assert rows.y.dtype == np.float64
+
+
+def test_the_positive_class_is_the_larger_label_or_the_one_named():
+    classes, positive = two_classes(["b", "a", "b"])
+    assert classes.tolist() == ["a", "b"]
+    assert positive.tolist() == [True, False, True]
+    classes, positive = two_classes(["b", "a", "b"], pos_label="a")
+    assert classes.tolist() == ["b", "a"]
+    assert positive.tolist() == [False, True, False]
+    with pytest.raises(ValueError, match="pos_label='c' is not one of the labels"):
+        two_classes(["b", "a", "b"], pos_label="c")
+
+
+def test_two_values_that_are_not_whole_are_two_classes():
+    assert two_classes([0.5, 1.5, 0.5])[1].tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        (["a", "b"], "it is not known which label belongs above which"),
+        (np.array(["1", 2], dtype=object), "it is not known which label belongs above which"),
+        ([1.0, np.nan], "y contains NaN"),
+        ([2**60, 2**60 + 1], "float64 can tell only 1 apart"),
+    ],
+)
+def test_grades_must_be_known_numbers(labels, words):
+    with pytest.raises(ValueError, match=words):
+        check_grades(labels)
+
+
+@pytest.mark.parametrize(
+    ("weight", "words"),
+    [
+        ([1, 1, 1], r"\(3,\), expected \(6,\): one weight per row"),
+        ([1, 1, 1, 1, 1, -1], r"negative values \(smallest -1\)"),
+        ([1, 1, 1, 1, 1, np.nan], "NaN or infinity"),
+        ([0] * 6, "non-zero"),
+        ([1e-300, 1e300, 1, 1, 1, 1], r"runs from 1e-300 to 1e\+300"),
+        (np.ma.MaskedArray(np.ones(6), mask=Y == 1), "3 masked entries"),
+    ],
+)
+def test_weights_are_repetition_counts_with_or_without_classes(weight, words):
+    with pytest.raises(ValueError, match=words):
+        check_weights(Y == 1, weight)
+    with pytest.raises(ValueError, match=words):
+        check_counts(weight, 6)
+
+
+def test_groups_are_numbered_and_scores_are_finite():
+    assert check_groups(["b", "a", "b"], 3).tolist() == [1, 0, 1]
+    assert check_groups(None, 3) is None
+    with pytest.raises(ValueError, match="groups has 2 entries, expected one per row: 3"):
+        check_groups(["a", "b"], 3)
+    with pytest.raises(ValueError, match="y_score contains NaN"):
+        check_scores([1.0, np.nan])
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        check_scores([1.0, 2.0], 3)
+
+
+def test_a_tensor_is_a_table():
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    np.testing.assert_array_equal(check_table(torch.from_numpy(X).requires_grad_()), X)
+    assert check_table(torch.ones(3, 2, dtype=torch.bfloat16)).dtype == np.float32
+    with pytest.raises(ValueError, match="to_dense"):
+        check_table(torch.from_numpy(X).to_sparse())
