@@ -154,9 +154,7 @@ class Design(ABC):
 
 def design_kind(X: Any) -> type[Design]:
     """Return the class that can read such a matrix."""
-    place = KINDS.get(
-        type(X).__module__.partition(".")[0], "toprank.blocks.host:HostDesign"
-    )
+    place = KINDS.get(type(X).__module__.partition(".")[0], "toprank.blocks.host:HostDesign")
     module, _, name = place.partition(":")
     kind: type[Design] = getattr(import_module(module), name)
     return kind

@@ -42,7 +42,9 @@ class TensorTile(Tile):
 
     def scores(self, coef: FloatArray) -> OnDevice:
         beta = on_device(np.ascontiguousarray(coef), self.matrix)
-        return OnDevice((self.matrix @ beta.T).T)
+        if beta.ndim == 1:
+            return OnDevice(self.matrix @ beta)
+        return OnDevice(beta @ self.matrix.T)
 
     def adjoint(self, v: Any) -> FloatArray:
         return _host(self.matrix.T @ self._beside(v))
@@ -109,7 +111,14 @@ class DeviceDesign(Design):
         X = block.X
         if len(X) == 0:
             return ColumnStatistics.empty(X.shape[1])
-        found = ColumnStatistics.of(block.index, _host(X[start::step].double()))
+        sample = X[start::step].double()
+        if len(sample) == 0:
+            found = ColumnStatistics.empty(X.shape[1])
+        else:
+            mean = sample.mean(0)
+            deviation = ((sample - mean) ** 2).sum(0)
+            first = (block.index, _host(sample[0]))
+            found = ColumnStatistics(len(sample), _host(mean), _host(deviation), first)
         if not check:
             return found
         lowest, highest = (float(end) for end in X.aminmax())

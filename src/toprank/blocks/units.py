@@ -139,7 +139,7 @@ def describe_entry(worst: Any) -> str:
         return "NaN"
     if np.any(np.isinf(worst)):
         return "infinity"
-    return f"a value of size {np.max(np.abs(worst)):.3g}"
+    return f"entries of up to {np.max(np.abs(worst)):.3g} in size"
 
 
 def refusal(what: str, where: str) -> str:
@@ -150,9 +150,8 @@ def refusal(what: str, where: str) -> str:
             "fitted."
         )
     return (
-        f"Input X contains {what}: {where}; expected sizes up to {LARGEST_SIZE:g}, whose squares "
-        "can be summed. If such entries stand for missing values, replace them; else rescale the "
-        "column, or take its logarithm."
+        f"X has {what} in {where}, expected at most {LARGEST_SIZE:g}: if such entries stand for "
+        "missing values, replace them; else scale the column, or clip it."
     )
 
 

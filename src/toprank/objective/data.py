@@ -100,7 +100,8 @@ class BlockData:
     def of(cls, X: Any, n_jobs: int | None = None) -> BlockData:
         """Look at the rows of a matrix in memory that has been checked; they have no labels."""
         source = ArraySource(X, None, None, None, n_jobs, checked=True)
-        return cls(source, _starts(source.map_reduce(RowCounts(), None)), source.n_rows)
+        counts: Pieces = source.map_reduce(RowCounts(), None)
+        return cls(source, _starts(counts), source.n_rows)
 
     @property
     def entries(self) -> int:
@@ -354,9 +355,7 @@ class LabelledData(BlockData):
         counts = count_labels(source)
         if len(counts.labels) < 2 or not np.all(counts.weight > 0):
             return None
-        return LabelledData(
-            source, counts, self.classes, self.class_weight, self.size, self
-        )
+        return LabelledData(source, counts, self.classes, self.class_weight, self.size, self)
 
     def located_scores(self, coef: FloatArray) -> FloatArray:
         """Return the scores of evenly spaced rows of weight above zero."""

@@ -116,7 +116,7 @@ def device_histogram(
         far = ~(u.abs() < BIN * BINS / 2)
         ones = u.new_ones(len(u)) if weight is None else weight
         outside = (part[far].cpu().numpy() for part in (u, positive, ones))
-        total.outside.append(tuple(outside))  # type: ignore[arg-type]
+        total.outside.append(tuple(outside))
     return total
 
 

@@ -37,6 +37,15 @@ class DualProblem(Protocol):
 
     alpha: float
     penalty: Any
+    has_dual: bool
+
+    @property
+    def tilts(self) -> tuple[tuple[float, float], ...]: ...
+
+    @property
+    def labels(self) -> tuple[NDArray[np.bool_], FloatArray | None]: ...
+
+    def scores(self, coef: FloatArray) -> FloatArray: ...
 
     def value_grad(self, coef: FloatArray) -> tuple[float, FloatArray]: ...
 
@@ -54,18 +63,19 @@ class DualPoint:
     weight: FloatArray  # u, summing to one
 
 
-def pair_weights(
-    scores: FloatArray,
-    positive: NDArray[np.bool_],
-    weight: FloatArray | None,
-    tilts: tuple[float, float],
-) -> tuple[DualPoint, DualPoint]:
-    """Return the dual points of the positives and of the negatives at the scores of all rows.
+def pair_weights(problem: DualProblem, coef: FloatArray) -> tuple[DualPoint, DualPoint]:
+    """Return the dual points of the positives and of the negatives at the coefficients.
 
     The weight of the pair (i, k) is the product of theirs.
     """
+    if not problem.has_dual:
+        raise ValueError(
+            "The dual is available for the exponential loss with a finite power price, at one "
+            "end of the list."
+        )
+    scores, (positive, weight) = problem.scores(coef), problem.labels
     points = []
-    for tilt, members in zip(tilts, (positive, ~positive), strict=True):
+    for tilt, members in zip(problem.tilts[0], (positive, ~positive), strict=True):
         present = members if weight is None else members & (weight > 0)
         rows = np.flatnonzero(present)
         log_w = np.zeros(len(rows)) if weight is None else log_of(weight[rows])

@@ -27,9 +27,7 @@ def tilted_ends(
     kind = positive.view(np.uint8)
     ends = []
     for of_pos, of_neg in tilts:
-        top, mass, moment = tilted_sums(
-            X, kind, logs, coef, np.array([of_neg, of_pos]), scores
-        )
+        top, mass, moment = tilted_sums(X, kind, logs, coef, np.array([of_neg, of_pos]), scores)
         neg, pos = (
             Tilted(moment[c], None, float(top[c]) if mass[c] else -np.inf, float(mass[c]))
             for c in (0, 1)

@@ -129,7 +129,7 @@ class OpenBlock:
             if self.design.kernel == "numba" and self.view.entries >= COMPILED_FROM:
                 return self._compiled(coef, tilts)
             if self.design.kernel == "triton":
-                return self._fused.tilted_ends(coef, tilts)  # type: ignore[no-any-return]
+                return self._fused.tilted_ends(coef, tilts)
         d = self.design.n_features
         if coef.ndim == 2:
             ends = empty_ends(d, tilts, order, len(coef))
@@ -137,9 +137,7 @@ class OpenBlock:
                 classes.add(ends, tile, tile.scores(coef), tilts)
             return ends
         ends = empty_ends(d, tilts, order)
-        for (_, tile, scores), classes in zip(
-            self.scored_tiles(coef), self.classes, strict=True
-        ):
+        for (_, tile, scores), classes in zip(self.scored_tiles(coef), self.classes, strict=True):
             classes.add(ends, tile, scores, tilts)
         return ends
 
@@ -161,12 +159,8 @@ class OpenBlock:
     def _fused(self) -> Any:
         from toprank.objective.device_sums import FusedSums
 
-        logs = self.log_weight
-        return FusedSums(
-            self.design,  # type: ignore[arg-type]
-            self.positive.tensor,
-            None if logs is None else logs.tensor,
-        )
+        design: Any = self.design
+        return FusedSums(design, handed_back(self.positive), handed_back(self.log_weight))
 
     def extremes(self, coef: FloatArray) -> tuple[float, float]:
         """Return the lowest score of a positive and the highest of a negative that is present."""

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from toprank._numerics import FloatArray, log_of, softmax
+from toprank.blocks import Workers
 from toprank.losses import Loss, ZeroOne
 from toprank.objective.data import BlockData
 from toprank.objective.problem import LinearProblem

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray, log_of, log_sum_exp
 from toprank.objective.data import BlockData, LabelledData
@@ -165,6 +166,11 @@ class Last:
 
 class TwoClassProblem(LinearProblem[LabelledData]):
     """An objective of rows of two classes."""
+
+    @property
+    def labels(self) -> tuple[NDArray[np.bool_], FloatArray | None]:
+        """Which rows are positive, and their weights."""
+        return self.data.labels
 
     @cached_property
     def _coarse(self) -> Any:

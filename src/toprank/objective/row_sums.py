@@ -38,7 +38,9 @@ class RowSums(RelativeSums):
         return sums
 
     @classmethod
-    def of(cls, tile: Tile, value: float, slope: Any, bend: Any = None, top: float = 0.0) -> RowSums:
+    def of(
+        cls, tile: Tile, value: float, slope: Any, bend: Any = None, top: float = 0.0
+    ) -> RowSums:
         """Sum slopes and curvatures, one per row of the tile, over its features."""
         sums = cls(value, np.append(tile.adjoint(slope), np.sum(slope)), top=top)
         if bend is not None:

@@ -70,9 +70,7 @@ class ScoredProblem(TwoClassProblem):
     def hessian(self, coef: FloatArray, *, exact: bool = True) -> FloatArray:
         coarse = None if exact else self.coarse()
         if coarse is not None:
-            estimate: FloatArray = coarse.hessian(
-                coef, exact=coarse.n_rows <= HESSIAN_ROWS_ENOUGH
-            )
+            estimate: FloatArray = coarse.hessian(coef, exact=coarse.n_rows <= HESSIAN_ROWS_ENOUGH)
             return estimate
         hessian = hessian_in_scores(self.data, self.objective, coef)
         hessian[np.diag_indices(self.size)] += self.penalty

@@ -89,9 +89,7 @@ class Thin:
     def __call__(self, block: Block) -> Block:
         thinning = self.thinning
         steps, before = thinning.steps[:2], thinning.before[block.index][:2]
-        stands_for = [
-            n / -(-n // step) for n, step in zip(thinning.members, steps, strict=True)
-        ]
+        stands_for = [n / -(-n // step) for n, step in zip(thinning.members, steps, strict=True)]
         return open_block(block, self.view).thinned(steps, before, stands_for)
 
 
@@ -313,7 +311,5 @@ class Squares:
         design = open_block(block, self.view).design
         return np.array([design.adjoint(np.ones(block.n_rows)), design.squares()])
 
-    def merge(
-        self, left: NDArray[np.float64], right: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def merge(self, left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
         return left + right

@@ -145,14 +145,13 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         """The threads of the source; what is no source is refused when it is looked at."""
         return source.running(self.n_jobs) if isinstance(source, BlockSource) else nullcontext()
 
-    def _keep_fit(
-        self, classes: NDArray[Any], problem: TwoClassProblem, result: Result
-    ) -> None:
+    def _keep_fit(self, classes: NDArray[Any], problem: TwoClassProblem, result: Result) -> None:
         """Keep what a solver found, with a link fitted to its scores."""
         if self.alpha == 0 and problem.has_dual and result.message != SEPARABLE:
             result.gap = primal_dual_gap(problem, result.coef)  # type: ignore[arg-type]
         link = self._fit_link(problem, result)
-        vars(self).pop("passes_", None)  # those of an earlier fit to blocks
+        if hasattr(self, "passes_"):  # those of an earlier fit to blocks
+            del self.passes_
         self.classes_ = classes
         self._units = problem.data.units
         self._keep(result)
@@ -166,7 +165,7 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
-    def _minimise(self, problem: TwoClassProblem) -> Result:
+    def _minimise(self, problem: Any) -> Result:
         solver = self._solver_for(problem)
         start, warm = self._start(problem)
         with overflow_is_handled():
@@ -180,21 +179,21 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
                 warm=warm,
             )
 
-    def _start(self, problem: TwoClassProblem) -> tuple[FloatArray, bool]:
+    def _start(self, problem: Any) -> tuple[FloatArray, bool]:
         """Where the solver starts, and whether that is the last fit's solution."""
         if self.warm_start and self._has_point(problem):
             return self._point(problem), True
         return np.zeros(problem.size), False
 
-    def _has_point(self, problem: TwoClassProblem) -> bool:
+    def _has_point(self, problem: Any) -> bool:
         """Whether there is an earlier fit to as many columns."""
         return getattr(self, "coef_", np.empty(0)).size == problem.data.n_features
 
-    def _point(self, problem: TwoClassProblem) -> FloatArray:
+    def _point(self, problem: Any) -> FloatArray:
         """What was fitted, in the coefficients and units of a problem."""
         return self.coef_.reshape(-1).astype(np.float64)
 
-    def _solver_for(self, problem: TwoClassProblem) -> str:
+    def _solver_for(self, problem: Any) -> str:
         if self.solver == "newton" and not problem.has_curvature:
             raise ValueError(
                 "solver='newton' needs the curvature of the price and of the loss; give them as "

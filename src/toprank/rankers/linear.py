@@ -6,10 +6,8 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 
-from toprank._numerics import FloatArray
 from toprank.losses import TRAINABLE_LOSSES, Loss
 from toprank.objective import Task
 from toprank.pairs import ENDS

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import (
     _check_sample_weight,

@@ -49,9 +49,7 @@ class PeakedProblem(Problem, Protocol):
 
     def bend(self, at: Any) -> FloatArray: ...
 
-    def gap(
-        self, at: Any, slope: FloatArray, which: NDArray[np.intp], u: FloatArray
-    ) -> float: ...
+    def gap(self, at: Any, slope: FloatArray, which: NDArray[np.intp], u: FloatArray) -> float: ...
 
     def at_rounding(
         self, at: Any, slope: FloatArray, which: NDArray[np.intp], u: FloatArray
