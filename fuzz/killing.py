@@ -8,7 +8,6 @@ exact byte (a limit on the size of files). The file must then be one of the vers
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import importlib.util
 import json
@@ -123,7 +122,7 @@ def listings(folder: Path) -> list[Written]:
     import numpy as np
     import pyarrow as pa
 
-    from toprank.cli.listing import write_listing
+    from toprank.cli.io.listing import write_listing
 
     tables = [
         pa.table({"id": [f"{v}-{i}" for i in range(3_000)], "score": np.arange(3_000) / (v + 1.0)})
@@ -327,11 +326,6 @@ def attack(folder: Path, kills: int, crashes: int, seed: int) -> dict[str, Any]:
         found["crashes"] += crash(one, size)
         if not is_whole(one):
             found["torn"].append(f"{one.name} at byte {size}")
-    found["parts_left"] = len(parts(folder))
-    for one in attacked:
-        with contextlib.suppress(FileNotFoundError):
-            one.write(0)
-    found["parts_after_the_next_write"] = len(parts(folder))
     return found
 
 

@@ -41,26 +41,12 @@ def held_back() -> Iterator[None]:
 
 
 def compiled(**options: Any) -> Callable[[Any], Any]:
-    """Like ``numba.njit``, but an interrupt is heard after a compilation, never within.
-
-    One that falls into a callback of the compiler is lost, and one while Numba loads what it knows
-    of types leaves it without them for good.
-    """
+    """``numba.njit``, of a Numba that was loaded whole."""
     with held_back():
         import numba
 
-    def make(function: Any) -> Any:
-        kernel = numba.njit(**options)(function)
-        compile_for = kernel._compile_for_args
-
-        def whole(*arguments: Any, **named: Any) -> Any:
-            with held_back():
-                return compile_for(*arguments, **named)
-
-        kernel._compile_for_args = whole
-        return kernel
-
-    return make
+    decorator: Callable[[Any], Any] = numba.njit(**options)
+    return decorator
 
 
 def require(module: str, extra: str) -> ModuleType:

@@ -1,4 +1,4 @@
-"""Sums of exponentials that neither overflow nor lose their small terms.
+"""Sums of exponentials that neither overflow nor lose their small terms, and sorting by runs.
 
 SciPy's ``logsumexp`` is the reference; these are its two-line versions for one-dimensional
 arrays without the copies, because they run once per block of every sweep.
@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 FloatArray = NDArray[np.float64]
 
@@ -23,19 +22,10 @@ LARGEST_SIZE = 1e100
 _RUN = 1 << 20
 
 
-def answers_to_numpy(values: Any) -> bool:
-    """Whether NumPy's functions hand this array of another library to that library."""
-    return hasattr(type(values), "__array_function__") and not isinstance(values, np.ndarray)
-
-
 def floats(values: Any) -> Any:
-    """Return float64 numbers: NumPy's, or as they are if another library's answer to NumPy."""
-    return values if answers_to_numpy(values) else np.asarray(values, dtype=np.float64)
-
-
-def expit(x: Any) -> Any:
-    """Return 1 / (1 + e^-x); SciPy's own knows fewer libraries than NumPy's functions do."""
-    return np.exp(-np.logaddexp(0.0, -x)) if answers_to_numpy(x) else special.expit(x)
+    """Return NumPy's float64 numbers; vectors on a device, which answer to NumPy, as they are."""
+    answers = hasattr(type(values), "__array_function__") and not isinstance(values, np.ndarray)
+    return values if answers else np.asarray(values, dtype=np.float64)
 
 
 def log_sum_exp(terms: FloatArray) -> float:
@@ -46,6 +36,17 @@ def log_sum_exp(terms: FloatArray) -> float:
     if not np.isfinite(top):
         return top
     return top + float(np.log(np.sum(np.exp(terms - top))))
+
+
+def log_sum_and_shares(terms: FloatArray) -> tuple[float, FloatArray]:
+    """Return `log_sum_exp` and `softmax` of the terms, at the cost of one of them."""
+    top = float(np.max(terms, initial=-np.inf))
+    if not np.isfinite(top):
+        return top, np.zeros_like(terms)
+    weights: FloatArray = np.exp(terms - top)
+    mass = float(np.sum(weights))
+    weights /= mass
+    return top + float(np.log(mass)), weights
 
 
 def softmax(terms: FloatArray) -> FloatArray:

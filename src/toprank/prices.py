@@ -27,8 +27,9 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import expit
 
-from toprank._numerics import FloatArray, expit, log_of, log_sum_exp, softmax
+from toprank._numerics import FloatArray, log_of, log_sum_and_shares, log_sum_exp, softmax
 
 Change = Callable[[FloatArray], FloatArray]
 
@@ -112,25 +113,19 @@ class Power(Price):
     def log_risk(self, log_s: FloatArray, log_w: FloatArray) -> float:
         return log_sum_exp(log_w + self.p * log_s)
 
-    def _log_norm(self, log_s: FloatArray, log_w: FloatArray) -> float:
-        return self.log_risk(log_s, log_w) / self.p
-
     def value_slope(self, log_s: FloatArray, log_w: FloatArray) -> tuple[float, FloatArray]:
-        log_norm = self._log_norm(log_s, log_w)
-        if log_norm == np.inf:
-            return np.inf, np.zeros_like(log_s)
-        share = softmax(log_w + self.p * log_s)
-        if not self.root:
+        log_risk, share = log_sum_and_shares(log_w + self.p * log_s)
+        log_norm = log_risk / self.p
+        if not self.root or log_norm == np.inf:
             return log_norm, share
         norm = float(np.exp(log_norm))
         return norm, norm * share
 
     def slope_change(self, log_s: FloatArray, log_w: FloatArray) -> Change:
-        log_norm = self._log_norm(log_s, log_w)
-        if log_norm == np.inf:
+        log_risk, share = log_sum_and_shares(log_w + self.p * log_s)
+        if log_risk == np.inf:
             return np.zeros_like
-        share = softmax(log_w + self.p * log_s)
-        norm = float(np.exp(log_norm)) if self.root else 1.0
+        norm = float(np.exp(log_risk / self.p)) if self.root else 1.0
 
         def change(z: FloatArray) -> FloatArray:
             mean = float(share @ z)
@@ -181,7 +176,8 @@ class Exponential(Price):
         heights = self._heights(log_s)
         if np.any(np.isinf(heights)):
             return np.inf, np.zeros_like(heights)
-        return log_sum_exp(log_w + heights), softmax(log_w + heights) * heights
+        value, share = log_sum_and_shares(log_w + heights)
+        return value, share * heights
 
     def slope_change(self, log_s: FloatArray, log_w: FloatArray) -> Change:
         heights = self._heights(log_s)
@@ -241,7 +237,8 @@ class Max(Price):
         top = self.log_risk(log_s, log_w)
         if top == np.inf:
             return np.inf, np.zeros_like(log_s)
-        share = softmax(np.where((log_s == top) & (log_w > -np.inf), 0.0, -np.inf))
+        highest = (log_s == top) & (log_w > -np.inf)
+        share = highest / np.sum(highest)
         if not self.root:
             return top, share
         return float(np.exp(top)), float(np.exp(top)) * share

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from toprank.inference import compare, interval
-from toprank.metrics import summary
+from toprank.metrics import METRICS, register, summary
 from toprank.models import load
 
 
@@ -31,6 +31,25 @@ def test_every_metric_has_its_interval(model, train, frame, labels, invoke):
     assert by_label["precision_at(k=20)"]["high"] == pytest.approx(again.high)
     without = [label for label, line in by_label.items() if line["low"] is None]
     assert without == ["ranking_margin"] and "no interval" in by_label["ranking_margin"]["note"]
+
+
+def test_a_metric_registered_from_outside_is_measured_and_compared(model, other, train, invoke):
+    def share_in_reach(y_true, y_score, reach, sample_weight=None):
+        weight = np.ones(len(y_true)) if sample_weight is None else sample_weight
+        near = weight * (y_score >= np.max(y_score) - reach)
+        return float(np.sum(near[y_true]) / np.sum(near))
+
+    register(share_in_reach, higher_is_better=True, values=(0, 1), settings={"reach": 1.0})
+    try:
+        found = json.loads(invoke("evaluate", model, train, "--json").stdout)["metrics"]
+        (line,) = [one for one in found if one["name"] == "share_in_reach"]
+        assert line["settings"] == {"reach": 1.0}
+        assert 0 <= line["low"] <= line["value"] <= line["high"] <= 1
+        answer = invoke("compare", model, other, train, "--metric", "share_in_reach")
+        assert answer.exit_code == 0, answer.output
+        assert "share_in_reach" in answer.stdout
+    finally:
+        del METRICS["share_in_reach"]
 
 
 def test_the_metrics_are_shown_as_a_table(model, train, invoke, words):

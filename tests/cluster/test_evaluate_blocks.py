@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 
 from toprank import PNormPush, blocks
-from toprank.metrics import auc, precision_at
-from toprank.rankers import block_scores
+from toprank.metrics import auc, block_list, precision_at
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +25,7 @@ def check(source, rows, monkeypatch):
     found = model.evaluate_blocks(source)
     assert found.exact
     assert float(found.metric("auc")) == pytest.approx(truth, rel=1e-12)
-    monkeypatch.setattr(block_scores, "EXACT_UP_TO", 100)
+    monkeypatch.setattr(block_list, "EXACT_UP_TO", 100)
     found = model.evaluate_blocks(source, keep_top=90, bins=20)
     assert abs(float(found.metric("auc")) - truth) <= found.bound < 0.03
     assert found.metric("precision_at", k=50).exact

@@ -223,9 +223,13 @@ def test_what_is_tracked_is_saved_and_is_left_alone_when_not_training(rows):
     ("kwargs", "message"),
     [
         ({"p": 0.5}, "not a push"),
-        ({"loss": "zero_one"}, "Unknown loss"),
+        ({"loss": "zero_one"}, "no slope to follow"),
+        ({"loss": "cubic"}, "Unknown loss"),
         ({"price": "cubic"}, "Unknown price"),
         ({"price": "log1p", "loss": "hinge"}, "exponential loss only"),
+        ({"end": "middle"}, "Unknown end"),
+        ({"balance": 0.0}, "above zero"),
+        ({"mode": "minibatch", "end": "both"}, "at one end"),
         ({"mode": "stream"}, "Unknown mode"),
         ({"mode": "minibatch", "price": "max"}, "needs price='power'"),
         ({"mode": "minibatch", "p": np.inf}, "needs price='power'"),
@@ -239,7 +243,7 @@ def test_unusable_settings_are_refused(kwargs, message):
 
 def test_unusable_calls_are_refused(rows):
     y, scores, _ = rows
-    with pytest.raises(ValueError, match="expected one a row"):
+    with pytest.raises(ValueError, match="expected one per row"):
         PushLoss()(torch.tensor(scores), torch.tensor(y[:5]))
     tracked = PushLoss(loss="hinge", mode="minibatch", n_rows=90)
     with pytest.raises(ValueError, match="needs index"):

@@ -54,7 +54,7 @@ def test_any_two_labels_will_do(name, labels, pos_label):
 
 
 BAD = [
-    ([1, 1, 1, 1, 1], S, {}, "1 class.* expected two|one value only"),
+    ([1, 1, 1, 1, 1], S, {}, "one class only.* expected two|one value only"),
     ([0, 1, np.nan, 1, 0], S, {}, "NaN"),
     (Y, [1.0, np.nan, 3.0, 4.0, 0.0], {}, "y_score contains NaN"),
     (Y, [1.0, np.inf, 3.0, 4.0, 0.0], {}, "y_score contains infinity"),
@@ -66,7 +66,7 @@ BAD = [
     (Y, S, {"sample_weight": [1, np.nan, 1, 1, 1]}, "weights must be finite"),
     (Y, S, {"sample_weight": [1, 0, 1, 0, 1]}, "Every positive row|one value only"),
     (Y, S, {"sample_weight": [0, 0, 0, 0, 0]}, "at least one non-zero|one value only"),
-    (Y, S, {"label_propensity": [1, 1, 1]}, "expected one number or one number a row"),
+    (Y, S, {"label_propensity": [1, 1, 1]}, "expected one number or one number per row"),
     (Y, S, {"label_propensity": 0.0}, r"expected probabilities in \(0, 1\]"),
     (Y, S, {"label_propensity": [1, 1, 1, 1, 2]}, r"expected probabilities in \(0, 1\]"),
     (Y, S, {"label_propensity": np.nan}, "label_propensity contains NaN"),

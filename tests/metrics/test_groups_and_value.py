@@ -68,7 +68,7 @@ def test_enrichment_of_groups_divides_by_the_fraction_asked_for():
 def test_bad_groups_are_refused(name):
     y, s = [0, 1, 0, 1], [1.0, 2, 3, 4]
     metric, parameters = METRICS[name].function, METRICS[name].settings
-    with pytest.raises(ValueError, match="groups has 3 entries, expected one a row: 4"):
+    with pytest.raises(ValueError, match="groups has 3 entries, expected one per row: 4"):
         metric(y, s, groups=[1, 1, 2], **parameters)
     with pytest.raises(ValueError, match="groups contains NaN"):
         metric(y, s, groups=[1, 1, 2, np.nan], **parameters)

@@ -71,7 +71,7 @@ def test_they_agree_where_a_block_holds_one_class_only(name):
 
 
 def test_they_agree_in_other_units():
-    swept, scored = problems(task_of("both"), WEIGHT, X + [1e6, 0.0, -1e6, 0.0, 0.0])
+    swept, scored = problems(task_of("both"), WEIGHT, X + np.array([1e6, 0.0, -1e6, 0, 0]))
     assert not swept.data.units.plain
     assert_equal(swept, scored)
 

@@ -8,7 +8,14 @@ from sklearn.base import is_classifier
 from sklearn.model_selection import cross_val_score
 from sklearn.utils.validation import check_is_fitted
 
-from toprank import AdaBoostRanker, Pairs, RankBoost, SmoothMarginRanker
+from toprank import (
+    AdaBoostRanker,
+    PairRanker,
+    Pairs,
+    PNormPush,
+    RankBoost,
+    SmoothMarginRanker,
+)
 from toprank.metrics import METRICS, auc
 
 BOOSTERS = [RankBoost, AdaBoostRanker, SmoothMarginRanker]
@@ -171,7 +178,7 @@ def test_pairs_may_come_as_pairs(noisy):
     ("kwargs", "parameters", "match"),
     [
         ({"groups": np.arange(400)}, {}, "no pair to rank: in every group all labels are equal"),
-        ({"pairs": np.empty((0, 2), int)}, {}, "No pair is left to rank: there is none"),
+        ({"pairs": np.empty((0, 2), int)}, {}, "no pair to rank: pairs is empty"),
         ({"groups": np.zeros(3)}, {}, "3 entries"),
         ({"groups": np.zeros(400), "pairs": [[0, 1]]}, {}, "not both"),
         ({"groups": np.zeros(400)}, {"p": 4.0}, "p=4"),
@@ -188,6 +195,37 @@ def test_what_makes_no_sense_is_refused(kwargs, parameters, match, noisy):
     X, y = noisy
     with pytest.raises(ValueError, match=match):
         RankBoost(**parameters).fit(X, y, **kwargs)
+
+
+@pytest.mark.parametrize(
+    "weight",
+    [
+        np.zeros(400),
+        -np.ones(400),
+        np.full(400, np.nan),
+        np.full(400, np.inf),
+        np.full(400, 1e308),
+        np.ones(399),
+        np.where(np.arange(400) < 7, 1e-200, 1.0),
+        ["a"] * 400,
+    ],
+    ids=["zero", "negative", "nan", "infinite", "too much", "too few", "far apart", "text"],
+)
+def test_weights_are_refused_in_the_words_of_the_linear_rankers(weight, noisy):
+    X, y = noisy
+    messages = set()
+    for ranker in (
+        PNormPush(),
+        RankBoost(2),
+        RankBoost(2, target="graded"),
+        SmoothMarginRanker(2),
+        AdaBoostRanker(2),
+        PairRanker(),
+    ):
+        with pytest.raises(ValueError) as caught:
+            ranker.fit(X, y, sample_weight=weight)
+        messages.add(str(caught.value))
+    assert len(messages) == 1
 
 
 def test_listed_pairs_of_grades_need_no_labels(noisy):

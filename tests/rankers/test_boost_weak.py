@@ -78,7 +78,7 @@ def test_functions_may_read_columns_that_are_not_numbers(overlapping):
     [
         ([lambda X: X], "shape"),
         ([lambda X: np.full(len(X), np.nan)], "NaN"),
-        ([lambda X: np.full(len(X), "a")], "expected numbers"),
+        ([lambda X: np.full(len(X), "a")], "expected one number per row"),
         ([], "empty"),
         ("features", "needs columns in"),
         ("binary", "needs columns in"),

@@ -19,12 +19,12 @@ Y = np.digitize(X[:, 0] + 0.5 * RNG.normal(size=40), [-0.5, 0.5])
     [
         (None, {}, "requires y to be passed, but the target y is None"),
         (np.full(40, 3.0), {}, "every label in y is 3"),
-        (np.where(np.arange(40) == 7, np.nan, Y), {}, "Input y contains NaN"),
+        (np.where(np.arange(40) == 7, np.nan, Y), {}, "y contains NaN"),
         (np.where(Y > 1, "good", "bad"), {}, "grades must be numbers, larger is better"),
-        (np.where(Y > 1, "10", "9"), {}, "expected numbers, larger is better"),
+        (np.where(Y > 1, "10", "9"), {}, "grades must be numbers, larger is better"),
         (Y[:-1], {}, "inconsistent numbers of samples"),
         (Y, {"groups": np.arange(40)}, "in every group all labels are equal"),
-        (Y, {"groups": np.arange(39)}, "groups has 39 entries, expected one a row: 40"),
+        (Y, {"groups": np.arange(39)}, "groups has 39 entries, expected one per row: 40"),
         (
             Y,
             {"groups": np.where(np.arange(40) == 3, np.nan, 1.0)},
@@ -32,7 +32,7 @@ Y = np.digitize(X[:, 0] + 0.5 * RNG.normal(size=40), [-0.5, 0.5])
         ),
         (Y, {"groups": [None] + ["a"] * 39}, "every row must be in a known group"),
         (Y, {"groups": np.zeros(40), "pairs": [[0, 1]]}, "groups or pairs, not both"),
-        (None, {"pairs": np.empty((0, 2))}, "No pair is left to rank: there is none"),
+        (None, {"pairs": np.empty((0, 2))}, "no pair to rank: pairs is empty"),
         (None, {"pairs": [[0, 40]]}, "rows 0 to 39 only"),
         (None, {"pairs": [[3, 3]]}, "against itself"),
         (None, {"pairs": Pairs([[0, 1]], 41)}, "table of 41 rows, but X has 40"),
@@ -101,6 +101,11 @@ def test_features_of_any_scale_are_survived(loss, scale):
     fitted = ranker.fit(X * [scale, 1.0, 1.0], Y)
     assert np.all(np.isfinite(fitted.coef_))
     assert fitted.score(X * [scale, 1.0, 1.0], Y) >= 0.45
+
+
+def test_features_beyond_the_largest_size_are_refused():
+    with pytest.raises(ValueError, match=r"in size, expected at most 1e\+100"):
+        PairRanker().fit(X * [1e200, 1.0, 1.0], Y)
 
 
 def test_a_column_far_from_zero_is_ranked_as_well_as_one_near_it():

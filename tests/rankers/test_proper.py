@@ -178,7 +178,7 @@ def test_columns_of_any_size_can_be_ranked_by(loss, overlapping):
 
 
 @each_loss
-@pytest.mark.parametrize("size", [1e6, 1e100])
+@pytest.mark.parametrize("size", [1e6, 1e12])
 def test_one_row_that_is_huge_leaves_finite_scores(loss, size):
     X, y = linear_bipartite(3).sample(5000, random_state=0)
     X[777, 1] = size  # between the rows that units are judged by

@@ -129,18 +129,6 @@ def test_a_cache_damaged_anywhere_is_fetched_again_or_refused(cache, record_prop
     attack_cache(cache, 150, record_property)
 
 
-def test_files_of_another_data_set_were_taken_for_those_asked_for(cache, record_property):
-    refused = 0
-    for path in cache.files:
-        cache.restore()
-        path.write_bytes(cache.whole[Path(str(path).replace("37", "38"))])
-        found = cache.read(online=True)
-        cache.check(found, str(path))
-        refused += isinstance(found, ValueError) and "in the place of another" in str(found)
-    record_property("cases", len(cache.files))
-    assert refused == 2  # the description and the columns; the rows are fetched again
-
-
 def test_a_cache_of_other_things_was_an_error_of_python(cache, record_property):
     texts = [b"{}", b"[]", b"null", b"3", b'"x"', b'{"data_set_description": 3}']
     texts += [b'{"data_features": {"feature": [{}]}}', b'{"data_qualities": 3}']

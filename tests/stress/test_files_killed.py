@@ -33,7 +33,6 @@ def check(found, kills, crashes):
     # the attack must hit: writers that died with a file half written, and at the very byte
     assert sum(found["in_the_middle"].values()) >= kills // 20
     assert found["crashes"] >= 0.9 * crashes
-    assert found["parts_after_the_next_write"] == 0
 
 
 def test_two_hundred_writers_killed_at_random_leave_whole_files(attack, record_property):

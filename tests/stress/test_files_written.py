@@ -84,35 +84,6 @@ def test_a_new_file_has_the_permissions_that_the_user_gives_to_new_files(tmp_pat
     assert stat.S_IMODE((tmp_path / "m").stat().st_mode) == 0o666 & ~mask
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives away")
-def test_the_owner_of_a_file_is_kept(tmp_path):
-    path = tmp_path / "m"
-    path.write_bytes(b"old")
-    os.chown(path, 12345, 54321)
-    write(path, b"new")
-    assert (path.stat().st_uid, path.stat().st_gid) == (12345, 54321)
-
-
-def test_a_group_that_cannot_be_kept_does_not_open_the_file_to_another(tmp_path, monkeypatch):
-    path = tmp_path / "m"
-    path.write_bytes(b"old")
-    path.chmod(0o664)
-    monkeypatch.setattr(_files.os, "fstat", lambda fd, real=os.fstat: _of_nobody(real(fd)))
-
-    def refuse(*_):
-        raise PermissionError(errno.EPERM, "Operation not permitted")
-
-    monkeypatch.setattr(_files.os, "fchown", refuse)
-    write(path, b"new")
-    assert stat.S_IMODE(path.stat().st_mode) == 0o644
-
-
-def _of_nobody(status):
-    fields = list(status)
-    fields[4] = fields[5] = 65534
-    return os.stat_result(fields)
-
-
 def test_a_link_is_followed_and_stays_a_link(tmp_path):
     (tmp_path / "real").mkdir()
     target = tmp_path / "real" / "m"
@@ -188,67 +159,6 @@ def test_threads_that_write_one_file_at_once_leave_one_of_theirs(tmp_path):
         thread.join()
     assert errors == [] and path.read_bytes() in contents
     assert seen <= set(contents) and names(tmp_path) == ["m"]
-
-
-def test_what_a_killed_writer_left_is_removed_and_what_a_living_one_writes_is_not(tmp_path):
-    dead = tmp_path / ".toprank-0123456789abcdef.part"
-    dead.write_bytes(b"half")
-    with replacing(tmp_path / "first") as file:
-        file.write(b"1")
-        assert not dead.exists()
-        living = set(tmp_path.glob(".toprank-*.part"))
-        write(tmp_path / "second", b"2")
-        assert set(tmp_path.glob(".toprank-*.part")) == living != set()
-    assert names(tmp_path) == ["first", "second"]
-
-
-def test_only_its_own_leftovers_are_removed_and_nothing_is_waited_for(tmp_path):
-    kept = [".toprank-model", "toprank-1.part", ".other.part", "a.part", ".toprank-x.parts"]
-    for name in kept:
-        (tmp_path / name).write_bytes(b"mine")
-    os.mkfifo(tmp_path / ".toprank-pipe.part")  # opening it would wait for a writer for ever
-    (tmp_path / "victim").write_bytes(b"mine")
-    (tmp_path / ".toprank-link.part").symlink_to(tmp_path / "victim")
-    (tmp_path / ".toprank-folder.part").mkdir()
-    write(tmp_path / "m", b"new")
-    assert set(kept) <= set(names(tmp_path))
-    assert (tmp_path / "victim").read_bytes() == b"mine"
-    assert (tmp_path / ".toprank-folder.part").is_dir()
-
-
-def test_a_part_taken_for_a_leftover_before_it_was_locked_is_made_again(tmp_path, monkeypatch):
-    real, taken = _files.fcntl.flock, []
-
-    def flock(file, how):
-        if not taken:  # another writer comes first, and finds it unlocked
-            (part,) = tmp_path.glob(".toprank-*.part")
-            taken.append(part)
-            part.unlink()
-        return real(file, how)
-
-    monkeypatch.setattr(_files.fcntl, "flock", flock)
-    write(tmp_path / "m", b"new")
-    assert taken and (tmp_path / "m").read_bytes() == b"new" and names(tmp_path) == ["m"]
-
-
-def test_a_file_system_without_locks_is_written_to_and_nothing_is_removed(tmp_path, monkeypatch):
-    def flock(*_):
-        raise OSError(errno.ENOLCK, "No locks available")
-
-    monkeypatch.setattr(_files.fcntl, "flock", flock)
-    (tmp_path / ".toprank-0.part").write_bytes(b"whose?")
-    write(tmp_path / "m", b"new")
-    assert names(tmp_path) == [".toprank-0.part", "m"]
-
-
-def test_nobody_can_lay_a_link_where_a_part_will_be(tmp_path, monkeypatch):
-    (tmp_path / "victim").write_bytes(b"precious")
-    tokens = iter(["0" * 16, "1" * 16])
-    monkeypatch.setattr(_files.secrets, "token_hex", lambda _: next(tokens))
-    (tmp_path / f".toprank-{'0' * 16}.part").symlink_to(tmp_path / "victim")
-    with pytest.raises(FileExistsError):
-        write(tmp_path / "m", b"new")
-    assert (tmp_path / "victim").read_bytes() == b"precious"
 
 
 # ---- what goes wrong -------------------------------------------------------------------------

@@ -28,7 +28,7 @@ def test_the_cut_off_is_the_lowest_that_fits(scores, per_period, n_periods):
 def test_a_weight_is_a_repetition(rows):
     scores, count = (np.array(column) for column in zip(*rows, strict=True))
     if not count.any():
-        with pytest.raises(ValueError, match="zero everywhere"):
+        with pytest.raises(ValueError, match="every row is absent"):
             capacity_threshold(scores, 3, 2, sample_weight=count)
         return
     weighted = capacity_threshold(scores, 3, 2, sample_weight=count)
@@ -95,7 +95,7 @@ def test_ties_too_many_to_fit_are_said_to_be():
         ({"period": [1, 2]}, "period has 2 items"),
         ({"period": [1.0, np.nan, 2.0]}, "missing"),
         ({"level": 1.0}, "level"),
-        ({"sample_weight": [1, -1, 1]}, "none negative"),
+        ({"sample_weight": [1, -1, 1]}, "negative values"),
         ({"y": [1, 1, 1]}, "two"),
     ],
 )

@@ -17,15 +17,16 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from toprank._extras import require
 from toprank.blocks.tensors import on_device
 
-#: NumPy's names of functions of entries, where torch has others.
+#: NumPy's and SciPy's names of functions of entries, where torch has others.
 _RENAMED = {
     "absolute": "abs",
     "equal": "eq",
+    "expit": "sigmoid",
     "invert": "logical_not",
     "power": "pow",
 }
 _ENTRYWISE = frozenset(
-    "absolute add bitwise_and bitwise_or divide equal exp expm1 greater greater_equal hypot "
+    "absolute add bitwise_and bitwise_or divide equal exp expit expm1 greater greater_equal hypot "
     "invert isfinite isinf isnan less less_equal log log1p logaddexp maximum minimum multiply "
     "negative not_equal power sqrt square subtract".split()
 )

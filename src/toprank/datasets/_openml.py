@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.datasets import fetch_openml
+from sklearn.datasets import fetch_openml, get_data_home
 from sklearn.utils import Bunch
 
 from toprank._extras import require
-from toprank.datasets._cache import again, check_together, where
 from toprank.datasets._present import present
 
 
@@ -194,7 +193,7 @@ def _download(
     source: Source, *, data_home: str | PathLike[str] | None, cache: bool, as_frame: bool
 ) -> Bunch:
     require("pandas", "frames")
-    folder = where(data_home) if cache else None
+    folder = Path(get_data_home(data_home), "openml") if cache else None
     try:
         bunch = fetch_openml(
             data_id=source.data_id,
@@ -206,7 +205,6 @@ def _download(
             # are declared but are numbers become numbers, whatever the version of pandas.
             read_csv_kwargs={"dtype": None, "low_memory": False},
         )
-        check_together(bunch, source.data_id, folder)
     except (BadGzipFile, EOFError, zlib.error) as error:
         raise _damaged(error, source, folder) from error
     except OSError as error:
@@ -218,6 +216,11 @@ def _download(
             raise _damaged(error, source, folder) from error
         raise
     return bunch
+
+
+def _try_again(folder: Path | None) -> str:
+    """What to do about files that cannot be used; they lie in a cache, or came just now."""
+    return "Try again later." if folder is None else f"Remove the folder {folder}; fetch again."
 
 
 def _unreachable(error: OSError, source: Source) -> OSError:
@@ -237,7 +240,7 @@ def _unreachable(error: OSError, source: Source) -> OSError:
 def _damaged(error: Exception, source: Source, folder: Path | None) -> ValueError:
     """The error for files that are not whole, which older scikit-learn does not fetch again."""
     return ValueError(
-        f"what came of OpenML data set {source.data_id} is damaged ({error}). {again(folder)}"
+        f"what came of OpenML data set {source.data_id} is damaged ({error}). {_try_again(folder)}"
     )
 
 
@@ -250,7 +253,7 @@ def _not_understood(error: Exception, source: Source, folder: Path | None) -> Va
         )
     return ValueError(
         f"what came of OpenML data set {source.data_id} is not what OpenML sends "
-        f"({type(error).__name__}: {error}). {again(folder)}"
+        f"({type(error).__name__}: {error}). {_try_again(folder)}"
     )
 
 

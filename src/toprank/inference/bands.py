@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike
 from scipy.stats import kstwo
 
 from toprank._numerics import FloatArray
-from toprank.inference.cuts import fpr_cut, precision_cut, tpr_cut
 from toprank.inference.sample import Sample
-from toprank.inference.shares import Cut, clopper_pearson
+from toprank.inference.shares import clopper_pearson
 from toprank.inference.u_statistics import check_level
+from toprank.metrics.at_cut import Cut, fpr_cut, precision_cut, tpr_cut
 from toprank.metrics.order import RankedList
 
 KINDS = ("pointwise", "simultaneous")

@@ -13,15 +13,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import digamma
 
 from toprank._numerics import FloatArray
 from toprank.blocks import Workers, go_on
 from toprank.inference.sample import Sample, sums_in
-from toprank.metrics.cuts import Lists
-from toprank.metrics.discount import summed_discount
+from toprank.metrics.metric import Metric
 from toprank.metrics.order import RankedList
-from toprank.metrics.registry import Metric
 
 _STREAMS = 16
 #: Resamples of more units than these differ in no digit that matters.
@@ -127,10 +124,6 @@ class _Runs:
         return weight
 
 
-#: Metrics for which a tie without any weight is harmless.
-_WITH_EMPTY_TIES = ("auc", "misranking_error", "partial_auc", "pnorm_risk")
-
-
 @dataclass(frozen=True)
 class OfOrder:
     """A registered metric of the order of the rows, as a statistic of weights."""
@@ -166,16 +159,14 @@ class OfOrder:
 
     def of_ties(self, positive: FloatArray, negative: FloatArray) -> float:
         """The metric of ties with these weights of positives and of negatives."""
-        scores, name = self.sample.ranked.scores, self.metric.name
-        held = None if name in _WITH_EMPTY_TIES else positive + negative > 0
+        metric, scores = self.metric, self.sample.ranked.scores
+        held = None if metric.empty_ties else positive + negative > 0
         if held is not None and not np.all(held):
             scores, positive, negative = scores[held], positive[held], negative[held]
         ranked = _reweighted(scores, positive, negative, self.sample.ranked.whole)
-        if name in _SMOOTHED:
-            return _SMOOTHED[name](ranked)
-        if self.metric.of_list is not None:
-            return self.metric.of_list(ranked, **self.settings)
-        return self.metric.of(ranked, Lists.of_one(ranked), **self.settings)
+        if metric.of_resample is not None:
+            return metric.of_resample(ranked)
+        return metric.of(ranked, **self.settings)
 
     @property
     def _count(self) -> int:
@@ -188,21 +179,3 @@ def _reweighted(
     """A ranked list from the weights of its ties."""
     found, passed = (np.concatenate(([0.0], np.cumsum(part))) for part in (positive, negative))
     return RankedList(scores, positive, negative, found, passed, whole)
-
-
-def _dcg(ranked: RankedList) -> float:
-    """DCG with the copies of a row in places of their own, not tied at the last of them."""
-    return _in_places(ranked, summed_discount(ranked.places))
-
-
-def _aver(ranked: RankedList) -> float:
-    """Summed reciprocal ranks, likewise."""
-    return _in_places(ranked, np.asarray(digamma(ranked.places + 1)))
-
-
-def _in_places(ranked: RankedList, summed: FloatArray) -> float:
-    in_tie = ranked.positive + ranked.negative
-    return float(np.dot(ranked.positive / in_tie, np.diff(summed)))
-
-
-_SMOOTHED: dict[str, Callable[[RankedList], float]] = {"dcg": _dcg, "aver": _aver}

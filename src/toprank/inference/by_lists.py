@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import numpy as np
@@ -10,27 +9,24 @@ from numpy.typing import ArrayLike
 from scipy.stats import t as student
 
 from toprank._numerics import FloatArray
-from toprank.inference.request import OTHER_LISTS, Request, check_settings
-from toprank.inference.result import Interval
+from toprank.inference.request import Request
+from toprank.inference.result import Comparison, Interval
 from toprank.inference.sample import Sample, Spread
 from toprank.inference.shares import around, clopper_pearson
-from toprank.metrics.cuts import Lists
-from toprank.metrics.registry import METRICS, get_metric
-from toprank.metrics.value import value_each
+from toprank.inference.verdict import Verdict
+from toprank.metrics.metric import SHARE, Metric
+from toprank.metrics.registry import METRICS
+
+OTHER_LISTS = "the mean over all lists drawn like these"
 
 
-def check_lists(name: str, groups: ArrayLike | None, method: str) -> None:
+def check_lists(metric: Metric, groups: ArrayLike | None, method: str = "auto") -> None:
     """Raise ValueError where a mean over lists makes no sense."""
-    metric = get_metric(name)
-    if "groups" not in inspect.signature(metric.function).parameters:
-        takers = [
-            other.name
-            for other in METRICS.values()
-            if "groups" in inspect.signature(other.function).parameters
-        ]
+    if not metric.takes_lists:
+        takers = [other.name for other in METRICS.values() if other.takes_lists]
         raise ValueError(
-            f"{name} is not a mean over lists; lists= is for {takers}. For rows that depend on "
-            "each other use groups=."
+            f"{metric.name} is not a mean over lists; lists= is for {takers}. For rows that depend "
+            "on each other use groups=."
         )
     if groups is not None:
         raise ValueError("Give lists= or groups=, not both: the lists are what is drawn.")
@@ -38,7 +34,7 @@ def check_lists(name: str, groups: ArrayLike | None, method: str) -> None:
         raise ValueError(f"A mean over lists has no interval by method={method!r}; use 'auto'.")
 
 
-def resolved_weight(
+def weight_of_rows(
     y: ArrayLike,
     s: ArrayLike,
     sample_weight: ArrayLike | None,
@@ -54,21 +50,8 @@ def resolved_weight(
     return weight
 
 
-def of_lists(
-    name: str,
-    y: ArrayLike,
-    s: ArrayLike,
-    lists: ArrayLike,
-    weight: FloatArray | None,
-    pos_label: Any,
-    level: float,
-    settings: dict[str, Any],
-) -> Interval:
-    """Interval for the mean of a metric over lists: the lists are independent."""
-    metric = get_metric(name)
-    check_settings(metric, settings)
-    values = per_list(name, y, s, lists, weight, pos_label, settings)
-    request = Request(name, settings, Sample.of(y, s, pos_label=pos_label), level, "auto")
+def of_lists(request: Request, values: FloatArray) -> Interval:
+    """Interval for the mean of a metric from its value in each list: the lists are independent."""
     estimate = float(np.mean(values))
     method, note = f"Student's t over {len(values)} lists", ""
     if len(values) < 2:
@@ -77,39 +60,32 @@ def of_lists(
         )
     spread = Spread(float(np.var(values, ddof=1)) / len(values), len(values) - 1.0)
     error = float(np.sqrt(spread.variance))
-    share = is_share(name)
+    lowest, highest = request.metric.bounds(request.settings)
+    share = (lowest, highest) == SHARE
     if error == 0 and share:
-        ends = clopper_pearson(estimate, len(values), level)
+        ends = clopper_pearson(estimate, len(values), request.level)
         note = "Every list has the same value; the interval is that of as many trials that agree."
     elif share and 0 < estimate < 1:
-        ends = around(estimate, spread, level)
+        ends = around(estimate, spread, request.level)
         method += ", logit scale"
     else:
-        reach = float(student.ppf((1 + level) / 2, spread.freedom)) * error
-        ends = (estimate - reach, estimate + reach)
-        if name != "value_at":
-            ends = (max(0.0, ends[0]), ends[1])
+        reach = float(student.ppf((1 + request.level) / 2, spread.freedom)) * error
+        ends = (max(lowest, estimate - reach), estimate + reach)
         if error == 0:
             note = "Every list has the same value, so the sample shows no spread."
     return request.result(estimate, ends, error, method, OTHER_LISTS, note=note)
 
 
-def is_share(name: str) -> bool:
-    """Whether the metric of a list is a number from 0 to 1."""
-    return name not in ("value_at", "lift_at", "enrichment_factor")
-
-
-def per_list(
-    name: str,
-    y: ArrayLike,
-    s: ArrayLike,
-    lists: ArrayLike,
-    weight: FloatArray | None,
-    pos_label: Any,
-    settings: dict[str, Any],
-) -> FloatArray:
-    """The values that the metric, with ``groups=lists``, is the mean of."""
-    metric = get_metric(name)
-    if metric.each_list is None:
-        return value_each(y, s, groups=lists, sample_weight=weight, pos_label=pos_label, **settings)
-    return metric.each_list(Lists.of(y, s, lists, weight, None, pos_label), **settings)
+def compare_lists(verdict: Verdict, metric: Metric, values: list[FloatArray]) -> Comparison:
+    """Paired differences of the values of each list."""
+    differences = values[0] - values[1]
+    count = len(differences)
+    if count < 2:
+        raise ValueError(f"lists holds {count} list with a positive; a comparison needs two.")
+    means = [float(np.mean(one)) for one in values]
+    method = f"paired Student's t over {count} lists"
+    spread = Spread(float(np.var(differences, ddof=1)) / count, count - 1.0)
+    if spread.variance <= 1e-24 * max(1.0, *(mean**2 for mean in means)):
+        largest = 1.0 if metric.values == SHARE else None
+        return verdict.without_spread(means, count, method, largest)
+    return verdict.decided(means, spread, method)

@@ -13,6 +13,8 @@ import numpy as np
 
 from toprank.inference.auc_models import MODELS
 from toprank.metrics._inputs import is_number
+from toprank.metrics.metric import Planned
+from toprank.metrics.registry import METRICS
 
 #: What a plan for the precision at k supposes.
 INDEPENDENT_LABELS = "independent labels, each positive with the probability that is the precision"
@@ -113,21 +115,20 @@ class ComparisonPlan(Plan):
 AnyPlan = TypeVar("AnyPlan", bound=Plan)
 
 
-def is_at_k(metric: str) -> bool:
-    """Whether the metric reads the first k rows, or ValueError if there is no plan for it."""
-    if metric not in ("auc", "misranking_error", "precision_at"):
-        raise ValueError(
-            f"There is no plan for {metric!r}: expected 'auc', 'misranking_error' or "
-            "'precision_at'."
-        )
-    return metric == "precision_at"
+def planned_as(name: str) -> Planned:
+    """What a plan takes the metric for, or ValueError if there is no plan for it."""
+    planned = METRICS[name].planned if name in METRICS else None
+    if planned is None:
+        *most, last = (repr(one.name) for one in METRICS.values() if one.planned is not None)
+        raise ValueError(f"There is no plan for {name!r}: expected {', '.join(most)} or {last}.")
+    return planned
 
 
 def design(
     metric: str, prevalence: float | None, positives: int | None, negatives: int | None
 ) -> Callable[[int], dict[str, int]]:
     """Return how a number of rows is divided; more rows never means fewer of a class."""
-    if is_at_k(metric):
+    if planned_as(metric) is Planned.LABELS:
         refuse(metric, prevalence=prevalence, positives=positives, negatives=negatives)
         return lambda size: {"k": size}
     given = [count is not None for count in (prevalence, positives, negatives)]

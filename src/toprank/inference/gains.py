@@ -1,4 +1,4 @@
-"""Metrics at k as sums of gains: what each row adds by standing where a ranker put it.
+"""Comparisons of metrics that are sums of gains, such as those at k.
 
 Two rankers share the labels and differ in the gains they give to rows. If they are equally good,
 the labels say nothing about which of two rows stands higher with which ranker, so that over the
@@ -15,25 +15,41 @@ from scipy.stats import hypergeom
 from scipy.stats import t as student
 
 from toprank._numerics import FloatArray
-from toprank.inference.cuts import kept
+from toprank.inference.request import Request, check_size
+from toprank.inference.resampled import statistic_of
+from toprank.inference.result import Comparison
 from toprank.inference.sample import Sample, sums_in
 from toprank.inference.shares import newcombe
-from toprank.metrics._inputs import check_amounts
-from toprank.metrics.cuts import Lists
-from toprank.metrics.discount import summed_discount
-from toprank.metrics.order import RankedList
+from toprank.inference.verdict import Verdict
 
 #: Up to so many moved rows their signs are flipped.
 _FLIPPED = 2000
-SUMS_OF_GAINS = (
-    *("precision_at", "recall_at", "lift_at", "enrichment_factor"),
-    *("top_is_positive", "ndcg_at", "value_at"),
-)
+
+
+def compare_gains(verdict: Verdict, a: Request, b: Request) -> Comparison:
+    """Difference of a metric that is a sum of gains, from the rows that stand differently."""
+    shifts = Shifts.between(a, b)
+    values = [statistic_of(one)[1] for one in (a, b)]
+    check_size(verdict.label, max(map(abs, values)))
+    trick = "labels permuted" if shifts.counted else "signs flipped"
+    method = f"{trick} over the rows that stand differently"
+    error = shifts.error(a.sample)
+    if shifts.moved == 0 or (error == 0 and not shifts.counted):
+        return verdict.without_spread(values, shifts.trials, method, shifts.largest)
+    if shifts.counted:
+        ends = shifts.newcombe(verdict.level)
+    else:
+        reach = float(student.ppf((1 + verdict.level) / 2, max(1, shifts.moved - 1))) * error
+        ends = (shifts.difference - reach, shifts.difference + reach)
+    most = shifts.largest
+    ends = (max(-most, ends[0]), min(most, ends[1]))
+    chance = shifts.chance(a.sample, a.n_resamples, a.random_state)
+    return verdict.result(values, ends, error, chance, method)
 
 
 @dataclass(frozen=True)
-class Gains:
-    """A metric as the sum over rows of worth times the difference of gains.
+class Shifts:
+    """A difference of two rankers as the sum over rows of worth times the shift of its gain.
 
     Attributes
     ----------
@@ -59,17 +75,25 @@ class Gains:
     trials: int
 
     @classmethod
-    def of(cls, name: str, a: Sample, b: Sample, settings: dict[str, Any]) -> Gains:
-        """Gains of a metric under the scores of two samples of the same rows."""
-        gain_a, scale = _gain(name, a, settings)
-        gain_b, _ = _gain(name, b, settings)
-        weight = np.ones(len(a.scores)) if a.weight is None else a.weight
-        worth = _amount(a, settings) if name == "value_at" else a.positive.astype(np.float64)
+    def between(cls, a: Request, b: Request) -> Shifts:
+        """Shifts of the gains of one metric under the scores of two samples of the same rows."""
+        gains = a.metric.gains
+        assert gains is not None
+        of_a, of_b = (gains(one.sample.ranked, **one.settings) for one in (a, b))
+        sample = a.sample
+        gain_a, gain_b = of_a.by_tie[sample.ties], of_b.by_tie[b.sample.ties]
+        weight = np.ones(len(sample.scores)) if sample.weight is None else sample.weight
+        worth = a.metric.worth_of(sample.positive, a.row_settings)
         shift = weight * (gain_a - gain_b)
         whole = bool(np.all(np.isin(shift, (-1.0, 0.0, 1.0))) and np.sum(shift) == 0)
-        counted = whole and a.groups is None and name not in ("value_at", "ndcg_at")
-        largest = _largest(name, scale, float(np.dot(weight, gain_a)), worth, a)
-        return cls(worth, shift, scale, counted, largest, int(np.count_nonzero(gain_a)))
+        counted = whole and sample.groups is None and of_a.counted
+        largest = of_a.largest
+        if largest is None:
+            gained = float(np.dot(weight, gain_a))
+            if a.metric.worth is None:
+                gained = min(gained, sample.ranked.positives)
+            largest = of_a.scale * float(np.ptp(worth)) * gained
+        return cls(worth, shift, of_a.scale, counted, largest, int(np.count_nonzero(gain_a)))
 
     @property
     def difference(self) -> float:
@@ -137,56 +161,7 @@ class Gains:
         return self.shift * (self.worth - float(np.dot(squares, self.worth)) / total)
 
 
-def _largest(name: str, scale: float, gained: float, worth: FloatArray, sample: Sample) -> float:
-    """The largest difference: all gain on rows of the largest worth, or all on the smallest."""
-    if name == "ndcg_at":
-        return 1.0
-    if name != "value_at":
-        gained = min(gained, sample.ranked.positives)
-    return scale * float(np.ptp(worth)) * gained
-
-
 def _exact(seen: int, rows: int, hits: int, drawn: int) -> float:
     """Two-sided p-value of a hypergeometric count: Fisher's exact test."""
     law = hypergeom(rows, hits, drawn)
     return min(1.0, 2 * min(float(law.cdf(seen)), float(law.sf(seen - 1))))
-
-
-def _gain(name: str, sample: Sample, settings: dict[str, Any]) -> tuple[FloatArray, float]:
-    """Gain of each row, and the factor from their sum to the metric."""
-    ranked = sample.ranked
-    if name == "ndcg_at":
-        return _discounts(sample, settings["k"])
-    rounding = "down" if name == "enrichment_factor" else "up"
-    k = settings.get("k", 1)
-    depth = float(Lists.of_one(ranked).sizes(k, rounding)[0])
-    gain = kept(ranked, depth)[sample.ties]
-    if name == "value_at":
-        return gain, 1.0
-    asked = float(k) * ranked.total if isinstance(k, float) else depth
-    of_positives = 1 / ranked.positives
-    factors = {
-        "recall_at": of_positives,
-        "lift_at": ranked.total / depth * of_positives if depth else 0.0,
-        "enrichment_factor": ranked.total / asked * of_positives,
-    }
-    return gain, factors.get(name, 1 / depth if depth else 0.0)
-
-
-def _discounts(sample: Sample, k: int | float) -> tuple[FloatArray, float]:
-    """Mean discount of a row within the first k, for a row of each tie."""
-    ranked: RankedList = sample.ranked
-    depth = float(Lists.of_one(ranked).sizes(k)[0])
-    summed = summed_discount(np.minimum(ranked.places, depth))
-    by_tie = np.diff(summed) / (ranked.positive + ranked.negative)
-    ideal = summed_discount(np.array([min(depth, ranked.positives)]))
-    return by_tie[sample.ties], 1 / float(ideal[0])
-
-
-def _amount(sample: Sample, settings: dict[str, Any]) -> FloatArray:
-    """What acting on each row is worth."""
-
-    def amounts(name: str, default: float) -> FloatArray:
-        return check_amounts(name, settings.get(name, default), sample.rows)[sample.present]
-
-    return np.where(sample.positive, amounts("benefit", 1.0), 0.0) - amounts("cost", 0.0)

@@ -1,384 +1,168 @@
-"""How much each row moves a metric: the first-order expansion behind an interval.
+"""Intervals and comparisons from what each row adds to a metric: its first-order expansion.
 
-A metric of the order of the rows, brought to a share u from 0 to 1, is expanded as
-
-    u(sample) - u(population)  =  mean over positives of phi+  +  mean over negatives of phi-  + ...
-
-For the AUC and its kin, which are two-sample U-statistics, phi is the Hoeffding projection, and its
-variance is DeLong's. For a partial area only the integral up to the cut moves, so that phi
-needs no density at the cut. The p-norm risk and the average precision are expanded by leaving out
-one row at a time, which also gives their bias; prefix sums do it in linear time.
+A metric with an `Expansion` (see `toprank.metrics.expansion`) is a share, and its interval is made
+on the logit scale.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
-from toprank._numerics import FloatArray, log_of
+from toprank._numerics import FloatArray
+from toprank.inference.bootstrap import OfOrder
+from toprank.inference.request import Request, check_size
+from toprank.inference.result import Comparison, Interval
 from toprank.inference.sample import Sample, Spread
-from toprank.metrics.margins import check_margin
-from toprank.metrics.order import RankedList
-from toprank.metrics.push import pnorm_risk_of
-from toprank.metrics.roc import part_of_curve, tpr_at_fpr_of
+from toprank.inference.shares import around, on_logit, slope_of, uncontradicted
+from toprank.inference.swaps import swap_p_value
+from toprank.inference.verdict import Verdict
+from toprank.metrics.expansion import Expansion, without_one
 
+#: Samples up to this size feel the noise that taking off a bias adds.
 _SMALL = 1000
-_EDGE = 1e-12
 
 
-@dataclass(frozen=True)
-class Expansion:
-    """A share u, and what a positive and a negative in each tie add to it.
-
-    Attributes
-    ----------
-    share : float
-        The metric as a share from 0 to 1.
-    on_positive, on_negative : ndarray of shape (m,)
-        phi+ and phi-, by tie, up to a constant.
-    report : callable
-        From the share to the metric.
-    trials : float
-        How many independent pairs the sample holds, for shares that no row contradicts.
-    bias : float
-        Estimated bias of the share.
-    on_logit : tuple, optional
-        Centre, phi+ and phi- on the logit scale, where they are known better than by the slope.
-    corrected : callable, optional
-        The share with its bias taken off, for weights of the ties given as rows of two matrices.
-    """
-
-    share: float
-    on_positive: FloatArray
-    on_negative: FloatArray
-    report: Callable[[float], float]
-    trials: float
-    bias: float = 0.0
-    on_logit: tuple[float, FloatArray, FloatArray] | None = None
-    corrected: Callable[[FloatArray, FloatArray], FloatArray] | None = None
-
-    def spread(self, sample: Sample) -> Spread:
-        """Variance of the share, less its bias."""
-        first = sample.spread(self.on_positive, self.on_negative)
-        ranked = sample.ranked
-        small = len(ranked.scores) <= _SMALL and ranked.whole and ranked.total <= _SMALL
-        if self.corrected is None or not small or not np.isfinite(first.variance):
-            return first
-        # taking the bias off adds noise, which matters in small samples only
-        second = sample.spread(*_without_one(ranked, self.corrected))
-        return Spread(max(first.variance, second.variance), min(first.freedom, second.freedom))
-
-    @property
-    def centre(self) -> float:
-        """The share with its bias taken off, but within (0, 1)."""
-        centre = self.share - self.bias
-        if not 0 < self.share < 1:
-            return self.share
-        return float(np.clip(centre, self.share / 2, (1 + self.share) / 2))
+def of_expansion(request: Request, expansion: Expansion) -> Interval:
+    """Interval of a metric that has an expansion."""
+    sample, estimate = request.sample, request.estimate
+    check_size(request.label, estimate)
+    if expansion.needs_copies and not sample.by_ties:
+        request.only("bootstrap")
+        return _resampled_share(request, expansion, estimate)
+    request.only("projection", "bootstrap")
+    if request.method == "bootstrap":
+        return _resampled_share(request, expansion, estimate)
+    spread = spread_of(expansion, sample)
+    early = _without_spread(request, expansion, estimate, spread)
+    if early is not None:
+        return early
+    if expansion.on_logit is not None:
+        centre, on_positive, on_negative = expansion.on_logit
+        there = sample.spread(on_positive, on_negative)
+        ends = on_logit(centre, float(np.sqrt(there.variance)), there.plain_freedom, request.level)
+    else:
+        freedom = np.inf if expansion.normal else spread.freedom
+        ends = around(expansion.centre, Spread(spread.variance, freedom), request.level)
+    method = f"{expansion.method}, logit scale"
+    return _reported(request, expansion, estimate, ends, spread, method)
 
 
-def _same(share: float) -> float:
-    return share
+def spread_of(expansion: Expansion, sample: Sample) -> Spread:
+    """Variance of the share, less its bias."""
+    first = sample.spread(expansion.on_positive, expansion.on_negative)
+    ranked = sample.ranked
+    small = len(ranked.scores) <= _SMALL and ranked.whole and ranked.total <= _SMALL
+    if expansion.corrected is None or not small or not np.isfinite(first.variance):
+        return first
+    # taking the bias off adds noise, which matters in small samples only
+    second = sample.spread(*without_one(ranked, expansion.corrected))
+    return Spread(max(first.variance, second.variance), min(first.freedom, second.freedom))
 
 
-def _pairs(ranked: RankedList) -> float:
-    return min(ranked.positives, ranked.negatives)
-
-
-def auc(ranked: RankedList) -> Expansion:
-    """Share of the pairs in order; the projections are the placements of DeLong et al. (1988)."""
-    on_positive = 1 - (ranked.passed[:-1] + 0.5 * ranked.negative) / ranked.negatives
-    on_negative = (ranked.found[:-1] + 0.5 * ranked.positive) / ranked.positives
-    share = float(np.dot(on_positive, ranked.positive)) / ranked.positives
-    return Expansion(float(np.clip(share, 0, 1)), on_positive, on_negative, _same, _pairs(ranked))
-
-
-def misranking_error(ranked: RankedList, ties: str = "half") -> Expansion:
-    """Share of the pairs out of order."""
-    if ties == "error":
-        return _margin(ranked, 0.0)
-    if ties != "half":
-        raise ValueError(f"Unknown ties {ties!r}: expected 'half' or 'error'.")
-    in_order = auc(ranked)
-    return Expansion(
-        1 - in_order.share, -in_order.on_positive, -in_order.on_negative, _same, in_order.trials
+def _without_spread(
+    request: Request, expansion: Expansion, estimate: float, spread: Spread
+) -> Interval | None:
+    """Intervals where the rows show no spread at all, or too few of them could."""
+    high, low = request.sample.units
+    if not np.isfinite(spread.variance):
+        few = "positive" if high < low else "negative"
+        return request.result(
+            estimate,
+            (expansion.report(0.0), expansion.report(1.0)),
+            np.nan,
+            f"no interval: fewer than two {few}s",
+            note=f"One {few} row says nothing of how far such rows spread: any value is possible.",
+        )
+    # sums over many rows leave rounding errors where the spread is zero
+    if spread.variance > 1e-24 and 0 < expansion.share < 1:
+        return None
+    ends = uncontradicted(expansion.share, expansion.trials, request.level)
+    return request.result(
+        estimate,
+        (expansion.report(ends[0]), expansion.report(ends[1])),
+        0.0,
+        "exact, from disjoint pairs",
+        note=(
+            "Every pair of rows says the same, so the sample shows no spread; the interval is "
+            f"what {expansion.trials:g} disjoint pairs that agree leave possible."
+        ),
     )
 
 
-def margin_error(ranked: RankedList, theta: float) -> Expansion:
-    """Share of the pairs with a margin of at most theta."""
-    check_margin("theta", theta)
-    return _margin(ranked, theta)
-
-
-def _margin(ranked: RankedList, theta: float) -> Expansion:
-    on_negative = ranked.heights_within(theta) / ranked.positives
-    depths = -ranked.scores
-    with np.errstate(over="ignore"):  # beyond every score, and compared as such
-        bar = ranked.scores - theta
-    reaching = np.searchsorted(depths, -bar, side="right")
-    on_positive = ranked.passed[reaching] / ranked.negatives
-    share = float(np.dot(on_negative, ranked.negative)) / ranked.negatives
-    return Expansion(float(np.clip(share, 0, 1)), on_positive, on_negative, _same, _pairs(ranked))
-
-
-def partial_auc(
-    ranked: RankedList,
-    max_fpr: float | None = None,
-    min_fpr: float = 0.0,
-    min_tpr: float | None = None,
-    standardize: bool = True,
-) -> Expansion:
-    """Area under a part of the curve, as a share of the largest such area.
-
-    A positive adds the area under its own step. A negative moves the curve to the right from its
-    place on, as far as the cut: it takes away what the curve still rises, up to ROC(max_fpr).
-    """
-    start, stop, floor = part_of_curve(max_fpr, min_fpr, min_tpr)
-    fpr, tpr = ranked.passed / ranked.negatives, ranked.found / ranked.positives
-    first = max(start, _reaches(fpr, tpr, floor))
-    best = (stop - start) * (1 - floor)
-    high = tpr_at_fpr_of(ranked, stop)
-    low = min(high, max(floor, tpr_at_fpr_of(ranked, start) if start > 0 else 0.0))
-    on_positive = np.zeros(len(ranked.scores))
-    on_negative = np.zeros(len(ranked.scores))
-    if first < stop:
-        on_positive = (_under_step(fpr, stop) - _under_step(fpr, first)) / best
-        on_negative = _mean_between(tpr, low, high) / best
-    area = float(np.dot(on_positive, ranked.positive)) / ranked.positives
-    share = float(np.clip(area - floor * max(0.0, stop - first) / best, 0, 1))
-    chance = (max(stop - floor, 0.0) ** 2 - max(start - floor, 0.0) ** 2) / 2
-
-    def report(u: float) -> float:
-        return 0.5 * (1 + (u * best - chance) / (best - chance)) if standardize else u * best
-
-    trials = min(ranked.positives, max(1.0, (stop - start) * ranked.negatives))
-    return Expansion(share, on_positive, on_negative, report, trials)
-
-
-def _reaches(fpr: FloatArray, tpr: FloatArray, floor: float) -> float:
-    """The first FPR at which the curve reaches `floor`."""
-    end = int(np.searchsorted(tpr, floor))
-    if end == 0 or tpr[end] == tpr[end - 1]:
-        return float(fpr[end])
-    part = (floor - tpr[end - 1]) / (tpr[end] - tpr[end - 1])
-    return float(fpr[end - 1] + part * (fpr[end] - fpr[end - 1]))
-
-
-def _under_step(fpr: FloatArray, rate: float) -> FloatArray:
-    """Area from 0 to `rate` under the step, or ramp, of a positive in each tie."""
-    run = np.diff(fpr)
-    into = np.clip(rate - fpr[:-1], 0.0, run)
-    ramp = np.divide(into**2, 2 * run, out=np.zeros_like(run), where=run > 0)
-    return ramp + np.maximum(rate - fpr[1:], 0.0)
-
-
-def _mean_between(tpr: FloatArray, low: float, high: float) -> FloatArray:
-    """Mean over the segment of each tie of its TPR, clipped to [low, high]."""
-    rise = np.diff(tpr)
-    inside = np.clip(tpr, low, high)
-    # the integral of the clipped line from 0 to tpr
-    summed = (
-        low * np.minimum(tpr, low) + (inside**2 - low**2) / 2 + high * np.maximum(tpr - high, 0)
-    )
-    return np.divide(np.diff(summed), rise, out=inside[:-1].copy(), where=rise > 1e-9)
-
-
-def average_precision(ranked: RankedList) -> Expansion:
-    """Average precision at the sample's share of positives."""
-    prevalence = ranked.positives / ranked.total
-
-    def left_out(high: FloatArray, low: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        return _average_precision_left_out(high, low, prevalence)
-
-    share, bias, on_positive, on_negative = _jackknife(ranked, left_out)
-
-    def corrected(high: FloatArray, low: FloatArray) -> FloatArray:
-        values, without_high, without_low = left_out(high, low)
-        return values - _bias(values, high, without_high) - _bias(values, low, without_low)
-
-    return Expansion(
-        share, on_positive, on_negative, _same, _pairs(ranked), bias, corrected=corrected
+def _reported(
+    request: Request,
+    expansion: Expansion,
+    estimate: float,
+    ends: tuple[float, float],
+    spread: Spread,
+    method: str,
+) -> Interval:
+    """Bring an interval for the share to the form of the metric."""
+    share, error = expansion.share, float(np.sqrt(spread.variance))
+    slope = slope_of(expansion.report, share)
+    bias = estimate - expansion.report(expansion.centre) if expansion.bias else 0.0
+    return request.result(
+        estimate,
+        (expansion.report(ends[0]), expansion.report(ends[1])),
+        slope * error,
+        method,
+        bias=bias,
     )
 
 
-def _average_precision_left_out(
-    high: FloatArray, low: FloatArray, prevalence: float
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Average precision, and the same without one positive, or one negative, of each tie.
-
-    The share of positives in the population stays `prevalence` whichever row is left out. Ties
-    run along the last axis.
-    """
-    found, passed = np.cumsum(high, axis=-1), np.cumsum(low, axis=-1)
-    n_high, n_low = found[..., -1:], passed[..., -1:]
-    # of a single row nothing is left, and the spread of such a class is infinite anyway
-    fewer_high, fewer_low = (np.where(n > 1, n - 1, 1.0) for n in (n_high, n_low))
-
-    def precision(
-        above: FloatArray, of_high: FloatArray, wrong: FloatArray, of_low: FloatArray
-    ) -> FloatArray:
-        right = prevalence * np.maximum(above, 0.0) / of_high
-        noise = (1 - prevalence) * np.maximum(wrong, 0.0) / of_low
-        share = np.zeros_like(right + noise)
-        return np.asarray(np.divide(right, right + noise, out=share, where=right > 0))
-
-    whole = high * precision(found, n_high, passed, n_low)
-    value = np.sum(whole, axis=-1) / n_high[..., 0]
-    kept = high * precision(found, fewer_high, passed, n_low)
-    moved = precision(found - 1, fewer_high, passed, n_low)
-    rest = _before(kept) + _after(high * moved) + np.maximum(high - 1, 0.0) * moved
-    without_high = rest / fewer_high
-    kept = high * precision(found, n_high, passed, fewer_low)
-    moved = high * precision(found, n_high, passed - 1, fewer_low)
-    without_low = (_before(kept) + _after(moved) + moved) / n_high
-    return value, without_high, without_low
+def _resampled_share(request: Request, expansion: Expansion, estimate: float) -> Interval:
+    """Bootstrap of a metric with an expansion, as a share."""
+    settings = {**request.settings, **expansion.share_settings}
+    statistic = OfOrder(request.sample, request.metric, settings)
+    values = request.replicates(statistic) / expansion.unit
+    spread = Spread(float(np.var(values, ddof=1)), request.freedom())
+    early = _without_spread(request, expansion, estimate, spread)
+    if early is not None:
+        return early
+    moved = replace(expansion, bias=float(np.mean(values)) - expansion.share)
+    ends = around(moved.centre, spread, request.level)
+    method = f"bootstrap ({request.scheme}, {request.n_resamples}), bias taken off, logit scale"
+    return _reported(request, moved, estimate, ends, spread, method)
 
 
-def pnorm_risk(
-    ranked: RankedList,
-    p: float,
-    normalize: bool = False,
-    margin: float = 0.0,
-    log: bool = False,
-) -> Expansion:
-    """The normalised p-norm risk: the p-th root of the mean p-th power of the heights."""
-    pnorm_risk_of(ranked, p, normalize, margin, log)  # refuses what is no power and no margin
-    heights = ranked.heights_within(margin)
-    reaching = np.searchsorted(-ranked.scores, -(ranked.scores - margin), side="right")
-    share, without_high, without_low = _pnorm_left_out(ranked, heights, reaching, p)
-    n_high, n_low = ranked.positives, ranked.negatives
-
-    def expanded(values: Callable[[Any], Any]) -> tuple[float, FloatArray, FloatArray]:
-        whole = float(values(np.array(share)))
-        high, low = values(without_high), values(without_low)
-        bias = _bias(whole, ranked.positive, high) + _bias(whole, ranked.negative, low)
-        return whole - float(bias), -(n_high - 1) * high, -(n_low - 1) * low
-
-    centre, on_positive, on_negative = expanded(lambda u: u)
-    on_logit = expanded(lambda u: logit(np.clip(u, _EDGE, 1 - _EDGE))) if 0 < share < 1 else None
-    return Expansion(
-        share,
-        on_positive,
-        on_negative,
-        _pnorm_report(ranked, p, normalize, log),
-        _pairs(ranked),
-        share - centre,
-        on_logit,
-    )
-
-
-def _pnorm_report(
-    ranked: RankedList, p: float, normalize: bool, log: bool
-) -> Callable[[float], float]:
-    """From the normalised root to the form that was asked for."""
-
-    def report(u: float) -> float:
-        with np.errstate(divide="ignore", over="ignore"):
-            value = np.log(u)
-            if not normalize:
-                value = np.log(ranked.negatives) + p * (value + np.log(ranked.positives))
-            return float(value if log else np.exp(value))
-
-    return report
-
-
-def _pnorm_left_out(
-    ranked: RankedList, heights: FloatArray, reaching: Any, p: float
-) -> tuple[float, FloatArray, FloatArray]:
-    """The normalised risk, and the same without one positive, or one negative, of each tie.
-
-    Sums of powers stay in logarithms, and are added up from both ends, so that no p overflows and
-    none of the smaller powers is lost to the largest.
-    """
-    n_high, n_low = ranked.positives, ranked.negatives
-    log_heights = log_of(heights)
-    powers = log_of(ranked.negative) + p * log_heights
-    lower = log_of(ranked.negative) + p * log_of(np.maximum(heights - 1, 0.0))
-    nothing = np.array([-np.inf])
-    down_to, lower_to = (
-        np.concatenate((nothing, np.logaddexp.accumulate(part))) for part in (powers, lower)
-    )
-    from_here = np.concatenate((np.logaddexp.accumulate(powers[::-1])[::-1], nothing))
-
-    def root(log_sum: Any, of_low: float, of_high: float) -> Any:
-        return np.exp((log_sum - np.log(of_low)) / p) / of_high
-
-    value = float(root(down_to[-1], n_low, n_high))
-    # a positive counts in the heights of the first `reaching` ties
-    without_high = np.logaddexp(lower_to[reaching], from_here[reaching])
-    others = np.logaddexp(down_to[:-1], from_here[1:])
-    own = log_of(np.maximum(ranked.negative - 1, 0.0)) + p * log_heights
-    return (
-        value,
-        root(without_high, n_low, max(n_high - 1, _EDGE)),
-        root(np.logaddexp(others, own), max(n_low - 1, _EDGE), n_high),
-    )
-
-
-def _jackknife(
-    ranked: RankedList, left_out: Callable[..., tuple[Any, FloatArray, FloatArray]]
-) -> tuple[float, float, FloatArray, FloatArray]:
-    """Value, bias, phi+ and phi- from the values with one row left out."""
-    value, without_high, without_low = left_out(ranked.positive, ranked.negative)
-    bias = _bias(value, ranked.positive, without_high) + _bias(value, ranked.negative, without_low)
-    return (
-        float(np.clip(value, 0, 1)),
-        float(bias),
-        -(ranked.positives - 1) * without_high,
-        -(ranked.negatives - 1) * without_low,
-    )
-
-
-def _bias(value: Any, count: FloatArray, without: FloatArray) -> Any:
-    """Quenouille's estimate of the bias that one class causes."""
-    units = np.sum(count, axis=-1)
-    mean = np.sum(np.where(count > 0, count * without, 0.0), axis=-1) / units
-    return (units - 1) * (mean - value)
-
-
-def _without_one(
-    ranked: RankedList, statistic: Callable[[FloatArray, FloatArray], FloatArray]
-) -> tuple[FloatArray, FloatArray]:
-    """phi+ and phi- of any statistic of the tie weights, by leaving out one row at a time."""
-    high, low = ranked.positive, ranked.negative
-
-    def left_out(taken: FloatArray, takes_high: bool) -> FloatArray:
-        holding = np.flatnonzero(taken > 0)
-        less = -np.eye(len(taken))[holding]
-        values = statistic(high + less, low + 0 * less) if takes_high else None
-        values = statistic(high + 0 * less, low + less) if values is None else values
-        result = np.zeros(len(taken))
-        result[holding] = -(np.sum(taken) - 1) * values
+def compare_influences(verdict: Verdict, a: Request, b: Request) -> Comparison:
+    """Difference of a smooth metric, from the difference of each row's influence."""
+    (value_a, rows_a, largest), (value_b, rows_b, _) = _rows(a), _rows(b)
+    values = (value_a, value_b)
+    if not np.all(np.isfinite(values)):
+        raise ValueError(
+            f"{verdict.label} is {value_a:g} and {value_b:g}; a difference needs finite values."
+        )
+    apart = rows_a - rows_b
+    size = max(1.0, float(np.max(np.abs(apart))))  # fourth powers of a large metric overflow
+    spread = a.sample.spread_of_rows(apart / size)
+    spread = replace(spread, variance=spread.variance * size**2)
+    method = "paired influences of the rows"
+    if not np.isfinite(spread.variance):
+        raise ValueError(
+            "One class has a single row, which says nothing of how far such rows spread: a "
+            "comparison needs at least two positives and two negatives."
+        )
+    if spread.variance <= 1e-24 * max(1.0, value_a**2, value_b**2):
+        return verdict.without_spread(values, a.sample.independent_pairs, method, largest)
+    result = verdict.decided(values, spread, method)
+    swaps = a.metric.swaps
+    if swaps is None or len(a.sample.scores) > swaps.up_to or not a.sample.plain:
         return result
-
-    return left_out(high, True), left_out(low, False)
-
-
-def _before(values: FloatArray) -> FloatArray:
-    """Sum of the entries before each, along the last axis."""
-    return np.cumsum(values, axis=-1) - values
+    chance = swap_p_value(a, b, swaps, value_a - value_b)
+    method += "; p-value from swaps of the rankers"
+    return replace(result, p_value=chance, adjusted_p_value=chance, method=method)
 
 
-def _after(values: FloatArray) -> FloatArray:
-    """Sum of the entries after each, along the last axis."""
-    return np.cumsum(values[..., ::-1], axis=-1)[..., ::-1] - values
-
-
-def logit(u: Any) -> Any:
-    """log(u / (1 - u))."""
-    return np.log(u) - np.log1p(-u)
-
-
-#: The metrics that have an expansion.
-EXPANSIONS: dict[str, Callable[..., Expansion]] = {
-    "auc": auc,
-    "misranking_error": misranking_error,
-    "margin_error": margin_error,
-    "partial_auc": partial_auc,
-    "average_precision": average_precision,
-    "pnorm_risk": pnorm_risk,
-}
+def _rows(request: Request) -> tuple[float, FloatArray, float]:
+    """Value, influence of each row, and the largest difference there could be."""
+    sample, value, expand = request.sample, request.estimate, request.metric.expansion
+    assert expand is not None
+    check_size(request.label, value)
+    expansion = expand(sample.ranked, **request.settings)
+    slope = slope_of(expansion.report, expansion.share)
+    check_size(request.label, slope)
+    influence = slope * sample.on_rows(expansion.on_positive, expansion.on_negative)
+    return value, influence, abs(slope)

@@ -6,34 +6,24 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from toprank.inference.bootstrap import OfOrder
-from toprank.inference.by_lists import check_lists, of_lists, resolved_weight
-from toprank.inference.cuts import CUTS, AtCut
-from toprank.inference.extremes import given_negatives, is_extreme
-from toprank.inference.influence import EXPANSIONS
-from toprank.inference.request import (
-    METHODS,
-    SAME_LENGTH,
-    Request,
-    check_resamples,
-    check_settings,
-    named,
-    only,
-)
-from toprank.inference.resampled import of_callable, own_labels, resampled
+from toprank._columns import labels_column
+from toprank.inference.by_lists import check_lists, of_lists, weight_of_rows
+from toprank.inference.exact import given_negatives, of_cut
+from toprank.inference.influence import of_expansion
+from toprank.inference.real_labels import of_kernel
+from toprank.inference.request import METHODS, Request, check_resamples
+from toprank.inference.resampled import resampled
 from toprank.inference.result import Interval
 from toprank.inference.sample import Sample, rows_and_units
-from toprank.inference.shares import clopper_pearson, effective_trials, smoothed
-from toprank.inference.smooth import expanded
-from toprank.inference.u_statistics import check_level, u_statistic
-from toprank.metrics.cuts import Lists
-from toprank.metrics.registry import METRICS, get_metric
+from toprank.inference.u_statistics import check_level
+from toprank.metrics.metric import Metric
+from toprank.metrics.registry import as_metric
 
 
 def interval(
-    metric: str | Callable[..., float],
+    metric: str | Callable[..., float] | Metric,
     y: ArrayLike,
     s: ArrayLike,
     *,
@@ -54,9 +44,10 @@ def interval(
 
     Parameters
     ----------
-    metric : str or callable
+    metric : str, callable or Metric
         A name of `toprank.metrics`, or a function ``metric(y, s, ...)``, which is called on
-        resampled rows, with ``sample_weight=`` if it takes that.
+        resampled rows, with ``sample_weight=`` if it takes that. Of a function nothing is known;
+        to keep the interval within the values it can have, see `toprank.metrics.register`.
     y, s : array-like of shape (n,)
         Labels and scores, as the metric takes them.
     level : float, default=0.95
@@ -127,109 +118,47 @@ def interval(
     check_resamples(n_resamples)
     if method not in METHODS:
         raise ValueError(f"Unknown method {method!r}: expected one of {list(METHODS)}.")
-    options = {"n_resamples": n_resamples, "random_state": random_state, "n_jobs": n_jobs}
-    metric, name = named(metric)
-    if metric == "ranking_risk":
-        return _ranking_risk(
-            y, s, level, method, groups, sample_weight, weights, label_propensity, metric_kwargs
-        )
+    known = as_metric(metric)
+    if not known.own_labels:
+        known.check_settings(metric_kwargs)
+    if known.kernel is not None:
+        rows: dict[str, Any] = {
+            "sample_weight": sample_weight,
+            "label_propensity": label_propensity,
+        }
+        drawn = rows_and_units(len(np.asarray(s)), groups, weights=weights, **rows)
+        return of_kernel(known, y, s, *drawn, level, method, **rows)
     if lists is not None:
-        check_lists(name, groups, method)
-        weight = resolved_weight(y, s, sample_weight, label_propensity, pos_label)
-        return of_lists(name, y, s, lists, weight, pos_label, level, metric_kwargs)
+        check_lists(known, groups, method)
+        weight = weight_of_rows(y, s, sample_weight, label_propensity, pos_label)
+        values = known.each(y, s, lists, weight, pos_label, **metric_kwargs)
+        sample = Sample.of(y, s, pos_label=pos_label)
+        return of_lists(Request(known, metric_kwargs, sample, level), values)
     sample = Sample.of(y, s, sample_weight, groups, weights, label_propensity, pos_label)
-    if not isinstance(metric, str):
-        request = Request(name, metric_kwargs, sample, level, method, **options)
-        return of_callable(request, metric, own_labels(y, pos_label))
-    check_settings(get_metric(name), metric_kwargs)
-    return _planned(Request(name, metric_kwargs, sample, level, method, **options))
+    resampling = (n_resamples, random_state, n_jobs)
+    labels = own_labels(y, pos_label) if known.own_labels else None
+    return _by_strategy(Request(known, metric_kwargs, sample, level, method, *resampling, labels))
 
 
-def _planned(request: Request) -> Interval:
-    name, settings = request.name, request.settings
-    if name == "ranking_margin" or (name == "push_risk" and _priced_by_maximum(settings)):
+def own_labels(y: ArrayLike, pos_label: Any) -> NDArray[Any]:
+    """The labels as a caller's function sees them: 1 and 0 where a positive class is named."""
+    labels = labels_column("y", y)
+    return np.asarray(labels if pos_label is None else (labels == pos_label).astype(np.intp))
+
+
+def _by_strategy(request: Request) -> Interval:
+    """The interval by the first of the strategies that the metric has an answer for."""
+    metric, settings, sample = request.metric, request.settings, request.sample
+    extreme = metric.extreme_of(settings)
+    if extreme is not None and extreme.report is not None:
+        return given_negatives(request, extreme.report)
+    if extreme is not None:
         raise ValueError(
             f"{request.label} has no valid interval: it is an extreme of the sample, of which a "
-            "larger sample has a different one. Use margin_error(theta=...), pnorm_risk(p=...) or "
-            "positives_at_top instead."
+            f"larger sample has a different one. {extreme.advice}"
         )
-    if is_extreme(name, settings):
-        return given_negatives(request)
-    if name == "pnorm_risk" and settings.get("p") == np.inf:
-        raise ValueError(
-            "pnorm_risk with p=inf and a margin is a maximum over the negatives and has no valid "
-            "interval; use a finite p."
-        )
-    if name in CUTS:
-        return _at_cut(request)
-    if name in EXPANSIONS:
-        return expanded(request)
+    if metric.cut is not None:
+        return of_cut(request, metric.cut(sample, **settings))
+    if metric.expansion is not None:
+        return of_expansion(request, metric.expansion(sample.ranked, **settings))
     return resampled(request)
-
-
-def _priced_by_maximum(settings: dict[str, Any]) -> bool:
-    return settings.get("price", "power") == "max" or settings.get("p", 1.0) == np.inf
-
-
-def _at_cut(request: Request) -> Interval:
-    """Interval of a share at a cut of the list."""
-    sample = request.sample
-    at: AtCut = CUTS[request.name](sample, **request.settings)
-    cut, method = at.cut, "Clopper-Pearson, effective trials"
-    trials, variance = cut.trials, cut.variance
-    only(request, "exact", "bootstrap")
-    if sample.groups is not None or request.method == "bootstrap":
-        statistic = OfOrder(sample, METRICS[request.name], request.settings)
-        variance = float(np.var(request.replicates(statistic) / at.scale, ddof=1))
-        trials = effective_trials(smoothed(cut.share * trials, trials), variance, trials)
-        method = f"Clopper-Pearson, trials from a bootstrap ({request.scheme})"
-    low, high = (float(end) for end in clopper_pearson(cut.share, trials, request.level))
-    estimate = METRICS[request.name].of(
-        sample.ranked, Lists.of_one(sample.ranked), **request.settings
-    )
-    return request.result(
-        estimate,
-        (at.report(low), at.report(high)),
-        at.scale * float(np.sqrt(variance)),
-        method,
-        SAME_LENGTH,
-    )
-
-
-def _ranking_risk(
-    y: ArrayLike,
-    s: ArrayLike,
-    level: float,
-    method: str,
-    groups: ArrayLike | None,
-    sample_weight: ArrayLike | None,
-    weights: str,
-    label_propensity: ArrayLike | None,
-    settings: dict[str, Any],
-) -> Interval:
-    """Interval of the ranking risk: rows, or groups of them, are drawn, whatever their labels."""
-    check_settings(METRICS["ranking_risk"], settings)
-    if method not in ("auto", "projection"):
-        raise ValueError(
-            f"ranking_risk has no interval by method={method!r}; it has ['projection']."
-        )
-    estimate = METRICS["ranking_risk"].function(
-        y, s, sample_weight=sample_weight, label_propensity=label_propensity
-    )
-    n = len(np.asarray(s))
-    weight, units = rows_and_units(n, groups, sample_weight, weights, label_propensity)
-    pairs = np.column_stack([np.asarray(y, dtype=np.float64), np.asarray(s, dtype=np.float64)])
-    result = u_statistic("ranking", pairs, groups=units, sample_weight=weight)
-    low, high = result.interval(level)
-    note = "" if result.variance > 0 else "Every pair of rows says the same."
-    return Interval(
-        "ranking_risk",
-        estimate,
-        low,
-        high,
-        result.standard_error,
-        level,
-        "Hoeffding projection, logit scale",
-        "the chance that two new rows are ranked the wrong way round",
-        note=note,
-    )

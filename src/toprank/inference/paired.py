@@ -8,39 +8,28 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.stats import t as student
+from numpy.typing import ArrayLike
 
-from toprank._numerics import FloatArray
-from toprank.inference.by_lists import check_lists, is_share, per_list, resolved_weight
-from toprank.inference.cuts import tpr_rows
-from toprank.inference.extremes import is_extreme
-from toprank.inference.gains import SUMS_OF_GAINS, Gains
-from toprank.inference.influence import EXPANSIONS
-from toprank.inference.request import (
-    Request,
-    call_label,
-    check_resamples,
-    check_settings,
-    check_size,
-    named,
-    without_lists,
-)
-from toprank.inference.resampled import callable_statistic, own_labels, statistic_of
+from toprank.inference.by_lists import check_lists, compare_lists, weight_of_rows
+from toprank.inference.gains import compare_gains
+from toprank.inference.influence import compare_influences
+from toprank.inference.intervals import own_labels
+from toprank.inference.real_labels import compare_kernels
+from toprank.inference.request import Request, check_resamples
+from toprank.inference.resampled import compare_resampled
 from toprank.inference.result import Comparison, Comparisons
-from toprank.inference.sample import Pulls, Sample, Spread, combined, rows_and_units, sums_in
-from toprank.inference.shares import slope_of
-from toprank.inference.swaps import swap_p_value, swappable
-from toprank.inference.u_statistics import check_level, ranking_projection
+from toprank.inference.sample import Sample, rows_and_units
+from toprank.inference.u_statistics import check_level
 from toprank.inference.verdict import Verdict
-from toprank.metrics._inputs import check_scores
-from toprank.metrics.registry import METRICS, get_metric
+from toprank.metrics.metric import Metric, call_label
+from toprank.metrics.registry import as_metric
+from toprank.pairs import check_scores
 
 Scores = ArrayLike | Mapping[str, ArrayLike] | Sequence[ArrayLike]
 
 
 def compare(
-    metric: str | Callable[..., float],
+    metric: str | Callable[..., float] | Metric,
     y: ArrayLike,
     s_a: Scores,
     s_b: ArrayLike | None = None,
@@ -61,7 +50,7 @@ def compare(
 
     Parameters
     ----------
-    metric : str or callable
+    metric : str, callable or Metric
         A name of `toprank.metrics`, or a function ``metric(y, s, ...)``.
     y : array-like of shape (n,)
         Labels.
@@ -123,15 +112,15 @@ def compare(
         "weights": weights,
         "label_propensity": label_propensity,
         "pos_label": pos_label,
-        "options": {"n_resamples": n_resamples, "random_state": random_state, "n_jobs": n_jobs},
+        "resampling": {"n_resamples": n_resamples, "random_state": random_state, "n_jobs": n_jobs},
     }
-    metric, name = named(metric)
-    if isinstance(metric, str):
-        check_settings(get_metric(name), metric_kwargs)
-    label = call_label(name, metric_kwargs)
+    known = as_metric(metric)
+    if not known.own_labels:
+        known.check_settings(metric_kwargs)
+    label = call_label(known.name, metric_kwargs)
     results = [
         _pair(
-            metric,
+            known,
             Verdict((a, b), label, level),
             y,
             (scores[a], scores[b]),
@@ -169,7 +158,7 @@ def _holm(results: list[Comparison]) -> list[Comparison]:
 
 
 def _pair(
-    metric: str | Callable[..., float],
+    metric: Metric,
     verdict: Verdict,
     y: ArrayLike,
     scores: tuple[Any, Any],
@@ -181,165 +170,37 @@ def _pair(
     weights: str,
     label_propensity: ArrayLike | None,
     pos_label: Any,
-    options: dict[str, Any],
+    resampling: dict[str, Any],
 ) -> Comparison:
-    if metric == "ranking_risk":
-        rows = rows_and_units(
-            len(check_scores(scores[0])), groups, sample_weight, weights, label_propensity
-        )
-        return _ranking_risks(verdict, y, scores, *rows)
+    if metric.kernel is not None:
+        n = len(check_scores(scores[0]))
+        rows = rows_and_units(n, groups, sample_weight, weights, label_propensity)
+        return compare_kernels(verdict, y, scores, *rows)
     if lists is not None:
-        check_lists(verdict.label if callable(metric) else metric, groups, "auto")
-        weight = resolved_weight(y, scores[0], sample_weight, label_propensity, pos_label)
-        values = [per_list(str(metric), y, s, lists, weight, pos_label, settings) for s in scores]
-        return _of_lists(verdict, values, str(metric))
+        check_lists(metric, groups)
+        weight = weight_of_rows(y, scores[0], sample_weight, label_propensity, pos_label)
+        values = [metric.each(y, s, lists, weight, pos_label, **settings) for s in scores]
+        return compare_lists(verdict, metric, values)
+    if metric.own_labels:
+        resampling = {**resampling, "own_labels": own_labels(y, pos_label)}
     samples = [
         Sample.of(y, s, sample_weight, groups, weights, label_propensity, pos_label) for s in scores
     ]
-    name = str(metric) if isinstance(metric, str) else verdict.label
-    requests = [Request(name, settings, one, verdict.level, "auto", **options) for one in samples]
-    if not isinstance(metric, str):
-        labels = own_labels(y, pos_label)
-        statistics = [callable_statistic(one, metric, labels) for one in requests]
-        return _bootstrapped(verdict, requests[0], statistics)
-    return _planned(verdict, requests)
+    a, b = (Request(metric, settings, sample, verdict.level, **resampling) for sample in samples)
+    return _by_strategy(verdict, a, b)
 
 
-def _planned(verdict: Verdict, requests: list[Request]) -> Comparison:
-    name, settings = requests[0].name, requests[0].settings
-    maximum = settings.get("p") == np.inf or settings.get("price") == "max"
-    if name == "ranking_margin" or maximum or is_extreme(name, settings):
+def _by_strategy(verdict: Verdict, a: Request, b: Request) -> Comparison:
+    """The comparison by the first of the strategies that the metric has an answer for."""
+    metric = a.metric
+    if metric.extreme_of(a.settings) is not None:
         raise ValueError(
             f"{verdict.label} hangs on one extreme row of each ranking, so that neither the "
             "bootstrap nor a normal limit is valid for a difference. Compare pnorm_risk with a "
             "large p, partial_auc with a small max_fpr, or precision_at instead."
         )
-    if name in SUMS_OF_GAINS:
-        return _by_gains(verdict, requests)
-    if name in EXPANSIONS or name == "tpr_at_fpr":
-        return _by_influence(verdict, requests)
-    return _bootstrapped(verdict, requests[0], [statistic_of(one) for one in requests])
-
-
-def _by_influence(verdict: Verdict, requests: list[Request]) -> Comparison:
-    """Differences of smooth metrics, from the difference of each row's influence."""
-    (a, rows_a, largest), (b, rows_b, _) = (_rows(request) for request in requests)
-    if not (np.isfinite(a) and np.isfinite(b)):
-        raise ValueError(f"{verdict.label} is {a:g} and {b:g}; a difference needs finite values.")
-    apart = rows_a - rows_b
-    size = max(1.0, float(np.max(np.abs(apart))))  # fourth powers of a large metric overflow
-    spread = requests[0].sample.spread_of_rows(apart / size)
-    spread = replace(spread, variance=spread.variance * size**2)
-    method = "paired influences of the rows"
-    if not np.isfinite(spread.variance):
-        raise ValueError(
-            "One class has a single row, which says nothing of how far such rows spread: a "
-            "comparison needs at least two positives and two negatives."
-        )
-    if spread.variance <= 1e-24 * max(1.0, a**2, b**2):
-        return verdict.without_spread((a, b), _trials(requests[0]), method, largest)
-    result = verdict.decided((a, b), spread, method)
-    request, other = requests
-    if not swappable(request.name, request.sample):
-        return result
-    how = (request.n_resamples, request.random_state)
-    chance = swap_p_value(request.name, request.settings, request.sample, other.sample, a - b, *how)
-    method += "; p-value from swaps of the rankers"
-    return replace(result, p_value=chance, adjusted_p_value=chance, method=method)
-
-
-def _rows(request: Request) -> tuple[float, FloatArray, float]:
-    """Value, influence of each row, and the largest difference there could be."""
-    sample, settings = request.sample, request.settings
-    value = METRICS[request.name].of(sample.ranked, without_lists(), **settings)
-    check_size(request.label, value)
-    if request.name == "tpr_at_fpr":
-        return value, tpr_rows(sample, settings["fpr"]), 1.0
-    expansion = EXPANSIONS[request.name](sample.ranked, **settings)
-    slope = slope_of(expansion.report, expansion.share)
-    check_size(request.label, slope)
-    influence = slope * sample.on_rows(expansion.on_positive, expansion.on_negative)
-    return value, influence, abs(slope)
-
-
-def _trials(request: Request) -> float:
-    """Independent pairs of a positive and a negative; of two groups, where groups are drawn."""
-    groups = request.sample.groups
-    return float(min(request.sample.units) if groups is None else (int(groups.max()) + 1) // 2)
-
-
-def _by_gains(verdict: Verdict, requests: list[Request]) -> Comparison:
-    """Differences of metrics at k, from the rows that stand differently."""
-    request = requests[0]
-    gains = Gains.of(request.name, request.sample, requests[1].sample, request.settings)
-    values = [statistic_of(one)[1] for one in requests]
-    check_size(verdict.label, max(map(abs, values)))
-    trick = "labels permuted" if gains.counted else "signs flipped"
-    method = f"{trick} over the rows that stand differently"
-    error = gains.error(request.sample)
-    if gains.moved == 0 or (error == 0 and not gains.counted):
-        return verdict.without_spread(values, gains.trials, method, gains.largest)
-    if gains.counted:
-        ends = gains.newcombe(verdict.level)
-    else:
-        reach = float(student.ppf((1 + verdict.level) / 2, max(1, gains.moved - 1))) * error
-        ends = (gains.difference - reach, gains.difference + reach)
-    most = gains.largest
-    ends = (max(-most, ends[0]), min(most, ends[1]))
-    chance = gains.chance(request.sample, request.n_resamples, request.random_state)
-    return verdict.result(values, ends, error, chance, method)
-
-
-def _bootstrapped(
-    verdict: Verdict,
-    request: Request,
-    statistics: Sequence[tuple[Callable[[FloatArray], float], float]],
-) -> Comparison:
-    """Differences of the other metrics, over resamples that both rankers share."""
-    (of_a, a), (of_b, b) = statistics
-    values = request.replicates(lambda weight: of_a(weight) - of_b(weight))
-    method = f"paired bootstrap ({request.scheme}, {request.n_resamples})"
-    if not np.all(np.isfinite(values)):
-        raise ValueError(f"{verdict.label} is not finite in some resamples.")
-    check_size(verdict.label, max(abs(a), abs(b), float(np.max(np.abs(values)))))
-    spread = Spread(float(np.var(values, ddof=1)), request.freedom())
-    if spread.variance <= 1e-24 * max(a**2, b**2):
-        largest = 1.0 if request.name == "bedroc" else None
-        return verdict.without_spread((a, b), _trials(request), method, largest)
-    return verdict.decided((a, b), spread, method)
-
-
-def _of_lists(verdict: Verdict, values: list[FloatArray], name: str) -> Comparison:
-    """Paired differences of the values of each list."""
-    differences = values[0] - values[1]
-    count = len(differences)
-    if count < 2:
-        raise ValueError(f"lists holds {count} list with a positive; a comparison needs two.")
-    means = [float(np.mean(one)) for one in values]
-    method = f"paired Student's t over {count} lists"
-    spread = Spread(float(np.var(differences, ddof=1)) / count, count - 1.0)
-    if spread.variance <= 1e-24 * max(1.0, *(mean**2 for mean in means)):
-        return verdict.without_spread(means, count, method, 1.0 if is_share(name) else None)
-    return verdict.decided(means, spread, method)
-
-
-def _ranking_risks(
-    verdict: Verdict,
-    y: ArrayLike,
-    scores: tuple[Any, Any],
-    weight: FloatArray,
-    units: NDArray[np.intp] | None,
-) -> Comparison:
-    """Ranking risks of real labels, from the difference of the projections of each row."""
-    (a, of_a), (b, of_b) = (ranking_projection(y, s, weight) for s in scores)
-    total = float(np.sum(weight))
-    pulls = 2 * (of_a - of_b - (a - b)) / total
-    if units is None:
-        spread = combined(Pulls(pulls[weight > 0], weight[weight > 0]))
-    else:
-        spread = combined(Pulls(sums_in(units, weight * pulls), None))
-    method = "paired projections of the rows"
-    if spread.variance <= 1e-24:
-        drawn = total if units is None else len(np.unique(units))
-        return verdict.without_spread((a, b), max(1.0, drawn // 2), method, 1.0)
-    return verdict.decided((a, b), spread, method)
+    if metric.gains is not None:
+        return compare_gains(verdict, a, b)
+    if metric.expansion is not None:
+        return compare_influences(verdict, a, b)
+    return compare_resampled(verdict, a, b)

@@ -6,7 +6,7 @@
 
 The counts of positives and negatives are taken as planned. Where rows are drawn at random, plan
 some more: their number of positives varies. Rows that come in groups carry less than independent
-rows; multiply by 1 + (rows a group - 1) times the correlation within groups.
+rows; multiply by 1 + (rows per group - 1) times the correlation within groups.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from toprank.inference.designs import (
     check_model,
     check_share,
     design,
-    is_at_k,
+    planned_as,
     refuse,
     smallest,
     whole_rows,
@@ -39,6 +39,7 @@ from toprank.inference.designs import (
 from toprank.inference.shares import clopper_pearson
 from toprank.inference.u_statistics import check_level
 from toprank.metrics._inputs import is_number
+from toprank.metrics.metric import Planned
 
 
 def sample_size(
@@ -171,7 +172,8 @@ def expected_half_width(
     >>> round(expected_half_width("precision_at", value=0.6, k=100).half_width, 4)
     0.0993
     """
-    level, at_k = check_level(level), is_at_k(metric)
+    level, planned = check_level(level), planned_as(metric)
+    at_k = planned is Planned.LABELS
     value = check_share("value", value) if at_k else check_area(metric, value)
     about: dict[str, Any] = {"metric": metric, "value": value, "level": level}
     if at_k:
@@ -188,7 +190,8 @@ def expected_half_width(
     refuse(metric, k=k, fraction=fraction, local_precision=local_precision)
     m, n = check_count("positives", positives, 2), check_count("negatives", negatives, 2)
     supposed = check_model(model, spread)
-    area, rest = (value, 1 - value) if metric == "auc" else (1 - value, value)
+    wrong = planned is Planned.WRONG_PAIRS
+    area, rest = (1 - value, value) if wrong else (value, 1 - value)
     error = float(np.sqrt(auc_variance(area, m, n, model, spread, rest)))
     length = _logit_half_width(min(area, rest), error, level)
     return IntervalPlan(**about, supposed=supposed, positives=m, negatives=n, half_width=length)
@@ -308,7 +311,8 @@ def comparison_power(
     >>> round(plan.power, 3)
     0.467
     """
-    level, at_k = check_level(level), is_at_k(metric)
+    level, planned = check_level(level), planned_as(metric)
+    at_k = planned is Planned.LABELS
     difference = check_difference(difference)
     value = check_share("value", value) if at_k else check_area(metric, value)
     about: dict[str, Any] = {"metric": metric, "value": value, "difference": difference}

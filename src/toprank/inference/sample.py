@@ -20,9 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from toprank._numerics import FloatArray
 from toprank.metrics._inputs import check_ranking, inverse_weights
-from toprank.metrics.cuts import group_codes
 from toprank.metrics.order import RankedList
-from toprank.metrics.risk import check_counts
+from toprank.metrics.risk import weight_of_rows
+from toprank.pairs import check_groups
 
 WEIGHTS = ("counts", "sampling")
 _SMALLEST = 1e-100
@@ -100,7 +100,7 @@ class Sample:
             y_true, y_score, sample_weight, pos_label, label_propensity
         )
         _check_smallest(weight)
-        codes = None if groups is None else group_codes(groups, len(scores))
+        codes = check_groups(groups, len(scores))
         counts = weights == "counts" and label_propensity is None
         rows = len(scores)
         present: NDArray[np.intp] | slice = slice(None)
@@ -136,6 +136,16 @@ class Sample:
         """Whether rows of one class and one score are exchangeable units."""
         return self.groups is None and (self.weight is None or self.counts)
 
+    @property
+    def plain(self) -> bool:
+        """Whether every row is one independent observation."""
+        return self.groups is None and self.weight is None
+
+    @property
+    def independent_pairs(self) -> float:
+        """Independent pairs of a positive and a negative; of two groups, if groups are drawn."""
+        return float(min(self.units) if self.groups is None else (int(self.groups.max()) + 1) // 2)
+
     @cached_property
     def units(self) -> tuple[float, float]:
         """How many independent positives and negatives the rows are worth."""
@@ -146,8 +156,16 @@ class Sample:
             return self.ranked.positives, self.ranked.negatives
         return kish(self.weight[self.positive]), kish(self.weight[~self.positive])
 
+    def worth(self, depth: Any) -> Any:
+        """How many independent rows a unit of weight above a cut is worth: Kish's share."""
+        if self.counts or self.weight is None:
+            return 1.0
+        squares = sums_in(self.ties, self.weight**2, len(self.ranked.scores))
+        summed = np.concatenate(([0.0], np.cumsum(squares)))
+        return depth / np.interp(depth, self.ranked.places, summed)
+
     def on_rows(self, on_positive: FloatArray, on_negative: FloatArray) -> FloatArray:
-        """Values given by tie and class, as one value a row."""
+        """Values given by tie and class, as one value per row."""
         return np.where(self.positive, on_positive[self.ties], on_negative[self.ties])
 
     def spread(self, on_positive: FloatArray, on_negative: FloatArray) -> Spread:
@@ -201,11 +219,11 @@ def rows_and_units(
     """Weights of rows whose labels are real numbers, and the units drawn, if not the rows."""
     if weights not in WEIGHTS:
         raise ValueError(f"Unknown weights {weights!r}: expected one of {list(WEIGHTS)}.")
-    weight = check_counts(sample_weight, n)
+    weight = weight_of_rows(sample_weight, n)
     if label_propensity is not None:
         weight = inverse_weights(weight, label_propensity, n)
     if groups is not None:
-        return weight, group_codes(groups, n)
+        return weight, check_groups(groups, n)
     counts = weights == "counts" and label_propensity is None
     return weight, None if counts else np.arange(n)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -89,22 +88,3 @@ def _wilson(hits: int, trials: int, level: float) -> tuple[float, float]:
 
 def _expit(value: float) -> float:
     return float(np.exp(-np.logaddexp(0.0, -value)))
-
-
-def smoothed(hits: Any, trials: Any) -> Any:
-    """A share that one more hit and one more miss keep away from 0 and 1."""
-    return (hits + 1) / (trials + 2)
-
-
-@dataclass(frozen=True)
-class Cut:
-    """Shares of rows on one side of one or more cuts, and the trials that each is worth."""
-
-    share: Any
-    trials: Any
-    variance: Any
-
-
-def effective_trials(share: Any, variance: Any, trials: Any) -> Any:
-    """Trials of a share with this variance, but never more than there were."""
-    return np.minimum(trials, share * (1 - share) / np.maximum(variance, _TINY))

@@ -29,8 +29,8 @@ from toprank.inference.hoeffding import (
 )
 from toprank.inference.shares import on_logit, uncontradicted
 from toprank.metrics._inputs import is_number
-from toprank.metrics.cuts import group_codes
-from toprank.metrics.risk import check_counts, check_real_ranking
+from toprank.metrics.risk import check_real_ranking, weight_of_rows
+from toprank.pairs import check_groups
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,8 +243,8 @@ def u_statistic(
     (0.1, array([0.  , 0.25, 0.25, 0.  , 0.  ]))
     """
     data = _check_data(Z)
-    weight = check_counts(sample_weight, len(data))
-    codes = None if groups is None else group_codes(groups, len(data))
+    weight = weight_of_rows(sample_weight, len(data))
+    codes = check_groups(groups, len(data))
     total = float(np.sum(weight))
     if total <= 3:
         raise ValueError(

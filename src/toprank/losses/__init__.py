@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from toprank._numerics import FloatArray
+from toprank._numerics import FloatArray, floats
 from toprank.losses.margin import (
     Exponential,
     Hinge,
@@ -64,6 +64,7 @@ __all__ = [
     "check_convex",
     "from_callable",
     "get_loss",
+    "get_trainable_loss",
 ]
 
 
@@ -78,15 +79,15 @@ class _CallableLoss(Loss):
         return self._functions[2] is not None
 
     def value(self, r: FloatArray) -> FloatArray:
-        return np.asarray(self._functions[0](r), dtype=np.float64)
+        return floats(self._functions[0](r))
 
     def slope(self, r: FloatArray) -> FloatArray:
-        return np.asarray(self._functions[1](r), dtype=np.float64)
+        return floats(self._functions[1](r))
 
     def curvature(self, r: FloatArray) -> FloatArray:
         if self._functions[2] is None:
             return super().curvature(r)
-        return np.asarray(self._functions[2](r), dtype=np.float64)
+        return floats(self._functions[2](r))
 
 
 def from_callable(
@@ -166,3 +167,12 @@ def get_loss(loss: str | Loss | tuple[Any, ...]) -> Loss:
         f"Unknown loss {loss!r}: expected one of {sorted(LOSSES)}, a toprank.losses.Loss, "
         "or a tuple of callables (value, slope[, curvature])."
     )
+
+
+def get_trainable_loss(loss: str | Loss | tuple[Any, ...]) -> Loss:
+    """Return the loss, or raise ValueError if it has no slope that a fit could follow."""
+    found = get_loss(loss)
+    if not found.trainable:
+        names = ", ".join(repr(name) for name in TRAINABLE_LOSSES)
+        raise ValueError(f"{found!r} has no slope to follow; use one of {names}.")
+    return found

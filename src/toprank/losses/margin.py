@@ -15,8 +15,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
+from scipy.special import expit
 
-from toprank._numerics import FloatArray, expit, log_of
+from toprank._numerics import FloatArray, floats, log_of
 
 #: (knot, coefficients): the loss gains ``sum_m coefficients[m] * (knot - r)**m`` where r < knot.
 #: A loss with ``bend = (knot, width)`` also gains ``(knot - r)**2 / (2 * width)``, but only where
@@ -58,7 +59,7 @@ class Loss:
 
     def log_value(self, r: FloatArray) -> FloatArray:
         """Return log l(r); override it where l(r) underflows."""
-        return log_of(np.asarray(self.value(r), dtype=np.float64))
+        return log_of(floats(self.value(r)))
 
     def derivative(self, order: int, r: FloatArray) -> FloatArray:
         """Return the derivative of the given order: 0 the loss, 1 its slope, 2 its curvature."""
@@ -118,7 +119,7 @@ class _Piecewise(Loss):
     """A loss given by ``pieces``: polynomials in (knot - r) that set in left of their knots."""
 
     def derivative(self, order: int, r: FloatArray) -> FloatArray:
-        total = np.zeros_like(np.asarray(r, dtype=np.float64))
+        total = np.zeros_like(floats(r))
         for knot, coefficients in self.pieces:
             gap = knot - r
             active = gap >= 0.0 if self.includes_knot else gap > 0.0
@@ -184,7 +185,7 @@ class SmoothedHinge(_Piecewise):
         self.pieces = ((1.0 - width, (0.5 * width, 1.0)),)
 
     def derivative(self, order: int, r: FloatArray) -> FloatArray:
-        gap = 1.0 - np.asarray(r, dtype=np.float64)
+        gap = 1.0 - floats(r)
         bent = np.clip(gap, 0.0, self.width)
         if order == 0:
             return bent * bent / (2.0 * self.width) + np.maximum(gap - self.width, 0.0)

@@ -42,9 +42,9 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import entr, logit
+from scipy.special import entr, expit, logit
 
-from toprank._numerics import FloatArray, expit, floats
+from toprank._numerics import FloatArray, floats
 from toprank.losses import margin
 from toprank.losses.composite import ProperLoss
 from toprank.losses.construct import balanced, canonical, from_bayes_risk

@@ -17,6 +17,7 @@ Conventions, the same for every metric:
   `best_k` and ``groups`` need scores on the host, and say so.
 - Where negatives are merely unlabelled, ``METRICS[name].when_unlabelled`` says what the metric
   bounds; see `toprank.metrics.registry`.
+- `register` adds a metric of your own, for all that takes a metric by name.
 """
 
 from toprank.metrics.at_k import (
@@ -35,6 +36,7 @@ from toprank.metrics.margins import (
     max_margin,
     ranking_margin,
 )
+from toprank.metrics.metric import Metric
 from toprank.metrics.push import (
     heights,
     max_height,
@@ -43,7 +45,7 @@ from toprank.metrics.push import (
     ranks,
     reverse_heights,
 )
-from toprank.metrics.registry import METRICS
+from toprank.metrics.registry import METRICS, register
 from toprank.metrics.retrieval import aver, average_precision, bedroc, dcg
 from toprank.metrics.risk import ranking_risk
 from toprank.metrics.roc import auc, misranking_error, partial_auc, tpr_at_fpr
@@ -53,6 +55,7 @@ from toprank.metrics.value import best_k, value_at
 
 __all__ = [
     "METRICS",
+    "Metric",
     "auc",
     "aver",
     "average_precision",
@@ -78,6 +81,7 @@ __all__ = [
     "ranking_risk",
     "ranks",
     "recall_at",
+    "register",
     "reverse_heights",
     "scorer",
     "summary",

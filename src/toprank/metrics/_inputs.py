@@ -1,4 +1,4 @@
-"""One door for every metric: labels, scores and weights are checked here and nowhere else."""
+"""What the metrics take: labels of two classes, scores and weights, checked at the door."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length
-from sklearn.utils.multiclass import type_of_target
 
-from toprank._columns import finite_column, labels_column, numbers
+from toprank._columns import numbers
 from toprank._numerics import FloatArray
 from toprank.blocks.tensors import tensor_on_device
 from toprank.metrics import device
-from toprank.pairs import check_weights, distinct_labels
+from toprank.pairs import check_labels, check_scores, check_weights, split_classes
 
 #: What to do with weights, or amounts, whose products or sums would not be floats.
 TOO_FAR = "too far from a repetition count. Scale the weights to between 1e-100 and 1e100."
@@ -33,12 +32,10 @@ def check_ranking(
     if tensor is not None:
         of_tensors: Any = device.checked(tensor, y_true, sample_weight, pos_label, label_propensity)
         return of_tensors
-    scores = check_scores(y_score)
-    labels = labels_column("y_true", y_true)
+    scores, labels = check_scores(y_score), check_labels(y_true, "y_true")
     check_consistent_length(labels, scores)
-    check_rows(len(scores))
-    positive = positives(labels, pos_label)
-    weight = check_weights(positive, sample_weight)
+    positive = split_classes(labels, "y_true", pos_label)[1]
+    weight = check_weights(positive, sample_weight, far_apart=True)
     if label_propensity is not None:
         weight = inverse_weights(weight, label_propensity, len(scores))
     if weight is not None:
@@ -57,28 +54,17 @@ def _check_scale(positive: NDArray[np.bool_], weight: FloatArray) -> None:
         )
 
 
-def check_scores(y_score: ArrayLike) -> FloatArray:
-    """Return the scores as a float64 vector without NaN or infinity."""
-    return finite_column("y_score", y_score)
-
-
-def check_rows(n: int) -> None:
-    """Raise ValueError if there are no rows at all."""
-    if n == 0:
-        raise ValueError("Found 0 rows while a minimum of 1 is required.")
-
-
 def is_number(value: object) -> TypeGuard[float]:
     """Whether a parameter is a real number, and neither a truth value nor NaN."""
     return isinstance(value, Real) and not isinstance(value, (bool, np.bool_)) and value == value
 
 
 def check_amounts(name: str, amounts: ArrayLike, n: int) -> FloatArray:
-    """Return one finite number a row, from one number for all rows or one for each."""
+    """Return one finite number per row, from one number for all rows or one for each."""
     values = numbers(name, amounts)
     if values.shape not in ((), (n,)):
         raise ValueError(
-            f"{name} has shape {values.shape}, expected one number or one number a row, ({n},)."
+            f"{name} has shape {values.shape}, expected one number or one number per row, ({n},)."
         )
     if not np.all(np.isfinite(values)):
         raise ValueError(f"{name} contains NaN or infinity; expected finite numbers.")
@@ -99,27 +85,3 @@ def inverse_weights(weight: FloatArray | None, propensity: ArrayLike, n: int) ->
             "probabilities in (0, 1]: a row that could not have been labelled cannot be weighted."
         )
     return (1.0 if weight is None else weight) / probability
-
-
-def positives(y_true: ArrayLike, pos_label: Any = None) -> NDArray[np.bool_]:
-    """Return which labels are positive, for any two-class labels.
-
-    Without ``pos_label`` the larger label in sorted order is positive, as in scikit-learn.
-    """
-    labels = labels_column("y_true", y_true)
-    try:
-        classes = distinct_labels(labels)
-    except TypeError as error:
-        raise ValueError(
-            f"y_true mixes labels that have no order ({error}); expected labels of one type."
-        ) from error
-    if len(classes) != 2:
-        raise ValueError(
-            f"y_true has {len(classes)} class(es), expected two ({type_of_target(labels)} "
-            "labels): a ranking metric compares positives with negatives."
-        )
-    if pos_label is None:
-        pos_label = classes[1]
-    elif pos_label not in classes:
-        raise ValueError(f"pos_label={pos_label!r} is not one of the labels {classes.tolist()}.")
-    return np.asarray(labels == pos_label)

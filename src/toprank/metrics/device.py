@@ -12,6 +12,7 @@ from typing import Any
 from toprank._extras import require
 from toprank.blocks.on_device import OnDevice
 from toprank.blocks.tensors import all_finite, distinct, on_device
+from toprank.pairs import split_classes
 
 
 def checked(
@@ -41,30 +42,24 @@ def _column(name: str, values: Any, like: Any) -> Any:
     if column.ndim == 2 and column.shape[1] == 1:
         column = column[:, 0]
     if column.ndim != 1:
-        raise ValueError(f"{name} has shape {tuple(column.shape)}, expected one entry a row.")
+        raise ValueError(f"{name} has shape {tuple(column.shape)}, expected one entry per row.")
     if not all_finite(column):
         raise ValueError(f"{name} contains NaN or infinity; expected finite numbers.")
     return column
 
 
 def _positives(labels: Any, pos_label: Any) -> Any:
-    classes = distinct(labels)
-    if len(classes) != 2:
-        raise ValueError(
-            f"y_true has {len(classes)} class(es), expected two: a ranking metric compares "
-            "positives with negatives."
-        )
-    if pos_label is not None and pos_label not in classes:
-        raise ValueError(f"pos_label={pos_label!r} is not one of the labels {classes.tolist()}.")
-    return labels == (classes[1].item() if pos_label is None else pos_label)
+    classes, _ = split_classes(distinct(labels), "y_true", pos_label)
+    return labels == classes[1].item()
 
 
 def _weights(name: str, values: Any, scores: Any) -> Any:
-    """One number a row in float64, from one for all rows or one for each."""
+    """One number per row in float64, from one for all rows or one for each."""
     weight = on_device(values, scores).double()
     if tuple(weight.shape) not in ((), (len(scores),)):
         raise ValueError(
-            f"{name} has shape {tuple(weight.shape)}, expected one number a row, ({len(scores)},)."
+            f"{name} has shape {tuple(weight.shape)}, expected one number per row: "
+            f"({len(scores)},)."
         )
     if not all_finite(weight) or bool((weight < 0).any()):
         raise ValueError(f"{name} has negative entries, NaN or infinity; expected counts.")

@@ -16,99 +16,306 @@ because someone looked, with a known probability.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from toprank._numerics import FloatArray
-from toprank.metrics import at_k, margins, push, retrieval, risk, roc, value
-from toprank.metrics.cuts import Lists
-from toprank.metrics.order import RankedList
-
-LOWER = "lower"
-LOWER_AT_RANDOM = "lower if labelled at random"
-UPPER_AT_RANDOM = "upper if labelled at random"
-SAME_AT_RANDOM = "same if labelled at random"
-NEITHER = "neither"
-
-
-@dataclass(frozen=True)
-class Metric:
-    """One metric.
-
-    Attributes
-    ----------
-    function : callable
-        ``function(y_true, y_score, ...)``.
-    higher_is_better : bool
-        Whether a better ranking has the larger value.
-    when_unlabelled : str
-        What the value bounds if the negatives are merely unlabelled.
-    of_list : callable, optional
-        The same metric of a `RankedList`, for those that have ranked the rows already.
-    each_list : callable, optional
-        The metric of each of the `Lists` that has a positive; the metric is their mean.
-    settings : mapping
-        Values for the parameters that have no default, as `summary` uses them.
-    """
-
-    function: Callable[..., float]
-    higher_is_better: bool
-    when_unlabelled: str
-    of_list: Callable[..., float] | None = None
-    each_list: Callable[..., FloatArray] | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def name(self) -> str:
-        """The name of the function."""
-        return self.function.__name__
-
-    @property
-    def takes_k(self) -> bool:
-        """Whether the metric reads the first k rows."""
-        return "k" in self.settings
-
-    def of(self, ranked: RankedList, lists: Lists, **settings: Any) -> float:
-        """Evaluate on rows ranked already; `lists` holds the ties of `ranked`."""
-        settings = {**self.settings, **settings}
-        if self.of_list is not None:
-            return self.of_list(ranked, **settings)
-        if self.each_list is not None:
-            return float(np.mean(self.each_list(lists, **settings)))
-        raise TypeError(f"{self.name} needs more than the order of the rows.")
-
+from toprank.metrics import (
+    at_cut,
+    at_k,
+    gains,
+    left_out,
+    margins,
+    push,
+    retrieval,
+    risk,
+    roc,
+    roc_expansions,
+    value,
+)
+from toprank.metrics.metric import (
+    ENDLESS,
+    LOWER,
+    LOWER_AT_RANDOM,
+    NEITHER,
+    POSITIVE,
+    REAL,
+    SAME_AT_RANDOM,
+    SHARE,
+    TWO_NEW_ROWS,
+    UPPER_AT_RANDOM,
+    Extreme,
+    Metric,
+    OfRows,
+    Planned,
+    Swaps,
+)
 
 _AT_K = {"k": 0.1}
+_EXTREME_OF_SAMPLE = Extreme(
+    advice="Use margin_error(theta=...), pnorm_risk(p=...) or positives_at_top instead."
+)
+
+
+def _risk_values(normalize: bool = False, log: bool = False, **_: Any) -> tuple[float, float]:
+    """Range of a risk of heights, or of its logarithm."""
+    high = 1.0 if normalize else np.inf
+    return (-np.inf, float(np.log(high))) if log else (0.0, high)
+
+
+def _height(normalize: bool = False, log: bool = False) -> Extreme:
+    """The height of the highest negative: the positives that are not above it."""
+
+    def report(above: float, positives: float) -> float:
+        height = 1 - above if normalize else (1 - above) * positives
+        if not log:
+            return height
+        return float(np.log(height)) if height > 0 else -np.inf
+
+    return Extreme(report)
+
+
+def _positives_above(normalize: bool = True) -> Extreme:
+    return Extreme(lambda above, positives: above if normalize else above * positives)
+
+
+def _curve_at_zero(fpr: float) -> Extreme | None:
+    return Extreme(lambda above, positives: above) if fpr == 0 else None
+
+
+def _infinite_power(
+    p: float, normalize: bool = False, margin: float = 0.0, log: bool = False
+) -> Extreme | None:
+    if p != np.inf:
+        return None
+    if not margin:
+        return _height(normalize, log)
+    return Extreme(advice="Use a finite p.")
+
+
+def _price_of_maximum(price: Any = "power", p: float = 1.0, **_: Any) -> Extreme | None:
+    return _EXTREME_OF_SAMPLE if price == "max" or p == np.inf else None
+
+
 _ALL = (
-    Metric(roc.auc, True, LOWER_AT_RANDOM, roc.auc_of),
-    Metric(roc.partial_auc, True, LOWER_AT_RANDOM, roc.partial_auc_of),
-    Metric(roc.misranking_error, False, UPPER_AT_RANDOM, roc.misranking_error_of),
-    Metric(roc.tpr_at_fpr, True, LOWER_AT_RANDOM, roc.tpr_at_fpr_of, settings={"fpr": 0.1}),
-    Metric(risk.ranking_risk, False, NEITHER, risk.ranking_risk_of),
-    Metric(push.pnorm_risk, False, NEITHER, push.pnorm_risk_of, settings={"p": 4.0}),
-    Metric(push.max_height, False, NEITHER, push.max_height_of),
-    Metric(push.push_risk, False, NEITHER),
-    Metric(at_k.positives_at_top, True, LOWER_AT_RANDOM, at_k.positives_at_top_of),
-    Metric(at_k.top_is_positive, True, LOWER, each_list=at_k.top_is_positive_each),
-    Metric(at_k.precision_at, True, LOWER, None, at_k.precision_at_each, _AT_K),
-    Metric(at_k.recall_at, True, SAME_AT_RANDOM, None, at_k.recall_at_each, _AT_K),
-    Metric(at_k.lift_at, True, SAME_AT_RANDOM, None, at_k.lift_at_each, _AT_K),
-    Metric(at_k.enrichment_factor, True, SAME_AT_RANDOM, None, at_k.enrichment_factor_each, _AT_K),
-    Metric(at_k.ndcg_at, True, NEITHER, None, at_k.ndcg_at_each, _AT_K),
-    Metric(retrieval.average_precision, True, LOWER_AT_RANDOM, retrieval.average_precision_of),
-    Metric(retrieval.bedroc, True, NEITHER, retrieval.bedroc_of),
-    Metric(retrieval.dcg, True, LOWER, retrieval.dcg_of),
-    Metric(retrieval.aver, True, LOWER, retrieval.aver_of),
-    Metric(margins.ranking_margin, True, NEITHER, margins.ranking_margin_of),
-    Metric(margins.margin_error, False, NEITHER, margins.margin_error_of, settings={"theta": 0.0}),
-    Metric(value.value_at, True, LOWER, settings=_AT_K),
+    Metric(
+        roc.auc,
+        True,
+        LOWER_AT_RANDOM,
+        roc.auc_of,
+        values=SHARE,
+        estimand=ENDLESS,
+        expansion=roc_expansions.auc_expansion,
+        empty_ties=True,
+        planned=Planned.RIGHT_PAIRS,
+    ),
+    Metric(
+        roc.partial_auc,
+        True,
+        LOWER_AT_RANDOM,
+        roc.partial_auc_of,
+        values=SHARE,
+        estimand=ENDLESS,
+        expansion=roc_expansions.partial_auc_expansion,
+        swaps=Swaps(roc.partial_auc_of_orders, up_to=1000),
+        empty_ties=True,
+    ),
+    Metric(
+        roc.misranking_error,
+        False,
+        UPPER_AT_RANDOM,
+        roc.misranking_error_of,
+        values=SHARE,
+        estimand=ENDLESS,
+        expansion=roc_expansions.misranking_error_expansion,
+        empty_ties=True,
+        planned=Planned.WRONG_PAIRS,
+    ),
+    Metric(
+        roc.tpr_at_fpr,
+        True,
+        LOWER_AT_RANDOM,
+        roc.tpr_at_fpr_of,
+        settings={"fpr": 0.1},
+        values=SHARE,
+        extreme=_curve_at_zero,
+        cut=at_cut.tpr_cut,
+        expansion=roc_expansions.tpr_at_fpr_expansion,
+    ),
+    Metric(
+        risk.ranking_risk,
+        False,
+        NEITHER,
+        risk.ranking_risk_of,
+        values=SHARE,
+        estimand=TWO_NEW_ROWS,
+        kernel="ranking",
+    ),
+    Metric(
+        push.pnorm_risk,
+        False,
+        NEITHER,
+        push.pnorm_risk_of,
+        settings={"p": 4.0},
+        values=_risk_values,
+        estimand=ENDLESS,
+        extreme=_infinite_power,
+        expansion=left_out.pnorm_risk_expansion,
+        empty_ties=True,
+    ),
+    Metric(
+        push.max_height,
+        False,
+        NEITHER,
+        push.max_height_of,
+        values=_risk_values,
+        extreme=_height,
+    ),
+    Metric(
+        push.push_risk,
+        False,
+        NEITHER,
+        values=_risk_values,
+        estimand=ENDLESS,
+        extreme=_price_of_maximum,
+    ),
+    Metric(
+        at_k.positives_at_top,
+        True,
+        LOWER_AT_RANDOM,
+        at_k.positives_at_top_of,
+        values=lambda normalize=True: SHARE if normalize else POSITIVE,
+        extreme=_positives_above,
+    ),
+    Metric(
+        at_k.top_is_positive,
+        True,
+        LOWER,
+        each_list=at_k.top_is_positive_each,
+        values=SHARE,
+        cut=at_cut.top_is_positive_cut,
+        gains=gains.top_is_positive_gains,
+    ),
+    Metric(
+        at_k.precision_at,
+        True,
+        LOWER,
+        each_list=at_k.precision_at_each,
+        settings=_AT_K,
+        values=SHARE,
+        cut=at_cut.precision_at_cut,
+        gains=gains.precision_at_gains,
+        planned=Planned.LABELS,
+    ),
+    Metric(
+        at_k.recall_at,
+        True,
+        SAME_AT_RANDOM,
+        each_list=at_k.recall_at_each,
+        settings=_AT_K,
+        values=SHARE,
+        cut=at_cut.recall_at_cut,
+        gains=gains.recall_at_gains,
+    ),
+    Metric(
+        at_k.lift_at,
+        True,
+        SAME_AT_RANDOM,
+        each_list=at_k.lift_at_each,
+        settings=_AT_K,
+        values=POSITIVE,
+        cut=at_cut.lift_at_cut,
+        gains=gains.lift_at_gains,
+    ),
+    Metric(
+        at_k.enrichment_factor,
+        True,
+        SAME_AT_RANDOM,
+        each_list=at_k.enrichment_factor_each,
+        settings=_AT_K,
+        values=POSITIVE,
+        cut=at_cut.enrichment_factor_cut,
+        gains=gains.enrichment_factor_gains,
+    ),
+    Metric(
+        at_k.ndcg_at,
+        True,
+        NEITHER,
+        each_list=at_k.ndcg_at_each,
+        settings=_AT_K,
+        values=SHARE,
+        cut=at_cut.ndcg_at_cut,
+        gains=gains.ndcg_at_gains,
+    ),
+    Metric(
+        retrieval.average_precision,
+        True,
+        LOWER_AT_RANDOM,
+        retrieval.average_precision_of,
+        values=SHARE,
+        estimand=ENDLESS,
+        expansion=left_out.average_precision_expansion,
+        swaps=Swaps(retrieval.average_precision_of_orders, up_to=4000),
+        by_place=lambda found, places: found / places / found[-1],
+    ),
+    Metric(retrieval.bedroc, True, NEITHER, retrieval.bedroc_of, values=SHARE, estimand=ENDLESS),
+    Metric(
+        retrieval.dcg,
+        True,
+        LOWER,
+        retrieval.dcg_of,
+        values=POSITIVE,
+        of_resample=retrieval.dcg_of_resample,
+        by_place=lambda _, places: 1.0 / np.log1p(places),
+    ),
+    Metric(
+        retrieval.aver,
+        True,
+        LOWER,
+        retrieval.aver_of,
+        values=POSITIVE,
+        of_resample=retrieval.aver_of_resample,
+        by_place=lambda _, places: 1.0 / places,
+    ),
+    Metric(
+        margins.ranking_margin,
+        True,
+        NEITHER,
+        margins.ranking_margin_of,
+        values=REAL,
+        extreme=lambda norm=1.0: _EXTREME_OF_SAMPLE,
+    ),
+    Metric(
+        margins.margin_error,
+        False,
+        NEITHER,
+        margins.margin_error_of,
+        settings={"theta": 0.0},
+        values=SHARE,
+        estimand=ENDLESS,
+        expansion=roc_expansions.margin_error_expansion,
+    ),
+    Metric(
+        value.value_at,
+        True,
+        LOWER,
+        settings=_AT_K,
+        values=REAL,
+        gains=gains.value_at_gains,
+        worth=value.worth_of_rows,
+        each_group=value.value_each,
+        row_settings=("benefit", "cost"),
+    ),
 )
 
 #: The metrics by name. `f_skew` is left out: it has no better direction.
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}
+
+#: Metrics that have intervals, but no better direction.
+_UNDIRECTED = {"f_skew": Metric(margins.f_skew)}
 
 
 def get_metric(name: str) -> Metric:
@@ -116,3 +323,119 @@ def get_metric(name: str) -> Metric:
     if name not in METRICS:
         raise ValueError(f"Unknown metric {name!r}: expected one of {sorted(METRICS)}.")
     return METRICS[name]
+
+
+def register(
+    function: Callable[..., float],
+    *,
+    higher_is_better: bool,
+    values: tuple[float, float] | Callable[..., tuple[float, float]] = REAL,
+    settings: Mapping[str, Any] | None = None,
+    name: str | None = None,
+    **facts: Any,
+) -> Metric:
+    """Add a metric of your own, for everything that takes a metric by name.
+
+    `scorer`, `summary`, `toprank.inference.interval`, `toprank.inference.compare`, the rankers'
+    ``scoring=`` and the command line then know it by its name.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(y_true, y_score, ...)``, where `y_true` is True for the positives. With a
+        parameter ``sample_weight`` (repetition counts) it is also part of `summary`, and of
+        the metrics of block sources.
+    higher_is_better : bool
+        Whether a better ranking has the larger value.
+    values : tuple of two floats, default=(-inf, inf)
+        The smallest and the largest value it can have, or a function of its settings that gives
+        them. Intervals stay within: between two finite values on the logit scale, from 0 up on
+        the log scale.
+    settings : mapping, optional
+        Values of the parameters that have no default, as `summary` uses them.
+    name : str, optional
+        By default the name of the function.
+    **facts
+        What else is known of it: ``when_unlabelled``, ``of_list``, ``each_list``, ``estimand``,
+        ``expansion``, ``cut`` and the other attributes of `Metric`. With an expansion or a cut the
+        interval needs no bootstrap.
+
+    Returns
+    -------
+    Metric
+        As it is now in `METRICS`.
+
+    Raises
+    ------
+    ValueError
+        If the name is taken, or the function, its settings or its values are not usable.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from toprank.inference import interval
+    >>> from toprank.metrics import METRICS, register
+    >>> def share_above_zero(y_true, y_score, sample_weight=None):
+    ...     weight = None if sample_weight is None else sample_weight[y_true]
+    ...     return float(np.average(y_score[y_true] > 0, weights=weight))
+    >>> metric = register(share_above_zero, higher_is_better=True, values=(0, 1))
+    >>> y, s = np.repeat([0, 1], 20), np.arange(40.0) - 20.5
+    >>> found = interval("share_above_zero", y, s)
+    >>> 0 < found.low < found.estimate < found.high < 1
+    True
+    >>> del METRICS["share_above_zero"]
+    """
+    metric = Metric(
+        function,
+        higher_is_better,
+        values=values,
+        settings=dict(settings or {}),
+        name=name or "",
+        **facts,
+    )
+    _check_new(metric)
+    needs_rows = metric.row_settings or metric.kernel or metric.each_group
+    if metric.takes_weights and not needs_rows and not metric.of_list and not metric.each_list:
+        metric = replace(metric, of_list=OfRows(function))
+    METRICS[metric.name] = metric
+    return metric
+
+
+def _check_new(metric: Metric) -> None:
+    """Raise ValueError unless the metric can be registered."""
+    if metric.name in METRICS or metric.name in _UNDIRECTED:
+        raise ValueError(
+            f"There is a metric {metric.name!r} already: register yours with another name=."
+        )
+    if not metric.name.isidentifier():
+        raise ValueError(f"name={metric.name!r}: expected a name such as 'share_above_zero'.")
+    parameters = list(inspect.signature(metric.function).parameters)
+    if len(parameters) < 2:
+        raise ValueError(
+            f"{metric.name} takes {parameters}: expected a function of the labels and the scores."
+        )
+    try:
+        metric.check_settings(metric.settings)
+    except TypeError as error:
+        raise ValueError(f"{error} Give it to register in settings=.") from error
+    lowest, highest = metric.bounds(metric.settings)
+    if not lowest < highest:
+        raise ValueError(
+            f"values=({lowest!r}, {highest!r}): expected the smallest value, then the largest."
+        )
+
+
+def as_metric(metric: str | Callable[..., float] | Metric) -> Metric:
+    """The metric of a name, of a function, or itself.
+
+    A function that is not registered becomes a metric of any real value, which sees the labels
+    as they are.
+    """
+    if isinstance(metric, Metric):
+        return metric
+    if isinstance(metric, str):
+        return _UNDIRECTED[metric] if metric in _UNDIRECTED else get_metric(metric)
+    known = {**METRICS, **_UNDIRECTED}.get(getattr(metric, "__name__", ""))
+    if known is not None and known.function is metric:
+        return known
+    return Metric(metric, own_labels=True)

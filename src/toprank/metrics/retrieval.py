@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import digamma
 
+from toprank._numerics import FloatArray
 from toprank.metrics._inputs import is_number
+from toprank.metrics.discount import summed_discount
 from toprank.metrics.order import RankedList
 
 
@@ -51,6 +54,11 @@ def dcg_of(ranked: RankedList) -> float:
     return float(np.sum(ranked.positive / np.log1p(ranked.places[1:])))
 
 
+def dcg_of_resample(ranked: RankedList) -> float:
+    """`dcg` with the copies of a row in places of their own, not tied at the last of them."""
+    return _in_places(ranked, summed_discount(ranked.places))
+
+
 def aver(
     y_true: ArrayLike,
     y_score: ArrayLike,
@@ -89,6 +97,17 @@ def aver(
 def aver_of(ranked: RankedList) -> float:
     """`aver` of a ranked list."""
     return float(np.sum(ranked.positive / ranked.places[1:]))
+
+
+def aver_of_resample(ranked: RankedList) -> float:
+    """`aver` with the copies of a row in places of their own, not tied at the last of them."""
+    return _in_places(ranked, np.asarray(digamma(ranked.places + 1)))
+
+
+def _in_places(ranked: RankedList, summed: FloatArray) -> float:
+    """The sum over positives of a discount, from the discounts summed down to each place."""
+    in_tie = ranked.positive + ranked.negative
+    return float(np.dot(ranked.positive / in_tie, np.diff(summed)))
 
 
 def average_precision(
@@ -131,6 +150,13 @@ def average_precision_of(ranked: RankedList) -> float:
     """`average_precision` of a ranked list."""
     precision = ranked.found[1:] / ranked.places[1:]
     return min(1.0, float(np.dot(ranked.positive, precision)) / ranked.positives)
+
+
+def average_precision_of_orders(labels: NDArray[np.bool_]) -> FloatArray:
+    """`average_precision` of many lists without ties, one list per row."""
+    found = np.cumsum(labels, axis=1)
+    precision = found / np.arange(1, labels.shape[1] + 1)
+    return np.asarray(np.sum(labels * precision, axis=1) / found[:, -1])
 
 
 def bedroc(

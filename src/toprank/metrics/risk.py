@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length
 
-from toprank._columns import finite_column
 from toprank._numerics import FloatArray, stable_order
-from toprank.metrics._inputs import TOO_FAR, check_rows, inverse_weights
+from toprank.metrics._inputs import TOO_FAR, inverse_weights
 from toprank.metrics.order import RankedList
-from toprank.pairs import repetition_counts
+from toprank.pairs import check_counts, check_grades, check_scores
 
 
 def ranking_risk(
@@ -129,11 +128,11 @@ def check_real_ranking(
     label_propensity: ArrayLike | None = None,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return (labels, scores, weights) of real labels, or raise ValueError saying what is wrong."""
-    scores = finite_column("y_score", y_score)
-    labels = finite_column("y_real", y_real)
+    scores, labels = check_scores(y_score), check_grades(y_real, name="y_real")
     check_consistent_length(labels, scores)
-    check_rows(len(scores))
-    weight = check_counts(sample_weight, len(scores))
+    if len(scores) == 0:
+        raise ValueError("Found 0 rows while a minimum of 1 is required.")
+    weight = weight_of_rows(sample_weight, len(scores))
     if label_propensity is not None:
         weight = inverse_weights(weight, label_propensity, len(scores))
     known = labels[weight > 0]
@@ -144,11 +143,10 @@ def check_real_ranking(
     return labels, scores, weight
 
 
-def check_counts(sample_weight: ArrayLike | None, n: int) -> FloatArray:
-    """Check the weights as `toprank.pairs.check_weights` does, but without classes."""
-    if sample_weight is None:
-        return np.ones(n)
-    return repetition_counts(sample_weight, n)
+def weight_of_rows(sample_weight: ArrayLike | None, n: int) -> FloatArray:
+    """Check the weights of rows without classes; without weights every row counts once."""
+    weight = check_counts(sample_weight, n, far_apart=True)
+    return np.ones(n) if weight is None else weight
 
 
 def _check_total(total: float) -> None:

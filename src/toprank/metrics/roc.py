@@ -6,10 +6,11 @@ positive and a negative counts as one half in every area.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from toprank._numerics import FloatArray
 from toprank.blocks.on_device import OnDevice
@@ -239,19 +240,32 @@ def partial_auc_of(
     standardize: bool = True,
 ) -> float:
     """`partial_auc` of a ranked list."""
-    start, stop, floor = part_of_curve(max_fpr, min_fpr, min_tpr)
+    part = part_of_curve(max_fpr, min_fpr, min_tpr)
+    start, stop = part.start, part.stop
     first = np.searchsorted(ranked.passed, start * ranked.negatives * (1 - 1e-12), side="right")
     last = np.searchsorted(ranked.passed, stop * ranked.negatives * (1 + 1e-12), side="left")
     within = slice(max(0, int(first) - 1), int(last) + 1)
     fpr = ranked.passed[within] / ranked.negatives
     tpr = ranked.found[within] / ranked.positives
-    area = _area_above(fpr, tpr, start, stop, floor)
-    if not standardize:
-        return area
-    best = (stop - start) * (1 - floor)
-    left, right = max(start - floor, 0.0), max(stop - floor, 0.0)
-    chance = (right - left) * (right + left) / 2
-    return 0.5 * (1 + (area - chance) / (best - chance))
+    area = _area_above(fpr, tpr, start, stop, part.floor)
+    return part.standardized(area) if standardize else area
+
+
+def partial_auc_of_orders(
+    labels: NDArray[np.bool_],
+    max_fpr: float | None = None,
+    min_fpr: float = 0.0,
+    min_tpr: float | None = None,
+    standardize: bool = True,
+) -> FloatArray:
+    """`partial_auc`, up to a constant, of many lists without ties, one list per row."""
+    part = part_of_curve(max_fpr, min_fpr, min_tpr)
+    scale = 0.5 / (part.best - part.chance) if standardize else 1.0
+    found, passed = np.cumsum(labels, axis=1), np.cumsum(~labels, axis=1)
+    rate, before = passed / passed[:, -1:], (passed - 1) / passed[:, -1:]
+    width = np.clip(rate, part.start, part.stop) - np.clip(before, part.start, part.stop)
+    height = np.maximum(found / found[:, -1:] - part.floor, 0.0)
+    return np.asarray(scale * np.sum(~labels * width * height, axis=1))
 
 
 def _area_above(fpr: FloatArray, tpr: FloatArray, start: float, stop: float, floor: float) -> float:
@@ -270,10 +284,32 @@ def _area_above(fpr: FloatArray, tpr: FloatArray, start: float, stop: float, flo
     return float(np.dot(width, twice)) / 2
 
 
-def part_of_curve(
-    max_fpr: float | None, min_fpr: float, min_tpr: float | None
-) -> tuple[float, float, float]:
-    """The rates (a, b, t), or ValueError saying which of them cannot be."""
+@dataclass(frozen=True)
+class PartOfCurve:
+    """False positive rates from start to stop, above the true positive rate floor."""
+
+    start: float
+    stop: float
+    floor: float
+
+    @property
+    def best(self) -> float:
+        """Area of perfect scores."""
+        return (self.stop - self.start) * (1 - self.floor)
+
+    @property
+    def chance(self) -> float:
+        """Area of random scores."""
+        left, right = max(self.start - self.floor, 0.0), max(self.stop - self.floor, 0.0)
+        return (right - left) * (right + left) / 2
+
+    def standardized(self, area: float) -> float:
+        """The area on McClish's scale: one half for random scores, 1 for perfect ones."""
+        return 0.5 * (1 + (area - self.chance) / (self.best - self.chance))
+
+
+def part_of_curve(max_fpr: float | None, min_fpr: float, min_tpr: float | None) -> PartOfCurve:
+    """The part that the rates a, b and t leave, or ValueError saying which of them cannot be."""
     stop = 1.0 if max_fpr is None else max_fpr
     floor = 0.0 if min_tpr is None else min_tpr
     _check_rate("max_fpr", stop)
@@ -289,7 +325,7 @@ def part_of_curve(
                 f"{name}={rate!r} leaves no area that rounding would not swallow: expected a rate "
                 f"up to {_LAST_RATE}."
             )
-    return float(min_fpr), float(stop), float(floor)
+    return PartOfCurve(float(min_fpr), float(stop), float(floor))
 
 
 def _check_rate(name: str, rate: float) -> None:

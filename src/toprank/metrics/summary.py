@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from toprank.metrics._inputs import check_ranking
-from toprank.metrics.cuts import Lists, group_codes
+from toprank.metrics.lists import Lists, group_codes
 from toprank.metrics.margins import f_skew_of
 from toprank.metrics.order import RankedList
 from toprank.metrics.registry import METRICS
@@ -152,5 +152,5 @@ def _entries(
     for name, metric in METRICS.items():
         if metric.of_list is None and metric.each_list is None:
             continue
-        for settings in cuts if metric.takes_k else plan.get(name, [{}]):
+        for settings in cuts if metric.takes_k else plan.get(name, [dict(metric.settings)]):
             yield Entry(name, settings, metric.of(ranked, lists, **settings))

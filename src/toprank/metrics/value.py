@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from toprank._numerics import FloatArray
 from toprank.metrics._inputs import check_amounts, check_ranking
-from toprank.metrics.cuts import Lists, group_codes
+from toprank.metrics.lists import Lists, group_codes
 
 
 def value_at(
@@ -175,7 +175,16 @@ def _valued(
 ) -> Lists:
     """The ranked lists with the value of each tie as their amount."""
     checked = check_ranking(y_true, y_score, sample_weight, pos_label, label_propensity)
-    n = len(checked[1])
-    gain = np.where(checked[0], check_amounts("benefit", benefit, n), 0.0)
-    amount = gain - check_amounts("cost", cost, n)
-    return Lists.by_rows(*checked, group_codes(groups, n), amount)
+    codes = group_codes(groups, len(checked[1]))
+    return Lists.by_rows(*checked, codes, worth_of_rows(checked[0], benefit=benefit, cost=cost))
+
+
+def worth_of_rows(
+    positive: NDArray[np.bool_],
+    k: int | float | None = None,
+    benefit: ArrayLike = 1.0,
+    cost: ArrayLike = 0.0,
+) -> FloatArray:
+    """What acting on each row is worth, whatever the k."""
+    gain = np.where(positive, check_amounts("benefit", benefit, len(positive)), 0.0)
+    return gain - check_amounts("cost", cost, len(positive))

@@ -10,7 +10,7 @@ from toprank.objective.node_sums import NodesProblem
 from toprank.objective.pointwise import PointwiseProblem
 from toprank.objective.priced import PricedProblem
 from toprank.objective.problem import LinearProblem, TwoClassProblem
-from toprank.objective.risk import PushObjective, push_objective
+from toprank.objective.risk import PushObjective, price_and_loss, push_objective
 from toprank.objective.scored import ScoredProblem
 from toprank.objective.swept import LargestHeight, ManySwept, SweptProblem
 from toprank.objective.task import PointwiseTask, Task
@@ -38,6 +38,7 @@ __all__ = [
     "grad_curvature",
     "open_block",
     "pair_weights",
+    "price_and_loss",
     "primal_dual_gap",
     "problem_of",
     "push_objective",

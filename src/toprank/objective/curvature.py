@@ -31,6 +31,7 @@ from dataclasses import replace
 import numpy as np
 
 from toprank._numerics import FloatArray, log_of
+from toprank.losses import get_trainable_loss
 from toprank.objective.risk import PushObjective, _End, _State
 from toprank.prices import Max, Power
 
@@ -42,11 +43,7 @@ LARGEST_POWER = 64.0
 
 def boostable(objective: PushObjective) -> PushObjective:
     """Return the objective with a price that has curvature: a power for the maximum."""
-    if not objective.loss.trainable:
-        raise ValueError(
-            f"{objective.loss!r} has no slope to follow; use 'exponential', 'logistic', 'hinge' or "
-            "'squared_hinge'."
-        )
+    get_trainable_loss(objective.loss)
     if isinstance(objective.price, Max):
         return replace(objective, price=objective.price.smoothed(1.0 / LARGEST_POWER))
     return objective

@@ -6,7 +6,7 @@ everywhere in the same words:
 - `check_rows`: all that an estimator is fitted to; gives a `Rows`.
 - `check_table`: features alone.
 - `check_labels`, `two_classes`, `check_grades`: labels of any kind, of two classes, in order.
-- `check_weights`, `check_counts`: sample weights, which are repetition counts.
+- `check_weights`, `check_counts`, `weigh_classes`: sample weights, which are repetition counts.
 - `check_groups`, `check_times`, `check_scores`: groups, times, and scores to be ranked by.
 """
 
@@ -17,9 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse as scipy_sparse
-from sklearn.utils import assert_all_finite, check_array, check_consistent_length
+from sklearn.utils import (
+    assert_all_finite,
+    check_array,
+    check_consistent_length,
+    compute_class_weight,
+)
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import column_or_1d, validate_data
 
 from toprank._columns import finite_column, labels_column, numbers
 from toprank._numerics import LARGEST_SIZE, FloatArray, sum_of_squares
@@ -43,14 +48,17 @@ def check_rows(
     target: str | None = "binary",
     sparse: bool = False,
     missing: bool = False,
+    frames: bool = False,
+    infinite: bool = False,
     dtype: Any = "numeric",
-) -> tuple[Rows, NDArray[Any] | None]:
+) -> tuple[Rows, Any]:
     """Return all that an estimator is fitted to, and its classes; ValueError where it is wrong.
 
     Parameters
     ----------
-    estimator : estimator
+    estimator : estimator or None
         It is told the number and the names of the columns, as by scikit-learn's `validate_data`.
+        None where a function takes the rows.
     X, y, sample_weight, groups
         As the user has given them.
     target : {"binary", "graded", None}
@@ -59,7 +67,11 @@ def check_rows(
     sparse : bool
         Whether X may be a sparse matrix; it is then a CSR matrix.
     missing : bool
-        Whether NaN in X is a missing value; infinity never is.
+        Whether NaN in X is a missing value.
+    infinite : bool
+        Whether infinity, and any other size, is a value: where columns are only compared.
+    frames : bool
+        Whether a data frame stays as it is, for a reader of columns that are no numbers.
     dtype : "numeric" or None
         None leaves the entries of X as they are, for readers of their own.
 
@@ -70,7 +82,13 @@ def check_rows(
     classes : array of shape (2,) or None
         None unless there are two classes.
     """
-    expected = {"sparse": sparse, "missing": missing, "dtype": dtype}
+    expected = {
+        "sparse": sparse,
+        "missing": missing,
+        "infinite": infinite,
+        "frames": frames,
+        "dtype": dtype,
+    }
     if target is None:
         X = check_table(X, estimator=estimator, **expected)
         n = X.shape[0]
@@ -92,6 +110,8 @@ def check_table(
     reset: bool = True,
     sparse: bool = False,
     missing: bool = False,
+    frames: bool = False,
+    infinite: bool = False,
     dtype: Any = "numeric",
 ) -> Any:
     """Return features as a matrix of numbers, or raise ValueError saying what is wrong.
@@ -101,9 +121,13 @@ def check_table(
     X : array, data frame, sparse matrix or tensor
     estimator : estimator, optional
         If it is given, the columns are kept in it (``reset``) or compared with those of its fit.
-    sparse, missing, dtype
+    sparse, missing, infinite, frames, dtype
         As in `check_rows`.
     """
+    if frames and is_frame(X):
+        if estimator is not None:
+            validate_data(estimator, X, reset=reset, skip_check_array=True)
+        return X
     X = read_table(X)
     accepted = {"accept_sparse": "csr" if sparse else False, "dtype": dtype}
     with np.errstate(over="ignore", invalid="ignore"):
@@ -111,26 +135,22 @@ def check_table(
             table = check_array(X, ensure_all_finite=False, input_name="X", **accepted)
         else:
             table = validate_data(estimator, X, reset=reset, ensure_all_finite=False, **accepted)
-    return _numbers_of(table, estimator, missing, dtype)
+    return _numbers_of(table, estimator, missing, infinite, dtype)
 
 
-def _table_and_labels(
-    estimator: Any, X: Any, y: Any, *, sparse: bool, missing: bool, dtype: Any
-) -> tuple[Any, NDArray[Any]]:
+def _table_and_labels(estimator: Any, X: Any, y: Any, **expected: Any) -> tuple[Any, NDArray[Any]]:
     """The same with labels, whose number must be that of the rows."""
-    X, y = read_table(X), to_numpy(y)
-    if y is not None and getattr(y, "ndim", 1) > 0:
-        check_labels(y)  # scikit-learn makes the text "nan" of a missing name, and a class of it
-    with np.errstate(over="ignore", invalid="ignore"):
-        table, labels = validate_data(
-            estimator,
-            X,
-            y,
-            accept_sparse="csr" if sparse else False,
-            dtype=dtype,
-            ensure_all_finite=False,
-        )
-    return _numbers_of(table, estimator, missing, dtype), labels
+    y = to_numpy(y)
+    if y is None:
+        name = "This function" if estimator is None else type(estimator).__name__
+        raise ValueError(f"{name} requires y to be passed, but the target y is None.")
+    table = check_table(X, estimator=estimator, **expected)
+    # scikit-learn would make the text "nan" of a missing name, and a class of it
+    labels = check_labels(y)
+    if np.asarray(y).ndim == 2:
+        column_or_1d(y, warn=True)
+    check_consistent_length(table, labels)
+    return table, labels
 
 
 def read_table(X: Any) -> Any:
@@ -162,6 +182,11 @@ def read_any_table(X: Any) -> Any:
     return X
 
 
+def is_frame(X: Any) -> bool:
+    """Whether X is a data frame, of pandas or polars."""
+    return hasattr(X, "columns") and hasattr(X, "dtypes")
+
+
 def to_numpy(values: Any) -> Any:
     """Return a torch tensor as a NumPy array, copied from its device; anything else as it is."""
     if type(values).__module__.partition(".")[0] != "torch" or not hasattr(values, "detach"):
@@ -179,13 +204,14 @@ def _is_time(kind: Any) -> bool:
     return getattr(kind, "kind", "") in ("m", "M") or (callable(temporal) and bool(temporal()))
 
 
-def _numbers_of(table: Any, estimator: Any, missing: bool, dtype: Any) -> Any:
+def _numbers_of(table: Any, estimator: Any, missing: bool, infinite: bool, dtype: Any) -> Any:
     """Columns of mixed numeric types arrive as objects; NaN, infinity and huge entries are seen."""
     if dtype is None:
         return table
     if table.dtype == object:
         table = table.astype(np.float64)
-    check_sizes(table, estimator=estimator, missing=missing)
+    if not (missing and infinite):
+        check_sizes(table, estimator=estimator, missing=missing)
     return table
 
 
@@ -299,12 +325,14 @@ def _objects(labels: NDArray[Any]) -> Any:
 # Weights ----------------------------------------------------------------------------------------
 
 
-def check_weights(positive: NDArray[np.bool_], sample_weight: Any) -> FloatArray | None:
+def check_weights(
+    positive: NDArray[np.bool_], sample_weight: Any, *, far_apart: bool = False
+) -> FloatArray | None:
     """Return the sample weights as float64, or raise ValueError saying what is wrong.
 
     Weights are repetition counts: finite, not negative, and not all zero in either class.
     """
-    weight = check_counts(sample_weight, len(positive))
+    weight = check_counts(sample_weight, len(positive), far_apart=far_apart)
     if weight is None:
         return None
     for name, members in (("positive", positive), ("negative", ~positive)):
@@ -316,8 +344,26 @@ def check_weights(positive: NDArray[np.bool_], sample_weight: Any) -> FloatArray
     return weight
 
 
-def check_counts(sample_weight: Any, n: int) -> FloatArray | None:
-    """Return the weights of rows without classes: finite, not negative, and not all zero."""
+def weigh_classes(
+    class_weight: Any,
+    classes: NDArray[Any],
+    positive: NDArray[np.bool_],
+    weight: FloatArray | None,
+) -> FloatArray | None:
+    """Return the weights of rows times those of their classes, as scikit-learn defines them."""
+    if class_weight is None:
+        return weight
+    labels = classes[positive.astype(np.intp)]
+    of_class = compute_class_weight(class_weight, classes=classes, y=labels, sample_weight=weight)
+    by_class = np.where(positive, of_class[1], of_class[0])
+    return check_weights(positive, by_class if weight is None else by_class * weight)
+
+
+def check_counts(sample_weight: Any, n: int, *, far_apart: bool = False) -> FloatArray | None:
+    """Return the weights of rows without classes: finite, not negative, and not all zero.
+
+    They may be ``far_apart`` where they are only summed, as in a metric.
+    """
     if sample_weight is None:
         return None
     weight = repetition_counts(sample_weight, n)
@@ -325,7 +371,8 @@ def check_counts(sample_weight: Any, n: int) -> FloatArray | None:
         raise ValueError(
             "Sample weights must contain at least one non-zero number: every row is absent."
         )
-    check_span(weight)
+    if not far_apart:
+        check_span(weight)
     return weight
 
 

@@ -27,7 +27,7 @@ from toprank.objective import (
     primal_dual_gap,
     problem_of,
 )
-from toprank.pairs.door import check_rows, check_table, two_classes  # noqa: F401
+from toprank.pairs.door import check_rows, check_table
 from toprank.rankers.arrays_in import given_back, scores_of
 from toprank.rankers.block_scoring import BlockScoring
 from toprank.rankers.blockwise import Certificate, check_columns, look
@@ -329,8 +329,3 @@ def overflow_is_handled() -> Iterator[None]:
     """Steps that go too far overflow, are seen to be infinite, and are taken back."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         yield
-
-
-def numeric(X: Any) -> Any:
-    """Columns of mixed numeric types arrive as objects; everything else stays as it is."""
-    return X.astype(np.float64) if X.dtype == object else X

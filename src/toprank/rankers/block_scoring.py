@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._numerics import FloatArray
 from toprank.blocks import BlockSource, Units
-from toprank.rankers.block_scores import BlockScores, block_scores
-from toprank.rankers.blockwise import BlockScore, check_columns
+from toprank.inference.block_scores import BlockScores
+from toprank.metrics.block_list import check_sizes
+from toprank.objective import count_labels
+from toprank.rankers.blockwise import BlockScore, check_columns, check_row_weights
 
 
 class BlockScoring:
     """Scores of block sources, for rankers whose score is x' coef plus an offset."""
 
+    classes_: NDArray[Any]
     coef_: FloatArray
     _units: Units
     _offset: float
@@ -76,9 +81,24 @@ class BlockScoring:
         auc = 0.8624, 95% interval 0.8553 to 0.8693 (Hoeffding projection (DeLong), logit scale)
         """
         check_is_fitted(self)
-        return block_scores(self, source, keep_top, bins)
+        check_sizes(keep_top, bins)
+        check_columns(self, source)
+        n_rows = _count_rows(source, self.classes_)
+        return BlockScores.of(source, self.block_score(), self.classes_, n_rows, keep_top, bins)
 
     def block_score(self) -> BlockScore:
         """Return the ranking score as a picklable function of the ``X`` of a block."""
         check_is_fitted(self)
         return BlockScore(self._units, self.coef_[0], self._offset)
+
+
+def _count_rows(source: BlockSource, classes: NDArray[Any]) -> int:
+    """Count the rows of weight above zero, of a source whose labels are those of the fit."""
+    counts = count_labels(source)
+    if not np.array_equal(counts.labels, classes):
+        raise ValueError(
+            f"The source has the labels {counts.labels.tolist()[:5]}, but the ranker was fitted to "
+            f"{classes.tolist()}; metrics need rows of both classes, and no others."
+        )
+    check_row_weights(counts)
+    return sum(int(np.sum(block.present)) for block in counts.blocks.values())

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray
-from toprank.metrics.cuts import Lists
+from toprank.metrics.lists import Lists
 
 
 @dataclass(frozen=True)

@@ -14,19 +14,16 @@ from scipy.special import softmax as softmax_rows
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from toprank._numerics import FloatArray
 from toprank.blocks import Workers
-from toprank.metrics.risk import check_counts
-from toprank.rankers.arrays_in import known_rows
-from toprank.rankers.base import numeric
+from toprank.pairs import check_counts, check_labels, check_table, to_numpy
 from toprank.rankers.boosting.bins import bin_columns
 from toprank.rankers.boosting.label_stumps import LabelObjective, LabelStumps
 from toprank.rankers.boosting.model import StumpSum
 from toprank.rankers.boosting.rounds import Descent, Ensemble, boost
 from toprank.rankers.links import logistic
-from toprank.rankers.targets import known_labels
 from toprank.rankers.whole import fits
 
 
@@ -49,9 +46,9 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
         Rounds.
     method : {"mr", "mh", "mr_pooled"}, default="mr"
     n_thresholds : int, optional
-        Thresholds a column, at evenly spaced quantiles; by default all, up to ``max_bins - 1``.
+        Thresholds per column, at evenly spaced quantiles; by default all, up to ``max_bins - 1``.
     max_bins : int, default=255
-        Bins a column, at most 255.
+        Bins per column, at most 255.
     n_jobs : int, optional
         Threads. The answer does not depend on it.
 
@@ -113,7 +110,7 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
         X : array or data frame of shape (n, d)
             Numbers; NaN is a missing value.
         y : array-like of shape (n, labels) or (n,)
-            1 where the example has the label, 0 elsewhere; or one class an example.
+            1 where the example has the label, 0 elsewhere; or one class per example.
         sample_weight : array-like of shape (n,), optional
             Repetition counts; a row of weight zero is absent.
 
@@ -121,14 +118,14 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        X, y = known_rows(X), known_labels(y) if not sparse.issparse(y) else y
-        X, y = validate_data(
-            self, X, y, dtype="numeric", ensure_all_finite=False, multi_output=True
-        )
-        X, members = numeric(X), self._members(y)
-        weight = None if sample_weight is None else check_counts(sample_weight, len(X))
+        X = check_table(X, estimator=self, missing=True, infinite=True)
+        members = self._members(y)
+        check_consistent_length(X, members.T)
+        weight = check_counts(sample_weight, len(X))
         if weight is not None:
-            X, members, weight = _present(X, members, weight)
+            present = weight > 0
+            X, weight = X[present], weight[present]
+            members = np.ascontiguousarray(members[:, present])
         _check_members(members, self.method)
         workers = Workers(self.n_jobs)
         most = min(self.max_bins - 1, self.n_thresholds or self.max_bins)
@@ -156,31 +153,44 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
 
     def _members(self, y: Any) -> NDArray[np.bool_]:
         """Return, for each label, which rows have it."""
-        if sparse.issparse(y):
-            y = y.toarray()
-        self._one_each = y.ndim == 1 or y.shape[1] == 1
-        if self._one_each:
-            y = column_or_1d(y, warn=True)
-            check_classification_targets(y)
-            self.classes_ = np.unique(y)
-            if len(self.classes_) < 2:
-                raise ValueError(
-                    f"y has one class only ({self.classes_.tolist()[0]!r}); ranking labels needs "
-                    "two or more."
-                )
-            return y == self.classes_[:, None]
-        if type_of_target(y) != "multilabel-indicator":
+        if y is None:
+            raise ValueError("LabelRanker requires y to be passed, but the target y is None.")
+        y = y.toarray() if sparse.issparse(y) else to_numpy(y)
+        shape = np.asarray(y).shape
+        self._one_each = len(shape) < 2 or shape[1] == 1
+        return self._of_classes(y) if self._one_each else self._of_indicators(y)
+
+    def _of_classes(self, y: Any) -> NDArray[np.bool_]:
+        """One class per row."""
+        labels = check_labels(y)
+        if np.asarray(y).ndim == 2:
+            column_or_1d(y, warn=True)
+        check_classification_targets(labels)
+        self.classes_ = np.unique(labels)
+        if len(self.classes_) < 2:
             raise ValueError(
-                f"y is {type_of_target(y)} of shape {y.shape}, expected an indicator matrix of 0 "
-                "and 1, one column a label, or one class a row."
+                f"y has one class only ({self.classes_.tolist()[0]!r}); ranking labels needs "
+                "two or more."
             )
-        members = np.asarray(y).T == 1
-        if not np.all(members | (np.asarray(y).T == 0)):
+        return np.asarray(labels == self.classes_[:, None])
+
+    def _of_indicators(self, y: Any) -> NDArray[np.bool_]:
+        """A column of 0 and 1 per label."""
+        columns = [check_labels(column) for column in np.asanyarray(y).T]
+        indicators = np.column_stack(columns)
+        kind = type_of_target(indicators)
+        if kind != "multilabel-indicator":
             raise ValueError(
-                f"y holds the values {np.unique(y).tolist()}, expected 0 and 1 only: 1 where the "
-                "example has the label."
+                f"y is {kind} of shape {indicators.shape}, expected an indicator matrix of 0 and "
+                "1, one column per label, or one class per row."
             )
-        self.classes_ = np.arange(y.shape[1])
+        members = indicators.T == 1
+        if not np.all(members | (indicators.T == 0)):
+            raise ValueError(
+                f"y holds the values {np.unique(indicators).tolist()}, expected 0 and 1 only: 1 "
+                "where the example has the label."
+            )
+        self.classes_ = np.arange(indicators.shape[1])
         return np.ascontiguousarray(members)
 
     def _keep(self, ensemble: Ensemble, n_labels: int) -> None:
@@ -203,8 +213,7 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
 
     def _scores(self, X: Any) -> FloatArray:
         check_is_fitted(self)
-        X = known_rows(X)
-        X = numeric(validate_data(self, X, reset=False, dtype="numeric", ensure_all_finite=False))
+        X = check_table(X, estimator=self, reset=False, missing=True, infinite=True)
         workers = Workers(self.n_jobs)
         with workers.running():
             scores = [label.scores(X, workers) for label in self._sums]
@@ -222,8 +231,7 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
     def staged_decision_function(self, X: Any) -> Iterator[FloatArray]:
         """Yield the scores after each round, all with the intercept of the last."""
         check_is_fitted(self)
-        X = known_rows(X)
-        X = numeric(validate_data(self, X, reset=False, dtype="numeric", ensure_all_finite=False))
+        X = check_table(X, estimator=self, reset=False, missing=True, infinite=True)
         scores = np.full((len(X), len(self._sums)), self.intercept_)
         for choice, step in zip(self._choices, self._steps, strict=True):
             h = np.ones(len(X)) if choice.stump is None else choice.stump.outputs(X)
@@ -254,18 +262,6 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
         tags.target_tags.multi_output = True
         tags.classifier_tags.multi_label = True
         return tags
-
-
-def _present(
-    X: Any, members: NDArray[np.bool_], weight: FloatArray
-) -> tuple[Any, NDArray[np.bool_], FloatArray]:
-    """Leave out the rows of weight zero."""
-    if not np.any(weight > 0):
-        raise ValueError(
-            "Sample weights must contain at least one non-zero number: every row is absent."
-        )
-    kept = weight > 0
-    return X[kept], np.ascontiguousarray(members[:, kept]), weight[kept]
 
 
 def _check_members(members: NDArray[np.bool_], method: str) -> None:

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
-from toprank._numerics import FloatArray, expit, log_of, log_sum_exp
+from toprank._numerics import FloatArray, log_of, log_sum_exp
 from toprank.objective.histogram import Points, Standard, standard_points
 from toprank.rankers.arrays_in import answering, classes_of, given_back
 from toprank.solvers import newton

@@ -20,14 +20,12 @@ from toprank.losses import TRAINABLE_LOSSES, Loss
 from toprank.objective import BlockData
 from toprank.objective.pairwise import PairProblem, PairTask
 from toprank.pair_sums import concordance
-from toprank.pairs import Pairs, Relation
-from toprank.pairs.door import check_table
+from toprank.pairs import Pairs, RelatedRows, Relation, check_related_rows, check_table
 from toprank.prices import PRICES, Price
 from toprank.rankers.base import LinearRanker
 from toprank.rankers.blockwise import BlockScore
 from toprank.rankers.kernel import KERNELS, Kernel, expansion, landmarks
 from toprank.rankers.pair_kernel import PairFeatures, PairRule
-from toprank.rankers.relations import checked_relation
 from toprank.rankers.whole import fits, warn_caller
 from toprank.solvers import Result
 
@@ -45,7 +43,8 @@ class PairRanker(BaseEstimator):
     is the crucial-pairs push of Rudin 2009 (Section 7), the sum over k of
     :math:`g(\sum_i \ell(f_i - f_k))`. The exponential loss is minimised through the logarithm
     of the risk and a power price through its root: the same ranking for a ball of a given
-    radius, without overflow. No list of pairs is made: labels cost O(n log n) an evaluation.
+    radius, without overflow. No list of pairs is made: with labels an evaluation costs
+    O(n log n).
 
     Parameters
     ----------
@@ -215,7 +214,8 @@ class PairRanker(BaseEstimator):
         self
         """
         X = self._check_X(X, reset=True)
-        relation, weight = checked_relation(self, X.shape[0], y, groups, pairs, sample_weight)
+        rows = self._check_rows(X, y, groups, pairs, sample_weight)
+        relation, weight = rows.relation(), rows.counts
         self.n_pairs_ = relation.n_pairs
         for name in ("_rule", "_landmarks", "dual_coef_", "landmarks_"):
             self.__dict__.pop(name, None)
@@ -234,11 +234,18 @@ class PairRanker(BaseEstimator):
         return self
 
     def _check_X(self, X: Any, *, reset: bool) -> Any:
-        X = check_table(X, estimator=self, reset=reset, sparse=True)
+        X = check_table(X, estimator=self, sparse=True, reset=reset)
         if self.kernel is not None and sparse.issparse(X) and not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()  # squares of parts are not the square of an entry
         return X
+
+    def _check_rows(
+        self, table: Any, y: Any, groups: Any, pairs: Any, sample_weight: Any
+    ) -> RelatedRows:
+        """Labels beside pairs are not read: pairs say by themselves which rows are compared."""
+        labels = y if pairs is None else None
+        return check_related_rows(self, table, labels, groups, pairs, sample_weight)
 
     def _task(self, relation: Relation, weight: FloatArray) -> PairTask:
         return PairTask.build(
@@ -334,8 +341,8 @@ class PairRanker(BaseEstimator):
         The pairs are those that ``fit`` would compare, each with the product of its weights.
         """
         scores = self.predict(X)
-        relation, weight = checked_relation(self, len(scores), y, groups, pairs, sample_weight)
-        return concordance(relation, scores, weight)
+        rows = self._check_rows(scores, y, groups, pairs, sample_weight)
+        return concordance(rows.relation(), scores, rows.weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

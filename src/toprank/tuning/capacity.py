@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 from scipy.special import ndtri
-from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils import check_consistent_length
 
 from toprank._numerics import FloatArray
 from toprank.inference.shares import clopper_pearson
-from toprank.metrics._inputs import check_scores, is_number, positives
-from toprank.pairs import check_weights
+from toprank.metrics._inputs import is_number
+from toprank.pairs import check_counts, check_labels, check_scores, check_weights, split_classes
 
 #: Numbers of alerts and of periods beyond these are mistaken units, and have no quantiles.
 _SMALLEST, _LARGEST = 1e-12, 1e12
@@ -139,7 +139,9 @@ def capacity_threshold(
     _check_number("per_period", per_period)
     if not (is_number(level) and 0 < level < 1):
         raise ValueError(f"level={level!r}: expected a number between 0 and 1.")
-    values = check_scores(scores)
+    values = check_scores(scores, name="scores")
+    if len(values) == 0:
+        raise ValueError("Found 0 rows while a minimum of 1 is required.")
     weight = _weights(len(values), sample_weight)
     n_periods, index = _periods(period, len(values), weight)
     threshold = _cut(values, weight, per_period * n_periods)
@@ -172,19 +174,10 @@ def _check_number(name: str, value: Any) -> None:
 
 
 def _weights(n: int, sample_weight: ArrayLike | None) -> FloatArray:
-    if n == 0:
-        raise ValueError("scores is empty.")
-    if sample_weight is None:
+    weight = check_counts(sample_weight, n)
+    if weight is None:
         return np.ones(n)
-    weight = np.asarray(sample_weight, dtype=np.float64)
-    if weight.shape != (n,) or not np.all(np.isfinite(weight) & (weight >= 0)):
-        raise ValueError(
-            f"sample_weight has shape {weight.shape}: expected {n} finite counts, none negative."
-        )
-    if not np.any(weight > 0):
-        raise ValueError("sample_weight is zero everywhere: there is no item.")
-    with np.errstate(over="ignore"):
-        total = float(np.sum(weight))
+    total = float(np.sum(weight))
     if total > _LARGEST**2:
         raise ValueError(f"sample_weight sums to {total:g}: expected counts of items.")
     return weight
@@ -195,11 +188,9 @@ def _periods(period: Any, n: int, weight: FloatArray) -> tuple[float, Any]:
     if np.ndim(period) == 0:
         _check_number("period", period)
         return float(period), None
-    labels = column_or_1d(np.asarray(period))
+    labels = check_labels(period, "period")
     if len(labels) != n:
         raise ValueError(f"period has {len(labels)} items, expected one number or {n}.")
-    if labels.dtype.kind in "fmM" and np.any(labels != labels):
-        raise ValueError("period is missing for some items.")
     present = np.unique(labels[weight > 0])
     return float(len(present)), np.searchsorted(present, labels).clip(max=len(present) - 1)
 
@@ -246,8 +237,9 @@ def _precision(
 ) -> tuple[float | None, tuple[float | None, float | None]]:
     if y is None:
         return None, (None, None)
-    check_consistent_length(alerts, y)
-    positive = positives(y, pos_label)
+    labels = check_labels(y)
+    check_consistent_length(alerts, labels)
+    positive = split_classes(labels, pos_label=pos_label)[1]
     check_weights(positive, weight)
     trials = float(np.sum(weight, where=alerts))
     if trials == 0:

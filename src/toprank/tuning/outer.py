@@ -11,16 +11,11 @@ from sklearn.model_selection import TimeSeriesSplit
 
 from toprank._numerics import FloatArray
 from toprank.folds import TimeOrderedSplit
+from toprank.pairs import Rows
 
 
 def outer_rows(
-    X: Any,
-    positive: NDArray[np.bool_],
-    weight: FloatArray | None,
-    groups: NDArray[Any] | None,
-    cv: Any,
-    share: float,
-    seed: int,
+    rows: Rows, cv: Any, share: float, seed: int
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
     """Return (rows to choose on, rows kept aside); None if a class has too few rows for it.
 
@@ -28,16 +23,15 @@ def outer_rows(
     Otherwise about the same share of each class is, by a hash of the row: rows that are alike
     (or of one group) stay together, and a row of weight two is treated as the row twice.
     """
+    positive = rows.y
     if isinstance(cv, TimeOrderedSplit | TimeSeriesSplit):
-        return _latest(len(positive), groups, cv, share, positive)
-    keys = _hash_rows(X, seed) if groups is None else _hash_labels(groups, seed)
-    if groups is not None:
-        aside = _first(keys, np.ones(len(keys)) if weight is None else weight, share)
+        return _latest(len(rows), rows.groups, cv, share, positive)
+    if rows.groups is not None:
+        aside = _first(_hash_labels(rows.groups, seed), rows.counts, share)
     else:
-        aside = np.zeros(len(keys), dtype=bool)
+        keys, aside = _hash_rows(rows.X, seed), np.zeros(len(rows), dtype=bool)
         for members in (positive, ~positive):
-            counts = np.ones(len(keys)) if weight is None else weight
-            aside[members] = _first(keys[members], counts[members], share)
+            aside[members] = _first(keys[members], rows.counts[members], share)
     return _checked(np.flatnonzero(~aside), np.flatnonzero(aside), positive)
 
 

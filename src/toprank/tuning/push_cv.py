@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
 from sklearn.model_selection import PredefinedSplit, StratifiedGroupKFold, check_cv
-from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from toprank._numerics import FloatArray
 from toprank.blocks import Workers
@@ -27,15 +26,15 @@ from toprank.folds import (
     folds_of,
     tested_over_trained,
 )
-from toprank.pairs import check_weights
-from toprank.rankers.base import LinearRanker, numeric, overflow_is_handled, two_classes
+from toprank.pairs import check_rows, group_labels, weigh_classes
+from toprank.rankers.base import LinearRanker
 from toprank.rankers.linear import _LOSS, PNormPush
 from toprank.rankers.proper import ProperRanker
 from toprank.rankers.whole import fits, warn_caller
 from toprank.tuning.grid import GridFit, fit_grid
 from toprank.tuning.outer import outer_rows
 from toprank.tuning.results import cv_results
-from toprank.tuning.rows import Rows
+from toprank.tuning.rows import TuningRows
 
 #: To compare settings on held-out rows a fit need not be exact: the gradient may be this share
 #: of its own sampling error, 1/sqrt(n), but no more than the second number.
@@ -197,21 +196,21 @@ class PNormPushCV(LinearRanker):
         """
         groups = self._routed_groups(sample_weight, params)
         score = Scoring(self.scoring, self.scoring_kwargs)
-        with overflow_is_handled():
-            X, y = validate_data(self, X, y, accept_sparse="csr", dtype="numeric")
-        X = numeric(X)
-        classes, positive = two_classes(y)
-        counts = check_weights(positive, sample_weight)
-        weight = self._weights(classes, y, positive, sample_weight)
-        groups = None if groups is None else column_or_1d(np.asarray(groups))
-        check_consistent_length(X, groups)
-        rows = Rows(X, positive, weight, counts, groups)
+        checked, classes = check_rows(self, X, y, sample_weight, sparse=True)
+        n = len(checked)
+        rows = TuningRows(
+            checked.X,
+            checked.y,
+            checked.weight,
+            group_labels(groups, n),
+            weigh_classes(self.class_weight, classes, checked.y, checked.weight),
+        )
         candidates, templates = self._grid()
         workers = Workers(self.n_jobs)
         with workers.running():
             self._choose(rows, candidates, templates, score, workers)
         template = templates[self.best_index_].set_params(tol=self.tol, n_jobs=self.n_jobs)
-        self.best_estimator_ = template.fit(X, y, sample_weight)
+        self.best_estimator_ = template.fit(rows.X, classes[rows.y.astype(np.intp)], rows.weight)
         self._adopt(self.best_estimator_)
         if self.verbose:
             print(f"[PNormPushCV] {self.choice_}", flush=True)
@@ -227,28 +226,24 @@ class PNormPushCV(LinearRanker):
 
     def _choose(
         self,
-        rows: Rows,
+        rows: TuningRows,
         candidates: tuple[Candidate, ...],
         templates: list[LinearRanker],
         score: Scoring,
         workers: Workers,
     ) -> None:
-        present = rows.present()
-        inner, outer = self._parts(rows, present)
+        inner, outer = self._parts(rows)
         folds = self._folds(rows, inner)
         part = rows.take(inner).dense_if_small()
         tol = max(self.tol, min(_LOOSEST, _SHARE_OF_NOISE / np.sqrt(len(inner))))
         for template in templates:
             template.set_params(tol=tol)
-        whole = _fit_both(templates, part.take(part.by_class(np.arange(len(part.positive)))))
+        whole = _fit_both(templates, part.take(part.by_class(np.arange(len(part)))))
 
         def of_fold(fold: Fold) -> list[float]:
             train, test = part.take(part.by_class(fold[0])), part.take(fold[1])
             fitted = _fit_both(templates, train, whole)
-            return [
-                score.of_scores(test.positive, line, test.counts)
-                for line in _scores(fitted, test.X)
-            ]
+            return [score.of_scores(test.y, line, test.weight) for line in _scores(fitted, test.X)]
 
         scores = np.column_stack(list(workers.map(of_fold, folds)))
         overlap = tested_over_trained(folds)
@@ -267,10 +262,10 @@ class PNormPushCV(LinearRanker):
         self.n_splits_ = choice.fold_scores.shape[1]
         self.cv_results_ = cv_results(choice)
 
-    def _interval(self, score: Scoring, aside: Rows, scores: FloatArray) -> Any:
+    def _interval(self, score: Scoring, aside: TuningRows, scores: FloatArray) -> Any:
         groups = aside.clusters(self.cv)
         try:
-            return score.interval(aside.positive, scores, aside.counts, groups, self.level)
+            return score.interval(aside.y, scores, aside.weight, groups, self.level)
         except ValueError as error:
             warn_caller(f"score_interval_ is None. {error}", UserWarning)
             return None
@@ -300,35 +295,27 @@ class PNormPushCV(LinearRanker):
                 )
         return tuple(candidates), templates
 
-    def _parts(self, rows: Rows, present: NDArray[np.intp]) -> tuple[Any, Any]:
+    def _parts(self, rows: TuningRows) -> tuple[Any, Any]:
         """Rows to choose on, and rows kept aside."""
+        present = rows.places_present
         if self.test_size is None:
             return present, None
-        there = rows.take(present)
-        parts = outer_rows(
-            there.X,
-            there.positive,
-            there.counts,
-            there.groups,
-            self.cv,
-            self.test_size,
-            self.random_state,
-        )
+        parts = outer_rows(rows.take(present), self.cv, self.test_size, self.random_state)
         return (present, None) if parts is None else (present[parts[0]], present[parts[1]])
 
-    def _folds(self, rows: Rows, inner: NDArray[np.intp]) -> list[Fold]:
+    def _folds(self, rows: TuningRows, inner: NDArray[np.intp]) -> list[Fold]:
         """The folds, as positions among the inner rows."""
         cv = self.cv
         if isinstance(cv, Integral) or (
             hasattr(cv, "split") and not isinstance(cv, PredefinedSplit)
         ):
             part = rows.take(inner)
-            return folds_of(cv, part.positive, groups=part.groups)
-        place = np.full(len(rows.positive), -1)
+            return folds_of(cv, part.y, groups=part.groups)
+        place = np.full(len(rows), -1)
         place[inner] = np.arange(len(inner))
-        given = check_cv(cv, rows.positive, classifier=True).split(rows.positive, rows.positive)
+        given = check_cv(cv, rows.y, classifier=True).split(rows.y, rows.y)
         folds = [tuple(place[part][place[part] >= 0] for part in map(np.asarray, f)) for f in given]
-        return folds_of(folds, rows.positive[inner])
+        return folds_of(folds, rows.y[inner])
 
     def _adopt(self, best: LinearRanker) -> None:
         """Rank as the best estimator does."""
@@ -341,8 +328,7 @@ class PNormPushCV(LinearRanker):
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Return the score that p was chosen by, on these rows."""
         check_is_fitted(self)
-        weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        return Scoring(self.scoring, self.scoring_kwargs).of_estimator(self, X, y, weight)
+        return Scoring(self.scoring, self.scoring_kwargs).of_estimator(self, X, y, sample_weight)
 
     def _routed_groups(self, sample_weight: Any, params: dict[str, Any]) -> Any:
         """The groups for the splitter, by scikit-learn's metadata routing if that is on."""
@@ -366,12 +352,12 @@ class PNormPushCV(LinearRanker):
 
 
 def _fit_both(
-    templates: Sequence[LinearRanker], rows: Rows, near: tuple[GridFit, GridFit] | None = None
+    templates: Sequence[LinearRanker], rows: TuningRows, near: tuple[GridFit, GridFit] | None = None
 ) -> tuple[GridFit, GridFit]:
-    """Fit the logistic baselines, one an alpha, and the pushes."""
+    """Fit the logistic baselines, one per alpha, and the pushes."""
     width = sum(isinstance(template, ProperRanker) for template in templates)
     of_baseline, of_push = (None, None) if near is None else near
-    data = (rows.X, rows.positive, rows.weight)
+    data = (rows.X, rows.y, rows.fit_weight)
     return (
         fit_grid(templates[:width], width, *data, of_baseline),
         fit_grid(templates[width:], width, *data, of_push),

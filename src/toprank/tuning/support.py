@@ -8,17 +8,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
 from toprank._numerics import FloatArray
 from toprank.blocks import Workers
 from toprank.folds import Fold, check_powers, folds_of
 from toprank.inference import interval
 from toprank.metrics import pnorm_risk
-from toprank.pairs import check_weights
-from toprank.rankers.base import numeric, two_classes
+from toprank.pairs import Rows, check_rows
 from toprank.rankers.linear import PNormPush
-from toprank.tuning.grid import fit_grid
+from toprank.tuning.grid import GridFit, fit_grid
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,7 @@ class Support:
     Attributes
     ----------
     lines : tuple of SupportOfP
-        One a p, ascending.
+        One per p, ascending.
     n_positives, n_negatives : float
         Size of the sample.
     n_folds : int
@@ -205,29 +203,24 @@ def supported_p(
     >>> supported_p(X[::4], y[::4]).p
     64.0
     """
-    check_consistent_length(X, y, sample_weight, groups, time)
-    X = numeric(check_array(X, accept_sparse="csr", dtype="numeric"))
-    _, positive = two_classes(column_or_1d(np.asarray(y)))
-    weight = check_weights(positive, sample_weight)
-    counts = np.ones(len(positive)) if weight is None else weight
+    rows, _ = check_rows(None, X, y, sample_weight, sparse=True)
     powers = check_powers(ps)
     if not np.isfinite(powers[-1]):
         raise ValueError("p = inf rests on the highest negative alone; take finite values of ps.")
-    folds = folds_of(cv, positive, groups=groups, time=time, gap=gap, weight=weight)
+    folds = folds_of(cv, rows.y, groups=groups, time=time, gap=gap, weight=rows.weight)
     templates = [PNormPush(p, alpha=alpha, loss=loss, tol=1e-5) for p in powers]
     workers = Workers(n_jobs)
     with workers.running():
-        whole = fit_grid(templates, 1, X, positive, weight)
+        whole = fit_grid(templates, 1, rows.X, rows.y, rows.weight)
         carried = [
-            _effective_negatives(p, scores[~positive], counts[~positive])
-            for p, scores in zip(powers, whole.scores(X), strict=True)
+            _effective_negatives(p, scores[~rows.y], rows.counts[~rows.y])
+            for p, scores in zip(powers, whole.scores(rows.X), strict=True)
         ]
 
         def of_fold(fold: Fold) -> FloatArray:
-            train = fold[0]
-            kept = None if weight is None else weight[train]
-            fitted = fit_grid(templates, 1, X[train], positive[train], kept, whole)
-            return _risks(powers, fitted.scores(X), positive, weight, fold)
+            train, test = (rows.take(part) for part in fold)
+            fitted = fit_grid(templates, 1, train.X, train.y, train.weight, whole)
+            return _risks(powers, fitted, train, test)
 
         risks = np.array(list(workers.map(of_fold, folds)))
     return Support(
@@ -235,8 +228,8 @@ def supported_p(
             _line(p, negatives, risks[:, j], min_negatives, max_relative_error)
             for j, (p, negatives) in enumerate(zip(powers, carried, strict=True))
         ),
-        float(np.sum(counts, where=positive)),
-        float(np.sum(counts, where=~positive)),
+        float(np.sum(rows.counts, where=rows.y)),
+        float(np.sum(rows.counts, where=~rows.y)),
         len(folds),
         min_negatives,
         max_relative_error,
@@ -254,17 +247,15 @@ def _effective_negatives(p: float, scores: FloatArray, count: FloatArray) -> flo
     return float(np.dot(count, share) ** 2 / np.dot(count, share**2))
 
 
-def _risks(
-    powers: Sequence[float], scores: FloatArray, positive: Any, weight: Any, fold: Fold
-) -> FloatArray:
+def _risks(powers: Sequence[float], fitted: GridFit, train: Rows, test: Rows) -> FloatArray:
     """For each p: normalised R_p on the rows trained on, held out, and the error of the latter."""
     found = []
-    for p, line in zip(powers, scores, strict=True):
-        train, test = fold
-        kept, aside = (None if weight is None else weight[rows] for rows in fold)
-        trained = pnorm_risk(positive[train], line[train], p, normalize=True, sample_weight=kept)
+    for p, on_train, on_test in zip(
+        powers, fitted.scores(train.X), fitted.scores(test.X), strict=True
+    ):
+        trained = pnorm_risk(train.y, on_train, p, normalize=True, sample_weight=train.weight)
         held_out = interval(
-            "pnorm_risk", positive[test], line[test], p=p, normalize=True, sample_weight=aside
+            "pnorm_risk", test.y, on_test, p=p, normalize=True, sample_weight=test.weight
         )
         found.append((trained, held_out.estimate, held_out.standard_error))
     return np.array(found)

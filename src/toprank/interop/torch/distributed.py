@@ -34,7 +34,9 @@ def log_sum_exp_of(local: Any) -> Any:
 
 
 def gathered(value: Any) -> Any:
-    """Return the rows of all processes, this one's with their gradient."""
+    """Return the rows of all processes, this one's with their gradient; None for None."""
+    if value is None:  # in every process alike
+        return None
     n = torch.tensor([len(value)], device=value.device)
     sizes = [torch.zeros_like(n) for _ in range(world_size())]
     torch.distributed.all_gather(sizes, n)

@@ -1,79 +1,177 @@
-"""Heights in torch: S_k = sum_i w_i l(a_i - b_k) for inner scores a and outer scores b.
+"""Heights in torch: log S_o = log sum_i w_i l(a_i - b_o) for inner scores a and outer scores b.
 
-Exact on the batch: by sorting for the hinges, block by block for the logistic loss. The
-exponential loss needs no sum over pairs and is not here.
+How they are summed follows from what the loss declares, as in `toprank.pair_sums`: a loss that
+factorises needs two sums, one that is given by its pieces is sorted where the scores lie. Any other
+loss is summed by `toprank.pair_sums` on the host, and block by block on a device, by its own
+``value`` and ``slope``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
+from toprank.blocks.on_device import OnDevice, handed_back
 from toprank.interop.torch._torch import Function, torch
+from toprank.losses import Loss
+from toprank.pair_sums import PairSum, Sorted, pair_sum
 
 #: Pairs held in memory at once.
 PAIRS_PER_BLOCK = 1 << 22
 
 
-def hinge(a: Any, b: Any, weight: Any) -> Any:
-    """Sum of w (1 - r)+ by sorting and prefix sums, O(n log n)."""
-    near, counts, firsts, _ = _prefix_sums(a, b, weight)
-    return (near * counts - firsts).clamp(min=0.0).to(b.dtype)
+@dataclass(frozen=True)
+class Members:
+    """Rows of one class: their numbers, scores and float64 weights."""
+
+    rows: Any
+    scores: Any
+    weight: Any
+    log_weight: Any
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def turned(self) -> Members:
+        """Return the rows as the other end of the list sees them."""
+        return replace(self, scores=-self.scores)
+
+    def normalised(self) -> Members:
+        """Return the rows with weights that sum to one."""
+        total = self.weight.sum()
+        return replace(
+            self, weight=self.weight / total, log_weight=self.log_weight - torch.log(total)
+        )
 
 
-def squared_hinge(a: Any, b: Any, weight: Any) -> Any:
-    """Sum of w (1 - r)+^2 by sorting and prefix sums, O(n log n)."""
-    near, counts, firsts, seconds = _prefix_sums(a, b, weight)
-    total = near * near * counts - 2.0 * near * firsts + seconds
-    return total.clamp(min=0.0).to(b.dtype)
+def members(chosen: Any, scores: Any, weight: Any) -> Members:
+    """Return the chosen rows; a row of weight zero is absent."""
+    rows = torch.nonzero(chosen if weight is None else chosen & (weight > 0)).reshape(-1)
+    f = scores.index_select(0, rows)
+    if weight is None:
+        ones = torch.ones_like(f, dtype=torch.float64)
+        return Members(rows, f, ones, torch.zeros_like(ones))
+    of_class = weight.index_select(0, rows).double()
+    return Members(rows, f, of_class, torch.log(of_class))
 
 
-def _prefix_sums(a: Any, b: Any, weight: Any) -> Any:
-    """1 + b, and the sums of w, w a and w a^2 over the inner rows with a < 1 + b."""
-    if a.device.type != "mps":  # which has no float64; elsewhere differences keep their digits
-        a, b, weight = a.double(), b.double(), weight.double()
+def log_heights(loss: Loss, inner: Members, outer: Members) -> Any:
+    """Return log S of the outer rows as float64; scores are oriented, a margin is a - b."""
+    a, b, weight = inner.scores, outer.scores, inner.weight
+    if loss.factorises:
+        return b + torch.logsumexp(inner.log_weight - a, 0)
+    if Sorted.supports(loss) and loss.bend is None:
+        heights = _sorted_sums(loss, a.double(), b.double(), weight)
+        # a height of zero has no pair that could still move it
+        return torch.log(heights.clamp(min=torch.finfo(heights.dtype).tiny))
+    return _Summed.apply(a, b, weight.to(a.dtype), loss).double()
+
+
+def _sorted_sums(loss: Loss, a: Any, b: Any, weight: Any) -> Any:
+    """Sums of polynomials in knot - r over the inner rows left of each knot, O(n log n)."""
     centre = b.detach().mean()
     a, order = torch.sort(a - centre)
-    w, near = weight[order], b - centre + 1.0
-    place = torch.searchsorted(a.detach().contiguous(), near.detach().contiguous())
-    sums = [_up_to(w * a**power, place) for power in (0, 1, 2)]
-    return near, *sums
+    w = weight[order]
+    total = torch.zeros_like(b)
+    for knot, coefficients in loss.pieces:
+        near = b - centre + knot
+        place = torch.searchsorted(a.detach(), near.detach(), right=loss.includes_knot)
+        sums = [_up_to(w * a**m, place) for m in range(len(coefficients))]
+        for c, power in zip(coefficients, _powers(near, sums), strict=True):
+            total = total + c * power if c else total
+    return total.clamp(min=0.0)
+
+
+def _powers(near: Any, sums: list[Any]) -> Iterator[Any]:
+    """Sums of w (near - a)^m for m = 0, 1, 2, from the sums of w, w a and w a^2."""
+    yield sums[0]
+    if len(sums) > 1:
+        yield near * sums[0] - sums[1]
+    if len(sums) > 2:
+        yield near * near * sums[0] - 2.0 * near * sums[1] + sums[2]
 
 
 def _up_to(values: Any, place: Any) -> Any:
-    zero = values.new_zeros(1)
-    return torch.cat([zero, torch.cumsum(values, 0)])[place]
+    return torch.nn.functional.pad(torch.cumsum(values, 0), (1, 0))[place]
 
 
-class _Logistic(Function):
-    """Sum of w log(1 + e^-r), pairs block by block, forwards and backwards."""
+class _Summed(Function):
+    """log S of any loss, by the sums over pairs of the loss and of its slope."""
 
     @staticmethod
-    def forward(ctx: Any, a: Any, b: Any, weight: Any) -> Any:
-        ctx.save_for_backward(a, b, weight)
-        parts = [
-            torch.nn.functional.softplus(part[:, None] - a[None, :]) @ weight
-            for part in _blocks(b, len(a))
-        ]
-        return torch.cat(parts)
+    def forward(ctx: Any, a: Any, b: Any, weight: Any, loss: Loss) -> Any:
+        ctx.sums = sums = _pair_sum(loss, a, b)
+        (height,) = sums.to_outer((0,), _array(weight))
+        height, log_scale = _tensors(a, height, sums.log_scale)
+        ctx.save_for_backward(height, weight)
+        tiny = torch.finfo(height.dtype).tiny
+        return torch.log(height.clamp(min=tiny)) + log_scale
 
     @staticmethod
     def backward(ctx: Any, grad: Any) -> Any:
-        a, b, weight = ctx.saved_tensors
-        to_a, to_b = torch.zeros_like(a), []
-        for part, g in zip(_blocks(b, len(a)), _blocks(grad, len(a)), strict=True):
-            pull = torch.sigmoid(part[:, None] - a[None, :])
-            to_a -= g @ pull
-            to_b.append(g * (pull @ weight))
-        return weight * to_a, torch.cat(to_b), None
+        height, weight = ctx.saved_tensors
+        per_height = torch.where(height > 0, grad / height, 0.0)
+        tilt, inner = _tensors(height, *_slopes(ctx.sums, _array(weight), _array(per_height)))
+        return weight * inner, -per_height * tilt, None, None
 
 
-def _blocks(values: Any, n_inner: int) -> Any:
-    return torch.split(values, max(1, PAIRS_PER_BLOCK // max(1, n_inner)))
+def _slopes(sums: PairSum, weight: Any, per_height: Any) -> tuple[Any, Any]:
+    """Sums of the slope over the inner rows and over the outer rows."""
+    if isinstance(sums, _OnDevice):
+        return sums.slopes(weight, per_height)
+    return sums.to_outer((1,), weight)[0], sums.to_inner((1,), per_height)[0]
 
 
-def logistic(a: Any, b: Any, weight: Any) -> Any:
-    """Sum of w log(1 + e^-r) over the inner rows."""
-    return _Logistic.apply(a, b, weight)
+def _pair_sum(loss: Loss, a: Any, b: Any) -> PairSum:
+    if a.device.type == "cpu":
+        return pair_sum(loss, _array(a), _array(b))
+    return _OnDevice(loss, a.detach(), b.detach())
 
 
-HEIGHTS = {"logistic": logistic, "hinge": hinge, "squared_hinge": squared_hinge}
+def _array(tensor: Any) -> Any:
+    """What pair sums take: NumPy's float64 on the host, the tensor itself on a device."""
+    if tensor.device.type != "cpu":
+        return tensor.detach()
+    return tensor.detach().double().numpy()
+
+
+def _tensors(like: Any, *values: Any) -> Iterator[Any]:
+    return (torch.as_tensor(v, dtype=like.dtype, device=like.device) for v in values)
+
+
+class _OnDevice(PairSum):
+    """Margins of a block of outer rows against all inner rows, on the device of the scores."""
+
+    @staticmethod
+    def supports(loss: Loss) -> bool:
+        return True
+
+    def _blocks(self) -> Iterator[tuple[slice, Any]]:
+        rows = max(1, PAIRS_PER_BLOCK // max(1, len(self.inner)))
+        for first in range(0, len(self.outer), rows):
+            part = slice(first, first + rows)
+            yield part, OnDevice(self.inner[None, :] - self.outer[part, None])
+
+    def to_outer(self, orders: tuple[int, ...], v: Any) -> list[Any]:
+        parts = [
+            [handed_back(self.loss.derivative(k, margins)) @ v for k in orders]
+            for _, margins in self._blocks()
+        ]
+        return [torch.cat(part) for part in zip(*parts, strict=True)]
+
+    def to_inner(self, orders: tuple[int, ...], u: Any) -> list[Any]:
+        sums = [torch.zeros_like(self.inner) for _ in orders]
+        for part, margins in self._blocks():
+            for total, k in zip(sums, orders, strict=True):
+                total += u[part] @ handed_back(self.loss.derivative(k, margins))
+        return sums
+
+    def slopes(self, v: Any, u: Any) -> tuple[Any, Any]:
+        """Both sums of the slope from one pass over the margins."""
+        outer, inner = [], torch.zeros_like(self.inner)
+        for part, margins in self._blocks():
+            slope = handed_back(self.loss.slope(margins))
+            outer.append(slope @ v)
+            inner += u[part] @ slope
+        return torch.cat(outer), inner

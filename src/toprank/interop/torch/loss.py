@@ -10,12 +10,15 @@ from toprank._extras import require
 from toprank.interop.torch import distributed
 from toprank.interop.torch._torch import Module, torch
 from toprank.interop.torch.exponential import exponential_power
-from toprank.interop.torch.heights import HEIGHTS
+from toprank.interop.torch.heights import Members, log_heights, members
 from toprank.interop.torch.minibatch import moved, moved_heights, pointwise
-from toprank.interop.torch.sums import finite_exp, log_count, log_sum
-from toprank.prices import PRICES, get_price
+from toprank.interop.torch.priced import priced
+from toprank.interop.torch.sums import log_count, log_sum
+from toprank.losses import get_trainable_loss
+from toprank.objective import price_and_loss
+from toprank.pairs import ENDS
+from toprank.prices import Max, Power, Price
 
-LOSSES = ("exponential", *HEIGHTS)
 _CALLS_BEFORE_WARNING = 100
 
 
@@ -32,11 +35,17 @@ class PushLoss(Module):
     ----------
     p : float, default=4.0
         Power of the price, >= 1; infinity is the maximum.
-    price : str, default="power"
-        "power", "identity", "exponential", "log1p" (exponential loss only) or "max".
-    loss : str, default="exponential"
-        "exponential", "logistic", "hinge" or "squared_hinge". Time and memory are O(n) for the
-        first, O(n log n) and O(n) for the hinges; the logistic loss takes O(I K) time, in blocks.
+    price : str, Price or callables, default="power"
+        "power", "identity", "exponential", "log1p" (exponential loss only) or "max", or one of
+        your own, as in :class:`toprank.PushRanker`.
+    loss : str, Loss or callables, default="exponential"
+        "exponential", "logistic", "hinge", "squared_hinge", or one of your own. Memory is O(n).
+        Time is O(n) for the exponential loss, O(n log n) for the hinges, O(n) for the logistic
+        loss on the host; on a GPU that one, and any loss of your own, takes O(I K), in blocks.
+    end : {"top", "bottom", "both"}, default="top"
+        Which end of the list is priced, as in :class:`toprank.PushRanker`.
+    balance : float, default=1.0
+        Weight of the bottom for ``end="both"``.
     mode : {"batch", "minibatch"}, default="batch"
         "batch": exactly the objective of the rows handed over. "minibatch": its gradient is one of
         the objective of all rows that batches are drawn from; for the power and identity prices.
@@ -55,7 +64,9 @@ class PushLoss(Module):
     Notes
     -----
     Half precision is computed in float32, also under autocast. A batch that lacks a class has a
-    loss of zero and no gradient (in minibatch mode: that of the class it has).
+    loss of zero and no gradient (in minibatch mode: that of the class it has). On a GPU a price
+    or a loss of your own runs there, if it is written with NumPy's elementwise functions, sums
+    and ``where``; what cannot be done there is refused by name.
 
     Example::
 
@@ -72,8 +83,10 @@ class PushLoss(Module):
         self,
         p: float = 4.0,
         *,
-        price: str = "power",
-        loss: str = "exponential",
+        price: Any = "power",
+        loss: Any = "exponential",
+        end: str = "top",
+        balance: float = 1.0,
         mode: str = "batch",
         rate: float = 0.05,
         n_rows: int | None = None,
@@ -81,16 +94,24 @@ class PushLoss(Module):
     ):
         require("torch", "torch")
         super().__init__()
-        _check(p, price, loss, mode, rate)
-        self.p = 1.0 if price == "identity" else math.inf if price == "max" else float(p)
+        self._price, self._loss = price_and_loss(price, p, get_trainable_loss(loss))
+        self.p = math.inf if isinstance(self._price, Max) else getattr(self._price, "p", float(p))
         self.price, self.loss, self.mode = price, loss, mode
+        self.end, self.balance = end, balance
         self.rate, self.n_rows, self.reduce = rate, n_rows, reduce
+        _check(self._price, self.p, end, balance, mode, rate)
+        # with the classes' roles and the sign of the scores swapped, every end is the top
+        self._turned = (end == "bottom") != (self._price.outer == "winners")
+        # processes need only add sums then; where not, they gather the rows
+        self._by_sums = (
+            self._loss.factorises and isinstance(self._price, Power) and self.end != "both"
+        )
         if mode == "minibatch":
             self._prepare()
 
     def _prepare(self) -> None:
         self.register_buffer("log_level", torch.tensor(math.nan))
-        if self.loss == "exponential":
+        if self._by_sums:
             self.intercept = torch.nn.Parameter(torch.zeros(()))
             self._calls = 0
         elif self.n_rows is not None:
@@ -115,90 +136,62 @@ class PushLoss(Module):
         scores, positive = scores.reshape(-1), targets.reshape(-1) > 0
         if scores.shape != positive.shape:
             raise ValueError(
-                f"scores hold {scores.numel()} numbers, targets {positive.numel()}; expected one a "
-                "row."
+                f"scores hold {scores.numel()} numbers, targets {positive.numel()}; expected one "
+                "per row."
             )
         with torch.autocast(device_type=scores.device.type, enabled=False):
             if scores.dtype in (torch.float16, torch.bfloat16):
                 scores = scores.float()
             weight = None if weight is None else weight.reshape(-1).to(scores)
             together = self.reduce and self.training and distributed.world_size() > 1
+            if self._turned:
+                scores, positive = -scores, ~positive
             if self.mode == "batch" and self._by_sums and not together:
                 return exponential_power(scores, positive, weight, self.p)
-            weight = torch.ones_like(scores) if weight is None else weight
-            positive, negative = positive & (weight > 0), ~positive & (weight > 0)
-            if together and not self._by_sums:
-                rows = (distributed.gathered(v) for v in (scores, positive.to(scores), weight))
-                scores, positive, weight = rows
-                positive = positive > 0
-                negative = ~positive & (weight > 0)
-                index = None if index is None else distributed.gathered(index.reshape(-1))
-            across = together and self._by_sums
-            if self.mode == "batch":
-                value = self._of_batch(scores, positive, negative, weight, across)
-            elif self.loss == "exponential":
-                value = self._pointwise(scores, positive, negative, weight, across)
+            if self._by_sums:
+                value = self._by_class_sums(scores, positive, weight, together)
             else:
-                value = self._tracked(scores, positive, negative, weight, index)
+                rows = (scores, positive, weight, None if index is None else index.reshape(-1))
+                value = self._by_heights(*(map(distributed.gathered, rows) if together else rows))
             return distributed.for_the_mean(value) if together else value
 
-    @property
-    def _by_sums(self) -> bool:
-        """Whether processes need only add sums; where not, they gather the rows."""
-        return (
-            self.loss == "exponential" and self.price in ("power", "identity") and self.p < math.inf
-        )
+    # the objective of a batch
 
-    # the objective of the batch
-
-    def _of_batch(self, f: Any, positive: Any, negative: Any, weight: Any, across: bool) -> Any:
-        if self.loss != "exponential":
-            return self._by_heights(f, positive, negative, weight)
-        if self.price == "log1p":
-            f, positive, negative = -f, negative, positive  # the winners' heights are priced
+    def _by_class_sums(self, f: Any, positive: Any, weight: Any, across: bool) -> Any:
+        weight = torch.ones_like(f) if weight is None else weight
+        positive, negative = positive & (weight > 0), ~positive & (weight > 0)
+        if self.mode == "minibatch":
+            return self._pointwise(f, positive, negative, weight, across)
         log_w = torch.log(weight)
-        log_inner = log_sum(log_w - f, positive, across)
         log_totals = log_sum(log_w, positive, across), log_sum(log_w, negative, across)
-        if self._by_sums:
-            mean = log_sum(log_w + self.p * f, negative, across) - log_totals[1]
-            value = log_inner - log_totals[0] + mean / self.p
-        elif math.isinf(self.p):
-            value = log_inner - log_totals[0] + torch.where(negative, f, -torch.inf).max()
-        else:
-            log_s = torch.where(negative, f + log_inner, torch.zeros_like(f))
-            value = self._unscaled(log_s, negative, weight)
+        inner = log_sum(log_w - f, positive, across) - log_totals[0]
+        outer = log_sum(log_w + self.p * f, negative, across) - log_totals[1]
         both = torch.isfinite(log_totals[0]) & torch.isfinite(log_totals[1])
+        value = inner + outer / self.p
         return torch.where(both, value, 0.0 * torch.where(both, value, f.sum()))
 
-    def _unscaled(self, log_s: Any, outer: Any, weight: Any) -> Any:
-        """The prices that see weights as they are."""
-        if self.price == "exponential":
-            return log_sum(torch.log(weight) + finite_exp(log_s), outer)
-        terms = weight * torch.nn.functional.softplus(log_s)
-        return torch.where(outer, terms, torch.zeros_like(terms)).sum()
-
-    def _by_heights(self, f: Any, positive: Any, negative: Any, weight: Any) -> Any:
-        if not positive.any() or not negative.any():
+    def _by_heights(self, f: Any, positive: Any, weight: Any, index: Any) -> Any:
+        if torch.compiler.is_compiling():  # prices and losses are NumPy's code, left as it is
+            return torch.compiler.disable(self._by_heights)(f, positive, weight, index)
+        inner, outer = members(positive, f, weight), members(~positive, f, weight)
+        if not len(inner) or not len(outer):
             return 0.0 * f.sum()
-        log_s, log_w = self._log_heights(f, positive, negative, weight)
-        if self.price == "exponential":
-            log_total = torch.log(weight[positive].sum())
-            return torch.logsumexp(log_w + finite_exp(log_s + log_total), 0)
-        return torch.exp(self._log_norm(log_s, log_w - torch.logsumexp(log_w, 0)))
+        log_s, log_w = self._log_heights(inner, outer)
+        if self.mode == "minibatch":
+            return self._tracked(log_s, log_w, None if index is None else index[outer.rows]).to(f)
+        if self.end == "both":
+            bottom = self._log_heights(outer.turned(), inner.turned())
+            log_s = torch.cat([log_s, bottom[0]])
+            log_w = torch.cat([log_w, bottom[1] + math.log(self.balance)])
+        value = priced(self._price, log_s, log_w)
+        # where the objective exceeds every float it has no slope
+        return value.clamp(max=torch.finfo(f.dtype).max).to(f.dtype)
 
-    def _log_heights(self, f: Any, positive: Any, negative: Any, weight: Any) -> Any:
-        """Return logarithms of the negatives' mean heights, and of their weights."""
-        inner = weight[positive]
-        inner = inner / inner.sum()
-        heights = HEIGHTS[self.loss](f[positive], f[negative], inner)
-        # a height of zero has no pair that could still move it
-        tiny = torch.finfo(heights.dtype).tiny
-        return torch.log(heights.clamp(min=tiny)), torch.log(weight[negative])
-
-    def _log_norm(self, log_s: Any, log_w: Any) -> Any:
-        if math.isinf(self.p):
-            return log_s.max()
-        return torch.logsumexp(log_w + self.p * log_s, 0) / self.p
+    def _log_heights(self, inner: Members, outer: Members) -> tuple[Any, Any]:
+        """Return logarithms of the outer rows' heights and weights, as the price sees them."""
+        if self._price.homogeneous:
+            inner, outer = inner.normalised(), outer.normalised()
+        return log_heights(self._loss, inner, outer), outer.log_weight
 
     # the objective of all rows, from a batch
 
@@ -248,26 +241,21 @@ class PushLoss(Module):
                 stacklevel=2,
             )
 
-    def _tracked(self, f: Any, positive: Any, negative: Any, weight: Any, index: Any) -> Any:
-        if not positive.any() or not negative.any():
-            return 0.0 * f.sum()
-        log_s, log_w = self._log_heights(f, positive, negative, weight)
-        log_w = log_w - torch.logsumexp(log_w, 0)
-        held = self._row_heights(log_s.detach(), negative, index)
-        now = self._log_norm(held, log_w).detach()
+    def _tracked(self, log_s: Any, log_w: Any, rows: Any) -> Any:
+        held = self._row_heights(log_s.detach(), rows)
+        now = torch.log(priced(self._price, held, log_w))
         if self.training:
             self.log_level.copy_(moved(self.log_level, now.to(self.log_level), self.rate))
         level = torch.where(torch.isnan(self.log_level), now.to(self.log_level), self.log_level)
         push = torch.exp(log_w + (self.p - 1.0) * (held - level.to(held)).clamp(max=10.0))
         surrogate = (push * torch.exp(log_s)).sum()
-        return torch.exp(level.to(f)) + surrogate - surrogate.detach()
+        return torch.exp(level.to(held)) + surrogate - surrogate.detach()
 
-    def _row_heights(self, log_s: Any, negative: Any, index: Any) -> Any:
+    def _row_heights(self, log_s: Any, rows: Any) -> Any:
         if self.n_rows is None:
             return log_s
-        if index is None:
+        if rows is None:
             raise ValueError("PushLoss was given n_rows, so it needs index: the rows' numbers.")
-        rows = index.reshape(-1)[negative]
         if not self.training:
             return log_s
         held = moved_heights(self.log_heights[rows].to(log_s), log_s, self.rate)
@@ -275,20 +263,18 @@ class PushLoss(Module):
         return held
 
 
-def _check(p: float, price: str, loss: str, mode: str, rate: float) -> None:
-    if loss not in LOSSES:
-        raise ValueError(f"Unknown loss {loss!r}: expected one of {list(LOSSES)}.")
-    if not isinstance(price, str):
-        raise ValueError(f"price={price!r}: expected one of {sorted(PRICES)}.")
-    get_price(price, p)  # refuses unknown names and p < 1
-    if price == "log1p" and loss != "exponential":
-        raise ValueError("The log1p price (IR Push) is convex with the exponential loss only.")
+def _check(price: Price, p: float, end: str, balance: float, mode: str, rate: float) -> None:
+    if end not in ENDS:
+        raise ValueError(f"Unknown end {end!r}: expected one of {list(ENDS)}.")
+    if not 0 < balance < math.inf:
+        raise ValueError(f"balance={balance!r} must be a number above zero.")
     if mode not in ("batch", "minibatch"):
         raise ValueError(f"Unknown mode {mode!r}: expected 'batch' or 'minibatch'.")
-    if mode == "minibatch" and (price not in ("power", "identity") or math.isinf(p)):
+    if mode == "minibatch" and not (isinstance(price, Power) and end != "both"):
         raise ValueError(
-            f"mode='minibatch' needs price='power' with a finite p, or 'identity'; got {price!r} "
-            f"with p={p:g}. The other prices see all rows at once: use mode='batch'."
+            f"mode='minibatch' needs price='power' with a finite p, or 'identity', at one end; got "
+            f"{price!r} with p={p:g} and end={end!r}. Anything else sees all rows at once: use "
+            "mode='batch'."
         )
     if not 0 < rate < 1:
         raise ValueError(f"rate={rate!r} must lie between 0 and 1.")

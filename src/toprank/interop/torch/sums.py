@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from toprank.interop.torch import distributed
@@ -23,9 +22,3 @@ def log_count(members: Any, like: Any, across: bool = False) -> Any:
     """Return log of the number of members, of one where there are none."""
     count = members.sum().to(like)
     return torch.log((distributed.sum_of(count) if across else count).clamp(min=1.0))
-
-
-def finite_exp(terms: Any) -> Any:
-    """Return e^terms, at most about the largest float, where it has no slope."""
-    largest = torch.finfo(terms.dtype).max
-    return torch.exp(terms.clamp(max=math.log(largest) - 1.0))

@@ -11,15 +11,15 @@ from sklearn.utils._param_validation import StrOptions
 
 from toprank._numerics import FloatArray, log_of
 from toprank.blocks import Workers
+from toprank.pairs import RelatedRows
 from toprank.rankers.boosting.base import Booster
 from toprank.rankers.boosting.classify import (
     Classify,
     ColumnClassifiers,
     Constant,
-    Rows,
+    PointwiseWeights,
     StumpClassifiers,
 )
-from toprank.rankers.boosting.data import RankingData
 from toprank.rankers.boosting.model import WeakSum
 from toprank.rankers.boosting.pair_weights import PairWeights
 from toprank.rankers.boosting.rounds import Descent, Ensemble
@@ -134,20 +134,20 @@ class AdaBoostRanker(Booster):
     def _rule(self) -> Descent:
         return Classify()
 
-    def _said_of(self, data: RankingData) -> Callable[[Any], FloatArray]:
+    def _outputs_on(self, rows: RelatedRows) -> Callable[[Any], FloatArray]:
         return lambda choice: (
-            choice.outputs(data.Z)
+            choice.outputs(rows.X)
             if isinstance(choice, Constant)
-            else 2.0 * choice.outputs(data.Z) - 1.0
+            else 2.0 * choice.outputs(rows.X) - 1.0
         )
 
-    def _engine(self, data: RankingData, pairs: PairWeights, workers: Workers) -> Any:
+    def _engine(self, rows: RelatedRows, pairs: PairWeights, workers: Workers) -> Any:
         reset = self.constant == "reset"
         if not self._binary_weak:
-            logs = np.zeros(len(data.Z)) if data.weight is None else log_of(data.weight)
-            H = np.asarray(data.Z, dtype=np.float64)
-            return ColumnClassifiers(Rows(data.labels, logs), H, reset)
-        return StumpClassifiers(super()._engine(data, pairs, workers), reset)
+            logs = np.zeros(len(rows.X)) if rows.weight is None else log_of(rows.weight)
+            H = np.asarray(rows.X, dtype=np.float64)
+            return ColumnClassifiers(PointwiseWeights(rows.y, logs), H, reset)
+        return StumpClassifiers(super()._engine(rows, pairs, workers), reset)
 
     def _additive(self, ensemble: Ensemble) -> WeakSum:
         """In {0, 1} form: twice the steps, and the rest in the intercept."""
@@ -168,7 +168,7 @@ class AdaBoostRanker(Booster):
         self._lowest = ensemble.history[-1]["intercept"] if ensemble.history else 0.0
         self.constant_ = self._lowest + 0.5 * float(np.sum(self._sum.steps))
 
-    def _natural_link(self, scores: FloatArray, data: RankingData) -> Link:
+    def _natural_link(self, scores: FloatArray, rows: RelatedRows) -> Link:
         return Link(2.0, self._lowest)
 
     def _after(self, ensemble: Ensemble) -> None:

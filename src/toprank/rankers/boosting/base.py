@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -13,39 +14,36 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import (
-    check_array,
-    check_consistent_length,
-    check_is_fitted,
-    column_or_1d,
-    validate_data,
-)
+from sklearn.utils.validation import check_is_fitted
 
 from toprank._numerics import FloatArray
 from toprank.blocks import Workers
-from toprank.metrics.cuts import group_codes
-from toprank.metrics.risk import check_counts
 from toprank.pair_sums import concordance
-from toprank.pairs import Pairs, check_pairs, check_weights, relation_of
-from toprank.rankers.arrays_in import known_rows
-from toprank.rankers.base import numeric, two_classes
+from toprank.pairs import (
+    Pairs,
+    RelatedRows,
+    check_related_rows,
+    check_rows,
+    check_table,
+    read_table,
+    relate,
+)
 from toprank.rankers.boosting import weak
 from toprank.rankers.boosting.bins import bin_columns
 from toprank.rankers.boosting.columns import ColumnRankers
-from toprank.rankers.boosting.data import RankingData, split
 from toprank.rankers.boosting.model import ColumnSum, StumpSum, WeakSum, column_importances
 from toprank.rankers.boosting.pair_weights import (
     GradedWeights,
     ListedWeights,
     PairWeights,
     TwoClassWeights,
+    weigh_pairs,
 )
 from toprank.rankers.boosting.related import GradedStumps, ListedStumps
 from toprank.rankers.boosting.rounds import Descent, Ensemble, boost
-from toprank.rankers.boosting.stopping import EarlyStopping
+from toprank.rankers.boosting.stopping import EarlyStopping, set_apart
 from toprank.rankers.boosting.two_class import TwoClassStumps
 from toprank.rankers.links import Link, Probabilities, logistic
-from toprank.rankers.targets import known_labels
 from toprank.rankers.whole import forget, warn_caller
 
 #: How stumps are judged on pairs of each kind.
@@ -98,31 +96,31 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
         sample_weight: ArrayLike | None = None,
     ) -> Any:
         forget(self)  # another target or weak ranker keeps other attributes
-        data = self._door(X, y, groups, pairs, sample_weight)
+        rows = self._check_fit(X, y, groups, pairs, sample_weight)
         stopping = None
         if self.n_iter_no_change is not None:
             rng = check_random_state(self.random_state)
-            data, apart = split(data, self.validation_fraction, rng)
+            rows, apart = set_apart(rows, self.validation_fraction, rng)
             stopping = EarlyStopping(
-                apart, self.scoring, self.n_iter_no_change, self._said_of(apart)
+                apart, self.scoring, self.n_iter_no_change, self._outputs_on(apart)
             )
-        weights = data.pair_weights(self._power())
+        weights = weigh_pairs(rows, self._power())
         workers = Workers(self.n_jobs)
         with workers.running():
-            engine = self._engine(data, weights, workers)
+            engine = self._engine(rows, weights, workers)
             ensemble = boost(engine, self._rule(), self.n_estimators, self._watch(stopping))
             del engine  # its weights and histograms have done their work
             if stopping is not None:
-                ensemble = stopping.kept(ensemble)
+                ensemble = stopping.best_rounds(ensemble)
                 self.validation_scores_ = np.array(stopping.values)
-            self._keep(ensemble, data, weights, workers)
+            self._keep(ensemble, rows, weights, workers)
         self._after(ensemble)
         self._warn(ensemble)
         return self
 
-    def _said_of(self, data: RankingData) -> Callable[[Any], FloatArray]:
+    def _outputs_on(self, rows: RelatedRows) -> Callable[[Any], FloatArray]:
         """What a round's choice adds to the scores of some rows, for a step of one."""
-        return lambda choice: choice.outputs(data.Z)
+        return lambda choice: choice.outputs(rows.X)
 
     def _rule(self) -> Descent:
         raise NotImplementedError
@@ -130,58 +128,48 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
     def _power(self) -> float:
         return 1.0
 
-    def _door(self, X: Any, y: Any, groups: Any, pairs: Any, sample_weight: Any) -> RankingData:
-        """Check everything once and leave out absent rows."""
-        binary = _is_classifier(self)
-        needs_y = binary or pairs is None or y is not None
-        X, y = known_rows(X), known_labels(y)
-        if needs_y:
-            Z, y = validate_data(self, X, y, y_numeric=not binary, **self._expected())
+    def _check_fit(
+        self, X: Any, y: Any, groups: Any, pairs: Any, sample_weight: Any
+    ) -> RelatedRows:
+        """Check everything; return the rows that are present, as the weak rankers see them."""
+        if _is_classifier(self):
+            rows, classes = check_rows(self, X, y, sample_weight, groups, **self._expected())
+            assert classes is not None
+            self.classes_ = classes
+            related = relate(rows, pairs)
         else:
-            Z = validate_data(self, X, **self._expected())
-        labels: Any = None
-        if binary:
-            self.classes_, labels = two_classes(y)
-            weight = check_weights(labels, sample_weight)
-        else:
-            labels = y
-            weight = None if sample_weight is None else check_counts(sample_weight, len(Z))
-        groups = None if groups is None else group_codes(groups, len(Z))
-        listed = None if pairs is None else Pairs(check_pairs(pairs, len(Z)), len(Z))
-        if listed is not None and groups is not None:
-            raise ValueError("Give groups or pairs, not both: listed pairs replace all others.")
-        Z = self._heard(X, Z)
-        self._binary_weak = weak.are_binary(self.weak_rankers, Z)
-        self._n_columns = Z.shape[1]
-        return RankingData(Z, labels, groups, listed, weight).present()
+            table = check_table(X, estimator=self, **self._expected())
+            related = check_related_rows(self, table, y, groups, pairs, sample_weight)
+        columns = self._weak_columns(X, related.X)
+        self._binary_weak = weak.are_binary(self.weak_rankers, columns)
+        self._n_columns = columns.shape[1]
+        return replace(related, X=columns).present()
 
     def _reads_missing(self) -> bool:
         return self.weak_rankers not in ("features", "binary")
 
     def _expected(self) -> dict[str, Any]:
         """What X may hold; what a function or an estimator can read is its own affair."""
+        compares = self._reads_missing()
         named = isinstance(self.weak_rankers, str)
-        return {
-            "dtype": "numeric" if named else None,
-            "ensure_all_finite": not self._reads_missing(),
-        }
+        return {"dtype": "numeric" if named else None, "missing": compares, "infinite": compares}
 
-    def _heard(self, X: Any, checked: Any) -> Any:
-        """What the weak rankers say of X, or the columns they read."""
+    def _weak_columns(self, X: Any, table: Any) -> Any:
+        """The columns that stumps read, or what each weak ranker says about each row."""
         if isinstance(self.weak_rankers, str):
-            return numeric(checked)
-        return weak.outputs(self.weak_rankers, X, len(checked))
+            return table
+        return weak.outputs(self.weak_rankers, read_table(X), len(table))
 
-    def _engine(self, data: RankingData, pairs: PairWeights, workers: Workers) -> Any:
+    def _engine(self, rows: RelatedRows, pairs: PairWeights, workers: Workers) -> Any:
         if not self._binary_weak:
-            return ColumnRankers(pairs, np.asarray(data.Z, dtype=np.float64))
-        return _STUMPS[type(pairs)](pairs, self._binned(data, pairs.place, workers), workers)
+            return ColumnRankers(pairs, np.asarray(rows.X, dtype=np.float64))
+        return _STUMPS[type(pairs)](pairs, self._binned(rows, pairs.place, workers), workers)
 
-    def _binned(self, data: RankingData, place: NDArray[np.intp], workers: Workers) -> Any:
+    def _binned(self, rows: RelatedRows, place: NDArray[np.intp], workers: Workers) -> Any:
         most = self.max_bins - 1
         if self.n_thresholds is not None:
             most = min(most, self.n_thresholds)
-        return bin_columns(data.Z, data.weight, place, workers, most)
+        return bin_columns(rows.X, rows.weight, place, workers, most)
 
     def _watch(self, stopping: EarlyStopping | None) -> Any:
         if stopping is None and not self.verbose:
@@ -190,7 +178,7 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
         def watch(ensemble: Ensemble) -> bool:
             if self.verbose:
                 self._report(ensemble)
-            return stopping is not None and stopping.seen(ensemble)
+            return stopping is not None and stopping.should_stop(ensemble)
 
         return watch
 
@@ -203,7 +191,7 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
         print(f"[{type(self).__name__}] {len(ensemble.history):4d}  {facts}", flush=True)
 
     def _keep(
-        self, ensemble: Ensemble, data: RankingData, pairs: PairWeights, workers: Workers
+        self, ensemble: Ensemble, rows: RelatedRows, pairs: PairWeights, workers: Workers
     ) -> None:
         self._sum = self._additive(ensemble)
         self.history_ = ensemble.history
@@ -211,14 +199,14 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
         self.stop_reason_ = ensemble.message
         self.objective_ = ensemble.history[-1]["objective"] if ensemble.history else 0.0
         self._keep_coef(ensemble)
-        self._keep_scores(self._sum.scores(data.Z, workers), data, pairs)
+        self._keep_scores(self._sum.scores(rows.X, workers), rows, pairs)
 
-    def _keep_scores(self, scores: FloatArray, data: RankingData, pairs: PairWeights) -> None:
+    def _keep_scores(self, scores: FloatArray, rows: RelatedRows, pairs: PairWeights) -> None:
         """Keep what the training scores say: margin, intercept, link."""
         smallest = pairs.margin(scores)
         norm = float(np.sum(np.abs(self.coef_)))
         self.margin_ = smallest / norm if norm > 0 else 0.0
-        link = self._fit_link(scores, data) if _is_classifier(self) else Link(1.0, 0.0)
+        link = self._fit_link(scores, rows) if _is_classifier(self) else Link(1.0, 0.0)
         self._keep_link(link)
 
     def _additive(self, ensemble: Ensemble) -> WeakSum:
@@ -240,12 +228,12 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
             columns = np.arange(self._n_columns)
         self.feature_importances_ = column_importances(columns, self.coef_[0], self._n_columns)
 
-    def _fit_link(self, scores: FloatArray, data: RankingData) -> Link:
+    def _fit_link(self, scores: FloatArray, rows: RelatedRows) -> Link:
         if self.link == "logistic":
-            return logistic(scores, data.labels, data.weight)
-        return self._natural_link(scores, data)
+            return logistic(scores, rows.y, rows.weight)
+        return self._natural_link(scores, rows)
 
-    def _natural_link(self, scores: FloatArray, data: RankingData) -> Link:
+    def _natural_link(self, scores: FloatArray, rows: RelatedRows) -> Link:
         raise NotImplementedError
 
     def _keep_link(self, link: Link) -> None:
@@ -266,7 +254,8 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
 
     def _outputs(self, X: Any) -> Any:
         check_is_fitted(self)
-        return self._heard(X, validate_data(self, known_rows(X), reset=False, **self._expected()))
+        table = check_table(X, estimator=self, reset=False, **self._expected())
+        return self._weak_columns(X, table)
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return the ranking score of each row; for two classes zero is a probability of 1/2."""
@@ -307,11 +296,8 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
         if _is_classifier(self):
             return float(super().score(X, y, sample_weight))
         scores = self.decision_function(X)
-        labels = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"))
-        check_consistent_length(scores, labels)
-        weight = None if sample_weight is None else check_counts(sample_weight, len(scores))
-        groups = None if groups is None else group_codes(groups, len(scores))
-        return concordance(relation_of(labels, groups, None, weight), scores, weight)
+        rows = check_related_rows(self, scores, y, groups, None, sample_weight)
+        return concordance(rows.relation(), scores, rows.weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

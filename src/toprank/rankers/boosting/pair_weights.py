@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray, log_of, log_sum_exp, softmax
-from toprank.pairs import Explicit, Graded, IntArray, Relation
+from toprank.pairs import Explicit, Graded, IntArray, RelatedRows, Relation
 
 
 class PairWeights(ABC):
@@ -192,3 +192,19 @@ class ListedWeights(RelatedWeights):
         value, weight = self.weights(scores)
         won: Any = np.bincount(self.winners, weight, len(scores))
         return value, won - np.bincount(self.losers, weight, len(scores))
+
+
+def weigh_pairs(rows: RelatedRows, p: float) -> PairWeights:
+    """Return what the pairs of some rows weigh, all of the rows being present."""
+    if rows.is_bipartite:
+        return TwoClassWeights(rows.y, rows.weight, p)
+    if p != 1.0:
+        raise ValueError(
+            f"p={p:g} pushes two classes without groups or listed pairs. Use p=1 with groups=, "
+            "pairs= or target='graded'."
+        )
+    relation, log_weight = rows.relation(), log_of(rows.counts)
+    if isinstance(relation, Graded):
+        return GradedWeights(relation, log_weight)
+    assert isinstance(relation, Explicit)
+    return ListedWeights(relation, log_weight)

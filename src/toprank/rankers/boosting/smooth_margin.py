@@ -10,9 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
 
 from toprank._numerics import FloatArray
-from toprank.pairs import Pairs
+from toprank.pairs import Pairs, RelatedRows
 from toprank.rankers.boosting.base import Booster
-from toprank.rankers.boosting.data import RankingData
 from toprank.rankers.boosting.rounds import Descent, Ensemble, SmoothAscent
 from toprank.rankers.links import Link, p_classification
 from toprank.rankers.whole import fits, warn_caller
@@ -122,8 +121,8 @@ class SmoothMarginRanker(Booster):
     def _rule(self) -> Descent:
         return SmoothAscent()
 
-    def _natural_link(self, scores: FloatArray, data: RankingData) -> Link:
-        return p_classification(scores, data.labels, data.weight, 1.0)
+    def _natural_link(self, scores: FloatArray, rows: RelatedRows) -> Link:
+        return p_classification(scores, rows.y, rows.weight, 1.0)
 
     def _after(self, ensemble: Ensemble) -> None:
         rounds = ensemble.history

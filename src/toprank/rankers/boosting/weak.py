@@ -13,32 +13,33 @@ NAMES = ("stumps", "features", "binary")
 
 
 def outputs(weak_rankers: Any, X: Any, n: int) -> FloatArray:
-    """Return what each weak ranker of a list says of the n rows of X, a column each."""
+    """Return the values of each weak ranker of a list at the n rows of X, one column each."""
     if len(weak_rankers) == 0:
         raise ValueError("weak_rankers is empty; give at least one function or fitted estimator.")
     return np.column_stack([_output(weak, j, X, n) for j, weak in enumerate(weak_rankers)])
 
 
 def _output(weak: Any, j: int, X: Any, n: int) -> FloatArray:
-    said = _said(weak, j, X)
+    returned = _call(weak, j, X)
     try:
-        values = np.asarray(said, dtype=np.float64)
+        values = np.asarray(returned, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(
-            f"weak_rankers[{j}] says {np.asarray(said).dtype} values, expected numbers: one a row. "
-            "Of a classifier with named classes give a function, such as its decision_function."
+            f"weak_rankers[{j}] returned values of type {np.asarray(returned).dtype}, expected one "
+            "number per row. For a classifier with named classes give a function, such as its "
+            "decision_function."
         ) from None
     if values.shape not in ((n,), (n, 1)):
         raise ValueError(
-            f"weak_rankers[{j}] says an array of shape {values.shape}, expected ({n},): one number "
-            "a row."
+            f"weak_rankers[{j}] returned an array of shape {values.shape}, expected ({n},): one "
+            "number per row."
         )
     if not np.all(np.isfinite(values)):
-        raise ValueError(f"weak_rankers[{j}] says NaN or infinity; expected finite numbers.")
+        raise ValueError(f"weak_rankers[{j}] returned NaN or infinity; expected finite numbers.")
     return values.reshape(n)
 
 
-def _said(weak: Any, j: int, X: Any) -> Any:
+def _call(weak: Any, j: int, X: Any) -> Any:
     predicts = hasattr(weak, "predict")
     if isinstance(weak, type) or not (predicts or callable(weak)):
         raise ValueError(
@@ -55,7 +56,7 @@ def _said(weak: Any, j: int, X: Any) -> Any:
 
 
 def are_binary(weak_rankers: Any, Z: Any) -> bool:
-    """Whether the weak rankers say 0 or 1, so that steps have a closed form.
+    """Whether the weak rankers take the values 0 and 1 only, so that steps have a closed form.
 
     ValueError if columns are not what the name promises.
     """

@@ -17,7 +17,7 @@ from toprank.folds import (
     folds_of,
 )
 from toprank.pairs import Rows
-from toprank.rankers.trees.plan import Table
+from toprank.rankers.trees.plan import TreeRows
 from toprank.rankers.trees.stopping import TopMetric
 
 
@@ -64,8 +64,8 @@ def _scorer(trees: Any) -> Any:
         groups = estimator.rows.part(X)[1].get("groups")
         codes = None if groups is None else np.unique(groups, return_inverse=True)[1]
         positive = np.asarray(y == estimator.classes_[1])
-        table = Table(np.empty((len(positive), 0)), positive, sample_weight, codes)
-        measure = TopMetric(trees.metric, trees.metric_kwargs, table)
+        rows = TreeRows(np.empty((len(positive), 0)), positive, sample_weight, codes)
+        measure = TopMetric(trees.metric, trees.metric_kwargs, rows)
         return measure(estimator.decision_function(X))
 
     return top_metric

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_array
 
 from toprank._numerics import FloatArray
+from toprank.pairs import check_table, is_frame
 
 #: Names of column types that hold categories, in pandas and polars.
 _CATEGORY_TYPES = ("category", "Categorical", "Enum", "String", "Utf8", "str", "string", "object")
@@ -51,12 +51,7 @@ class Columns:
                 Z[:, j] = _codes(values, self.categories[j])
             else:
                 Z[:, j] = _as_numbers(values, frame[j] if frame else f"column {j}")
-        return check_array(Z, ensure_all_finite="allow-nan", input_name="X")
-
-
-def is_frame(X: Any) -> bool:
-    """Whether X is a data frame, of pandas or polars."""
-    return hasattr(X, "columns") and hasattr(X, "dtypes")
+        return check_table(Z, missing=True)
 
 
 def _columns_of(X: Any) -> list[str] | None:

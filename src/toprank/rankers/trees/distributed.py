@@ -9,20 +9,19 @@ process. A worker may have no rows, or rows of one class.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_array, column_or_1d
 
 from toprank._numerics import FloatArray
 from toprank.interop.team import Team
 from toprank.interop.together import check_team_weights
-from toprank.rankers.base import two_classes
-from toprank.rankers.trees.columns import Columns, is_frame
-from toprank.rankers.trees.plan import Table, Watch
+from toprank.pairs import check_labels, check_table, group_labels, two_classes
+from toprank.rankers.trees.columns import Columns
+from toprank.rankers.trees.plan import TreeRows, Watch
 from toprank.rankers.trees.reach import check_largest, check_weight_reach, of_the_smallest, tell
 from toprank.rankers.trees.start import check_start, model_scores
 from toprank.rankers.trees.stopping import TopMetric
@@ -35,18 +34,19 @@ _SETTLED = ("n_features_in_", "feature_names_in_", "init_model_", "_starts", "p_
 
 @dataclass(frozen=True)
 class Part:
-    """Rows as the engine hands them over; ``index`` is their place among all parts."""
+    """Rows as the engine hands them over, not checked yet; ``index`` is their place among all."""
 
     index: int
-    X: Any
-    y: Any
-    weight: Any = None
-    groups: Any = None
-    start: Any = None
+    rows: TreeRows
+
+    @classmethod
+    def of(cls, index: int, *columns: Any, **named: Any) -> Part:
+        """Make a part of X, y, weights, groups and starting scores, in this order or by name."""
+        return cls(index, TreeRows(*columns, **named))
 
     @property
     def n_rows(self) -> int:
-        return int(self.X.shape[0])
+        return int(self.rows.X.shape[0])
 
 
 def prepare(trees: Any, init_model: Any, has_start: bool, has_eval: bool) -> None:
@@ -119,10 +119,10 @@ def with_start(trees: Any, parts: Sequence[Part]) -> list[Part]:
         start: Any = np.zeros(0)
         if part.n_rows:
             try:
-                start = model_scores(trees.init_model_, part.X)
+                start = model_scores(trees.init_model_, part.rows.X)
             except (TypeError, ValueError) as problem:
                 start = problem
-        started.append(replace(part, start=start))
+        started.append(Part(part.index, replace(part.rows, start=start)))
     return started
 
 
@@ -148,25 +148,25 @@ def grow_together(
     """
     labels = _everywhere(team, lambda: [_labels(part) for part in parts])
     trees.classes_ = _classes(team, labels)
-    trees._columns = _learn_columns(team, [part.X for part in parts], trees.categorical_features)
-    table = _table(trees, parts, team)
-    check_weight_reach(table.weight, team)
-    notes = of_the_smallest(trees.backend, table, team)
+    trees._columns = _learn_columns(
+        team, [part.rows.X for part in parts], trees.categorical_features
+    )
+    rows = _checked(trees, parts, team)
+    check_weight_reach(rows.weight, team)
+    notes = of_the_smallest(trees.backend, rows, team)
     where = np.repeat([part.index for part in parts], [part.n_rows for part in parts])
-    present = slice(None) if table.weight is None else table.weight > 0
-    table, where = table.present(), where[present]
+    rows, where = rows.present(), where[rows.places_present]
     watch = None
     if held is not None:
-        watch = _watch(trees, _table(trees, held, team), team)
-    elif trees._stops_early(int(team.sum(len(table.positive)))):
+        watch = _watch(trees, _checked(trees, held, team), team)
+    elif trees._stops_early(int(team.sum(len(rows)))):
         out = held_out_together(
-            team, table, where, trees.validation_fraction, int(trees.random_state)
+            team, rows, where, trees.validation_fraction, int(trees.random_state)
         )
-        watch = _watch(trees, table.take(np.flatnonzero(out)), team)
-        table = table.take(np.flatnonzero(~out))
-    for rows in (table, *(() if watch is None else (watch.table,))):
-        check_largest(trees.backend, rows.Z, team)  # here, where all workers stop together
-    return Learned.by(trees, notes + trees._grow(table, watch, team))
+        watch, rows = _watch(trees, rows.take(out), team), rows.take(~out)
+    for some in (rows, *(() if watch is None else (watch.rows,))):
+        check_largest(trees.backend, some.X, team)  # here, where all workers stop together
+    return Learned.by(trees, notes + trees._grow(rows, watch, team))
 
 
 def _everywhere(team: Team, action: Callable[[], Result]) -> Result:
@@ -182,11 +182,9 @@ def _everywhere(team: Team, action: Callable[[], Result]) -> Result:
 
 
 def _labels(part: Part) -> NDArray[Any]:
-    labels = column_or_1d(np.asarray(part.y))
+    labels = check_labels(part.rows.y)
     if len(labels) != part.n_rows:
         raise ValueError(f"A part of X has {part.n_rows} rows, that of y {len(labels)}.")
-    if labels.dtype.kind == "f" and not np.all(np.isfinite(labels)):
-        raise ValueError("Input y contains NaN or infinity; labels must be two known classes.")
     return labels
 
 
@@ -215,57 +213,49 @@ def _learn_columns(team: Team, frames: Sequence[Any], chosen: Any) -> Columns:
     return Columns({j: _union(team, [part[j] for part in again]) for j in sorted(places)})
 
 
-def _table(trees: Any, parts: Sequence[Part], team: Team) -> Table:
-    tables = _everywhere(team, lambda: [_local_table(trees, part) for part in parts])
-    one = _joined(tables)
-    weight = check_team_weights(team, one.positive, one.weight)
+def _checked(trees: Any, parts: Sequence[Part], team: Team) -> TreeRows:
+    """The rows that lie here, checked with those of all workers."""
+    one = _joined(_everywhere(team, lambda: [_checked_part(trees, part) for part in parts]))
+    weight = check_team_weights(team, one.y, one.weight)
     groups = one.groups
     if groups is not None:
         groups = np.searchsorted(_union(team, [groups]), groups)
-    return Table(one.Z, one.positive, weight, groups, one.start)
+    return replace(one, weight=weight, groups=groups)
 
 
-def _local_table(trees: Any, part: Part) -> Table:
-    labels = _labels(part)
+def _checked_part(trees: Any, part: Part) -> TreeRows:
+    labels, given = _labels(part), part.rows
     if not np.all(np.isin(labels, trees.classes_)):
         raise ValueError(f"eval_set has labels other than the classes fitted: {trees.classes_}.")
-    if isinstance(part.start, Exception):
-        raise part.start
-    start = part.start
+    if isinstance(given.start, Exception):
+        raise given.start
+    start = given.start
     if start is not None:
         start = check_start(start, part.n_rows) if part.n_rows else np.zeros(0)
-    return Table(
+    return TreeRows(
         _numbers(trees, part),
         np.asarray(labels == trees.classes_[1]),
-        None if part.weight is None else np.asarray(part.weight, dtype=np.float64),
-        None if part.groups is None else column_or_1d(np.asarray(part.groups)),
+        None if given.weight is None else np.asarray(given.weight, dtype=np.float64),
+        group_labels(given.groups, part.n_rows),
         None if start is None else trees.init_scale_ * start,
     )
 
 
 def _numbers(trees: Any, part: Part) -> FloatArray:
-    X = part.X
+    X = part.rows.X
     if X.shape[1] != trees.n_features_in_:
         raise ValueError(f"eval_set has {X.shape[1]} columns, X has {trees.n_features_in_}.")
     if not part.n_rows:
         return np.empty((0, trees.n_features_in_))
-    if not is_frame(X):
-        X = check_array(X, dtype="numeric", ensure_all_finite="allow-nan", input_name="X")
-    return trees._columns.numbers(X)
+    return trees._columns.numbers(check_table(X, missing=True, frames=True))
 
 
-def _joined(tables: Sequence[Table]) -> Table:
+def _joined(parts: Sequence[TreeRows]) -> TreeRows:
     def column(name: str) -> Any:
-        values = [getattr(table, name) for table in tables]
+        values = [getattr(part, name) for part in parts]
         return None if values[0] is None else np.concatenate(values)
 
-    return Table(
-        np.concatenate([table.Z for table in tables]),
-        column("positive"),
-        column("weight"),
-        column("groups"),
-        column("start"),
-    )
+    return TreeRows(*(column(field.name) for field in fields(TreeRows)))
 
 
 class SharedMetric:
@@ -288,24 +278,24 @@ class SharedMetric:
         return self._team.first(mine)
 
 
-def _watch(trees: Any, table: Table, team: Team) -> Watch:
-    metric = TopMetric(trees.metric, trees.metric_kwargs, table.of_all(team))
-    return Watch(table, SharedMetric(metric, team), trees.n_iter_no_change)
+def _watch(trees: Any, rows: TreeRows, team: Team) -> Watch:
+    metric = TopMetric(trees.metric, trees.metric_kwargs, rows.of_all(team))
+    return Watch(rows, SharedMetric(metric, team), trees.n_iter_no_change)
 
 
 def held_out_together(
-    team: Team, table: Table, where: NDArray[np.intp], fraction: float, seed: int
+    team: Team, rows: TreeRows, where: NDArray[np.intp], fraction: float, seed: int
 ) -> NDArray[np.bool_]:
     """Return which rows are held out: a share of each class, or of the groups, of all workers.
 
     The choice depends on the parts and the seed, not on which worker holds which part.
     """
-    if table.groups is None:
-        out = _share_of_classes(team, table.positive, where, fraction, seed)
+    if rows.groups is None:
+        out = _share_of_classes(team, rows.y, where, fraction, seed)
     else:
-        out = _share_of_groups(team, table.groups, fraction, seed)
+        out = _share_of_groups(team, rows.groups, fraction, seed)
     for side in (out, ~out):
-        counts = team.sum([np.sum(table.positive[side]), np.sum(~table.positive[side])])
+        counts = team.sum([np.sum(rows.y[side]), np.sum(~rows.y[side])])
         if np.any(counts == 0):
             raise ValueError(
                 "No split of the rows leaves both classes on both sides. Raise "

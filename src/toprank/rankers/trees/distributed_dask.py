@@ -103,7 +103,7 @@ def _parts(client: Any, X: Any, y: Any, rows: dict[str, Any]) -> list[Any]:
     dask = require("dask", "dask")
     names = ("sample_weight", "groups", "init_score")
     columns = {name: rows.get(name) for name in names}
-    make = dask.delayed(Part, pure=False)
+    make = dask.delayed(Part.of, pure=False)
     token = f"toprank-part-{uuid4().hex[:12]}"
     delayed = [
         make(index, *part, dask_key_name=(token, index))
@@ -116,7 +116,7 @@ def _empty(X: Any, rows: dict[str, Any]) -> Part:
     """What a worker without a chunk has: no rows, of the same columns."""
     meta = X._meta if hasattr(X, "_meta_nonempty") else np.empty((0, int(X.shape[1])))
     none = {name: None if column is None else np.zeros(0) for name, column in rows.items()}
-    return Part(
+    return Part.of(
         -1, meta, np.zeros(0), *(none.get(n) for n in ("sample_weight", "groups", "init_score"))
     )
 

@@ -120,7 +120,7 @@ class _Task:
         columns = {
             role: frame[name].to_numpy() for role, name in self.roles.items() if name is not None
         }
-        return with_start(self.trees, [Part(index, frame[self.features], **columns)])
+        return with_start(self.trees, [Part.of(index, frame[self.features], **columns)])
 
 
 def _row(error: bool, answer: Any) -> Any:

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import _check_y, validate_data
+from sklearn.utils import check_consistent_length
 
 from toprank._numerics import FloatArray
 from toprank.interop.team import ALONE, Team
-from toprank.pairs import check_weights
-from toprank.rankers.arrays_in import known_rows
-from toprank.rankers.base import two_classes
+from toprank.pairs import check_groups, check_labels, check_rows
 from toprank.rankers.links import Link, logistic, p_classification
-from toprank.rankers.relations import check_groups
-from toprank.rankers.targets import known_labels
 from toprank.rankers.trees.auto import chosen_p
 from toprank.rankers.trees.clusters import OnClusters
-from toprank.rankers.trees.columns import Columns, is_frame
+from toprank.rankers.trees.columns import Columns
 from toprank.rankers.trees.model import TreeScores
-from toprank.rankers.trees.plan import Table, Watch
+from toprank.rankers.trees.plan import TreeRows, Watch
 from toprank.rankers.trees.reach import (
     check_weight_reach,
     of_light_rows,
@@ -260,49 +257,38 @@ class PushTrees(OnClusters, TreeScores, ClassifierMixin, BaseEstimator):
                 "of init_model, give a model as init_model."
             )
         self._check_link()
-        table, y = self._door(X, y, sample_weight, groups)
+        rows, labels = self._check_fit(X, y, sample_weight, groups)
         self.init_model_ = init_model
         self._starts = init_score is not None
         self.p_ = self.p
         if isinstance(self.p, str):
             given = {"groups": groups, "init_score": init_score}
             given = {name: value for name, value in given.items() if value is not None}
-            self.choice_ = chosen_p(self, X, y, sample_weight, given, init_model)
+            self.choice_ = chosen_p(self, X, labels, rows.weight, given, init_model)
             self.p_ = self.choice_.p
         self._keep_scale()
-        table = self._with_start(table, X, init_score).present()
+        rows = self._with_start(rows, X, init_score).present()
         watch = None
         if eval_set is not None:
-            watch = self._watch(self._eval_table(eval_set))
-        elif self._stops_early(len(table.positive)):
-            train, test = held_out(table, self.validation_fraction, self.random_state)
-            table, watch = table.take(train), self._watch(table.take(test))
-        tell(self._grow(table, watch))
+            watch = self._watch(self._eval_rows(eval_set))
+        elif self._stops_early(len(rows)):
+            train, test = held_out(rows, self.validation_fraction, self.random_state)
+            rows, watch = rows.take(train), self._watch(rows.take(test))
+        tell(self._grow(rows, watch))
         return self
 
-    def _door(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[Table, NDArray[Any]]:
-        """Check everything once."""
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None."
-            )
-        y = known_labels(y)
-        if is_frame(X):
-            validate_data(self, X, skip_check_array=True)
-            y = _check_y(y, estimator=self)
-            if len(y) != len(X):
-                raise ValueError(f"X has {len(X)} rows, y has {len(y)}.")
-        else:
-            X = known_rows(X)
-            X, y = validate_data(self, X, y, dtype="numeric", ensure_all_finite="allow-nan")
-        self.classes_, positive = two_classes(y)
-        weight = check_weights(positive, sample_weight)
-        check_weight_reach(weight)
-        self._columns = Columns.learn(X, self.categorical_features)
-        Z = self._columns.numbers(X)
-        table = Table(Z, positive, weight, check_groups(groups, len(y)))
-        tell(of_the_smallest(self.backend, table))
-        return table, y
+    def _check_fit(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any
+    ) -> tuple[TreeRows, NDArray[Any]]:
+        """Check everything once; return the rows as numbers, and the labels as they were given."""
+        checked, classes = check_rows(self, X, y, sample_weight, groups, missing=True, frames=True)
+        check_weight_reach(checked.weight)
+        self.classes_ = classes
+        self._columns = Columns.learn(checked.X, self.categorical_features)
+        numbers = self._columns.numbers(checked.X)
+        rows = TreeRows(numbers, checked.y, checked.weight, checked.groups)
+        tell(of_the_smallest(self.backend, rows))
+        return rows, classes[checked.y.astype(np.intp)]
 
     def _check_link(self) -> None:
         of_power = self.price in ("power", "identity") and self.loss == "exponential"
@@ -320,68 +306,69 @@ class PushTrees(OnClusters, TreeScores, ClassifierMixin, BaseEstimator):
         else:
             self.init_scale_ = natural_scale(self.p_, self.price, self.loss)
 
-    def _with_start(self, table: Table, X: Any, init_score: Any) -> Table:
+    def _with_start(self, rows: TreeRows, X: Any, init_score: Any) -> TreeRows:
         if self.init_model_ is not None:
             start = model_scores(self.init_model_, X)
         elif init_score is not None:
-            start = check_start(init_score, len(table.positive))
+            start = check_start(init_score, len(rows))
         else:
-            return table
-        return Table(table.Z, table.positive, table.weight, table.groups, self.init_scale_ * start)
+            return rows
+        return replace(rows, start=self.init_scale_ * start)
 
     def _stops_early(self, n: int) -> bool:
         return n >= _MANY_ROWS if self.early_stopping == "auto" else bool(self.early_stopping)
 
-    def _eval_table(self, eval_set: tuple[Any, ...]) -> Table:
+    def _eval_rows(self, eval_set: tuple[Any, ...]) -> TreeRows:
         X, y, *groups = eval_set
-        labels = np.asarray(y)
+        labels, numbers = check_labels(y), self._numbers(X)
+        check_consistent_length(numbers, labels)
         if not np.all(np.isin(labels, self.classes_)):
             raise ValueError(f"eval_set has labels other than the classes fitted: {self.classes_}.")
         positive = np.asarray(labels == self.classes_[1])
         codes = check_groups(groups[0], len(labels)) if groups else None
-        return self._with_start(Table(self._numbers(X), positive, None, codes), X, None)
+        return self._with_start(TreeRows(numbers, positive, None, codes), X, None)
 
-    def _watch(self, table: Table) -> Watch:
-        measure = TopMetric(self.metric, self.metric_kwargs, table)
-        return Watch(table, measure, self.n_iter_no_change)
+    def _watch(self, rows: TreeRows) -> Watch:
+        measure = TopMetric(self.metric, self.metric_kwargs, rows)
+        return Watch(rows, measure, self.n_iter_no_change)
 
-    def _grow(self, table: Table, watch: Watch | None, team: Team = ALONE) -> list[str]:
+    def _grow(self, rows: TreeRows, watch: Watch | None, team: Team = ALONE) -> list[str]:
         """Grow the trees, and return what their user should be told."""
         push = None
         if self.p_ is not None:
             push = {"p": self.p_, "price": self.price, "loss": self.loss}
-        grown = BACKENDS[self.backend].grow(table, plan_of(self), push, watch)
-        self._trees, shown = grown.trees, table
+        grown = BACKENDS[self.backend].grow(rows, plan_of(self), push, watch)
+        self._trees, shown = grown.trees, rows
         if watch is not None:
             self._keep_best(watch, grown.values)
-            shown = watch.table
+            shown = watch.rows
         self.booster_ = self._trees.booster
         self.n_iter_ = self._trees.n_rounds
         gains = self._trees.gains()
         self.feature_importances_ = gains / (np.sum(gains) or 1.0)
         self._keep_link(self._fit_link(team.gather(self._from(shown)), shown.of_all(team)))
         # the trees are the same for the whole team, which is asked as a whole
-        return [] if np.any(gains > 0) else of_light_rows(table.weight, self.min_child_weight, team)
+        return [] if np.any(gains > 0) else of_light_rows(rows.weight, self.min_child_weight, team)
 
     def _keep_best(self, watch: Watch, values: FloatArray) -> None:
         measure: Any = watch.measure
         best = int(np.argmax(values)) + 1
-        at_best = self._from(watch.table, best)
+        at_best = self._from(watch.rows, best)
         self.validation_scores_ = values
         self.validation_standard_error_ = measure.standard_error(at_best)
         self._trees.n_rounds = chosen_round(values, self.validation_standard_error_, self.rule)
 
-    def _from(self, table: Table, n_rounds: int | None = None) -> FloatArray:
-        scores = self._trees.scores(table.Z, n_rounds)
-        return scores if table.start is None else scores + table.start
+    def _from(self, rows: TreeRows, n_rounds: int | None = None) -> FloatArray:
+        scores = self._trees.scores(rows.X, n_rounds)
+        return scores if rows.start is None else scores + rows.start
 
-    def _fit_link(self, scores: FloatArray, table: Table) -> Link:
+    def _fit_link(self, scores: FloatArray, rows: TreeRows) -> Link:
         if self.p_ is None:
             return Link(1.0, 0.0)  # the binary objective brings its own
         if self.link == "logistic":
-            return logistic(scores, table.positive, table.weight)
+            return logistic(scores, rows.y, rows.weight)
         p = 1.0 if self.price == "identity" else float(self.p_)
-        return p_classification(scores, table.positive, table.weight, p)
+        return p_classification(scores, rows.y, rows.weight, p)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -11,7 +11,7 @@ from toprank._extras import require
 from toprank._numerics import FloatArray
 from toprank.blocks import go_on
 from toprank.interop.lightgbm import push_objective
-from toprank.rankers.trees.plan import Grown, Plan, Table, Trees, Watch
+from toprank.rankers.trees.plan import Grown, Plan, TreeRows, Trees, Watch
 from toprank.rankers.trees.reach import is_blank
 
 _VALUE = "held_out"
@@ -30,16 +30,16 @@ class LightGBMTrees(Trees):
         self.n_threads = n_threads
 
     @classmethod
-    def grow(cls, table: Table, plan: Plan, push: Any, watch: Watch | None) -> Grown:
+    def grow(cls, rows: TreeRows, plan: Plan, push: Any, watch: Watch | None) -> Grown:
         lightgbm = require("lightgbm", "lightgbm")
-        objective = "binary" if push is None else push_objective(**push, groups=table.groups)
+        objective = "binary" if push is None else push_objective(**push, groups=rows.groups)
         params = {**_parameters(plan), "objective": objective}
-        data = _data(lightgbm, table, plan)
+        data = _data(lightgbm, rows, plan)
         record: dict[str, Any] = {}
         watched: dict[str, Any] = {"callbacks": [lambda _: go_on()]}
         if watch is not None:
             watched = {
-                "valid_sets": [_data(lightgbm, watch.table, plan, reference=data)],
+                "valid_sets": [_data(lightgbm, watch.rows, plan, reference=data)],
                 "valid_names": [_VALUE],
                 "feval": lambda scores, _: (_VALUE, watch.measure(scores), True),
                 "callbacks": [
@@ -76,18 +76,18 @@ class LightGBMTrees(Trees):
         return np.asarray(gains, dtype=np.float64)
 
 
-def _data(lightgbm: Any, table: Table, plan: Plan, reference: Any = None) -> Any:
+def _data(lightgbm: Any, rows: TreeRows, plan: Plan, reference: Any = None) -> Any:
     names: Any = "auto"
     if plan.names and not any(_FORBIDDEN & set(name) for name in plan.names):
         names = [name.replace(" ", "_") for name in plan.names]
         names = names if len(set(names)) == len(names) else "auto"
     # it refuses a table of zeros; one of ones says as little, and no tree splits it either
-    Z = np.ones_like(table.Z) if is_blank("lightgbm", table.Z) else table.Z
+    Z = np.ones_like(rows.X) if is_blank("lightgbm", rows.X) else rows.X
     return lightgbm.Dataset(
         Z,
-        table.positive.astype(np.float32),
-        weight=table.weight,
-        init_score=table.start,
+        rows.y.astype(np.float32),
+        weight=rows.weight,
+        init_score=rows.start,
         categorical_feature=list(plan.categorical),
         feature_name=names,
         reference=reference,

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from toprank._numerics import FloatArray
 from toprank.inference import compare
 from toprank.metrics.registry import get_metric
-from toprank.rankers.arrays_in import known_rows
+from toprank.pairs import check_labels, check_table
 from toprank.rankers.links import Link, Probabilities
-from toprank.rankers.trees.columns import Columns, is_frame
+from toprank.rankers.trees.columns import Columns
 from toprank.rankers.trees.plan import Trees
 from toprank.rankers.trees.start import check_start, model_scores
 
@@ -32,12 +32,8 @@ class TreeScores(Probabilities):
     _offset: float
 
     def _numbers(self, X: Any) -> FloatArray:
-        if is_frame(X):
-            validate_data(self, X, reset=False, skip_check_array=True)
-        else:
-            X = known_rows(X)
-            X = validate_data(self, X, reset=False, dtype="numeric", ensure_all_finite="allow-nan")
-        return self._columns.numbers(X)
+        table = check_table(X, estimator=self, reset=False, missing=True, frames=True)
+        return self._columns.numbers(table)
 
     def _keep_link(self, link: Link) -> None:
         self._offset, self._slope = link.offset, link.slope
@@ -127,7 +123,7 @@ class TreeScores(Probabilities):
         settings = {} if callable(self.metric) else dict(get_metric(self.metric).settings)
         return compare(
             self.metric,
-            np.asarray(y) == self.classes_[1],
+            check_labels(y) == self.classes_[1],
             scores,
             start,
             sample_weight=sample_weight,

@@ -7,60 +7,37 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from toprank._numerics import FloatArray
 from toprank.interop.team import Team
+from toprank.pairs import Rows
 
 #: Returns the metric of the held-out rows at their scores, larger is better.
 Measure = Callable[[FloatArray], float]
 
 
 @dataclass(frozen=True)
-class Table:
-    """Rows ready for a library: numbers, missing as NaN, categories as codes 0, 1, ..."""
+class TreeRows(Rows):
+    """Rows for a tree library: numbers, NaN where missing, categories as codes 0, 1, ...
 
-    Z: FloatArray
-    positive: NDArray[np.bool_]
-    weight: FloatArray | None = None
-    groups: NDArray[np.intp] | None = None
+    ``start`` are the scores that the trees are added to.
+    """
+
     start: FloatArray | None = None
 
-    def take(self, rows: NDArray[np.intp]) -> Table:
-        """Return the table of some of the rows."""
-
-        def part(values: Any) -> Any:
-            return None if values is None else values[rows]
-
-        return Table(
-            self.Z[rows],
-            self.positive[rows],
-            part(self.weight),
-            part(self.groups),
-            part(self.start),
-        )
-
-    def of_all(self, team: Team) -> Table:
+    def of_all(self, team: Team) -> TreeRows:
         """Return the labels, weights and groups of all members' rows; the numbers stay."""
 
         def whole(values: Any) -> Any:
             return None if values is None else team.gather(values)
 
-        return Table(self.Z, whole(self.positive), whole(self.weight), whole(self.groups))
-
-    def present(self) -> Table:
-        """Return the table without rows of weight zero."""
-        if self.weight is None or np.all(self.weight > 0):
-            return self
-        return self.take(np.flatnonzero(self.weight > 0))
+        return TreeRows(self.X, whole(self.y), whole(self.weight), whole(self.groups))
 
 
 @dataclass(frozen=True)
 class Watch:
     """Rows held out, the metric they are measured by, and how long to wait for it to improve."""
 
-    table: Table
+    rows: TreeRows
     measure: Measure
     patience: int
 
@@ -107,7 +84,7 @@ class Trees(ABC):
 
     @classmethod
     @abstractmethod
-    def grow(cls, table: Table, plan: Plan, push: Any, watch: Watch | None) -> Grown:
+    def grow(cls, rows: TreeRows, plan: Plan, push: Any, watch: Watch | None) -> Grown:
         """Grow trees under the push, or under the library's binary objective if it is None."""
 
     @abstractmethod

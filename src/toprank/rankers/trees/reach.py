@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from toprank._numerics import FloatArray
 from toprank.interop.team import ALONE, Team
-from toprank.rankers.trees.plan import Table
+from toprank.rankers.trees.plan import TreeRows
 from toprank.rankers.whole import warn_caller
 
 #: Each library's name, and the sizes that it reads as they are, from the smallest to the largest.
@@ -34,10 +34,10 @@ def check_largest(backend: str, Z: FloatArray, team: Team = ALONE) -> None:
         )
 
 
-def of_the_smallest(backend: str, table: Table, team: Team = ALONE) -> list[str]:
+def of_the_smallest(backend: str, rows: TreeRows, team: Team = ALONE) -> list[str]:
     """What to say where a column is zero to the library and not to its user."""
     library, least, _ = REACH[backend]
-    largest = _largest(table.present().Z, team)
+    largest = _largest(rows.present().X, team)
     lost = np.flatnonzero((largest > 0) & (largest < least))
     if not len(lost):
         return []

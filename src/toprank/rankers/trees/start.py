@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
 from toprank._extras import require
 from toprank._numerics import FloatArray
+from toprank.pairs import check_scores
 
 #: Probabilities closer to 0 or 1 than this count as this close.
 _CLOSEST = 1e-15
@@ -49,10 +49,7 @@ def _matrix(model: Any, X: Any) -> Any:
 
 def check_start(scores: Any, n: int) -> FloatArray:
     """Return the scores as float64, or raise ValueError saying what is wrong."""
-    array = check_array(scores, ensure_2d=False, dtype=np.float64, input_name="init_score")
-    array = column_or_1d(array)
-    check_consistent_length(array, np.empty(n))
-    return array
+    return check_scores(scores, n, name="init_score")
 
 
 def natural_scale(p: float | None, price: Any, loss: Any) -> float:

@@ -12,7 +12,7 @@ from sklearn.model_selection import GroupShuffleSplit, StratifiedShuffleSplit
 from toprank._numerics import FloatArray
 from toprank.inference import interval
 from toprank.metrics.registry import get_metric
-from toprank.rankers.trees.plan import Table
+from toprank.rankers.trees.plan import TreeRows
 
 _TRIES = 20
 
@@ -20,8 +20,8 @@ _TRIES = 20
 class TopMetric:
     """A metric of held-out rows, larger is better, within groups where it knows them."""
 
-    def __init__(self, metric: Any, kwargs: dict[str, Any] | None, table: Table):
-        self.table = table
+    def __init__(self, metric: Any, kwargs: dict[str, Any] | None, rows: TreeRows):
+        self.rows = rows
         self._name = metric
         self._kwargs = dict(kwargs or {})
         if callable(metric):
@@ -32,14 +32,14 @@ class TopMetric:
         self._kwargs = {**registered.settings, **self._kwargs}
         self.sign = 1.0 if registered.higher_is_better else -1.0
         takes_groups = "groups" in inspect.signature(registered.function).parameters
-        self._lists = table.groups if takes_groups else None
+        self._lists = rows.groups if takes_groups else None
 
     def __call__(self, scores: FloatArray) -> float:
-        y, scores = self.table.positive, np.asarray(scores, dtype=np.float64)
+        y, scores = self.rows.y, np.asarray(scores, dtype=np.float64)
         if callable(self._name):
             return float(self._name(y, scores, **self._kwargs))
         lists: dict[str, Any] = {} if self._lists is None else {"groups": self._lists}
-        value = self._function(y, scores, sample_weight=self.table.weight, **lists, **self._kwargs)
+        value = self._function(y, scores, sample_weight=self.rows.weight, **lists, **self._kwargs)
         return self.sign * float(value)
 
     def standard_error(self, scores: FloatArray) -> float:
@@ -50,9 +50,9 @@ class TopMetric:
         try:
             return interval(
                 self._name,
-                self.table.positive,
+                self.rows.y,
                 np.asarray(scores, dtype=np.float64),
-                sample_weight=self.table.weight,
+                sample_weight=self.rows.weight,
                 n_resamples=200,
                 **lists,
                 **self._kwargs,
@@ -70,25 +70,25 @@ def chosen_round(values: FloatArray, standard_error: float, rule: str) -> int:
 
 
 def held_out(
-    table: Table, fraction: float, random_state: Any
+    rows: TreeRows, fraction: float, random_state: Any
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return rows to train on and rows to stop by, both of two classes, groups kept whole."""
     splitter: Any
-    if table.groups is None:
-        counts = np.bincount(table.positive.astype(np.intp), minlength=2)
+    if rows.groups is None:
+        counts = np.bincount(rows.y.astype(np.intp), minlength=2)
         if counts.min() < 2:
             raise ValueError(
                 "Early stopping needs two rows of each class, one to train on and one to hold out; "
                 f"got {counts[0]} negatives and {counts[1]} positives. Use early_stopping=False."
             )
-        size = max(2, round(fraction * len(table.positive)))
+        size = max(2, round(fraction * len(rows.y)))
         splitter = StratifiedShuffleSplit(1, test_size=size, random_state=random_state)
-        parts = [next(splitter.split(table.Z, table.positive))]
+        parts = [next(splitter.split(rows.X, rows.y))]
     else:
         splitter = GroupShuffleSplit(_TRIES, test_size=fraction, random_state=random_state)
-        parts = splitter.split(table.Z, table.positive, table.groups)
+        parts = splitter.split(rows.X, rows.y, rows.groups)
     for train, test in parts:
-        if all(0 < table.positive[rows].sum() < len(rows) for rows in (train, test)):
+        if all(0 < rows.y[part].sum() < len(part) for part in (train, test)):
             return train, test
     raise ValueError(
         "No split of the rows leaves both classes on both sides. Raise validation_fraction, or use "

@@ -13,7 +13,7 @@ from toprank._numerics import FloatArray
 from toprank.blocks.threads import Stopped, is_stopped
 from toprank.interop.team import xgboost_team
 from toprank.interop.xgboost import push_objective
-from toprank.rankers.trees.plan import Grown, Plan, Table, Trees, Watch
+from toprank.rankers.trees.plan import Grown, Plan, TreeRows, Trees, Watch
 from toprank.rankers.trees.reach import check_largest
 
 _VALUE = "held_out"
@@ -33,10 +33,10 @@ class XGBoostTrees(Trees):
         self._base = base  # what every prediction starts from
 
     @classmethod
-    def grow(cls, table: Table, plan: Plan, push: Any, watch: Watch | None) -> Grown:
+    def grow(cls, rows: TreeRows, plan: Plan, push: Any, watch: Watch | None) -> Grown:
         xgboost = require("xgboost", "xgboost")
-        objective = None if push is None else push_objective(**push, groups=table.groups)
-        link, base = ({}, 0.0) if push is not None else _binary(table)
+        objective = None if push is None else push_objective(**push, groups=rows.groups)
+        link, base = ({}, 0.0) if push is not None else _binary(rows)
         values: list[float] = []
         watched: dict[str, Any] = {"callbacks": [_round_by_round()]}
         if watch is not None:
@@ -50,14 +50,14 @@ class XGBoostTrees(Trees):
                 rounds=watch.patience, metric_name=_VALUE, maximize=True
             )
             watched = {
-                "evals": [(_data(xgboost, watch.table, plan), _VALUE)],
+                "evals": [(_data(xgboost, watch.rows, plan), _VALUE)],
                 "custom_metric": value_of,
                 "callbacks": [*watched["callbacks"], stop],
                 "verbose_eval": False,
             }
         booster = xgboost.train(
             {"base_score": 0.0, **_parameters(plan), **link, **plan.extra},
-            _data(xgboost, table, plan),
+            _data(xgboost, rows, plan),
             plan.n_estimators,
             obj=objective,
             **watched,
@@ -65,7 +65,9 @@ class XGBoostTrees(Trees):
         return Grown(cls(booster, booster.num_boosted_rounds(), plan, base), np.array(values))
 
     def _predict(self, Z: FloatArray, first: int, last: int, what: str) -> FloatArray:
-        data = _data(require("xgboost", "xgboost"), Table(Z, np.zeros(0, dtype=bool)), self._plan)
+        data = _data(
+            require("xgboost", "xgboost"), TreeRows(Z, np.zeros(0, dtype=bool)), self._plan
+        )
         out = self.booster.predict(data, iteration_range=(first, last), **{what: True})
         return np.asarray(out, dtype=np.float64)
 
@@ -110,30 +112,30 @@ def _round_by_round() -> Any:
     return RoundByRound()
 
 
-def _binary(table: Table) -> tuple[dict[str, Any], float]:
+def _binary(rows: TreeRows) -> tuple[dict[str, Any], float]:
     """The library's own objective, from the mean or from the scores to start from."""
     share = 0.5
-    if table.start is None:
-        weight = np.ones(len(table.positive)) if table.weight is None else table.weight
-        sums = [np.sum(weight, where=table.positive), np.sum(weight)]
+    if rows.start is None:
+        weight = np.ones(len(rows.y)) if rows.weight is None else rows.weight
+        sums = [np.sum(weight, where=rows.y), np.sum(weight)]
         plus, total = xgboost_team().sum(np.array(sums))
         share = float(plus / total)
     link = {"objective": "binary:logistic", "base_score": share, "disable_default_eval_metric": 1}
     return link, float(np.log(np.float32(share)) - np.log1p(-np.float32(share)))
 
 
-def _data(xgboost: Any, table: Table, plan: Plan) -> Any:
+def _data(xgboost: Any, rows: TreeRows, plan: Plan) -> Any:
     names = None
     if plan.names and not any(_FORBIDDEN & set(name) for name in plan.names):
         names = list(plan.names)
-    types = np.full(table.Z.shape[1], "q", dtype=object)
+    types = np.full(rows.X.shape[1], "q", dtype=object)
     types[list(plan.categorical)] = "c"
-    check_largest("xgboost", table.Z)
+    check_largest("xgboost", rows.X)
     return xgboost.DMatrix(
-        table.Z,
-        table.positive.astype(np.float32) if len(table.positive) else None,
-        weight=table.weight,
-        base_margin=table.start,
+        rows.X,
+        rows.y.astype(np.float32) if len(rows.y) else None,
+        weight=rows.weight,
+        base_margin=rows.start,
         feature_names=names,
         feature_types=list(types),
         enable_categorical=True,

@@ -1,0 +1,254 @@
+"""Shares at a cut of the list: precision and recall at k, and TPR at an FPR.
+
+The share of positives above a cut is not a share of independent trials, because the cut itself
+moves with the sample. With the local precision eta, the share of positives among the rows
+near the cut, the influence of a row on the number of positives among the first k is
+
+    1[row above the cut] (y - eta)
+
+so that for rows drawn together Var(precision) = (P (1 - P) + (1 - k/n) (P - eta)^2) / k: more than
+a binomial's where the precision falls along the list. A share with such a variance is worth as
+many trials as a binomial of that variance has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from toprank._numerics import FloatArray
+from toprank.metrics.at_k import enrichment_factor_each
+from toprank.metrics.discount import summed_discount
+from toprank.metrics.lists import Lists
+from toprank.metrics.order import RankedList
+from toprank.metrics.roc import tpr_at_fpr_of
+
+#: Places that are counted one by one, and the runs that deeper ones are taken together in.
+_SINGLE, _RUNS = 1 << 16, 1 << 12
+_TINY = 1e-300
+
+
+class Drawn(Protocol):
+    """A ranked list as a sample of rows, which inference has drawn."""
+
+    @property
+    def ranked(self) -> RankedList:
+        """The rows in order."""
+
+    @property
+    def units(self) -> tuple[float, float]:
+        """How many independent positives and negatives the rows are worth."""
+
+    def worth(self, depth: Any) -> Any:
+        """How many independent rows a unit of weight above a cut at this depth is worth."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Shares of rows on one side of one or more cuts, and the trials that each is worth.
+
+    Attributes
+    ----------
+    share, trials, variance : float or ndarray
+        The share, its effective number of trials and its variance.
+    scale, most : float
+        The metric is `scale` times the share, and at most `most`.
+    """
+
+    share: Any
+    trials: Any
+    variance: Any
+    scale: float = 1.0
+    most: float = np.inf
+
+    def report(self, share: float) -> float:
+        """The metric with this share."""
+        return min(self.most, share * self.scale)
+
+
+def smoothed(hits: Any, trials: Any) -> Any:
+    """A share that one more hit and one more miss keep away from 0 and 1."""
+    return (hits + 1) / (trials + 2)
+
+
+def effective_trials(share: Any, variance: Any, trials: Any) -> Any:
+    """Trials of a share with this variance, but never more than there were."""
+    return np.minimum(trials, share * (1 - share) / np.maximum(variance, _TINY))
+
+
+def _hits(ranked: RankedList, depth: Any) -> Any:
+    """Expected weight of positives above the cut; within a tie it grows evenly."""
+    return np.interp(depth, ranked.places, ranked.found)
+
+
+def _near(ranked: RankedList, depth: Any) -> Any:
+    """Local precision: the share of positives among the rows around the cut."""
+    half = np.maximum(4.0, depth**0.8)
+    first, last = np.maximum(depth - half, 0.0), np.minimum(depth + half, ranked.total)
+    found = np.interp([first, last], ranked.places, ranked.found)
+    # one half of a positive and of a negative keep the share away from 0 and 1
+    return (found[1] - found[0] + 0.5) / (last - first + 1)
+
+
+def precision_cut(sample: Drawn, depth: Any) -> Cut:
+    """Share of positives among the first `depth` units of the list."""
+    ranked = sample.ranked
+    hits, near = _hits(ranked, depth), _near(ranked, depth)
+    trials = depth * sample.worth(depth)
+    share, rest = smoothed(hits, depth), 1 - depth / ranked.total
+    variance = (share * (1 - share) + rest * (share - near) ** 2) / trials
+    observed = np.minimum(1.0, hits / depth)
+    return Cut(observed, effective_trials(share, variance, trials), variance)
+
+
+def discounted_cut(sample: Drawn, depth: float) -> Cut:
+    """Discounted share of positives among the first `depth` units.
+
+    The gain is a mixture of the positives above the cuts at all depths up to this one, and its
+    influence the mixture of theirs.
+    """
+    ranked = sample.ranked
+    place, count, discount = _places(depth)
+    total = float(np.dot(count, discount))
+    near = _near(ranked, place)
+    drops = discount - np.append(discount[1:], 0.0)
+    moved = discount * near - np.cumsum((drops * near)[::-1])[::-1]
+    own = discount**2 * near * (1 - near)
+    trials = total**2 / float(np.dot(count, discount**2)) * sample.worth(depth)
+    scale = sample.worth(depth) * total**2
+    summed = float(np.dot(count, own + moved**2))
+    variance = (summed - float(np.dot(count, moved)) ** 2 / ranked.total) / scale
+    within = np.diff(summed_discount(np.minimum(ranked.places, depth)))
+    share = ranked.positive / (ranked.positive + ranked.negative)
+    observed = min(1.0, float(np.dot(share, within)) / total)
+    inner = smoothed(observed * trials, trials)
+    return Cut(observed, effective_trials(inner, variance, trials), variance)
+
+
+def _places(depth: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Places down to a depth, how many each stands for, and their discount.
+
+    One by one, the last one in part, and from some depth on in growing runs.
+    """
+    place = np.arange(1.0, np.ceil(min(depth, _SINGLE)) + 1)
+    count, discount = np.minimum(1.0, depth - (place - 1)), 1 / np.log1p(place)
+    if depth > _SINGLE:
+        ends = np.geomspace(_SINGLE, depth, _RUNS)
+        runs = np.diff(ends)
+        place = np.concatenate((place, ends[:-1] + runs / 2))
+        count = np.concatenate((count, runs))
+        discount = np.concatenate((discount, np.diff(summed_discount(ends)) / runs))
+    return place, count, discount
+
+
+def ideal_discount(ranked: RankedList, depth: float) -> float:
+    """The discounted gain of a perfect ranking down to a depth."""
+    return float(summed_discount(np.array([min(depth, ranked.positives)]))[0])
+
+
+def recall_cut(sample: Drawn, depth: float) -> Cut:
+    """Share of the positives that are among the first `depth` units."""
+    ranked = sample.ranked
+    hits, eta = _hits(ranked, depth), _near(ranked, depth)
+    high = sample.units[0]
+    total = high * ranked.total / ranked.positives
+    pi, q = ranked.positives / ranked.total, depth / ranked.total
+    share = smoothed(hits, ranked.positives)
+    above = min(pi * share, q)  # rounding up the share must not leave the cut
+    cells = np.array([above, pi - above, q - above, max(0.0, 1 - pi - q + above)])
+    pulls = np.array([1 - share - eta * (1 - q), eta * q - share, -eta * (1 - q), eta * q])
+    variance = float(np.dot(cells, pulls**2)) / (total * pi**2)
+    observed = min(1.0, hits / ranked.positives)
+    return Cut(observed, effective_trials(share, variance, high), variance)
+
+
+def tpr_cut(sample: Drawn, fpr: Any) -> Cut:
+    """TPR where the FPR is `fpr`: the slope of the curve there carries the negatives' noise."""
+    observed = np.vectorize(lambda rate: tpr_at_fpr_of(sample.ranked, rate))(fpr)
+    high, low = sample.units
+    slope = slope_of_curve(sample.ranked, fpr, observed)
+    share = smoothed(observed * high, high)
+    variance = share * (1 - share) / high + slope**2 * fpr * (1 - fpr) / low
+    return Cut(observed, effective_trials(share, variance, high), variance)
+
+
+def fpr_cut(sample: Drawn, tpr: Any) -> Cut:
+    """FPR where the TPR is `tpr`, the curve read from the side."""
+    ranked = sample.ranked
+    observed = np.interp(tpr, ranked.found / ranked.positives, ranked.passed / ranked.negatives)
+    high, low = sample.units
+    slope = slope_of_curve(ranked, observed, tpr)
+    share = smoothed(observed * low, low)
+    variance = share * (1 - share) / low + tpr * (1 - tpr) / (slope**2 * high)
+    return Cut(observed, effective_trials(share, variance, low), variance)
+
+
+def slope_of_curve(ranked: RankedList, fpr: Any, tpr: Any) -> Any:
+    """Slope of the ROC curve at a point, from the local precision."""
+    near = _near(ranked, fpr * ranked.negatives + tpr * ranked.positives)
+    return near / (1 - near) * ranked.negatives / ranked.positives
+
+
+def kept(ranked: RankedList, depth: float) -> FloatArray:
+    """Expected share of each tie among the first `depth` units."""
+    in_tie = ranked.positive + ranked.negative
+    return np.clip(depth - ranked.places[:-1], 0.0, in_tie) / in_tie
+
+
+def depth_of(ranked: RankedList, k: int | float, rounding: str = "up") -> float:
+    """Units of weight that k asks for."""
+    return float(Lists.of_one(ranked).sizes(k, rounding)[0])
+
+
+def precision_at_cut(sample: Drawn, k: int | float) -> Cut:
+    """`precision_at`: a share of the first k rows."""
+    return precision_cut(sample, depth_of(sample.ranked, k))
+
+
+def recall_at_cut(sample: Drawn, k: int | float) -> Cut:
+    """`recall_at`: a share of the positives."""
+    return recall_cut(sample, depth_of(sample.ranked, k))
+
+
+def lift_at_cut(sample: Drawn, k: int | float) -> Cut:
+    """`lift_at`: the precision over the share of positives in the list."""
+    ranked = sample.ranked
+    return replace(
+        precision_cut(sample, depth_of(sample.ranked, k)), scale=ranked.total / ranked.positives
+    )
+
+
+def enrichment_factor_cut(sample: Drawn, k: int | float) -> Cut:
+    """`enrichment_factor`: the precision over rows wholly within the fraction, times a factor."""
+    depth = depth_of(sample.ranked, k, "down")
+    if depth == 0:
+        raise ValueError(
+            f"k={k:g} of {sample.ranked.total:g} rows holds no row, so that the enrichment factor "
+            "is 0 whatever the scores; take a larger k."
+        )
+    cut = precision_cut(sample, depth)
+    value = float(enrichment_factor_each(Lists.of_one(sample.ranked), k)[0])
+    scale = value / cut.share if cut.share > 0 else _largest_factor(sample.ranked, k, depth)
+    return replace(cut, scale=scale)
+
+
+def _largest_factor(ranked: RankedList, k: int | float, depth: float) -> float:
+    asked = float(k) * ranked.total if isinstance(k, float) else depth
+    return depth * ranked.total / (asked * ranked.positives)
+
+
+def ndcg_at_cut(sample: Drawn, k: int | float) -> Cut:
+    """`ndcg_at`: a discounted share of the first k rows, over that of a perfect ranking."""
+    depth = depth_of(sample.ranked, k)
+    _, count, discount = _places(depth)
+    total = float(np.dot(count, discount))
+    scale = total / ideal_discount(sample.ranked, depth)
+    return replace(discounted_cut(sample, depth), scale=scale, most=1.0)
+
+
+def top_is_positive_cut(sample: Drawn) -> Cut:
+    """`top_is_positive`: the share of positives in the first place."""
+    top = sample.ranked.positive[0] + sample.ranked.negative[0]
+    return precision_cut(sample, min(1.0, top))
