@@ -185,7 +185,7 @@ def test_a_table_with_numbers_beyond_every_spread_is_refused_by_name():
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     pytest.importorskip("skrub", reason="skrub is not installed")
     frame = pandas.DataFrame(rows(), columns=["a", "b", "c"]).assign(bought=Y)
-    with pytest.raises(ModelError, match=r"'b' has entries of up to .*e\+300.*leave it empty"):
+    with pytest.raises(ModelError, match=r"'b': expected numbers of at most 1e\+100"):
         fit_table(frame.assign(b=frame["b"] * 1e300), "bought")
     model = fit_table(frame.assign(b=frame["b"] * 1e-5), "bought")
     with warnings.catch_warnings():
