@@ -27,9 +27,10 @@ from fuzz.mutation import (
     text_changed,
     zipped,
 )
-from toprank.cli import cards
+from toprank.cli import show as cards
 from toprank.models import DriftWatch, ModelError, ModelWarning, fit_table
-from toprank.models.storage import from_bytes, to_bytes
+from toprank.models.loader import from_bytes
+from toprank.models.storage import to_bytes
 
 
 @cache
@@ -120,7 +121,7 @@ def _show(model: Any) -> None:
         cards.show_card(model, Path("model"))
     finally:
         cards.console = screen
-    json.dumps({**model.card, "schema": cards.columns_of(model)}, allow_nan=False)
+    json.dumps({**model.card, "schema": cards._columns_of(model)}, allow_nan=False)
     assert isinstance(repr(model) + model._repr_html_(), str)
 
 

@@ -27,11 +27,11 @@ from fuzz.guard import harmless
 from fuzz.model_loader import table
 from fuzz.mutation import Mutate, bytes_changed, text_changed
 from toprank.blocks import from_parquet
-from toprank.cli.data import read_rows
-from toprank.cli.dialect import Reading
 from toprank.cli.failures import Failure
-from toprank.cli.ranking import top_of
-from toprank.cli.tables import opened
+from toprank.cli.io.dialect import Reading
+from toprank.cli.io.rows import read_rows
+from toprank.cli.io.tables import open_table
+from toprank.cli.rank import read_top
 from toprank.models import ModelError, ModelWarning, Schema, fit_table
 
 #: The first byte of an input says what the file is called, the second how it is to be read.
@@ -165,7 +165,7 @@ def _refused(*documented: type[Exception]) -> Iterator[None]:
 def _read(path: Path, reading: Reading) -> Any:
     """The table, if it can be read; whole or in parts, it is the same."""
     whole = None
-    with _refused(Failure), opened(path, reading, quiet=True) as source:
+    with _refused(Failure), open_table(path, reading, quiet=True) as source:
         columns = source.columns
         whole = source.read()
         assert tuple(whole.column_names) == columns
@@ -176,8 +176,8 @@ def _read(path: Path, reading: Reading) -> Any:
 
 
 def _rank(path: Path, reading: Reading) -> None:
-    with _refused(Failure, ModelError), opened(path, reading, quiet=True) as source:
-        found = top_of(_model(), source, 3, [], 2, lambda *_: None)
+    with _refused(Failure, ModelError), open_table(path, reading, quiet=True) as source:
+        found = read_top(_model(), source, 3, [], 2, lambda *_: None)
         assert np.all(np.isfinite(found.scores)) and np.all(np.diff(found.scores) <= 0)
 
 

@@ -196,7 +196,7 @@ def linear_bipartite(
     """
     if not 0 < prevalence < 1:
         raise ValueError(f"prevalence={prevalence!r} is not between 0 and 1.")
-    coef = signal * (-1.0) ** np.arange(_count(n_features)) / np.sqrt(n_features)
+    coef = signal * _alternating(n_features)
     shift = _intercept(inverse_link, abs(float(signal)), prevalence)
     return BipartiteModel(_normal(n_features), partial(_linked, inverse_link, coef, shift))
 
@@ -309,7 +309,9 @@ def _count(n: int) -> int:
 def _one_per_row(values: ArrayLike, n: int) -> FloatArray:
     array = np.asarray(values, dtype=np.float64)
     if array.shape != (n,) or not np.all(np.isfinite(array)):
-        raise ValueError(f"scores must be {n} finite numbers, one a row; got shape {array.shape}.")
+        raise ValueError(
+            f"scores must be {n} finite numbers, one per row; got shape {array.shape}."
+        )
     return array
 
 
@@ -345,8 +347,13 @@ def _power(exponent: float, X: FloatArray) -> FloatArray:
 
 def _linear(n_features: int) -> OfRows:
     """Scores of unit variance for standard normal rows."""
-    coef = (-1.0) ** np.arange(_count(n_features)) / np.sqrt(n_features)
-    return partial(_scores, coef)
+    return partial(_scores, _alternating(n_features))
+
+
+def _alternating(n_features: int) -> FloatArray:
+    """Coefficients of equal size and alternating signs, of length one."""
+    coef: FloatArray = (-1.0) ** np.arange(_count(n_features)) / np.sqrt(n_features)
+    return coef
 
 
 def _scores(coef: FloatArray, X: FloatArray) -> FloatArray:

@@ -17,10 +17,12 @@ pytest.importorskip("matplotlib")
 from typer.testing import CliRunner
 
 import toprank
-from toprank.cli import demo as demo_module
-from toprank.cli import demo_view, files, main
+from toprank.cli import demo as demo_command
+from toprank.cli import main
 from toprank.cli.app import app
-from toprank.cli.demo import MEASURES, run_demo
+from toprank.cli.io import files
+from toprank.reproduce import demo as demo_experiment
+from toprank.reproduce.demo import MEASURES, run_demo
 
 PNG = b"\x89PNG"
 
@@ -41,7 +43,7 @@ def small(monkeypatch, result):
         on_fit("model", 0, 1)
         return result
 
-    monkeypatch.setattr(demo_module, "run_demo", stand_in)
+    monkeypatch.setattr(demo_experiment, "run_demo", stand_in)
     return asked
 
 
@@ -88,7 +90,7 @@ def test_the_rate_at_a_rate_is_that_of_the_whole_curve():
     rng = np.random.default_rng(0)
     y, scores = np.arange(400) % 2, rng.normal(size=400) + np.arange(400) % 2
     rates = np.linspace(0, 1, 2001)
-    area = np.mean(demo_module._tpr_at(rates, y, scores))
+    area = np.mean(demo_experiment._tpr_at(rates, y, scores))
     assert area == pytest.approx(roc_auc_score(y, scores), abs=2e-3)
 
 
@@ -127,7 +129,7 @@ def test_a_change_is_clear_only_if_nine_splits_of_ten_agree(result):
 )
 def test_the_sentence_says_what_the_push_bought_and_what_it_cost(result, shift, expected):
     before = np.full((len(MEASURES), 3), 0.5)
-    assert expected in demo_view.sentence(with_values(result, before, before + shift))
+    assert expected in demo_command._sentence(with_values(result, before, before + shift))
 
 
 def test_the_command_prints_a_row_a_model_and_saves_a_picture(small, tmp_path):

@@ -13,20 +13,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import feather, parquet
 
-from toprank.cli import source as source_module
-from toprank.cli import text_table
-from toprank.cli.dialect import Reading
 from toprank.cli.failures import Failure
-from toprank.cli.tables import opened
+from toprank.cli.io import source as source_module
+from toprank.cli.io import text as text_table
+from toprank.cli.io.dialect import Reading
+from toprank.cli.io.tables import open_table
 
 
 def read(path, **reading):
-    with opened(path, Reading(**reading), quiet=True) as source:
+    with open_table(path, Reading(**reading), quiet=True) as source:
         return source.read()
 
 
 def in_chunks(path, types=None):
-    with opened(path, quiet=True) as source:
+    with open_table(path, quiet=True) as source:
         return list(source.chunks(source.columns, types or {}))
 
 
@@ -85,7 +85,7 @@ def test_rows_come_in_chunks_in_their_order(tmp_path, ending, monkeypatch):
     assert pa.concat_tables([part.rows for part in parts]).column("a").to_pylist() == [*range(5000)]
     assert [part.start for part in parts][1] == parts[0].rows.num_rows
     assert parts[-1].total is None or 0 < parts[-1].done <= parts[-1].total
-    with opened(path) as source:
+    with open_table(path) as source:
         assert source.count_rows() == 5_000
 
 
@@ -159,10 +159,10 @@ def test_what_is_not_utf8_is_named_by_line_and_byte(text):
 
 @given(st.text(max_size=40), st.binary(max_size=3), st.text(max_size=40))
 def test_the_first_byte_that_cannot_be_read_is_the_one_python_names(tmp_path_factory, a, bad, b):
-    from toprank.cli.dialect import undecodable
+    from toprank.cli.io.dialect import find_undecodable_byte
 
     data = a.encode() + bad + b.encode()
-    failure = undecodable("it", lambda: io.BytesIO(data), "utf-8")
+    failure = find_undecodable_byte("it", lambda: io.BytesIO(data), "utf-8")
     try:
         data.decode()
     except UnicodeDecodeError as error:
@@ -186,7 +186,7 @@ def test_a_quotation_mark_left_open_is_named(text, monkeypatch):
 
 
 def test_columns_without_a_name_are_left_out_with_a_note(text, capsys):
-    with opened(text(",a,b\n0,1,2\n1,3,4\n")) as source:
+    with open_table(text(",a,b\n0,1,2\n1,3,4\n")) as source:
         assert source.read().column_names == ["a", "b"]
     assert "without a name" in capsys.readouterr().err
     with pytest.raises(Failure, match="no column names"):
@@ -213,6 +213,6 @@ def test_standard_input_is_a_table_of_any_format(monkeypatch):
     parquet.write_table(TABLE, out)
     for content in (as_csv(TABLE), out.getvalue()):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
-        with opened("-") as source:
+        with open_table("-") as source:
             assert source.name == "standard input"
             assert source.read().to_pydict() == TABLE.to_pydict()

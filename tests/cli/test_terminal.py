@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toprank.cli import failures
+from toprank.cli import exit_codes
 from toprank.cli.app import app
-from toprank.cli.terminal import names, plain, safe, say
+from toprank.cli.terminal import names, safe, say
 
 COMMANDS = [command.name for command in app.registered_commands]
 PRINT_RESULTS = [name for name in COMMANDS if name != "export"]
@@ -96,11 +96,6 @@ def test_many_names_are_cut_short():
     assert names(range(100), most=3) == "0, 1, 2 and 97 more"
 
 
-def test_json_has_neither_infinity_nor_nan():
-    given = {"a": [float("inf"), -float("inf"), float("nan")], "b": (1, True, None, "x")}
-    assert plain(given) == {"a": ["inf", "-inf", None], "b": [1, True, None, "x"]}
-
-
 ESCAPE = "\x1b[31mred"
 
 
@@ -137,7 +132,7 @@ def test_a_fault_of_toprank_itself_is_told_from_bad_input(train, invoke, words, 
     monkeypatch.setattr("toprank.models.fit_table", fail)
     arguments = ["fit", train, "-y", "bought", "-o", train.with_name("never")]
     answer = invoke(*arguments)
-    assert answer.exit_code == failures.FAULT and "--traceback" in words(answer.stderr)
+    assert answer.exit_code == exit_codes.FAULT and "--traceback" in words(answer.stderr)
     assert "Traceback" not in answer.output and not train.with_name("never").exists()
     shown = invoke("--traceback", *arguments)
     assert isinstance(shown.exception, KeyError)
@@ -229,7 +224,7 @@ def test_a_reader_that_leaves_is_no_error(model, train):
         text=True,
         check=False,
     )
-    assert done.stdout == "" and done.returncode == failures.PIPE_CLOSED
+    assert done.stdout == "" and done.returncode == exit_codes.PIPE_CLOSED
 
 
 def test_progress_is_drawn_on_terminals_only(model, train, invoke):

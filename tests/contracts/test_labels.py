@@ -97,7 +97,7 @@ def of_fit_table(frame, positive, folder, monkeypatch):
 
 def of_report(frame, positive, folder, monkeypatch):
     def count(table, *rest):
-        raise Decided(int(np.count_nonzero(table.rows.positive)))
+        raise Decided(int(np.count_nonzero(table.rows.y)))
 
     monkeypatch.setattr(sys.modules["toprank.report.build"], "score_held_out", count)
     try:

@@ -301,7 +301,7 @@ def test_unusable_data_are_refused_in_words(room):
         room.push_objective()(np.arange(3.0), np.zeros(3))
     with pytest.raises(ValueError, match="no pair to rank"):
         room.push_objective(groups=[0, 1])(np.array([0.0, 1.0]), np.zeros(2))
-    with pytest.raises(ValueError, match="one group a row"):
+    with pytest.raises(ValueError, match="one group per row"):
         room.push_objective(groups=[0])(np.array([0.0, 1.0]), np.zeros(2))
     with pytest.raises(ValueError, match="not available with groups"):
         room.push_objective(end="both", groups=[0, 0])(np.array([0.0, 1.0]), np.zeros(2))

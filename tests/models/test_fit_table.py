@@ -85,13 +85,13 @@ def test_id_time_weight_groups_and_target_are_no_features(table):
 
 
 def test_rows_held_out_by_time_are_the_last(table):
-    from toprank.models.labels import Target
     from toprank.models.rows import TrainingRows
     from toprank.models.schema import Schema
+    from toprank.models.target import Target
 
     frame = table.assign(day=np.random.default_rng(0).permutation(len(table)))
     schema = Schema.learn(frame, target="bought", time="day", id="customer")
-    rows = TrainingRows.of(frame, schema, Target.learn("bought", frame["bought"].to_numpy()))
+    rows = TrainingRows.read(frame, schema, Target.learn("bought", frame["bought"].to_numpy()))
     train, test = rows.held_out(0)
     assert frame.day.to_numpy()[train].max() < frame.day.to_numpy()[test].min()
     for inside, outside in rows.folds(3):
@@ -100,15 +100,15 @@ def test_rows_held_out_by_time_are_the_last(table):
 
 @pytest.mark.parametrize("timed", [False, True])
 def test_groups_are_never_parted(table, timed):
-    from toprank.models.labels import Target
     from toprank.models.rows import TrainingRows
     from toprank.models.schema import Schema
+    from toprank.models.target import Target
 
     rng = np.random.default_rng(0)
     frame = table.assign(home=rng.integers(0, 60, len(table)), day=np.arange(len(table)))
     roles = {"groups": "home", **({"time": "day"} if timed else {})}
     schema = Schema.learn(frame, target="bought", id="customer", **roles)
-    rows = TrainingRows.of(frame, schema, Target.learn("bought", frame["bought"].to_numpy()))
+    rows = TrainingRows.read(frame, schema, Target.learn("bought", frame["bought"].to_numpy()))
     for train, test in [rows.held_out(0), *rows.folds(3)]:
         assert not set(rows.groups[train]) & set(rows.groups[test])
 
@@ -116,7 +116,7 @@ def test_groups_are_never_parted(table, timed):
 @pytest.mark.parametrize("name", ["pnorm", "rankboost"])
 def test_a_weight_is_a_repetition_and_zero_is_absent(table, name):
     from toprank.models.preparation import Preparation
-    from toprank.models.recipes import RECIPES
+    from toprank.models.ranker_kinds import RANKER_KINDS
     from toprank.models.schema import Schema
 
     counts = np.random.default_rng(0).integers(0, 3, len(table))
@@ -125,7 +125,7 @@ def test_a_weight_is_a_repetition_and_zero_is_absent(table, name):
     present = features[counts > 0]
     schema = Schema.learn(present)
     kept = counts[counts > 0].astype(float)
-    style = RECIPES[name].style
+    style = RANKER_KINDS[name].style
     once = Preparation(style)
     once.fit_transform(schema, schema.read(present)[0], kept)
     thrice = Preparation(style)
@@ -323,9 +323,9 @@ def test_one_long_text_does_not_blow_up_the_memory():
     words = [f"{a} {b}" for a, b in rng.integers(0, 50, (n, 2))]
     words[7] = "long " * 100_000  # as an array of fixed width: 4 GB
     column = np.array(words, dtype=object)
-    from toprank.models import kinds
+    from toprank.models import columns
 
     tracemalloc.start()
-    assert kinds.find(column).kind == "text"
+    assert columns.find_kind(column).kind == "text"
     assert tracemalloc.get_traced_memory()[1] < 200e6
     tracemalloc.stop()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toprank.models import ModelError, ModelWarning, Schema, kinds
+from toprank.models import ModelError, ModelWarning, Schema, columns, fit_table
 
 
 def test_every_mismatch_is_named(full_model, full_table):
@@ -113,7 +113,7 @@ def test_labels_ask_for_the_target_and_for_known_values(fitted, table):
 )
 def test_kinds_of_small_columns(values, kind):
     array = values if isinstance(values, np.ndarray) else np.array(values, dtype=object)
-    assert kinds.find(array).kind == kind
+    assert columns.find_kind(array).kind == kind
 
 
 def test_numbers_declared_as_categories_stay_categories():
@@ -152,8 +152,8 @@ anything = st.one_of(
 def test_no_column_breaks_the_reader(train, later):
     old = np.fromiter(train, dtype=object, count=len(train))
     new = np.fromiter(later, dtype=object, count=len(later))
-    finding = kinds.find(old)
-    assert finding.kind in kinds.KINDS
+    finding = columns.find_kind(old)
+    assert finding.kind in columns.KINDS
     if finding.left_out is not None:
         return
     from toprank.models.schema import Column
@@ -162,5 +162,15 @@ def test_no_column_breaks_the_reader(train, later):
     assert len(column.read(old)) == len(old)
     try:
         assert len(column.read(new)) == len(new)
-    except kinds.Unreadable as error:
+    except columns.Unreadable as error:
         assert str(error).startswith("expected")
+
+
+def test_a_number_beyond_any_size_is_refused_by_the_name_of_its_column(table):
+    frame = table.assign(spent=table.spent.where(np.arange(len(table)) != 5, 1e200))
+    with pytest.raises(ModelError, match=r"cannot be used: column 'spent': .* at most 1e\+100"):
+        fit_table(frame, "bought", p=2, id="customer")
+    model = fit_table(table, "bought", p=2, id="customer")
+    with pytest.raises(ModelError, match=r"does not match the model: column 'spent'.*1e\+200"):
+        model.score(frame)
+    assert np.all(np.isfinite(model.score(table.assign(spent=1e99))))

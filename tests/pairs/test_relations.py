@@ -50,7 +50,7 @@ def test_listed_pairs_are_kept_where_both_rows_are_present(table):
     listed = listed[listed[:, 0] != listed[:, 1]]
     expected = listed[(weight[listed] > 0).all(axis=1)]
     if len(expected) == 0:
-        with pytest.raises(ValueError, match="No pair is left to rank"):
+        with pytest.raises(ValueError, match="no pair to rank"):
             relation_of(None, pairs=Pairs(listed, len(labels)), weight=weight)
         return
     relation = relation_of(None, pairs=Pairs(listed, len(labels)), weight=weight)

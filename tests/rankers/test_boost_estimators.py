@@ -178,7 +178,7 @@ def test_pairs_may_come_as_pairs(noisy):
     ("kwargs", "parameters", "match"),
     [
         ({"groups": np.arange(400)}, {}, "no pair to rank: in every group all labels are equal"),
-        ({"pairs": np.empty((0, 2), int)}, {}, "No pair is left to rank: there is none"),
+        ({"pairs": np.empty((0, 2), int)}, {}, "no pair to rank: pairs is empty"),
         ({"groups": np.zeros(3)}, {}, "3 entries"),
         ({"groups": np.zeros(400), "pairs": [[0, 1]]}, {}, "not both"),
         ({"groups": np.zeros(400)}, {"p": 4.0}, "p=4"),

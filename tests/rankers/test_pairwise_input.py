@@ -32,7 +32,7 @@ Y = np.digitize(X[:, 0] + 0.5 * RNG.normal(size=40), [-0.5, 0.5])
         ),
         (Y, {"groups": [None] + ["a"] * 39}, "every row must be in a known group"),
         (Y, {"groups": np.zeros(40), "pairs": [[0, 1]]}, "groups or pairs, not both"),
-        (None, {"pairs": np.empty((0, 2))}, "No pair is left to rank: there is none"),
+        (None, {"pairs": np.empty((0, 2))}, "no pair to rank: pairs is empty"),
         (None, {"pairs": [[0, 40]]}, "rows 0 to 39 only"),
         (None, {"pairs": [[3, 3]]}, "against itself"),
         (None, {"pairs": Pairs([[0, 1]], 41)}, "table of 41 rows, but X has 40"),

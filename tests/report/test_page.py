@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toprank.report.text import embedded, percent, rounded, shown
+from toprank.report.text import clean_text, json_for_script, percent
 
 
 class Elements(HTMLParser):
@@ -68,16 +68,12 @@ def test_the_page_is_small(report):
 
 @given(st.text())
 def test_any_text_can_be_shown_and_embedded(text):
-    safe = shown(text)
+    safe = clean_text(text)
     assert len(safe) <= 120
     assert not any(ord(c) < 32 or 0x7F <= ord(c) < 0xA0 or 0xD800 <= ord(c) < 0xE000 for c in safe)
-    written = embedded({text: [safe]})
+    written = json_for_script({text: [safe]})
     assert json.loads(written) == {text: [safe]}
     assert written.isascii() and not set("<>&") & set(written)
-
-
-def test_numbers_are_rounded_and_what_is_no_number_is_none():
-    assert rounded([1 / 3, float("nan"), float("inf"), True, 2]) == [0.333333, None, None, True, 2]
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,7 @@ def test_the_columns_parts_add_up_to_what_the_top_scores_more(table, held, data)
         for place in top:
             f = held.fold[place]
             model = held.models[f]
-            Z = model.preparation.transform(table.rows.take(held.folds[f][1]).values)
+            Z = model.preparation.transform(table.rows.take(held.folds[f][1]).X)
             raw = model.rankers[j].decision_function(Z)
             mine = np.searchsorted(held.folds[f][1], held.rows[place])
             apart.append(raw[mine] - raw.mean())

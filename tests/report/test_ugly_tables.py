@@ -116,7 +116,7 @@ def test_polars_and_arrow_tables_give_the_same_report():
         (lambda f: f.iloc[:0], {}, "no rows"),
         (lambda f: f[["y"]], {}, "no column to rank by"),
         (lambda f: f.assign(y=f.y.where(f.index > 3)), {}, "missing in 4 of 60 rows"),
-        (lambda f: f, {"id": "y"}, "cannot be two"),
+        (lambda f: f, {"id": "y"}, "is the target already"),
         (lambda f: f, {"id": "nobody"}, "no such column"),
         (lambda f: f, {"k": 0}, "k=0"),
         (lambda f: f, {"k": 0.5}, "k=0.5"),

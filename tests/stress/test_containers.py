@@ -259,7 +259,7 @@ RANKERS = {
 }
 
 
-def scored(ranker, rows, y, w):
+def score_table(ranker, rows, y, w):
     fitted = ranker.fit(rows, y, sample_weight=w)
     score = getattr(fitted, "decision_function", fitted.predict)
     return np.asarray(score(rows))
@@ -269,8 +269,8 @@ def scored(ranker, rows, y, w):
 @pytest.mark.parametrize("name", RANKERS)
 def test_rankers_match_rows_by_position(name, hold):
     column = pl.Series if hold == "polars" else lambda v: pd.Series(v, index=MIXED)
-    got = scored(RANKERS[name], frame(X, hold), column(Y.astype(int)), column(W))
-    np.testing.assert_allclose(got, scored(RANKERS[name], X, Y.astype(int), W), rtol=1e-9)
+    got = score_table(RANKERS[name], frame(X, hold), column(Y.astype(int)), column(W))
+    np.testing.assert_allclose(got, score_table(RANKERS[name], X, Y.astype(int), W), rtol=1e-9)
 
 
 @pytest.mark.parametrize("hold", ["mixed index", "one index"])

@@ -21,7 +21,7 @@ pytest.importorskip("typer", reason="the command line needs the extra cli")
 
 from toprank.blocks import from_parquet  # noqa: E402
 from toprank.cli.failures import Failure  # noqa: E402
-from toprank.cli.tables import opened  # noqa: E402
+from toprank.cli.io.tables import open_table  # noqa: E402
 
 N = 4_000
 RNG = np.random.default_rng(0)
@@ -56,9 +56,9 @@ FILES = {
 
 
 def read(path):
-    with opened(path) as source:
+    with open_table(path) as source:
         whole = source.read().num_rows
-    with opened(path) as source:
+    with open_table(path) as source:
         parts = sum(chunk.rows.num_rows for chunk in source.chunks(["a", "y"], {}))
     return whole, parts
 
@@ -113,14 +113,14 @@ def test_a_table_that_changes_while_it_is_read_is_refused(tmp_path, name, change
             path.write_bytes(data)
         os.utime(path, ns=(1, 1))
 
-    with opened(path) as source:
+    with open_table(path) as source:
         chunks = source.chunks(["a", "y"], {})
         next(chunks)
         spoil()
         with pytest.raises(Failure, match=name):
             list(chunks)
     path.write_bytes(data)
-    with opened(path) as source:
+    with open_table(path) as source:
         assert source.read().num_rows == N
         spoil()
         with pytest.raises(Failure, match=name):
@@ -130,7 +130,7 @@ def test_a_table_that_changes_while_it_is_read_is_refused(tmp_path, name, change
 def test_a_table_that_is_removed_while_it_is_read_is_read_to_its_end(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(csv_text())
-    with opened(path) as source:
+    with open_table(path) as source:
         chunks = source.chunks(["a", "y"], {})
         rows = next(chunks).rows.num_rows
         path.unlink()
@@ -151,7 +151,7 @@ def test_a_full_temporary_folder_is_named_with_the_remedy(tmp_path, monkeypatch,
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, before[1]))
     try:
-        with pytest.raises(Failure, match=r"free some space there, or .*TMPDIR"), opened(pipe):
+        with pytest.raises(Failure, match=r"free some space there, or .*TMPDIR"), open_table(pipe):
             pass
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
@@ -168,7 +168,7 @@ def test_a_copy_of_a_pipe_has_no_name_that_a_kill_could_leave(tmp_path, monkeypa
     os.mkfifo(pipe)
     feeder = threading.Thread(target=lambda: _feed(pipe, data()), daemon=True)
     feeder.start()
-    with opened(pipe) as source:
+    with open_table(pipe) as source:
         assert os.listdir(tmp_path / "tmp") == []
         assert source.read().num_rows == source.count_rows() == N
     feeder.join(10)

@@ -2,6 +2,7 @@
 refused by a ValueError or TypeError."""
 
 import copy
+import os
 import pickle
 import warnings
 
@@ -13,6 +14,9 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
+
+#: Slow tests try this many times as many problems; .ci/nightly asks for a hundred thousand in all.
+TIMES = int(os.environ.get("TOPRANK_FUZZ_TIMES", "1"))
 
 
 def fitted(problem, ranker=None):
@@ -105,7 +109,7 @@ def test_of_any_valid_problem_it_holds_that(promise, problem):
 @pytest.mark.slow
 @pytest.mark.parametrize("promise", OF_ANY)
 @given(problem=fuzz.problems(most_rows=60))
-@settings(max_examples=400)
+@settings(max_examples=400 * TIMES)
 def test_of_each_of_many_valid_problems_it_holds_that(promise, problem):
     promise(problem)
 
@@ -120,7 +124,7 @@ def test_of_any_valid_problem_of_pairs_it_holds_that(promise, problem):
 @pytest.mark.slow
 @pytest.mark.parametrize("promise", OF_ANY)
 @given(problem=fuzz.pair_problems(most_rows=40))
-@settings(max_examples=200)
+@settings(max_examples=200 * TIMES)
 def test_of_each_of_many_valid_problems_of_pairs_it_holds_that(promise, problem):
     promise(problem)
 
@@ -174,7 +178,7 @@ def test_of_any_linear_ranking_it_holds_that(promise, problem, seed):
 @pytest.mark.slow
 @pytest.mark.parametrize("promise", OF_CONVEX)
 @given(problem=CONVEX, seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=400)
+@settings(max_examples=400 * TIMES)
 def test_of_each_of_many_linear_rankings_it_holds_that(promise, problem, seed):
     promise(problem, np.random.default_rng(seed))
 
@@ -219,6 +223,6 @@ def test_any_ranker(promise, problem, data):
 @pytest.mark.slow
 @pytest.mark.parametrize("promise", REFUSALS)
 @given(problem=fuzz.problems(), data=st.data())
-@settings(max_examples=600)
+@settings(max_examples=600 * TIMES)
 def test_any_ranker_many_times(promise, problem, data):
     promise(problem, data)

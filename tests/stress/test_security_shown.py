@@ -199,11 +199,11 @@ def test_the_traceback_that_a_user_asks_for_acts_on_nothing(capsys):
 
 
 def test_the_picture_of_the_demo_is_named_without_acting(monkeypatch, invoke, tmp_path):
-    from toprank.cli import demo, demo_view
+    from toprank.cli import demo
 
-    monkeypatch.setattr(demo, "run_demo", lambda **_: None)
-    for name in ("show", "save_picture"):
-        monkeypatch.setattr(demo_view, name, lambda *_: None)
+    monkeypatch.setattr("toprank.reproduce.demo.run_demo", lambda **_: None)
+    for name in ("_show", "_save_picture"):
+        monkeypatch.setattr(demo, name, lambda *_: None)
     answer = invoke("demo", "-o", tmp_path / f"{NAME}.png")
     assert answer.exit_code == 0 and "owned" in answer.output and harmful(answer.output) == []
 

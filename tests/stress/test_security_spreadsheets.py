@@ -12,8 +12,10 @@ pyarrow = pytest.importorskip("pyarrow", reason="lists are Arrow tables")
 pytest.importorskip("typer", reason="the command line needs the extra cli")
 
 from toprank.cli.app import app  # noqa: E402
-from toprank.cli.listing import write_listing  # noqa: E402
-from toprank.cli.spreadsheets import without_formulas  # noqa: E402
+from toprank.cli.io.listing import (  # noqa: E402
+    without_formulas,
+    write_listing,
+)
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 SIGNS = tuple("=+-@＝＋－＠")

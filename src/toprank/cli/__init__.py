@@ -9,11 +9,9 @@ import sys
 from typing import NoReturn
 
 from toprank._extras import require
+from toprank.cli.exit_codes import INTERRUPTED, INTERRUPTED_NOTE
 
 __all__ = ["main"]
-
-#: The exit code of shells for a program that the user interrupted, and what is said then.
-INTERRUPTED, INTERRUPTED_NOTE = 130, "interrupted; no file is half-written."
 
 
 def main() -> None:

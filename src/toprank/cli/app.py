@@ -11,7 +11,7 @@ from toprank._version import __version__
 from toprank.cli.bounds import bounds
 from toprank.cli.choose_p import choose_p
 from toprank.cli.compare import compare
-from toprank.cli.demo_command import demo
+from toprank.cli.demo import demo
 from toprank.cli.evaluate import evaluate
 from toprank.cli.export import export
 from toprank.cli.failures import Commands

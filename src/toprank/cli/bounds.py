@@ -9,9 +9,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from toprank.cli.data import numbers
 from toprank.cli.failures import Failure
-from toprank.cli.options import Json
+from toprank.cli.options import Json, parse_numbers
 from toprank.cli.terminal import print_json
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def bounds(
     # the library is loaded here, because --help need not wait for it
     from toprank.bounds import LinearClass, pnorm_push, pnorm_push_sample_size
 
-    powers = numbers(ps, "--ps")
+    powers = parse_numbers(ps, "--ps")
     if not powers:
         raise Failure("--ps: no power was given.")
     cover = LinearClass(features, coef_norm, row_norm)

@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
 
 from toprank._extras import require
-from toprank.cli.data import numbers, read_rows
-from toprank.cli.dialect import Reading
 from toprank.cli.failures import Failure
-from toprank.cli.files import check_output
-from toprank.cli.options import Data, Json, MaxColumns, Positive, Target, reads
+from toprank.cli.io.dialect import Reading
+from toprank.cli.io.files import check_output, replacing
+from toprank.cli.io.rows import read_rows
+from toprank.cli.options import (
+    Data,
+    Json,
+    MaxColumns,
+    Positive,
+    Target,
+    parse_k,
+    parse_numbers,
+    reads,
+)
 from toprank.cli.terminal import console, print_json, safe
+
+if TYPE_CHECKING:
+    from toprank.models.rows import TrainingRows
+    from toprank.tuning import PNormPushCV, Support
 
 _PICTURES = ("pdf", "png", "svg")
 
@@ -70,31 +88,163 @@ def choose_p(
         check_output(output, _PICTURES)
     if group is not None and time is not None:
         raise Failure("give --group or --time, not both.")
-    from toprank.cli import choosing  # loads the library, which --help need not wait for
+    # the library is loaded here, because --help need not wait for it
+    from sklearn.preprocessing import StandardScaler
 
-    settings = choosing.settings(metric, k)
-    rows = read_rows(data, target, positive, {"group": group, "time": time}, reading, max_columns)
-    cv, by = choosing.splits(rows, folds, gap)
-    X = choosing.standardised(rows.X) if scale else rows.X
-    ranker = choosing.fit(
+    settings = _settings(metric, k)
+    rows = read_rows(data, target, positive, group, time, reading, max_columns)
+    cv, by = _splits(rows, folds, gap)
+    X = StandardScaler().fit_transform(rows.X) if scale else rows.X
+    ranker = _fit(
         X,
         rows.y,
         by,
-        ps=numbers(ps, "--ps"),
+        ps=parse_numbers(ps, "--ps"),
         scoring=metric,
         scoring_kwargs=settings,
         cv=cv,
-        alphas=numbers(alphas, "--alphas"),
+        alphas=parse_numbers(alphas, "--alphas"),
         rule=rule,
         n_jobs=jobs,
     )
-    advice = choosing.advice(ranker, X, rows, folds, cv, by, jobs) if support else None
+    advice = _advise(ranker, X, rows, folds, cv, by, jobs) if support else None
     if output is not None:
-        choosing.save_picture(ranker, output)
+        _save_picture(ranker, output)
     if as_json:
-        print_json(choosing.plain_answer(ranker, advice))
+        print_json(_answer(ranker, advice))
         return
     screen = console()
-    choosing.show(screen, ranker, advice, rows)
+    _show(screen, ranker, advice, rows)
     if output is not None:
         screen.print(f"\nPicture: {safe(output)}", soft_wrap=True)
+
+
+def _fit(X: Any, y: Any, by: Any, *, ps: tuple[float, ...], **settings: Any) -> PNormPushCV:
+    """The push cross-validated; `by` is the column that the folds follow, or None."""
+    from toprank.tuning import PNormPushCV
+
+    try:
+        return PNormPushCV(ps, **settings).fit(X, y, **({} if by is None else {"groups": by}))
+    except TypeError as error:  # a setting that the metric does not have
+        raise Failure(str(error)) from error
+
+
+def _splits(rows: TrainingRows, folds: int, gap: float) -> tuple[Any, Any]:
+    """The folds, and the column that they follow."""
+    import numpy as np
+
+    from toprank.tuning import TimeOrderedSplit
+
+    time = rows.time
+    if time is None:
+        if gap:
+            raise Failure("--gap: a gap needs --time.")
+        return folds, rows.groups
+    if time.dtype.kind not in "biufM":
+        try:
+            time = time.astype("datetime64[us]")
+        except ValueError as error:
+            raise Failure(
+                "--time: the times are neither numbers nor dates such as 2026-01-31."
+            ) from error
+    if time.dtype.kind == "M":
+        return TimeOrderedSplit(folds, gap=np.timedelta64(round(gap * 86_400), "s")), time
+    return TimeOrderedSplit(folds, gap=gap), time
+
+
+def _settings(metric: str, k: str | None) -> dict[str, Any] | None:
+    """The parameters of a metric; Failure if there is no such metric or it takes none."""
+    from toprank.metrics.registry import METRICS
+
+    if metric not in METRICS:
+        known = ", ".join(sorted(METRICS))
+        raise Failure(f"--metric: '{metric}' is not one of: {known}.")
+    if k is None:
+        return None
+    if not METRICS[metric].takes_k:
+        raise Failure(f"--k: {metric} does not take k.")
+    return {"k": parse_k(k)}
+
+
+def _advise(
+    ranker: PNormPushCV, X: Any, rows: TrainingRows, folds: int, cv: Any, by: Any, jobs: int
+) -> Support:
+    """What p the sample supports, with the penalty of the best push."""
+    from toprank.tuning import TimeOrderedSplit, supported_p
+
+    timed = isinstance(cv, TimeOrderedSplit)
+    choice = ranker.choice_
+    pushed = max(
+        (i for i in choice.per_p if choice.candidates[i].pushes), key=lambda i: choice.mean[i]
+    )
+    finite = [p for p in ranker.ps if math.isfinite(p)] or [1.0]
+    return supported_p(
+        X,
+        rows.y,
+        ps=finite,
+        alpha=choice.candidates[pushed].alpha or 0.0,
+        cv=folds,
+        groups=None if timed else by,
+        time=by if timed else None,
+        gap=cv.gap if timed else 0,
+        n_jobs=jobs,
+    )
+
+
+def _answer(ranker: PNormPushCV, advice: Support | None) -> dict[str, Any]:
+    """The answer as plain values."""
+    held_out = ranker.score_interval_
+    answer = ranker.choice_.as_dict()
+    answer["held_out"] = None if held_out is None else asdict(held_out)
+    answer["support"] = None if advice is None else advice.as_dict()
+    return answer
+
+
+def _show(
+    console: Console, ranker: PNormPushCV, advice: Support | None, rows: TrainingRows
+) -> None:
+    """Print a row for each p, and the verdict in words."""
+    choice = ranker.choice_
+    carried = {} if advice is None else {line.p: line for line in advice.lines}
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("", no_wrap=True)
+    table.add_column("score", justify="right", no_wrap=True)
+    for name in ("against no push", "p-value", "alpha", "rests on (neg.)"):
+        table.add_column(name, justify="right")
+    for line in choice.table():
+        difference = "" if line["difference"] is None else f"{line['difference']:+.4f}"
+        p_value = "" if line["p_value"] is None else f"{line['p_value']:.2g}"
+        support = carried.get(line["p"])
+        table.add_row(
+            ("→ " if line["chosen"] else "  ") + line["name"],
+            f"{line['mean']:.4f} ± {line['standard_error']:.4f}",
+            difference,
+            p_value,
+            f"{line['alpha']:g}",
+            "" if support is None else f"{support.effective_negatives:.0f} neg.",
+            style="bold" if line["chosen"] else "",
+        )
+    n_positive = int(rows.y.sum())
+    console.print(
+        f"\n{len(rows)} rows, {n_positive} positives, {rows.X.shape[1]} features. The "
+        f"score is {choice.metric}, mean ± standard error over {ranker.n_splits_} folds.",
+        highlight=False,
+    )
+    console.print(table)
+    console.print(choice.verdict, style="bold", highlight=False)
+    if advice is not None:
+        console.print(" ".join(filter(None, (advice.verdict, advice.caution))), highlight=False)
+    if ranker.score_interval_ is not None:
+        console.print(
+            f"On rows that the choice never saw: {ranker.score_interval_}", highlight=False
+        )
+
+
+def _save_picture(ranker: PNormPushCV, path: Path) -> None:
+    """Save the metric against p."""
+    from toprank.plots import PushPathDisplay
+
+    figure = require("matplotlib.figure", "cli").Figure(figsize=(6.4, 4.4), layout="constrained")
+    PushPathDisplay.from_estimator(ranker, name="P-Norm Push", ax=figure.subplots())
+    with replacing(path) as file:
+        figure.savefig(file, format=path.suffix.lstrip(".").lower(), dpi=110)

@@ -2,20 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toprank.cli.dialect import Reading
 from toprank.cli.failures import Failure
-from toprank.cli.options import Json, Level, Quiet, Resamples, k_of, metric_names, reads
-from toprank.cli.tables import opened
-from toprank.cli.terminal import cells, console, names, number, print_json, progress, safe, table
+from toprank.cli.io.dialect import Reading
+from toprank.cli.io.source import Source
+from toprank.cli.io.tables import open_table
+from toprank.cli.options import (
+    Json,
+    Level,
+    Quiet,
+    Resamples,
+    choose_resamples,
+    metric_names,
+    parse_k,
+    reads,
+)
+from toprank.cli.terminal import (
+    Step,
+    cells,
+    console,
+    names,
+    number,
+    print_json,
+    progress,
+    safe,
+    table,
+)
 
 if TYPE_CHECKING:
+    from toprank._numerics import FloatArray
     from toprank.inference import Comparisons
+    from toprank.models import TableModel
 
 
 @reads
@@ -52,18 +74,81 @@ def compare(
     *models, data = files
     if len(models) < 2:
         raise Failure("name at least two models and then a table: MODEL MODEL... DATA.")
-    depth = k_of(k)
-    # the library is loaded here, because --help need not wait for it
-    from toprank.cli.comparing import by_name, comparisons, scores_of
-
-    loaded = by_name(models)
-    with opened(data, reading, quiet) as source, progress("Ranking", quiet) as step:
-        positive, scores, known = scores_of(loaded, source, step)
-        found = comparisons(metric, depth, positive, scores, known, level, resamples, step)
+    depth = parse_k(k)
+    loaded = _load_by_name(models)
+    with open_table(data, reading, quiet) as source, progress("Ranking", quiet) as step:
+        positive, scores, known = _score(loaded, source, step)
+        found = _compare(metric, depth, positive, scores, known, level, resamples, step)
     if as_json:
         print_json([pair.as_dict() for each in found for pair in each])
     else:
         _show(found, data, len(positive), int(positive.sum()), list(scores))
+
+
+def _load_by_name(paths: Sequence[Path]) -> dict[str, TableModel]:
+    """The models by the names of their files, or by the paths where those are the same."""
+    from toprank.cli.scoring import load_model
+
+    stems = [path.stem for path in paths]
+    names = stems if len(set(stems)) == len(stems) else [str(path) for path in paths]
+    if len(set(names)) < len(names):
+        raise Failure("the same model is named twice; name different files.")
+    return {name: load_model(path) for name, path in zip(names, paths, strict=True)}
+
+
+def _score(
+    models: Mapping[str, TableModel], source: Source, step: Step
+) -> tuple[Any, dict[str, FloatArray], dict[str, Any]]:
+    """Labels, scores by model, and what else is known of the rows.
+
+    Weights and groups are those of the first model that has them.
+    """
+    from toprank.cli.scoring import score_labelled_table
+
+    goals = {(model.target.column, model.target.positive) for model in models.values()}
+    if len(goals) > 1:
+        told = " and ".join(f"'{column}' = '{value}'" for column, value in sorted(goals))
+        raise Failure(f"the models rank for different things: {told}.")
+    rows = {name: score_labelled_table(model, source, step)[0] for name, model in models.items()}
+    known: dict[str, Any] = {"sample_weight": None, "groups": None}
+    for one in rows.values():
+        known = {key: one.known[key] if value is None else value for key, value in known.items()}
+    first = next(iter(rows.values()))
+    return first.y, {name: one.scores for name, one in rows.items()}, known
+
+
+def _compare(
+    metrics: Sequence[str] | None,
+    k: int | float,
+    positive: Any,
+    scores: Mapping[str, FloatArray],
+    known: dict[str, Any],
+    level: float,
+    resamples: int | None,
+    step: Step,
+) -> list[Comparisons]:
+    """All pairs of models by each metric."""
+    from toprank.inference import compare
+    from toprank.metrics.registry import METRICS
+    from toprank.models.measures import metric_settings
+
+    wanted = metrics or ("precision_at", "auc")
+    unknown = [name for name in wanted if name not in METRICS]
+    if unknown:
+        raise Failure(f"--metric: '{unknown[0]}' is not one of: {', '.join(sorted(METRICS))}.")
+    if positive.all() or not positive.any():
+        only = "positive" if positive.all() else "negative"
+        raise Failure(f"all rows are {only}; models are compared on rows of two classes.")
+    how: dict[str, Any] = {
+        "level": level,
+        "n_resamples": choose_resamples(resamples, len(positive)),
+    }
+    found = []
+    for done, name in enumerate(wanted):
+        step(f"Comparing by {name}", done, len(wanted))
+        settings = metric_settings(name, k)
+        found.append(compare(name, positive, scores, **how, **known, **settings))
+    return found
 
 
 def _show(

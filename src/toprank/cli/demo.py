@@ -1,173 +1,187 @@
-"""What `toprank demo` measures; how it is shown is in `demo_view`."""
+"""`toprank demo`: the push against logistic regression on data that ships with toprank."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score, roc_curve
-from sklearn.model_selection import StratifiedShuffleSplit
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
 
-from toprank import PNormPush
-from toprank._numerics import FloatArray
-from toprank.datasets import load_magic
-from toprank.metrics import positives_at_top, precision_at
+from toprank._extras import require
+from toprank.cli.io.files import check_output, replacing
+from toprank.cli.options import Json, Quiet
+from toprank.cli.terminal import print_json, progress, safe
 
-POWERS = (1, 2, 4, 8, 16, 64)
-TOP = 0.01
-MAX_FPR = 0.05
-FOUND = 0.95
-BASELINE = "logistic regression"
-CLEAR = 0.9  # the share of splits that must agree for a change to be called clear
+if TYPE_CHECKING:
+    from toprank._numerics import FloatArray
+    from toprank.reproduce.demo import Change, DemoResult, Measure, ModelResult
+
+_PICTURES = ("pdf", "png", "svg")
+_PICTURED = (None, 1, 4, 64)  # values of p; seven curves would hide each other
 
 
-@dataclass(frozen=True)
-class Measure:
-    """A function of labels and scores, higher is better, and its name in the table."""
+def demo(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Where to save the picture (.png, .pdf, .svg).")
+    ] = Path("toprank-demo.png"),
+    picture: Annotated[
+        bool, typer.Option("--picture/--no-picture", help="Whether to save a picture.")
+    ] = True,
+    splits: Annotated[
+        int, typer.Option(min=1, help="Number of random splits to average over.")
+    ] = 10,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random splits.")] = 0,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Compare the P-Norm Push with logistic regression on data that ships with toprank.
 
-    name: str
-    of: Callable[[Any, Any], float]
-    percent: bool = False
-    in_table: bool = True
-
-
-def _negatives_at_bottom(y: Any, scores: Any) -> float:
-    """Share of negatives ranked below `FOUND` of the positives: the other end of the list."""
-    fpr, tpr, _ = roc_curve(y, scores, drop_intermediate=False)
-    return float(1 - fpr[np.argmax(tpr >= FOUND)])
-
-
-MEASURES = (
-    Measure(f"precision in the top {TOP:.0%}", lambda y, s: precision_at(y, s, TOP), True),
-    Measure("positives above every negative", positives_at_top, True),
-    Measure("partial AUC", lambda y, s: roc_auc_score(y, s, max_fpr=MAX_FPR)),
-    Measure("AUC", roc_auc_score),
-    Measure(
-        f"negatives ranked below {FOUND:.0%} of the positives", _negatives_at_bottom, True, False
-    ),
-)
-
-
-@dataclass(frozen=True)
-class ModelResult:
-    """One model over all splits: `values[m, r]` is measure m on split r; the mean ROC curve."""
-
-    name: str
-    p: float | None
-    values: FloatArray
-    fpr: FloatArray
-    tpr: FloatArray
-
-    @property
-    def means(self) -> FloatArray:
-        return np.asarray(self.values.mean(axis=1))
-
-
-@dataclass(frozen=True)
-class Change:
-    """A measure before and after; `direction` is +1 or -1 if nearly every split agrees, else 0."""
-
-    measure: Measure
-    before: float
-    after: float
-    direction: int
-
-
-@dataclass(frozen=True)
-class DemoResult:
-    """Every model on the same splits, the baseline first."""
-
-    models: tuple[ModelResult, ...]
-    n_train: int
-    n_test: int
-    n_splits: int
-    prevalence: float
-
-    def changes(self) -> tuple[Change, ...]:
-        """From the baseline to the strongest push, whatever the other rows say.
-
-        The pair is fixed beforehand: the best of many rows on the test rows would flatter.
-        """
-        first, last = self.models[0], self.models[-1]
-        directions = map(_direction, last.values - first.values)
-        return tuple(map(Change, MEASURES, first.means, last.means, directions))
-
-
-def run_demo(
-    X: Any = None,
-    y: Any = None,
-    *,
-    powers: Sequence[float] = POWERS,
-    n_splits: int = 10,
-    seed: int = 0,
-    on_fit: Callable[[str, int, int], None] = lambda model, done, total: None,
-) -> DemoResult:
-    """Train logistic regression and the push on random splits, and measure the top of the list.
-
-    Parameters
-    ----------
-    X, y : array-like, optional
-        Features and labels; by default the MAGIC data.
-    powers : sequence of float
-        Values of p, ascending.
-    n_splits : int, default=10
-        Random stratified splits, two thirds to train on and one third to measure on.
-    seed : int, default=0
-        Seed of the splits.
-    on_fit : callable
-        Called before each fit with the model's name, the fits done and the fits to do.
-
-    Returns
-    -------
-    DemoResult
-        The measures of every model on every split, and their mean ROC curves.
+    Trains both on the MAGIC telescope data, prints how right the top of the list is, says what
+    the push bought and what it cost, and saves a picture of the ROC curves at the top.
     """
-    if X is None:
-        X, y = load_magic(return_X_y=True)
-    pipelines = _pipelines(powers)
-    values = np.empty((len(pipelines), len(MEASURES), n_splits))
-    curves = np.zeros((len(pipelines), len(_FPR)))
-    splitter = StratifiedShuffleSplit(n_splits, test_size=1 / 3, random_state=seed)
-    splits = list(splitter.split(X, y))
-    for (r, (train, test)), (m, (name, pipeline)) in _product(splits, list(pipelines.items())):
-        on_fit(name, r * len(pipelines) + m, n_splits * len(pipelines))
-        scores = pipeline.fit(X[train], y[train]).decision_function(X[test])
-        values[m, :, r] = [measure.of(y[test], scores) for measure in MEASURES]
-        curves[m] += _tpr_at(_FPR, y[test], scores) / n_splits
-    models = (
-        ModelResult(name, p, values[m], _FPR, curves[m])
-        for m, (name, p) in enumerate(zip(pipelines, (None, *powers), strict=True))
+    if picture:
+        require("matplotlib", "cli")
+    # the library is loaded here, because --help need not wait for it
+    from toprank.reproduce.demo import run_demo
+
+    if picture:
+        check_output(output, _PICTURES)
+    with progress("Reading the data", quiet) as step:
+        result = run_demo(
+            n_splits=splits,
+            seed=seed,
+            on_fit=lambda model, done, total: step(f"Training: {model}", done, total),
+        )
+    if picture:
+        _save_picture(result, output)
+    if as_json:
+        print_json(_plain(result))
+        return
+    console = Console()
+    _show(console, result)
+    if picture:
+        console.print(f"\nPicture: {safe(output)}", soft_wrap=True, highlight=False, markup=False)
+
+
+def _plain(result: DemoResult) -> dict[str, Any]:
+    from toprank.reproduce.demo import MEASURES
+
+    return {
+        "rows_trained_on": result.n_train,
+        "rows_measured_on": result.n_test,
+        "splits": result.n_splits,
+        "models": [
+            {
+                "name": model.name,
+                "p": model.p,
+                "mean": dict(zip([m.name for m in MEASURES], model.means, strict=True)),
+            }
+            for model in result.models
+        ],
+    }
+
+
+def _show(console: Console, result: DemoResult) -> None:
+    """Print the table, what its columns mean, and the sentence."""
+    n_rows = result.n_train + result.n_test
+    console.print(
+        f"\nMAGIC telescope: {n_rows} events, {result.prevalence:.0%} of them gamma rays (the "
+        "positives), which should be ranked above the others (the negatives).",
+        highlight=False,
     )
-    train, test = splits[0]
-    return DemoResult(tuple(models), len(train), len(test), n_splits, float(np.mean(y)))
+    console.print(_table(result.models))
+    console.print(_notes(result), style="dim", highlight=False)
+    console.print("\n" + _sentence(result), style="bold", highlight=False)
 
 
-# Rates at which the ROC curves are averaged: finely at the top of the list.
-_FPR = np.union1d(np.linspace(0, MAX_FPR, 251), np.linspace(0, 1, 201))
+def _table(models: Sequence[ModelResult]) -> Table:
+    """One row per model: the mean over the splits ± the standard deviation between them."""
+    from toprank.reproduce.demo import MEASURES
+
+    rows = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+    rows.add_column("", no_wrap=True)
+    shown = [m for m, measure in enumerate(MEASURES) if measure.in_table]
+    for m in shown:
+        name = MEASURES[m].name
+        rows.add_column(name[0].upper() + name[1:], justify="right", min_width=12)
+    for model in models:
+        rows.add_row(model.name, *(_cell(MEASURES[m], model.values[m]) for m in shown))
+    return rows
 
 
-def _direction(differences: FloatArray) -> int:
-    """The sign that at least `CLEAR` of the splits have, or 0."""
-    return next((sign for sign in (1, -1) if np.mean(np.sign(differences) == sign) >= CLEAR), 0)
+def _notes(result: DemoResult) -> str:
+    """What a reader must know of the rows and columns."""
+    from toprank.reproduce.demo import CLEAR, MAX_FPR, TOP
+
+    several = f"Mean ± standard deviation over {result.n_splits} random splits"
+    return (
+        f"{several if result.n_splits > 1 else 'One random split'}: trained on "
+        f"{result.n_train} events, measured on {result.n_test} others.\n"
+        f"Precision: share of positives in the first {TOP:.0%} of the list; a random order has "
+        f"{result.prevalence:.0%}.\n"
+        f"Partial AUC: the area under the ROC curve where at most {MAX_FPR:.0%} of the negatives "
+        "are let through, rescaled (McClish) so that 0.5 is a random order and 1 is perfect.\n"
+        "AUC: how often a random positive is ranked above a random negative.\n"
+        "The sentence compares the first row with the last, whatever the numbers, also at the "
+        f"bottom of the list; a change is clear if {CLEAR:.0%} of the splits agree on its sign. "
+        "Choose your own p on held-out data."
+    )
 
 
-def _pipelines(powers: Sequence[float]) -> dict[str, Pipeline]:
-    models = {BASELINE: LogisticRegression(max_iter=1000)}
-    models |= {f"P-Norm Push, p = {p:g}": PNormPush(p=p) for p in powers}
-    return {name: make_pipeline(StandardScaler(), model) for name, model in models.items()}
+def _sentence(result: DemoResult) -> str:
+    """What the strongest push bought against logistic regression, and what it cost."""
+    changes = result.changes()
+    bought, cost, unclear = (
+        [_change(change) for change in changes if change.direction == direction]
+        for direction in (1, -1, 0)
+    )
+    verdict = f"bought {_join(bought)}" if bought else "bought nothing"
+    verdict += f", and cost {_join(cost)}" if cost else ", and cost nothing that is clear here"
+    if unclear:
+        verdict += f"; without clear change: {_join(unclear)}"
+    first, last = result.models[0], result.models[-1]
+    return f"Compared with {first.name}, the P-Norm Push with p = {last.p:g} {verdict}."
 
 
-def _product(first: list[Any], second: list[Any]) -> Iterator[tuple[Any, Any]]:
-    """Pairs of numbered items, the first running slower."""
-    return ((a, b) for a in enumerate(first) for b in enumerate(second))
+def _save_picture(result: DemoResult, path: Path) -> None:
+    """Save the mean ROC curves, whole and at the top of the list."""
+    from toprank.plots import TopRocDisplay
+    from toprank.reproduce.demo import MAX_FPR
+
+    figure = require("matplotlib.figure", "cli").Figure(figsize=(11, 4.8), layout="constrained")
+    axes = figure.subplots(1, 2)
+    pictured = [model for model in result.models if model.p in _PICTURED]
+    for model in pictured:
+        TopRocDisplay(fpr=model.fpr, tpr=model.tpr, name=model.name).plot(axes, max_fpr=MAX_FPR)
+    axes[0].set_title("The whole ROC curve")
+    axes[1].set_title(f"The top of the list: at most {MAX_FPR:.0%} of the negatives")
+    splits = "one random split" if result.n_splits == 1 else f"mean of {result.n_splits} splits"
+    figure.suptitle(f"MAGIC telescope data, {splits}")
+    with replacing(path) as file:
+        figure.savefig(file, format=path.suffix.lstrip(".").lower(), dpi=110)
 
 
-def _tpr_at(rates: FloatArray, y: Any, scores: FloatArray) -> FloatArray:
-    """Share of positives found while at most these shares of the negatives are let through."""
-    fpr, tpr, _ = roc_curve(y, scores, drop_intermediate=False)
-    return np.asarray(tpr[np.searchsorted(fpr, rates, side="right") - 1])
+def _cell(measure: Measure, values: FloatArray) -> str:
+    """Mean ± standard deviation, or the value itself if there is one only."""
+    scale, digits, unit = (100, 1, " %") if measure.percent else (1, 3, "")
+    mean = f"{scale * values.mean():.{digits}f}"
+    if len(values) == 1:
+        return mean + unit
+    spread = f"{scale * values.std(ddof=1):.{digits}f}"
+    return f"{mean} ± {spread if measure.percent else spread.lstrip('0')}{unit}"
+
+
+def _change(change: Change) -> str:
+    if change.measure.percent:
+        return f"{change.measure.name} ({100 * change.before:.1f}% → {100 * change.after:.1f}%)"
+    return f"{change.measure.name} ({change.before:.3f} → {change.after:.3f})"
+
+
+def _join(parts: Sequence[str]) -> str:
+    if len(parts) == 1:
+        return parts[0]
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -2,17 +2,37 @@
 
 from __future__ import annotations
 
+import statistics
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toprank.cli.dialect import Reading
-from toprank.cli.options import Data, Json, Level, Model, Quiet, Resamples, ks_of, reads
-from toprank.cli.tables import opened
-from toprank.cli.terminal import cells, console, number, print_json, progress, safe, table
+from toprank.cli.failures import Failure
+from toprank.cli.io.dialect import Reading
+from toprank.cli.io.tables import open_table
+from toprank.cli.options import (
+    Data,
+    Json,
+    Level,
+    Model,
+    Quiet,
+    Resamples,
+    choose_resamples,
+    parse_ks,
+    reads,
+)
+from toprank.cli.terminal import Step, cells, console, number, print_json, progress, safe, table
 
 if TYPE_CHECKING:
-    from toprank.cli.measuring import Line
+    from toprank.metrics.summary import Entry as SummaryEntry
+    from toprank.models import TableModel
+    from toprank.models.measures import Measurement, ScoredRows
+
+_REPEATS = 30  # of scoring one row, to time it
 
 
 @reads
@@ -34,21 +54,20 @@ def evaluate(
     The table has a column of labels, named as in training; weights and groups are used where the
     model was trained with them and the table has them. Also says how long one row takes.
     """
-    tops = ks_of(k)
+    tops = parse_ks(k)
     # the library is loaded here, because --help need not wait for it
-    from toprank.cli.measuring import latency, lines
-    from toprank.cli.scoring import labelled, load_model
+    from toprank.cli.scoring import load_model, score_labelled_table
 
     loaded = load_model(model)
-    with opened(data, reading, quiet) as source, progress("Ranking", quiet) as step:
-        rows = labelled(loaded, source, step)
-        found = lines(rows, tops, level, resamples, step)
-    one_row = latency(loaded, rows.first)
+    with open_table(data, reading, quiet) as source, progress("Ranking", quiet) as step:
+        rows, first = score_labelled_table(loaded, source, step)
+        found = _measure(rows, tops, level, resamples, step)
+    one_row = _latency(loaded, first)
     answer = {
         "model": str(model),
         "data": str(data),
-        "rows": len(rows.scores),
-        "positives": int(rows.positive.sum()),
+        "rows": len(rows),
+        "positives": int(rows.y.sum()),
         "level": level,
         "metrics": [line.as_dict() for line in found],
         "one_row_milliseconds": one_row,
@@ -57,6 +76,89 @@ def evaluate(
         print_json(answer)
     else:
         _show(answer, found)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One metric: its value, its interval where there is one, and what else to know."""
+
+    label: str
+    name: str
+    settings: dict[str, Any]
+    value: float
+    low: float | None = None
+    high: float | None = None
+    standard_error: float | None = None
+    method: str = ""
+    note: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The attributes by name."""
+        return asdict(self)
+
+
+def _measure(
+    rows: ScoredRows,
+    tops: Sequence[int | float],
+    level: float,
+    resamples: int | None,
+    step: Step,
+) -> list[Line]:
+    """Every metric of the rows, with its interval.
+
+    Parameters
+    ----------
+    rows : ScoredRows
+    tops : sequence of int or float
+        The lengths of the top.
+    level : float
+        Confidence level.
+    resamples : int or None
+        How often the bootstrap draws; None leaves it to the number of rows.
+    step : callable
+        Told which metric is being measured.
+    """
+    from toprank.metrics import summary
+    from toprank.models.measures import measure
+
+    if rows.y.all() or not rows.y.any():
+        only = "positive" if rows.y.all() else "negative"
+        raise Failure(f"all rows are {only}; a ranking is measured on rows of two classes.")
+    short = [k for k in tops if isinstance(k, int) and k > len(rows)]
+    if short:
+        raise Failure(f"--k {short[0]}: there are only {len(rows)} rows.")
+    entries = list(summary(rows.y, rows.scores, tops, sample_weight=rows.weight))
+    options = {"level": level, "n_resamples": choose_resamples(resamples, len(rows))}
+    measured = measure(rows, [(entry.name, entry.settings) for entry in entries], **options)
+    found = []
+    for done, entry in enumerate(entries):
+        step(f"Measuring {entry.label}", done, len(entries))
+        found.append(_line(entry, next(measured)))
+    return found
+
+
+def _line(entry: SummaryEntry, measured: Measurement) -> Line:
+    what = (entry.label, entry.name, entry.settings, entry.value)
+    one = measured.interval
+    if one is None:  # a metric that has no interval on these rows: the value stays
+        return Line(*what, note=f"no interval: {measured.why_not}")
+    return Line(
+        *what, one.low, one.high, one.standard_error, one.method, " ".join(one.note.split())
+    )
+
+
+def _latency(model: TableModel, row: Any) -> float:
+    """Milliseconds that scoring one row takes: the median of several runs, after a first one."""
+    from toprank.models import ModelWarning
+
+    times = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)  # said when the rows were scored
+        for _ in range(1 + _REPEATS):
+            start = time.perf_counter()
+            model.score(row)
+            times.append(time.perf_counter() - start)
+    return 1000 * statistics.median(times[1:])
 
 
 def _show(answer: dict[str, Any], found: list[Line]) -> None:

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from toprank.cli.dialect import Reading
 from toprank.cli.failures import Failure
-from toprank.cli.files import check_output, replacing
+from toprank.cli.io.dialect import Reading
+from toprank.cli.io.files import check_output, replacing
+from toprank.cli.io.tables import open_table
 from toprank.cli.options import Model, Quiet, reads
-from toprank.cli.tables import opened
 from toprank.cli.terminal import note, print_lines
 
 _CHECKED = 1_000  # rows on which ONNX Runtime must agree
@@ -62,7 +62,7 @@ def export(
     if onnx is not None:
         rows = None
         if check is not None:
-            with opened(check, reading, quiet) as source:
+            with open_table(check, reading, quiet) as source:
                 wanted = [name for name in loaded.schema.names if name in source.columns]
                 rows = source.read(wanted).slice(0, _CHECKED)
         done = loaded.to_onnx(onnx, check=rows)

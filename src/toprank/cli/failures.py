@@ -1,8 +1,4 @@
-"""How a command ends: exit codes, and one line on stderr instead of a traceback.
-
-0 means done, 1 that a limit of `monitor` is passed, 2 that the input or the options cannot be used,
-70 a fault of toprank itself, 130 that the user interrupted, 141 that the reader of a pipe left.
-"""
+"""What goes wrong in a command ends in an exit code and one line on stderr, not a traceback."""
 
 from __future__ import annotations
 
@@ -19,12 +15,10 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from toprank.cli import INTERRUPTED, INTERRUPTED_NOTE
+from toprank.cli.exit_codes import FAULT, INTERRUPTED, INTERRUPTED_NOTE, PIPE_CLOSED, UNUSABLE
 from toprank.cli.terminal import safe, say
 
 _ARGUMENT = re.compile(r"\b(positive|id|time|drop|weight|groups|model|p|alpha|metric|k)= ?")
-
-LIMIT_PASSED, UNUSABLE, FAULT, PIPE_CLOSED = 1, 2, 70, 141
 
 
 class Failure(Exception):
@@ -36,12 +30,12 @@ class Commands(TyperGroup):
 
     def make_context(self, *given: Any, **options: Any) -> Any:
         """Read the options of the command line itself."""
-        with _told_safely(), _interruptible():
+        with _escape_messages(), _report_interrupt():
             return super().make_context(*given, **options)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was asked for."""
-        with _told_safely(), _interruptible(), warnings.catch_warnings():
+        with _escape_messages(), _report_interrupt(), warnings.catch_warnings():
             # asked of the words themselves: the command's options are not parsed yet
             quiet = not {"-q", "--quiet"}.isdisjoint(ctx.args)
             warnings.showwarning = _silence if quiet else _note
@@ -54,7 +48,7 @@ class Commands(TyperGroup):
 
 
 @contextmanager
-def _interruptible() -> Iterator[None]:
+def _report_interrupt() -> Iterator[None]:
     """Say in one line that the user interrupted."""
     try:
         yield
@@ -64,7 +58,7 @@ def _interruptible() -> Iterator[None]:
 
 
 @contextmanager
-def _told_safely() -> Iterator[None]:
+def _escape_messages() -> Iterator[None]:
     """Keep usage errors, which quote the words of the user and names of files, from acting."""
     try:
         yield
@@ -110,14 +104,14 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return "there is not enough memory for this; use fewer rows or columns."
     if _is_of_the_input(error):
-        return _in_options(error) or type(error).__name__
+        return _name_options(error) or type(error).__name__
     return (
         f"this should not happen ({type(error).__name__}: {error}). Please report it, with what "
         "'toprank --traceback' and the same command show."
     )
 
 
-def _in_options(error: Exception) -> str:
+def _name_options(error: Exception) -> str:
     """The message; errors of models name arguments, which the user knows as options.
 
     They are told by name, because importing them would load the library for every command.

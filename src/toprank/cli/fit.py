@@ -8,11 +8,24 @@ from typing import Annotated, Any
 
 import typer
 
-from toprank.cli.dialect import Reading
 from toprank.cli.failures import Failure
-from toprank.cli.files import check_output
-from toprank.cli.options import Json, MaxColumns, Positive, Quiet, Train, k_of, metric_names, reads
-from toprank.cli.tables import opened
+from toprank.cli.io.dialect import Reading
+from toprank.cli.io.files import check_output
+from toprank.cli.io.tables import open_table
+from toprank.cli.options import (
+    Drop,
+    Json,
+    MaxColumns,
+    Positive,
+    Quiet,
+    RowId,
+    Seed,
+    Train,
+    metric_names,
+    parse_k,
+    reads,
+)
+from toprank.cli.show import show_card
 from toprank.cli.terminal import print_json, progress
 
 
@@ -51,9 +64,7 @@ def fit(
     alpha: Annotated[
         float | None, typer.Option(help="Penalty of the linear rankers; chosen if not given.")
     ] = None,
-    id: Annotated[
-        str | None, typer.Option(help="Column that names the rows; not a feature.")
-    ] = None,
+    id: RowId = None,
     time: Annotated[
         str | None,
         typer.Option(help="Column of dates or numbers: train on the past, measure on the future."),
@@ -64,9 +75,7 @@ def fit(
     groups: Annotated[
         str | None, typer.Option(help="Column whose rows of one value are never parted.")
     ] = None,
-    drop: Annotated[
-        list[str] | None, typer.Option(help="Column to leave out; may be repeated.")
-    ] = None,
+    drop: Drop = None,
     metric: Annotated[
         str,
         typer.Option(help="Metric that p is chosen by.", autocompletion=metric_names),
@@ -78,7 +87,7 @@ def fit(
         Path | None,
         typer.Option("--from", help="Model to start from: the same columns and settings."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of what is random.")] = 0,
+    seed: Seed = 0,
     max_columns: MaxColumns = 5_000,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -102,13 +111,12 @@ def fit(
         "p": _power(p, start is not None),
         "alpha": alpha,
         "metric": metric,
-        "k": None if k is None else k_of(k),
+        "k": None if k is None else parse_k(k),
         "random_state": seed,
     }
     # the library is loaded here, because --help need not wait for it
-    from toprank.cli.cards import show_card
-    from toprank.cli.labels import learn_target
     from toprank.cli.scoring import load_model
+    from toprank.cli.target import learn_target
     from toprank.models import fit_table
 
     before = None if start is None else load_model(start)
@@ -116,7 +124,7 @@ def fit(
         if before is None:
             raise Failure("--target is missing: name the column of the labels.")
         target = before.schema.target
-    with opened(train, reading, quiet) as source:
+    with open_table(train, reading, quiet) as source:
         named = {"--target": target, "--id": id, "--time": time, "--weight": weight}
         named |= {"--groups": groups, **{f"--drop {name}": name for name in drop or ()}}
         source.check_columns({name: asker for asker, name in named.items() if name is not None})

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toprank.cli.dialect import Reading
-from toprank.cli.failures import LIMIT_PASSED
+from toprank.cli.exit_codes import LIMIT_PASSED
+from toprank.cli.io.dialect import Reading
+from toprank.cli.io.tables import open_table
 from toprank.cli.options import Data, Json, Level, Model, Quiet, reads
-from toprank.cli.tables import opened
 from toprank.cli.terminal import cells, console, number, print_json, progress, safe, table
 
 if TYPE_CHECKING:
-    from toprank.cli.watching import Watched
+    from toprank.models.monitor import Findings
 
 _MOST_COLUMNS = 20
 
@@ -56,18 +56,27 @@ def monitor(
     when the number is beyond it by more than the chance of few rows; the exit code is then 1.
     """
     # the library is loaded here, because --help need not wait for it
-    from toprank.cli.scoring import load_model
-    from toprank.cli.watching import Limits, watch
+    from toprank.cli.scoring import load_model, score_table
+    from toprank.models.monitor import Limits, monitor_model
 
     loaded = load_model(model)
     limits = Limits(max_drift, max_volume_change, min_precision)
     against = None
     if reference is not None:
-        with opened(reference, reading, quiet) as source:
+        with open_table(reference, reading, quiet) as source:
             columns = [name for name in loaded.schema.names if name in source.columns]
             against = source.read(columns)
-    with opened(data, reading, quiet) as source, progress("Reading", quiet) as step:
-        found = watch(loaded, source, against, top, level, limits, step)
+    with open_table(data, reading, quiet) as source, progress("Reading", quiet) as step:
+        labels = [loaded.target.column] if loaded.target.column in source.columns else []
+        found = monitor_model(
+            loaded,
+            score_table(loaded, source, step),
+            lambda: source.read(labels) if labels else None,
+            limits,
+            reference=against,
+            top=top,
+            level=level,
+        )
     if as_json:
         print_json(asdict(found))
     else:
@@ -76,7 +85,7 @@ def monitor(
         raise typer.Exit(LIMIT_PASSED)
 
 
-def _show(found: Watched, model: Path, data: Path) -> None:
+def _show(found: Findings, model: Path, data: Path) -> None:
     screen = console()
     screen.print(f"\n{safe(model)} on {safe(data)}: {found.rows} rows.", soft_wrap=True)
     drawn = table(["", "kind", "drift", "missing", "before"], left=["", "kind"])

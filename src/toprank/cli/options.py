@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from toprank.cli.dialect import Reading
 from toprank.cli.failures import Failure
+from toprank.cli.io.dialect import Reading
 
 _READING = "Reading text files"
 
@@ -36,6 +36,9 @@ Positive = Annotated[
     str | None,
     typer.Option(help="Value of the target that belongs at the top, where that is not plain."),
 ]
+RowId = Annotated[str | None, typer.Option(help="Column that names the rows; not a feature.")]
+Drop = Annotated[list[str] | None, typer.Option(help="Column to leave out; may be repeated.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of what is random.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines, not tables.")]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="No progress bar, no notes; errors are still said.")
@@ -126,12 +129,12 @@ def _reading(
     return Reading(encoding, delimiter, decimal, tuple(missing or ()))
 
 
-def resamples_of(given: int | None, rows: int) -> int:
+def choose_resamples(given: int | None, rows: int) -> int:
     """How often to draw; a long table is drawn less often, or it would take hours."""
     return given if given is not None else 1_000 if rows <= 200_000 else 200
 
 
-def k_of(text: str, option: str = "--k") -> int | float:
+def parse_k(text: str, option: str = "--k") -> int | float:
     """A count (100) or a share (0.01) of the list."""
     try:
         value = float(text)
@@ -144,6 +147,14 @@ def k_of(text: str, option: str = "--k") -> int | float:
     raise Failure(f"{option} {text!r}: expected a count such as 100, or a share such as 0.01.")
 
 
-def ks_of(text: str, option: str = "--k") -> list[int | float]:
+def parse_ks(text: str, option: str = "--k") -> list[int | float]:
     """Several of them, with commas."""
-    return [k_of(part.strip(), option) for part in text.split(",") if part.strip()]
+    return [parse_k(part.strip(), option) for part in text.split(",") if part.strip()]
+
+
+def parse_numbers(text: str, name: str) -> tuple[float, ...]:
+    """Numbers separated by commas; "inf" is one."""
+    try:
+        return tuple(float(part) for part in text.split(",") if part.strip())
+    except ValueError as error:
+        raise Failure(f"{name}: '{text}' is not a list of numbers such as 1,2,4.") from error

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toprank.cli.dialect import Reading
+from toprank._extras import require
 from toprank.cli.failures import Failure
-from toprank.cli.listing import check_listing, show_listing, write_listing
-from toprank.cli.options import Data, Json, Model, Quiet, k_of, reads
-from toprank.cli.tables import opened
-from toprank.cli.terminal import note, print_json, progress
+from toprank.cli.io.dialect import Reading
+from toprank.cli.io.listing import check_listing, show_listing, write_listing
+from toprank.cli.io.source import Source
+from toprank.cli.io.tables import open_table
+from toprank.cli.options import Data, Json, Model, Quiet, parse_k, reads
+from toprank.cli.terminal import Step, note, print_json, progress
+
+if TYPE_CHECKING:
+    from toprank._numerics import FloatArray
+    from toprank.models import Reason, TableModel
+    from toprank.models.top_of_list import RunningTop
+
+_AT_A_TIME = 10_000  # rows whose reasons are worked out together
 
 
 @reads
@@ -63,18 +76,17 @@ def rank(
     kept are held, all of them with --all. Rows of equal score stand in the order of the
     table, and `tied_at_the_cut` says where such rows were left out.
     """
-    k = 1.0 if whole else k_of(top, "--top")
+    k = 1.0 if whole else parse_k(top, "--top")
     if as_json and output is not None:
         raise Failure("give --json or --output, not both; an output may end in .jsonl.")
     n_reasons = (0 if whole else 3) if reasons is None else reasons
     check_listing(output, [model, data])
     # the library is loaded here, because --help need not wait for it
-    from toprank.cli.ranking import records, top_of
     from toprank.cli.scoring import load_model
 
     loaded = load_model(model)
-    with opened(data, reading, quiet) as source, progress("Ranking", quiet) as step:
-        found = top_of(loaded, source, k, list(id or ()), n_reasons, step)
+    with open_table(data, reading, quiet) as source, progress("Ranking", quiet) as step:
+        found = read_top(loaded, source, k, list(id or ()), n_reasons, step)
     if as_json:
         print_json(records(found))
     elif output is None:
@@ -88,3 +100,105 @@ def rank(
         )
     if output is not None and str(output) != "-":
         note(f"wrote the first {len(found.scores)} of {found.n} rows to '{output}'.", quiet)
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """The first rows of a table.
+
+    Attributes
+    ----------
+    listing : pyarrow.Table
+        What names the rows, `score`, `rank`, `reasons` and `tied_at_the_cut`.
+    scores : array
+    reasons : list of lists of Reason
+    tied_out : int
+        How many rows with the last score were left out.
+    n : int
+        How many rows the table has.
+    """
+
+    listing: Any
+    scores: FloatArray
+    reasons: list[list[Reason]]
+    tied_out: int
+    n: int
+
+
+def read_top(
+    model: TableModel,
+    source: Source,
+    k: int | float,
+    carried: Sequence[str],
+    n_reasons: int,
+    step: Step,
+) -> Ranked:
+    """Rank a table and return its first rows.
+
+    Parameters
+    ----------
+    model : TableModel
+    source : Source
+    k : int or float
+        How many rows: a count or a share.
+    carried : sequence of str
+        Columns of the table that are wanted in the list, besides the model's id.
+    n_reasons : int
+    step : callable
+        Told how far the reading is.
+    """
+    from toprank.cli.scoring import score_table
+    from toprank.models.top_of_list import RunningTop
+
+    source.check_columns(dict.fromkeys(carried, "--id"))
+    ids = [model.schema.id] if model.schema.id in source.columns else []
+    names = list(dict.fromkeys([*ids, *carried]))
+    needed = list(dict.fromkeys([*names, *(model.schema.names if n_reasons else ())]))
+    kept = RunningTop(_count(source, k))
+    for rows, scores in score_table(model, source, step, names):
+        kept.add(scores, rows.select(needed or model.schema.names[:1]))
+    kept.settle()
+    reasons = _reasons(model, kept.rows, n_reasons, step)
+    return Ranked(_listing(kept, names, reasons), kept.scores, reasons, kept.tied_out, kept.n)
+
+
+def _count(source: Source, k: int | float) -> int | None:
+    """How many rows to keep, None for all; a share needs to know how many there are."""
+    if isinstance(k, int):
+        return k
+    return None if k == 1 else max(1, math.ceil(k * source.count_rows()))
+
+
+def _reasons(model: TableModel, rows: Any, n: int, step: Step) -> list[list[Reason]]:
+    from toprank.models import ModelWarning
+
+    total = rows.num_rows
+    found: list[list[Reason]] = []
+    for start in range(0, total if n else 0, _AT_A_TIME):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ModelWarning)  # said when the rows were scored
+            found += model.reasons(rows.slice(start, _AT_A_TIME), n)
+        step("Finding the reasons", len(found), total)
+    return found
+
+
+def _listing(kept: RunningTop, names: list[str], reasons: list[list[Reason]]) -> Any:
+    from toprank.models.top_of_list import id_name
+
+    columns: dict[str, Any] = {id_name(name): kept.rows.column(name) for name in names}
+    if not columns:
+        columns["row"] = kept.places + 1
+    columns["score"] = kept.scores
+    columns["rank"] = range(1, len(kept.scores) + 1)
+    if reasons:
+        columns["reasons"] = ["; ".join(map(str, one)) for one in reasons]
+    tied = (kept.scores == kept.cut) & (kept.tied_out > 0)
+    return require("pyarrow", "frames").table({**columns, "tied_at_the_cut": tied})
+
+
+def records(found: Ranked) -> list[dict[str, Any]]:
+    """The list as plain values; a reason is its column, the value there and what it adds."""
+    rows = found.listing.to_pylist()
+    for row, reasons in zip(rows, found.reasons, strict=False):
+        row["reasons"] = [one._asdict() for one in reasons]
+    return rows

@@ -7,10 +7,21 @@ from typing import Annotated, Any
 
 import typer
 
-from toprank.cli.dialect import Reading
-from toprank.cli.files import check_output
-from toprank.cli.options import Json, MaxColumns, Positive, Quiet, Target, Train, reads
-from toprank.cli.tables import opened
+from toprank.cli.io.dialect import Reading
+from toprank.cli.io.files import check_output
+from toprank.cli.io.tables import open_table
+from toprank.cli.options import (
+    Drop,
+    Json,
+    MaxColumns,
+    Positive,
+    Quiet,
+    RowId,
+    Seed,
+    Target,
+    Train,
+    reads,
+)
 from toprank.cli.terminal import console, print_json, progress, safe
 
 
@@ -22,17 +33,13 @@ def report(
         Path, typer.Option("--output", "-o", help="HTML file to write; replaced if it is there.")
     ] = Path("report.html"),
     positive: Positive = None,
-    id: Annotated[
-        str | None, typer.Option(help="Column that names the rows; not a feature.")
-    ] = None,
+    id: RowId = None,
     time: Annotated[
         str | None, typer.Option(help="Column of dates or numbers that orders the folds.")
     ] = None,
-    drop: Annotated[
-        list[str] | None, typer.Option(help="Column to leave out; may be repeated.")
-    ] = None,
+    drop: Drop = None,
     top: Annotated[int, typer.Option(min=1, help="How many rows the top of the list has.")] = 50,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of what is random.")] = 0,
+    seed: Seed = 0,
     max_columns: MaxColumns = 5_000,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -44,14 +51,14 @@ def report(
     The page opens by double click, in any browser, without a network.
     """
     check_output(output, ("html", "htm"), [train])
-    with opened(train, reading, quiet) as source:
+    with open_table(train, reading, quiet) as source:
         named = {"--target": target, "--id": id, "--time": time}
         named |= {f"--drop {name}": name for name in drop or ()}
         source.check_columns({name: asker for asker, name in named.items() if name is not None})
         source.check_width(max_columns)
         rows = source.read()
     # the library is loaded here, because --help need not wait for it
-    from toprank.cli.labels import learn_target
+    from toprank.cli.target import learn_target
     from toprank.report import build
 
     options: dict[str, Any] = {"id": id, "time": time, "drop": tuple(drop or ()), "k": top}

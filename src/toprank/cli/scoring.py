@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toprank._extras import require
 from toprank._numerics import FloatArray
 from toprank.cli.failures import Failure
-from toprank.cli.source import Source
-from toprank.cli.tables import check_exists
+from toprank.cli.io.source import Source
+from toprank.cli.io.tables import check_exists
 from toprank.cli.terminal import Step, note, safe
-from toprank.models import ModelWarning, TableModel, frames, kinds, load
+from toprank.models import ModelWarning, TableModel, load
+from toprank.models.measures import ScoredRows
+from toprank.models.rows import read_groups, read_weight
 
-_SAID = 20
+#: Columns that a refusal names at most.
+_MOST_NAMED = 20
 
 
 def load_model(path: Path) -> TableModel:
@@ -28,18 +29,10 @@ def load_model(path: Path) -> TableModel:
     return load(path)
 
 
-@dataclass(frozen=True)
-class Scored:
-    """Some rows and their scores."""
-
-    rows: Any
-    scores: FloatArray
-
-
-def scored(
+def score_table(
     model: TableModel, source: Source, step: Step, also: Sequence[str] = ()
-) -> Iterator[Scored]:
-    """Read a table and score it, some rows at a time.
+) -> Iterator[tuple[Any, FloatArray]]:
+    """Read a table and score it; yield some rows at a time, and their scores.
 
     Parameters
     ----------
@@ -64,15 +57,15 @@ def scored(
             note(f"{source.name}: {caught[0].message}", source.quiet)
             told = True
         step("Ranking", chunk.done, chunk.total)
-        yield Scored(chunk.rows, scores)
+        yield chunk.rows, scores
 
 
 def _refuse(problems: Sequence[str], source: Source) -> None:
     """Say, column by column, why a table cannot be ranked."""
     if problems:
-        more = [f"and {len(problems) - _SAID} more"] if len(problems) > _SAID else []
+        more = [f"and {len(problems) - _MOST_NAMED} more"] if len(problems) > _MOST_NAMED else []
         # a name with a line break must not look like another line
-        lines = "\n".join([*map(safe, problems[:_SAID]), *more])
+        lines = "\n".join([*map(safe, problems[:_MOST_NAMED]), *more])
         raise Failure(f"{source.name} does not match the model:\n{lines}")
 
 
@@ -92,41 +85,23 @@ def _types(model: TableModel, also: Sequence[str]) -> dict[str, Any]:
     return types
 
 
-@dataclass(frozen=True)
-class Labelled:
-    """The scores of a table, and what is known of its rows."""
+def score_labelled_table(model: TableModel, source: Source, step: Step) -> tuple[ScoredRows, Any]:
+    """Score a table whose rows all have labels, and return its first row as it is too.
 
-    scores: FloatArray
-    positive: NDArray[np.bool_]
-    weight: FloatArray | None
-    groups: Any
-    first: Any
-
-    @property
-    def known(self) -> dict[str, Any]:
-        """What the functions of `toprank.inference` are told of the rows."""
-        return {"sample_weight": self.weight, "groups": self.groups}
-
-
-def labelled(model: TableModel, source: Source, step: Step) -> Labelled:
-    """Score a table whose rows all have labels; weight and groups are those of the training."""
+    Weight and groups are those of the training, where the table has them.
+    """
     schema = model.schema
     source.check_columns({schema.target: "the target of the model"})
-    weight, groups = (_if_there(name, source) for name in (schema.weight, schema.groups))
+    weight, groups = (_name_if_present(name, source) for name in (schema.weight, schema.groups))
     # as in training, the type of a column of text is that of all its rows
     known = source.read([schema.target, *filter(None, (weight, groups))])
     scores, first = [], None
-    for part in scored(model, source, step):
-        first = part.rows.slice(0, 1) if first is None else first
-        scores.append(part.scores)
-    return Labelled(
-        np.concatenate(scores),
-        model.labels(known),
-        None if weight is None else kinds.as_numbers(frames.column(known, weight)),
-        None if groups is None else kinds.as_words(frames.column(known, groups)).astype(str),
-        first,
-    )
+    for rows, of_rows in score_table(model, source, step):
+        first = rows.slice(0, 1) if first is None else first
+        scores.append(of_rows)
+    described = (model.labels(known), read_weight(known, weight), read_groups(known, groups))
+    return ScoredRows(None, *described, scores=np.concatenate(scores)), first
 
 
-def _if_there(name: str | None, source: Source) -> str | None:
+def _name_if_present(name: str | None, source: Source) -> str | None:
     return name if name in source.columns else None

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
 from toprank.cli.options import Json, Model
-from toprank.cli.terminal import print_json
+from toprank.cli.terminal import cells, console, names, number, print_json, safe, table
+
+if TYPE_CHECKING:
+    from toprank.models import TableModel
+
+_MOST_COLUMNS = 30
 
 
 def show(model: Model, as_json: Json = False) -> None:
@@ -12,11 +22,72 @@ def show(model: Model, as_json: Json = False) -> None:
     Nothing of the model is run. The card also names the columns that a table must have.
     """
     # the library is loaded here, because --help need not wait for it
-    from toprank.cli.cards import columns_of, show_card
     from toprank.cli.scoring import load_model
 
     loaded = load_model(model)
     if as_json:
-        print_json({"file": str(model), **loaded.card, "schema": columns_of(loaded)})
+        print_json({"file": str(model), **loaded.card, "schema": _columns_of(loaded)})
     else:
         show_card(loaded, model)
+
+
+def _columns_of(model: TableModel) -> dict[str, Any]:
+    """The columns that a table must have, and those with other parts in training."""
+    schema = model.schema
+    return {
+        "columns": {column.name: column.kind for column in schema.columns},
+        "roles": schema.roles,
+        "left_out": schema.left_out,
+    }
+
+
+def show_card(model: TableModel, path: Path) -> None:
+    """Print the card of a model."""
+    screen, card = console(), model.card
+    training, target = card["training"], model.target
+    screen.print(
+        f"\n{safe(path)}: {safe(card['ranker'])}{_power(card)}, puts "
+        f"{safe(target.column)} = {safe(target.positive)} at the top.",
+        style="bold",
+        soft_wrap=True,
+    )
+    screen.print(
+        f"Made {safe(card['made'])} from {training['rows']:d} rows, {training['positives']:d} "
+        f"of them positive, by toprank {safe(card['versions'].get('toprank', ''))}."
+    )
+    if card.get("choice"):
+        screen.print(safe(card["choice"].splitlines()[-1]))
+    _show_columns(screen, model)
+    _show_metrics(screen, card["metrics"])
+    for text in card.get("warnings", ()):
+        screen.print(f"Note: {safe(text)}", style="dim")
+
+
+def _power(card: dict[str, Any]) -> str:
+    return "" if card.get("p") is None else f" with p = {number(card['p'])}"
+
+
+def _show_columns(screen: Console, model: TableModel) -> None:
+    weights = model.card.get("importances", {})
+    ordered = sorted(model.schema.columns, key=lambda column: -weights.get(column.name, 0.0))
+    drawn = table(["column", "kind", "moves the score by"], left=["column", "kind"])
+    for column in ordered[:_MOST_COLUMNS]:
+        drawn.add_row(*cells(column.name, column.kind, number(weights.get(column.name, 0.0))))
+    screen.print(drawn)
+    if len(ordered) > _MOST_COLUMNS:
+        screen.print(f"... and {len(ordered) - _MOST_COLUMNS} more columns", style="dim")
+    left_out = [f"{name} ({why})" for name, why in model.schema.left_out.items()]
+    if left_out:
+        screen.print(f"Left out: {safe(names(left_out))}.", style="dim")
+
+
+def _show_metrics(screen: Console, metrics: dict[str, Any]) -> None:
+    drawn = table(["metric", "value", "95% interval"], left=["metric", "95% interval"])
+    for one in metrics["intervals"]:
+        span = f"{number(one['low'])} to {number(one['high'])}"
+        drawn.add_row(*cells(one["metric"], number(one["estimate"]), span))
+    if metrics["intervals"]:
+        screen.print(drawn)
+    for text in metrics["notes"]:
+        screen.print(safe(text), style="dim")
+    screen.print(f"Measured {safe(metrics['how'])}." if metrics["rows"] else "Not measured.")

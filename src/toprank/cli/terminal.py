@@ -16,6 +16,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
+from toprank._json import plain
 from toprank._text import visible as safe
 
 Step = Callable[[str, float, float | None], None]
@@ -60,21 +61,6 @@ def print_lines(text: str) -> None:
         text = "".join(f"{safe(line)}\n" for line in text.splitlines())
     sys.stdout.write(text)
     sys.stdout.flush()
-
-
-def plain(value: Any) -> Any:
-    """Nested containers of plain numbers and texts; JSON has neither infinity nor NaN."""
-    if isinstance(value, dict):
-        return {str(key): plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [plain(one) for one in value]
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    return str(value)
 
 
 def table(columns: Collection[str], left: Collection[str] = ()) -> Table:

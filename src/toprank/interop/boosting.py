@@ -19,7 +19,7 @@ from toprank.metrics.registry import Metric, get_metric
 from toprank.objective import PushObjective, boostable, derivatives_of, push_objective
 from toprank.objective.curvature import Derivatives
 from toprank.objective.pairwise import PairTask
-from toprank.pairs import Graded
+from toprank.pairs import relation_of
 
 #: Curvature that a row has at least, as a share of the mean: rows far from the top have none of
 #: their own, and a leaf of them alone would divide zero by zero.
@@ -82,12 +82,7 @@ class PushGradients:
         if self.end != "top":
             raise ValueError(f"end={self.end!r} is not available with groups; use end='top'.")
         of_row = np.ones(len(positive)) if weight is None else weight
-        relation = Graded(positive.astype(np.intp), groups, np.flatnonzero(of_row > 0))
-        if relation.n_pairs == 0:
-            raise ValueError(
-                "No group holds rows of both classes, so there is no pair to rank. Check that the "
-                "groups are queries or blocks of rows, not row numbers."
-            )
+        relation = relation_of(positive, groups, weight=weight)
         return boostable(PairTask.build(relation, of_row, **names).objective())
 
     def at(
@@ -119,7 +114,7 @@ class PushGradients:
         # where the loss is all but gone the mean is no measure
         floor = LEAST_CURVATURE * max(mean, LEAST_CURVATURE)
         np.maximum(curvature, floor * built.weight, out=curvature)
-        return _short(gradient, built.weight), _short(curvature, built.weight)
+        return _round_per_unit(gradient, built.weight), _round_per_unit(curvature, built.weight)
 
     def _build(
         self, team: Team, labels: NDArray[Any], weight: Any, group_sizes: Any, rank: int
@@ -135,7 +130,7 @@ class PushGradients:
             derivatives = derivatives_together(
                 team, one_list, lambda y, w: self._objective(y, w, groups), positive, counts
             )
-        given = (np.array(labels), _kept(weight), _kept(group_sizes), rank)
+        given = (np.array(labels), _copy(weight), _copy(group_sizes), rank)
         return _Built(team, derivatives, given, positive, counts)
 
     def _groups(self, team: Team, sizes: Any, n: int) -> Any:
@@ -149,16 +144,16 @@ class PushGradients:
         groups = np.asarray(self.groups)
         if team.any(len(groups) != n):
             raise ValueError(
-                f"groups has {len(groups)} rows, the training data {n}; give one group a row."
+                f"groups has {len(groups)} rows, the training data {n}; give one group per row."
             )
         return np.unique(team.gather(groups), return_inverse=True)[1]
 
 
-def _short(values: FloatArray, weight: Any) -> NDArray[np.float32]:
-    """Return float32 of 20 significant bits a unit of weight.
+def _round_per_unit(values: FloatArray, weight: Any) -> NDArray[np.float32]:
+    """Return float32 with 20 significant bits per unit of weight.
 
-    A row of weight 3 then counts exactly as three rows do: with all 24 bits, 3 g is rounded,
-    and a split or a leaf may notice.
+    A row of weight 3 then counts exactly as three rows do. With all 24 bits, 3 g would be rounded,
+    and a split or a leaf could differ.
     """
     weighted = np.ndim(weight) > 0
     if weighted:
@@ -174,7 +169,7 @@ def _sizes(group_sizes: Any) -> NDArray[np.int64]:
     return np.asarray([] if group_sizes is None else group_sizes, dtype=np.int64)
 
 
-def _kept(values: Any) -> Any:
+def _copy(values: Any) -> Any:
     return None if values is None else np.array(values)
 
 
@@ -228,8 +223,8 @@ class PushMetric:
     @property
     def label(self) -> str:
         """Name and parameters, as the libraries print it."""
-        said = ", ".join(f"{name}={value!r}" for name, value in self.kwargs.items())
-        return f"{self.metric.name}({said})" if said else self.metric.name
+        settings = ", ".join(f"{name}={value!r}" for name, value in self.kwargs.items())
+        return f"{self.metric.name}({settings})" if settings else self.metric.name
 
     def __repr__(self) -> str:
         return f"push_metric({self.label!r})"

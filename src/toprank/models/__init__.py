@@ -3,14 +3,16 @@
 >>> from toprank.models import fit_table, load
 """
 
+from toprank.models.columns import Column
 from toprank.models.drift import Drift, DriftWatch
 from toprank.models.errors import ModelError, ModelWarning
-from toprank.models.fitting import fit_table
-from toprank.models.labels import Target
+from toprank.models.explanation import Reason
+from toprank.models.fit import fit_table
+from toprank.models.loader import load
 from toprank.models.model import TableModel
-from toprank.models.reasons import Reason
-from toprank.models.schema import Column, Match, Schema
-from toprank.models.storage import load, save
+from toprank.models.schema import Match, Schema
+from toprank.models.storage import save
+from toprank.models.target import Target
 from toprank.models.top_of_list import top
 
 __all__ = [

@@ -1,22 +1,31 @@
-"""The card of a model: what it is, what it was made of, and how good it is."""
+"""The card of a model: what it is, what it was made of, and how good it is.
+
+`make_card` writes it; `check_card` says whether what was read from a file, which may hold anything,
+can be read, shown and watched as a card.
+"""
 
 from __future__ import annotations
 
+import math
 import platform
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toprank import _version
+from toprank._json import plain
 from toprank._numerics import FloatArray
-from toprank.models.measure import Measured
-from toprank.models.plain import plain
-from toprank.models.recipes import Wish
+from toprank.models.errors import ModelError
+from toprank.models.measures import ScoredRows, measure, metric_settings
+from toprank.models.ranker_kinds import Request
 from toprank.models.rows import TrainingRows
+from toprank.tuning import Scoring
 
 #: Libraries whose versions a model depends on.
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "skrub", "skops")
@@ -24,8 +33,39 @@ LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "skrub", "skops")
 VERSIONED = ("python", "toprank", *LIBRARIES, "lightgbm", "xgboost")
 #: Where the distribution of a number is kept.
 _SHARES = (0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999, 1.0)
+#: The metrics on every card, besides the one that the model was chosen by.
+_USUAL = ("precision_at", "recall_at", "lift_at", "auc", "average_precision", "positives_at_top")
 #: Columns whose importance is kept.
 _MOST_IMPORTANT = 50
+
+
+@dataclass(frozen=True)
+class HeldOutMetrics:
+    """Intervals of metrics on rows held out, and what could not be measured."""
+
+    rows: int = 0
+    positives: int = 0
+    intervals: list[dict[str, Any]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @classmethod
+    def nothing(cls) -> HeldOutMetrics:
+        """No rows could be held out."""
+        return cls(notes=["too few rows of one class, groups or times to hold some out"])
+
+    @classmethod
+    def measure(cls, rows: ScoredRows, scoring: Scoring) -> HeldOutMetrics:
+        """Measure the metric that the model was chosen by and the usual ones."""
+        k = scoring.kwargs.get("k")
+        wanted = {scoring.name: scoring.kwargs}
+        wanted |= {name: metric_settings(name, k) for name in _USUAL if name != scoring.name}
+        found = list(measure(rows, wanted.items()))
+        return cls(
+            len(rows),
+            int(np.count_nonzero(rows.y)),
+            [plain(one.interval.as_dict()) for one in found if one.interval is not None],
+            [f"{one.name}: {one.why_not}" for one in found if one.interval is None],
+        )
 
 
 def versions(ranker: Any) -> dict[str, str]:
@@ -33,10 +73,10 @@ def versions(ranker: Any) -> dict[str, str]:
     wanted = ["python", "toprank", *LIBRARIES]
     if hasattr(ranker, "backend"):
         wanted.append(ranker.backend)
-    return {name: found for name in wanted if (found := installed(name)) is not None}
+    return {name: found for name in wanted if (found := installed_version(name)) is not None}
 
 
-def installed(name: str) -> str | None:
+def installed_version(name: str) -> str | None:
     """Return the version of a library, or of Python without its last number; None if not here."""
     if name == "python":
         return ".".join(platform.python_version_tuple()[:2])
@@ -55,15 +95,15 @@ def make_card(
     rows: TrainingRows,
     Z: FloatArray,
     name: str,
-    wish: Wish,
-    measured: Measured,
+    request: Request,
+    held_out: HeldOutMetrics,
     choice: Any,
     notes: list[str],
     before: Any,
 ) -> dict[str, Any]:
     """Return the card of a freshly fitted model, as plain values."""
     schema, ranker = model.schema, model.ranker
-    found = int(np.count_nonzero(rows.positive))
+    found = int(np.count_nonzero(rows.y))
     return {
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": versions(ranker),
@@ -71,7 +111,7 @@ def make_card(
         "ranker": type(ranker).__name__,
         "parameters": plain(ranker.get_params()),
         "p": plain(getattr(ranker, "p", None)),
-        "chosen_by": wish.scoring.label,
+        "chosen_by": request.scoring.label,
         "choice": "" if choice is None else str(choice),
         "refitted_from": None if before is None else before.card.get("made"),
         "target": {
@@ -80,7 +120,7 @@ def make_card(
             "negative": list(model.target.negative),
         },
         "training": {
-            "rows": rows.n,
+            "rows": len(rows),
             "positives": found,
             "weight": None if rows.weight is None else float(np.sum(rows.weight)),
             "columns": _count_kinds(schema),
@@ -90,33 +130,33 @@ def make_card(
             "to": None if rows.time is None else str(np.max(rows.time)),
         },
         "metrics": {
-            "how": _how(rows, measured, before),
-            "rows": measured.rows,
-            "positives": measured.positives,
-            "intervals": measured.intervals,
-            "notes": measured.notes,
+            "how": _how(rows, held_out, before),
+            "rows": held_out.rows,
+            "positives": held_out.positives,
+            "intervals": held_out.intervals,
+            "notes": held_out.notes,
         },
         "importances": _importances(model, Z, rows.weight),
-        "reference": reference(model, rows.values, Z),
+        "reference": reference(model, rows.X, Z),
         "warnings": notes,
     }
 
 
-def _how(rows: TrainingRows, measured: Measured, before: Any) -> str:
-    if not measured.rows:
+def _how(rows: TrainingRows, held_out: HeldOutMetrics, before: Any) -> str:
+    if not held_out.rows:
         return "not measured"
     which = "drawn at random, class by class"
     if rows.time is not None:
         which = "the last ones in time"
     elif rows.groups is not None:
         which = "whole groups drawn at random"
-    said = (
-        f"on {measured.rows} rows held out ({which}) from a first fit with the same settings; the "
+    text = (
+        f"on {held_out.rows} rows held out ({which}) from a first fit with the same settings; the "
         "model was then fitted to all rows"
     )
     if before is not None:
-        said += "; the model it started from may have seen the rows held out"
-    return said
+        text += "; the model it started from may have seen the rows held out"
+    return text
 
 
 def _count_kinds(schema: Any) -> dict[str, int]:
@@ -170,3 +210,126 @@ def _quantiles(values: Any) -> dict[str, Any]:
     found = [float(q) for q in np.quantile(numbers, _SHARES)] if len(numbers) else []
     up_to = [float(np.mean(numbers <= q)) for q in found]
     return {"missing": float(np.mean(gaps)), "quantiles": found, "at_most": up_to}
+
+
+_WORDS = ("inf", "-inf")  # what JSON has for the infinities
+_COUNT, _TEXT, _NUMBER, _MAYBE = "count", "text", "number", "number or nothing"
+_SHARE = "share"
+_ANY_NAME = "*"
+_SPREAD = {"missing": _SHARE, "quantiles": [_NUMBER], "at_most": [_SHARE]}
+#: Parts that are read somewhere. A list holds entries of one shape; "*" stands for any name.
+_SHAPE: dict[str, Any] = {
+    "made": _TEXT,
+    "versions": {_ANY_NAME: _TEXT},
+    "model": _TEXT,
+    "ranker": _TEXT,
+    "p": _MAYBE,
+    "choice": _TEXT,
+    "training": {"rows": _COUNT, "positives": _COUNT, "columns": {_ANY_NAME: _COUNT}},
+    "metrics": {
+        "how": _TEXT,
+        "rows": _COUNT,
+        "positives": _COUNT,
+        "intervals": [
+            {
+                "metric": _TEXT,
+                "estimate": _MAYBE,
+                "low": _MAYBE,
+                "high": _MAYBE,
+                "level": _NUMBER,
+            }
+        ],
+        "notes": [_TEXT],
+    },
+    "importances": {_ANY_NAME: _NUMBER},
+    "reference": {
+        "rows": _COUNT,
+        "shares": [_SHARE],
+        "scores": _SPREAD,
+        "columns": {_ANY_NAME: {"kind": _TEXT}},
+    },
+    "warnings": [_TEXT],
+}
+#: What the reference holds of a column, by its kind.
+_OF_KIND: dict[str, Any] = {
+    "category": {"shares": {_ANY_NAME: _SHARE}},
+    "text": {"missing": _SHARE},
+}
+
+
+def check_card(card: Any) -> dict[str, Any]:
+    """Return a card that was read from a file; ModelError if a part of it cannot be used.
+
+    Examples
+    --------
+    >>> check_card({"made": 3})
+    Traceback (most recent call last):
+    toprank.models.errors.ModelError: The card in the file cannot be used: 'made' is not a text.
+    """
+    _check("", card, _SHAPE)
+    known = card["reference"]
+    entries = {"scores": {"kind": "number", **known["scores"]}, **known["columns"]}
+    for name, entry in entries.items():
+        _check(f"reference.{name}", entry, _OF_KIND.get(entry["kind"], _SPREAD))
+        spread = [entry[part] for part in ("quantiles", "at_most") if part in entry]
+        lengths = {len(part) for part in spread}
+        if lengths - {0, len(known["shares"])} or len(lengths) > 1 or not _rise(*spread):
+            raise _unusable(f"reference.{name}", "distribution")
+    if not _rise(known["shares"]) or not known["scores"]["quantiles"]:
+        raise _unusable("reference.shares", "distribution")
+    return dict(card)
+
+
+def _check(place: str, value: Any, shape: Any) -> None:
+    if isinstance(shape, dict):
+        _check_parts(place, value, shape)
+    elif isinstance(shape, list):
+        if not isinstance(value, list):
+            raise _unusable(place, "list")
+        for entry in value:
+            _check(place, entry, shape[0])
+    elif not _IS[shape](value):
+        raise _unusable(place, shape)
+
+
+def _check_parts(place: str, value: Any, shape: dict[str, Any]) -> None:
+    if not isinstance(value, dict):
+        raise _unusable(place or "all of it", "collection of named parts")
+    for name, inner in shape.items():
+        if name == _ANY_NAME:
+            for key, entry in value.items():
+                _check(f"{place}.{key}", entry, inner)
+        elif name not in value:
+            raise ModelError(f"The card in the file cannot be used: it lacks {_at(place, name)!r}.")
+        else:
+            _check(_at(place, name), value[name], inner)
+
+
+def _at(place: str, name: str) -> str:
+    return f"{place}.{name}" if place else name
+
+
+def _unusable(place: str, wanted: str) -> ModelError:
+    return ModelError(f"The card in the file cannot be used: {place!r} is not a {wanted}.")
+
+
+def _rise(*lists: list[float]) -> bool:
+    return all(a <= b + 1e-9 * (1 + abs(b)) for values in lists for a, b in pairwise(values))
+
+
+def _is_number(value: Any) -> bool:
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)  # JSON of strangers has NaN, and numbers of any length
+    except OverflowError:
+        return False
+
+
+_IS = {
+    _COUNT: lambda value: isinstance(value, int) and _is_number(value) and 0 <= value < 2**63,
+    _SHARE: lambda value: _is_number(value) and 0 <= value <= 1 + 1e-9,
+    _TEXT: lambda value: isinstance(value, str),
+    _NUMBER: _is_number,
+    _MAYBE: lambda value: value is None or _is_number(value) or value in _WORDS,
+}

@@ -102,7 +102,7 @@ class DriftWatch:
 
     def __init__(self, model: TableModel, frame: Any = None):
         self.model = model
-        before = model.card.get("reference") if frame is None else _of_table(model, frame)
+        before = model.card.get("reference") if frame is None else _table_reference(model, frame)
         if not before or "rows" not in before:
             raise ModelError("The model's card does not say what the training rows looked like.")
         self.rows = 0
@@ -114,8 +114,7 @@ class DriftWatch:
     def add(self, frame: Any, scores: FloatArray | None = None) -> None:
         """Count some rows; their scores are worked out unless they are given."""
         values, match = self.model.schema.read(frame)
-        if not match.ok:
-            raise ModelError(f"The table does not match the model: {'; '.join(match.problems)}.")
+        match.ensure_ok()
         given = self.model.score(frame) if scores is None else scores
         for bins in self._columns:
             bins.add(values[bins.name])
@@ -142,10 +141,9 @@ class DriftWatch:
         return cut, 1 - float(np.interp(cut, scores["quantiles"], scores["at_most"]))
 
 
-def _of_table(model: TableModel, frame: Any) -> dict[str, Any]:
+def _table_reference(model: TableModel, frame: Any) -> dict[str, Any]:
     values, match = model.schema.read(frame)
-    if not match.ok:
-        raise ModelError(f"The table does not match the model: {'; '.join(match.problems)}.")
+    match.ensure_ok()
     return reference(model, values, model.numbers(frame))
 
 

@@ -12,21 +12,22 @@ from toprank.interop.onnx import Graph, OnnxExport, add_ranker, checked
 from toprank.interop.sql import Dialect, finish, get_dialect, steps_sql, summed
 from toprank.models import frames
 from toprank.models.errors import ModelError
-from toprank.models.model import TableModel
 from toprank.models.schema import Column
 
+#: A TableModel, which imports this file.
+Model = Any
 #: The largest number; what is beyond counts as missing.
 _LARGEST = float(np.finfo(np.float64).max)
 
 
 def table_to_onnx(
-    model: TableModel, path: str | PathLike[str] | None, check: Any, tolerance: float
+    model: Model, path: str | PathLike[str] | None, check: Any, tolerance: float
 ) -> OnnxExport:
     """As `TableModel.to_onnx`."""
-    _refuse(model, "ONNX", set(range(len(model.preparation.names))))
+    _refuse_columns(model, "ONNX", set(range(len(model.preparation.names))))
     graph = Graph(model.schema.names)
     try:
-        proto = graph.finish(add_ranker(graph, model.ranker, _prepared(graph, model)))
+        proto = graph.finish(add_ranker(graph, model.ranker, _add_preparation(graph, model)))
         export = OnnxExport(proto)
         if check is not None:
             export = checked(proto, onnx_inputs(model, check), model.score(check), tolerance)
@@ -37,16 +38,15 @@ def table_to_onnx(
     return export
 
 
-def onnx_inputs(model: TableModel, frame: Any) -> dict[str, Any]:
+def onnx_inputs(model: Model, frame: Any) -> dict[str, Any]:
     """Return a table as the inputs of the model's ONNX form: a column (rows, 1) each."""
     values, match = model.schema.read(frame)
-    if not match.ok:
-        raise ModelError(f"The table does not match the model: {'; '.join(match.problems)}.")
+    match.ensure_ok()
     rows = frames.n_rows(frame)
     return {name: array.reshape(rows, 1) for name, array in values.items()}
 
 
-def _refuse(model: TableModel, language: str, used: set[int]) -> None:
+def _refuse_columns(model: Model, language: str, used: set[int]) -> None:
     """ModelError if numbers in use come from columns that the language cannot prepare."""
     owners = {int(model.preparation.owner[j]) for j in used}
     columns = enumerate(model.schema.columns)
@@ -59,7 +59,7 @@ def _refuse(model: TableModel, language: str, used: set[int]) -> None:
         )
 
 
-def _prepared(graph: Graph, model: TableModel) -> str:
+def _add_preparation(graph: Graph, model: Model) -> str:
     """Append the preparation: inputs by the names of the columns, one matrix of numbers out."""
     parts, preparation = [], model.preparation
     if len(preparation.numbers):
@@ -71,7 +71,7 @@ def _prepared(graph: Graph, model: TableModel) -> str:
     return parts[0] if len(parts) == 1 else graph.add("Concat", *parts, axis=1)
 
 
-def _numbers(graph: Graph, model: TableModel, x: str) -> list[str]:
+def _numbers(graph: Graph, model: Model, x: str) -> list[str]:
     """Standardised, missing as the mean, and which were missing; or as they are."""
     preparation = model.preparation
     gap = graph.add("Or", graph.add("IsNaN", x), graph.add("IsInf", x))
@@ -87,7 +87,7 @@ def _numbers(graph: Graph, model: TableModel, x: str) -> list[str]:
     return parts
 
 
-def _category(graph: Graph, model: TableModel, words: str, known: Any) -> str:
+def _category(graph: Graph, model: Model, words: str, known: Any) -> str:
     """A column of 0 and 1 for each category; for trees its code, NaN if it was never seen."""
     code = graph.add(
         "LabelEncoder",
@@ -105,7 +105,7 @@ def _category(graph: Graph, model: TableModel, words: str, known: Any) -> str:
     return graph.add("Cast", graph.add("Equal", code, places), to=graph.double)
 
 
-def table_to_sql(model: TableModel, table: str | None, dialect: str) -> str:
+def table_to_sql(model: Model, table: str | None, dialect: str) -> str:
     """As `TableModel.to_sql`."""
     if not is_additive(model.ranker):
         raise ModelError(
@@ -113,7 +113,7 @@ def table_to_sql(model: TableModel, table: str | None, dialect: str) -> str:
             "for every tree. Export it as ONNX, or fit another model."
         )
     form = additive_form(model.ranker)
-    _refuse(model, "SQL", set(form.terms))
+    _refuse_columns(model, "SQL", set(form.terms))
     try:
         said = get_dialect(dialect)
         terms = [said.number(form.intercept)]
@@ -130,7 +130,7 @@ def table_to_sql(model: TableModel, table: str | None, dialect: str) -> str:
         raise ModelError(str(error)) from error
 
 
-def _numbers_of(model: TableModel) -> list[list[int]]:
+def _numbers_of(model: Model) -> list[list[int]]:
     """The numbers that each column of the schema becomes."""
     found: list[list[int]] = [[] for _ in model.schema.columns]
     for number, place in enumerate(model.preparation.owner.tolist()):
@@ -143,7 +143,7 @@ class _Term:
 
     def __init__(
         self,
-        model: TableModel,
+        model: Model,
         form: Additive,
         dialect: Dialect,
         column: Column,

@@ -42,6 +42,17 @@ def names_of(frame: Any) -> list[str]:
     return names
 
 
+def check_columns(frame: Any, wanted: Mapping[str, str | None]) -> None:
+    """Raise ModelError unless a table has these columns; `wanted` is what they are for."""
+    names = names_of(frame)
+    for role, name in wanted.items():
+        if name is not None and name not in names:
+            shown = ", ".join(map(repr, names[:20])) + (", ..." if len(names) > 20 else "")
+            raise ModelError(
+                f"{role}={name!r}: the table has no such column; it has {shown or 'none'}."
+            )
+
+
 def n_rows(frame: Any) -> int:
     """Return the number of rows."""
     return int(frame.num_rows if library_of(frame) == "pyarrow" else frame.shape[0])
@@ -51,10 +62,10 @@ def column(frame: Any, name: str) -> NDArray[Any]:
     """Return a column as an array: numbers, booleans, dates or objects, missing as NaN or None."""
     library = library_of(frame)
     if library == "polars":
-        return _of_polars(frame.get_column(name))
+        return _from_polars(frame.get_column(name))
     if library == "pyarrow":
-        return _of_pandas(_of_arrow(frame.column(name), name))
-    return _of_pandas(frame.iloc[:, names_of(frame).index(name)])
+        return _from_pandas(_from_arrow(frame.column(name), name))
+    return _from_pandas(frame.iloc[:, names_of(frame).index(name)])
 
 
 def columns(frame: Any, names: list[str]) -> dict[str, NDArray[Any]]:
@@ -64,7 +75,7 @@ def columns(frame: Any, names: list[str]) -> dict[str, NDArray[Any]]:
         return {name: column(frame, name) for name in names}
     pairs = zip(names_of(frame), frame.items(), strict=True)
     wanted = set(names)
-    found = {name: _of_pandas(series) for name, (_, series) in pairs if name in wanted}
+    found = {name: _from_pandas(series) for name, (_, series) in pairs if name in wanted}
     return {name: found[name] for name in names}
 
 
@@ -76,7 +87,7 @@ def declared_categories(frame: Any) -> set[str]:
     return {name for name, kind in zip(names, types, strict=True) if str(kind).startswith(words)}
 
 
-def _of_pandas(series: Any) -> NDArray[Any]:
+def _from_pandas(series: Any) -> NDArray[Any]:
     kind = str(series.dtype)
     if kind.startswith("datetime64") and getattr(series.dt, "tz", None) is not None:
         series = series.dt.tz_convert("UTC").dt.tz_localize(None)
@@ -87,7 +98,7 @@ def _of_pandas(series: Any) -> NDArray[Any]:
     return np.asarray(series.to_numpy())
 
 
-def _of_polars(series: Any) -> NDArray[Any]:
+def _from_polars(series: Any) -> NDArray[Any]:
     polars = require("polars", "frames")
     kind = series.dtype
     if kind == polars.Datetime and getattr(kind, "time_zone", None) is not None:
@@ -101,7 +112,7 @@ def _of_polars(series: Any) -> NDArray[Any]:
     return np.asarray(series.to_numpy())
 
 
-def _of_arrow(values: Any, name: str) -> Any:
+def _from_arrow(values: Any, name: str) -> Any:
     """A column as pandas has it, dictionaries undone."""
     pyarrow = require("pyarrow", "frames")
     kind = values.type

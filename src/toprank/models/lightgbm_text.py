@@ -74,7 +74,7 @@ def check_trees(text: str) -> None:
     width = int(facts["max_feature_idx"]) + 1
     names, infos = (facts[part].split(" ") for part in ("feature_names", "feature_infos"))
     if _CONTROL.search(text) or len(names) != width or len(infos) != width:
-        raise _damaged("the columns do not agree")
+        raise _damage("the columns do not agree")
     sizes = [int(size) for size in facts["tree_sizes"].split()]
     data, start = rest.encode(), 0
     for place, size in enumerate(sizes):
@@ -82,10 +82,10 @@ def check_trees(text: str) -> None:
         _check_tree(place, block, width)
         start += size
     if not data[start:].startswith(b"end of trees\n"):
-        raise _damaged("the sizes of the trees are not theirs")
+        raise _damage("the sizes of the trees are not theirs")
 
 
-def _damaged(why: str) -> ModelError:
+def _damage(why: str) -> ModelError:
     return ModelError(f"The trees in the file are damaged: {why}.")
 
 
@@ -93,15 +93,15 @@ def _head(head: str) -> dict[str, str]:
     first, *lines = head.split("\n")
     facts = _facts(lines)
     if first != "tree" or "" in facts:
-        raise _damaged("the text does not begin as LightGBM's do")
+        raise _damage("the text does not begin as LightGBM's do")
     for name, form in _HEAD.items():
         if name not in facts and name not in _OPTIONAL:
-            raise _damaged(f"{name!r} is lacking")
+            raise _damage(f"{name!r} is lacking")
         if not form.fullmatch(facts.get(name, "")) and name in facts:
-            raise _damaged(f"{name!r} is {facts[name][:40]!r}")
+            raise _damage(f"{name!r} is {facts[name][:40]!r}")
     strange = sorted(set(facts) - set(_HEAD))
     if strange:
-        raise _damaged(f"{strange[0]!r} is not known")
+        raise _damage(f"{strange[0]!r} is not known")
     return facts
 
 
@@ -113,23 +113,37 @@ def _facts(lines: list[str]) -> dict[str, str]:
 
 
 def _check_tree(place: int, block: str, width: int) -> None:
+    try:
+        fault = _find_fault(place, block, width)
+    except (IndexError, ValueError) as error:
+        raise _damage(f"tree {place} is not a valid tree ({error})") from error
+    if fault:
+        raise _damage(f"tree {place} is not a valid tree: {fault}")
+
+
+def _find_fault(place: int, block: str, width: int) -> str:
+    """What is wrong with a tree, as the end of a sentence; empty if nothing is."""
     first, *lines = block.rstrip("\n").split("\n")
     facts = _facts(lines)
     lacking = set(_TREE) - set(facts)
     if first != f"Tree={place}" or list(facts) != [name for name in _TREE if name not in lacking]:
-        raise _damaged(f"tree {place} is not one")
-    try:
-        tree = {name: _numbers(name, words) for name, words in facts.items()}
-        leaves, n_categorical = (int(tree[name][0]) for name in ("num_leaves", "num_cat"))
-        sound = lacking == (set() if n_categorical else _OF_CATEGORIES)
-        sound = sound and leaves >= 1 and facts["is_linear"] == "0"
-        sound = sound and all(_is_of_size(name, tree[name], leaves) for name in tree)
-        sound = sound and _are_splits(tree, width, n_categorical)
-        sound = sound and _is_tree(tree["left_child"], tree["right_child"], leaves)
-    except (KeyError, IndexError, ValueError) as error:
-        raise _damaged(f"tree {place} is not one ({error})") from error
-    if not sound:
-        raise _damaged(f"tree {place} is not one")
+        return "its lines are not those that LightGBM writes"
+    if lacking - _OF_CATEGORIES:
+        return f"{min(lacking - _OF_CATEGORIES)!r} is lacking"
+    tree = {name: _numbers(name, words) for name, words in facts.items()}
+    leaves, n_categorical = (int(tree[name][0]) for name in ("num_leaves", "num_cat"))
+    if lacking != (set() if n_categorical else _OF_CATEGORIES):
+        return "'num_cat' does not agree with its categories"
+    if leaves < 1 or facts["is_linear"] != "0":
+        return "its leaves are none, or not plain numbers"
+    wrong = [name for name in tree if not _is_of_size(name, tree[name], leaves)]
+    if wrong:
+        return f"{wrong[0]!r} holds too few, too many or infinite numbers"
+    if not _are_splits(tree, width, n_categorical):
+        return "a split names a column or categories that do not exist"
+    if not _is_tree(tree["left_child"], tree["right_child"], leaves):
+        return "a node has no parent, several, or itself below it"
+    return ""
 
 
 def _numbers(name: str, text: str) -> NDArray[np.float64]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from html import escape
 from os import PathLike
 from typing import Any
 
@@ -11,12 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray
-from toprank.models import frames, kinds
+from toprank._text import visible
+from toprank.models import frames
+from toprank.models.columns import is_missing
 from toprank.models.errors import ModelError, ModelWarning
-from toprank.models.labels import Target
+from toprank.models.explanation import (
+    Reason,
+    column_texts,
+    contributions,
+    largest_reasons,
+    per_column,
+)
+from toprank.models.export import table_to_onnx, table_to_sql
 from toprank.models.preparation import Preparation
-from toprank.models.reasons import Reason, contributions, largest, per_column, shown
 from toprank.models.schema import Match, Schema
+from toprank.models.storage import save
+from toprank.models.target import Target
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +83,7 @@ class TableModel:
     def numbers(self, frame: Any) -> FloatArray:
         """Return a table prepared for the ranker; ModelError if it does not match the schema."""
         values, match = self.schema.read(frame)
-        if not match.ok:
-            raise ModelError(f"The table does not match the model: {'; '.join(match.problems)}.")
+        match.ensure_ok()
         if match.notes:
             warnings.warn("; ".join(match.notes) + ".", ModelWarning, stacklevel=3)
         if frames.n_rows(frame) == 0:
@@ -106,7 +116,7 @@ class TableModel:
         """Return which rows of a table have a label; none where the target is not a column."""
         if self.target.column not in frames.names_of(frame):
             return np.zeros(frames.n_rows(frame), dtype=bool)
-        return ~kinds.missing(frames.column(frame, self.target.column))
+        return ~is_missing(frames.column(frame, self.target.column))
 
     def column_contributions(self, Z: FloatArray) -> FloatArray:
         """Return what each column of the schema adds to the scores of prepared rows.
@@ -134,13 +144,11 @@ class TableModel:
             return []
         parts = self.column_contributions(self.numbers(frame))
         raw = frames.columns(frame, self.schema.names)
-        words = [shown(raw[name]) for name in self.schema.names]
-        return largest(parts, self.schema.names, words, n)
+        words = [column_texts(raw[name]) for name in self.schema.names]
+        return largest_reasons(parts, self.schema.names, words, n)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to one file, whole or not at all; `load` reads it."""
-        from toprank.models.storage import save
-
         save(self, path)
 
     def to_onnx(
@@ -162,8 +170,6 @@ class TableModel:
         OnnxExport
             ``.model`` (an ``onnx.ModelProto``), ``.largest_difference`` on the rows checked.
         """
-        from toprank.models.export import table_to_onnx
-
         return table_to_onnx(self, path, check, tolerance)
 
     def to_sql(self, table: str | None = None, *, dialect: str = "ansi") -> str:
@@ -181,8 +187,6 @@ class TableModel:
         ModelError
             For trees, and for models that read dates or text.
         """
-        from toprank.models.export import table_to_sql
-
         return table_to_sql(self, table, dialect)
 
     def __repr__(self) -> str:
@@ -195,6 +199,46 @@ class TableModel:
         )
 
     def _repr_html_(self) -> str:
-        from toprank.models.html import model_html
+        return _model_html(self)
 
-        return model_html(self)
+
+def _model_html(model: TableModel) -> str:
+    """Return a small table: what the model is, how good, and its most important columns."""
+    card = model.card
+    training, metrics = card.get("training", {}), card.get("metrics", {})
+    p = card.get("p")
+    rows = [
+        ("ranker", f"{card.get('ranker')}{'' if p is None else f', p = {p}'}"),
+        ("top is", f"{model.target.column} = {model.target.positive}"),
+        ("trained on", f"{training.get('rows')} rows, {training.get('positives')} positive"),
+        ("columns", ", ".join(f"{n} {kind}" for kind, n in training.get("columns", {}).items())),
+        ("made", f"{card.get('made')}, toprank {card.get('versions', {}).get('toprank')}"),
+    ]
+    for found in metrics.get("intervals", []):
+        level = f"{100 * found['level']:g}%"
+        said = f"{_number(found['estimate'])}, {level} interval "
+        rows.append(
+            (found["metric"], said + f"{_number(found['low'])} to {_number(found['high'])}")
+        )
+    leading = list(card.get("importances", {}).items())[:5]
+    rows.append(("leading columns", ", ".join(f"{name} ({size:.3g})" for name, size in leading)))
+    return _table_html(f"TableModel: {card.get('model')}", rows, metrics.get("how", ""))
+
+
+def _table_html(caption: str, rows: list[tuple[str, str]], note: str = "") -> str:
+    """Return a table of two columns, all of it escaped."""
+    lines = "".join(
+        f"<tr><th style='text-align:left'>{escape(visible(name))}</th>"
+        f"<td style='text-align:left'>{escape(visible(value))}</td></tr>"
+        for name, value in rows
+    )
+    below = f"<p><small>{escape(visible(note))}</small></p>" if note else ""
+    return (
+        f"<table><caption>{escape(visible(caption))}</caption><tbody>{lines}</tbody></table>{below}"
+    )
+
+
+def _number(value: Any) -> str:
+    if value is None:
+        return "unknown"
+    return value if isinstance(value, str) else f"{value:.4g}"  # infinity is a word on a card

@@ -18,15 +18,14 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from toprank._extras import require
 from toprank._numerics import FloatArray
 from toprank._warnings import catching
-from toprank.models.errors import ModelError
-from toprank.models.schema import Column, Schema
+from toprank.models.columns import Column
+from toprank.models.schema import Schema
+from toprank.pairs.door import LARGEST_SIZE
 
 #: What a ranker needs of its numbers.
 STYLES = ("linear", "stumps", "trees")
 #: Numbers that a column of text becomes, at most.
 _TEXT_COMPONENTS = 30
-#: Numbers that are standardised, at most: sums of their squares must be floats.
-_LARGEST = 1e140
 
 Values = Mapping[str, NDArray[Any]]
 
@@ -83,7 +82,6 @@ class Preparation:
         self.encoder: Any = None
         plain = self._plain(values)
         if self.style == "linear" and plain.shape[1]:
-            self._check_sizes(plain)
             self.scaler = StandardScaler().fit(plain, sample_weight=weight)
             filled = SimpleImputer(
                 strategy="constant", fill_value=0.0, add_indicator=True, keep_empty_features=True
@@ -100,13 +98,13 @@ class Preparation:
         plain = self._plain(values)
         if self.scaler is not None:
             with np.errstate(over="ignore"):  # numbers far beyond any of training
-                plain = np.nan_to_num(self.scaler.transform(plain), nan=np.nan)
+                plain = np.clip(self.scaler.transform(plain), -LARGEST_SIZE, LARGEST_SIZE)
             plain = self.imputer.transform(plain)
         parts = [plain]
         if self.encoder is not None:
             parts.append(self.encoder.transform(self._words(values)))
         for name, encoder in zip(self.texts.tolist(), self.text_encoders, strict=True):
-            parts.append(_encoded(encoder, values[name], name))
+            parts.append(_encode(encoder, values[name], name))
         return np.hstack(parts, dtype=np.float64)
 
     def _plain(self, values: Values) -> FloatArray:
@@ -114,20 +112,8 @@ class Preparation:
         n = len(next(iter(values.values()))) if values else 0
         parts = [values[name].reshape(n, 1) for name in self.numbers.tolist()]
         for name, encoder in zip(self.dates.tolist(), self.date_encoders, strict=True):
-            parts.append(_encoded(encoder, values[name], name))
+            parts.append(_encode(encoder, values[name], name))
         return np.hstack([np.empty((n, 0)), *parts], dtype=np.float64)
-
-    def _check_sizes(self, plain: FloatArray) -> None:
-        """Refuse numbers whose squares overflow, so that they have no spread to divide by."""
-        largest = np.fmax(np.fmax.reduce(plain, axis=0), -np.fmin.reduce(plain, axis=0))
-        huge = np.flatnonzero(largest > _LARGEST)
-        if len(huge):
-            name = self.numbers.tolist()[huge[0]]  # no date is as large
-            raise ModelError(
-                f"Column {name!r} has entries of up to {largest[huge[0]]:.3g} in size, and cannot "
-                "be standardised. If such an entry stands for a missing value, leave it empty; "
-                "else take the column's logarithm, or drop it."
-            )
 
     def _words(self, values: Values) -> NDArray[np.object_]:
         return np.column_stack([values[name] for name in self.categories.tolist()])
@@ -204,5 +190,5 @@ def _text_encoder(values: NDArray[Any], name: str, random_state: int) -> Any:
     return encoder
 
 
-def _encoded(encoder: Any, values: NDArray[Any], name: str) -> FloatArray:
+def _encode(encoder: Any, values: NDArray[Any], name: str) -> FloatArray:
     return np.asarray(encoder.transform(_series(values, name)), dtype=np.float64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,176 +12,199 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedShuffleSplit
 
 from toprank._numerics import FloatArray
 from toprank.folds import Fold
-from toprank.models import frames, kinds
+from toprank.models import frames
+from toprank.models.columns import Unreadable, as_dates, as_numbers, as_words, find_kind, is_missing
 from toprank.models.errors import ModelError
-from toprank.models.kinds import Unreadable
-from toprank.models.labels import Target
 from toprank.models.schema import Schema
+from toprank.models.target import Target
+from toprank.pairs import Rows
+from toprank.pairs.door import check_groups, repetition_counts
 from toprank.tuning import TimeOrderedSplit, folds_of
 
 #: Share of the rows held out, to say how good the ranking is.
 _SHARE = 0.2
 #: Rows of each class that a part must have at least.
-_LEAST = 2
+_FEWEST = 2
 
 
 @dataclass(frozen=True)
-class TrainingRows:
-    """Columns by name and, for each row, its label and what else belongs to it."""
+class TrainingRows(Rows):
+    """Columns by name and, for each row, whether it is positive, its weight, group and time."""
 
-    values: dict[str, NDArray[Any]]
-    positive: NDArray[np.bool_]
-    weight: FloatArray | None = None
-    groups: NDArray[np.intp] | None = None
     time: NDArray[Any] | None = None
 
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return len(self.positive)
-
     @classmethod
-    def of(cls, frame: Any, schema: Schema, target: Target) -> TrainingRows:
-        """Read a table; ModelError where it cannot be."""
-        values, match = schema.read(frame)
-        if not match.ok:
-            raise ModelError(f"The table does not match the model: {'; '.join(match.problems)}.")
+    def read(cls, frame: Any, schema: Schema, target: Target) -> TrainingRows:
+        """Read the rows of positive weight of a table; ModelError where they cannot be read."""
+        columns, match = schema.read(frame)
+        match.ensure_ok("The table cannot be used")
         rows = cls(
-            values,
+            columns,
             target.of(frames.column(frame, target.column)),
-            _weight(frame, schema.weight),
-            _groups(frame, schema.groups),
-            _time(frame, schema.time),
+            read_weight(frame, schema.weight),
+            read_groups(frame, schema.groups),
+            _read_time(frame, schema.time),
         )
         return rows.present()
 
-    def take(self, rows: Any) -> TrainingRows:
-        """Return some of the rows."""
-
-        def part(array: Any) -> Any:
-            return None if array is None else array[rows]
-
-        return TrainingRows(
-            {name: array[rows] for name, array in self.values.items()},
-            self.positive[rows],
-            part(self.weight),
-            part(self.groups),
-            part(self.time),
-        )
-
-    def present(self) -> TrainingRows:
-        """Return the rows whose weight is not zero."""
-        if self.weight is None or np.all(self.weight > 0):
-            return self
-        return self.take(np.flatnonzero(self.weight > 0))
+    @property
+    def n_positive(self) -> int:
+        """How many rows are positive."""
+        return int(np.count_nonzero(self.y))
 
     def folds(self, n_folds: int = 5) -> list[Fold]:
-        """Folds in the order of time, of whole groups, or stratified.
+        """Folds in the order of time, with whole groups, or stratified.
 
         With times and groups both, a fold follows time, and rows whose group is tested are not
         trained on.
         """
         groups = None if self.time is not None else self.groups
-        folds = folds_of(n_folds, self.positive, groups=groups, time=self.time)
-        if self.time is None or self.groups is None:
-            return folds
-        of = self.groups
-        return [(train[~np.isin(of[train], of[test])], test) for train, test in folds]
+        folds = folds_of(n_folds, self.y, groups=groups, time=self.time)
+        return [(self._without_groups_of(train, test), test) for train, test in folds]
 
     def held_out(self, random_state: int) -> Fold | None:
         """Rows to train on and rows held out: the last in time, whole groups, or at random.
 
         None if a class has too few rows for it.
         """
-        parts = self._parts(random_state)
+        parts = self._split(random_state)
         if parts is None:
             return None
-        train, test = parts
-        if self.time is not None and self.groups is not None:
-            train = train[~np.isin(self.groups[train], self.groups[test])]
-        for rows in (train, test):
-            found = int(np.count_nonzero(self.positive[rows]))
-            if min(found, len(rows) - found) < _LEAST:
-                return None
+        train, test = self._without_groups_of(*parts), parts[1]
+        if any(self.take(rows)._rarest < _FEWEST for rows in (train, test)):
+            return None
         return np.sort(train), np.sort(test)
 
-    def _parts(self, random_state: int) -> Fold | None:
-        size = max(1, round(_SHARE * self.n))
-        found = int(np.count_nonzero(self.positive))
-        if min(found, self.n - found) < 2 * _LEAST:
+    def _without_groups_of(self, train: NDArray[Any], test: NDArray[Any]) -> NDArray[Any]:
+        """The rows to train on that share no group with those tested."""
+        if self.groups is None:
+            return train
+        return train[~np.isin(self.groups[train], self.groups[test])]
+
+    @property
+    def _rarest(self) -> int:
+        """Rows of the rarer class."""
+        return min(self.n_positive, len(self) - self.n_positive)
+
+    def _split(self, random_state: int) -> Fold | None:
+        size = max(1, round(_SHARE * len(self)))
+        if self._rarest < 2 * _FEWEST:
             return None
         if self.time is not None:
-            if len(np.unique(self.time)) < 3:
-                return None
-            splitter: Any = TimeOrderedSplit(2, test_size=size)
-            try:
-                *_, last = splitter.split(self.positive, groups=self.time)
-            except ValueError:  # too few distinct times
-                return None
-            return last
+            return self._last_in_time(self.time, size)
         if self.groups is not None:
             if len(np.unique(self.groups)) < 5:
                 return None
-            splitter = StratifiedGroupKFold(5, shuffle=True, random_state=random_state)
-            return next(splitter.split(self.positive, self.positive, self.groups))
+            splitter: Any = StratifiedGroupKFold(5, shuffle=True, random_state=random_state)
+            return next(splitter.split(self.y, self.y, self.groups))
         splitter = StratifiedShuffleSplit(
-            1, test_size=max(size, 2 * _LEAST), random_state=random_state
+            1, test_size=max(size, 2 * _FEWEST), random_state=random_state
         )
-        return next(splitter.split(self.positive, self.positive))
+        return next(splitter.split(self.y, self.y))
+
+    def _last_in_time(self, time: NDArray[Any], size: int) -> Fold | None:
+        if len(np.unique(time)) < 3:
+            return None
+        try:
+            *_, last = TimeOrderedSplit(2, test_size=size).split(self.y, groups=time)
+        except ValueError:  # too few distinct times
+            return None
+        return last
+
+
+def learn_table(
+    frame: Any, target: str, positive: Any, drop: Sequence[str], roles: Mapping[str, str | None]
+) -> tuple[Schema, Target]:
+    """Find out what the columns of a training table hold, and which label belongs at the top.
+
+    Parameters
+    ----------
+    frame : data frame or Table
+    target : str
+        Column of the labels.
+    positive : value, optional
+        The label that belongs at the top, where that is not plain.
+    drop : sequence of str
+        Columns to leave out.
+    roles : mapping
+        Names of columns by what they are for: ``id``, ``time``, ``weight``, ``groups``.
+    """
+    kept = check_roles(frame, target, roles)
+    known = Target.learn(target, frames.column(kept, target), positive)
+    schema = Schema.learn(kept, drop, target=target, **roles)
+    if not schema.columns:
+        why = "; ".join(f"{name!r}: {reason}" for name, reason in schema.left_out.items())
+        raise ModelError(f"There is no column to rank by. {why}".strip())
+    return schema, known
+
+
+def check_roles(frame: Any, target: str, roles: Mapping[str, str | None]) -> Any:
+    """Return the rows of positive weight; ModelError if columns cannot have these roles."""
+    frames.check_columns(frame, {"target": target, **roles})
+    taken = {target: "target"}
+    for role, name in roles.items():
+        if name in taken:
+            raise ModelError(f"{role}={name!r}: that column is the {taken[name]} already.")
+        if name is not None:
+            taken[name] = role
+    weight = roles.get("weight")
+    kept = present(frame, weight)
+    if frames.n_rows(kept) == 0:
+        raise ModelError(f"The table has no rows{' of positive weight' if weight else ''}.")
+    return kept
 
 
 def present(frame: Any, weight: str | None) -> Any:
     """Return the rows of a table whose weight is not zero."""
     if weight is None or weight not in frames.names_of(frame):
         return frame
-    kept = _weight(frame, weight)
+    kept = read_weight(frame, weight)
     return frame if kept is None or np.all(kept > 0) else frames.take(frame, np.flatnonzero(kept))
 
 
-def _weight(frame: Any, name: str | None) -> FloatArray | None:
+def read_weight(frame: Any, name: str | None) -> FloatArray | None:
+    """Return a column of repetition counts; ModelError if they are not."""
     if name is None:
         return None
     try:
-        weight = kinds.as_numbers(frames.column(frame, name))
+        weight = as_numbers(frames.column(frame, name))
+        return repetition_counts(weight, len(weight))
     except Unreadable as error:
         raise ModelError(f"weight={name!r}: {error}.") from error
-    bad = int(np.count_nonzero(~(weight >= 0)))
-    if bad:
-        raise ModelError(
-            f"weight={name!r}: {bad} rows are negative, infinite or missing; a weight is the "
-            "number of times a row counts."
-        )
-    return weight
+    except ValueError as error:
+        said = str(error).replace("sample_weight", f"the column {name!r}")
+        raise ModelError(f"weight={name!r}: {said}") from error
 
 
-def _groups(frame: Any, name: str | None) -> NDArray[np.intp] | None:
+def read_groups(frame: Any, name: str | None) -> NDArray[np.intp] | None:
+    """Return the group of each row as a number; ModelError if some are missing."""
     if name is None:
         return None
     values = frames.column(frame, name)
-    gaps = kinds.missing(values)
+    gaps = is_missing(values)
     if np.any(gaps):
         raise ModelError(f"groups={name!r} is missing in {np.count_nonzero(gaps)} rows.")
     try:
-        words = kinds.as_words(values)
+        words = as_words(values)
     except Unreadable as error:
         raise ModelError(f"groups={name!r}: {error}.") from error
-    return np.unique(words, return_inverse=True)[1].reshape(-1)
+    return check_groups(words, len(words))
 
 
-def _time(frame: Any, name: str | None) -> NDArray[Any] | None:
+def _read_time(frame: Any, name: str | None) -> NDArray[Any] | None:
     if name is None:
         return None
     values = frames.column(frame, name)
-    gaps = kinds.missing(values)
+    gaps = is_missing(values)
     if np.any(gaps):
         raise ModelError(
             f"time={name!r} is missing in {np.count_nonzero(gaps)} rows, so they have no place in "
             "the order."
         )
-    finding = kinds.find(values)
+    finding = find_kind(values)
     try:
         if finding.kind == "date":
-            return kinds.as_dates(values, finding.date_format)
-        return kinds.as_numbers(values)
+            return as_dates(values, finding.date_format)
+        return as_numbers(values)
     except Unreadable as error:
         raise ModelError(f"time={name!r}: expected dates or numbers; {error}.") from error

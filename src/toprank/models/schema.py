@@ -2,60 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from toprank.models import frames, kinds
+from toprank.models import frames
+from toprank.models.columns import (
+    KINDS,
+    Column,
+    Finding,
+    Unreadable,
+    as_words,
+    find_kind,
+    is_missing,
+)
 from toprank.models.errors import ModelError
-from toprank.models.kinds import Unreadable
 
 #: How many unexpected categories a message names.
 _NAMED = 3
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column that a model reads.
-
-    Attributes
-    ----------
-    name : str
-    kind : str
-        "number", "boolean", "date", "category" or "text".
-    dtype : str
-        Its type in the training table.
-    missing : float
-        Share of the training rows in which it was missing.
-    date_format : str, optional
-        How words are read as dates.
-    categories : tuple of str
-        The categories seen in training.
-    """
-
-    name: str
-    kind: str
-    dtype: str = ""
-    missing: float = 0.0
-    date_format: str | None = None
-    categories: tuple[str, ...] = ()
-
-    def read(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return the values as this kind: floats, dates or words; `Unreadable` if they are not."""
-        if values.dtype.kind in "Mm" and np.all(np.isnat(values)):  # nothing: it is of any kind
-            values = np.full(len(values), None, dtype=object)
-        if self.kind == "number":
-            return kinds.as_numbers(values)
-        if self.kind == "boolean":
-            return kinds.as_booleans(values)
-        if self.kind == "date":
-            return kinds.as_dates(values, self.date_format)
-        if values.dtype.kind in "Mm":
-            raise Unreadable("expected words, got dates or times")
-        return kinds.as_words(values)
+#: From so many rows on a run of whole numbers is not chance.
+_FEWEST_COUNTED = 50
+#: Words of a column that are looked at.
+_LOOKED_AT = 200
+_NUMBER_WITH_SIGNS = re.compile(r"[+-]?[$€£¥]?\s?\d{1,3}([,' .]\d{3})*([.,]\d+)?\s?[%$€£¥]?")
 
 
 @dataclass(frozen=True)
@@ -83,6 +56,11 @@ class Match:
     def ok(self) -> bool:
         """Whether the table can be scored."""
         return not self.missing and not self.unreadable
+
+    def ensure_ok(self, what: str = "The table does not match the model") -> None:
+        """Raise ModelError unless the table can be read; `what` begins its message."""
+        if not self.ok:
+            raise ModelError(f"{what}: {'; '.join(self.problems)}.")
 
     @property
     def problems(self) -> list[str]:
@@ -177,14 +155,14 @@ the known ones
         """
         names = frames.names_of(frame)
         given = {role: name for role, name in roles.items() if name is not None}
-        for role, name in [*given.items(), *(("drop", name) for name in drop)]:
-            if name not in names:
-                raise ModelError(f"{role}={name!r}: {_no_column(name, names)}")
+        frames.check_columns(frame, given)
+        for name in drop:
+            frames.check_columns(frame, {"drop": name})
         left_out = {name: "as asked" for name in drop}
         wanted = [n for n in names if n not in left_out and n not in given.values()]
         declared, found = frames.declared_categories(frame), []
         for name, values in frames.columns(frame, wanted).items():
-            finding = kinds.find(values, declared_category=name in declared)
+            finding = find_kind(values, declared_category=name in declared)
             if finding.left_out is not None:
                 left_out[name] = finding.left_out
             else:
@@ -194,9 +172,7 @@ the known ones
     def with_roles(self, frame: Any, target: str, roles: dict[str, str | None]) -> Schema:
         """Return the schema for another training table, with its roles where they are given."""
         names = frames.names_of(frame)
-        for role, name in roles.items():
-            if name is not None and name not in names:
-                raise ModelError(f"{role}={name!r}: {_no_column(name, names)}")
+        frames.check_columns(frame, roles)
         kept: dict[str, Any] = {
             role: name or (was if (was := getattr(self, role)) in names else None)
             for role, name in roles.items()
@@ -236,7 +212,7 @@ the known ones
 
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> Schema:
-        """Return the schema of such values; ModelError if they are not ones."""
+        """Return the schema of such values; ModelError if they are not a schema."""
         try:
             columns = tuple(
                 Column(**{**column, "categories": tuple(column["categories"])})
@@ -244,11 +220,11 @@ the known ones
             )
             schema = cls(**{**given, "columns": columns})
         except (TypeError, KeyError) as error:
-            raise ModelError(f"The schema in the file is not one: {error}.") from error
-        if any(column.kind not in kinds.KINDS for column in columns):
-            raise ModelError(f"The schema in the file has kinds other than {kinds.KINDS}.")
+            raise ModelError(f"The schema in the file cannot be used: {error}.") from error
+        if any(column.kind not in KINDS for column in columns):
+            raise ModelError(f"The schema in the file has kinds other than {KINDS}.")
         if not isinstance(schema.left_out, dict) or not schema._names_are_words():
-            raise ModelError("The schema in the file is not one: a name in it is not a word.")
+            raise ModelError("The schema in the file cannot be used: a name in it is not text.")
         return schema
 
     def _names_are_words(self) -> bool:
@@ -257,12 +233,12 @@ the known ones
         return all(isinstance(word, str) for word in (*words, *self.roles.values()))
 
 
-def _column(name: str, values: NDArray[Any], finding: kinds.Finding) -> Column:
+def _column(name: str, values: NDArray[Any], finding: Finding) -> Column:
     categories: tuple[str, ...] = ()
     if finding.kind == "category":
-        words = kinds.as_words(values)
+        words = as_words(values)
         categories = tuple(sorted(set(words.tolist()) - {""}))
-    share = float(np.mean(kinds.missing(values)))
+    share = float(np.mean(is_missing(values)))
     return Column(name, finding.kind, str(values.dtype), share, finding.date_format, categories)
 
 
@@ -271,6 +247,41 @@ def _unseen(column: Column, words: NDArray[Any]) -> tuple[int, tuple[str, ...]]:
     return (int(np.isin(words, list(unseen)).sum()) if unseen else 0), tuple(sorted(unseen))
 
 
-def _no_column(name: str, names: list[str]) -> str:
-    shown = ", ".join(map(repr, names[:20])) + (", ..." if len(names) > 20 else "")
-    return f"the table has no such column; it has {shown or 'none'}."
+def doubtful_columns(frame: Any, schema: Schema, values: Mapping[str, NDArray[Any]]) -> list[str]:
+    """Return a sentence for each column that its owner may have meant otherwise.
+
+    It may be a number of the row, or hold numbers that are read as words.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from toprank.models import fit_table
+    >>> rng = np.random.default_rng(0)
+    >>> frame = pd.DataFrame({"case": np.arange(200), "size": rng.normal(size=200)})
+    >>> frame["ill"] = frame["size"] + rng.normal(size=200) > 1
+    >>> print(fit_table(frame, "ill", p=2).card["warnings"][0])
+    column 'case' counts the rows and is used as a feature: if it names them, make it the id.
+    """
+    said = [
+        f"column {column.name!r} counts the rows and is used as a feature: if it names them, make "
+        "it the id."
+        for column in schema.columns
+        if column.kind == "number" and _counts_rows(values[column.name])
+    ]
+    read = [column.name for column in schema.columns if column.kind in ("category", "text")]
+    for name in (*read, *(n for n, why in schema.left_out.items() if "identifier" in why)):
+        words = as_words(frames.column(frame, name))
+        seen = [word for word in words[:_LOOKED_AT].tolist() if word]
+        if seen and all(map(_NUMBER_WITH_SIGNS.fullmatch, seen)):
+            said.append(
+                f"column {name!r} holds words such as {seen[0]!r}: to have them read as numbers, "
+                "write them without signs."
+            )
+    return said
+
+
+def _counts_rows(numbers: Any) -> bool:
+    """Whether whole numbers run without a gap and without one of them twice."""
+    if len(numbers) < _FEWEST_COUNTED or not np.all(np.isfinite(numbers)):
+        return False
+    return bool(np.all(np.diff(np.sort(numbers)) == 1))

@@ -1,4 +1,7 @@
-"""The top of a list: ids, scores, ranks and reasons, as the caller's kind of table."""
+"""The top of a list: ids, scores, ranks and reasons.
+
+`top` ranks a table that is in memory; `RunningTop` keeps the first rows of a list that never is.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._extras import require
 from toprank._numerics import FloatArray
-from toprank.models import frames, kinds
+from toprank.models import frames
+from toprank.models.columns import as_numbers
 from toprank.models.errors import ModelError
+from toprank.models.explanation import column_texts, contributions, explains, largest_reasons
 from toprank.models.model import TableModel
-from toprank.models.reasons import contributions, explains, largest, shown
+
+#: Columns of a ranked list besides the one that names the rows.
+LIST_COLUMNS = ("score", "rank", "reasons", "tied_at_the_cut")
+#: Rows that wait together, so that short lists are not sorted all the time.
+_FEWEST_SORTED = 100_000
 
 
 def top(
@@ -110,7 +120,7 @@ def _scores(model: Any, frame: Any) -> FloatArray:
         )
     scores = np.asarray(scores, dtype=np.float64)
     if scores.ndim != 1 or np.any(np.isnan(scores)):
-        raise ModelError("The model's scores are not one number a row.")
+        raise ModelError("The model's scores are not one number per row.")
     return scores
 
 
@@ -124,8 +134,12 @@ def _ids(
         id = model.schema.id
     if id is None:
         return "row", chosen
-    taken = ("score", "rank", "reasons", "tied_at_the_cut")
-    return (f"{id} (id)" if id in taken else id), frames.column(part, id)
+    return id_name(id), frames.column(part, id)
+
+
+def id_name(column: str) -> str:
+    """What a list calls a column that names the rows; not as one of its own."""
+    return f"{column} (id)" if column in LIST_COLUMNS else column
 
 
 def _tied(scores: FloatArray, order: NDArray[np.intp], size: int) -> NDArray[np.bool_]:
@@ -139,11 +153,11 @@ def _reasons(model: Any, frame: Any, part: Any, n: int) -> list[str]:
     if isinstance(model, TableModel):
         found = model.reasons(part, n)
     else:
-        found = _of_estimator(model, frame, part, n)
+        found = _estimator_reasons(model, frame, part, n)
     return ["; ".join(map(str, reasons)) for reasons in found]
 
 
-def _of_estimator(model: Any, frame: Any, part: Any, n: int) -> list[Any]:
+def _estimator_reasons(model: Any, frame: Any, part: Any, n: int) -> list[Any]:
     """Reasons of an estimator that ranks the columns as they are."""
     rows = len(part) if isinstance(part, np.ndarray) else frames.n_rows(part)
     if not explains(model) or not rows:
@@ -156,11 +170,91 @@ def _of_estimator(model: Any, frame: Any, part: Any, n: int) -> list[Any]:
         named = {f"column {j}": part[:, j] for j in range(part.shape[1])}
     else:
         named = frames.columns(part, frames.names_of(part))
-    return largest(parts, list(named), [shown(column) for column in named.values()], n)
+    return largest_reasons(
+        parts, list(named), [column_texts(column) for column in named.values()], n
+    )
 
 
 def _numbers(frame: Any) -> FloatArray:
     if isinstance(frame, np.ndarray):
         return frame.astype(np.float64)
     values = frames.columns(frame, frames.names_of(frame))
-    return np.column_stack([kinds.as_numbers(column) for column in values.values()])
+    return np.column_stack([as_numbers(column) for column in values.values()])
+
+
+class RunningTop:
+    """Keeps the k highest scores and their rows; among equal scores the earlier rows stay.
+
+    Parameters
+    ----------
+    k : int or None
+        How many rows to keep; None for all.
+
+    Attributes
+    ----------
+    scores : array
+        The scores kept; after `settle`, the highest first.
+    places : array of int
+        Where their rows stand in the whole list, counted from 0.
+    rows : pyarrow.Table
+        The rows themselves, in the same order.
+    tied_out : int
+        How many rows have the last score that is kept, and were left out.
+    n : int
+        How many rows were offered.
+
+    Examples
+    --------
+    >>> import numpy as np, pyarrow as pa
+    >>> top = RunningTop(2)
+    >>> top.add(np.array([1.0, 3.0]), pa.table({"name": ["a", "b"]}))
+    >>> top.add(np.array([1.0, 0.0]), pa.table({"name": ["c", "d"]}))
+    >>> top.settle()
+    >>> top.rows.column("name").to_pylist(), top.tied_out
+    (['b', 'a'], 1)
+    """
+
+    def __init__(self, k: int | None) -> None:
+        self.k = k
+        self.scores: FloatArray = np.empty(0)
+        self.places: NDArray[np.intp] = np.empty(0, dtype=np.intp)
+        self.rows: Any = None
+        self.tied_out = self.n = 0
+        self._waiting: list[tuple[FloatArray, NDArray[np.intp], Any]] = []
+        self._n_waiting = 0
+
+    @property
+    def cut(self) -> float:
+        """The last score that is kept, once there are k rows; before, everything is kept."""
+        full = self.k is not None and len(self.scores) == self.k
+        return float(self.scores[-1]) if full else -np.inf
+
+    def add(self, scores: FloatArray, rows: Any) -> None:
+        """Offer the next rows of the list and their scores."""
+        cut = self.cut
+        better = np.flatnonzero(scores > cut) if cut > -np.inf else np.arange(len(scores))
+        self.tied_out += int(np.count_nonzero(scores == cut))
+        if len(better):
+            self._waiting.append((scores[better], self.n + better, rows.take(better)))
+            self._n_waiting += len(better)
+        self.n += len(scores)
+        if self.k is not None and self._n_waiting >= max(self.k, _FEWEST_SORTED):
+            self.settle()
+
+    def settle(self) -> None:
+        """Put the rows that wait in their places, and let go of those beyond k."""
+        if not self._waiting:
+            return
+        before = self.cut
+        kept = [] if self.rows is None else [(self.scores, self.places, self.rows)]
+        scores, places, tables = zip(*kept, *self._waiting, strict=True)
+        self._waiting, self._n_waiting = [], 0
+        both = np.concatenate(scores)
+        order = np.argsort(-both, kind="stable")  # what came first stays first
+        chosen, left = order[: self.k], order[len(order) if self.k is None else self.k :]
+        self.scores, self.places = both[chosen], np.concatenate(places)[chosen]
+        merged = require("pyarrow", "frames").concat_tables(tables, promote_options="permissive")
+        self.rows = merged.take(chosen)
+        if self.cut != before:
+            self.tied_out = 0
+        self.tied_out += int(np.count_nonzero(both[left] == self.cut))

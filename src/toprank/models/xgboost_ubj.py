@@ -66,7 +66,7 @@ class _Reader:
         while self.data[self.place : self.place + 1] != b"}":
             name = self.take(self._count()).decode()
             if name in found:
-                raise ValueError(f"{name!r} stands there twice")
+                raise ValueError(f"{name!r} is there twice")
             found[name] = self.value(depth + 1)
         self.take(1)
         return found
@@ -87,7 +87,7 @@ class _Reader:
 
     def _numbers(self, kind: bytes, count: int) -> NDArray[Any]:
         if kind not in _TYPES:
-            raise ValueError(f"{kind!r} is no type")
+            raise ValueError(f"{kind!r} is not a type")
         form = np.dtype(_TYPES[kind])
         return np.frombuffer(self.take(count * form.itemsize), form)
 
@@ -123,13 +123,13 @@ def _check_learner(learner: dict[str, Any]) -> None:
     facts, booster = learner["learner_model_param"], learner["gradient_booster"]
     _demand(learner["objective"]["name"] in _OBJECTIVES, "their objective is not known")
     _demand(booster["name"] == "gbtree", "they are not plain ones")
-    _demand(all(_NUMBER.fullmatch(value) for value in facts.values()), "a setting is no number")
+    _demand(all(_NUMBER.fullmatch(value) for value in facts.values()), "a setting is not a number")
     _demand(facts["num_class"] == "0" and facts.get("num_target", "1") == "1", "many targets")
     width = int(facts["num_feature"])
     for part in ("feature_names", "feature_types"):
         words = learner.get(part, [])
         _demand(len(words) in (0, width) and _are_words(words), f"{part!r} are not of the columns")
-    _demand(_are_words(learner["attributes"].values()), "an attribute is no text")
+    _demand(_are_words(learner["attributes"].values()), "an attribute is not text")
     model = booster["model"]
     trees, count = model["trees"], len(model["trees"])
     _demand(
@@ -140,37 +140,44 @@ def _check_learner(learner: dict[str, Any]) -> None:
         "their list is not of these trees",
     )
     for place, tree in enumerate(trees):
-        _demand(_is_sound(tree, place, width), f"tree {place} is not one")
+        fault = _find_fault(tree, place, width)
+        _demand(not fault, f"tree {place} is not a valid tree: {fault}")
 
 
 def _are_words(values: Any) -> bool:
     return all(isinstance(value, str) for value in values)
 
 
-def _is_sound(tree: dict[str, Any], place: int, width: int) -> bool:
+def _find_fault(tree: dict[str, Any], place: int, width: int) -> str:
+    """What is wrong with a tree, as the end of a sentence; empty if nothing is."""
     facts = tree["tree_param"]
     nodes = int(facts["num_nodes"])
     columns = {name: np.asarray(tree[name]) for name in _OF_NODES}
-    if any(values.shape != (nodes,) for values in columns.values()):
-        return False
+    wrong = [name for name, values in columns.items() if values.shape != (nodes,)]
+    if wrong:
+        return f"{wrong[0]!r} does not have one entry per node"
     left, right = (columns[name].astype(np.int64) for name in ("left_children", "right_children"))
-    parents, splits = columns["parents"].astype(np.int64), left >= 0
-    above = np.full(nodes, _NO_PARENT)
     if not is_tree(left, right):
-        return False
+        return "a node has no parent, several, or itself below it"
+    splits, above = left >= 0, np.full(nodes, _NO_PARENT)
     above[left[splits]] = above[right[splits]] = np.flatnonzero(splits)
     features, cuts = columns["split_indices"].astype(np.int64), columns["split_conditions"]
     by_category = splits & (columns["split_type"] != 0)
-    return bool(
-        tree["id"] == place
-        and (facts["num_feature"], facts["num_deleted"]) == (str(width), "0")
-        and facts["size_leaf_vector"] in ("0", "1")
-        and np.array_equal(parents, above)
-        and np.all((features >= 0) & (features < width))
-        and np.all(np.isfinite(cuts) | by_category)
-        and np.all(np.isfinite(columns["base_weights"]))
-        and _are_categories(tree, np.flatnonzero(by_category))
-    )
+    sound = {
+        "its number is not its place": tree["id"] == place,
+        "its settings are not those of a plain tree": (
+            (facts["num_feature"], facts["num_deleted"]) == (str(width), "0")
+            and facts["size_leaf_vector"] in ("0", "1")
+        ),
+        "a node names another parent": np.array_equal(columns["parents"].astype(np.int64), above),
+        "a split names a column that does not exist": np.all((features >= 0) & (features < width)),
+        "a threshold is no finite number": np.all(np.isfinite(cuts) | by_category),
+        "a leaf is no finite number": np.all(np.isfinite(columns["base_weights"])),
+        "the categories of its splits do not agree": _are_categories(
+            tree, np.flatnonzero(by_category)
+        ),
+    }
+    return next((fault for fault, holds in sound.items() if not holds), "")
 
 
 def _are_categories(tree: dict[str, Any], nodes: NDArray[np.int64]) -> bool:

@@ -1,4 +1,4 @@
-"""Scores in, sums over all pairs out, and the adjoint: no room for an I x K matrix.
+"""Sums over all pairs of scores, and their adjoints, without a matrix of I x K pairs.
 
 :func:`pair_sum` picks the fastest way that is exact for a loss. All of them are tested
 against :class:`Reference`, the double loop.
@@ -14,8 +14,9 @@ from toprank.losses import Loss, ZeroOne
 from toprank.pair_sums.base import PairSum
 from toprank.pair_sums.blocked import Blocked
 from toprank.pair_sums.factorised import Factorised
-from toprank.pair_sums.graded import GradedFactorised, GradedSorted
+from toprank.pair_sums.graded_factorised import GradedFactorised
 from toprank.pair_sums.graded_interpolated import GradedInterpolated
+from toprank.pair_sums.graded_sorted import GradedSorted
 from toprank.pair_sums.interpolated import Interpolated
 from toprank.pair_sums.reference import Reference
 from toprank.pair_sums.related import Listed, RelatedSum
@@ -31,7 +32,7 @@ RELATED_SUMS: tuple[type[RelatedSum], ...] = (
     GradedInterpolated,
     Listed,
 )
-#: Pairs up to which a list of them is faster than compiled code is loaded.
+#: Up to so many pairs, summing over a list of them is faster than loading compiled code.
 LISTED_UP_TO = 1 << 14
 
 __all__ = [
@@ -74,14 +75,14 @@ def related_sum(
 def concordance(relation: Relation, scores: FloatArray, weight: FloatArray | None = None) -> float:
     """Return the share of the pairs of a relation that the scores put in order; ties count half.
 
-    A pair counts as often as the product of its rows' weights says. For two classes it is the AUC.
+    A pair weighs the product of its rows' weights. For two classes it is the AUC.
     """
     # relative to the largest, products of weights neither over- nor underflow
     weight = np.ones(len(scores)) if weight is None else weight / np.max(weight)
     inner, outer = weight[relation.inner], weight[relation.outer]
-    total = float(outer @ relation.facing(weight))
+    total = float(np.sum(outer * relation.facing(weight)))
     not_above, not_below = (
-        float(outer @ related_sum(ZeroOne(), relation, x).to_outer((0,), inner)[0])
+        float(np.sum(outer * related_sum(ZeroOne(), relation, x).to_outer((0,), inner)[0]))
         for x in (scores, -scores)
     )
     share = (total + not_below - not_above) / (2.0 * total)

@@ -16,7 +16,7 @@ import numpy as np
 from toprank._numerics import FloatArray
 from toprank.losses import Loss
 from toprank.pair_sums.graded import GradedSum
-from toprank.pair_sums.interpolated import DEGREE, REACH, WIDTH, Interpolated, _Potential
+from toprank.pair_sums.interpolated import DEGREE, REACH, WIDTH, Interpolated, Potential
 from toprank.pairs import Graded
 
 #: Seconds for a pair, for a call, and for an entry of a matrix from moments to a series: only
@@ -33,13 +33,13 @@ class GradedInterpolated(GradedSum):
         return Interpolated.supports(loss)
 
     @cached_property
-    def _outward(self) -> _Potential:
-        return _Potential(self.x, self.x)
+    def _outward(self) -> Potential:
+        return Potential(self.x, self.x)
 
     @cached_property
-    def _inward(self) -> _Potential:
+    def _inward(self) -> Potential:
         # r = a - b is (-b) - (-a): the same potential with both axes turned round
-        return _Potential(-self.x, -self.x)
+        return Potential(-self.x, -self.x)
 
     @cached_property
     def _chunks(self) -> _Chunks:
@@ -48,30 +48,23 @@ class GradedInterpolated(GradedSum):
         return _Chunks(self.relation, max(16, int(np.sqrt(2.0 * series / _PAIR))))
 
     def _sums(self, orders: tuple[int, ...], v: FloatArray, *, inward: bool) -> list[FloatArray]:
-        from toprank.pair_sums.graded_kernels import gather, leaf_logistic, spread
+        from toprank.pair_sums.graded_kernels import gather_chunks, logistic_blocks, spread_chunks
 
         chunks, totals = self._chunks, np.zeros((3, len(self.x)))
         wanted = np.isin(np.arange(3), orders)
         blocks = (chunks.block_start, chunks.block_end, self.relation.level_end)
-        leaf_logistic(self.x, v, *blocks, wanted, inward, totals)
+        logistic_blocks(self.x, v, *blocks, wanted, inward, totals)
         potential = self._inward if inward else self._outward
         source, target = potential.source, potential.target
         moments = np.zeros((chunks.count, DEGREE, source.count))
-        spread(chunks.of_place, source.index, source.local, v, moments)
+        spread_chunks(chunks.of_place, source.index, source.local, v, moments)
         running = _running(moments, chunks.first if inward else chunks.last, inward)
         for k in set(orders):
             series = np.zeros((chunks.count, DEGREE, target.count))
             for into, above in zip(series, running, strict=True):
-                into += _series(potential, k, above)
-            gather(chunks.of_place, target.index, target.local, series, totals[k])
+                into += potential.series(k, above)
+            gather_chunks(chunks.of_place, target.index, target.local, series, totals[k])
         return [totals[k] for k in orders]
-
-
-def _series(potential: _Potential, k: int, moments: FloatArray) -> FloatArray:
-    """Chebyshev coefficients at the target boxes from the moments of the source boxes."""
-    series = potential._near(k, moments).reshape(DEGREE, potential.target.count)
-    potential._add_far(k, moments, series)
-    return series
 
 
 def _running(moments: FloatArray, restart: np.ndarray, forward: bool) -> FloatArray:

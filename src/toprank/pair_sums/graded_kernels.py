@@ -258,13 +258,13 @@ def decays_to_inner(
 
 
 @compiled(nogil=True, cache=True)
-def leaf_logistic(
+def logistic_blocks(
     x: Any, v: Any, start: Any, end: Any, level_end: Any, wanted: Any, inward: bool, out: Any
 ) -> None:
     """Add sums of v times the logistic loss or its derivatives inside short stretches."""
-    for leaf in range(len(start)):
-        for loser in range(start[leaf], end[leaf]):
-            for winner in range(level_end[loser], end[leaf]):
+    for block in range(len(start)):
+        for loser in range(start[block], end[block]):
+            for winner in range(level_end[loser], end[block]):
                 r = x[winner] - x[loser]
                 target, source = (winner, loser) if inward else (loser, winner)
                 decay = math.exp(-abs(r))
@@ -293,7 +293,7 @@ def cut_chunks(level_end: Any, group_end: Any, most: int) -> Any:
 
 
 @compiled(nogil=True, cache=True)
-def spread(chunk: Any, box: Any, local: Any, v: Any, moments: Any) -> None:
+def spread_chunks(chunk: Any, box: Any, local: Any, v: Any, moments: Any) -> None:
     """Add to moments[chunk, m, box] the sums of v T_m(local), T_m Chebyshev's polynomials."""
     for place in range(len(v)):
         if chunk[place] >= 0:
@@ -306,7 +306,7 @@ def spread(chunk: Any, box: Any, local: Any, v: Any, moments: Any) -> None:
 
 
 @compiled(nogil=True, cache=True)
-def gather(chunk: Any, box: Any, local: Any, series: Any, out: Any) -> None:
+def gather_chunks(chunk: Any, box: Any, local: Any, series: Any, out: Any) -> None:
     """Add to out the Chebyshev series[chunk, :, box] at each place (Clenshaw's rule)."""
     for place in range(len(out)):
         if chunk[place] >= 0:

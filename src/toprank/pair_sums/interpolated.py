@@ -56,13 +56,13 @@ class Interpolated(PairSum):
         return self.outer[~self._deep] if self._any_deep else self.outer
 
     @cached_property
-    def _forward(self) -> _Potential:
-        return _Potential(self.inner, self._shallow)
+    def _forward(self) -> Potential:
+        return Potential(self.inner, self._shallow)
 
     @cached_property
-    def _backward(self) -> _Potential:
+    def _backward(self) -> Potential:
         # r = a - b is (-b) - (-a): the same potential with both axes turned round
-        return _Potential(-self._shallow, -self.inner)
+        return Potential(-self._shallow, -self.inner)
 
     def to_outer(self, orders: tuple[int, ...], v: FloatArray) -> list[FloatArray]:
         near = self._forward.sums(orders, v)
@@ -125,7 +125,7 @@ def spread(boxes: Boxes, v: FloatArray) -> FloatArray:
     return moments
 
 
-class _Potential:
+class Potential:
     """Sums over sources s of v l_k(s - t) at targets t."""
 
     def __init__(self, source: FloatArray, target: FloatArray):
@@ -139,11 +139,13 @@ class _Potential:
         if self.source.count == 0 or self.target.count == 0:
             return [np.zeros(len(self.target.local)) for _ in orders]
         moments = spread(self.source, v)
-        shape = (DEGREE, self.target.count)
-        series = [self._near(k, moments).reshape(shape) for k in orders]
-        for k, total in zip(orders, series, strict=True):
-            self._add_far(k, moments, total)
-        return self._gather(series)
+        return self._gather([self.series(k, moments) for k in orders])
+
+    def series(self, k: int, moments: FloatArray) -> FloatArray:
+        """Chebyshev coefficients at the target boxes from the moments of the source boxes."""
+        series = self._near(k, moments).reshape(DEGREE, self.target.count)
+        self._add_far(k, moments, series)
+        return series
 
     def _gather(self, coefficients: list[FloatArray]) -> list[FloatArray]:
         """Evaluate the target boxes' Chebyshev series at the targets (Clenshaw's rule)."""
@@ -255,7 +257,7 @@ class _Potential:
 
 
 def _discounted(mass: FloatArray, gaps: FloatArray) -> FloatArray:
-    """running[j] = mass[j] + e^{-gaps[j-1]} running[j-1], one number a box."""
+    """running[j] = mass[j] + e^{-gaps[j-1]} running[j-1], one number per box."""
     running = np.array(mass)
     for j, keep in enumerate(np.exp(-gaps), start=1):
         running[j] += keep * running[j - 1]

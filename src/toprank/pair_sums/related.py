@@ -12,10 +12,8 @@ from toprank._numerics import FloatArray
 from toprank.blocks import Workers
 from toprank.losses import Loss
 from toprank.pair_sums.base import PairSum
+from toprank.pair_sums.blocked import PAIRS_PER_BLOCK
 from toprank.pairs import Relation
-
-#: Pairs held in memory at once.
-PAIRS_PER_BLOCK = 1 << 20
 
 
 class RelatedSum(PairSum):
@@ -77,15 +75,17 @@ class Listed(RelatedSum):
             return self.loss.derivative(order, margin)
 
     def to_outer(self, orders: tuple[int, ...], v: FloatArray) -> list[FloatArray]:
-        sums = [np.zeros(len(self.outer)) for _ in orders]
-        for i, o in self.relation.blocks(PAIRS_PER_BLOCK):
-            for total, k in zip(sums, orders, strict=True):
-                total += np.bincount(o, v[i] * self._derivative(k, i, o), len(total))
-        return sums
+        return self._sums(orders, v, len(self.outer), inward=False)
 
     def to_inner(self, orders: tuple[int, ...], u: FloatArray) -> list[FloatArray]:
-        sums = [np.zeros(len(self.inner)) for _ in orders]
+        return self._sums(orders, u, len(self.inner), inward=True)
+
+    def _sums(
+        self, orders: tuple[int, ...], v: FloatArray, n_targets: int, *, inward: bool
+    ) -> list[FloatArray]:
+        sums = [np.zeros(n_targets) for _ in orders]
         for i, o in self.relation.blocks(PAIRS_PER_BLOCK):
+            target, source = (i, o) if inward else (o, i)
             for total, k in zip(sums, orders, strict=True):
-                total += np.bincount(i, u[o] * self._derivative(k, i, o), len(total))
+                total += np.bincount(target, v[source] * self._derivative(k, i, o), n_targets)
         return sums

@@ -33,6 +33,12 @@ class RelatedRows(Rows):
 
     pairs: Pairs | None = None
 
+    @property
+    def is_bipartite(self) -> bool:
+        """Whether every row of one class faces every row of the other, and no other pair counts."""
+        two_classes = self.y is not None and self.y.dtype == bool
+        return two_classes and self.groups is None and self.pairs is None
+
     def relation(self) -> Relation:
         """Return which rows belong above which; ValueError if there is no such pair."""
         return relation_of(self.y, self.groups, self.pairs, self.weight)

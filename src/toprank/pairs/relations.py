@@ -103,7 +103,7 @@ def check_pairs(pairs: ArrayLike | Pairs, n_rows: int) -> NDArray[np.intp]:
         return np.empty((0, 2), dtype=np.intp)
     if array.ndim != 2 or array.shape[1] != 2:
         raise ValueError(
-            f"pairs has shape {array.shape}, expected (m, 2): one row (winner, loser) a pair."
+            f"pairs has shape {array.shape}, expected (m, 2): one row (winner, loser) per pair."
         )
     if array.dtype.kind not in "iu":
         if array.dtype.kind != "f" or not np.array_equal(array, np.round(array)):
@@ -339,8 +339,8 @@ def _explicit(pairs: Pairs, weight: FloatArray | None) -> Explicit:
     if weight is not None:
         kept = kept[(weight[kept] > 0).all(axis=1)]
     if len(kept) == 0:
-        what = "every one names a row of weight zero" if len(pairs.array) else "there is none"
-        raise ValueError(f"No pair is left to rank: {what}.")
+        why = "each names a row of weight zero" if len(pairs.array) else "pairs is empty"
+        raise ValueError(f"There is no pair to rank: {why}.")
     return Explicit(kept[:, 0], kept[:, 1])
 
 

@@ -20,6 +20,8 @@ DASHES: tuple[Any, ...] = (
     (0, (10, 3)),
     (0, (3, 3)),
 )
+#: How a line of reference looks, below the curves.
+REFERENCE: dict[str, Any] = {"color": "0.45", "linestyle": ":", "linewidth": 1.0, "zorder": 1}
 _SHORT = {"c": "color", "ls": "linestyle", "lw": "linewidth"}
 _BAND = "toprank-band"
 #: matplotlib adds a margin to the range of what it draws, and chooses ticks beyond it.
@@ -59,8 +61,8 @@ def check_drawable(*values: Any) -> None:
             )
 
 
-def plain(text: Any) -> str | None:
-    """Text as it is, whatever matplotlib reads into it.
+def escape_text(text: Any) -> str | None:
+    """Return text that matplotlib shows as it is.
 
     Between two dollar signs it would set mathematics, and fail where there is none; what begins
     with an underscore it leaves out of legends.
@@ -81,7 +83,12 @@ def draw_curve(ax: Any, gid: str, x: Any, y: Any, kwargs: dict[str, Any]) -> Any
 
 
 def draw_band(ax: Any, line: Any, x: Any, low: Any, high: Any) -> Any:
-    """A pale band in the colour of its curve, edged finely so that it survives black and white."""
+    """A pale band in the colour of its curve; None where it has no ends.
+
+    It is edged finely, so that it survives black and white.
+    """
+    if low is None or high is None:
+        return None
     colour = line.get_color()
     edge = {"edgecolor": colour, "linewidth": 0.4, "linestyle": line.get_linestyle()}
     return ax.fill_between(x, low, high, facecolor=colour, alpha=0.16, gid=_BAND, zorder=1, **edge)
@@ -97,12 +104,9 @@ def show_legend(ax: Any, **kwargs: Any) -> None:
         ax.legend(handles, labels, **({"handlelength": 3.5} | kwargs))
 
 
-def sized(name: str | None, rows: float | None, positives: float | None) -> str | None:
-    """The name of a curve in a legend, with the size of the sample behind it."""
-    name = plain(name)
-    if rows is None:
-        return name
-    size = f"n = {rows:,.10g}"
-    if positives is not None:
-        size += f", {positives:,.10g} positive"
-    return size if name is None else f"{name} ({size})"
+def legend_label(name: str | None, detail: str | None) -> str | None:
+    """The name of a curve in a legend, with a detail behind it; either may be missing."""
+    name = escape_text(name)
+    if name is None or detail is None:
+        return detail if name is None else name
+    return f"{name} ({detail})"

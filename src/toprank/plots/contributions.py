@@ -16,7 +16,7 @@ from toprank.metrics.push import check_margins
 from toprank.pair_sums import pair_sum
 from toprank.pairs import Sides, orient
 from toprank.plots._response import ranking_score
-from toprank.plots._style import new_axes, plain
+from toprank.plots._style import escape_text, new_axes
 from toprank.prices import Price, get_price
 from toprank.rankers import IRPush
 
@@ -208,7 +208,7 @@ class PairContributionDisplay:
         _rank_ticks(ax.yaxis, rows)
         text = self.title if title is None else title
         if text is not None:
-            ax.set_title(plain(text))
+            ax.set_title(escape_text(text))
         if colorbar:
             ax.figure.colorbar(self.mesh_, ax=ax, label="Share of R of a pair (lighter is larger)")
         self.ax_, self.figure_ = ax, ax.figure
@@ -239,7 +239,7 @@ def _cells(
 
 
 def _edges(n: int, most: int) -> NDArray[np.intp]:
-    """Where the cells of n rows begin, and n; one row a cell where there are few."""
+    """Where the cells of n rows begin, and n; one row per cell where there are few."""
     return np.round(np.linspace(0, n, min(n, most) + 1)).astype(np.intp)
 
 

@@ -10,7 +10,15 @@ from numpy.typing import ArrayLike
 from toprank.inference import lift_band
 from toprank.metrics.order import RankedList
 from toprank.plots._response import ranking_score
-from toprank.plots._style import draw_band, draw_curve, marked, new_axes, show_legend, sized
+from toprank.plots._style import (
+    REFERENCE,
+    draw_band,
+    draw_curve,
+    legend_label,
+    marked,
+    new_axes,
+    show_legend,
+)
 
 _CURVE, _CHANCE, _CEILING = "toprank-lift", "toprank-lift-chance", "toprank-lift-ceiling"
 
@@ -208,25 +216,30 @@ class LiftDisplay:
             The display itself.
         """
         ax = new_axes(ax)
-        label = sized(self.name if name is None else name, self.n_rows, self.n_positives)
+        label = legend_label(self.name if name is None else name, self._size())
         self.line_ = draw_curve(ax, _CURVE, self.top, self.lift, {"label": label} | kwargs)
-        self.band_ = None
-        if self.low is not None and self.high is not None:
-            self.band_ = draw_band(ax, self.line_, self.top, self.low, self.high)
+        self.band_ = draw_band(ax, self.line_, self.top, self.low, self.high)
         _bounds(ax, self.prevalence, np.asarray(self.top, dtype=np.float64))
         _frame(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
+    def _size(self) -> str | None:
+        """The size of the sample behind the curve."""
+        if self.n_rows is None:
+            return None
+        rows = f"n = {self.n_rows:,.10g}"
+        positives = "" if self.n_positives is None else f", {self.n_positives:,.10g} positive"
+        return rows + positives
+
 
 def _bounds(ax: Any, prevalence: float | None, top: Any) -> None:
     """The lift of a random order and of a perfect one, drawn once on each axes."""
     if not marked(ax, _CHANCE):
-        look = {"color": "0.45", "linestyle": ":", "linewidth": 1.0, "zorder": 1}
-        ax.axhline(1.0, gid=_CHANCE, label="random order", **look)
+        ax.axhline(1.0, gid=_CHANCE, label="random order", **REFERENCE)
     if prevalence is None or marked(ax, _CEILING):
         return
-    look = {"color": "0.45", "linestyle": "-", "linewidth": 0.7, "zorder": 1}
+    look = REFERENCE | {"linestyle": "-", "linewidth": 0.7}
     ceiling = 1 / np.maximum(top, prevalence)
     ax.plot(top, ceiling, gid=_CEILING, label="perfect order", **look)
 

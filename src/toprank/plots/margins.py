@@ -12,7 +12,15 @@ from toprank.inference import interval
 from toprank.metrics import margin_distribution
 from toprank.metrics.order import RankedList
 from toprank.plots._response import ranking_score
-from toprank.plots._style import draw_band, draw_curve, marked, new_axes, plain, show_legend
+from toprank.plots._style import (
+    REFERENCE,
+    draw_band,
+    draw_curve,
+    legend_label,
+    marked,
+    new_axes,
+    show_legend,
+)
 
 _CURVE, _ZERO = "toprank-margins", "toprank-margins-zero"
 
@@ -212,14 +220,11 @@ class MarginDisplay:
             The display itself.
         """
         ax = new_axes(ax)
-        label = {"label": self._label(self.name if name is None else name)}
-        self.line_ = draw_curve(ax, _CURVE, self.thetas, self.shares, label | kwargs)
-        self.band_ = None
-        if self.low is not None and self.high is not None:
-            self.band_ = draw_band(ax, self.line_, self.thetas, self.low, self.high)
+        label = legend_label(self.name if name is None else name, self._size())
+        self.line_ = draw_curve(ax, _CURVE, self.thetas, self.shares, {"label": label} | kwargs)
+        self.band_ = draw_band(ax, self.line_, self.thetas, self.low, self.high)
         if not marked(ax, _ZERO):
-            look = {"color": "0.45", "linestyle": ":", "linewidth": 1.0, "zorder": 1}
-            ax.axvline(0.0, gid=_ZERO, label="tie: misranked to the left", **look)
+            ax.axvline(0.0, gid=_ZERO, label="tie: misranked to the left", **REFERENCE)
         scaled = "" if self.norm == 1.0 else ", normalised"
         ax.set(xlabel=f"Margin $\\theta$ (score of the positive less the negative's{scaled})")
         ax.set(ylabel=r"Share of the pairs with margin $\leq \theta$", ylim=(-0.01, 1.01))
@@ -228,12 +233,11 @@ class MarginDisplay:
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    def _label(self, name: str | None) -> str | None:
-        name = plain(name)
+    def _size(self) -> str | None:
+        """The number of pairs behind the curve."""
         if self.n_positives is None or self.n_negatives is None:
-            return name
-        pairs = f"{self.n_positives:,.10g} × {self.n_negatives:,.10g} pairs"
-        return pairs if name is None else f"{name} ({pairs})"
+            return None
+        return f"{self.n_positives:,.10g} × {self.n_negatives:,.10g} pairs"
 
 
 def _coefficients(estimator: Any) -> float:

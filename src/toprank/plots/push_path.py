@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from toprank._numerics import FloatArray
 from toprank.inference import interval
-from toprank.plots._style import check_drawable, marked, new_axes, plain, show_legend, style
+from toprank.plots._style import check_drawable, escape_text, marked, new_axes, show_legend, style
 from toprank.tuning import PChoice, Scoring
 
 _PATH, _BASELINE, _CHOSEN = "toprank-path", "toprank-path-baseline", "toprank-path-chosen"
@@ -243,7 +243,7 @@ class PushPathDisplay:
             values, *(ends for ends in (self.low, self.high, self.baseline) if ends is not None)
         )
         look = style(len(marked(ax, _PATH))) | {"marker": "o", "markersize": 5}
-        look |= {"label": plain(self.name if name is None else name)} | kwargs
+        look |= {"label": escape_text(self.name if name is None else name)} | kwargs
         (self.line_,) = ax.plot(place, values, gid=_PATH, **look)
         colour = self.line_.get_color()
         if self.low is not None and self.high is not None:
@@ -260,7 +260,7 @@ class PushPathDisplay:
         value, low, high = self.baseline
         shade = style(3 + len(marked(ax, _BASELINE)))
         look = {"color": shade["color"], "linestyle": (0, (1.5, 1.5)), "linewidth": 1.4}
-        label = f"{plain(self.baseline_name)} (no push)" if self.baseline_name else "no push"
+        label = f"{escape_text(self.baseline_name)} (no push)" if self.baseline_name else "no push"
         ax.axhspan(low, high, color=shade["color"], alpha=0.08, zorder=0, linewidth=0)
         return ax.axhline(value, gid=_BASELINE, label=label, zorder=1, **look)
 
@@ -300,7 +300,7 @@ def _frame(ax: Any, ps: FloatArray, place: FloatArray, metric: str | None) -> No
     ax.set_xlim(ticks[0] - 0.4, ticks[-1] + 0.4)
     ax.set_xlabel("p: how hard the push is")
     if metric is not None:
-        ax.set_ylabel(f"{plain(metric)}, held out")
+        ax.set_ylabel(f"{escape_text(metric)}, held out")
     ax.grid(alpha=0.25)
     above: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}
     show_legend(ax, handlelength=3.0, ncols=3, frameon=False, **above)

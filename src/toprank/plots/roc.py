@@ -12,7 +12,15 @@ from toprank._extras import require
 from toprank.inference import Band, roc_band
 from toprank.metrics._inputs import check_ranking
 from toprank.plots._response import ranking_score
-from toprank.plots._style import draw_band, draw_curve, marked, plain, show_legend
+from toprank.plots._style import (
+    REFERENCE,
+    draw_band,
+    draw_curve,
+    escape_text,
+    legend_label,
+    marked,
+    show_legend,
+)
 
 VIEWS = ("zoom", "full", "both")
 #: Where a band is read: cubes, so that most of them are at the top of the list.
@@ -237,8 +245,9 @@ class TopRocDisplay:
         if not 0 < max_fpr <= 1:
             raise ValueError(f"max_fpr={max_fpr!r} is not a rate: expected 0 < max_fpr <= 1.")
         views, axes = _panels(ax, view)
-        label = {"label": self._label(self.name if name is None else name)}
-        lines = [draw_curve(one, _CURVE, self.fpr, self.tpr, label | kwargs) for one in axes]
+        area = None if self.roc_auc is None else f"AUC = {self.roc_auc:.3f}"
+        look = {"label": legend_label(self.name if name is None else name, area)} | kwargs
+        lines = [draw_curve(one, _CURVE, self.fpr, self.tpr, look) for one in axes]
         bands = [self._draw_band(one, line) for one, line in zip(axes, lines, strict=True)]
         chances = [_chance(one) for one in axes] if plot_chance_level else None
         for one, its_view in zip(axes, views, strict=True):
@@ -257,13 +266,6 @@ class TopRocDisplay:
     def _draw_band(self, ax: Any, line: Any) -> Any:
         band = self.band
         return None if band is None else draw_band(ax, line, band.x, band.low, band.high)
-
-    def _label(self, name: str | None) -> str | None:
-        name = plain(name)
-        area = None if self.roc_auc is None else f"AUC = {self.roc_auc:.3f}"
-        if name is None:
-            return area
-        return name if area is None else f"{name} ({area})"
 
 
 def _panels(ax: Any, view: str | None) -> tuple[tuple[str, ...], list[Any]]:
@@ -288,14 +290,14 @@ def _chance(ax: Any) -> Any:
     """The diagonal, drawn once on each axes."""
     if drawn := marked(ax, _CHANCE):
         return drawn[0]
-    look = {"color": "0.5", "linestyle": ":", "linewidth": 1.0, "zorder": 1}
-    (line,) = ax.plot((0, 1), (0, 1), gid=_CHANCE, label="random order (AUC = 0.5)", **look)
+    label = "random order (AUC = 0.5)"
+    (line,) = ax.plot((0, 1), (0, 1), gid=_CHANCE, label=label, **REFERENCE)
     return line
 
 
 def _frame(ax: Any, view: str, max_fpr: float, pos_label: Any) -> None:
     """Limits and labels of the axes; the zoomed view is as high as its highest curve."""
-    whose = "" if pos_label is None else f", class {plain(pos_label)}"
+    whose = "" if pos_label is None else f", class {escape_text(pos_label)}"
     ax.set_xlabel("False positive rate (share of negatives let through)")
     ax.set_ylabel(f"True positive rate (share of positives found{whose})")
     if view == "full":

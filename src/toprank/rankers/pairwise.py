@@ -45,7 +45,8 @@ class PairRanker(BaseEstimator):
     is the crucial-pairs push of Rudin 2009 (Section 7), the sum over k of
     :math:`g(\sum_i \ell(f_i - f_k))`. The exponential loss is minimised through the logarithm
     of the risk and a power price through its root: the same ranking for a ball of a given
-    radius, without overflow. No list of pairs is made: labels cost O(n log n) an evaluation.
+    radius, without overflow. No list of pairs is made: with labels an evaluation costs
+    O(n log n).
 
     Parameters
     ----------

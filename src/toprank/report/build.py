@@ -18,6 +18,7 @@ import scipy
 import sklearn
 
 from toprank._files import replacing
+from toprank._json import plain
 from toprank._version import __version__
 from toprank._warnings import catching
 from toprank.folds import Fold, check_powers
@@ -27,7 +28,7 @@ from toprank.report.held_out import ALPHA, HeldOut, score_held_out
 from toprank.report.page import page
 from toprank.report.results import results
 from toprank.report.table import Table
-from toprank.report.text import number, rounded, shown
+from toprank.report.text import clean_text, number
 from toprank.tuning import supported_p
 from toprank.tuning.support import Support
 
@@ -151,14 +152,16 @@ def build(
         support, unsupported = _support(table, powers, folds, random_state)
         tell("measuring")
         data = results(table, held, support, k, cv)
-    notes = [*data["notes"], *unsupported, *_warned(caught)]
-    data["notes"] = [shown(note, 400) for note in notes]
-    data["made"] = _made(table, held, k, cv, random_state, clock.perf_counter() - started)
+    notes = [*data["notes"], *unsupported, *_list_warnings(caught)]
+    data["notes"] = [clean_text(note, 400) for note in notes]
+    data["made"] = _describe_making(
+        table, held, k, cv, random_state, clock.perf_counter() - started
+    )
     tell.finish()
-    return Report(rounded(data))
+    return Report(plain(data, digits=6, infinities=False))
 
 
-def _warned(caught: list[warnings.WarningMessage]) -> list[str]:
+def _list_warnings(caught: list[warnings.WarningMessage]) -> list[str]:
     """What the fits warned of, each said once: the reader of the page should know it too."""
     said = (str(one.message).split("\n")[0] for one in caught)
     return [f"A fit warned: {text}" for text in dict.fromkeys(said)]
@@ -193,14 +196,14 @@ def _support(
     finite = [p for p in powers if np.isfinite(p)]
     if not finite:
         return None, ["p = ∞ rests on the highest negative alone; give finite values of p too."]
-    Z = Preparation("linear", random_state).fit_transform(table.schema, table.rows.values)
+    Z = Preparation("linear", random_state).fit_transform(table.schema, table.rows.X)
     try:
-        return supported_p(Z, table.rows.positive, ps=finite, alpha=ALPHA, cv=folds), []
+        return supported_p(Z, table.rows.y, ps=finite, alpha=ALPHA, cv=folds), []
     except ValueError as error:
         return None, [f"What p the data supports cannot be said: {error}"]
 
 
-def _made(
+def _describe_making(
     table: Table, held: HeldOut, k: int, cv: int, random_state: int, seconds: float
 ) -> dict[str, Any]:
     kind = "in the order of time" if table.rows.time is not None else "stratified, shuffled"

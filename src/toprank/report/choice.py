@@ -43,7 +43,7 @@ def choose(held: HeldOut, figure: Figure, support: Support | None, test_to_train
     The rows of a fold are scored with the p that is best on the other folds, so that the figures
     of these scores do not flatter.
     """
-    allowed = [j for j, p in enumerate(held.ps) if _supported(p, support)] or [0]
+    allowed = [j for j, p in enumerate(held.ps) if _is_supported(p, support)] or [0]
     by_fold = np.array(
         [in_folds(figure, held.positive, held.pushes[j], held.fold) for j in allowed]
     )
@@ -62,7 +62,7 @@ def choose(held: HeldOut, figure: Figure, support: Support | None, test_to_train
     )
 
 
-def _supported(p: float, support: Support | None) -> bool:
+def _is_supported(p: float, support: Support | None) -> bool:
     return support is None or (support.p is not None and p <= support.p)
 
 
@@ -83,12 +83,12 @@ def _verdict(choice: PChoice, figure: Figure, support: Support | None) -> str:
     if best == 0:
         return (
             f"No harder push that the data supports does better: {what}, is "
-            f"{figure.written(choice.mean[0])}."
+            f"{figure.format(choice.mean[0])}."
         )
     gap = choice.difference(best, 0)
     said = (
         f"Of the p that the data supports it does best: {what}, is "
-        f"{figure.written(choice.mean[best])}, against {figure.written(choice.mean[0])} for "
+        f"{figure.format(choice.mean[best])}, against {figure.format(choice.mean[0])} for "
         f"{choice.candidates[0].name}."
     )
     if gap.p_value > 1 - choice.level:

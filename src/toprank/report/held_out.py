@@ -16,8 +16,8 @@ from threadpoolctl import threadpool_limits
 
 from toprank._numerics import FloatArray
 from toprank.folds import Fold
+from toprank.models.explanation import contributions, per_column
 from toprank.models.preparation import Preparation
-from toprank.models.reasons import contributions, per_column
 from toprank.models.rows import TrainingRows
 from toprank.rankers import PNormPush
 from toprank.report.table import Table
@@ -36,11 +36,11 @@ class FoldModels:
 
     preparation: Preparation
     rankers: list[PNormPush]
-    centre: list[FloatArray]  # mean contribution of each column over the rows tested, one a p
+    centre: list[FloatArray]  # mean contribution of each column over the rows tested, one per p
 
     def explain(self, rows: TrainingRows, which: int) -> FloatArray:
         """What each column adds to the scores of rows, against the mean row of the fold."""
-        Z = self.preparation.transform(rows.values)
+        Z = self.preparation.transform(rows.X)
         return _by_column(self.rankers[which], Z, self.preparation) - self.centre[which]
 
 
@@ -93,7 +93,7 @@ def score_held_out(
 
     A row tested in several folds keeps its last score.
     """
-    n = table.rows.n
+    n = len(table.rows)
     names = [*(f"p = {number(p)}" for p in ps), LOGISTIC, TREES]
     scores = np.full((len(names), n), np.nan)
     tested_in = np.full(n, -1)
@@ -114,7 +114,7 @@ def score_held_out(
         tuple(ps),
         folds,
         rows,
-        table.rows.positive[rows],
+        table.rows.y[rows],
         fold,
         pushes,
         dict(zip((LOGISTIC, TREES), baselines, strict=True)),
@@ -151,20 +151,20 @@ def _linear(
 ) -> tuple[FoldModels, list[FloatArray]]:
     """Every p, each starting from the one before, and logistic regression."""
     preparation = Preparation("linear", random_state)
-    Z = preparation.fit_transform(table.schema, trained.values)
-    Z_tested = preparation.transform(tested.values)
+    Z = preparation.fit_transform(table.schema, trained.X)
+    Z_tested = preparation.transform(tested.X)
     rankers, scores, centres = [], [], []
     ranker = PNormPush(ps[0], alpha=ALPHA, warm_start=True)
     for p in ps:
         tell(f"p = {number(p)}")
-        ranker = copy.deepcopy(ranker).set_params(p=p).fit(Z, trained.positive)
+        ranker = copy.deepcopy(ranker).set_params(p=p).fit(Z, trained.y)
         rankers.append(ranker)
         scores.append(ranker.decision_function(Z_tested))
         # contributions are linear in Z: that of the mean row is their mean
         mean = Z_tested.mean(axis=0, keepdims=True)
         centres.append(_by_column(ranker, mean, preparation)[0])
     tell(LOGISTIC)
-    logistic = LogisticRegression(max_iter=1000).fit(Z, trained.positive)
+    logistic = LogisticRegression(max_iter=1000).fit(Z, trained.y)
     scores.append(logistic.decision_function(Z_tested))
     return FoldModels(preparation, rankers, centres), scores
 
@@ -178,11 +178,11 @@ def _trees(
     table: Table, trained: TrainingRows, tested: TrainingRows, random_state: int
 ) -> FloatArray:
     preparation = Preparation("trees", random_state)
-    Z = preparation.fit_transform(table.schema, trained.values)
+    Z = preparation.fit_transform(table.schema, trained.X)
     trees = HistGradientBoostingClassifier(
         categorical_features=preparation.categorical or None, random_state=random_state
     )
     # threads that wait for a busy core spin: on a shared machine all cores are slower than half
     with threadpool_limits(max(1, cpu_count() // 2), user_api="openmp"):
-        trees.fit(Z, trained.positive)
-        return np.asarray(trees.decision_function(preparation.transform(tested.values)))
+        trees.fit(Z, trained.y)
+        return np.asarray(trees.decision_function(preparation.transform(tested.X)))

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray
-from toprank.models.reasons import largest
-from toprank.models.schema import Column
+from toprank.models.columns import Column
+from toprank.models.explanation import largest_reasons
 from toprank.report.held_out import HeldOut
 from toprank.report.table import Table, word_of
-from toprank.report.text import percent, shown
+from toprank.report.text import clean_text, percent
 
 #: Rows shown on each side of the cut.
 NEAR = 6
@@ -21,12 +21,12 @@ MOST_COLUMNS = 12
 _REASONS = 3
 
 
-def ranked(scores: FloatArray) -> NDArray[np.intp]:
+def order_by_score(scores: FloatArray) -> NDArray[np.intp]:
     """Places of the rows, the highest score first; ties in the order of the table."""
     return np.argsort(-scores, kind="stable")
 
 
-def standard(scores: FloatArray) -> tuple[float, float]:
+def mean_and_spread(scores: FloatArray) -> tuple[float, float]:
     """Mean and standard deviation of a list's scores: the zero and the unit of what is shown.
 
     The scale of a push depends on p and means nothing by itself.
@@ -41,13 +41,13 @@ def item_lists(table: Table, held: HeldOut, k: int) -> tuple[list[dict[str, Any]
     Returns
     -------
     lists : list of dict
-        One a p: ``top`` and ``near`` (names of items, best first), ``score_at_cut``,
+        One per p: ``top`` and ``near`` (names of items, best first), ``score_at_cut``,
         ``gap_at_cut`` and ``tied_at_cut``.
     items : dict
-        By the row's number: ``id``, ``positive``, and one entry a p of ``rank``, ``score`` (in
+        By the row's number: ``id``, ``positive``, and one entry per p of ``rank``, ``score`` (in
         standard deviations from the mean) and ``reasons`` (empty where the row is not shown).
     """
-    orders = [ranked(scores) for scores in held.pushes]
+    orders = [order_by_score(scores) for scores in held.pushes]
     tops = [order[:k] for order in orders]
     nears = [order[max(0, k - NEAR) : k + NEAR] for order in orders]
     wanted = np.unique(np.concatenate([*tops, *nears]))
@@ -57,7 +57,7 @@ def item_lists(table: Table, held: HeldOut, k: int) -> tuple[list[dict[str, Any]
     reasons = [_reasons(table, held, np.union1d(tops[j], nears[j]), j) for j in range(len(orders))]
     standardised = [
         (scores - mean) / spread
-        for scores, (mean, spread) in ((scores, standard(scores)) for scores in held.pushes)
+        for scores, (mean, spread) in ((scores, mean_and_spread(scores)) for scores in held.pushes)
     ]
     items = {
         str(held.rows[place]): {
@@ -92,10 +92,10 @@ def _cut(sorted_scores: FloatArray, k: int) -> dict[str, Any]:
 def _reasons(
     table: Table, held: HeldOut, places: NDArray[np.intp], which: int
 ) -> dict[int, list[dict[str, Any]]]:
-    parts = held.explain(table, places, which) / standard(held.pushes[which])[1]
+    parts = held.explain(table, places, which) / mean_and_spread(held.pushes[which])[1]
     columns = table.schema.columns
     words = [table.words(column, held.rows[places]) for column in columns]
-    found = largest(parts, [shown(c.name, 60) for c in columns], words, _REASONS)
+    found = largest_reasons(parts, [clean_text(c.name, 60) for c in columns], words, _REASONS)
     return {
         int(place): [
             {"column": one.column, "value": one.value, "adds": one.contribution} for one in line
@@ -111,8 +111,8 @@ def features(table: Table, held: HeldOut, k: int, which: int) -> dict[str, Any]:
     rows and that of all rows is the sum of what each column adds to it. Both are in standard
     deviations of the score.
     """
-    top = ranked(held.pushes[which])[:k]
-    adds = held.explain(table, top, which).mean(axis=0) / standard(held.pushes[which])[1]
+    top = order_by_score(held.pushes[which])[:k]
+    adds = held.explain(table, top, which).mean(axis=0) / mean_and_spread(held.pushes[which])[1]
     order = np.argsort(-np.abs(adds), kind="stable")
     named = order[:MOST_COLUMNS]
     columns = table.schema.columns
@@ -120,7 +120,7 @@ def features(table: Table, held: HeldOut, k: int, which: int) -> dict[str, Any]:
         "total": float(adds.sum()),
         "columns": [
             {
-                "column": shown(columns[j].name, 80),
+                "column": clean_text(columns[j].name, 80),
                 "kind": columns[j].kind,
                 "adds": float(adds[j]),
                 **_typical(table, columns[j], held.rows, held.rows[top]),
@@ -137,7 +137,7 @@ def _typical(
     table: Table, column: Column, rows: NDArray[np.intp], top: NDArray[np.intp]
 ) -> dict[str, str]:
     """What the column holds in the first rows and in all: a median, or the share of a value."""
-    values = table.rows.values[column.name]
+    values = table.rows.X[column.name]
     if column.kind in ("number", "date"):
         pair = [word_of(column.kind, _median(values[part])) for part in (top, rows)]
         return {"what": "median", "in_top": pair[0], "in_all": pair[1]}
@@ -148,7 +148,7 @@ def _typical(
         return {"what": "yes", "in_top": percent(shares[0]), "in_all": percent(shares[1])}
     word, in_top, in_all = _over_represented(values[top], values[rows])
     return {
-        "what": shown(word, 40) or "missing",
+        "what": clean_text(word, 40) or "missing",
         "in_top": percent(in_top),
         "in_all": percent(in_all),
     }

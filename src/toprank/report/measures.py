@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray
-from toprank.inference import compare, interval, lift_band, roc_band
+from toprank.inference import compare, lift_band, roc_band
 from toprank.metrics.registry import METRICS
-from toprank.report.text import percent, written
+from toprank.models.measures import Measurement, ScoredRows, measure
+from toprank.report.text import format_figure, percent
 from toprank.tuning import corrected_difference
 
 LEVEL = 0.95
@@ -30,9 +31,9 @@ class Figure:
     unit: str  # "share", "times" or "area"
     settings: Mapping[str, Any] = field(default_factory=dict)
 
-    def written(self, value: float) -> str:
+    def format(self, value: float) -> str:
         """The value as the page has it."""
-        return written(value, self.unit)
+        return format_figure(value, self.unit)
 
 
 def figures(k: int, max_fpr: float) -> tuple[Figure, ...]:
@@ -89,20 +90,24 @@ def figures(k: int, max_fpr: float) -> tuple[Figure, ...]:
     )
 
 
-def measured(
+def measure_figures(
     which: tuple[Figure, ...], positive: NDArray[np.bool_], scores: FloatArray
 ) -> dict[str, Any]:
     """Every figure of a list with its interval; without one where none is valid."""
-    found: dict[str, Any] = {}
-    for figure in which:
-        try:
-            one = interval(figure.metric, positive, scores, level=LEVEL, **figure.settings)
-            numbers: dict[str, Any] = {"value": one.estimate, "low": one.low, "high": one.high}
-        except ValueError as error:
-            value = METRICS[figure.metric].function(positive, scores, **figure.settings)
-            numbers = {"value": value, "low": None, "high": None, "note": str(error)}
-        found[figure.key] = numbers
-    return found
+    rows = ScoredRows(None, positive, scores=scores)
+    wanted = [(figure.metric, figure.settings) for figure in which]
+    return {
+        figure.key: _numbers(figure, rows, one)
+        for figure, one in zip(which, measure(rows, wanted, level=LEVEL), strict=True)
+    }
+
+
+def _numbers(figure: Figure, rows: ScoredRows, one: Measurement) -> dict[str, Any]:
+    if one.interval is not None:
+        found = one.interval
+        return {"value": found.estimate, "low": found.low, "high": found.high}
+    value = METRICS[figure.metric].function(rows.y, rows.scores, **figure.settings)
+    return {"value": value, "low": None, "high": None, "note": one.why_not}
 
 
 def curves(
@@ -143,7 +148,7 @@ def in_folds(
     )
 
 
-def compared(
+def compare_rankers(
     which: tuple[Figure, ...],
     positive: NDArray[np.bool_],
     scores: Mapping[str, FloatArray],

@@ -14,7 +14,7 @@ from html import escape
 from importlib import resources
 from typing import Any
 
-from toprank.report.text import count, embedded, number, percent, written
+from toprank.report.text import count, format_figure, json_for_script, number, percent
 
 
 def page(data: dict[str, Any]) -> str:
@@ -44,11 +44,11 @@ def page(data: dict[str, Any]) -> str:
 {_by_p(data)}
 {_comparison(data)}
 {_support(data)}
-{_made(data)}
+{_describe_making(data)}
 </main>
 <footer><p>Made with toprank {escape(data["made"]["toprank"])}. This page holds its own data and
 asks nothing of any network.</p></footer>
-<script type="application/json" id="data">{embedded(data)}</script>
+<script type="application/json" id="data">{json_for_script(data)}</script>
 <script>{script}</script>
 </body>
 </html>
@@ -104,7 +104,7 @@ fold that it is measured on. Intervals are 95% intervals.</p>
 
 
 def _card(figure: dict[str, Any], value: dict[str, Any]) -> str:
-    said = written(value["value"], figure["unit"])
+    said = format_figure(value["value"], figure["unit"])
     return (
         f"<div><dt>{escape(figure['label'])}</dt><dd><strong>{said}</strong>"
         f"<span>{_interval(value, figure['unit'])}</span></dd></div>"
@@ -114,7 +114,7 @@ def _card(figure: dict[str, Any], value: dict[str, Any]) -> str:
 def _interval(value: dict[str, Any], unit: str) -> str:
     if value["low"] is None:
         return "no interval: too few rows"
-    return f"{written(value['low'], unit)} to {written(value['high'], unit)}"
+    return f"{format_figure(value['low'], unit)} to {format_figure(value['high'], unit)}"
 
 
 def _by_p(data: dict[str, Any]) -> str:
@@ -172,7 +172,7 @@ def _all_figures(data: dict[str, Any]) -> str:
         [
             escape(name),
             *(
-                f"{written(values[figure['key']]['value'], figure['unit'])} "
+                f"{format_figure(values[figure['key']]['value'], figure['unit'])} "
                 f"<small>{_interval(values[figure['key']], figure['unit'])}</small>"
                 for figure in data["figures"]
             ),
@@ -288,7 +288,7 @@ def _few(value: float) -> str:
     return count(value) if value >= 20 else f"{value:.1f}"
 
 
-def _made(data: dict[str, Any]) -> str:
+def _describe_making(data: dict[str, Any]) -> str:
     made = "\n".join(
         f"<div><dt>{escape(str(key))}</dt><dd>{escape(str(value))}</dd></div>"
         for key, value in data["made"].items()

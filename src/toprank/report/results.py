@@ -12,9 +12,9 @@ from toprank.report import verdict
 from toprank.report.choice import Chosen, choose
 from toprank.report.held_out import HeldOut
 from toprank.report.lists import features, item_lists
-from toprank.report.measures import LEVEL, Figure, compared, curves, figures, measured
+from toprank.report.measures import LEVEL, Figure, compare_rankers, curves, figures, measure_figures
 from toprank.report.table import Table
-from toprank.report.text import count, number, shown
+from toprank.report.text import clean_text, count, number
 from toprank.tuning.support import Support
 
 #: Negatives that the zoomed ROC curve shows at least.
@@ -48,7 +48,7 @@ def results(
 
     def worth(scores: FloatArray) -> dict[str, Any]:
         return {
-            "figures": measured(which, held.positive, scores),
+            "figures": measure_figures(which, held.positive, scores),
             "curves": curves(held.positive, scores, k, max_fpr),
         }
 
@@ -60,7 +60,7 @@ def results(
         "ps": list(held.ps),
         "labels": [f"p = {number(p)}" for p in held.ps],
         "start": chosen.index,
-        "figures": [_described(figure) for figure in which],
+        "figures": [_describe(figure) for figure in which],
         "pushes": [
             {**worth(scores), **lists[j], "features": features(table, held, k, j)}
             for j, scores in enumerate(held.pushes)
@@ -68,7 +68,7 @@ def results(
         "baselines": [{"name": n, **worth(scores)} for n, scores in held.baselines.items()],
         "items": items,
         "choice": {"verdict": chosen.verdict, "by_fold": list(chosen.by_fold)},
-        "support": None if support is None else _supported(support),
+        "support": None if support is None else _describe_support(support),
         "notes": _notes(asked, k, cv, table, held),
         **_chosen(which, held, chosen, overlap),
     }
@@ -91,37 +91,39 @@ def _chosen(
     name = "push"
     scores = {name: chosen.scores, **held.baselines}
     some = tuple(figure for figure in which if figure.key in _COMPARED)
-    lines = compared(some, held.positive, scores, held.fold, overlap)
+    lines = compare_rankers(some, held.positive, scores, held.fold, overlap)
     return {
-        "chosen": {"name": name, "figures": measured(which, held.positive, chosen.scores)},
+        "chosen": {"name": name, "figures": measure_figures(which, held.positive, chosen.scores)},
         "comparison": lines,
     }
 
 
 def _table(table: Table, held: HeldOut) -> dict[str, Any]:
-    positives = int(np.count_nonzero(table.rows.positive))
+    positives = int(np.count_nonzero(table.rows.y))
     schema = table.schema
     return {
-        "rows": table.rows.n,
+        "rows": len(table.rows),
         "positives": positives,
         "scored": len(held.rows),
         "scored_positives": int(np.count_nonzero(held.positive)),
         "prevalence": float(np.mean(held.positive)),
-        "target": shown(table.target.column),
-        "positive": shown(table.target.positive),
-        "negative": [shown(word) for word in table.target.negative[:5]],
-        "id": None if schema.id is None else shown(schema.id),
-        "time": None if schema.time is None else shown(schema.time),
+        "target": clean_text(table.target.column),
+        "positive": clean_text(table.target.positive),
+        "negative": [clean_text(word) for word in table.target.negative[:5]],
+        "id": None if schema.id is None else clean_text(schema.id),
+        "time": None if schema.time is None else clean_text(schema.time),
         "columns": [
-            {"name": shown(c.name), "kind": c.kind, "missing": c.missing} for c in schema.columns
+            {"name": clean_text(c.name), "kind": c.kind, "missing": c.missing}
+            for c in schema.columns
         ],
         "left_out": [
-            {"name": shown(name), "reason": shown(why)} for name, why in schema.left_out.items()
+            {"name": clean_text(name), "reason": clean_text(why)}
+            for name, why in schema.left_out.items()
         ],
     }
 
 
-def _described(figure: Figure) -> dict[str, Any]:
+def _describe(figure: Figure) -> dict[str, Any]:
     return {
         "key": figure.key,
         "label": figure.label,
@@ -130,7 +132,7 @@ def _described(figure: Figure) -> dict[str, Any]:
     }
 
 
-def _supported(support: Support) -> dict[str, Any]:
+def _describe_support(support: Support) -> dict[str, Any]:
     said = support.as_dict()
     kept = ("p", "effective_negatives", "train_risk", "test_risk", "standard_error")
     return {
@@ -152,9 +154,9 @@ def _notes(asked: int, k: int, cv: int, table: Table, held: HeldOut) -> list[str
         )
     if folds < cv:
         notes.append(f"There are {folds} folds instead of {cv}: one class has too few rows.")
-    if len(held.rows) < table.rows.n:
+    if len(held.rows) < len(table.rows):
         notes.append(
-            f"{count(table.rows.n - len(held.rows))} rows were trained on only: the folds follow "
-            "time, and the first rows have no past to be ranked from."
+            f"{count(len(table.rows) - len(held.rows))} rows were trained on only: the folds "
+            "follow time, and the first rows have no past to be ranked from."
         )
     return notes

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
 from typing import Any
 
 #: Letters of a name or value that are shown; the rest becomes an ellipsis.
 LONGEST = 120
 
 
-def shown(value: Any, longest: int = LONGEST) -> str:
+def clean_text(value: Any, longest: int = LONGEST) -> str:
     r"""Return a word without control characters or lone surrogates, and not too long.
 
     A control character becomes its visible sign, U+2400 and following. Markup is left as it is:
@@ -19,8 +18,8 @@ def shown(value: Any, longest: int = LONGEST) -> str:
 
     Examples
     --------
-    >>> from toprank.report.text import shown
-    >>> shown("a\x00b"), shown("x" * 300, longest=5)
+    >>> from toprank.report.text import clean_text
+    >>> clean_text("a\x00b"), clean_text("x" * 300, longest=5)
     ('a␀b', 'xxxx…')
     """
     text = str(value).encode("utf-8", "replace").decode("utf-8")
@@ -37,28 +36,7 @@ def _visible(letter: str) -> str:
     return "␡" if hidden or code in (0x2028, 0x2029, 0xFEFF) else letter
 
 
-def rounded(value: Any, digits: int = 6) -> Any:
-    """Return a value as JSON has it: numbers rounded to so many digits, NaN and infinity as None.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from toprank.report.text import rounded
-    >>> rounded({"x": np.array([1 / 3, np.nan]), "n": np.int64(2)})
-    {'x': [0.333333, None], 'n': 2}
-    """
-    if isinstance(value, Mapping):
-        return {str(key): rounded(one, digits) for key, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [rounded(one, digits) for one in value]
-    if hasattr(value, "tolist"):
-        return rounded(value.tolist(), digits)
-    if isinstance(value, float):
-        return float(f"{value:.{digits}g}") if math.isfinite(value) else None
-    return value
-
-
-def embedded(data: Any) -> str:
+def json_for_script(data: Any) -> str:
     """Return JSON that can stand inside a script element: no markup, nothing outside ASCII."""
     text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     for letter in "<>&":
@@ -76,7 +54,7 @@ def count(value: float) -> str:
     return f"{round(value):,}".replace(",", "\u202f")
 
 
-def written(value: float, unit: str) -> str:
+def format_figure(value: float, unit: str) -> str:
     """Return a figure in its unit: "share" (in percent), "times" or "area"."""
     if unit == "share":
         return percent(value)

@@ -26,7 +26,7 @@ def headline(data: dict[str, Any], figure: Figure) -> str:
     )
     if one["low"] is not None:
         said += f" (95% interval {percent(one['low'])} to {percent(one['high'])})"
-    times = figure.written(lift["value"]).removesuffix("×")
+    times = figure.format(lift["value"]).removesuffix("×")
     return f"{said}, {times} times the {percent(table['prevalence'])} of a random order."
 
 
@@ -84,14 +84,14 @@ def _is_clear(line: dict[str, Any]) -> bool:
 
 def _difference(line: dict[str, Any]) -> str:
     other, points = line["names"][1], 100 * line["difference"]
-    ends = f"interval {_signed(100 * line['low'])} to {_signed(100 * line['high'])}"
+    ends = f"interval {_with_sign(100 * line['low'])} to {_with_sign(100 * line['high'])}"
     if points == 0:
         return f"level with {other} ({ends})"
     word = "more than" if points > 0 else "less than"
     return f"{abs(points):.3g} points {word} {other} ({ends})"
 
 
-def _signed(value: float) -> str:
+def _with_sign(value: float) -> str:
     return f"{value:+.2g}".replace("-", "\u2212")
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from toprank.reproduce import facts
 from toprank.reproduce.compare import claim, claims_part
-from toprank.reproduce.curves import roc_counts, roc_figure, top_grid, top_table, traded
+from toprank.reproduce.curves import describe_trade, roc_counts, roc_figure, top_grid, top_table
 from toprank.reproduce.experiment import Experiment, Result, Setup
 from toprank.reproduce.page import Paragraph, Part
 from toprank.reproduce.push_tables import coordinate_descent
@@ -114,7 +114,7 @@ def _describe(result: Result) -> list[Part]:
             "negatives. “All but 0%” are the positives above every negative."
         ),
         top_grid(result, COLUMNS),
-        traded(result),
+        describe_trade(result),
         claims_part(result["claims"]),
     ]
 

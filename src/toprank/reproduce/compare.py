@@ -23,7 +23,7 @@ def distribution_cell(row: str, column: str, values: FloatArray, paper: float) -
     row, column : str
         Where the number stands.
     values : array
-        Ours, one a repeat, in the paper's units.
+        Ours, one per repeat, in the paper's units.
     paper : float
         The paper's.
 
@@ -87,7 +87,7 @@ def claims_part(claims: Sequence[dict[str, Any]]) -> Bullets:
 
 
 def distribution_grid(cells: Sequence[dict[str, Any]], digits: int = 4) -> Grid:
-    """Return three lines a row of the paper: its numbers, ours, and where its fall in ours."""
+    """Return three lines per row of the paper: its numbers, ours, and where its fall in ours."""
     rows = list(dict.fromkeys(cell["row"] for cell in cells))
     columns = list(dict.fromkeys(cell["column"] for cell in cells))
     at = {(cell["row"], cell["column"]): cell for cell in cells}
@@ -95,10 +95,10 @@ def distribution_grid(cells: Sequence[dict[str, Any]], digits: int = 4) -> Grid:
     for row in rows:
         here = [at[row, column] for column in columns]
         lines.append(
-            [f"{row}, paper", *(_marked(cell, _number(cell["paper"], digits)) for cell in here)]
+            [f"{row}, paper", *(_mark(cell, _number(cell["paper"], digits)) for cell in here)]
         )
         lines.append([f"{row}, ours", *(_spread(cell, digits) for cell in here)])
-        lines.append(["percentile", *(_marked(cell, f"{cell['percentile']:.1f}") for cell in here)])
+        lines.append(["percentile", *(_mark(cell, f"{cell['percentile']:.1f}") for cell in here)])
     return Grid(["", *columns], lines)
 
 
@@ -131,7 +131,7 @@ def verdict_part(cells: Sequence[dict[str, Any]], n_repeats: int, what: str) -> 
     return [Paragraph(text + " Outside, in bold above:"), Bullets(named)]
 
 
-def _marked(cell: dict[str, Any], text: str) -> str:
+def _mark(cell: dict[str, Any], text: str) -> str:
     return f"**{text}**" if cell["verdict"] == "outside" else text
 
 

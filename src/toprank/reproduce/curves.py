@@ -41,7 +41,7 @@ def roc_counts(
     for part, rows in parts.items():
         counts = [_counts(y[rows], s[rows]) for s in scores]
         curves[part] = [
-            [_thinned(fp, tp, fp).tolist(), _thinned(fp, tp, tp).tolist()] for fp, tp in counts
+            [_thin(fp, tp, fp).tolist(), _thin(fp, tp, tp).tolist()] for fp, tp in counts
         ]
         found[part] = {
             "top": [_found(fp, tp) for fp, tp in counts],
@@ -63,7 +63,7 @@ def _found(fp: np.ndarray, tp: np.ndarray) -> list[float]:
     return (tp[at] / tp[-1]).tolist()
 
 
-def _thinned(fp: np.ndarray, tp: np.ndarray, values: np.ndarray) -> np.ndarray:
+def _thin(fp: np.ndarray, tp: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Values at a few points of the curve, finely at its beginning."""
     last = len(fp) - 1
     even = np.linspace(0, last, _POINTS)
@@ -102,7 +102,7 @@ def _push_claim(part: str, shares: np.ndarray) -> dict[str, Any]:
     )
 
 
-def traded(result: Result) -> Paragraph:
+def describe_trade(result: Result) -> Paragraph:
     """Say what p = 64 gains and gives up against p = 1 at each cut."""
     parts = []
     for part in PARTS:

@@ -112,10 +112,10 @@ def _html(part: Part, folder: Path | None) -> str:
             body = "".join(f"<tr>{line}</tr>\n" for line in lines)
             return f"<table><thead><tr>{top}</tr></thead><tbody>\n{body}</tbody></table>"
         case Picture(file, alt):
-            return f'<img alt="{html.escape(alt)}" src="{_embedded(file, folder)}">'
+            return f'<img alt="{html.escape(alt)}" src="{_embed(file, folder)}">'
 
 
-def _embedded(file: str, folder: Path | None) -> str:
+def _embed(file: str, folder: Path | None) -> str:
     if folder is None:
         return html.escape(file)
     content = base64.b64encode((folder / file).read_bytes()).decode("ascii")

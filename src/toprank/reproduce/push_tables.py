@@ -25,7 +25,7 @@ from toprank.reproduce.compare import (
     power_of_ten,
     verdict_part,
 )
-from toprank.reproduce.curves import roc_counts, roc_figure, top_grid, top_table, traded
+from toprank.reproduce.curves import describe_trade, roc_counts, roc_figure, top_grid, top_table
 from toprank.reproduce.experiment import Experiment, Result, Setup, Table
 from toprank.reproduce.page import Paragraph, Part
 from toprank.reproduce.sources import in_unit_interval
@@ -61,7 +61,7 @@ def _scores(X: np.ndarray, y: np.ndarray, train: np.ndarray, rounds: int) -> lis
     return [r.fit(X[train], y[train]).decision_function(X) for r in rankers(rounds)]
 
 
-def _measured(X: np.ndarray, y: np.ndarray, train: np.ndarray, rounds: int) -> FloatArray:
+def _measure(X: np.ndarray, y: np.ndarray, train: np.ndarray, rounds: int) -> FloatArray:
     """Measures by column on the rows that were not trained on, shape (measures, columns)."""
     test = np.setdiff1d(np.arange(len(y)), train)
     found = [measures(y[test], scores[test]) for scores in _scores(X, y, train, rounds)]
@@ -70,7 +70,7 @@ def _measured(X: np.ndarray, y: np.ndarray, train: np.ndarray, rounds: int) -> F
 
 def one_split(X: np.ndarray, y: np.ndarray, rounds: int, seed: int, repeat: int) -> FloatArray:
     """Table 3 once: 1,000 random rows to train on, the rest to measure on."""
-    return _measured(X, y, _training_rows(y, seed, repeat), rounds)
+    return _measure(X, y, _training_rows(y, seed, repeat), rounds)
 
 
 def one_cross_validation(
@@ -78,7 +78,7 @@ def one_cross_validation(
 ) -> FloatArray:
     """Tables 4 and 5 once: the mean over three folds with the classes in proportion."""
     folds = _folds(y, seed, repeat)
-    return np.asarray(np.mean([_measured(X, y, train, rounds) for train in folds], axis=0))
+    return np.asarray(np.mean([_measure(X, y, train, rounds) for train in folds], axis=0))
 
 
 def _training_rows(y: np.ndarray, seed: int, repeat: int) -> np.ndarray:
@@ -98,7 +98,7 @@ def _repeats(setup: Setup, once: Any, X: np.ndarray, y: np.ndarray, n: int) -> F
     return np.array(found)
 
 
-def _compared(values: FloatArray, paper: dict[str, tuple[float, ...]]) -> Result:
+def _compare(values: FloatArray, paper: dict[str, tuple[float, ...]]) -> Result:
     """Cells of a table, with the power of ten of each row."""
     cells, powers = [], {}
     for m, measure in enumerate(facts.MEASURES):
@@ -123,29 +123,29 @@ def _order_claims(values: FloatArray, best: dict[str, str]) -> list[dict[str, An
 
 
 def _table_3(setup: Setup) -> Result:
-    X, y = _scaled(setup.data["magic"])
+    X, y = _scale(setup.data["magic"])
     values = _repeats(setup, one_split, X, y, setup.settings["repeats"])
-    return _compared(values, facts.TABLE_3) | {"claims": _order_claims(values, facts.BEST_3)}
+    return _compare(values, facts.TABLE_3) | {"claims": _order_claims(values, facts.BEST_3)}
 
 
 def _table_4(setup: Setup) -> Result:
-    X, good = _scaled(setup.data["ionosphere"], slice(-5, None))
+    X, good = _scale(setup.data["ionosphere"], slice(-5, None))
     found = {}
     for name, y, repeats in (("bad", 1 - good, "repeats"), ("good", good, "repeats_as_printed")):
         values = _repeats(setup, one_cross_validation, X, y, setup.settings[repeats])
         claims = _order_claims(values, facts.BEST_4)
-        found[name] = _compared(values, facts.TABLE_4) | {"claims": claims}
+        found[name] = _compare(values, facts.TABLE_4) | {"claims": claims}
     # the first are the numbers that the paper's match; see the text
     return found["bad"] | {"as_printed": found["good"]}
 
 
 def _table_5(setup: Setup) -> Result:
-    X, y = _scaled(setup.data["housing"])
+    X, y = _scale(setup.data["housing"])
     values = _repeats(setup, one_cross_validation, X, y, setup.settings["repeats"])
-    return _compared(values, facts.TABLE_5) | {"claims": _order_claims(values, facts.BEST_5)}
+    return _compare(values, facts.TABLE_5) | {"claims": _order_claims(values, facts.BEST_5)}
 
 
-def _scaled(table: Table, columns: slice = slice(None)) -> Table:
+def _scale(table: Table, columns: slice = slice(None)) -> Table:
     X, y = table
     return in_unit_interval(X[:, columns]), y
 
@@ -234,7 +234,7 @@ def _describe_5(result: Result) -> list[Part]:
 def _figure(setup: Setup) -> Result:
     """ROC curves of one split, training and test, and what is found at the top in many."""
     ((name, table),) = setup.data.items()
-    X, y = _scaled(table, slice(-5, None) if name == "ionosphere" else slice(None))
+    X, y = _scale(table, slice(-5, None) if name == "ionosphere" else slice(None))
     y = 1 - y if name == "ionosphere" else y  # as in Table 4
     n, rounds = setup.settings["repeats"], setup.settings["rounds"]
     drawn = setup.map(one_roc, [X] * n, [y] * n, [rounds] * n, [setup.seed] * n, range(n))
@@ -264,10 +264,15 @@ def _describe_figure(result: Result) -> list[Part]:
             "of the negatives."
         )
     ]
-    return [*first, top_grid(result, facts.COLUMNS), traded(result), claims_part(result["claims"])]
+    return [
+        *first,
+        top_grid(result, facts.COLUMNS),
+        describe_trade(result),
+        claims_part(result["claims"]),
+    ]
 
 
-def _pictured(number: int, table: int, name: str, data: str, repeats: int) -> Experiment:
+def _picture(number: int, table: int, name: str, data: str, repeats: int) -> Experiment:
     return Experiment(
         f"figure{number}",
         f"Figure {number}: ROC curves of Table {table} ({name})",
@@ -291,7 +296,7 @@ EXPERIMENTS = (
         quick={"repeats": 8, "rounds": ROUNDS},
         data=("magic",),
     ),
-    _pictured(5, 3, "MAGIC", "magic", 6),
+    _picture(5, 3, "MAGIC", "magic", 6),
     Experiment(
         "table4",
         "Table 4: ionosphere",
@@ -303,7 +308,7 @@ EXPERIMENTS = (
         finding="the numbers are those of the bad returns as positives, not of the good ones as "
         "the text has it.",
     ),
-    _pictured(6, 4, "ionosphere", "ionosphere", 10),
+    _picture(6, 4, "ionosphere", "ionosphere", 10),
     Experiment(
         "table5",
         "Table 5: Boston housing",
@@ -313,5 +318,5 @@ EXPERIMENTS = (
         quick={"repeats": 4, "rounds": ROUNDS},
         data=("housing",),
     ),
-    _pictured(7, 5, "Boston housing", "housing", 10),
+    _picture(7, 5, "Boston housing", "housing", 10),
 )

@@ -53,19 +53,19 @@ def _noiseless() -> simulate.RegressionModel:
     return simulate.regression(5)
 
 
-def _varying() -> simulate.RegressionModel:
+def _varying_model() -> simulate.RegressionModel:
     return simulate.heteroscedastic(5)
 
 
 CASES = (
     Case("5.1  two classes", simulate.linear_bipartite, "logistic", 1e-4),
     Case("5.2  real labels, no noise", _noiseless, "squared_hinge", 1e-6),
-    Case("5.3  real labels, noise that varies", _varying, "squared_hinge", 1e-4),
+    Case("5.3  real labels, noise that varies", _varying_model, "squared_hinge", 1e-4),
 )
 
 
 def excess_risks(case: Case, n: int, seed: int, repeats: int) -> list[float]:
-    """Excess risk of fits to n rows, one a repeat."""
+    """Excess risk of fits to n rows, one per repeat."""
     return [case.excess(n, seed, repeat) for repeat in range(repeats)]
 
 

@@ -130,7 +130,7 @@ def run(
     >>> [cell["verdict"] for cell in report.results["table1"]["cells"]][:3]
     ['equal', 'equal', 'equal']
     """
-    wanted = _wanted(names)
+    wanted = _check_names(names)
     if any(_KNOWN[name].draw for name in wanted):
         require("matplotlib", "plots")  # before the computation, not after it
     folder = Path(output_folder)
@@ -155,7 +155,7 @@ def run(
     return _write_page(folder, sections, results, quick=quick, seed=seed)
 
 
-def _wanted(names: str | Iterable[str]) -> Sequence[str]:
+def _check_names(names: str | Iterable[str]) -> Sequence[str]:
     asked = [names] if isinstance(names, str) else list(names)
     if "all" in asked:
         return NAMES

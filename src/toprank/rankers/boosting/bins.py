@@ -1,8 +1,9 @@
-"""Thresholds of each column, and the columns as one byte a row."""
+"""Thresholds of each column, and the columns as one byte per row."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -38,9 +39,17 @@ class Binned:
     n_edges: NDArray[np.intp]
     has_missing: NDArray[np.bool_]
 
+    @cached_property
     def counts(self) -> NDArray[np.intp]:
         """Rows in each bin of each column."""
         return np.stack([np.bincount(column, minlength=256) for column in self.codes])
+
+    def empty_gains(self) -> FloatArray:
+        """Room for the gain of every stump: shape (columns, sides of missing values, thresholds).
+
+        A gain of -1 belongs to no stump.
+        """
+        return np.full((len(self.n_edges), 2, int(self.n_edges.max(initial=0)) + 1), -1.0)
 
 
 def bin_columns(

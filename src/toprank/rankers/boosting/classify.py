@@ -14,12 +14,10 @@ from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray, log_sum_exp
 from toprank.metrics.margins import exp_difference
-from toprank.rankers.boosting.columns import Column, ColumnRankers
-from toprank.rankers.boosting.rounds import Descent, Ensemble
+from toprank.rankers.boosting.columns import ColumnChoice, ColumnRankers
+from toprank.rankers.boosting.rounds import EQUAL, Descent, Ensemble
 from toprank.rankers.boosting.stumps import Masses, Stump
 from toprank.rankers.boosting.two_class import TwoClassStumps
-
-_EQUAL = 1e-11
 
 
 @dataclass(frozen=True)
@@ -37,6 +35,12 @@ class Constant:
     def facts(self) -> dict[str, Any]:
         """What the history says about it."""
         return {"feature": None}
+
+
+def _constant_or(choice: Any, gain: float) -> Any:
+    """The constant, where it gains something and the choice no more; else the choice."""
+    constant_wins = gain > 0 and (choice is None or gain >= choice.gain - EQUAL)
+    return Constant(gain) if constant_wins else choice
 
 
 class PointwiseWeights:
@@ -119,11 +123,8 @@ class StumpClassifiers:
     def best(self, selection: str) -> Stump | Constant | None:
         """Return the weak classifier of largest edge; the constant first among equals."""
         shares = self._shares()
-        stump = self.stumps.best_classifier(shares)
         gain = 0.0 if self.reset else float(abs(shares[0] - shares[1]))
-        if gain > 0 and (stump is None or gain >= stump.gain - _EQUAL):
-            return Constant(gain)
-        return stump
+        return _constant_or(self.stumps.best_classifier(shares), gain)
 
     def masses(self, choice: Any) -> Masses:
         """Return the weights that the choice classifies rightly and wrongly."""
@@ -165,11 +166,8 @@ class ColumnClassifiers(ColumnRankers):
 
     def best(self, selection: str) -> Any:
         """Return the weak classifier of largest edge; the constant first among equals."""
-        column = super().best("slope")
         gain = 0.0 if self.reset else float(abs(np.sum(self._potentials)))
-        if gain > 0 and (column is None or gain >= column.gain - _EQUAL):
-            return Constant(gain)
-        return column
+        return _constant_or(super().best("slope"), gain)
 
     def masses(self, choice: Any) -> Any:
         """Return the loss along the choice."""
@@ -189,7 +187,7 @@ class ColumnClassifiers(ColumnRankers):
 
     def move(self, choice: Any, step: float) -> None:
         """Add step · (2h - 1) to the scores, or step to all of them."""
-        if isinstance(choice, Column):
+        if isinstance(choice, ColumnChoice):
             self.scores = self.scores + step * self.H[:, choice.column]
             self._steps += step
         else:

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 
 from toprank._numerics import FloatArray
+from toprank.rankers.boosting.rounds import EQUAL
 from toprank.solvers.coordinate import zero_of
 
 #: No step moves a score by more than this: beyond it the loss has vanished.
 _FARTHEST = 200.0
-_EQUAL = 1e-11
 
 
 @dataclass(frozen=True)
-class Column:
-    """The weak ranker that reads one column."""
+class ColumnChoice:
+    """The weak ranker whose value is a column as it is."""
 
     column: int
     gain: float
@@ -100,18 +100,18 @@ class ColumnMasses:
         return {}
 
     def theorem_7_holds(self) -> bool:
-        """Never said to: the theorem is about binary weak rankers."""
+        """False: the theorem is about binary weak rankers."""
         return False
 
 
 class ColumnRankers:
-    """Scores that move along one column a round.
+    """Scores that move along one column per round.
 
     Parameters
     ----------
     pairs : object with ``potentials``, ``order`` and ``p``
     H : array of shape (n, m)
-        What the weak rankers say about each row.
+        The value of each weak ranker at each row.
     """
 
     def __init__(self, pairs: Any, H: FloatArray):
@@ -124,7 +124,7 @@ class ColumnRankers:
     def _refresh(self) -> None:
         self.log_loss, self._potentials = self.pairs.potentials(self.scores)
 
-    def best(self, selection: str) -> Column | None:
+    def best(self, selection: str) -> ColumnChoice | None:
         """Return the column that lowers the loss most, or the steepest."""
         edges = self.H.T @ self._potentials
         if selection == "slope":
@@ -134,11 +134,11 @@ class ColumnRankers:
         if gains.size == 0 or not np.isfinite(self.log_loss):
             return None
         best = float(np.max(gains))
-        return Column(int(np.argmax(gains >= best - _EQUAL)), best)
+        return ColumnChoice(int(np.argmax(gains >= best - EQUAL)), best)
 
     def _gain(self, j: int, edge: float) -> float:
         """Root of the decrease; the slope, which is smaller, where the decrease is all rounding."""
-        if abs(edge) <= _EQUAL:
+        if abs(edge) <= EQUAL:
             return 0.0
         decrease = 1.0 - self._along(j, edge).factor
         return float(np.sqrt(max(decrease, 0.0))) if decrease > 1e-10 else abs(edge)
@@ -157,12 +157,12 @@ class ColumnRankers:
 
         return ColumnMasses(loss, edge, float(self._spreads[j]))
 
-    def masses(self, choice: Column) -> ColumnMasses:
+    def masses(self, choice: ColumnChoice) -> ColumnMasses:
         """Return the loss along the column."""
         edge = float(self.H[:, choice.column] @ self._potentials)
         return self._along(choice.column, edge)
 
-    def move(self, choice: Column, step: float) -> None:
+    def move(self, choice: ColumnChoice, step: float) -> None:
         """Add step · h to the scores."""
         self.scores += step * self.H[:, choice.column]
         self._refresh()

@@ -1,6 +1,6 @@
 """Compiled loops over binned columns. Imported when a booster is fitted or scores rows.
 
-A column is stored as one byte a row: the number of its thresholds below the value, or `MISSING`.
+A column is stored as one byte per row: the number of its thresholds below the value, or `MISSING`.
 The stump at threshold t has h = 1 where the code exceeds t; a missing value counts as the stump
 says. Serial and without the GIL: threads are the caller's, each with columns or rows of its own,
 so that the sums do not depend on their number.
@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from toprank._extras import compiled
+from toprank.rankers.boosting.rounds import EQUAL
 
 MISSING = 255
-#: Differences of masses (of total one) smaller than this are rounding: such choices are equal.
-EQUAL = 1e-11
 #: Ways of judging a stump by what the classes weigh on either side: for the pairs of two classes,
 #: for AdaBoost, and for one label among several.
 LOSS, SLOPE, PUSH, CLASSIFY, BY_ROW, BY_EXAMPLE, POOLED = range(7)
@@ -82,7 +81,7 @@ def accumulate(
     """Add the weights of the listed rows to the histograms out[j - first] of some columns.
 
     A chunk's weights are gathered once and stay in cache while the columns pass by. Four tables
-    a column spare the wait when neighbouring rows fall into one bin.
+    per column spare the wait when neighbouring rows fall into one bin.
     """
     longest = np.max(counts)
     gathered = np.empty(longest)
@@ -146,9 +145,9 @@ def class_gains(
     """Judge every stump from the histograms of the two classes (positives first).
 
     gains[j, s, t] belongs to column j, missing values on side s, threshold t. `beside` is what the
-    mode has to know beside the sums: for CLASSIFY what the classes weigh together, for POOLED what
-    the other labels weigh. The sums below and above a threshold are
-    each added up without a subtraction, so that an empty side weighs exactly nothing.
+    mode must know beside the sums: for CLASSIFY what the classes weigh together, for POOLED what
+    the other labels weigh. The sums below and above a threshold are each added up without a
+    subtraction, so that an empty side weighs exactly nothing.
     """
     for j in range(len(n_edges)):
         n = n_edges[j]
@@ -212,10 +211,10 @@ def push_decrease(p1: float, p0: float, n1: float, n0: float, p: float) -> float
 
 @_compiled
 def label_masses(p1: float, p0: float, n1: float, n0: float, beside: Any, mode: int) -> Any:
-    """What a stump of one label, silent about all others, gets right and wrong.
+    """The weights that a stump of one label, zero for all others, ranks rightly and wrongly.
 
-    BY_ROW: it says 2h - 1 of a row. BY_EXAMPLE: rows are weighed by their pairs within the
-    example, in which only this label moves. POOLED: every member against every non-member.
+    BY_ROW: its value is 2h - 1. BY_EXAMPLE: rows are weighed by their pairs within the example, in
+    which only this label moves. POOLED: every member against every non-member.
     """
     if mode == BY_ROW:
         return p1 + n0, p0 + n1

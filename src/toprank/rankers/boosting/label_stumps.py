@@ -1,4 +1,4 @@
-"""Stumps that speak of one label, judged by AdaBoost.MH's or AdaBoost.MR's objective."""
+"""Stumps of one label each, judged by AdaBoost.MH's or AdaBoost.MR's objective."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from toprank._numerics import FloatArray, log_of, log_sum_exp, softmax
 from toprank.blocks import Workers
 from toprank.rankers.boosting.bins import Binned
-from toprank.rankers.boosting.stumps import Masses, Stump
-
-_EQUAL = 1e-11
+from toprank.rankers.boosting.rounds import EQUAL
+from toprank.rankers.boosting.stumps import Masses, Stump, best_stump
 
 
 @dataclass(frozen=True)
@@ -106,7 +105,7 @@ def _column_sums(terms: FloatArray) -> FloatArray:
 
 
 class LabelStumps:
-    """Scores of all labels that move together, one label's stump a round."""
+    """Scores of all labels that move together, one label's stump per round."""
 
     def __init__(self, objective: LabelObjective, binned: Binned, workers: Workers):
         from toprank.rankers.boosting import kernels
@@ -115,7 +114,6 @@ class LabelStumps:
         modes = {"mh": kernels.BY_ROW, "mr": kernels.BY_EXAMPLE, "mr_pooled": kernels.POOLED}
         self._mode = modes[objective.method]
         self.scores = np.zeros(objective.members.shape)
-        self._counts = binned.counts()
         self._kinds = objective.members.astype(np.uint8)
         self._refresh()
 
@@ -135,7 +133,7 @@ class LabelStumps:
         if not found or not np.isfinite(self.log_loss):
             return None
         best = max(choice.gain for choice in found)
-        return next(choice for choice in found if choice.gain >= best - _EQUAL)
+        return next(choice for choice in found if choice.gain >= best - EQUAL)
 
     def _best_of(self, label: int) -> list[LabelStump]:
         from toprank.rankers.boosting import kernels
@@ -146,12 +144,11 @@ class LabelStumps:
         d = len(binned.n_edges)
         sums = np.zeros((2, d, 256))
         kernels.label_sums(binned.codes, self._kinds[label], self._weights[label], 0, d, sums)
-        gains = np.full((d, 2, int(binned.n_edges.max(initial=0)) + 1), -1.0)
+        gains = binned.empty_gains()
         kernels.class_gains(
             sums, self._rest(label), binned.n_edges, binned.has_missing, self._mode, 1.0, gains
         )
-        chosen = kernels.first_best(gains, binned.n_edges)
-        stump = Stump.of(chosen, binned, self._counts)
+        stump = best_stump(gains, binned)
         found = [LabelStump(label, None, gain)]
         return found if stump is None else [*found, LabelStump(label, stump, stump.gain)]
 
@@ -159,7 +156,7 @@ class LabelStumps:
         return np.sum(np.delete(self._totals, label, axis=0), axis=0)
 
     def masses(self, choice: LabelStump) -> Masses:
-        """Return what the choice gets right, wrong, and says nothing about."""
+        """Return the weights that the choice ranks rightly, wrongly, not at all."""
         from toprank.rankers.boosting import kernels
 
         above = self._above(choice)

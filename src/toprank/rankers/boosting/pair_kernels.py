@@ -40,17 +40,12 @@ def listed_curves(
     for q in range(len(winners)):
         a = _shifted(column[winners[q]], side)
         b = _shifted(column[losers[q]], side)
-        _count_pair(a, b, weight[q], plus, minus)
-
-
-@_compiled
-def _count_pair(a: int, b: int, weight: float, plus: Any, minus: Any) -> None:
-    if a > b:
-        plus[b] += weight
-        plus[a] -= weight
-    elif a < b:
-        minus[a] += weight
-        minus[b] -= weight
+        if a > b:
+            plus[b] += weight[q]
+            plus[a] -= weight[q]
+        elif a < b:
+            minus[a] += weight[q]
+            minus[b] -= weight[q]
 
 
 @_compiled
@@ -120,7 +115,14 @@ def _few_rows(
     for i in range(first, last):
         a = _shifted(column[i], side)
         for k in range(first, level_start[i]):
-            _count_pair(a, _shifted(column[k], side), win[i] * lose[k], plus, minus)
+            b = _shifted(column[k], side)
+            weight = win[i] * lose[k]
+            if a > b:
+                plus[b] += weight
+                plus[a] -= weight
+            elif a < b:
+                minus[a] += weight
+                minus[b] -= weight
 
 
 @_compiled

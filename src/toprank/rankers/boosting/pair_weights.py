@@ -196,7 +196,7 @@ class ListedWeights(RelatedWeights):
 
 def weigh_pairs(rows: RelatedRows, p: float) -> PairWeights:
     """Return what the pairs of some rows weigh, all of the rows being present."""
-    if rows.y is not None and rows.y.dtype == bool and rows.groups is None and rows.pairs is None:
+    if rows.is_bipartite:
         return TwoClassWeights(rows.y, rows.weight, p)
     if p != 1.0:
         raise ValueError(

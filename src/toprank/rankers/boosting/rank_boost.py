@@ -28,7 +28,7 @@ class RankBoost(Booster):
         \tilde F(\lambda) = \sum_{(i, k)} e^{-(f_i - f_k)},
         \qquad f = \sum_j \lambda_j h_j,
 
-    one weak ranker :math:`h_j` a round; with ``p > 1``
+    one weak ranker :math:`h_j` per round; with ``p > 1``
     :math:`R_p = \sum_k (\sum_i e^{-(f_i - f_k)})^p`, the P-Norm Push (Rudin 2006). A step may be
     negative: h and its reverse are one weak ranker.
 
@@ -44,17 +44,18 @@ class RankBoost(Booster):
         "stumps": h = 1 where a column exceeds a threshold, missing values on the better side (on
         that of more training rows if the column had none).
         "features": columns in [0, 1] as they are, with a line search. "binary": columns in
-        {0, 1}. A list holds functions of X or fitted estimators with ``predict``; where the ranker
-        is cloned, as in cross-validation, give their method, ``estimator.predict``.
+        {0, 1}. A list holds functions of X or fitted estimators with ``predict``. Where the ranker
+        is cloned, as in cross-validation, pass the method ``estimator.predict`` instead of the
+        estimator.
     p : float, default=1.0
         The power of the push, for two classes.
     target : {"binary", "graded"}, default="binary"
         "binary" is a classifier to scikit-learn. "graded" takes any numbers as y, pairs being the
         rows with y_i > y_k; it has no classes or probabilities, and ``predict`` is the score.
     n_thresholds : int, optional
-        Thresholds a column, at evenly spaced quantiles; by default all, up to ``max_bins - 1``.
+        Thresholds per column, at evenly spaced quantiles; by default all, up to ``max_bins - 1``.
     max_bins : int, default=255
-        Bins a column, at most 255.
+        Bins per column, at most 255.
     link : {"p_classification", "logistic"}, default="p_classification"
         "p_classification": the intercept at which the F-skew vanishes (Corollary 13), which also
         minimises AdaBoost's objective, and probability sigmoid((1 + p)(f + b)). "logistic": a
@@ -73,7 +74,7 @@ class RankBoost(Booster):
     n_jobs : int, optional
         Threads. The answer does not depend on it.
     verbose : int, default=0
-        Print a line a round.
+        Print one line per round.
 
     Attributes
     ----------

@@ -15,7 +15,7 @@ from toprank._numerics import FloatArray
 from toprank.blocks import Workers
 from toprank.rankers.boosting.bins import Binned
 from toprank.rankers.boosting.pair_weights import GradedWeights, ListedWeights, RelatedWeights
-from toprank.rankers.boosting.stumps import Masses, Stump
+from toprank.rankers.boosting.stumps import Masses, Stump, best_stump
 
 
 class RelatedStumps(ABC):
@@ -25,11 +25,8 @@ class RelatedStumps(ABC):
 
     def __init__(self, pairs: RelatedWeights, binned: Binned, workers: Workers):
         self.pairs, self.binned, self.workers = pairs, binned, workers
-        d, n = binned.codes.shape
-        self.scores = np.zeros(n)
-        self._counts = binned.counts()
-        self._width = int(binned.n_edges.max(initial=0)) + 1
-        self._gains = np.full((d, 2, self._width), -1.0)
+        self.scores = np.zeros(binned.codes.shape[1])
+        self._gains = binned.empty_gains()
         # where no pair is ranked so, rounding must not say otherwise
         self._possible = self._curves(self._unit_weights()) > 0.5
         self._refresh()
@@ -62,7 +59,7 @@ class RelatedStumps(ABC):
             self._add_curves(weights, side, column, *both[side, :, column])
 
         list(self.workers.map(fill, [(side, column) for side in sides for column in range(d)]))
-        sums = np.cumsum(both, axis=-1)[..., 1 : self._width + 1]
+        sums = np.cumsum(both, axis=-1)[..., 1 : self._gains.shape[-1] + 1]
         return np.ascontiguousarray(np.maximum(sums, 0.0).transpose(1, 2, 0, 3))
 
     def best(self, selection: str) -> Stump | None:
@@ -75,7 +72,7 @@ class RelatedStumps(ABC):
         plus, minus = np.where(self._possible, self._curves(self._weights), 0.0)
         mode = kernels.SLOPE if selection == "slope" else kernels.LOSS
         pair_kernels.pair_gains(plus, minus, binned.n_edges, binned.has_missing, mode, self._gains)
-        return Stump.of(kernels.first_best(self._gains, binned.n_edges), binned, self._counts)
+        return best_stump(self._gains, binned)
 
     def move(self, stump: Stump, step: float) -> None:
         """Add step · h to the scores; the weights follow."""

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-#: An edge this small is rounding.
-_FLAT = 1e-11
+#: Gains, of weights of total one, that differ by less than this differ by rounding only.
+EQUAL = 1e-11
 EXHAUSTED = "no weak ranker improves the ranking"
 VANISHED = "the pairs are so well separated that the loss is zero to the last digit"
 
@@ -134,7 +134,7 @@ def boost(
     ensemble = Ensemble()
     for _ in range(n_rounds):
         choice = engine.best(rule.selection)
-        if choice is None or choice.gain <= _FLAT:
+        if choice is None or choice.gain <= EQUAL:
             ensemble.message = EXHAUSTED if np.isfinite(engine.log_loss) else VANISHED
             break
         masses = engine.masses(choice)

@@ -23,7 +23,7 @@ def set_apart(
     if rows.groups is not None:
         names, group = np.unique(rows.groups, return_inverse=True)
         apart = np.isin(group.reshape(-1), _draw(np.arange(len(names)), fraction, random_state))
-    elif rows.y is not None and rows.y.dtype == bool and rows.pairs is None:
+    elif rows.is_bipartite:
         for members in (np.flatnonzero(rows.y), np.flatnonzero(~rows.y)):
             apart[_draw(members, fraction, random_state)] = True
     else:
@@ -71,39 +71,7 @@ class EarlyStopping:
         self.best_round = 0
         self._best = -np.inf
         self.scoring = scoring
-        self._measure = self._measure_by(scoring)
-
-    def _measure_by(self, scoring: Any) -> Any:
-        rows = self.rows
-        if scoring is None:
-            try:
-                relation = rows.relation()
-            except ValueError:
-                raise ValueError(
-                    "The rows set apart for validation hold no crucial pair. Raise "
-                    "validation_fraction, or use n_iter_no_change=None."
-                ) from None
-            return lambda scores: concordance(relation, scores, rows.weight)
-        if hasattr(scoring, "_score_func"):
-            raise ValueError(
-                "scoring is a scikit-learn scorer, which needs an estimator; expected a function "
-                "of (labels, scores), for example functools.partial(precision_at, k=50)."
-            )
-        if rows.y is None:
-            raise ValueError(
-                "scoring measures labels, and there is no y. Give y beside pairs, or scoring=None: "
-                "the share of the pairs in order."
-            )
-        if callable(scoring):
-            return lambda scores: float(scoring(rows.y, scores))
-        metric = get_metric(scoring)
-        settings = dict(metric.settings)
-        if rows.groups is not None and "groups" in inspect.signature(metric.function).parameters:
-            settings["groups"] = rows.groups
-        sign = 1.0 if metric.higher_is_better else -1.0
-        return lambda scores: (
-            sign * metric.function(rows.y, scores, sample_weight=rows.weight, **settings)
-        )
+        self._measure = _pairs_in_order(rows) if scoring is None else _measure(rows, scoring)
 
     def should_stop(self, ensemble: Ensemble) -> bool:
         """Measure the last round; return whether to stop."""
@@ -125,3 +93,41 @@ class EarlyStopping:
         if self.best_round < len(ensemble.steps):
             best.message = f"the rows set apart were ranked best after round {self.best_round}"
         return best
+
+
+def _pairs_in_order(rows: RelatedRows) -> Callable[[FloatArray], float]:
+    """The share of the crucial pairs in order; for two classes that is the AUC."""
+    if rows.is_bipartite:
+        return _measure(rows, "auc")
+    try:
+        relation = rows.relation()
+    except ValueError:
+        raise ValueError(
+            "The rows set apart for validation hold no crucial pair. Raise validation_fraction, or "
+            "use n_iter_no_change=None."
+        ) from None
+    return lambda scores: concordance(relation, scores, rows.weight)
+
+
+def _measure(rows: RelatedRows, scoring: Any) -> Callable[[FloatArray], float]:
+    """A metric by its name, or a user's function of (labels, scores); larger is better."""
+    if hasattr(scoring, "_score_func"):
+        raise ValueError(
+            "scoring is a scikit-learn scorer, which needs an estimator; expected a function "
+            "of (labels, scores), for example functools.partial(precision_at, k=50)."
+        )
+    if rows.y is None:
+        raise ValueError(
+            "scoring measures labels, and there is no y. Give y beside pairs, or scoring=None: "
+            "the share of the pairs in order."
+        )
+    if callable(scoring):
+        return lambda scores: float(scoring(rows.y, scores))
+    metric = get_metric(scoring)
+    settings = dict(metric.settings)
+    if rows.groups is not None and "groups" in inspect.signature(metric.function).parameters:
+        settings["groups"] = rows.groups
+    sign = 1.0 if metric.higher_is_better else -1.0
+    return lambda scores: (
+        sign * metric.function(rows.y, scores, sample_weight=rows.weight, **settings)
+    )

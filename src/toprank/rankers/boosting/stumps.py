@@ -39,25 +39,6 @@ class Stump:
     count: int
     gain: float
 
-    @classmethod
-    def of(
-        cls, chosen: tuple[int, int, int, float], binned: Binned, counts: NDArray[np.intp]
-    ) -> Stump | None:
-        """Name the stump (column, place, side, gain) that a kernel chose.
-
-        A column without missing values sends later ones to the side of more training rows.
-        """
-        column, place, side, gain = chosen
-        if column < 0:
-            return None
-        above = int(counts[column, place + 1 : 255].sum())
-        if binned.has_missing[column]:
-            above += side * int(counts[column, 255])
-        else:
-            side = int(2 * above > binned.codes.shape[1])
-        threshold = float(binned.edges[column, place])
-        return cls(int(column), threshold, int(side), int(place), above, float(gain))
-
     @property
     def key(self) -> Any:
         """What makes two stumps the same weak ranker."""
@@ -82,6 +63,26 @@ class Stump:
             "threshold": self.threshold,
             "missing": self.missing,
         }
+
+
+def best_stump(gains: FloatArray, binned: Binned) -> Stump | None:
+    """Return the stump of the largest gain, the first among equals; None if there is none.
+
+    A column without missing values sends later ones to the side of more training rows.
+    """
+    from toprank.rankers.boosting.kernels import first_best
+
+    column, place, side, gain = first_best(gains, binned.n_edges)
+    if column < 0:
+        return None
+    counts = binned.counts[column]
+    above = int(counts[place + 1 : 255].sum())
+    if binned.has_missing[column]:
+        above += side * int(counts[255])
+    else:
+        side = int(2 * above > binned.codes.shape[1])
+    threshold = float(binned.edges[column, place])
+    return Stump(int(column), threshold, int(side), int(place), above, float(gain))
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from toprank._numerics import FloatArray
 from toprank.blocks import Workers
 from toprank.rankers.boosting.bins import Binned
 from toprank.rankers.boosting.pair_weights import TwoClassWeights
-from toprank.rankers.boosting.stumps import Masses, Stump
+from toprank.rankers.boosting.stumps import Masses, Stump, best_stump
 
 _CHUNK = 1 << 14
 #: Cells from which threads repay their start.
@@ -31,13 +31,12 @@ _EPSILON = 2.0**-52
 
 
 class TwoClassStumps:
-    """Weights, scores and histograms that move together, one stump a round."""
+    """Weights, scores and histograms that move together, one stump per round."""
 
     def __init__(self, pairs: TwoClassWeights, binned: Binned, workers: Workers):
         self.pairs, self.binned, self.workers = pairs, binned, workers
         d, n = binned.codes.shape
         self.scores = np.zeros(n)
-        self._counts = binned.counts()
         cut = pairs.n_positive
         self._bounds = (slice(0, cut), slice(cut, n))
         self._starts = [_cuts(cut), cut + _cuts(n - cut)]
@@ -46,7 +45,7 @@ class TwoClassStumps:
         parts = min(d, 4 * workers.n_jobs if self._threaded else 1)
         cuts = np.linspace(0, d, parts + 1).astype(int)
         self._columns = [(int(a), int(b)) for a, b in pairwise(cuts)]
-        self._gains = np.full((d, 2, int(binned.n_edges.max(initial=0)) + 1), -1.0)
+        self._gains = binned.empty_gains()
         self._sums = np.zeros((2, d, 256))
         self._refresh()
 
@@ -115,7 +114,7 @@ class TwoClassStumps:
         return self._best(kernels.CLASSIFY, shares)
 
     def _best(self, mode: int, shares: FloatArray) -> Stump | None:
-        from toprank.rankers.boosting.kernels import class_gains, first_best
+        from toprank.rankers.boosting.kernels import class_gains
 
         binned = self.binned
         class_gains(
@@ -127,7 +126,7 @@ class TwoClassStumps:
             self.pairs.p,
             self._gains,
         )
-        return Stump.of(first_best(self._gains, binned.n_edges), binned, self._counts)
+        return best_stump(self._gains, binned)
 
     def side_masses(self, stump: Stump) -> FloatArray:
         """Return [[P0, P1], [N0, N1]], each class of total one, summed row by row."""

@@ -1,0 +1,1 @@
+"""Tables of the command line: read from files of every kind, and ranked lists written to them."""

@@ -1,0 +1,167 @@
+"""A table in a file: its column names, all of its rows, or some rows at a time."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import zlib
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from toprank._extras import require
+from toprank._files import Stamp
+from toprank.cli.failures import Failure
+from toprank.cli.io.dialect import Reading
+from toprank.cli.terminal import names, note
+
+_CELLS = 2_000_000  # values of a chunk
+_NAMELESS = re.compile(r"\s*|__index_level_\d+__")
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some rows as an Arrow table, the number of rows before them, and how far the reading is."""
+
+    rows: Any
+    start: int
+    done: float
+    total: float | None
+
+
+class Source(ABC):
+    """A table in a file; `toprank.cli.io.tables.open_table` makes the right one."""
+
+    def __init__(self, name: str, file: Path, reading: Reading, quiet: bool = False) -> None:
+        self.name, self.file, self.reading, self.quiet = name, file, reading, quiet
+        self._stamp = Stamp.of(file)
+
+    @abstractmethod
+    def _names(self) -> Sequence[str]:
+        """All column names, as they stand in the file."""
+
+    @abstractmethod
+    def _whole(self, columns: list[str]) -> Any:
+        """All rows."""
+
+    @abstractmethod
+    def _batches(
+        self, columns: list[str], types: Mapping[str, Any], rows: int
+    ) -> Iterator[tuple[Any, float, float | None]]:
+        """Tables of about so many rows, the amount read, and the amount there is."""
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns; those without a name are left out."""
+        with self._explain_errors():
+            found = [str(name) for name in self._names()]
+        twice = [name for name, count in Counter(found).items() if count > 1 and name.strip()]
+        if twice:
+            raise Failure(
+                f"{self.name} has several columns of the same name: {names(map(repr, twice))}. "
+                "Rename them."
+            )
+        kept = tuple(name for name in found if not _NAMELESS.fullmatch(name))
+        if not kept:
+            raise Failure(f"{self.name} has no column names in its first line.")
+        left_out = len(found) - len(kept)
+        if left_out:
+            note(f"{self.name}: {left_out} column(s) without a name are left out.", self.quiet)
+        return kept
+
+    def check_columns(self, wanted: Mapping[str, str]) -> None:
+        """Refuse, with near names, unless the columns are there; the values say who asks."""
+        for column, asker in wanted.items():
+            if column not in self.columns:
+                raise Failure(
+                    f"{self.name} has no column '{column}' ({asker}); {self._hint(column)}"
+                )
+
+    def check_width(self, most: int) -> None:
+        """Refuse a table with more columns than the user expects."""
+        if len(self.columns) > most:
+            raise Failure(
+                f"{self.name} has {len(self.columns)} columns, at most {most} are allowed; is it "
+                f"turned on its side? If not: --max-columns {len(self.columns)}."
+            )
+
+    def _hint(self, column: str) -> str:
+        plain = column.strip().lower()
+        same = [name for name in self.columns if name.strip().lower() == plain]
+        near = list(dict.fromkeys(same + difflib.get_close_matches(column, self.columns)))
+        if near:
+            return f"did you mean {' or '.join(map(repr, near))}?"
+        return f"it has: {names(self.columns)}."
+
+    def read(self, columns: Sequence[str] | None = None) -> Any:
+        """All rows as an Arrow table, with all columns or some."""
+        wanted = list(self.columns if columns is None else columns)
+        with self._explain_errors():
+            table = self._whole(wanted)
+        self._check_unchanged()
+        if not table.num_rows:
+            raise self._without_rows()
+        return _with_times(table)
+
+    def chunks(self, columns: Sequence[str], types: Mapping[str, Any]) -> Iterator[Chunk]:
+        """Rows in order, some at a time; `types` are the Arrow types of columns of text."""
+        start = 0
+        rows = max(1_000, min(200_000, _CELLS // max(1, len(columns))))
+        batches = self._batches(list(columns), types, rows)
+        while True:
+            with self._explain_errors():
+                table, done, total = next(batches, (None, 0.0, None))
+            if table is None:
+                break
+            if table.num_rows:
+                yield Chunk(_with_times(table), start, done, total)
+                start += table.num_rows
+        self._check_unchanged()
+        if not start:
+            raise self._without_rows()
+
+    def _check_unchanged(self) -> None:
+        """Refuse rows of a file that was written to in the meantime: some may be halves."""
+        with suppress(FileNotFoundError):  # one that was removed could be read to its end
+            if Stamp.of(self.file) != self._stamp:
+                raise Failure(
+                    f"{self.name} was changed while it was read; wait until it is complete, or "
+                    "read a copy."
+                )
+
+    def count_rows(self) -> int:
+        """How many rows there are."""
+        first = self.columns[:1]
+        as_text = dict.fromkeys(first, require("pyarrow", "frames").string())
+        return sum(chunk.rows.num_rows for chunk in self.chunks(first, as_text))
+
+    def _without_rows(self) -> Failure:
+        return Failure(f"{self.name} has column names but no rows.")
+
+    @contextmanager
+    def _explain_errors(self) -> Iterator[None]:
+        """Say in a sentence what the libraries say of a file that they cannot read."""
+        pyarrow = require("pyarrow", "frames")
+        try:
+            yield
+        except (pyarrow.ArrowException, UnicodeError, OSError, EOFError, zlib.error) as error:
+            raise self._failure(error) from error
+
+    def _failure(self, error: Exception) -> Failure:
+        first = (str(error).splitlines() or [type(error).__name__])[0].rstrip(". ")
+        return Failure(f"{self.name} could not be read: {first}.")
+
+
+def _with_times(table: Any) -> Any:
+    """Dates as times of day zero, which other libraries hold without an object for each."""
+    pyarrow = require("pyarrow", "frames")
+    for place, field in enumerate(table.schema):
+        if pyarrow.types.is_date(field.type):
+            times = table.column(place).cast(pyarrow.timestamp("ms"))
+            table = table.set_column(place, field.name, times)
+    return table

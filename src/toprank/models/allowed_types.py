@@ -1,0 +1,111 @@
+"""What a model file may hold: a closed list, checked before anything of it is built.
+
+skops builds objects without running code from the file, but trusts more than a model needs. Here
+every object in a payload must be of a type that `fit_table` makes models of, read by the loader
+for plain data, arrays or the states of objects; functions, methods and reductions are never among
+them.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Iterator
+from typing import Any
+
+_PLAIN = {
+    "DictNode": {"builtins.dict"},
+    "ListNode": {"builtins.list"},
+    "TupleNode": {"builtins.tuple"},
+    "JsonNode": {"builtins.str"},
+    "TypeNode": {"builtins.int", "builtins.str", "builtins.float", "numpy.float64"},
+    "DTypeNode": {"numpy.dtype"},
+    "NdArrayNode": {
+        "numpy.ndarray",
+        "numpy.bool",
+        "numpy.bool_",
+        "numpy.float32",
+        "numpy.float64",
+        "numpy.int64",
+        "numpy.intp",
+    },
+}
+#: Types of objects by their full names: toprank's own, and those of the preparation.
+_OBJECTS = {
+    "sklearn.decomposition._truncated_svd.TruncatedSVD",
+    "sklearn.feature_extraction.text.TfidfTransformer",
+    "sklearn.feature_extraction.text.TfidfVectorizer",
+    "sklearn.impute._base.MissingIndicator",
+    "sklearn.impute._base.SimpleImputer",
+    "sklearn.preprocessing._data.StandardScaler",
+    "sklearn.preprocessing._encoders.OneHotEncoder",
+    "sklearn.preprocessing._encoders.OrdinalEncoder",
+    "skrub._datetime_encoder.DatetimeEncoder",
+    "skrub._string_encoder.StringEncoder",
+    "skrub._to_str.ToStr",
+    "toprank.blocks.arrays.Units",
+    "toprank.losses.proper.Logistic",
+    "toprank.models.preparation.Preparation",
+    "toprank.rankers.boosting.model.StumpSum",
+    "toprank.rankers.boosting.rank_boost.RankBoost",
+    "toprank.rankers.boosting.smooth_margin.SmoothMarginRanker",
+    "toprank.rankers.boosting.stumps.Stump",
+    "toprank.rankers.linear.IRPush",
+    "toprank.rankers.linear.PNormPush",
+    "toprank.rankers.proper.ProperRanker",
+    "toprank.rankers.trees.columns.Columns",
+    "toprank.rankers.trees.estimator.PushTrees",
+}
+ALLOWED: dict[str, set[str]] = {**_PLAIN, "ObjectNode": _OBJECTS}
+#: What skops is told to trust.
+TRUSTED = sorted(set().union(*ALLOWED.values()))
+
+
+def foreign_types(payload: bytes) -> list[str]:
+    """Return the types in a skops payload that are not on the list, by their full names."""
+    with zipfile.ZipFile(io.BytesIO(payload)) as archive:
+        tree = json.loads(archive.read("schema.json"))
+    found = set(_nodes(tree))
+    return sorted({name for loader, name in found if name not in ALLOWED.get(loader, set())})
+
+
+def _nodes(tree: Any) -> Iterator[tuple[str, str]]:
+    """Every (loader, type) in the tree of a payload, wherever it hides."""
+    stack = [tree]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, dict):
+            if "__loader__" in node or "__class__" in node or "__module__" in node:
+                name = f"{node.get('__module__')}.{node.get('__class__')}"
+                yield str(node.get("__loader__")), name
+            stack.extend(node.values())
+        elif isinstance(node, list):
+            stack.extend(node)
+
+
+#: How the vectorisers of a preparation read texts: as they are, letter by letter.
+_READING = {"input": "content", "analyzer": "char_wb"}
+
+
+def reads_texts_unsafely(parts: Any) -> bool:
+    """Whether some vectoriser among the parts would read texts in another way than ours do.
+
+    It could take texts for the names of files and open them, or search them by a pattern that
+    takes forever.
+    """
+    stack, seen = [parts], set()
+    while stack:
+        part = stack.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        if isinstance(part, dict):
+            stack.extend(part.values())
+        elif isinstance(part, list | tuple):
+            stack.extend(part)
+        elif hasattr(part, "__dict__"):
+            if any(getattr(part, name, usual) != usual for name, usual in _READING.items()):
+                return True
+            stack.extend(vars(part).values())
+    return False

@@ -1,0 +1,281 @@
+"""What a column holds and how its values are read: numbers, booleans, dates, categories, text.
+
+The kind is settled once, on the training table. Later tables are read as that kind, whatever
+type their reader gave the column: a file read in pieces has many.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toprank._extras import require
+from toprank._numerics import FloatArray
+from toprank.pairs.door import LARGEST_SIZE
+from toprank.pairs.labels import label_text
+
+#: Different words up to which a column holds categories; with more it is read as text.
+MOST_CATEGORIES = 40
+#: Rows that the guess of a date's format looks at.
+_LOOKED_AT = 1000
+
+_NUMBERS = (int, float, Decimal, np.integer, np.floating)  # complex ones cannot be ordered
+KINDS = ("number", "boolean", "date", "category", "text")
+
+
+class Unreadable(ValueError):
+    """Values that are not of the column's kind; the message is the end of a sentence."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a column holds: its kind, a date's format, or why it is left out."""
+
+    kind: str
+    date_format: str | None = None
+    left_out: str | None = None
+
+
+def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return where values are missing: None, NaN, NaT, pandas' NA; in words also the empty one."""
+    if values.dtype.kind in "biu":
+        return np.zeros(len(values), dtype=bool)
+    if values.dtype.kind == "f":
+        return np.isnan(values)
+    if values.dtype.kind in "Mm":
+        return np.isnat(values)
+    gaps = np.asarray(require("pandas", "models").isna(values), dtype=bool)
+    there = np.flatnonzero(~gaps)
+    gaps[there] = [isinstance(value, str) and not value for value in values[there].tolist()]
+    return gaps
+
+
+def find_kind(values: NDArray[Any], *, declared_category: bool = False) -> Finding:
+    """Return what a column of the training table holds."""
+    there = values[~is_missing(values)]
+    if not len(there):
+        return Finding("number", left_out="every value is missing")
+    if declared_category:
+        few = len(set(as_words(there).tolist())) <= MOST_CATEGORIES
+        return Finding("category" if few else "text", left_out=_constant(there))
+    if there.dtype.kind in "biufMm":
+        kind = {"b": "boolean", "M": "date"}.get(there.dtype.kind, "number")
+        return Finding(kind, left_out=_constant(there))
+    return _kind_of_objects(there)
+
+
+def _constant(there: NDArray[Any]) -> str | None:
+    return "every value is the same" if np.all(there == there[0]) else None
+
+
+def _kind_of_objects(there: NDArray[Any]) -> Finding:
+    types = {type(value) for value in there}
+    if types <= {bool, np.bool_}:
+        return Finding("boolean", left_out=_constant(there))
+    if all(issubclass(kind, (datetime, date, np.datetime64)) for kind in types):
+        return Finding("date", left_out=_constant(as_dates(there)))
+    if all(issubclass(kind, _NUMBERS) for kind in types):
+        if not all(map(_is_number, there)):
+            return Finding("number", left_out="it holds numbers too large to reckon with")
+        return Finding("number", left_out=_constant(there.astype(np.float64)))
+    if any(not issubclass(kind, (str, *_NUMBERS)) for kind in types):
+        odd = next(k for k in types if not issubclass(k, (str, *_NUMBERS)))
+        return Finding("text", left_out=f"it holds values of type {odd.__name__}")
+    return _kind_of_words(as_words(there))
+
+
+def _kind_of_words(words: NDArray[np.object_]) -> Finding:
+    # never as an array of fixed width, which one long text would blow up
+    distinct = sorted(set(words.tolist()))
+    if len(distinct) == 1:
+        return Finding("category", left_out="every value is the same")
+    if all(map(_is_number, distinct)):
+        return Finding("number")
+    form = _date_format(distinct)
+    if form is not None:
+        return Finding("date", form)
+    if len(distinct) <= MOST_CATEGORIES:
+        return Finding("category")
+    if len(distinct) == len(words) and not _has_spaces(distinct):
+        return Finding("text", left_out="it looks like an identifier: every value is different")
+    return Finding("text")
+
+
+def _has_spaces(words: list[str]) -> bool:
+    return sum(" " in word.strip() for word in words) > 0.1 * len(words)
+
+
+def _date_format(distinct: list[str]) -> str | None:
+    """The format that skrub reads the words as dates by; None if they are not dates."""
+    skrub, pandas = require("skrub", "models"), require("pandas", "models")
+    step = max(1, len(distinct) // _LOOKED_AT)
+    reader = skrub.ToDatetime()
+    try:
+        reader.fit_transform(pandas.Series(distinct[::step], name="words", dtype=object))
+        as_dates(np.array(distinct, dtype=object), reader.format_)
+    except (skrub.core.RejectColumn, Unreadable):
+        return None
+    return str(reader.format_)
+
+
+def as_numbers(values: NDArray[Any]) -> FloatArray:
+    """Read a column as numbers, missing and infinite ones as NaN; huge ones are mistakes."""
+    if values.dtype.kind in "biuf":
+        numbers = values.astype(np.float64)
+    elif values.dtype.kind == "m":
+        numbers = np.where(np.isnat(values), np.nan, values / np.timedelta64(1, "s"))
+    elif values.dtype.kind == "M":
+        raise Unreadable("expected numbers, got dates")
+    elif values.dtype.kind == "c":
+        raise Unreadable("expected numbers, got complex ones")
+    else:
+        numbers = _words_as_numbers(values)
+    numbers = np.where(np.isfinite(numbers), numbers, np.nan)
+    huge = np.abs(numbers) > LARGEST_SIZE
+    if np.any(huge):
+        wanted = f"numbers of at most {LARGEST_SIZE:g} in size (leave missing values empty)"
+        raise _unreadable(wanted, values, huge)
+    return numbers
+
+
+def _words_as_numbers(values: NDArray[Any]) -> FloatArray:
+    gaps = is_missing(values)
+    numbers = np.full(len(values), np.nan)
+    try:
+        numbers[~gaps] = values[~gaps].astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        wrong = np.array([not _is_number(value) for value in values[~gaps]])
+        raise _unreadable("numbers", values[~gaps], wrong) from None
+    return numbers
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return True
+
+
+def as_booleans(values: NDArray[Any]) -> FloatArray:
+    """Read a column as 1 (true), 0 (false) and NaN (missing)."""
+    if values.dtype.kind in "biuf":
+        numbers = as_numbers(values)
+        wrong = ~np.isnan(numbers) & (numbers != 0) & (numbers != 1)
+        if np.any(wrong):
+            raise _unreadable("true or false", values, wrong)
+        return numbers
+    if values.dtype.kind in "Mm":
+        raise Unreadable("expected true or false, got dates or times")
+    gaps = is_missing(values)
+    words = [str(value).strip().lower() for value in values[~gaps]]
+    true, false = np.isin(words, _TRUE), np.isin(words, _FALSE)
+    if not np.all(true | false):
+        raise _unreadable("true or false", values[~gaps], ~(true | false))
+    numbers = np.full(len(values), np.nan)
+    numbers[~gaps] = true
+    return numbers
+
+
+_TRUE = ("true", "1", "1.0", "yes", "t", "y")
+_FALSE = ("false", "0", "0.0", "no", "f", "n")
+
+
+def as_dates(values: NDArray[Any], date_format: str | None = None) -> NDArray[np.datetime64]:
+    """Read a column as dates in microseconds, in UTC where a zone is known."""
+    if values.dtype.kind == "M":
+        return values.astype("datetime64[us]")
+    if values.dtype.kind in "biufm":
+        if np.all(is_missing(values)):
+            return np.full(len(values), np.datetime64("NaT", "us"))
+        raise Unreadable("expected dates, got numbers")
+    pandas = require("pandas", "models")
+    gaps = is_missing(values)
+    words = pandas.Series(values[~gaps])
+    # words are dates as they were in training, or as ISO 8601 has them; a guess could misread them
+    form = (date_format or "ISO8601") if any(isinstance(word, str) for word in words) else None
+    read = pandas.to_datetime(words, format=form, errors="coerce", utc=True)
+    dates = np.full(len(values), np.datetime64("NaT", "us"))
+    if not read.isna().any():
+        dates[~gaps] = read.dt.tz_localize(None).to_numpy().astype("datetime64[us]")
+    elif all(isinstance(word, (date, np.datetime64)) for word in values[~gaps]):
+        # pandas 2 counts nanoseconds, and ends in 2262
+        dates[~gaps] = [_without_zone(word) for word in values[~gaps]]
+    else:
+        raise _unreadable("dates", values[~gaps], np.asarray(read.isna()))
+    return dates
+
+
+def _without_zone(moment: Any) -> Any:
+    if isinstance(moment, datetime) and moment.tzinfo is not None:
+        return moment.astimezone(UTC).replace(tzinfo=None)
+    return moment
+
+
+def as_words(values: NDArray[Any]) -> NDArray[np.object_]:
+    """Read a column as words; a missing value is the empty one.
+
+    Whole numbers are written without a point, so that 3 and 3.0 are one category.
+    """
+    try:
+        codes, distinct = require("pandas", "models").factorize(values)
+    except TypeError as error:  # lists and the like
+        raise Unreadable("expected words, got values of another type") from error
+    words = np.array([*(label_text(value) for value in distinct), ""], dtype=object)
+    return words[codes]  # a missing value has the code -1
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column that a model reads.
+
+    Attributes
+    ----------
+    name : str
+    kind : str
+        "number", "boolean", "date", "category" or "text".
+    dtype : str
+        Its type in the training table.
+    missing : float
+        Share of the training rows in which it was missing.
+    date_format : str, optional
+        How words are read as dates.
+    categories : tuple of str
+        The categories seen in training.
+    """
+
+    name: str
+    kind: str
+    dtype: str = ""
+    missing: float = 0.0
+    date_format: str | None = None
+    categories: tuple[str, ...] = ()
+
+    def read(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the values as this kind: floats, dates or words; `Unreadable` if they are not."""
+        if values.dtype.kind in "Mm" and np.all(np.isnat(values)):  # nothing: it is of any kind
+            values = np.full(len(values), None, dtype=object)
+        if self.kind == "number":
+            return as_numbers(values)
+        if self.kind == "boolean":
+            return as_booleans(values)
+        if self.kind == "date":
+            return as_dates(values, self.date_format)
+        if values.dtype.kind in "Mm":
+            raise Unreadable("expected words, got dates or times")
+        return as_words(values)
+
+
+def _unreadable(wanted: str, values: NDArray[Any], wrong: NDArray[np.bool_]) -> Unreadable:
+    example = str(values[np.flatnonzero(wrong)[0]])
+    rows = int(np.count_nonzero(wrong))
+    return Unreadable(f"expected {wanted}, got {_short(example)} ({rows} such rows)")
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 40 else text[:37] + "...")

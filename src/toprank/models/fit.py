@@ -1,0 +1,297 @@
+"""From a table to a model: read, prepare, choose, measure on rows held out, fit to all."""
+
+from __future__ import annotations
+
+import time as clock
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from toprank._numerics import FloatArray
+from toprank._warnings import catching
+from toprank.metrics.registry import METRICS
+from toprank.models import frames
+from toprank.models.card import HeldOutMetrics, make_card
+from toprank.models.errors import ModelError, ModelWarning
+from toprank.models.explanation import contributions
+from toprank.models.measures import ScoredRows, metric_settings
+from toprank.models.model import TableModel
+from toprank.models.preparation import Preparation
+from toprank.models.ranker_kinds import RankerKind, Request, check_ranker
+from toprank.models.rows import TrainingRows, check_roles, learn_table, present
+from toprank.models.schema import Schema, doubtful_columns
+from toprank.models.target import Target
+from toprank.pairs import Rows
+from toprank.tuning import PChoice, Scoring
+
+#: Called as progress(step, done, total).
+Progress = Callable[[str, int, int], None]
+_STEPS = ("reading", "choosing p", "measuring", "fitting")
+
+
+def fit_table(
+    frame: Any,
+    target: str,
+    *,
+    positive: Any = None,
+    id: str | None = None,
+    time: str | None = None,
+    drop: Sequence[str] = (),
+    weight: str | None = None,
+    groups: str | None = None,
+    model: str | None = None,
+    p: Any = None,
+    alpha: float | None = None,
+    metric: str = "precision_at",
+    k: int | float | None = None,
+    random_state: int = 0,
+    from_model: TableModel | None = None,
+    progress: Progress | None = None,
+) -> TableModel:
+    """Fit a ranker to a table of mixed columns.
+
+    A fifth of the rows is held out: the choice of p and a first fit never see it, and the metric
+    intervals on the model's card are those of that fit on these rows. The model itself is then
+    fitted to all rows, with the same settings.
+
+    Parameters
+    ----------
+    frame : data frame of pandas or polars, or pyarrow Table
+        The training table: numbers, booleans, dates, categories, text, with missing values.
+        Infinite numbers count as missing.
+    target : str
+        Column of the labels, of any two values.
+    positive : value, optional
+        The label that belongs at the top. Needed where it is not plain (1/0, 1/-1, yes/no,
+        true/false and the like are); where the target has more than two values, the others are
+        negative.
+    id : str, optional
+        Column that names the rows; not a feature.
+    time : str, optional
+        Column of dates or numbers; not a feature. Folds then train on the past, and the last rows
+        are the ones held out.
+    drop : sequence of str
+        Columns to leave out.
+    weight : str, optional
+        Column of repetition counts; not a feature.
+    groups : str, optional
+        Column of clusters, such as customers; not a feature. Rows of one group are never parted,
+        and intervals allow for their dependence.
+    model : {"pnorm", "ir", "rankboost", "smooth-margin", "trees", "proper"}, default="pnorm"
+        Which ranker: linear with the P-Norm Push, the IR Push or a proper loss; boosted stumps
+        (RankBoost, smooth margin); trees (LightGBM) under the push.
+    p : "auto" or float, default="auto"
+        How hard to push. "auto" chooses by cross-validation on ``metric``, and may answer not to.
+    alpha : float, optional
+        L2 penalty of the linear rankers; chosen along with p by default.
+    metric : str, default="precision_at"
+        The metric of `toprank.metrics` that p is chosen by.
+    k : int or float, optional
+        Its depth, a count or a share of the list; by default a tenth.
+    random_state : int, default=0
+    from_model : TableModel, optional
+        Refit that model to new rows: the same columns, preparation, roles and settings unless
+        given anew. Linear rankers start from its coefficients; trees are added to its scores;
+        stumps start afresh.
+    progress : callable, optional
+        Called as ``progress(step, done, total)``.
+
+    Returns
+    -------
+    TableModel
+
+    Raises
+    ------
+    ModelError
+        If the table cannot be used; the message says what to do.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from toprank.models import fit_table
+    >>> rng = np.random.default_rng(0)
+    >>> frame = pd.DataFrame({
+    ...     "customer": np.arange(400),
+    ...     "age": rng.normal(40, 10, 400),
+    ...     "city": rng.choice(["Rome", "Oslo"], 400),
+    ... })
+    >>> frame["bought"] = np.where(frame.age + rng.normal(0, 8, 400) > 52, "yes", "no")
+    >>> model = fit_table(frame, "bought", id="customer", p=4)
+    >>> model.score(frame.head(3)).shape
+    (3,)
+    """
+    started = clock.perf_counter()
+    tell = _teller(progress)
+    tell(0)
+    request, kind, name = _request(model, p, alpha, metric, k, random_state, from_model)
+    roles = {"id": id, "time": time, "weight": weight, "groups": groups}
+    schema, known = _schema(frame, target, positive, drop, from_model, roles)
+    rows = TrainingRows.read(frame, schema, known)
+    if rows.n_positive in (0, len(rows)):
+        raise ModelError("Only one class has rows of positive weight; a ranking needs two.")
+    if from_model is not None:  # it keeps the categories that it knows
+        unknown = schema.match(present(frame, schema.weight)).notes
+        if unknown:
+            warnings.warn("; ".join(unknown) + ".", ModelWarning, stacklevel=2)
+    fit = _Fit(kind, request, schema, from_model)
+    tell(1)
+    try:
+        held_out, template, choice = _settle_and_measure(fit, rows, random_state, tell)
+        tell(3)
+        with catching(record=True) as caught:
+            warnings.simplefilter("always")
+            preparation, ranker, Z = fit.final(rows, template)
+    except ModelError:
+        raise
+    except ValueError as error:  # what the ranker or the metric says of rows or settings
+        raise ModelError(str(error)) from error
+    made = TableModel(schema, known, preparation, ranker, {}, fit.centre(ranker, Z, rows.weight))
+    notes = [] if from_model is not None else doubtful_columns(frame, schema, rows.X)
+    notes += [str(warning.message) for warning in caught]
+    card = make_card(made, rows, Z, name, request, held_out, choice, notes, from_model)
+    made = made.with_card({**card, "seconds": round(clock.perf_counter() - started, 3)})
+    tell(4)
+    for warning in caught:
+        warnings.warn(warning.message, stacklevel=2)
+    return made
+
+
+def _teller(progress: Progress | None) -> Callable[[int], None]:
+    def tell(done: int) -> None:
+        if progress is not None:
+            progress(_STEPS[min(done, len(_STEPS) - 1)], done, len(_STEPS))
+
+    return tell
+
+
+def _request(
+    model: str | None,
+    p: Any,
+    alpha: float | None,
+    metric: str,
+    k: int | float | None,
+    random_state: int,
+    from_model: TableModel | None,
+) -> tuple[Request, RankerKind, str]:
+    name = model or "pnorm"
+    if from_model is not None:
+        was = from_model.card.get("model", "pnorm")
+        if model is not None and model != was:
+            raise ModelError(f"model={model!r}: the model to start from is {was!r}.")
+        name = was
+    kind = check_ranker(name, "auto" if p is None else p, alpha)
+    if metric not in METRICS:
+        raise ModelError(f"metric={metric!r}: expected one of {', '.join(sorted(METRICS))}.")
+    settings = None
+    if k is not None:
+        if not METRICS[metric].takes_k:
+            raise ModelError(f"metric={metric!r} has no k; leave k out.")
+        settings = metric_settings(metric, k)
+    return Request(p, alpha, Scoring(metric, settings), random_state), kind, name
+
+
+def _schema(
+    frame: Any,
+    target: str,
+    positive: Any,
+    drop: Sequence[str],
+    from_model: TableModel | None,
+    roles: dict[str, str | None],
+) -> tuple[Schema, Target]:
+    """The columns and the target: learned from the table, or those of the model to start from."""
+    if from_model is None:
+        return learn_table(frame, target, positive, drop, roles)
+    frame = check_roles(frame, target, roles)
+    was = from_model.target.positive
+    if positive is not None:
+        named = Target.learn(target, frames.column(frame, target), positive).positive
+        if named != was:
+            raise ModelError(
+                f"positive={positive!r}: the model to start from ranks {was!r} at the top."
+            )
+    return from_model.schema.with_roles(frame, target, roles), from_model.target.renamed(target)
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """The steps that the first fit, on some of the rows, and the last one share."""
+
+    kind: RankerKind
+    request: Request
+    schema: Schema
+    before: TableModel | None
+
+    def prepare(self, rows: TrainingRows) -> tuple[Preparation, FloatArray]:
+        if self.before is not None:
+            return self.before.preparation, self.before.preparation.transform(rows.X)
+        preparation = Preparation(self.kind.style, self.request.random_state)
+        return preparation, preparation.fit_transform(self.schema, rows.X, rows.weight)
+
+    def settle(self, rows: TrainingRows) -> tuple[Any, PChoice | None]:
+        """Choose the settings: an unfitted ranker, and what the choice was made on."""
+        chooses = self.request.p == "auto" or (self.request.p is None and self.before is None)
+        preparation, Z = self.prepare(rows)
+        if chooses and self.kind.choose is not None:
+            try:
+                folds = rows.folds()
+            except ValueError as error:
+                raise ModelError(
+                    f"p='auto' needs folds to compare on. {error} Or give p."
+                ) from error
+            numbers = Rows(Z, rows.y, rows.weight)
+            return self.kind.choose(self.request, numbers, preparation.categorical, folds)
+        if self.before is not None and self.request.p is None:
+            ranker = clone(self.before.ranker)
+            given = {} if self.request.alpha is None else {"alpha": self.request.alpha}
+            return ranker.set_params(**given), None
+        power = 4.0 if self.request.p in (None, "auto") else float(self.request.p)
+        return self.kind.make(self.request, power, preparation.categorical), None
+
+    def final(self, rows: TrainingRows, template: Any) -> tuple[Preparation, Any, FloatArray]:
+        """Fit a ranker of the chosen settings."""
+        preparation, Z = self.prepare(rows)
+        given = {} if rows.weight is None else {"sample_weight": rows.weight}
+        ranker = clone(template)
+        if self.before is not None:
+            given |= _warm(ranker, self.before.ranker)
+        return preparation, ranker.fit(Z, rows.y, **given), Z
+
+    def centre(self, ranker: Any, Z: FloatArray, weight: FloatArray | None) -> FloatArray:
+        """The mean contribution of each number over the training rows."""
+        return np.average(contributions(ranker, Z), axis=0, weights=weight)
+
+
+def _warm(ranker: Any, old: Any) -> dict[str, Any]:
+    """Let a ranker start where an old one ended; what ``fit`` is to be given for it."""
+    if hasattr(ranker, "backend"):
+        return {"init_model": old}
+    if "warm_start" in ranker.get_params() and type(ranker) is type(old):
+        ranker.set_params(warm_start=True)
+        for name, value in vars(old).items():
+            if name not in ranker.get_params():
+                setattr(ranker, name, value)
+    return {}
+
+
+def _settle_and_measure(
+    fit: _Fit, rows: TrainingRows, random_state: int, tell: Callable[[int], None]
+) -> tuple[HeldOutMetrics, Any, PChoice | None]:
+    """Settle on some of the rows, and measure on the others."""
+    parts = rows.held_out(random_state)
+    with catching():
+        warnings.simplefilter("ignore")  # the last fit says the same of all rows
+        if parts is None:
+            template, choice = fit.settle(rows)
+            tell(2)
+            return HeldOutMetrics.nothing(), template, choice
+        inner, outer = rows.take(parts[0]), rows.take(parts[1])
+        template, choice = fit.settle(inner)
+        tell(2)
+        preparation, ranker, _ = fit.final(inner, template)
+        scores = ranker.decision_function(preparation.transform(outer.X))
+        scored = ScoredRows(None, outer.y, outer.weight, outer.groups, scores=scores)
+        return HeldOutMetrics.measure(scored, fit.request.scoring), template, choice

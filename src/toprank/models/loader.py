@@ -1,0 +1,228 @@
+"""From a file to a model: everything is checked before it is built, and tried before use."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import warnings
+import zipfile
+from collections.abc import Iterable, Iterator
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import InconsistentVersionWarning
+
+from toprank._extras import require
+from toprank._warnings import catching
+from toprank.models.allowed_types import TRUSTED, foreign_types, reads_texts_unsafely
+from toprank.models.boosters import attach
+from toprank.models.card import VERSIONED, check_card, installed_version
+from toprank.models.columns import Column
+from toprank.models.errors import ModelError, ModelWarning
+from toprank.models.model import TableModel
+from toprank.models.preparation import Preparation
+from toprank.models.ranker_kinds import RANKERS
+from toprank.models.schema import Schema
+from toprank.models.storage import (
+    MEMBERS,
+    MOST_BYTES,
+    check_format,
+    check_seal,
+    check_sizes,
+    read_members,
+)
+from toprank.models.target import Target
+
+#: How many libraries a warning names.
+_NAMED = 12
+
+
+def load(path: str | PathLike[str], *, most_bytes: int = MOST_BYTES) -> TableModel:
+    """Read a model from a file, without running anything of it.
+
+    Parameters
+    ----------
+    path : str or path
+    most_bytes : int
+        The largest file, and the largest content once unpacked, that is accepted.
+
+    Returns
+    -------
+    TableModel
+
+    Raises
+    ------
+    ModelError
+        If the file is not a model, was cut short or changed, is of a newer format, or holds
+        objects that no model needs.
+
+    Warns
+    -----
+    ModelWarning
+        If the model was made with other versions of the libraries; it names them.
+    """
+    source = Path(path)
+    try:
+        size = source.stat().st_size
+        if size > most_bytes:
+            raise ModelError(
+                f"'{source}' has {size} bytes, more than the {most_bytes} allowed; pass "
+                "most_bytes= if you trust it."
+            )
+        data = source.read_bytes()
+    except OSError as error:
+        raise ModelError(f"'{source}' could not be read: {error.strerror or error}.") from error
+    try:
+        return from_bytes(data, most_bytes=most_bytes)
+    except ModelError as error:
+        raise ModelError(f"'{source}': {error}") from error
+
+
+def from_bytes(data: bytes, *, most_bytes: int = MOST_BYTES) -> TableModel:
+    """Return the model that a file's bytes hold; as `load`."""
+    try:
+        check_seal(data)
+        members = read_members(data, most_bytes)
+        facts = check_format(json.loads(members["toprank.json"]))
+        schema, target = _read_schema(json.loads(members["schema.json"]))
+        card = check_card(json.loads(members["card.json"]))
+        parts = _read_payload(members["payload.skops"], most_bytes)
+        boosters = [members[f"trees-{j}"] for j in range(len(members) - len(MEMBERS))]
+        model = _assemble(schema, target, parts, card, boosters)
+        check_works(model)
+    except ModelError:
+        raise
+    except MemoryError as error:
+        raise ModelError("What the file holds does not fit into memory.") from error
+    except Exception as error:  # whatever a file made to mislead brings the readers to raise
+        why = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ModelError(f"The file is damaged, or not a toprank model ({why}).") from error
+    _warn_of_versions(facts["versions"])
+    return model
+
+
+def _read_schema(given: Any) -> tuple[Schema, Target]:
+    if not isinstance(given, dict) or not isinstance(given.get("values"), dict):
+        raise ModelError(
+            "The schema in the file cannot be used: it is not a collection of named parts."
+        )
+    values = given.pop("values")
+    schema = Schema.from_dict(given)
+    positive, negative = values["positive"], values["negative"]
+    if not isinstance(negative, list) or not _are_words([positive, *negative]):
+        raise ModelError("The target in the file cannot be used: its values are not texts.")
+    return schema, Target(schema.target, positive, tuple(negative))
+
+
+def _are_words(values: Iterable[Any]) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+def _read_payload(payload: bytes, most_bytes: int) -> dict[str, Any]:
+    with zipfile.ZipFile(io.BytesIO(payload)) as archive:
+        check_sizes(archive.infolist(), most_bytes)
+    foreign = foreign_types(payload)
+    if foreign:
+        raise ModelError(
+            "The file holds objects that no toprank model needs, and was not opened: "
+            f"{', '.join(foreign[:5])}{', ...' if len(foreign) > 5 else ''}. Do not trust it."
+        )
+    with catching():
+        # the versions are compared once, for all libraries
+        warnings.simplefilter("ignore", InconsistentVersionWarning)
+        parts: dict[str, Any] = require("skops.io", "models").loads(payload, trusted=TRUSTED)
+    if reads_texts_unsafely(parts):
+        raise ModelError(
+            "The model in the file would open the files that the texts of a table name, or search "
+            "the texts by patterns of its own. Do not trust it."
+        )
+    return parts
+
+
+def _assemble(
+    schema: Schema,
+    target: Target,
+    parts: dict[str, Any],
+    card: dict[str, Any],
+    boosters: list[bytes],
+) -> TableModel:
+    preparation, ranker = parts["preparation"], parts["ranker"]
+    centre = np.asarray(parts["centre"], dtype=np.float64)
+    if type(preparation) is not Preparation or not all(type(r) in RANKERS for r in _chain(ranker)):
+        raise ModelError("This is not a toprank model: its parts are not those of one.")
+    width = len(preparation.names)
+    if width != ranker.n_features_in_ or centre.shape != (width,) or not preparation.fits(schema):
+        raise ModelError("The parts of the file are not of one model.")
+    remembered = {name: entry["kind"] for name, entry in card["reference"]["columns"].items()}
+    if remembered != {column.name: column.kind for column in schema.columns}:
+        raise ModelError("The card in the file is not that of the model.")
+    for one in _chain(ranker):
+        if hasattr(one, "n_jobs"):
+            one.n_jobs = _threads_here(one.n_jobs)
+    attach(ranker, boosters)
+    return TableModel(schema, target, preparation, ranker, card, centre)
+
+
+def _chain(ranker: Any) -> Iterator[Any]:
+    """A ranker and those whose scores it started from; the name of a file does not count."""
+    while ranker is not None:
+        yield ranker
+        ranker = getattr(ranker, "init_model_", None)
+
+
+def _threads_here(n_jobs: Any) -> int | None:
+    """The threads asked for, at most those of this machine: a million would end the process."""
+    return min(n_jobs, os.cpu_count() or 1) if isinstance(n_jobs, int) else None
+
+
+def _warn_of_versions(made: dict[str, str]) -> None:
+    # a name that no card has is not looked for: that would take time, or fail
+    here = {name: installed_version(name) if name in VERSIONED else None for name in made}
+    other = [
+        f"{name} {was} (here {here[name] or 'none'})"
+        for name, was in made.items()
+        if was != here[name]
+    ]
+    if other:
+        shown = ", ".join(other[:_NAMED]) + (", ..." if len(other) > _NAMED else "")
+        warnings.warn(
+            f"The model was made with {shown}; scores may differ. Refit it if they do.",
+            ModelWarning,
+            stacklevel=4,
+        )
+
+
+def check_works(model: TableModel) -> None:
+    """Raise unless a row of nothing and an ordinary row get scores, chances and reasons.
+
+    The parts of a file can be of the right types and still not fit each other: an index beyond
+    the columns, an array of another shape, a number that is none. What such parts raise is left
+    to the caller.
+    """
+    values = {column.name: _sample_values(column) for column in model.schema.columns}
+    width = len(model.preparation.names)
+    with catching(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # other versions of the libraries may have much to say
+        Z = model.preparation.transform(values)
+        scores = np.asarray(model.ranker.decision_function(Z))
+        chances = np.asarray(model.ranker.predict_proba(Z))
+        parts = np.asarray(model.column_contributions(Z))
+    found = (Z.shape, scores.shape, chances.shape, parts.shape)
+    if found != ((2, width), (2,), (2, 2), (2, len(model.schema.columns))):
+        raise ModelError("The parts of the file are not of one model.")
+    if not all(np.all(np.isfinite(array)) for array in (scores, chances, parts)):
+        raise ModelError("The model in the file gives scores that are no numbers.")
+
+
+def _sample_values(column: Column) -> NDArray[Any]:
+    """A missing value and an ordinary one."""
+    if column.kind in ("number", "boolean"):
+        return np.array([np.nan, 1.0])
+    if column.kind == "date":
+        return np.array(["NaT", "2024-02-29"], dtype="datetime64[us]")
+    ordinary = column.categories[0] if column.categories else "a word"
+    return np.array(["", ordinary], dtype=object)

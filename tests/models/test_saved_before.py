@@ -1,0 +1,31 @@
+"""Models that were saved by earlier versions of toprank still load, and score as they did."""
+
+import json
+import warnings
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from toprank.models import ModelWarning, load
+
+SAVED = Path(__file__).parent / "saved"
+SCORES = json.loads((SAVED / "scores.json").read_text())
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_a_model_saved_before_scores_as_it_did(name):
+    path = SAVED / f"{name}.toprank"
+    if name == "trees":
+        pytest.importorskip("lightgbm")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)  # the libraries may be others
+        model = load(path)
+    made = model.card["versions"]
+    if version("scikit-learn").split(".")[:2] != made["scikit-learn"].split(".")[:2]:
+        pytest.skip("its preparation was saved by another scikit-learn")
+    frame = pd.read_csv(SAVED / "table.csv")
+    np.testing.assert_allclose(model.score(frame), SCORES[name], rtol=1e-9, atol=1e-9)
+    assert len(model.reasons(frame.head(3))) == 3
