@@ -155,7 +155,7 @@ def _by_strategy(request: Request) -> Interval:
     if extreme is not None:
         raise ValueError(
             f"{request.label} has no valid interval: it is an extreme of the sample, and a larger "
-            f"sample has a larger one. {extreme.advice}"
+            f"sample has another one. {extreme.advice}"
         )
     if metric.cut is not None:
         return of_cut(request, metric.cut(sample, **settings))
