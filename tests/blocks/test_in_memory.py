@@ -78,7 +78,7 @@ def test_scores_can_go_to_a_file(tmp_path):
 
 class TestRefusals:
     def test_labels_and_weights_must_be_one_a_row(self):
-        with pytest.raises(ValueError, match=r"y has shape \(999,\), but X has 1000 rows"):
+        with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[1000, 999\]"):
             from_arrays(X, Y[1:])
         with pytest.raises(ValueError, match=r"sample_weight has shape \(3,\)"):
             from_arrays(sparse.csr_array(X), Y, np.ones(3))

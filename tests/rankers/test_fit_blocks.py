@@ -244,7 +244,7 @@ class TestRefusals:
             self.fit(X, np.where(np.arange(len(y)) == 70, np.nan, y))
         words = np.array(["no", "yes"], dtype=object)[y]
         words[70] = None
-        with pytest.raises(ValueError, match=r"several types \(NoneType, str\)"):
+        with pytest.raises(ValueError, match="a missing value, in 1 of 400 rows, first in row 70"):
             self.fit(X, words)
         with pytest.raises(ValueError, match="no labels"):
             self.fit(X, None)

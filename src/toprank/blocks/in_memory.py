@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.utils import check_array, column_or_1d
+from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _get_feature_names
 
 from toprank._files import Stamp, replacing
 from toprank._numerics import FloatArray
 from toprank.blocks.local import LocalSource
 from toprank.blocks.source import Block
+from toprank.pairs import check_counts, check_labels, check_table, refuse_huge
 
 #: A matrix is cut into so many blocks, unless they would be shorter than the second number.
 _BLOCKS = 64
@@ -119,9 +120,9 @@ def from_arrays(
     (1, 30)
     """
     names = _get_feature_names(X)
-    X = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
-    if X.dtype == object:
-        X = X.astype(np.float64)
+    # NaN and infinity are found by the first pass, which names their column and rows
+    X = check_table(X, sparse=True, missing=True, infinite=True)
+    refuse_huge(X)
     return _source(X, y, sample_weight, block_rows, n_jobs, names)
 
 
@@ -221,14 +222,9 @@ def _source(
     if block_rows is not None and block_rows < 1:
         raise ValueError(f"block_rows={block_rows!r}: expected a number of rows, 1 or more.")
     if y is not None:
-        y = column_or_1d(y)
+        y = check_labels(y)
+        check_consistent_length(X, y)
     if sample_weight is not None:
-        sample_weight = np.asarray(sample_weight)
-    for name, values in (("y", y), ("sample_weight", sample_weight)):
-        if values is not None and values.shape != (X.shape[0],):
-            raise ValueError(
-                f"{name} has shape {values.shape}, but X has {X.shape[0]} rows: expected one "
-                "number a row."
-            )
+        sample_weight = check_counts(sample_weight, X.shape[0])
     X = sparse.csr_array(X) if sparse.issparse(X) else X
     return ArraySource(X, y, sample_weight, block_rows, n_jobs, names)

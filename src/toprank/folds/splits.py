@@ -133,6 +133,7 @@ def folds_of(
         raise ValueError(f"gap={gap!r} needs time=, when each row was seen.")
     rows = np.zeros((len(y), 1))
     if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
+        y = np.unique(y, return_inverse=True)[1]  # any labels, dates too, are strata
         splitter, extra = _splitter(int(cv), y, groups, time, gap)
     else:
         splitter, extra = check_cv(cv, y, classifier=True), time if groups is None else groups

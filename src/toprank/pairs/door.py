@@ -218,26 +218,37 @@ def _numbers_of(table: Any, estimator: Any, missing: bool, infinite: bool, dtype
 
 
 def check_sizes(table: Any, *, estimator: Any = None, missing: bool = False) -> None:
-    """Refuse infinite and huge entries of a matrix, and NaN unless it is a missing value.
-
-    The sum of squares is one read of the entries; where it is small, so are they.
-    """
+    """Refuse infinite and huge entries of a matrix, and NaN unless it is a missing value."""
     entries = table.data if scipy_sparse.issparse(table) else table
-    if entries.dtype.kind != "f" or entries.size == 0:
+    if _are_small(entries):
         return
-    with np.errstate(over="ignore", invalid="ignore"):
-        if _sum_of_squares(entries) < LARGEST_SIZE**2:
-            return
     name = None if estimator is None else type(estimator).__name__
     with np.errstate(over="ignore", invalid="ignore"):
         assert_all_finite(entries, allow_nan=missing, estimator_name=name, input_name="X")
-    highest, lowest = (f.reduce(entries, axis=None) for f in (np.fmax, np.fmin))
-    largest = float(max(highest, -lowest))
+    refuse_huge(entries)
+
+
+def refuse_huge(table: Any) -> None:
+    """Refuse huge entries of a matrix; NaN and infinity are left to others."""
+    entries = table.data if scipy_sparse.issparse(table) else table
+    if _are_small(entries):
+        return
+    finite = np.isfinite(entries)
+    highest = np.max(entries, where=finite, initial=0.0)
+    largest = float(max(highest, -np.min(entries, where=finite, initial=0.0)))
     if largest > LARGEST_SIZE:
         raise ValueError(
             f"X has entries of up to {largest:.3g} in size, expected at most {LARGEST_SIZE:g}: if "
             "they stand for missing values, replace them; else scale the column, or clip it."
         )
+
+
+def _are_small(entries: NDArray[Any]) -> bool:
+    """Whether all entries are known to be finite and of a usual size, from one read of them."""
+    if entries.dtype.kind != "f" or entries.size == 0:
+        return True
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _sum_of_squares(entries) < LARGEST_SIZE**2
 
 
 def _sum_of_squares(entries: NDArray[Any]) -> float:
@@ -253,7 +264,12 @@ def _sum_of_squares(entries: NDArray[Any]) -> float:
 
 def check_labels(y: Any, name: str = "y") -> NDArray[Any]:
     """Return one label per row, numbers, text or dates, none of them missing."""
-    return labels_column(name, to_numpy(y))
+    labels = labels_column(name, to_numpy(y))
+    if labels.dtype == object and len({type(label) for label in labels}) == 1:
+        plain = np.array(labels.tolist())
+        if plain.dtype.kind in ("f" if isinstance(labels[0], float) else "biu"):
+            return plain  # numbers that came as objects
+    return labels
 
 
 def distinct_labels(labels: NDArray[Any]) -> NDArray[Any]:

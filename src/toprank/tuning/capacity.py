@@ -142,6 +142,8 @@ def capacity_threshold(
     values = check_scores(scores, name="scores")
     if len(values) == 0:
         raise ValueError("Found 0 rows while a minimum of 1 is required.")
+    labels = None if y is None else check_labels(y)
+    check_consistent_length(values, labels)
     weight = _weights(len(values), sample_weight)
     n_periods, index = _periods(period, len(values), weight)
     threshold = _cut(values, weight, per_period * n_periods)
@@ -149,7 +151,7 @@ def capacity_threshold(
     mean = float(np.sum(weight, where=alerts)) / n_periods
     dispersion = _dispersion(index, np.where(alerts, weight, 0.0), n_periods, mean)
     low, high = _alerts_of_a_new_period(mean, dispersion, n_periods, level)
-    share, ends = _precision(y, pos_label, alerts, weight, level)
+    share, ends = _precision(labels, pos_label, alerts, weight, level)
     note = _note(threshold, mean, per_period, values[weight > 0], n_periods, index)
     return CapacityThreshold(
         threshold,
@@ -233,12 +235,10 @@ def _exceeded(mean: float, more: float, tail: float) -> float:
 
 
 def _precision(
-    y: ArrayLike | None, pos_label: Any, alerts: Any, weight: FloatArray, level: float
+    labels: Any, pos_label: Any, alerts: Any, weight: FloatArray, level: float
 ) -> tuple[float | None, tuple[float | None, float | None]]:
-    if y is None:
+    if labels is None:
         return None, (None, None)
-    labels = check_labels(y)
-    check_consistent_length(alerts, labels)
     positive = split_classes(labels, pos_label=pos_label)[1]
     check_weights(positive, weight)
     trials = float(np.sum(weight, where=alerts))
