@@ -6,12 +6,15 @@ arrays without the copies, because they run once per block of every sweep.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
+#: A function of arrays, entry by entry or linear, that keeps their shape.
+ArrayMap = Callable[[FloatArray], FloatArray]
 
 #: Values that are sorted in one call. Python hears an interrupt between calls, and sorting ten
 #: million takes more than a second; merging runs that are sorted does not.

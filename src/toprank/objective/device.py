@@ -8,14 +8,13 @@ comes back to the host is as large as a coefficient vector, or a matrix of them.
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from toprank._extras import require
+from toprank._extras import has_triton, require
 from toprank._numerics import FloatArray
 from toprank.blocks.arrays import Units
 from toprank.objective.histogram import BIN, BINS, Standard
@@ -66,7 +65,7 @@ class DeviceRows:
             and X.stride(1) == 1
             and 0 < self.n_features <= _WIDEST
             and self.n_rows > 0
-            and _has_triton()
+            and has_triton()
         )
 
     def tilted(
@@ -264,8 +263,3 @@ def _on_host(lines: Any, d: int, order: int) -> EndPartial:
         top = float(line[0]) if mass else -np.inf
         ends.append(Tilted(line[2 : 2 + d].copy(), second, top, mass))
     return ends[0], ends[1]
-
-
-@cache
-def _has_triton() -> bool:
-    return importlib.util.find_spec("triton") is not None
