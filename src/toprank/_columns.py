@@ -1,8 +1,8 @@
-"""Columns at the door: one entry a row, read by position, none of them missing.
+"""Columns at the door: one entry per row, read by position, none of them missing.
 
 Labels, scores, weights and groups come as lists, arrays of any type, or columns of pandas, polars
-and Arrow. What a column does not know (a mask, None, NaN, NA, NaT) is refused here, before NumPy
-makes a number or the text "nan" of it. The index of a pandas column is not read, as in
+and Arrow. A missing entry (masked, None, NaN, NA, NaT) is refused here, before NumPy makes a number
+or the text "nan" of it. The index of a pandas column is not read, as in
 scikit-learn: the first entry belongs to the first row.
 """
 
@@ -13,25 +13,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: Whole numbers up to this size are told apart by float64.
+#: Different whole numbers up to this size are different as float64.
 _EXACT = 1 << 53
 
 
 def one_column(name: str, values: Any) -> NDArray[Any]:
-    """Return an array with one entry a row, or raise ValueError saying what came."""
+    """Return an array with one entry per row, or raise ValueError saying what came."""
     array = _unmasked(name, values)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
         raise ValueError(
-            f"{name} should be a 1d array with one entry a row, got an array of shape "
+            f"{name} should be a 1d array with one entry per row, got an array of shape "
             f"{array.shape} instead."
         )
     return array
 
 
 def labels_column(name: str, values: Any, rule: str = "a label must be known") -> NDArray[Any]:
-    """Return one label a row: numbers, text or dates, none of them missing."""
+    """Return one label per row: numbers, text or dates, none of them missing."""
     array = one_column(name, values)
     if array.dtype.kind in "US" and not isinstance(values, np.ndarray):
         given = one_column(name, np.asarray(values, dtype=object))
@@ -63,17 +63,19 @@ def numbers(name: str, values: Any) -> NDArray[np.float64]:
         with np.errstate(over="ignore"):  # what is too large for float64 is infinite, and seen
             return np.asarray(array, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"{name} holds {_no_number(array)}, expected numbers: {error}.") from error
+        raise ValueError(
+            f"{name} holds {_first_non_number(array)}, expected numbers: {error}."
+        ) from error
 
 
 def finite_column(name: str, values: Any) -> NDArray[np.float64]:
-    """Return one finite float64 number a row, and no two different ones as the same."""
+    """Return one finite float64 number per row, and no two different ones as the same."""
     given = one_column(name, values)
     column = numbers(name, given)
     with np.errstate(over="ignore", invalid="ignore"):  # a sum may overflow where no term does
         known = bool(np.isfinite(np.sum(column)))
     if not known and np.any(np.isnan(column)):
-        raise ValueError(f"{name} contains NaN or missing values; expected one number a row.")
+        raise ValueError(f"{name} contains NaN or missing values; expected one number per row.")
     if not known and np.any(np.isinf(column)):
         raise ValueError(
             f"{name} contains infinity or a value too large for float64; expected finite numbers."
@@ -97,7 +99,7 @@ def _unmasked(name: str, values: Any) -> NDArray[Any]:
 
 
 def _missing(array: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which entries are no known label."""
+    """Which entries are missing or infinite."""
     if array.dtype.kind == "f":
         return np.asarray(~np.isfinite(array))
     if array.dtype.kind in "mM":
@@ -117,8 +119,8 @@ def _is_missing(value: Any) -> bool:
         return True
 
 
-def _no_number(array: NDArray[Any]) -> str:
-    """Name the first entry that is no number."""
+def _first_non_number(array: NDArray[Any]) -> str:
+    """Describe the first entry that is not a number."""
     for value in array.ravel()[:100_000]:
         try:
             if not _is_missing(value):

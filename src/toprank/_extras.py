@@ -1,4 +1,4 @@
-"""Optional libraries: imported when used, asked for by name when missing."""
+"""Optional libraries: imported when used; where one is missing, the error says how to get it."""
 
 from __future__ import annotations
 
@@ -7,42 +7,50 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
 
 @contextmanager
-def held_back() -> Iterator[None]:
-    """Hear an interrupt (Ctrl-C) at the end: a library that was half loaded does not load again.
+def interrupts_postponed() -> Iterator[None]:
+    """Postpone an interrupt (Ctrl-C) to the end of the block.
 
-    Python forgets a package whose import was cut off, but not its parts; the next import finds
-    them and leaves the package without.
+    For imports: Python forgets a package whose import was interrupted, but not its submodules, so
+    that the next import leaves the package incomplete.
 
     Examples
     --------
-    >>> with held_back():
+    >>> with interrupts_postponed():
     ...     import fractions
     >>> fractions.Fraction(1, 2)
     Fraction(1, 2)
     """
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):
-        yield  # interrupts are heard elsewhere, or not by Python
+        yield  # interrupts arrive in another thread, or Python does not handle them
         return
-    heard: list[tuple[Any, ...]] = []
-    signal.signal(signal.SIGINT, lambda *interrupt: heard.append(interrupt))
+    received: list[tuple[Any, ...]] = []
+    signal.signal(signal.SIGINT, lambda *interrupt: received.append(interrupt))
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-        if heard:
-            before(*heard[0])
+        if received:
+            before(*received[0])
+
+
+@cache
+def has_triton() -> bool:
+    """Whether Triton, which compiles kernels for GPUs and comes with torch, is installed."""
+    return find_spec("triton") is not None
 
 
 def compiled(**options: Any) -> Callable[[Any], Any]:
-    """``numba.njit``, of a Numba that was loaded whole."""
-    with held_back():
+    """``numba.njit``, with Numba's import kept whole."""
+    with interrupts_postponed():
         import numba
 
     decorator: Callable[[Any], Any] = numba.njit(**options)
@@ -80,7 +88,7 @@ def require(module: str, extra: str) -> ModuleType:
 install it with: pip install 'toprank[frames]'
     """
     try:
-        with nullcontext() if module in sys.modules else held_back():
+        with nullcontext() if module in sys.modules else interrupts_postponed():
             return import_module(module)
     except ImportError as error:
         raise ImportError(

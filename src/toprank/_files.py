@@ -115,8 +115,8 @@ def _explained(error: OSError, path: Path) -> OSError:
     """The error with the file that was meant, what is left of it, and what to do."""
     if error.errno is None:
         return error
-    said = f"could not be written ({error.strerror}); what was there is unchanged."
-    return OSError(error.errno, f"{said} {_remedy(error.errno)}", str(path))
+    cause = f"could not be written ({error.strerror}); what was there is unchanged."
+    return OSError(error.errno, f"{cause} {_remedy(error.errno)}", str(path))
 
 
 def _remedy(code: int) -> str:

@@ -6,12 +6,15 @@ arrays without the copies, because they run once per block of every sweep.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
+#: A function of arrays, entry by entry or linear, that keeps their shape.
+ArrayMap = Callable[[FloatArray], FloatArray]
 
 #: The largest absolute value of an entry of X: sums of squares beyond it come near the largest
 #: float, and a column of such sizes is a unit gone wrong or a stand-in for a missing value.

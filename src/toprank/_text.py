@@ -1,4 +1,4 @@
-"""Text from strangers, made fit to be shown."""
+"""Text from data and files, made safe to show."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 
 def visible(value: Any) -> str:
-    r"""Return a value as text that can steer neither a terminal nor the letters around it.
+    r"""Return a value as text with control characters escaped.
 
-    Control characters, line breaks, marks that turn the direction of writing and lone surrogates
-    are shown as their escapes.
+    Line breaks, marks that turn the direction of writing and lone surrogates are escaped too: the
+    text can neither control a terminal nor change how its surroundings are shown.
 
     Examples
     --------

@@ -16,8 +16,8 @@ _LOCK = threading.RLock()
 def catching(*, record: bool = False) -> Iterator[Any]:
     """``warnings.catch_warnings``, one thread at a time.
 
-    Two threads that are inside it at once and leave in the order they came restore each other's
-    filters: from then on the process shows warnings that were silenced, or silences all.
+    Two threads inside it at once would restore each other's filters, and the process would then
+    show warnings that were silenced, or silence all.
     """
     with _LOCK, warnings.catch_warnings(record=record) as caught:
         yield caught

@@ -23,15 +23,12 @@ Where the objective exceeds every float its value is infinity and its slope is g
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit
 
-from toprank._numerics import FloatArray, log_of, log_sum_and_shares, log_sum_exp, softmax
-
-Change = Callable[[FloatArray], FloatArray]
+from toprank._numerics import ArrayMap, FloatArray, log_of, log_sum_and_shares, log_sum_exp, softmax
 
 
 class Price:
@@ -42,7 +39,6 @@ class Price:
     form: str = "sum"
     homogeneous: bool = False
     smooth: bool = True
-    has_curvature: bool = True
     #: The side whose heights are priced, for end="top": "losers" (negatives) or "winners".
     outer: str = "losers"
     #: Whether the objective is convex with the exponential loss only, as log(1 + S) is.
@@ -55,13 +51,15 @@ class Price:
 
     def log_risk(self, log_s: FloatArray, log_w: FloatArray) -> float:
         """Return log of the paper's sum, sum_o w g(S)."""
-        raise TypeError(f"{type(self).__name__} must define log_risk")
+        if self.form != "sum":
+            raise TypeError(f"{type(self).__name__} must define log_risk")
+        return float(log_of(np.asarray(self.value_slope(log_s, log_w)[0])))
 
     def value_slope(self, log_s: FloatArray, log_w: FloatArray) -> tuple[float, FloatArray]:
         """Return the objective F and dF/dlog S."""
         raise TypeError(f"{type(self).__name__} must define value_slope")
 
-    def slope_change(self, log_s: FloatArray, log_w: FloatArray) -> Change:
+    def slope_change(self, log_s: FloatArray, log_w: FloatArray) -> ArrayMap:
         """Return the map from a direction in log S to the change of dF/dlog S along it."""
         raise TypeError(f"{type(self).__name__} has no curvature; use solver='lbfgs'")
 
@@ -77,6 +75,11 @@ class Price:
         slope = self.value_slope(log_s, log_w)[1]
         bend = self.slope_change(log_s, log_w)(np.ones_like(log_s))
         return np.divide(bend, slope, out=np.ones_like(log_s), where=slope > 0)
+
+    @property
+    def has_curvature(self) -> bool:
+        """Whether ``slope_change`` is available, which Newton's method needs."""
+        return type(self).slope_change is not Price.slope_change
 
     def smoothed(self, level: float) -> Price:
         """Return a smooth price that lies below this one and meets it as level -> 0."""
@@ -121,7 +124,7 @@ class Power(Price):
         norm = float(np.exp(log_norm))
         return norm, norm * share
 
-    def slope_change(self, log_s: FloatArray, log_w: FloatArray) -> Change:
+    def slope_change(self, log_s: FloatArray, log_w: FloatArray) -> ArrayMap:
         log_risk, share = log_sum_and_shares(log_w + self.p * log_s)
         if log_risk == np.inf:
             return np.zeros_like
@@ -179,7 +182,7 @@ class Exponential(Price):
         value, share = log_sum_and_shares(log_w + heights)
         return value, share * heights
 
-    def slope_change(self, log_s: FloatArray, log_w: FloatArray) -> Change:
+    def slope_change(self, log_s: FloatArray, log_w: FloatArray) -> ArrayMap:
         heights = self._heights(log_s)
         if np.any(np.isinf(heights)):
             return np.zeros_like
@@ -214,7 +217,7 @@ class Log1p(Price):
         weights = np.exp(log_w)
         return float(weights @ np.logaddexp(0.0, log_s)), weights * expit(log_s)
 
-    def slope_change(self, log_s: FloatArray, log_w: FloatArray) -> Change:
+    def slope_change(self, log_s: FloatArray, log_w: FloatArray) -> ArrayMap:
         bend = np.exp(log_w) * expit(log_s) * expit(-log_s)
         return lambda z: bend * z
 
@@ -225,6 +228,7 @@ class Max(Price):
     name = "max"
     homogeneous = True
     smooth = False
+    has_curvature = True  #: of the smooth versions that it is fitted through
 
     def __init__(self, *, root: bool = False):
         self.root = root
@@ -258,12 +262,10 @@ class _CallablePrice(Price):
 
     def __init__(self, value: Any, slope: Any, curvature: Any = None):
         self._functions = (value, slope, curvature)
-        self.has_curvature = curvature is not None
 
-    def log_risk(self, log_s: FloatArray, log_w: FloatArray) -> float:
-        with np.errstate(over="ignore"):
-            risk = np.exp(log_w) @ self._functions[0](np.exp(log_s))
-        return float(log_of(np.asarray(risk)))
+    @property
+    def has_curvature(self) -> bool:
+        return self._functions[2] is not None
 
     def value_slope(self, log_s: FloatArray, log_w: FloatArray) -> tuple[float, FloatArray]:
         with np.errstate(over="ignore"):
@@ -273,7 +275,7 @@ class _CallablePrice(Price):
                 return value, np.zeros_like(heights)
             return value, weights * self._functions[1](heights) * heights
 
-    def slope_change(self, log_s: FloatArray, log_w: FloatArray) -> Change:
+    def slope_change(self, log_s: FloatArray, log_w: FloatArray) -> ArrayMap:
         if self._functions[2] is None:
             return super().slope_change(log_s, log_w)
         with np.errstate(over="ignore"):

@@ -25,9 +25,6 @@ class SumOfPowers(Price):
 
     name = "outside price"
 
-    def log_risk(self, log_s, log_w):
-        return float(np.log(self.value_slope(log_s, log_w)[0]))
-
     def value_slope(self, log_s, log_w):
         heights, weights = np.exp(log_s), np.exp(log_w)
         value = np.sum(weights * (heights**2 + heights**3))
@@ -241,3 +238,31 @@ def test_names_that_are_not_registered_are_refused():
             push_risk(y, X[0], **settings)
         with pytest.raises(ValueError, match=r"Unknown (price|loss)"):
             PushGradients(**settings)
+
+
+def test_a_price_that_only_has_a_slope_is_fitted_and_newton_names_what_is_missing(monkeypatch):
+    class Steep(Price):
+        name = "steep"
+
+        def value_slope(self, log_s, log_w):
+            terms = np.exp(log_w + 2 * log_s)
+            return float(np.sum(terms)), 2 * terms
+
+    monkeypatch.setitem(PRICES, Steep.name, Steep)
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(50, 2))
+    y = X[:, 0] + rng.normal(size=50) > 0
+    assert np.isfinite(PushRanker("steep", alpha=0.1).fit(X, y).coef_).all()
+    assert np.isfinite(push_risk(y, X[:, 0], price="steep"))
+    gradient, curvature = PushGradients(price="steep").at(y, X[:, 0])
+    assert gradient.any() and np.all(curvature > 0)
+    with pytest.raises(ValueError, match=r"curvature.*solver='lbfgs'"):
+        PushRanker("steep", solver="newton").fit(X, y)
+
+
+def test_a_price_without_its_formula_is_refused_by_what_is_missing():
+    class Empty(Price):
+        pass
+
+    with pytest.raises(TypeError, match="Empty must define value_slope"):
+        PushRanker(Empty()).fit(np.eye(4), [0, 1, 0, 1])

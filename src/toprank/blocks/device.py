@@ -8,14 +8,13 @@ What is small comes back as NumPy's float64.
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from toprank._extras import require
+from toprank._extras import has_triton, require
 from toprank._numerics import LARGEST_SIZE, FloatArray
 from toprank.blocks.design import Design, Tile
 from toprank.blocks.on_device import OnDevice, on_host
@@ -80,7 +79,7 @@ class DeviceDesign(Design):
             and X.stride(1) == 1
             and 0 < self.n_features <= _WIDEST
             and self.n_rows > 0
-            and _has_triton()
+            and has_triton()
         )
         return "triton" if readable else None
 
@@ -199,8 +198,3 @@ def _first_bad(block: Block) -> tuple[int, int, str] | None:
 
 def _host(part: Any) -> Any:
     return np.asarray(part.cpu().numpy())
-
-
-@cache
-def _has_triton() -> bool:
-    return importlib.util.find_spec("triton") is not None

@@ -35,7 +35,7 @@ def in_words(log_value: float) -> str:
     return f"10^{log_value / math.log(10.0):.4g}"
 
 
-def smallest(holds: Callable[[float], bool], start: float = 1.0) -> float:
+def smallest_solution(holds: Callable[[float], bool], start: float = 1.0) -> float:
     """Return the smallest x > 0, to the last bits, from which on ``holds`` is true.
 
     ``holds`` is false for small x and, once true, stays true. The answer is always on the true
@@ -72,7 +72,7 @@ def solve(
         log_p = log_probability(size)
         return probability_of(log_p), size, log_p
     log_p = math.log(share("probability", probability))
-    size = smallest(lambda candidate: log_probability(candidate) <= log_p)
+    size = smallest_solution(lambda candidate: log_probability(candidate) <= log_p)
     return size, size, log_p
 
 

@@ -196,7 +196,7 @@ def _population(eta: ArrayLike, sample_weight: ArrayLike | None) -> tuple[FloatA
     probability = np.asarray(eta, dtype=np.float64)
     if probability.ndim != 1 or probability.size == 0:
         raise ValueError(
-            f"eta must be one number a row; got an array of shape {probability.shape}."
+            f"eta must be one number per row; got an array of shape {probability.shape}."
         )
     if np.all(np.isin(probability, (-1.0, 1.0))):
         probability = (probability + 1.0) / 2.0
@@ -225,6 +225,6 @@ def _finite(values: ArrayLike, n: int, name: str = "scores") -> FloatArray:
     array = np.asarray(values, dtype=np.float64)
     if array.shape != (n,) or not np.all(np.isfinite(array)):
         raise ValueError(
-            f"{name} must be {n} finite numbers, one a row of eta; got shape {array.shape}."
+            f"{name} must be {n} finite numbers, one per row of eta; got shape {array.shape}."
         )
     return array

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 
 from toprank.bounds._inputs import above, at_least, inner_share, log_count, share
-from toprank.bounds._logs import TINY, in_words, number_of, smallest, solve, whole
+from toprank.bounds._logs import TINY, in_words, number_of, smallest_solution, solve, whole
 from toprank.bounds._result import Bound
 from toprank.bounds.covering import (
     ConvexCombinations,
@@ -191,7 +191,9 @@ def margin_sample_size(
     theta, rate_of_one = _checked(theta, 1.0, pair_fraction, cover)
     log_p = math.log(share("probability", probability))
     log_functions = _log_functions(cover, theta, above("epsilon", epsilon))
-    value = whole(smallest(lambda n: log_functions - epsilon * epsilon * rate_of_one * n <= log_p))
+    value = whole(
+        smallest_solution(lambda n: log_functions - epsilon * epsilon * rate_of_one * n <= log_p)
+    )
     vacuous = value == math.inf or epsilon >= 1.0
     statement = f"{number_of(value)} rows will do for this: " + _statement(
         _name(cover), theta, epsilon, in_words(log_p), epsilon >= 1.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from toprank.bounds._inputs import above, at_least, exactly_one, inner_share, share
-from toprank.bounds._logs import exp_or_inf, number_of, smallest, whole
+from toprank.bounds._logs import exp_or_inf, number_of, smallest_solution, whole
 from toprank.bounds._result import Bound
 from toprank.bounds.covering import UniformNumber
 from toprank.bounds.push import PushTheorem, push_theorem
@@ -81,7 +81,7 @@ def pnorm_push_sample_size(
 def _positives_needed(
     theorem: PushTheorem, epsilon: float, n_neg: float, log_target: float
 ) -> float:
-    return whole(smallest(lambda n: theorem.log_terms(epsilon, n, n_neg) <= log_target))
+    return whole(smallest_solution(lambda n: theorem.log_terms(epsilon, n, n_neg) <= log_target))
 
 
 def _negatives_needed(
@@ -96,7 +96,7 @@ def _negatives_needed(
     height = log_slope + epsilon * epsilon * n_pos / 8.0
     # where the derivative in K vanishes: K = height / (2 rate)
     best = max(1.0, exp_or_inf(math.log(height) - log_slope)) if height > 0.0 else 1.0
-    size = whole(smallest(lambda n: n >= best or enough(n)))
+    size = whole(smallest_solution(lambda n: n >= best or enough(n)))
     return size if enough(size) else math.inf
 
 
@@ -105,7 +105,7 @@ def _rows_needed(
 ) -> float:
     # the terms may rise with n at first, but until both fall they exceed every target below 1/2
     return whole(
-        smallest(
+        smallest_solution(
             lambda n: (
                 theorem.log_terms(epsilon, prevalence * n, (1.0 - prevalence) * n) <= log_target
             )

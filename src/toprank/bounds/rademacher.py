@@ -163,7 +163,7 @@ def rkhs_rademacher(*, radius: float, kernel_diagonal: ArrayLike, n: float | Non
     diagonal = np.asarray(kernel_diagonal, dtype=np.float64)
     if diagonal.ndim > 1 or not (np.all(np.isfinite(diagonal)) and np.all(diagonal >= 0)):
         raise ValueError(
-            "kernel_diagonal must be one number or one a pair, finite and not negative: k(w, w) "
+            "kernel_diagonal must be one number or one per pair, finite and not negative: k(w, w) "
             f"of a positive definite kernel. Got an array of shape {diagonal.shape}."
         )
     if (diagonal.ndim == 0) != (n is not None) or diagonal.size == 0:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 import numpy as np
 
 from toprank.bounds._inputs import at_least
-from toprank.bounds._logs import smallest
+from toprank.bounds._logs import smallest_solution
 from toprank.bounds._result import Bound
 from toprank.losses import LOSSES, Loss, get_loss
 
@@ -140,7 +140,7 @@ def _minimised(loss: Loss, x: float) -> float:
         # at x = 1 the wrong side does not count, even where its loss is infinite
         return bool(toward * forward - (away * backward if away else 0.0) >= 0.0)
 
-    alpha = smallest(lambda a: a >= 1e6 or rises(a))
+    alpha = smallest_solution(lambda a: a >= 1e6 or rises(a))
     with np.errstate(over="ignore"):
         value = loss.value(np.array([0.0, alpha, -alpha]))
     infimum = toward * value[1] + (away * value[2] if away else 0.0)
@@ -151,4 +151,4 @@ def _inverse(psi: Callable[[float], float], excess: float) -> float:
     """Return the x in [0, 1] with psi(x) = excess, rounded up; psi is convex and rises from 0."""
     if excess == 0.0:
         return 0.0
-    return min(1.0, smallest(lambda x: x >= 1.0 or psi(x) >= excess))
+    return min(1.0, smallest_solution(lambda x: x >= 1.0 or psi(x) >= excess))

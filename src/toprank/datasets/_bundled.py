@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer
 from sklearn.utils import Bunch
 
-from toprank.datasets._present import present
+from toprank.datasets._bunch import as_bunch
 
 _UCI = "UCI Machine Learning Repository"
 _CHANGES = "Changes: labels written as 0 and 1 in a last column, stored as compressed CSV."
@@ -189,7 +189,7 @@ def load_wdbc(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch | tu
     ((569, 30), 212, 'malignant')
     """
     source = load_breast_cancer()
-    return present(
+    return as_bunch(
         source.data,
         1 - source.target,
         feature_names=[str(name) for name in source.feature_names],
@@ -209,7 +209,7 @@ def _load(
     as_frame: bool,
 ) -> Bunch | tuple[Any, Any]:
     names, table = _read(filename)
-    return present(
+    return as_bunch(
         np.ascontiguousarray(table[:, :-1]),
         table[:, -1].astype(np.int64),
         feature_names=names[:-1],

@@ -16,11 +16,11 @@ from sklearn.datasets import fetch_openml, get_data_home
 from sklearn.utils import Bunch
 
 from toprank._extras import require
-from toprank.datasets._present import present
+from toprank.datasets._bunch import as_bunch
 
 
 @dataclass(frozen=True)
-class Source:
+class OpenMLSource:
     """An OpenML data set and what makes it a two-class problem.
 
     `target` None is the data set's own target; `negative` None is every value but `positive`.
@@ -36,30 +36,30 @@ class Source:
 
 
 SOURCES = {
-    "covertype": Source(
+    "covertype": OpenMLSource(
         data_id=1596,
         positive="4",
         negative="2",
         target_names=("lodgepole pine", "cottonwood/willow"),
         counts=(283301, 2747),
     ),
-    "creditcard": Source(
+    "creditcard": OpenMLSource(
         data_id=1597, positive="1", target_names=("genuine", "fraud"), counts=(284315, 492)
     ),
-    "housing": Source(
+    "housing": OpenMLSource(
         data_id=531,
         target="CHAS",
         positive="1",
         target_names=("elsewhere", "on the river"),
         counts=(471, 35),
     ),
-    "mammography": Source(
+    "mammography": OpenMLSource(
         data_id=310,
         positive="1",
         target_names=("no microcalcification", "microcalcification"),
         counts=(10923, 260),
     ),
-    "pima": Source(
+    "pima": OpenMLSource(
         data_id=37,
         positive="tested_positive",
         target_names=("no diabetes", "diabetes"),
@@ -151,7 +151,7 @@ mammography, pima. For any other, pass data_id= (its OpenML number) and positive
     rows, labels = _labels(bunch.target, source)
     _check_counts(labels, source)
     data = _tidy(bunch.data[rows])
-    return present(
+    return as_bunch(
         data if as_frame else _numbers(data),
         labels,
         feature_names=[str(feature) for feature in bunch.feature_names],
@@ -166,7 +166,7 @@ mammography, pima. For any other, pass data_id= (its OpenML number) and positive
 
 def _source(
     name: str | None, data_id: int | None, target: str | None, positive: object, negative: object
-) -> Source:
+) -> OpenMLSource:
     if (name is None) == (data_id is None):
         raise ValueError(f"pass a name or data_id, one of the two; got {name=}, {data_id=}.")
     if data_id is not None:
@@ -174,7 +174,7 @@ def _source(
             raise ValueError(
                 "data_id needs positive=, the value of the target that belongs at the top."
             )
-        return Source(data_id, positive, negative, target)
+        return OpenMLSource(data_id, positive, negative, target)
     if name not in SOURCES:
         raise ValueError(
             f"unknown data set {name!r}; known: {', '.join(sorted(SOURCES))}. "
@@ -190,7 +190,7 @@ def _source(
 
 
 def _download(
-    source: Source, *, data_home: str | PathLike[str] | None, cache: bool, as_frame: bool
+    source: OpenMLSource, *, data_home: str | PathLike[str] | None, cache: bool, as_frame: bool
 ) -> Bunch:
     require("pandas", "frames")
     folder = Path(get_data_home(data_home), "openml") if cache else None
@@ -223,7 +223,7 @@ def _try_again(folder: Path | None) -> str:
     return "Try again later." if folder is None else f"Remove the folder {folder}; fetch again."
 
 
-def _unreachable(error: OSError, source: Source) -> OSError:
+def _unreachable(error: OSError, source: OpenMLSource) -> OSError:
     """The error for a line that is cut, or for a cache that cannot be used."""
     if error.errno is None or error.filename is None:  # errors of the network name no file
         return ConnectionError(
@@ -237,14 +237,14 @@ def _unreachable(error: OSError, source: Source) -> OSError:
     )
 
 
-def _damaged(error: Exception, source: Source, folder: Path | None) -> ValueError:
+def _damaged(error: Exception, source: OpenMLSource, folder: Path | None) -> ValueError:
     """The error for files that are not whole, which older scikit-learn does not fetch again."""
     return ValueError(
         f"what came of OpenML data set {source.data_id} is damaged ({error}). {_try_again(folder)}"
     )
 
 
-def _not_understood(error: Exception, source: Source, folder: Path | None) -> ValueError:
+def _not_understood(error: Exception, source: OpenMLSource, folder: Path | None) -> ValueError:
     """The error for files that are whole, and not what OpenML sends."""
     if "target_column" in str(error):
         return ValueError(
@@ -257,7 +257,7 @@ def _not_understood(error: Exception, source: Source, folder: Path | None) -> Va
     )
 
 
-def _labels(target: Any, source: Source) -> tuple[np.ndarray, np.ndarray]:
+def _labels(target: Any, source: OpenMLSource) -> tuple[np.ndarray, np.ndarray]:
     """The rows that carry a label, as a mask, and their labels."""
     pandas = require("pandas", "frames")
     if target is None or np.ndim(target) != 1:
@@ -290,7 +290,7 @@ def _equals(column: Any, value: object) -> np.ndarray:
     return (column == number).to_numpy(bool)
 
 
-def _check_counts(labels: np.ndarray, source: Source) -> None:
+def _check_counts(labels: np.ndarray, source: OpenMLSource) -> None:
     positives = int(labels.sum())
     found = (len(labels) - positives, positives)
     if source.counts is not None and found != source.counts:
@@ -302,7 +302,7 @@ def _check_counts(labels: np.ndarray, source: Source) -> None:
         )
 
 
-def _default_names(source: Source) -> tuple[str, str]:
+def _default_names(source: OpenMLSource) -> tuple[str, str]:
     negative = f"not {source.positive}" if source.negative is None else str(source.negative)
     return negative, str(source.positive)
 

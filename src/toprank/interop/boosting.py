@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from toprank._numerics import FloatArray
 from toprank.interop.team import ALONE, Team
-from toprank.interop.together import check_labels, check_team_weights, derivatives_together
+from toprank.interop.together import derivatives_together, team_positives, team_weights
 from toprank.metrics.registry import Metric, get_metric
 from toprank.objective import PushObjective, boostable, derivatives_of, push_objective
 from toprank.objective.curvature import Derivatives
@@ -119,8 +119,8 @@ class PushGradients:
     def _build(
         self, team: Team, labels: NDArray[Any], weight: Any, group_sizes: Any, rank: int
     ) -> _Built:
-        positive = check_labels(team, np.asarray(labels))
-        counts = check_team_weights(team, positive, weight)
+        positive = team_positives(team, np.asarray(labels))
+        counts = team_weights(team, positive, weight)
         groups = self._groups(team, group_sizes, len(positive))
         derivatives: Derivatives
         if team.size == 1:

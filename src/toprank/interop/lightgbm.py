@@ -33,18 +33,18 @@ class _Objective(PushGradients):
     """
 
     def __call__(self, a: Any, b: Any, weight: Any = None, group: Any = None) -> Any:
-        return self.at(*_handed(a, b, weight, group))
+        return self.at(*_columns_of(a, b, weight, group))
 
 
 class _Metric(PushMetric):
     """Called in the same two ways; returns (name, value, higher is better)."""
 
     def __call__(self, a: Any, b: Any, weight: Any = None, group: Any = None) -> Any:
-        labels, scores, weight, group = _handed(a, b, weight, group)
+        labels, scores, weight, group = _columns_of(a, b, weight, group)
         return self.label, self.of(labels, scores, weight, group), self.higher_is_better
 
 
-def _handed(a: Any, b: Any, weight: Any, group: Any) -> Any:
+def _columns_of(a: Any, b: Any, weight: Any, group: Any) -> Any:
     """Return labels, scores, weights and group sizes, however they came."""
     if not hasattr(b, "get_label"):
         return np.asarray(a), b, weight, group

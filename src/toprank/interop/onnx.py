@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from toprank import _version
 from toprank._extras import require
 from toprank._files import replacing
 from toprank._numerics import FloatArray
+from toprank._version import __version__
 from toprank.interop.additive import is_additive
 from toprank.interop.onnx_trees import add_trees
 
@@ -92,7 +92,7 @@ class Graph:
             opset_imports=opsets,
             ir_version=_IR_VERSION,
             producer_name="toprank",
-            producer_version=_version.__version__,
+            producer_version=__version__,
         )
         self.onnx.checker.check_model(model)
         return model

@@ -130,13 +130,13 @@ def to_sql(
     >>> print(to_sql(ranker, ["size"]))
     (-1.0e0) + CASE WHEN "size" IS NULL THEN 0.0e0 WHEN "size" > 2.5e0 THEN 2.0e0 ELSE 0.0e0 END
     """
-    form, said = additive_form(ranker), get_dialect(dialect)
+    form, syntax = additive_form(ranker), get_dialect(dialect)
     if len(columns) != form.n_columns:
         raise ValueError(f"columns has {len(columns)} names, expected {form.n_columns}.")
-    terms = [said.number(form.intercept)]
+    terms = [syntax.number(form.intercept)]
     for j, term in form.terms.items():
-        terms.append(term_sql(term, said.name(columns[j]), said))
-    return finish(summed(terms), table, said)
+        terms.append(term_sql(term, syntax.name(columns[j]), syntax))
+    return finish(summed(terms), table, syntax)
 
 
 def term_sql(term: Line | Steps, x: str, dialect: Dialect) -> str:

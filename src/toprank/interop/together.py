@@ -3,9 +3,9 @@
 With the exponential loss and the power price a row needs two numbers of the others, the
 log-sum-exps of the two classes (equivalently the intercept b of the pointwise form,
 Ertekin & Rudin 2011, b = [LSE(-f_pos) - LSE(p f_neg)]/(1 + p), given which every row's gradient
-is its own affair): a maximum and a sum over the team, a few bytes a round.
+is its own affair): a maximum and a sum over the team, a few bytes per round.
 
-Every other price, loss and end, and groups, need all scores: they are gathered, eight bytes a row
+Every other price, loss and end, and groups, need all scores: they are gathered, eight bytes per row
 and round, and every process evaluates the whole list and keeps its own rows.
 """
 
@@ -24,7 +24,7 @@ from toprank.objective.curvature import Derivatives, tilts_of
 from toprank.pairs import check_weights, distinct_labels
 
 
-def check_labels(team: Team, labels: NDArray[Any]) -> NDArray[np.bool_]:
+def team_positives(team: Team, labels: NDArray[Any]) -> NDArray[np.bool_]:
     """Return which of this process's rows are positive; the team has two classes or none may."""
     parts = [part for part in team.objects(distinct_labels(labels)) if len(part)]
     classes = np.unique(np.concatenate(parts)) if parts else labels
@@ -36,7 +36,7 @@ def check_labels(team: Team, labels: NDArray[Any]) -> NDArray[np.bool_]:
     return np.asarray(labels == classes[1])
 
 
-def check_team_weights(team: Team, positive: NDArray[np.bool_], weight: Any) -> FloatArray | None:
+def team_weights(team: Team, positive: NDArray[np.bool_], weight: Any) -> FloatArray | None:
     """Return this process's weights as float64, or raise ValueError in every process at once."""
     if not team.any(weight is not None):
         return None

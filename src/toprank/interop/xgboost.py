@@ -33,7 +33,7 @@ class _Objective(PushGradients):
         return xgboost_team()
 
     def __call__(self, a: Any, b: Any, sample_weight: Any = None) -> Any:
-        return self.at(*_handed(a, b, sample_weight))
+        return self.at(*_columns_of(a, b, sample_weight))
 
 
 class _Metric(PushMetric):
@@ -43,11 +43,11 @@ class _Metric(PushMetric):
         return xgboost_team()
 
     def __call__(self, a: Any, b: Any, sample_weight: Any = None) -> Any:
-        value = self.of(*_handed(a, b, sample_weight))
+        value = self.of(*_columns_of(a, b, sample_weight))
         return (self.label, value) if hasattr(b, "get_label") else value
 
 
-def _handed(a: Any, b: Any, weight: Any) -> Any:
+def _columns_of(a: Any, b: Any, weight: Any) -> Any:
     """Return labels, scores, weights and group sizes, however they came."""
     if not hasattr(b, "get_label"):
         return np.asarray(a), b, weight, None

@@ -7,12 +7,12 @@ Logistic()
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from typing import Any
 
 import numpy as np
 
-from toprank._numerics import FloatArray, floats
+from toprank._numerics import ArrayMap, FloatArray, floats
 from toprank.losses.margin import (
     Exponential,
     Hinge,
@@ -49,8 +49,6 @@ class _TrainableNames(Set[str]):
 #: The names an estimator accepts: everything but the 0-1 loss, which has no slope.
 TRAINABLE_LOSSES: Set[str] = _TrainableNames()
 
-Scalar = Callable[[FloatArray], FloatArray]
-
 __all__ = [
     "LOSSES",
     "TRAINABLE_LOSSES",
@@ -71,7 +69,7 @@ __all__ = [
 class _CallableLoss(Loss):
     """A user's l, l' and perhaps l'', as plain callables of the margin."""
 
-    def __init__(self, value: Scalar, slope: Scalar, curvature: Scalar | None = None):
+    def __init__(self, value: ArrayMap, slope: ArrayMap, curvature: ArrayMap | None = None):
         self._functions = (value, slope, curvature)
 
     @property
@@ -91,7 +89,7 @@ class _CallableLoss(Loss):
 
 
 def from_callable(
-    value: Scalar, slope: Scalar, curvature: Scalar | None = None, *, check: bool = False
+    value: ArrayMap, slope: ArrayMap, curvature: ArrayMap | None = None, *, check: bool = False
 ) -> Loss:
     """Make a loss from callables of the margin r = f(positive) - f(negative).
 

@@ -7,10 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import expit
 
-from toprank._numerics import FloatArray
+from toprank._numerics import ArrayMap, FloatArray
 from toprank.losses.composite import ProperLoss, times
-
-Function = Callable[[FloatArray], FloatArray]
 
 #: Cells of each grid on which a modulus is sought, and how often the best cell is looked into.
 _CELLS = 2000
@@ -23,7 +21,7 @@ _NODES = np.concatenate(
 )
 
 
-def from_bayes_risk(H: Function, dH: Function, d2H: Function | None = None) -> ProperLoss:
+def from_bayes_risk(H: ArrayMap, dH: ArrayMap, d2H: ArrayMap | None = None) -> ProperLoss:
     r"""Build the proper loss whose conditional Bayes risk is a given concave function.
 
     .. math::
@@ -111,7 +109,7 @@ def balanced(loss: ProperLoss, prevalence: float) -> ProperLoss:
 class _FromBayesRisk(ProperLoss):
     """A proper loss given by H and its derivatives, as plain callables."""
 
-    def __init__(self, H: Function, dH: Function, d2H: Function | None = None):
+    def __init__(self, H: ArrayMap, dH: ArrayMap, d2H: ArrayMap | None = None):
         self._functions = (H, dH, d2H)
         _check_concave(self._bayes_risk, self._slope)
         self.strong_properness = modulus(self._slope, self._curvature if d2H else None)
@@ -263,7 +261,7 @@ class _Balanced(ProperLoss):
         return f"balanced({self.base!r}, {self.prevalence!r})"
 
 
-def modulus(slope: Function, curvature: Function | None = None) -> float:
+def modulus(slope: ArrayMap, curvature: ArrayMap | None = None) -> float:
     """Return the least value of -H'' on [0, 1], from H' or better from H'' itself.
 
     By Theorem 10 it is the lambda of Definition 7. Sought on a grid, then on finer grids
@@ -282,7 +280,7 @@ def modulus(slope: Function, curvature: Function | None = None) -> float:
 
 
 def _zero(
-    function: Function, low: tuple[FloatArray, FloatArray], high: tuple[FloatArray, FloatArray]
+    function: ArrayMap, low: tuple[FloatArray, FloatArray], high: tuple[FloatArray, FloatArray]
 ) -> FloatArray:
     """Return where increasing functions are zero, each between two points with their values.
 
@@ -306,12 +304,12 @@ def _zero(
     return x
 
 
-def _evaluate(function: Function, eta: FloatArray) -> FloatArray:
+def _evaluate(function: ArrayMap, eta: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(function(eta), dtype=np.float64)
 
 
-def _check_concave(H: Function, dH: Function) -> None:
+def _check_concave(H: ArrayMap, dH: ArrayMap) -> None:
     q = np.linspace(0.0, 1.0, _CELLS + 1)
     risk, slope = H(q), dH(q)
     if risk.shape != q.shape or slope.shape != q.shape:

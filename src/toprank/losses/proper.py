@@ -209,10 +209,7 @@ class SquaredHinge(Squared):
     monotone = True
 
     def _phi(self, order: int, r: FloatArray) -> FloatArray:
-        gap = np.maximum(1.0 - r, 0.0)
-        if order == 0:
-            return gap**2
-        return -2.0 * gap if order == 1 else np.where(gap > 0, 2.0, 0.0)
+        return margin.SquaredHinge().derivative(order, r)
 
 
 class CanonicalSquared(Squared):

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from toprank.interop.torch import fused
 from toprank.interop.torch._torch import Function, torch
+from toprank.interop.torch.fused import usable, value_and_gradient
 
 
 class _ExponentialPower(Function):
@@ -49,7 +49,7 @@ class _Fused(Function):
 
     @staticmethod
     def forward(ctx: Any, f: Any, positive: Any, weight: Any, p: float) -> Any:
-        value, slopes = fused.value_and_gradient(f, positive, weight, p)
+        value, slopes = value_and_gradient(f, positive, weight, p)
         ctx.save_for_backward(slopes)
         return value
 
@@ -84,6 +84,6 @@ def exponential_power(f: Any, positive: Any, weight: Any, p: float) -> Any:
     weight : tensor of shape (n,) or None
     p : float
     """
-    if fused.usable(f):
+    if usable(f):
         return _Fused.apply(f, positive, weight, p)
     return _ExponentialPower.apply(f, positive, None if weight is None else torch.log(weight), p)

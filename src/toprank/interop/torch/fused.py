@@ -8,10 +8,10 @@ it is missing, or the scores are not float32 on a GPU, `exponential.py` does it 
 from __future__ import annotations
 
 import importlib
-import importlib.util
 from functools import cache
 from typing import Any
 
+from toprank._extras import has_triton
 from toprank.interop.torch._torch import torch
 
 _BLOCK = 8192
@@ -22,12 +22,7 @@ def usable(f: Any) -> bool:
     """Whether the kernels can serve these scores."""
     if not f.is_cuda or f.dtype != torch.float32 or f.numel() == 0 or f.numel() >= 2**31:
         return False
-    return not torch.compiler.is_compiling() and _has_triton()
-
-
-@cache
-def _has_triton() -> bool:
-    return importlib.util.find_spec("triton") is not None
+    return not torch.compiler.is_compiling() and has_triton()
 
 
 @cache

@@ -18,7 +18,7 @@ from toprank.losses import Loss
 from toprank.pair_sums import PairSum, Sorted, pair_sum
 
 #: Pairs held in memory at once.
-PAIRS_PER_BLOCK = 1 << 22
+PAIRS_ON_DEVICE = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ class _OnDevice(PairSum):
         return True
 
     def _blocks(self) -> Iterator[tuple[slice, Any]]:
-        rows = max(1, PAIRS_PER_BLOCK // max(1, len(self.inner)))
+        rows = max(1, PAIRS_ON_DEVICE // max(1, len(self.inner)))
         for first in range(0, len(self.outer), rows):
             part = slice(first, first + rows)
             yield part, OnDevice(self.inner[None, :] - self.outer[part, None])

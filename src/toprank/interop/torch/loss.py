@@ -7,13 +7,18 @@ import warnings
 from typing import Any
 
 from toprank._extras import require
-from toprank.interop.torch import distributed
 from toprank.interop.torch._torch import Module, torch
+from toprank.interop.torch.distributed import (
+    for_the_mean,
+    gathered,
+    of_every_process,
+    world_size,
+)
 from toprank.interop.torch.exponential import exponential_power
 from toprank.interop.torch.heights import Members, log_heights, members
 from toprank.interop.torch.minibatch import moved, moved_heights, pointwise
 from toprank.interop.torch.priced import priced
-from toprank.interop.torch.sums import log_count, log_sum
+from toprank.interop.torch.sums import class_log_count, class_log_sum
 from toprank.losses import get_trainable_loss
 from toprank.objective import price_and_loss
 from toprank.pairs import ENDS
@@ -143,7 +148,7 @@ class PushLoss(Module):
             if scores.dtype in (torch.float16, torch.bfloat16):
                 scores = scores.float()
             weight = None if weight is None else weight.reshape(-1).to(scores)
-            together = self.reduce and self.training and distributed.world_size() > 1
+            together = self.reduce and self.training and world_size() > 1
             if self._turned:
                 scores, positive = -scores, ~positive
             if self.mode == "batch" and self._by_sums and not together:
@@ -152,8 +157,8 @@ class PushLoss(Module):
                 value = self._by_class_sums(scores, positive, weight, together)
             else:
                 rows = (scores, positive, weight, None if index is None else index.reshape(-1))
-                value = self._by_heights(*(map(distributed.gathered, rows) if together else rows))
-            return distributed.for_the_mean(value) if together else value
+                value = self._by_heights(*(map(gathered, rows) if together else rows))
+            return for_the_mean(value) if together else value
 
     # the objective of a batch
 
@@ -163,9 +168,9 @@ class PushLoss(Module):
         if self.mode == "minibatch":
             return self._pointwise(f, positive, negative, weight, across)
         log_w = torch.log(weight)
-        log_totals = log_sum(log_w, positive, across), log_sum(log_w, negative, across)
-        inner = log_sum(log_w - f, positive, across) - log_totals[0]
-        outer = log_sum(log_w + self.p * f, negative, across) - log_totals[1]
+        log_totals = class_log_sum(log_w, positive, across), class_log_sum(log_w, negative, across)
+        inner = class_log_sum(log_w - f, positive, across) - log_totals[0]
+        outer = class_log_sum(log_w + self.p * f, negative, across) - log_totals[1]
         both = torch.isfinite(log_totals[0]) & torch.isfinite(log_totals[1])
         value = inner + outer / self.p
         return torch.where(both, value, 0.0 * torch.where(both, value, f.sum()))
@@ -197,14 +202,16 @@ class PushLoss(Module):
 
     def _pointwise(self, f: Any, positive: Any, negative: Any, weight: Any, across: bool) -> Any:
         log_w = torch.log(weight)
-        log_a = log_sum(log_w - f, positive, across) - log_count(positive, f, across)
-        log_b = log_sum(log_w + self.p * f, negative, across) - log_count(negative, f, across)
+        log_a = class_log_sum(log_w - f, positive, across) - class_log_count(positive, f, across)
+        log_b = class_log_sum(log_w + self.p * f, negative, across) - class_log_count(
+            negative, f, across
+        )
         if self.training:
             self._start(log_a.detach(), log_b.detach())
         level = torch.nan_to_num(self.log_level).to(f)
         intercept = self.intercept.to(f)
         if across:  # every process has its whole gradient already
-            intercept = distributed.of_every_process(intercept)
+            intercept = of_every_process(intercept)
         value = pointwise(log_a, log_b, self.p, intercept, level)
         if self.training:
             self._follow(value.detach(), level)

@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 
 from toprank._numerics import FloatArray
 from toprank.interop.team import Team
-from toprank.interop.together import check_team_weights
+from toprank.interop.together import team_weights
 from toprank.pairs import check_labels, check_table, group_labels, two_classes
 from toprank.rankers.trees.columns import Columns
 from toprank.rankers.trees.plan import TreeRows, Watch
@@ -216,7 +216,7 @@ def _learn_columns(team: Team, frames: Sequence[Any], chosen: Any) -> Columns:
 def _checked(trees: Any, parts: Sequence[Part], team: Team) -> TreeRows:
     """The rows that lie here, checked with those of all workers."""
     one = _joined(_everywhere(team, lambda: [_checked_part(trees, part) for part in parts]))
-    weight = check_team_weights(team, one.y, one.weight)
+    weight = team_weights(team, one.y, one.weight)
     groups = one.groups
     if groups is not None:
         groups = np.searchsorted(_union(team, [groups]), groups)

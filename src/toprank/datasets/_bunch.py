@@ -11,7 +11,7 @@ from sklearn.utils import Bunch
 from toprank._extras import require
 
 
-def present(
+def as_bunch(
     data: Any,
     target: np.ndarray,
     *,
