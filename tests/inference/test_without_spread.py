@@ -68,7 +68,7 @@ def test_average_precision_of_a_few_rows_has_an_interval_and_no_warning(rows):
     assert 0 <= result.low < 0.9
     assert result.high == 1
     if min(rows) == 1:
-        assert "says nothing of how far" in result.note
+        assert "does not show how far" in result.note
 
 
 def test_a_difference_at_k_stays_within_what_is_possible():

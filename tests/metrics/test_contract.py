@@ -14,7 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import toprank.metrics
 from toprank.metrics import METRICS, f_skew, ranks, scorer, summary
-from toprank.metrics.registry import LOWER, SAME_AT_RANDOM
+from toprank.metrics.metric import LOWER, SAME_AT_RANDOM
 
 Y, S = [0, 1, 0, 1, 0], [1.0, 2.0, 3.0, 4.0, 0.0]
 TWO_CLASS = {name: metric for name, metric in METRICS.items() if name != "ranking_risk"}

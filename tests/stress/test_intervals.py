@@ -36,12 +36,12 @@ SETTINGS = {
 #: The refusals that are documented; any other ValueError is a defect.
 REFUSALS = (
     "has no interval by method",
-    "hangs on one extreme row",
+    "depends on one extreme row",
     "has no valid interval",
     "too far from a repetition count",
     "expected weights of 0 or at least",
     "single row",
-    "says nothing of how far",
+    "does not show how far",
     "is not a count of the list's rows",
     "not a pair of rows",
     "too large for its spread",

@@ -13,8 +13,7 @@ from scipy.stats import kstwo
 
 from toprank._numerics import FloatArray
 from toprank.inference.sample import Sample
-from toprank.inference.shares import clopper_pearson
-from toprank.inference.u_statistics import check_level
+from toprank.inference.shares import check_level, clopper_pearson
 from toprank.metrics.at_cut import Cut, fpr_cut, precision_cut, tpr_cut
 from toprank.metrics.order import RankedList
 

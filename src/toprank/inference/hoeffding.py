@@ -111,7 +111,7 @@ def _between(kernel: Kernel, rows: NDArray[Any], others: NDArray[Any]) -> FloatA
 
 
 def _evaluate(kernel: Kernel, rows: NDArray[Any], others: NDArray[Any]) -> FloatArray:
-    # what is not finite is refused, except where a row meets itself and nobody asks
+    # what is not finite is refused, except on the diagonal, which is not always read
     with np.errstate(all="ignore"):
         values = np.array(kernel(rows[:, None], others[None, :]), dtype=np.float64)
     if values.shape != (len(rows), len(others)):

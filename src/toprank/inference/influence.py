@@ -73,7 +73,7 @@ def _without_spread(
             (expansion.report(0.0), expansion.report(1.0)),
             np.nan,
             f"no interval: fewer than two {few}s",
-            note=f"One {few} row says nothing of how far such rows spread: any value is possible.",
+            note=f"One {few} row does not show how far such rows spread: any value is possible.",
         )
     # sums over many rows leave rounding errors where the spread is zero
     if spread.variance > 1e-24 and 0 < expansion.share < 1:
@@ -142,7 +142,7 @@ def compare_influences(verdict: Verdict, a: Request, b: Request) -> Comparison:
     method = "paired influences of the rows"
     if not np.isfinite(spread.variance):
         raise ValueError(
-            "One class has a single row, which says nothing of how far such rows spread: a "
+            "One class has a single row, which does not show how far such rows spread: a "
             "comparison needs at least two positives and two negatives."
         )
     if spread.variance <= 1e-24 * max(1.0, value_a**2, value_b**2):

@@ -17,7 +17,7 @@ from toprank.inference.request import METHODS, Request, check_resamples
 from toprank.inference.resampled import resampled
 from toprank.inference.result import Interval
 from toprank.inference.sample import Sample, rows_and_units
-from toprank.inference.u_statistics import check_level
+from toprank.inference.shares import check_level
 from toprank.metrics.metric import Metric
 from toprank.metrics.registry import as_metric
 
@@ -154,8 +154,8 @@ def _by_strategy(request: Request) -> Interval:
         return given_negatives(request, extreme.report)
     if extreme is not None:
         raise ValueError(
-            f"{request.label} has no valid interval: it is an extreme of the sample, of which a "
-            f"larger sample has a different one. {extreme.advice}"
+            f"{request.label} has no valid interval: it is an extreme of the sample, and a larger "
+            f"sample has another one. {extreme.advice}"
         )
     if metric.cut is not None:
         return of_cut(request, metric.cut(sample, **settings))

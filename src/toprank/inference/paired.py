@@ -19,7 +19,7 @@ from toprank.inference.request import Request, check_resamples
 from toprank.inference.resampled import compare_resampled
 from toprank.inference.result import Comparison, Comparisons
 from toprank.inference.sample import Sample, rows_and_units
-from toprank.inference.u_statistics import check_level
+from toprank.inference.shares import check_level
 from toprank.inference.verdict import Verdict
 from toprank.metrics.metric import Metric, call_label
 from toprank.metrics.registry import as_metric
@@ -76,7 +76,7 @@ def compare(
     Raises
     ------
     ValueError
-        If the input is not usable, or the metric hangs on one extreme row, so that no valid
+        If the input is not usable, or the metric depends on one extreme row, so that no valid
         comparison exists.
 
     Notes
@@ -195,7 +195,7 @@ def _by_strategy(verdict: Verdict, a: Request, b: Request) -> Comparison:
     metric = a.metric
     if metric.extreme_of(a.settings) is not None:
         raise ValueError(
-            f"{verdict.label} hangs on one extreme row of each ranking, so that neither the "
+            f"{verdict.label} depends on one extreme row of each ranking, so that neither the "
             "bootstrap nor a normal limit is valid for a difference. Compare pnorm_risk with a "
             "large p, partial_auc with a small max_fpr, or precision_at instead."
         )

@@ -11,14 +11,12 @@ rows; multiply by 1 + (rows per group - 1) times the correlation within groups.
 
 from __future__ import annotations
 
-from math import floor
 from typing import Any
 
 import numpy as np
-from scipy.special import logit, ndtr, ndtri
-from scipy.stats import binom
+from scipy.special import ndtr
 
-from toprank.inference.auc_models import auc_difference_variance, auc_variance
+from toprank.inference.auc_models import auc_variance
 from toprank.inference.designs import (
     INDEPENDENT_LABELS,
     MOST_ROWS,
@@ -27,7 +25,6 @@ from toprank.inference.designs import (
     check_area,
     check_count,
     check_difference,
-    check_fraction,
     check_model,
     check_share,
     design,
@@ -36,8 +33,15 @@ from toprank.inference.designs import (
     smallest,
     whole_rows,
 )
-from toprank.inference.shares import clopper_pearson
-from toprank.inference.u_statistics import check_level
+from toprank.inference.expected import (
+    area_difference_variance,
+    clopper_pearson_half_width,
+    logit_half_width,
+    normal_quantile,
+    planned_trials,
+    precision_difference_variance,
+)
+from toprank.inference.shares import check_level
 from toprank.metrics._inputs import is_number
 from toprank.metrics.metric import Planned
 
@@ -179,13 +183,13 @@ def expected_half_width(
     if at_k:
         refuse(metric, positives=positives, negatives=negatives)
         k = check_count("k", k, 1)
-        trials = _effective_trials(value, k, fraction, local_precision)
+        trials = planned_trials(value, k, fraction, local_precision)
         return IntervalPlan(
             **about,
             supposed=INDEPENDENT_LABELS,
             k=k,
             list_length=None if fraction is None else whole_rows(k / fraction),
-            half_width=_clopper_pearson_half_width(value, trials, level),
+            half_width=clopper_pearson_half_width(value, trials, level),
         )
     refuse(metric, k=k, fraction=fraction, local_precision=local_precision)
     m, n = check_count("positives", positives, 2), check_count("negatives", negatives, 2)
@@ -193,7 +197,7 @@ def expected_half_width(
     wrong = planned is Planned.WRONG_PAIRS
     area, rest = (1 - value, value) if wrong else (value, 1 - value)
     error = float(np.sqrt(auc_variance(area, m, n, model, spread, rest)))
-    length = _logit_half_width(min(area, rest), error, level)
+    length = logit_half_width(min(area, rest), error, level)
     return IntervalPlan(**about, supposed=supposed, positives=m, negatives=n, half_width=length)
 
 
@@ -320,87 +324,13 @@ def comparison_power(
         refuse(metric, positives=positives, negatives=negatives)
         k = check_count("k", k, 1)
         about |= {"k": k, "overlap": overlap, "supposed": INDEPENDENT_LABELS}
-        variance = _precision_difference_variance(value, difference, k, overlap)
+        variance = precision_difference_variance(value, difference, k, overlap)
     else:
         refuse(metric, k=k)
         m, n = check_count("positives", positives, 2), check_count("negatives", negatives, 2)
         about |= {"positives": m, "negatives": n, "supposed": check_model("binormal", spread)}
-        variance = _area_difference_variance(metric, value, difference, correlation, m, n, spread)
+        variance = area_difference_variance(metric, value, difference, correlation, m, n, spread)
     effect = abs(difference) / np.sqrt(variance) if variance > 0 else np.inf
-    z = _quantile(level)
+    z = normal_quantile(level)
     power = float(ndtr(effect - z) + ndtr(-effect - z))
     return ComparisonPlan(**about, level=level, power=power)
-
-
-# ---- expected widths and variances -------------------------------------------------------------
-
-
-def _logit_half_width(area: float, error: float, level: float) -> float:
-    """Half of expit(logit A + r) - expit(logit A - r), which keeps its digits however small r."""
-    reach, place = _quantile(level) * error / (area * (1 - area)), float(logit(area))
-    ends = np.exp(np.array([-2 * reach, place - reach, -place - reach]))
-    return float(-np.expm1(-2 * reach) / (1 + np.sum(ends))) / 2
-
-
-def _effective_trials(
-    value: float, k: int, fraction: float | None, local_precision: float | None
-) -> int:
-    """Independent trials with the variance of the precision of k rows."""
-    if fraction is not None:
-        check_fraction(fraction)
-    if local_precision is None:
-        return k
-    gap = value - check_share("local_precision", local_precision)
-    own, moving = value * (1 - value), (1 - (fraction or 0.0)) * gap**2
-    share = own / (own + moving) if own > 0 else float(gap == 0)
-    return max(1, floor(k * share + 1e-9))
-
-
-def _clopper_pearson_half_width(value: float, trials: int, level: float) -> float:
-    """Half the length of the exact binomial interval, averaged over the number of positives."""
-    first, last = max(0, int(binom.ppf(1e-10, trials, value))), int(binom.isf(1e-10, trials, value))
-    # the length is smooth in the hits, so some thousand of them stand for all
-    hits = np.arange(first, last + 1, 1 + (last - first) // 4000)
-    with np.errstate(over="ignore"):  # of a subnormal value older SciPy warns, and is right
-        chance = binom.pmf(hits, trials, value)
-    low, high = clopper_pearson(hits / trials, float(trials), level)
-    return float(np.dot(chance, high - low) / np.sum(chance)) / 2
-
-
-def _area_difference_variance(
-    metric: str,
-    value: float,
-    difference: float,
-    correlation: float,
-    positives: int,
-    negatives: int,
-    spread: float,
-) -> float:
-    if not (is_number(correlation) and -1 <= correlation <= 1):
-        raise ValueError(f"correlation={correlation!r}: expected a number from -1 to 1.")
-    check_area(metric, value + difference)
-    # errors differ as the areas do: to exchange the classes changes nothing
-    return auc_difference_variance(
-        value, difference, float(correlation), positives, negatives, float(spread)
-    )
-
-
-def _precision_difference_variance(
-    value: float, difference: float, k: int, overlap: float
-) -> float:
-    if not (is_number(overlap) and 0 <= overlap < 1):
-        raise ValueError(f"overlap={overlap!r}: expected a share in [0, 1).")
-    middle = value + check_share("value + difference", value + difference)
-    apart = abs(difference) / (2 * (1 - overlap))
-    shares = np.array([middle / 2 - apart, middle / 2 + apart])
-    if np.any(shares < -1e-12) or np.any(shares > 1 + 1e-12):
-        raise ValueError(
-            f"A difference of {difference:g} cannot come from a share of {1 - overlap:g} of the "
-            "rows: expected a smaller difference or overlap."
-        )
-    shares = np.clip(shares, 0.0, 1.0)
-    return float(np.sum(shares * (1 - shares))) * (1 - overlap) / k
-
-
-def _quantile(level: float) -> float:
-    return float(-ndtri((1 - check_level(level)) / 2))

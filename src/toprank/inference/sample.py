@@ -197,7 +197,7 @@ class Sample:
 
 
 def _check_smallest(weight: FloatArray | None) -> None:
-    """Refuse weights of which a resample could consist and be no number."""
+    """Refuse weights so small that a resample of such rows alone has no finite metric."""
     if weight is None:
         return
     smallest = float(np.min(weight, where=weight > 0, initial=np.inf))

@@ -11,10 +11,18 @@ from scipy.stats import beta
 from scipy.stats import t as student
 
 from toprank.inference.sample import Spread
+from toprank.metrics._inputs import is_number
 
 _TINY = 1e-300
 #: From here on the beta law is a normal one; further on the quantiles of SciPy are NaN, or warn.
 _MANY = 1e10
+
+
+def check_level(level: float) -> float:
+    """Return a confidence level, or raise ValueError."""
+    if not (is_number(level) and 0 < level < 1):
+        raise ValueError(f"level={level!r} is not a confidence level: expected between 0 and 1.")
+    return float(level)
 
 
 def clopper_pearson(share: Any, trials: Any, level: float) -> tuple[Any, Any]:

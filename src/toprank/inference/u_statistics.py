@@ -27,8 +27,7 @@ from toprank.inference.hoeffding import (
     spread_between_groups,
     variance_components,
 )
-from toprank.inference.shares import on_logit, uncontradicted
-from toprank.metrics._inputs import is_number
+from toprank.inference.shares import check_level, on_logit, uncontradicted
 from toprank.metrics.risk import check_real_ranking, weight_of_rows
 from toprank.pairs import check_groups
 
@@ -111,7 +110,7 @@ class UStatistic:
         Returns
         -------
         ndarray
-            One number a pair.
+            One number per pair.
         """
         first, second = np.broadcast_arrays(np.asarray(i, dtype=np.intp), j)
         if np.any(first == second):
@@ -125,7 +124,7 @@ class UStatistic:
 
         Student's t around the value, with `freedom`; with a support (a, b), on the scale of
         log((U - a) / (b - U)), so that it stays inside. Where every pair has the same value, as
-        in a perfect ranking, the variance says nothing, and the interval comes from the
+        in a perfect ranking, the variance is zero, and the interval comes from the
         floor(n / 2) independent pairs there are: a share of more than
         1 - ((1 - level) / 2)^(1 / floor(n / 2)) with other values would have shown one. The normal
         limit needs a kernel that is not degenerate, and so `zeta_1` clearly above zero.
@@ -147,7 +146,7 @@ class UStatistic:
             return low + (high - low) * ends[0], low + (high - low) * ends[1]
         if self.variance == 0:
             raise ValueError(
-                f"Every pair has the same value, {self.value:g}, so the sample says nothing of its "
+                f"Every pair has the same value, {self.value:g}, so the sample does not show its "
                 "error. Give support=(smallest, largest), the values the kernel can take, for an "
                 "interval from the number of independent pairs."
             )
@@ -306,17 +305,10 @@ def _spread(moments: Moments, present: NDArray[np.bool_]) -> Moments:
     return moments._replace(by_row=by_row)
 
 
-def check_level(level: float) -> float:
-    """Return a confidence level, or raise ValueError."""
-    if not (is_number(level) and 0 < level < 1):
-        raise ValueError(f"level={level!r} is not a confidence level: expected between 0 and 1.")
-    return float(level)
-
-
 def _check_data(Z: ArrayLike) -> NDArray[Any]:
     data = np.asarray(Z)
     if data.ndim == 0:
-        raise ValueError("Z is one number, expected one row an observation.")
+        raise ValueError("Z is one number, expected one row per observation.")
     if data.dtype.kind in "fc" and not np.all(np.isfinite(data)):
         raise ValueError("Z contains NaN or infinity; leave such rows out.")
     return data

@@ -42,7 +42,7 @@ class Verdict:
         """
         if not np.isfinite(spread.variance):
             raise ValueError(
-                f"{self.label}: one independent row, or group, says nothing of how far such rows "
+                f"{self.label}: one independent row, or group, does not show how far such rows "
                 "spread; a comparison needs at least two."
             )
         difference = values[0] - values[1]
@@ -65,8 +65,8 @@ class Verdict:
         ----------
         values : sequence of two floats
         trials : float
-            How many independent ones agree. If the rankers were equally good, each would
-            speak for either with the same chance.
+            How many independent rows, or lists, agree. If the rankers were equally good, each
+            would favour either with the same chance.
         method : str
         largest : float, optional
             The largest difference there could be; without it the interval has no width.

@@ -162,7 +162,7 @@ def lift_at(
     Returns
     -------
     float
-        The expected lift; 1 for scores that say nothing.
+        The expected lift; 1 for random scores.
 
     Examples
     --------
@@ -209,7 +209,7 @@ def enrichment_factor(
     Returns
     -------
     float
-        The expected factor; 1 for scores that say nothing, where chi n is whole.
+        The expected factor; 1 for random scores, where chi n is whole.
 
     Examples
     --------

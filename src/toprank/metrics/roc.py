@@ -53,7 +53,7 @@ def auc(
     Returns
     -------
     float
-        The area, from 0 to 1; one half for scores that say nothing.
+        The area, from 0 to 1; one half for random scores.
 
     Examples
     --------

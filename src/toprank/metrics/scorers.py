@@ -56,6 +56,6 @@ def _check_parameters(function: Any, name: str, kwargs: dict[str, Any]) -> None:
     unknown = sorted(set(kwargs) - {p.name for p in parameters})
     missing = [p.name for p in parameters if p.default is p.empty and p.name not in kwargs]
     if unknown or missing:
-        said = [f"does not know {', '.join(unknown)}"] if unknown else []
-        said += [f"needs {', '.join(missing)}"] if missing else []
-        raise ValueError(f"The metric {name!r} {' and '.join(said)}.")
+        problems = [f"does not know {', '.join(unknown)}"] if unknown else []
+        problems += [f"needs {', '.join(missing)}"] if missing else []
+        raise ValueError(f"The metric {name!r} {' and '.join(problems)}.")

@@ -14,6 +14,8 @@ import zipfile
 from collections.abc import Iterator
 from typing import Any
 
+from toprank.blocks import Units
+
 _PLAIN = {
     "DictNode": {"builtins.dict"},
     "ListNode": {"builtins.list"},
@@ -44,7 +46,7 @@ _OBJECTS = {
     "skrub._datetime_encoder.DatetimeEncoder",
     "skrub._string_encoder.StringEncoder",
     "skrub._to_str.ToStr",
-    "toprank.blocks.arrays.Units",
+    "toprank.blocks.units.Units",
     "toprank.losses.proper.Logistic",
     "toprank.models.preparation.Preparation",
     "toprank.rankers.boosting.model.StumpSum",
@@ -62,26 +64,51 @@ ALLOWED: dict[str, set[str]] = {**_PLAIN, "ObjectNode": _OBJECTS}
 TRUSTED = sorted(set().union(*ALLOWED.values()))
 
 
+#: Types that stood elsewhere when older files were saved, and where they stand now.
+_MOVED = {"toprank.blocks.arrays.Units": Units}
+
+
 def foreign_types(payload: bytes) -> list[str]:
     """Return the types in a skops payload that are not on the list, by their full names."""
     with zipfile.ZipFile(io.BytesIO(payload)) as archive:
         tree = json.loads(archive.read("schema.json"))
-    found = set(_nodes(tree))
+    found = {(str(node.get("__loader__")), _type_name(node)) for node in _objects(tree)}
     return sorted({name for loader, name in found if name not in ALLOWED.get(loader, set())})
 
 
-def _nodes(tree: Any) -> Iterator[tuple[str, str]]:
-    """Every (loader, type) in the tree of a payload, wherever it hides."""
+def update_types(payload: bytes) -> bytes:
+    """Return a payload in which types of older files are named as they are now."""
+    with zipfile.ZipFile(io.BytesIO(payload)) as archive:
+        tree = json.loads(archive.read("schema.json"))
+        moved = [node for node in _objects(tree) if _type_name(node) in _MOVED]
+        if not moved:
+            return payload
+        others = {name: archive.read(name) for name in set(archive.namelist()) - {"schema.json"}}
+    for node in moved:
+        now = _MOVED[_type_name(node)]
+        node["__module__"], node["__class__"] = now.__module__, now.__qualname__
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in {"schema.json": json.dumps(tree).encode(), **others}.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def _objects(tree: Any) -> Iterator[dict[str, Any]]:
+    """Every node in the tree of a payload that names a type or a loader, wherever it hides."""
     stack = [tree]
     while stack:
         node = stack.pop()
         if isinstance(node, dict):
             if "__loader__" in node or "__class__" in node or "__module__" in node:
-                name = f"{node.get('__module__')}.{node.get('__class__')}"
-                yield str(node.get("__loader__")), name
+                yield node
             stack.extend(node.values())
         elif isinstance(node, list):
             stack.extend(node)
+
+
+def _type_name(node: dict[str, Any]) -> str:
+    return f"{node.get('__module__')}.{node.get('__class__')}"
 
 
 #: How the vectorisers of a preparation read texts: as they are, letter by letter.

@@ -18,7 +18,12 @@ from sklearn.exceptions import InconsistentVersionWarning
 
 from toprank._extras import require
 from toprank._warnings import catching
-from toprank.models.allowed_types import TRUSTED, foreign_types, reads_texts_unsafely
+from toprank.models.allowed_types import (
+    TRUSTED,
+    foreign_types,
+    reads_texts_unsafely,
+    update_types,
+)
 from toprank.models.boosters import attach
 from toprank.models.card import VERSIONED, check_card, installed_version
 from toprank.models.columns import Column
@@ -125,6 +130,7 @@ def _are_words(values: Iterable[Any]) -> bool:
 def _read_payload(payload: bytes, most_bytes: int) -> dict[str, Any]:
     with zipfile.ZipFile(io.BytesIO(payload)) as archive:
         check_sizes(archive.infolist(), most_bytes)
+    payload = update_types(payload)
     foreign = foreign_types(payload)
     if foreign:
         raise ModelError(

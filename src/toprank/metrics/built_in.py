@@ -1,0 +1,298 @@
+"""The metrics of this library, each with what is known of it: one entry per metric."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from toprank.metrics import (
+    at_cut,
+    at_k,
+    gains,
+    left_out,
+    margins,
+    push,
+    retrieval,
+    risk,
+    roc,
+    roc_expansions,
+    value,
+)
+from toprank.metrics.metric import (
+    ENDLESS,
+    LOWER,
+    LOWER_AT_RANDOM,
+    NEITHER,
+    POSITIVE,
+    REAL,
+    SAME_AT_RANDOM,
+    SHARE,
+    TWO_NEW_ROWS,
+    UPPER_AT_RANDOM,
+    Extreme,
+    Metric,
+    Planned,
+    Swaps,
+)
+from toprank.prices import Max, get_price
+
+_AT_K = {"k": 0.1}
+_EXTREME_OF_SAMPLE = Extreme(
+    advice="Use margin_error(theta=...), pnorm_risk(p=...) or positives_at_top instead."
+)
+
+
+def _risk_values(normalize: bool = False, log: bool = False, **_: Any) -> tuple[float, float]:
+    """Range of a risk of heights, or of its logarithm."""
+    high = 1.0 if normalize else np.inf
+    return (-np.inf, float(np.log(high))) if log else (0.0, high)
+
+
+def _height(normalize: bool = False, log: bool = False) -> Extreme:
+    """The height of the highest negative: the positives that are not above it."""
+
+    def report(above: float, positives: float) -> float:
+        height = 1 - above if normalize else (1 - above) * positives
+        if not log:
+            return height
+        return float(np.log(height)) if height > 0 else -np.inf
+
+    return Extreme(report)
+
+
+def _positives_above(normalize: bool = True) -> Extreme:
+    return Extreme(lambda above, positives: above if normalize else above * positives)
+
+
+def _curve_at_zero(fpr: float) -> Extreme | None:
+    return Extreme(lambda above, positives: above) if fpr == 0 else None
+
+
+def _infinite_power(
+    p: float, normalize: bool = False, margin: float = 0.0, log: bool = False
+) -> Extreme | None:
+    if p != np.inf:
+        return None
+    if not margin:
+        return _height(normalize, log)
+    return Extreme(advice="Use a finite p.")
+
+
+def _price_of_maximum(price: Any = "power", p: float = 1.0, **_: Any) -> Extreme | None:
+    return _EXTREME_OF_SAMPLE if isinstance(get_price(price, p), Max) else None
+
+
+BUILT_IN = (
+    Metric(
+        roc.auc,
+        True,
+        LOWER_AT_RANDOM,
+        roc.auc_of,
+        values=SHARE,
+        estimand=ENDLESS,
+        expansion=roc_expansions.auc_expansion,
+        empty_ties=True,
+        planned=Planned.RIGHT_PAIRS,
+    ),
+    Metric(
+        roc.partial_auc,
+        True,
+        LOWER_AT_RANDOM,
+        roc.partial_auc_of,
+        values=SHARE,
+        estimand=ENDLESS,
+        expansion=roc_expansions.partial_auc_expansion,
+        swaps=Swaps(roc.partial_auc_of_orders, up_to=1000),
+        empty_ties=True,
+    ),
+    Metric(
+        roc.misranking_error,
+        False,
+        UPPER_AT_RANDOM,
+        roc.misranking_error_of,
+        values=SHARE,
+        estimand=ENDLESS,
+        expansion=roc_expansions.misranking_error_expansion,
+        empty_ties=True,
+        planned=Planned.WRONG_PAIRS,
+    ),
+    Metric(
+        roc.tpr_at_fpr,
+        True,
+        LOWER_AT_RANDOM,
+        roc.tpr_at_fpr_of,
+        settings={"fpr": 0.1},
+        values=SHARE,
+        extreme=_curve_at_zero,
+        cut=at_cut.tpr_cut,
+        expansion=roc_expansions.tpr_at_fpr_expansion,
+    ),
+    Metric(
+        risk.ranking_risk,
+        False,
+        NEITHER,
+        risk.ranking_risk_of,
+        values=SHARE,
+        estimand=TWO_NEW_ROWS,
+        kernel="ranking",
+    ),
+    Metric(
+        push.pnorm_risk,
+        False,
+        NEITHER,
+        push.pnorm_risk_of,
+        settings={"p": 4.0},
+        values=_risk_values,
+        estimand=ENDLESS,
+        extreme=_infinite_power,
+        expansion=left_out.pnorm_risk_expansion,
+        empty_ties=True,
+    ),
+    Metric(
+        push.max_height,
+        False,
+        NEITHER,
+        push.max_height_of,
+        values=_risk_values,
+        extreme=_height,
+    ),
+    Metric(
+        push.push_risk,
+        False,
+        NEITHER,
+        values=_risk_values,
+        estimand=ENDLESS,
+        extreme=_price_of_maximum,
+    ),
+    Metric(
+        at_k.positives_at_top,
+        True,
+        LOWER_AT_RANDOM,
+        at_k.positives_at_top_of,
+        values=lambda normalize=True: SHARE if normalize else POSITIVE,
+        extreme=_positives_above,
+    ),
+    Metric(
+        at_k.top_is_positive,
+        True,
+        LOWER,
+        each_list=at_k.top_is_positive_each,
+        values=SHARE,
+        cut=at_cut.top_is_positive_cut,
+        gains=gains.top_is_positive_gains,
+    ),
+    Metric(
+        at_k.precision_at,
+        True,
+        LOWER,
+        each_list=at_k.precision_at_each,
+        settings=_AT_K,
+        values=SHARE,
+        cut=at_cut.precision_at_cut,
+        gains=gains.precision_at_gains,
+        planned=Planned.LABELS,
+    ),
+    Metric(
+        at_k.recall_at,
+        True,
+        SAME_AT_RANDOM,
+        each_list=at_k.recall_at_each,
+        settings=_AT_K,
+        values=SHARE,
+        cut=at_cut.recall_at_cut,
+        gains=gains.recall_at_gains,
+    ),
+    Metric(
+        at_k.lift_at,
+        True,
+        SAME_AT_RANDOM,
+        each_list=at_k.lift_at_each,
+        settings=_AT_K,
+        values=POSITIVE,
+        cut=at_cut.lift_at_cut,
+        gains=gains.lift_at_gains,
+    ),
+    Metric(
+        at_k.enrichment_factor,
+        True,
+        SAME_AT_RANDOM,
+        each_list=at_k.enrichment_factor_each,
+        settings=_AT_K,
+        values=POSITIVE,
+        cut=at_cut.enrichment_factor_cut,
+        gains=gains.enrichment_factor_gains,
+    ),
+    Metric(
+        at_k.ndcg_at,
+        True,
+        NEITHER,
+        each_list=at_k.ndcg_at_each,
+        settings=_AT_K,
+        values=SHARE,
+        cut=at_cut.ndcg_at_cut,
+        gains=gains.ndcg_at_gains,
+    ),
+    Metric(
+        retrieval.average_precision,
+        True,
+        LOWER_AT_RANDOM,
+        retrieval.average_precision_of,
+        values=SHARE,
+        estimand=ENDLESS,
+        expansion=left_out.average_precision_expansion,
+        swaps=Swaps(retrieval.average_precision_of_orders, up_to=4000),
+        by_place=lambda found, places: found / places / found[-1],
+    ),
+    Metric(retrieval.bedroc, True, NEITHER, retrieval.bedroc_of, values=SHARE, estimand=ENDLESS),
+    Metric(
+        retrieval.dcg,
+        True,
+        LOWER,
+        retrieval.dcg_of,
+        values=POSITIVE,
+        of_resample=retrieval.dcg_of_resample,
+        by_place=lambda _, places: 1.0 / np.log1p(places),
+    ),
+    Metric(
+        retrieval.aver,
+        True,
+        LOWER,
+        retrieval.aver_of,
+        values=POSITIVE,
+        of_resample=retrieval.aver_of_resample,
+        by_place=lambda _, places: 1.0 / places,
+    ),
+    Metric(
+        margins.ranking_margin,
+        True,
+        NEITHER,
+        margins.ranking_margin_of,
+        values=REAL,
+        extreme=lambda norm=1.0: _EXTREME_OF_SAMPLE,
+    ),
+    Metric(
+        margins.margin_error,
+        False,
+        NEITHER,
+        margins.margin_error_of,
+        settings={"theta": 0.0},
+        values=SHARE,
+        estimand=ENDLESS,
+        expansion=roc_expansions.margin_error_expansion,
+    ),
+    Metric(
+        value.value_at,
+        True,
+        LOWER,
+        settings=_AT_K,
+        values=REAL,
+        gains=gains.value_at_gains,
+        worth=value.worth_of_rows,
+        each_group=value.value_each,
+        row_settings=("benefit", "cost"),
+    ),
+)
+
+#: Metrics that have intervals, but no better direction.
+UNDIRECTED = (Metric(margins.f_skew),)
