@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -44,7 +44,7 @@ from toprank.rankers.boosting.rounds import Descent, Ensemble, boost
 from toprank.rankers.boosting.stopping import EarlyStopping, set_apart
 from toprank.rankers.boosting.two_class import TwoClassStumps
 from toprank.rankers.links import Link, Probabilities, logistic
-from toprank.rankers.whole import forget, warn_caller
+from toprank.rankers.whole import fits, forget, warn_caller
 
 #: How stumps are judged on pairs of each kind.
 _STUMPS: dict[type[PairWeights], Any] = {
@@ -308,3 +308,44 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
             tags.estimator_type = None
             tags.classifier_tags = None
         return tags
+
+
+class PairBooster(Booster):
+    """Base of the boosters over any pairs: two classes, grades, groups or pairs listed."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **Booster._parameter_constraints,
+        "target": [StrOptions({"binary", "graded"})],
+    }
+
+    @fits
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        groups: ArrayLike | None = None,
+        pairs: ArrayLike | Pairs | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the ranker.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, d)
+            Numbers; for stumps NaN is a missing value and infinities are values.
+        y : array-like of shape (n,)
+            Labels of two classes, the larger one at the top; numbers for target="graded", where
+            None will do if pairs are listed.
+        groups : array-like of shape (n,), optional
+            Pairs are then those within a group.
+        pairs : array-like of shape (m, 2) or `toprank.Pairs`, optional
+            Rows (winner, loser); they replace the pairs that y implies.
+        sample_weight : array-like of shape (n,), optional
+            Repetition counts; a row of weight zero is absent, a pair weighs the product.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, groups, pairs, sample_weight)

@@ -6,20 +6,18 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from toprank._numerics import FloatArray, log_of, log_sum_exp
 from toprank.metrics.margins import exp_difference
-from toprank.pairs import Pairs, RelatedRows
-from toprank.rankers.boosting.base import Booster
+from toprank.pairs import RelatedRows
+from toprank.rankers.boosting.base import PairBooster
 from toprank.rankers.boosting.pair_weights import PairWeights
 from toprank.rankers.boosting.rounds import Descent
 from toprank.rankers.links import Link, p_classification
-from toprank.rankers.whole import fits
 
 
-class RankBoost(Booster):
+class RankBoost(PairBooster):
     r"""RankBoost (Freund et al. 2003; Rudin & Schapire 2009, Section 4.1), with a push if wanted.
 
     Minimises the exponential loss over crucial pairs, i above k,
@@ -118,10 +116,9 @@ class RankBoost(Booster):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **Booster._parameter_constraints,
+        **PairBooster._parameter_constraints,
         "selection": [StrOptions({"loss", "slope"})],
         "p": [Interval(Real, 1, None, closed="left")],
-        "target": [StrOptions({"binary", "graded"})],
     }
 
     def __init__(
@@ -156,38 +153,6 @@ class RankBoost(Booster):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
-
-    @fits
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        groups: ArrayLike | None = None,
-        pairs: ArrayLike | Pairs | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> RankBoost:
-        """Fit the ranker.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n, d)
-            Numbers; for stumps NaN is a missing value and infinities are values.
-        y : array-like of shape (n,)
-            Labels of two classes, the larger one at the top; numbers for target="graded", where
-            None will do if pairs are listed.
-        groups : array-like of shape (n,), optional
-            Pairs are then those within a group.
-        pairs : array-like of shape (m, 2) or `toprank.Pairs`, optional
-            Rows (winner, loser); they replace the pairs that y implies.
-        sample_weight : array-like of shape (n,), optional
-            Repetition counts; a row of weight zero is absent, a pair weighs the product.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit(X, y, groups, pairs, sample_weight)
 
     def _rule(self) -> Descent:
         return Descent(self.selection)

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import StrOptions
 
 from toprank._numerics import FloatArray
-from toprank.pairs import Pairs, RelatedRows
-from toprank.rankers.boosting.base import Booster
+from toprank.pairs import RelatedRows
+from toprank.rankers.boosting.base import PairBooster
 from toprank.rankers.boosting.rounds import Descent, Ensemble, SmoothAscent
 from toprank.rankers.links import Link, p_classification
-from toprank.rankers.whole import fits, warn_caller
+from toprank.rankers.whole import warn_caller
 
 
-class SmoothMarginRanker(Booster):
+class SmoothMarginRanker(PairBooster):
     r"""Smooth margin ranking (Rudin & Schapire 2009, Section 4.2).
 
     Coordinate ascent on the smooth margin
@@ -71,11 +69,6 @@ class SmoothMarginRanker(Booster):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **Booster._parameter_constraints,
-        "target": [StrOptions({"binary", "graded"})],
-    }
-
     def __init__(
         self,
         n_estimators: int = 1000,
@@ -104,19 +97,6 @@ class SmoothMarginRanker(Booster):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
-
-    @fits
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        groups: ArrayLike | None = None,
-        pairs: ArrayLike | Pairs | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> SmoothMarginRanker:
-        """Fit the ranker; the parameters are those of `RankBoost.fit`."""
-        return self._fit(X, y, groups, pairs, sample_weight)
 
     def _rule(self) -> Descent:
         return SmoothAscent()
