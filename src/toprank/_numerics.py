@@ -16,6 +16,10 @@ FloatArray = NDArray[np.float64]
 #: A function of arrays, entry by entry or linear, that keeps their shape.
 ArrayMap = Callable[[FloatArray], FloatArray]
 
+#: The largest absolute value of an entry of X: sums of squares beyond it come near the largest
+#: float, and a column of such sizes is a unit gone wrong or a stand-in for a missing value.
+LARGEST_SIZE = 1e100
+
 #: Values that are sorted in one call. Python hears an interrupt between calls, and sorting ten
 #: million takes more than a second; merging runs that are sorted does not.
 _RUN = 1 << 20
@@ -63,6 +67,18 @@ def log_of(values: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore"):
         logs: FloatArray = np.log(values)
     return logs
+
+
+def sum_of_squares(entries: NDArray[Any]) -> float:
+    """Return the sum of the squares of all entries, read once and in one thread.
+
+    Infinite or NaN where an entry is; also where the sum exceeds every number of the type.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        if entries.flags.forc:
+            flat = entries.ravel(order="K")
+            return float(np.einsum("i,i->", flat, flat))
+        return float(np.einsum("ij,ij->", entries, entries))
 
 
 def stable_order(values: NDArray[Any]) -> NDArray[np.intp]:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from toprank import PNormPush, blocks
-from toprank.objective.blockwise import node_sums
+from toprank.objective import node_sums
 
 
 def test_dask_gives_the_logistic_fit_in_memory_without_gathering(client, monkeypatch):

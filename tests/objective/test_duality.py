@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from toprank.blocks import RowBlocks, Workers
-from toprank.objective import Task, has_dual, linear_problem, pair_weights, primal_dual_gap
+from toprank.objective import LabelledData, Task, pair_weights, primal_dual_gap
+from toprank.objective import problem_of as form_of
 from toprank.solvers import lbfgs, newton
 
 RNG = np.random.default_rng(8)
@@ -15,8 +15,8 @@ TASKS = [{"p": 1.0}, {"p": 4.0}, {"p": 16.0}, {"p": 4.0, "end": "bottom"}]
 
 
 def problem_of(X=X, weight=None, alpha=0.0, **settings):
-    task = Task.build(POSITIVE, weight, alpha=alpha, **settings)
-    return linear_problem(RowBlocks(X, Workers(1)), task)
+    data = LabelledData.of_arrays(X, POSITIVE, weight)
+    return form_of(data, Task.build(alpha=alpha, **settings))
 
 
 def minimum(problem, solver=newton, start=None):
@@ -116,8 +116,8 @@ def test_on_separable_data_without_a_penalty_the_gap_is_infinite():
 
 
 def test_only_the_factorised_form_at_one_end_has_this_dual():
-    assert has_dual(problem_of())
-    assert not has_dual(problem_of(end="both"))
-    assert not has_dual(problem_of(loss="logistic"))
+    assert problem_of().has_dual
+    assert not problem_of(end="both").has_dual
+    assert not problem_of(loss="logistic").has_dual
     with pytest.raises(ValueError, match=r"dual.*exponential loss"):
         pair_weights(problem_of(loss="logistic"), np.zeros(3))

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from toprank import PNormPush, PushRanker, blocks
-from toprank.blocks import Block, BlockSource, Workers
+from toprank.blocks import Block, BlockSource
 from toprank.losses import Logistic
-from toprank.objective.blockwise import BlockNodes, BlockScored, block_problem, node_sums
+from toprank.objective import NodesProblem, ScoredProblem, node_sums, problem_of
 from toprank.pair_sums import Interpolated, Reference
 from toprank.pair_sums.nodes import NodeSums
 from toprank.rankers.blockwise import look
@@ -48,6 +48,12 @@ class Pieces(BlockSource):
         return np.concatenate([score(X) for X, *_ in self.pieces])
 
 
+def in_pieces(X, y, weight, block_rows):
+    cuts = range(block_rows, len(X), block_rows)
+    parts = [np.split(part, cuts) for part in (X, y, weight) if part is not None]
+    return Pieces(list(zip(*parts, strict=True)))
+
+
 def data(n=600, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3))
@@ -57,9 +63,9 @@ def data(n=600, seed=0):
 
 def problems(ranker, source):
     """The same objective by nodes, and with the scores gathered."""
-    task = ranker._task(None, None)
-    rows = look(source, ranker.class_weight, Workers(1), 0)
-    return BlockNodes(rows, task), BlockScored(rows, task)
+    task = ranker._task()
+    rows = look(source, ranker.class_weight, 0)
+    return NodesProblem(rows, task), ScoredProblem(rows, task)
 
 
 def agree(ranker, source, coef, rtol=1e-12):
@@ -146,7 +152,7 @@ class TestFits:
         X, y, weight = data()
         ranker = clone(RANKERS[name]).set_params(tol=1e-12)
         whole = clone(ranker).fit(X, y, weight)
-        ranker.fit_blocks(blocks.from_arrays(X, y, weight, block_rows=70))
+        ranker.fit_blocks(in_pieces(X, y, weight, block_rows=70))
         np.testing.assert_allclose(ranker.coef_, whole.coef_, rtol=1e-10)
         assert ranker.objective_ == pytest.approx(whole.objective_, rel=1e-12)
 
@@ -155,7 +161,7 @@ class TestFits:
         X, y, weight = data(30_000)
         ranker = PNormPush(p=2.0, loss="logistic", tol=1e-12)
         whole = clone(ranker).fit(X, y, weight)
-        ranker.fit_blocks(blocks.from_arrays(X, y, weight, block_rows=4099))
+        ranker.fit_blocks(in_pieces(X, y, weight, block_rows=4099))
         np.testing.assert_allclose(ranker.coef_, whole.coef_, rtol=1e-10)
         passes = ranker.passes_
         assert "gather" not in passes
@@ -163,14 +169,20 @@ class TestFits:
 
     def test_gather_where_rows_are_few_or_the_loss_has_corners(self):
         X, y, _ = data()
-        rows = look(blocks.from_arrays(X, y), None, Workers(1), 0)
-        problem = block_problem(rows, RANKERS["power"]._task(None, None))
-        assert isinstance(problem, BlockScored)
+        rows = look(in_pieces(X, y, None, block_rows=100), None, 0)
+        problem = problem_of(rows, RANKERS["power"]._task())
+        assert isinstance(problem, ScoredProblem)
         rows.n_rows = node_sums.NODES_FROM
-        problem = block_problem(rows, RANKERS["power"]._task(None, None))
-        assert isinstance(problem, BlockNodes)
-        hinge = PNormPush(p=2.0, loss="hinge")._task(None, None)
-        assert not BlockNodes.suits(rows, hinge)
+        problem = problem_of(rows, RANKERS["power"]._task())
+        assert isinstance(problem, NodesProblem)
+        hinge = PNormPush(p=2.0, loss="hinge")._task()
+        assert not NodesProblem.suits(rows, hinge)
+
+    def test_gather_where_the_rows_lie_in_this_process(self):
+        X, y, _ = data()
+        rows = look(blocks.from_arrays(X, y), None, 0)
+        rows.n_rows = node_sums.NODES_FROM
+        assert isinstance(problem_of(rows, RANKERS["power"]._task()), ScoredProblem)
 
     def test_of_rows_in_tensors(self, monkeypatch):
         torch = pytest.importorskip("torch", reason="torch is not installed")

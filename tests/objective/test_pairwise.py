@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from toprank.blocks import RowBlocks, Workers
 from toprank.losses import get_loss
-from toprank.objective import push_objective
+from toprank.objective import BlockData, push_objective
 from toprank.objective.pairwise import PairProblem, PairTask
 from toprank.pairs import Explicit, Graded
 
@@ -81,7 +80,7 @@ def test_gradient_and_hessian_are_those_of_finite_differences(loss, price, rows)
     coef, step = np.array([0.3, -0.2, 0.5, 0.1]), 1e-6
     for relation in (graded, explicit):
         task = PairTask.build(relation, weight, price=price, p=3.0, loss=loss, alpha=0.1)
-        problem = PairProblem(RowBlocks(X, Workers()), task)
+        problem = PairProblem(BlockData.of(X), task)
         grad = problem.value_grad(coef)[1]
         moved = [
             [problem.value_grad(coef + sign * step * unit) for sign in (1, -1)]
@@ -100,7 +99,7 @@ def test_a_hessian_from_a_sample_of_the_pairs_comes_near_the_exact_one(loss):
     X = rng.normal(size=(2000, 3))
     relation = Graded(X @ [1.0, 0.5, 0.0] + rng.normal(size=2000), None, np.arange(2000))
     task = PairTask.build(relation, np.ones(2000), loss=loss, alpha=1e-3)
-    problem = PairProblem(RowBlocks(X, Workers()), task)
+    problem = PairProblem(BlockData.of(X), task)
     coef = np.array([0.4, 0.2, 0.0])
     exact, sampled = problem.hessian(coef), problem.hessian(coef, exact=False)
     assert not np.array_equal(exact, sampled)
@@ -112,7 +111,7 @@ def test_smoothed_problems_lie_below_and_meet_the_hinge(price, rows):
     labels, groups, weight, _, X = rows
     graded, _, _ = relations(labels, groups)
     task = PairTask.build(graded, weight, price=price, loss="hinge")
-    problem = PairProblem(RowBlocks(X, Workers()), task)
+    problem = PairProblem(BlockData.of(X), task)
     coef = np.array([0.3, -0.2, 0.5, 0.1])
     whole = problem.value(coef)
     below = [problem.smoothed(level).value_grad(coef)[0] for level in (1.0, 0.1, 1e-3)]
@@ -127,9 +126,9 @@ def test_a_large_problem_starts_on_fewer_rows_of_nearly_the_same_risk():
     for groups in (None, np.arange(40_000) // 4):
         relation = Graded(y, groups, np.arange(40_000))
         task = PairTask.build(relation, np.ones(40_000), price="power", p=2.0)
-        problem = PairProblem(RowBlocks(X, Workers()), task)
+        problem = PairProblem(BlockData.of(X), task)
         coarse = problem.coarse()
-        assert coarse.source.n_rows < 12_000
+        assert coarse.n_rows < 12_000
         coef = np.array([0.4, -0.4])
         assert coarse.value(coef) == pytest.approx(problem.value(coef), rel=0.1)
 
@@ -137,7 +136,7 @@ def test_a_large_problem_starts_on_fewer_rows_of_nearly_the_same_risk():
 def test_separation_is_seen_on_the_pairs_alone():
     X = np.array([[0.0], [1.0], [0.5], [0.2]])
     apart = Explicit(np.array([1, 2]), np.array([0, 3]))
-    problem = PairProblem(RowBlocks(X, Workers()), PairTask.build(apart, np.ones(4)))
+    problem = PairProblem(BlockData.of(X), PairTask.build(apart, np.ones(4)))
     assert problem.separates(np.ones(1))
     assert not problem.separates(-np.ones(1))
     assert not problem.separates(np.zeros(1))  # ties are not in order

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from toprank.blocks import RowBlocks, Units, Workers
 from toprank.losses.proper import PROPER_LOSSES, Exponential, Logistic, Squared, get_proper_loss
-from toprank.objective import PointwiseTask
+from toprank.objective import LabelledData, PointwiseProblem, PointwiseTask
 from toprank.solvers import lbfgs, newton
 
 N, D, ALPHA = 400, 3, 0.2
@@ -21,10 +20,14 @@ def data(weighted=True):
     return X, positive, weight
 
 
-def problem(loss, X=None, units=None, weighted=True, alpha=ALPHA):
+def problem(loss, X=None, weighted=True, alpha=ALPHA):
     values, positive, weight = data(weighted)
-    source = RowBlocks(values if X is None else X, Workers(1), units)
-    return PointwiseTask(positive, weight, get_proper_loss(loss), alpha).problem(source)
+    X = values if X is None else X
+    return on_rows(PointwiseTask(get_proper_loss(loss), alpha), X, positive, weight)
+
+
+def on_rows(task, X, positive, weight=None):
+    return PointwiseProblem(LabelledData.of_arrays(X, positive, weight, intercepts=1), task)
 
 
 def by_hand(loss, coef, weighted=True):
@@ -70,17 +73,16 @@ def test_sparse_rows_give_what_dense_ones_give(loss):
     np.testing.assert_allclose(thin.hessian(COEF), dense.hessian(COEF), rtol=1e-12)
 
 
-@pytest.mark.parametrize("matrix", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
-def test_units_change_the_numbers_but_not_the_objective(matrix):
-    X, scale = data()[0], np.array([4.0, 1.0, 0.5])
-    plain = problem("logistic", matrix(X))
-    scaled = problem("logistic", matrix(X * scale), Units(None, scale), alpha=ALPHA)
-    # the penalty is on the raw coefficients, coef / scale here
-    coef = np.append(COEF[:-1], COEF[-1])
-    penalty = ALPHA / 2 * np.sum((coef[:-1] / scale) ** 2 - coef[:-1] ** 2)
-    assert scaled.value(coef) == pytest.approx(plain.value(coef) + penalty, rel=1e-12)
-    curvature = np.diag(np.append(ALPHA - ALPHA / scale**2, 0.0))
-    np.testing.assert_allclose(scaled.hessian(coef) + curvature, plain.hessian(coef), rtol=1e-10)
+def test_units_change_the_intercept_but_not_the_objective():
+    X, centre = data()[0], np.array([1e6, 0.0, -1e6])
+    plain, far = problem("logistic", X), problem("logistic", X + centre)
+    assert not far.data.units.plain
+    shift = float((far.data.units.centre - centre) @ COEF[:-1])
+    moved = np.append(COEF[:-1], COEF[-1] + shift)
+    assert far.value(moved) == pytest.approx(plain.value(COEF), rel=1e-9)
+    np.testing.assert_allclose(
+        far.value_grad(moved)[1][-1], plain.value_grad(COEF)[1][-1], atol=1e-9
+    )
 
 
 def test_the_intercept_is_not_penalised():
@@ -94,8 +96,8 @@ def test_absent_rows_count_for_nothing_even_where_their_loss_is_infinite():
     X, positive, _ = data()
     X = np.vstack([X, np.full((1, D), 1e5)])
     weight = np.append(np.ones(N), 0.0)
-    task = PointwiseTask(np.append(positive, False), weight, Exponential(), ALPHA)
-    value, grad = task.problem(RowBlocks(X, Workers(1))).value_grad(COEF)
+    task = PointwiseTask(Exponential(), ALPHA)
+    value, grad = on_rows(task, X, np.append(positive, False), weight).value_grad(COEF)
     assert value == pytest.approx(by_hand("exponential", COEF, weighted=False), rel=1e-12)
     assert np.all(np.isfinite(grad))
 
@@ -122,10 +124,9 @@ def test_many_rows_are_thinned_class_by_class_for_a_first_fit():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50_000, 2))
     positive = rng.random(50_000) < 0.02
-    task = PointwiseTask(positive, None, Logistic(), 0.1)
-    whole = task.problem(RowBlocks(X, Workers(1)))
+    whole = on_rows(PointwiseTask(Logistic(), 0.1), X, positive)
     coarse = whole.coarse()
-    assert coarse.source.n_rows < 10_000
+    assert coarse.n_rows < 10_000
     assert coarse.size == whole.size
     coef = np.array([0.3, -0.2, -3.0])
     np.testing.assert_allclose(coarse.hessian(coef), whole.hessian(coef, exact=False))
@@ -138,7 +139,7 @@ def test_only_losses_that_fall_for_ever_run_away_on_separated_rows():
     coef = np.array([1.0, 0.0])
 
     def at(loss, alpha=0.0):
-        return PointwiseTask(positive, None, loss, alpha).problem(RowBlocks(X, Workers(1)))
+        return on_rows(PointwiseTask(loss, alpha), X, positive)
 
     assert at(Logistic()).runs_away(coef) and at(Logistic()).undetermined(coef)
     assert not at(Logistic()).runs_away(-coef)

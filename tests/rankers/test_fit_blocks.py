@@ -167,7 +167,7 @@ class TestTheSameModel:
 
     def test_of_columns_far_from_zero_or_huge(self):
         X, y, _ = data()
-        X = X * [1.0, 1e200, 1.0, 1.0] + [1e9, 0.0, 0.0, 0.0]
+        X = X * [1.0, 1e98, 1.0, 1.0] + [1e9, 0.0, 0.0, 0.0]
         whole = PNormPush().fit(X, y)
         model = PNormPush().fit_blocks(blocks.from_arrays(X, y, block_rows=50))
         np.testing.assert_allclose(model.coef_, whole.coef_, rtol=1e-9)

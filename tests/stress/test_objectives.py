@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
-from toprank.blocks import RowBlocks, Workers
 from toprank.losses import TRAINABLE_LOSSES
 from toprank.losses.proper import PROPER_LOSSES, canonical, get_proper_loss
 from toprank.objective import (
+    LabelledData,
     PointwiseTask,
     Task,
     grad_curvature,
-    linear_problem,
     primal_dual_gap,
+    problem_of,
     push_objective,
 )
 from toprank.prices import PRICES as REGISTERED
@@ -218,7 +218,7 @@ def test_a_column_in_other_units_has_the_same_objective_and_a_gradient_in_those_
     X, coef = rng.normal(size=(40, 3)), rng.normal(size=3)
     positive = np.arange(40) % 3 == 0
     plain, scaled = (
-        linear_problem(RowBlocks(Z, Workers(1)), Task.build(positive, loss=loss, p=4.0))
+        problem_of(LabelledData.of_arrays(Z, positive), Task.build(loss=loss, p=4.0))
         for Z in (X, X * [1.0, size, 1.0])
     )
     units = np.array([1.0, size, 1.0])
@@ -236,7 +236,8 @@ def test_pointwise_objectives_have_the_gradient_of_their_values(loss):
     X, positive = rng.normal(size=(30, 2)), np.arange(30) % 4 == 0
     chosen = get_proper_loss(loss)
     chosen = chosen if chosen.convex else canonical(chosen)
-    problem = PointwiseTask(positive, None, chosen, 1e-3).problem(RowBlocks(X, Workers(1)))
+    data = LabelledData.of_arrays(X, positive, intercepts=1)
+    problem = problem_of(data, PointwiseTask(chosen, 1e-3))
     at = np.array([0.1, -0.2, 0.05])
     numeric = approx_fprime(at, lambda z: problem.value_grad(z)[0], 1e-7)
     np.testing.assert_allclose(problem.value_grad(at)[1], numeric, atol=1e-5)
@@ -247,8 +248,8 @@ def test_a_gap_is_never_negative_nor_nan_far_from_the_minimum():
     rng = np.random.default_rng(8)
     X, positive = rng.normal(size=(30, 2)), np.arange(30) % 2 == 0
     for alpha, size in itertools.product((0.0, 1e-3), (1e-150, 1.0, 1e3)):
-        task = Task.build(positive, p=4.0, alpha=alpha)
-        problem = linear_problem(RowBlocks(X, Workers(1)), task)
+        data = LabelledData.of_arrays(X, positive)
+        problem = problem_of(data, Task.build(p=4.0, alpha=alpha))
         with np.errstate(all="ignore"):  # as solvers call it
             gap = primal_dual_gap(problem, size * np.ones(2))
         assert gap >= 0

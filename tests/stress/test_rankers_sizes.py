@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from toprank import IRPush, PairRanker, PNormPush, ProperRanker, PushRanker, PushTrees, RankBoost
-from toprank.blocks import from_arrays, safe_units
+from toprank.blocks import from_arrays
 from toprank.models import ModelError, fit_table
 
 Y = np.arange(60) % 2
@@ -58,7 +58,7 @@ def test_a_column_of_1e_12_beside_one_of_1e12_is_as_good_as_absent(ranker):
 
 
 @pytest.mark.parametrize(
-    ("solver", "size"), [("newton", 1e12), ("newton", 1e100), ("newton", 1e140), ("lbfgs", 1e12)]
+    ("solver", "size"), [("newton", 1e12), ("newton", 1e50), ("newton", 1e100), ("lbfgs", 1e12)]
 )
 def test_an_outlier_on_its_right_side_does_not_stop_the_fit_short(solver, size):
     # its column was measured by the outlier, and the gradient of the others fell below tol
@@ -72,31 +72,21 @@ def test_an_outlier_on_its_right_side_does_not_stop_the_fit_short(solver, size):
 
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
-@pytest.mark.parametrize("size", [1e160, 1e300, np.finfo(float).max])
-def test_an_outlier_beyond_every_unit_is_named_with_the_remedy(size, make):
-    X = rows()
-    X[4, 1] = size
-    with pytest.warns(ConvergenceWarning, match=r"1 column.*\(1\).*missing values, replace them"):
-        ranker = PNormPush(solver="coordinate", max_iter=3).fit(make(X), Y)
-    assert np.all(np.isfinite(ranker.decision_function(make(X))))
-    with pytest.warns(ConvergenceWarning, match="count for nothing"):
-        PNormPush(solver="coordinate", max_iter=3).fit_blocks(from_arrays(make(X), Y))
-
-
-def test_an_outlier_that_the_sample_of_rows_missed_is_found_when_the_solver_fails():
-    rng = np.random.default_rng(1)
-    y = rng.random(9001) < 0.3
-    X = rng.normal(size=(9001, 2)) + y[:, None]
-    X[1] = 1e300  # every second row is looked at
-    assert safe_units(X).plain
-    with pytest.warns(ConvergenceWarning, match="count for nothing"):
-        PNormPush(solver="lbfgs").fit(X, y)
+@pytest.mark.parametrize("size", [1.01e100, 1e300, np.finfo(float).max])
+def test_a_size_beyond_1e100_is_refused_with_the_remedy_wherever_the_row_lies(size, make):
+    X, y = np.vstack([rows()] * 150), np.tile(Y, 150)
+    X[1] = size  # between the rows that units are judged by
+    refused = pytest.raises(ValueError, match=r"at most 1e\+100.*missing values, replace them")
+    with refused:
+        PNormPush().fit(make(X), y)
+    with refused:
+        PNormPush().fit_blocks(from_arrays(make(X), y))
 
 
 @pytest.mark.parametrize("ranker", [PNormPush(), PNormPush(p=np.inf), IRPush()], ids=repr)
-def test_a_sparse_column_near_the_largest_float_does_not_overflow_in_its_sums(ranker):
+def test_a_sparse_column_near_the_largest_size_gives_what_a_dense_one_gives(ranker):
     X = rows()
-    X[:, 1] *= np.finfo(float).max / np.max(np.abs(X[:, 1]))
+    X[:, 1] *= 1e100 / np.max(np.abs(X[:, 1]))
     dense, stored = (clone(ranker).fit(make(X), Y) for make in (np.asarray, sparse.csr_array))
     assert np.isfinite(stored.objective_)
     assert stored.objective_ == pytest.approx(dense.objective_, abs=1e-5)
@@ -195,7 +185,7 @@ def test_a_table_with_numbers_beyond_every_spread_is_refused_by_name():
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     pytest.importorskip("skrub", reason="skrub is not installed")
     frame = pandas.DataFrame(rows(), columns=["a", "b", "c"]).assign(bought=Y)
-    with pytest.raises(ModelError, match=r"'b' has entries of up to .*e\+300.*leave it empty"):
+    with pytest.raises(ModelError, match=r"'b': expected numbers of at most 1e\+100"):
         fit_table(frame.assign(b=frame["b"] * 1e300), "bought")
     model = fit_table(frame.assign(b=frame["b"] * 1e-5), "bought")
     with warnings.catch_warnings():

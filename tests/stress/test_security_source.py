@@ -104,7 +104,7 @@ WRITERS = {
 #: Every place where something is written or opened, and why no half file can come of it.
 WRITTEN = {
     ("_files.py", "open"): "the one place that writes: a part, put in place when it is complete",
-    ("blocks/in_memory.py", "memmap"): "mapped to be read",
+    ("blocks/memory.py", "memmap"): "mapped to be read",
     ("blocks/parquet.py", "ParquetWriter"): "writes to a part",
     ("blocks/spill.py", "mkdtemp"): "a folder of one task, named to the others when complete",
     ("blocks/spill.py", "open"): "in that folder",
@@ -157,7 +157,7 @@ IMPORTED = {
     ("_extras.py", "import_module"): "require itself",
     ("cli/__init__.py", "require"): "a tuple in the line above",
     ("models/frames.py", "require"): "pandas or polars, by the type of the caller's frame",
-    ("objective/blockwise/rows.py", "import_module"): "a table of kernels in the file",
+    ("blocks/design.py", "import_module"): "a table of kernels in the file",
     ("rankers/arrays_in.py", "import_module"): "the library of the caller's own array",
 }
 

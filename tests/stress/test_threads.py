@@ -218,10 +218,10 @@ FORKED = """
     import os, signal, sys, threading, time
     import numpy as np
     from toprank import PNormPush, PNormPushCV, RankBoost, ProperRanker, PushTrees
-    from toprank.objective import sweep
+    from toprank.objective import labelled
     from threadpoolctl import threadpool_info
 
-    sweep.COMPILED_FROM = 0  # compiled code, as for large matrices
+    labelled.COMPILED_FROM = 0  # compiled code, as for large matrices
     rng = np.random.default_rng(0)
     X = rng.standard_normal((400, 5))
     y = (X[:, 0] + rng.standard_normal(400) > 0).astype(int)

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from toprank import PNormPush, ProperRanker
-from toprank.blocks import RowBlocks, Workers
-from toprank.objective import ManySwept, Task
+from toprank.objective import LabelledData, ManySwept, Task, problem_of
 from toprank.tuning.grid import fit_grid
 
 PS, ALPHAS = (1.0, 4.0, 64.0), (1.0, 1e-2, 1e-4)
@@ -19,7 +18,9 @@ def templates(loss="exponential", tol=1e-7):
 
 
 def objective(template, X, y, coef, weight=None):
-    problem = template._task(y == 1, weight).problem(RowBlocks(X, Workers(1)))
+    task = template._task()
+    data = LabelledData.of_arrays(X, y == 1, weight, intercepts=task.intercepts)
+    problem = problem_of(data, task)
     return problem.value(coef)
 
 
@@ -52,7 +53,7 @@ def test_many_rows_are_walked_on_a_sample_first():
     X = rng.normal(size=(24_000, 3)) + y[:, None] * [1.0, 0.3, 0.0]
     weight = rng.integers(0, 3, size=len(y)).astype(float)
     grid = templates()
-    assert grid[0]._task(y == 1, weight).problem(RowBlocks(X, Workers(1))).coarse() is not None
+    assert LabelledData.of_arrays(X, y == 1, weight).coarser is not None
     assert_solved((grid, fit_grid(grid, len(ALPHAS), X, y == 1, weight)), X, y, weight)
 
 
@@ -95,10 +96,8 @@ def test_together_or_apart_the_values_and_gradients_are_the_same(seed, spread, w
     X = rng.normal(size=(40, 3))
     positive = np.arange(40) % 4 == 0
     weight = rng.integers(0, 4, size=40).astype(float) + (np.arange(40) < 8) if weighted else None
-    source = RowBlocks(X, Workers(1))
-    problems = [
-        Task.build(positive, weight, p=p, alpha=a).problem(source) for p in PS for a in ALPHAS
-    ]
+    rows = LabelledData.of_arrays(X, positive, weight)
+    problems = [problem_of(rows, Task.build(p=p, alpha=a)) for p in PS for a in ALPHAS]
     coefs = spread * rng.normal(size=(len(problems), 3))
     with np.errstate(under="ignore"):
         values, grads = ManySwept(problems).value_grad(coefs)

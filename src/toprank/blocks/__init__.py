@@ -1,19 +1,18 @@
 """Sources of row blocks and the one map-reduce that every sweep over the data goes through."""
 
-from toprank.blocks.arrays import RowBlocks, Units, safe_units
 from toprank.blocks.dask import from_dask
-from toprank.blocks.in_memory import from_arrays, from_memmap
+from toprank.blocks.memory import from_arrays, from_memmap
 from toprank.blocks.negatives import sample_negatives
 from toprank.blocks.parquet import from_parquet
 from toprank.blocks.source import Block, BlockSource, Sweep
 from toprank.blocks.spark import from_spark, spark_session
 from toprank.blocks.threads import Workers, go_on
 from toprank.blocks.torch import from_torch
+from toprank.blocks.units import Units
 
 __all__ = [
     "Block",
     "BlockSource",
-    "RowBlocks",
     "Sweep",
     "Units",
     "Workers",
@@ -24,7 +23,6 @@ __all__ = [
     "from_spark",
     "from_torch",
     "go_on",
-    "safe_units",
     "sample_negatives",
     "spark_session",
 ]

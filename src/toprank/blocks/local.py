@@ -20,8 +20,6 @@ from toprank.blocks.threads import Workers, thread_pool
 class LocalSource(BlockSource):
     """Blocks of one process, mapped over in threads."""
 
-    n_jobs: int | None = None
-
     @abstractmethod
     def read(self, *, features: bool = True) -> Generator[Block, None, None]:
         """Yield the blocks in order, at least one; without features where labels are enough."""

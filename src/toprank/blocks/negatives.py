@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from toprank._numerics import FloatArray
-from toprank.blocks.in_memory import ArraySource
+from toprank.blocks.memory import ArraySource
 from toprank.blocks.source import Block, BlockSource, joined
 
 Score = Callable[[Any], FloatArray]

@@ -77,8 +77,9 @@ class OnDevice(NDArrayOperatorsMixin):
         # who asks for a few places from the host wants the values there
         return self.tensor[on_device(np.asarray(key), self.tensor)].cpu().numpy()
 
-    def __setitem__(self, key: OnDevice, values: Any) -> None:
-        self.tensor[key.tensor] = _operand(values, self.tensor.device)
+    def __setitem__(self, key: OnDevice | slice, values: Any) -> None:
+        place = key if isinstance(key, slice) else key.tensor
+        self.tensor[place] = _operand(values, self.tensor.device)
 
     def __array__(self, *_: Any, **__: Any) -> Any:
         raise _refusal("copying to the host")
@@ -173,7 +174,9 @@ def _where(condition: Any, this: Any, that: Any) -> OnDevice:
 
 
 def _extreme(name: str) -> Callable[..., float]:
-    def extreme(vector: OnDevice, initial: float | None = None, where: Any = None) -> float:
+    def extreme(
+        vector: OnDevice, axis: int = -1, initial: float | None = None, where: Any = None
+    ) -> float:
         tensor = vector.tensor if where is None else vector.tensor[where.tensor]
         if len(tensor) == 0 and initial is not None:
             return initial
@@ -206,13 +209,15 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.cumsum: lambda v: OnDevice(v.tensor.cumsum(0)),
     np.diff: lambda v: OnDevice(v.tensor.diff()),
     np.dot: _dot,
+    np.flatnonzero: lambda v: OnDevice(v.tensor.nonzero()[:, 0]),
     np.full_like: _full_like,
     np.max: _extreme("max"),
     np.min: _extreme("min"),
     np.ones_like: _filled(1.0),
     np.searchsorted: _searchsorted,
+    np.sort: lambda v: OnDevice(v.tensor.sort().values),
     np.stack: lambda parts, axis=0: _stack(parts, axis),
-    np.sum: lambda v: _number(v.tensor.sum()),
+    np.sum: lambda v, axis=-1: _number(v.tensor.sum()),
     np.where: _where,
     np.zeros_like: _filled(0.0),
 }

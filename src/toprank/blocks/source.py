@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray
+from toprank.blocks.threads import Workers
 
 State = TypeVar("State", contravariant=True)
 Partial = TypeVar("Partial")
@@ -83,10 +85,16 @@ class BlockSource(ABC):
 
     n_features: int
     feature_names: NDArray[np.object_] | None = None
+    #: Threads that work on blocks in this process, as in joblib.
+    n_jobs: int | None = None
     #: Whether a sample of the rows stays where they lie: such a source has `thinned`.
     keeps_samples: bool = False
     #: Whether every pass reads the rows anew, so that a pass saved is worth some computing.
     reads_anew: bool = False
+    #: Whether every entry of X is known to be a finite number of a size that sums can bear.
+    checked: bool = False
+    #: Whether the rows lie in the memory of this process, where a score per row costs little.
+    in_memory: bool = False
 
     @abstractmethod
     def map_reduce(self, sweep: Sweep[State, Partial], state: State) -> Partial:
@@ -95,6 +103,10 @@ class BlockSource(ABC):
         The cuts and the order of the merge depend on the data alone, so that the answer has
         the same bits for any number of workers.
         """
+
+    def running(self, n_jobs: int | None = None) -> AbstractContextManager[Any]:
+        """Start the threads that passes in this process use, for as long as several are made."""
+        return Workers(n_jobs if self.n_jobs is None else self.n_jobs).running()
 
     def name_of(self, index: int) -> str:
         """Say where a block comes from, for messages."""

@@ -10,8 +10,9 @@ import os
 import sys
 import threading
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -164,6 +165,8 @@ class Workers:
     def running(self) -> Iterator[Workers]:
         """Start the threads, and stop them on leaving; BLAS is single-threaded inside."""
         hold = _BLAS_LIMIT.enter()
+        before = getattr(_HERE, "lent", None)
+        _HERE.lent = self
         try:
             if self.n_jobs == 1:
                 yield self
@@ -174,15 +177,53 @@ class Workers:
                 finally:
                     self._pool = None
         finally:
+            _HERE.lent = before
             _BLAS_LIMIT.leave(hold)
 
     def map(self, function: Callable[[Item], Partial], items: Sequence[Item]) -> Iterator[Partial]:
         """Yield function(item) for every item, in order."""
-
-        def one(item: Item) -> Partial:
-            go_on()
-            return function(item)
-
+        one = _unless_stopped(function)
         if self._pool is None or len(items) == 1:
             return map(one, items)
         return self._pool.map(one, items)
+
+    def map_few(
+        self, function: Callable[[Item], Partial], items: Sequence[Item]
+    ) -> Iterator[Partial]:
+        """Do as `map` does, with few answers waiting: they may be large."""
+        if self._pool is None or len(items) == 1:
+            return self.map(function, items)
+        return self._map_few(self._pool, function, items)
+
+    def _map_few(
+        self,
+        pool: ThreadPoolExecutor,
+        function: Callable[[Item], Partial],
+        items: Sequence[Item],
+    ) -> Iterator[Partial]:
+        pending: deque[Future[Partial]] = deque()
+        one = _unless_stopped(function)
+        try:
+            for item in items:
+                pending.append(pool.submit(one, item))
+                if len(pending) > 2 * self.n_jobs:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            for left in pending:
+                left.cancel()
+
+
+def _unless_stopped(function: Callable[[Item], Partial]) -> Callable[[Item], Partial]:
+    def one(item: Item) -> Partial:
+        go_on()
+        return function(item)
+
+    return one
+
+
+def lent_workers() -> Workers | None:
+    """Return the workers that run around this call in this thread, for its use."""
+    workers: Workers | None = getattr(_HERE, "lent", None)
+    return workers

@@ -8,7 +8,7 @@ ranks: every process ends with the same bits, and so takes the same next step.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from toprank._extras import require
@@ -44,6 +44,9 @@ class TensorSource(BlockSource):
 
     def thinned(self, pick: Callable[[Block], Block]) -> TensorSource:
         return TensorSource(pick(self.block), self.group)
+
+    def running(self, n_jobs: int | None = None) -> AbstractContextManager[Any]:
+        return nullcontext()  # no rows come to this process, and its threads have nothing to do
 
     def cheap_curvature(self, n_rows: int) -> bool:
         # one kernel reads X for the gradient; second moments take several passes of torch's

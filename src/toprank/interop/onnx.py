@@ -196,11 +196,7 @@ def _add_linear(graph: Graph, ranker: Any, X: str) -> str:
     intercept = float(np.sum(getattr(ranker, "intercept_", 0.0)))
     units = getattr(ranker, "_units", None)
     if units is not None and not units.plain:  # as the ranker reads its columns, digit for digit
-        if units.scale is not None:
-            X = graph.add("Div", X, graph.constant(units.scale))
-            coef = coef * units.scale[:, None]
-        if units.centre is not None:
-            X = graph.add("Sub", X, graph.constant(units.centre))
+        X = graph.add("Sub", X, graph.constant(units.centre))
         intercept = float(ranker._offset)
     scores = graph.add("MatMul", X, graph.constant(coef))
     return graph.add("Add", scores, graph.constant(np.array([intercept])))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from toprank._numerics import FloatArray
 from toprank.blocks import Units
 from toprank.blocks.source import Block
-from toprank.objective.blockwise import View, open_block
+from toprank.objective import View, open_block
 
 #: Scores drawn for each bin, so that the bins hold nearly equal shares.
 _DRAWN_PER_BIN = 4

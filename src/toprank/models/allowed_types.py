@@ -46,7 +46,7 @@ _OBJECTS = {
     "skrub._datetime_encoder.DatetimeEncoder",
     "skrub._string_encoder.StringEncoder",
     "skrub._to_str.ToStr",
-    "toprank.blocks.arrays.Units",
+    "toprank.blocks.units.Units",
     "toprank.losses.proper.Logistic",
     "toprank.models.preparation.Preparation",
     "toprank.rankers.boosting.model.StumpSum",

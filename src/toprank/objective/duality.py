@@ -17,19 +17,41 @@ the coefficients are not.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
 from toprank._numerics import FloatArray, log_of, log_sum_exp
-from toprank.objective.linear import LinearProblem, SweptProblem
+from toprank.blocks.source import Block
+from toprank.objective.labelled import View, open_block
 
 #: The least factor of a weight, and the sum that makes up the dual value.
 Terms = tuple[float, float]
+
+
+class DualProblem(Protocol):
+    """A problem of the factorised form, at one end of the list."""
+
+    alpha: float
+    penalty: Any
+    has_dual: bool
+
+    @property
+    def tilts(self) -> tuple[tuple[float, float], ...]: ...
+
+    @property
+    def labels(self) -> tuple[NDArray[np.bool_], FloatArray | None]: ...
+
+    def scores(self, coef: FloatArray) -> FloatArray: ...
+
+    def value_grad(self, coef: FloatArray) -> tuple[float, FloatArray]: ...
+
+    def hessian(self, coef: FloatArray, *, exact: bool = True) -> FloatArray: ...
+
+    def dual_terms(self, coef: FloatArray, step: FloatArray) -> Terms: ...
 
 
 @dataclass(frozen=True)
@@ -41,16 +63,19 @@ class DualPoint:
     weight: FloatArray  # u, summing to one
 
 
-def pair_weights(problem: LinearProblem, coef: FloatArray) -> tuple[DualPoint, DualPoint]:
+def pair_weights(problem: DualProblem, coef: FloatArray) -> tuple[DualPoint, DualPoint]:
     """Return the dual points of the positives and of the negatives at the coefficients.
 
     The weight of the pair (i, k) is the product of theirs.
     """
-    tilts = _tilts(problem)
-    scores = problem.scores(coef)
-    positive, weight = problem.task.positive, problem.task.weight
+    if not problem.has_dual:
+        raise ValueError(
+            "The dual is available for the exponential loss with a finite power price, at one "
+            "end of the list."
+        )
+    scores, (positive, weight) = problem.scores(coef), problem.labels
     points = []
-    for tilt, members in zip(tilts, (positive, ~positive), strict=True):
+    for tilt, members in zip(problem.tilts[0], (positive, ~positive), strict=True):
         present = members if weight is None else members & (weight > 0)
         rows = np.flatnonzero(present)
         log_w = np.zeros(len(rows)) if weight is None else log_of(weight[rows])
@@ -61,7 +86,7 @@ def pair_weights(problem: LinearProblem, coef: FloatArray) -> tuple[DualPoint, D
     return points[0], points[1]
 
 
-def primal_dual_gap(problem: LinearProblem, coef: FloatArray) -> float:
+def primal_dual_gap(problem: DualProblem, coef: FloatArray) -> float:
     """Return F(coef) minus the dual value of a feasible point near the one coef defines.
 
     An upper bound on F(coef) - min F. With a penalty it is |gradient|^2 / (2 alpha). Without
@@ -78,22 +103,8 @@ def primal_dual_gap(problem: LinearProblem, coef: FloatArray) -> float:
     step = linalg.lstsq(hessian, grad, check_finite=False)[0]
     if np.max(np.abs(hessian @ step - grad)) > 1e-8 * max(1e-8, float(np.max(np.abs(grad)))):
         return np.inf
-    least, entropy = _dual_terms(problem)(coef, step)
+    least, entropy = problem.dual_terms(coef, step)
     return max(0.0, value + entropy) if least >= 0 else np.inf
-
-
-def _dual_terms(problem: LinearProblem) -> Callable[[FloatArray, FloatArray], Terms]:
-    """Where the rows lie with blocks, the problem sums over them itself."""
-    return getattr(problem, "dual_terms", None) or partial(_of_rows, problem)
-
-
-def _of_rows(problem: LinearProblem, coef: FloatArray, step: FloatArray) -> Terms:
-    along = problem.source.scores(step)
-    terms = [
-        moved_terms(point.log_ratio, point.weight, along[point.rows], tilt)
-        for point, tilt in zip(pair_weights(problem, coef), _tilts(problem), strict=True)
-    ]
-    return merged_terms(*terms)
 
 
 def moved_terms(
@@ -120,15 +131,36 @@ def merged_terms(left: Terms, right: Terms) -> Terms:
     return min(left[0], right[0]), left[1] + right[1]
 
 
-def has_dual(problem: LinearProblem) -> bool:
-    """Whether the problem is of the factorised form, at one end of the list."""
-    return isinstance(problem, SweptProblem) and problem.task.end != "both"
+@dataclass(frozen=True)
+class DualState:
+    """A point, a step, and of each class its tilt, log mass, log total and mean along the step."""
+
+    coef: FloatArray
+    step: FloatArray
+    classes: tuple[tuple[float, float, float, float], tuple[float, float, float, float]]
 
 
-def _tilts(problem: LinearProblem) -> tuple[float, float]:
-    if not isinstance(problem, SweptProblem) or problem.task.end == "both":
-        raise ValueError(
-            "The dual is available for the exponential loss with a finite power price, at one "
-            "end of the list."
-        )
-    return problem.tilts[0]
+@dataclass(frozen=True)
+class Dual:
+    """Terms of the dual value, for positives and negatives; the state is a `DualState`."""
+
+    view: View
+
+    def local(self, block: Block, state: DualState) -> Terms:
+        opened = open_block(block, self.view)
+        scores, along = opened.scores(state.coef), opened.scores(state.step)
+        positive, weight = opened.labels()
+        total: Terms = (np.inf, 0.0)
+        for members, of_class in zip((positive, ~positive), state.classes, strict=True):
+            tilt, log_mass, log_total, mean = of_class
+            present = members if weight is None else members & (weight > 0)
+            exponent = tilt * scores[present] - log_mass
+            log_weight = 0.0 if weight is None else log_of(weight[present])
+            terms = moved_terms(
+                exponent + log_total, np.exp(log_weight + exponent), along[present], tilt, mean
+            )
+            total = merged_terms(total, terms)
+        return total
+
+    def merge(self, left: Terms, right: Terms) -> Terms:
+        return merged_terms(left, right)

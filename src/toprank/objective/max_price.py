@@ -26,15 +26,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray
-from toprank.blocks import RowBlocks
-from toprank.objective.linear import ScoredProblem, Task
+from toprank.objective.scored import ScoredProblem
+from toprank.objective.task import Task
 from toprank.pairs import Sides
 from toprank.prices import Max
 
 #: Relative error of a weighted sum of rows.
 _ROUNDING = 1e-12
-#: Inner rows whose second moments are summed at once.
-_ROWS = 8192
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class Peak:
     scores: FloatArray
     value: float
     top: float  # the highest outer score, t
-    pull: FloatArray  # -w l'(a - t), one an inner row
+    pull: FloatArray  # -w l'(a - t), one per inner row
     bend: FloatArray  # w l''(a - t)
 
     @property
@@ -58,14 +56,11 @@ class MaxProblem(ScoredProblem):
     """The objective of the max price as G under linear constraints, for a solver that can."""
 
     peaked = True
-
-    @staticmethod
-    def supports(source: RowBlocks, task: Task) -> bool:
-        return isinstance(source, RowBlocks) and MaxProblem.suits(task)
+    newton_up_to = 500
 
     @staticmethod
     def suits(task: Task) -> bool:
-        """Whether the task is of this form, wherever its rows lie."""
+        """Whether the task is of this form."""
         return (
             isinstance(task.price, Max)
             and task.price.root
@@ -78,6 +73,14 @@ class MaxProblem(ScoredProblem):
     def side(self) -> Sides:
         return self.objective.sides[0]
 
+    def with_task(self, task: Task) -> ScoredProblem:
+        return ScoredProblem(self.data, task)
+
+    @property
+    def n_outer(self) -> int:
+        """How many outer rows there are."""
+        return len(self.side.outer)
+
     def outer_scores(self, scores: FloatArray) -> FloatArray:
         """Oriented scores of the outer rows, of which the largest counts."""
         return self.side.sign * scores[self.side.outer]
@@ -87,7 +90,7 @@ class MaxProblem(ScoredProblem):
         side, loss = self.side, self.task.loss
         top = float(np.max(self.outer_scores(scores)))
         r = side.sign * scores[side.inner] - top
-        value = float(side.inner_weight @ loss.value(r)) + self._cost(coef)
+        value = float(side.inner_weight @ loss.value(r)) + self.cost(coef)
         pull = -side.inner_weight * loss.slope(r)
         return Peak(coef, scores, value, top, pull, side.inner_weight * loss.curvature(r))
 
@@ -106,28 +109,27 @@ class MaxProblem(ScoredProblem):
         return hessian
 
     def _inner_sum(self, weight: FloatArray) -> FloatArray:
-        spread = np.zeros(self.source.n_rows)
-        spread[self.side.inner] = self.side.sign * weight
-        return self.source.adjoint(spread)
+        return self.data.adjoint(self._spread(self.side.sign * weight))
 
     def _inner_moments(self, weight: FloatArray) -> FloatArray:
-        """Second moments of the inner rows, read in parts: only those that weigh anything."""
+        """Second moments of the inner rows: only those that weigh anything are read."""
         bent = np.flatnonzero(weight)
-        total = np.zeros((self.size, self.size))
-        for first in range(0, len(bent), _ROWS):
-            part = bent[first : first + _ROWS]
-            total += self.source.take(self.side.inner[part]).second_moments(weight[part])
-        return total
+        if 2 * len(bent) > self.n_rows:
+            return self.data.second_moments(self._spread(weight))
+        return self.data.take(self.side.inner[bent]).second_moments(weight[bent])
+
+    def _spread(self, weight: FloatArray) -> FloatArray:
+        spread = np.zeros(self.n_rows)
+        spread[self.side.inner] = weight
+        return spread
 
     def outer_rows(self, which: NDArray[np.intp]) -> FloatArray:
         """Oriented features of some outer rows, dense."""
-        return self.side.sign * self.source.take(self.side.outer[which]).columns(0, self.size)
+        return self.side.sign * self.data.dense(self.side.outer[which])
 
     def gap(self, at: Peak, slope: FloatArray, which: NDArray[np.intp], u: FloatArray) -> float:
         """Bound F - min F by weights u of some outer rows (the module's certificate)."""
         residual, slack = self._left_over(at, slope, which, u)
-        if np.any(np.asarray(self.penalty) <= 0):  # of a column so large that it underflows
-            return np.inf if np.any(residual != 0) else slack
         return float(np.sum(residual**2 / (2.0 * self.penalty))) + slack
 
     def _left_over(
@@ -148,10 +150,10 @@ class MaxProblem(ScoredProblem):
 
     @cached_property
     def _column_sizes(self) -> FloatArray:
-        return np.sqrt(self.source.squares())
+        return np.sqrt(self.data.squares[1])
 
     def smooth_in_loss(self, level: float) -> MaxProblem:
         """Return the problem with a smooth loss that lies below, the maximum left as it is."""
         if self.task.loss.smooth:
             return self
-        return MaxProblem(self.source, replace(self.task, loss=self.task.loss.smoothed(level)))
+        return MaxProblem(self.data, replace(self.task, loss=self.task.loss.smoothed(level)))

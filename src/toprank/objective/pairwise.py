@@ -21,10 +21,13 @@ from typing import Any
 import numpy as np
 
 from toprank._numerics import FloatArray, log_of, softmax
-from toprank.blocks import RowBlocks, Workers
+from toprank.blocks import Workers
 from toprank.losses import Loss, ZeroOne
-from toprank.objective.linear import LinearProblem, ScoredProblem
+from toprank.objective.data import BlockData
+from toprank.objective.problem import LinearProblem
 from toprank.objective.risk import PushObjective, price_and_loss, smooth_parts
+from toprank.objective.scored import HESSIAN_ROWS_ENOUGH, gradient_in_scores, hessian_in_scores
+from toprank.objective.task import gentler_price
 from toprank.pair_sums import PairSum, RelatedSum, related_sum
 from toprank.pairs import IntArray, Relation, Sides
 from toprank.prices import Power, Price
@@ -108,6 +111,19 @@ class PairTask:
         parts = smooth_parts(self.price, self.loss, 1.0, 1.0, level)
         return replace(self, price=parts["price"], loss=parts["loss"])
 
+    @property
+    def smooth(self) -> bool:
+        return self.price.smooth and self.loss.smooth
+
+    @property
+    def has_curvature(self) -> bool:
+        return self.price.has_curvature and self.loss.has_curvature
+
+    def gentler(self, p: float) -> PairTask | None:
+        """Return the task with a power price of at most p; None if this one is as gentle."""
+        price = gentler_price(self.price, p)
+        return None if price is None else replace(self, price=price)
+
     def thinned(self, n_rows: int) -> tuple[Any, PairTask] | None:
         """Return about n_rows rows and the task among them."""
         thin = self.relation.thinned(n_rows)
@@ -129,40 +145,63 @@ def _side(relation: Relation, weight: FloatArray, sign: float, price: Price) -> 
     return Sides(relation.outer, relation.inner, sign, log_outer, inner)
 
 
-class PairProblem(ScoredProblem):
-    """The objective of a linear ranker over the pairs of a relation, ready for a solver."""
+class PairProblem(LinearProblem[BlockData]):
+    """The objective of a linear ranker over the pairs of a relation, ready for a solver.
 
-    task: Any  # a PairTask
+    Parameters
+    ----------
+    data : BlockData
+        Rows in memory.
+    task : PairTask
+    workers : Workers, optional
+        Threads for the sums over pairs.
+    """
 
-    def __init__(self, source: RowBlocks, task: PairTask):
-        super().__init__(source, task)  # type: ignore[arg-type]
+    # a Hessian costs as many evaluations as there are features
+    newton_up_to = 100
+
+    def __init__(self, data: BlockData, task: PairTask, workers: Workers | None = None):
+        super().__init__(data, task)
+        self.workers = workers
+
+    def with_task(self, task: PairTask) -> PairProblem:
+        return PairProblem(self.data, task, self.workers)
 
     @cached_property
     def objective(self) -> PairObjective:
-        return self.task.objective(self.source.workers)
+        """The objective in scores."""
+        objective: PairObjective = self.task.objective(self.workers)
+        return objective
 
-    def smoothed(self, level: float) -> LinearProblem:
-        return PairProblem(self.source, self.task.smoothed(level))
+    @property
+    def scale(self) -> float:  # type: ignore[override]
+        return self.objective.scale
 
-    def gentler(self, p: float) -> LinearProblem | None:
-        price = self.task.price
-        if not isinstance(price, Power) or price.p <= p:
-            return None
-        return PairProblem(self.source, replace(self.task, price=Power(p, root=price.root)))
+    def value_grad(self, coef: FloatArray) -> tuple[float, FloatArray]:
+        return self.penalised(*gradient_in_scores(self.data, self.objective, coef), coef)
+
+    def value(self, coef: FloatArray) -> float:
+        return self.objective.value(self.scores(coef)) + self.cost(coef)
+
+    def row_slopes(self, coef: FloatArray) -> FloatArray:
+        return self.objective.value_grad(self.scores(coef))[1]
+
+    def coarse(self) -> PairProblem | None:
+        return self._coarse
 
     @cached_property
-    def _coarse(self) -> LinearProblem | None:
+    def _coarse(self) -> PairProblem | None:
         """Thin the rows, evenly along the labels or by whole groups.
 
         Only for prices that do not notice how many rows there are.
         """
         rows = max(_COARSE_ROWS, _COARSE_ROWS_PER_FEATURE * self.size)
-        if self.source.n_rows < 4 * rows or not self.task.price.homogeneous:
+        if self.n_rows < 4 * rows or not self.task.price.homogeneous:
             return None
         thin = self.task.thinned(rows)
         if thin is None:
             return None
-        return PairProblem(self.source.take(thin[0]), thin[1])
+        return PairProblem(self.data.take(thin[0]), thin[1], self.workers)
 
     def separates(self, coef: FloatArray) -> bool:
         """Whether the scores put every pair strictly in order."""
@@ -173,11 +212,16 @@ class PairProblem(ScoredProblem):
     def hessian(self, coef: FloatArray, *, exact: bool = True) -> FloatArray:
         price, relation = self.task.price, self.task.relation
         least, a_feature, most = _HESSIAN_PAIRS
-        count = min(max(least, a_feature * self.size), most, max(least, 2 * self.source.n_rows))
+        count = min(max(least, a_feature * self.size), most, max(least, 2 * self.n_rows))
         few = relation.n_pairs <= count
         if isinstance(price, Power) and price.p == 1.0 and (few or not exact):
             return self._hessian_of_pairs(coef, *relation.sampled(count))
-        return super().hessian(coef, exact=exact)
+        coarse = None if exact else self.coarse()
+        if coarse is not None:
+            return coarse.hessian(coef, exact=coarse.n_rows <= HESSIAN_ROWS_ENOUGH)
+        hessian = hessian_in_scores(self.data, self.objective, coef)
+        hessian[np.diag_indices(self.size)] += self.penalty
+        return hessian
 
     def _hessian_of_pairs(self, coef: FloatArray, inner: IntArray, outer: IntArray) -> FloatArray:
         """The Hessian of A_n, or of its logarithm, over the given pairs of the relation."""
@@ -207,11 +251,8 @@ class PairProblem(ScoredProblem):
         squares, total = np.zeros((self.size, self.size)), np.zeros(self.size)
         for start in range(0, len(weight), _PAIRS_AT_ONCE):
             part = slice(start, start + _PAIRS_AT_ONCE)
-            apart = self._dense(first[part]) - self._dense(second[part])
+            apart = self.data.dense(first[part]) - self.data.dense(second[part])
             total += weight[part] @ apart
             apart *= np.sqrt(weight[part])[:, None]
             squares += apart.T @ apart
         return squares, total
-
-    def _dense(self, rows: IntArray) -> FloatArray:
-        return self.source.take(rows).columns(0, self.size)

@@ -10,14 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from toprank._numerics import FloatArray
-from toprank.blocks import RowBlocks
+from toprank.blocks.source import Block
 from toprank.losses.proper import ProperLoss
-from toprank.objective.linear import LinearProblem
+from toprank.objective.data import LabelledData
+from toprank.objective.labelled import OpenBlock, View, open_block
+from toprank.objective.problem import TwoClassProblem
+from toprank.objective.row_sums import RowSums
+from toprank.objective.task import PointwiseTask
 
 #: Steps of the intercept alone, at the most, and the slope at which it is settled: what is left
 #: to win is of the order of its square.
@@ -28,85 +32,110 @@ _STEP = 1e-6
 
 
 @dataclass(frozen=True)
-class PointwiseTask:
-    """What is to be minimised: labelled rows, a composite loss, a penalty."""
+class Pointwise:
+    """The loss of every row at coefficients with the intercept last."""
 
-    intercepts: ClassVar[int] = 1  #: coefficients beyond those of the columns
-
-    positive: Any  #: which rows are positive; None where the labels lie with the blocks
-    weight: FloatArray | None
+    view: View
     loss: ProperLoss
-    alpha: float = 0.0
+    order: int = 1
 
-    def problem(self, source: RowBlocks) -> PointwiseProblem:
-        """Return the problem, in coefficients and intercept, for rows to score."""
-        return PointwiseProblem(source, self)
+    def local(self, block: Block, coef: FloatArray) -> RowSums:
+        opened = open_block(block, self.view)
+        total = RowSums.empty(opened.design.n_features, self.order)
+        # steps that go too far overflow and are taken back; each thread must be told anew
+        with np.errstate(over="ignore", invalid="ignore"):
+            for rows, tile, scores in opened.scored_tiles(coef[:-1]):
+                v, sign, weight = _present(opened, rows, scores + coef[-1])
+                value, slope = self.loss.value_slope(sign, v)
+                bend = None
+                if self.order == 2:
+                    bend = _times(weight, self.loss.derivative(2, sign, v))
+                value = np.sum(_times(weight, value))
+                total.merge(RowSums.of(tile, float(value), _times(weight, slope), bend))
+        return total
+
+    def merge(self, left: RowSums, right: RowSums) -> RowSums:
+        merged: RowSums = left.merge(right)
+        return merged
 
 
-class PointwiseProblem(LinearProblem):
+@dataclass(frozen=True)
+class InterceptSlopes:
+    """Slope and curvature of the loss in the intercept alone; the state is (coef, intercept)."""
+
+    view: View
+    loss: ProperLoss
+
+    def local(self, block: Block, state: tuple[FloatArray, float]) -> FloatArray:
+        coef, intercept = state
+        opened = open_block(block, self.view)
+        with np.errstate(over="ignore", invalid="ignore"):
+            v, sign, weight = _present(opened, slice(None), opened.scores(coef) + intercept)
+            orders = (1, 2) if self.loss.has_curvature else (1,)
+            sums = [np.sum(_times(weight, self.loss.derivative(k, sign, v))) for k in orders]
+        return np.array(sums, dtype=np.float64)
+
+    def merge(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        return left + right
+
+
+def _times(weight: Any, values: Any) -> Any:
+    return values if weight is None else weight * values
+
+
+def _present(opened: OpenBlock, rows: slice, v: Any) -> tuple[Any, Any, Any]:
+    """Scores, labels as signs, and weights of some rows.
+
+    Scores of absent rows are set to zero: no weight makes up for an infinite loss.
+    """
+    sign = np.where(opened.positive[rows], 1.0, -1.0)
+    if opened.weight is None:
+        return v, sign, None
+    weight = opened.weight[rows]
+    v[weight == 0] = 0.0
+    return v, sign, weight
+
+
+class PointwiseProblem(TwoClassProblem):
     """A convex function of the coefficients and the intercept, with the data behind it."""
 
-    task: Any
-
-    def __init__(self, source: RowBlocks, task: PointwiseTask):
-        super().__init__(source, task)  # type: ignore[arg-type]
-        self.size = source.n_features + 1
-        of_coef = np.broadcast_to(self.penalty, source.n_features)
-        self.penalty: FloatArray = np.append(of_coef, 0.0)
-        self._bind_rows()
-
-    def _bind_rows(self) -> None:
-        """Prepare what every evaluation needs of each row."""
-        task = self.task
-        self._sign = np.where(task.positive, 1.0, -1.0)
-        weight = np.ones(self.source.n_rows) if task.weight is None else task.weight
-        self._share = weight / np.sum(weight)
-        self._absent = None if task.weight is None else weight == 0
+    def __init__(self, data: LabelledData, task: PointwiseTask):
+        super().__init__(data, task)
+        self.size = data.n_features + 1
+        self.penalty: FloatArray = np.append(np.full(data.n_features, self.alpha), 0.0)
+        self._total = sum(data.totals)
 
     @property
     def positive_share(self) -> float:
         """The weighted share of the positives."""
-        return float(np.average(self.task.positive, weights=self.task.weight))
+        neg, pos = self.data.totals
+        return pos / (neg + pos)
 
-    @property
-    def smooth(self) -> bool:
-        return True
-
-    @property
-    def has_curvature(self) -> bool:
-        return self.task.loss.has_curvature
+    def _sums(self, coef: FloatArray, order: int) -> RowSums:
+        sweep = Pointwise(self.data.view, self.task.loss, order)
+        sums: RowSums = self._last.at(coef, order, lambda: self.data.run(sweep, coef))
+        return sums
 
     def value_grad(self, coef: FloatArray) -> tuple[float, FloatArray]:
-        def response(rows: slice, scores: FloatArray) -> tuple[float, FloatArray]:
-            v = self._present(scores + coef[-1], rows)
-            value, slope = self.task.loss.value_slope(self._sign[rows], v)
-            share = self._share[rows]
-            return float(share @ value), share * slope
-
-        value, grad, total = self.source.respond(coef[:-1], response)
-        return self.penalised(value, np.append(grad, total), coef)
+        first = self._last.order == 0 and self.has_curvature and self.cheap_curvature
+        sums = self._sums(coef, 2 if first else 1)
+        return self.penalised(sums.value / self._total, sums.slope / self._total, coef)
 
     def hessian(self, coef: FloatArray, *, exact: bool = True) -> FloatArray:
-        coarse = None if exact else self.coarse()
+        coarse = None if exact or self.cheap_curvature else self.coarse()
         if coarse is not None:
-            return coarse.hessian(coef)
-        v = self._present(self.scores(coef), slice(None))
-        bend = self._share * self.task.loss.derivative(2, self._sign, v)
+            estimate: FloatArray = coarse.hessian(coef)
+            return estimate
+        sums = self._sums(coef, 2)
         hessian = np.empty((self.size, self.size))
-        hessian[:-1, :-1] = self.source.second_moments(bend)
-        hessian[:-1, -1] = hessian[-1, :-1] = self.source.adjoint(bend)
-        hessian[-1, -1] = np.sum(bend)
+        hessian[:-1, :-1] = sums.second
+        hessian[-1] = hessian[:, -1] = sums.bend
+        hessian /= self._total
         hessian[np.diag_indices(self.size)] += self.penalty
         return hessian
 
-    def value(self, coef: FloatArray) -> float:
-        return self.value_grad(coef)[0]
-
     def scores(self, coef: FloatArray) -> FloatArray:
-        return self.source.scores(coef[:-1]) + coef[-1]
-
-    def gentler(self, p: float) -> None:
-        return None
+        return self.data.scores(coef[:-1]) + coef[-1]
 
     def undetermined(self, coef: FloatArray) -> bool:
         return self.task.loss.monotone and super().undetermined(coef)
@@ -124,40 +153,37 @@ class PointwiseProblem(LinearProblem):
         With it the gradient of F is that of min over b of F(coef, b), whose every coefficient is
         penalised, so that |gradient|^2 / (2 alpha) bounds the distance to the minimum.
         """
-        loss, shift = self.task.loss, float(coef[-1])
-        slope = self._intercept_slopes(coef)
+        shift = float(coef[-1])
+        slopes = self._intercept_slopes(coef)
 
-        def curvature(b: float, at: float) -> float:
-            return slope(b, 2) if loss.has_curvature else (slope(b + _STEP) - at) / _STEP
+        def curvature(b: float, at: FloatArray) -> float:
+            return float(at[1] if len(at) > 1 else (slopes(b + _STEP)[0] - at[0]) / _STEP)
 
-        now = slope(shift)
+        now = slopes(shift)
         for _ in range(_INTERCEPT_STEPS):
-            if abs(now) <= _SETTLED:
+            if abs(now[0]) <= _SETTLED:
                 break
             bend = curvature(shift, now)
-            trial = shift - now / bend if bend > 0 else shift
-            then = slope(trial)
-            if not abs(then) < abs(now):
+            trial = shift - float(now[0]) / bend if bend > 0 else shift
+            then = slopes(trial)
+            if not abs(then[0]) < abs(now[0]):
                 break
             shift, now = trial, then
         return np.append(coef[:-1], shift)
 
-    def _intercept_slopes(self, coef: FloatArray) -> Callable[..., float]:
-        """Return the derivative in the intercept b, of order one or two, as slope(b, order)."""
-        scores = self.source.scores(coef[:-1])
+    def _intercept_slopes(self, coef: FloatArray) -> Callable[[float], FloatArray]:
+        """Return a function of the intercept: slope there and, if the loss has one, curvature."""
+        sweep = InterceptSlopes(self.data.view, self.task.loss)
 
-        def slope(b: float, order: int = 1) -> float:
-            v = self._present(scores + b, slice(None))
-            return float(self._share @ self.task.loss.derivative(order, self._sign, v))
+        def slopes(b: float) -> FloatArray:
+            sums: FloatArray = self.data.run(sweep, (coef[:-1], b))
+            return sums / self._total
 
-        return slope
+        return slopes
 
-    def _slopes(self, coef: FloatArray) -> FloatArray:
-        v = self._present(self.scores(coef), slice(None))
-        return self._share * self.task.loss.derivative(1, self._sign, v)
-
-    def _present(self, scores: FloatArray, rows: slice) -> FloatArray:
-        """Scores with those of absent rows set to zero: no weight makes up for an infinite loss."""
-        if self._absent is not None:
-            scores[self._absent[rows]] = 0.0
-        return scores
+    def row_slopes(self, coef: FloatArray) -> FloatArray:
+        positive, weight = self.data.labels
+        v, sign = self.scores(coef), np.where(positive, 1.0, -1.0)
+        share = np.full(len(v), 1.0 / self._total) if weight is None else weight / self._total
+        slopes = self.task.loss.derivative(1, sign, np.where(share > 0, v, 0.0))
+        return np.asarray(share * slopes)

@@ -27,12 +27,10 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from toprank._columns import finite_column, labels_column, numbers
-from toprank._numerics import FloatArray
+from toprank._numerics import LARGEST_SIZE, FloatArray, sum_of_squares
 from toprank.pairs.relations import IntArray
 from toprank.pairs.rows import Rows
 
-#: Features beyond this size have products that are no numbers; they are mistakes, or placeholders.
-LARGEST_SIZE = 1e100
 #: The smallest weight of a row beside the largest: their products are still floats.
 _FARTHEST_APART = 1e-150
 
@@ -247,16 +245,7 @@ def _are_small(entries: NDArray[Any]) -> bool:
     """Whether all entries are known to be finite and of a usual size, from one read of them."""
     if entries.dtype.kind != "f" or entries.size == 0:
         return True
-    with np.errstate(over="ignore", invalid="ignore"):
-        return _sum_of_squares(entries) < LARGEST_SIZE**2
-
-
-def _sum_of_squares(entries: NDArray[Any]) -> float:
-    if entries.flags.forc:
-        flat = entries.ravel(order="K")
-        # not `flat @ flat`: on a busy machine BLAS waits for its threads longer than it sums
-        return float(np.einsum("i,i->", flat, flat))
-    return float(np.einsum("ij,ij->", entries, entries))
+    return sum_of_squares(entries) < LARGEST_SIZE**2
 
 
 # Labels -----------------------------------------------------------------------------------------

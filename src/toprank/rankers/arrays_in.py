@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray
 from toprank.blocks import Units
+from toprank.blocks.design import design_of
 from toprank.blocks.on_device import OnDevice
 from toprank.blocks.tensors import all_finite, tensor_of
 from toprank.blocks.torch import check_tensor
-from toprank.objective.device import DeviceRows
 
 
 def known_rows(X: Any) -> Any:
@@ -68,7 +68,7 @@ def scores_of(X: Any, coef: FloatArray, units: Units, owner: str) -> Any:
         )
     if not all_finite(tensor):
         raise ValueError("Input X contains NaN or infinity; impute, or drop such rows.")
-    return DeviceRows(tensor, None, None, units).scores(units.from_raw(coef))
+    return design_of(tensor, units).scores(coef).tensor
 
 
 def answering(scores: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -11,36 +11,31 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import compute_class_weight
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from toprank._numerics import FloatArray
-from toprank.blocks import BlockSource, RowBlocks, Units, Workers, safe_units
+from toprank.blocks import BlockSource, Units
+from toprank.blocks.memory import ArraySource
 from toprank.blocks.on_device import OnDevice
 from toprank.blocks.tensors import tensor_on_device
 from toprank.blocks.torch import from_torch
 from toprank.objective import (
-    LinearProblem,
-    ScoredProblem,
+    PointwiseTask,
     Task,
-    has_dual,
+    TwoClassProblem,
     primal_dual_gap,
+    problem_of,
 )
-from toprank.objective.blockwise import block_problem
-from toprank.pairs import check_span, check_weights
-from toprank.rankers.arrays_in import given_back, known_rows, of_the_host, scores_of
+from toprank.pairs.door import check_rows, check_table
+from toprank.rankers.arrays_in import given_back, scores_of
 from toprank.rankers.block_scoring import BlockScoring
 from toprank.rankers.blockwise import Certificate, check_columns, look
 from toprank.rankers.links import Link, Probabilities, logistic_curve, vanishing_skew
-from toprank.rankers.targets import known_labels, two_classes
 from toprank.rankers.whole import fits, warn_caller
 from toprank.solvers import SEPARABLE, SOLVERS, Result, duality_gap, minimise
 
 DEFAULT_ROUNDS = {"newton": 1000, "lbfgs": 10_000, "coordinate": 100}
-#: Up to this many features auto means Newton where one sweep gives the Hessian. Where it is put
-#: together column by column it costs as many evaluations as there are features.
-_NEWTON_UP_TO = {"swept": 500, "scored": 100, "peaked": 500}
 
 
 class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
@@ -72,7 +67,7 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
     verbose: int
     _units: Units
 
-    def _task(self, positive: NDArray[np.bool_] | None, weight: FloatArray | None) -> Task:
+    def _task(self) -> Task | PointwiseTask:
         raise TypeError(f"{type(self).__name__} must define _task")
 
     @fits
@@ -97,21 +92,9 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         """
         if tensor_on_device(X) is not None:
             return self.fit_blocks(from_torch(X, y, sample_weight))
-        with overflow_is_handled():
-            X, y = known_rows(of_the_host(X)), known_labels(of_the_host(y))
-            X, y = validate_data(self, X, y, accept_sparse="csr", dtype="numeric")
-        X = numeric(X)
-        classes, positive = two_classes(y)
-        weight = self._weights(classes, y, positive, sample_weight)
-        task = self._task(positive, weight)
-        self._check_link(task)
-        workers = Workers(self.n_jobs)
-        with workers.running():
-            problem, result = solved(
-                X, lambda units: task.problem(RowBlocks(X, workers, units)), self._minimise
-            )
-            self._keep_fit(classes, problem, result)
-        self._warn(result, problem)
+        rows, classes = check_rows(self, X, y, sample_weight, sparse=True)
+        source = ArraySource(rows.X, rows.y, rows.weight, None, self.n_jobs, checked=True)
+        self._fit_source(source, classes)
         return self
 
     @fits
@@ -136,31 +119,41 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         self
             With ``passes_``: how often the data were passed over, and for what.
         """
-        task = self._task(None, None)
-        self._check_link(task)
-        workers = Workers(self.n_jobs)
-        # where no rows come to this process its threads have nothing to do
-        idle = getattr(source, "keeps_samples", False)
-        with nullcontext() if idle else workers.running(), overflow_is_handled():
-            data = look(source, self.class_weight, workers, task.intercepts)
-            problem = block_problem(data, task, gather=self.solver == "coordinate")
-            result = self._minimise(problem)
-            self._keep_fit(data.view.classes, problem, result)
+        passes = self._fit_source(source)
         self._keep_columns(source)
-        self._warn(result, problem)
-        self.passes_ = dict(data.passes)
+        self.passes_ = passes
         return self
 
-    def _keep_fit(self, classes: NDArray[Any], problem: LinearProblem, result: Result) -> None:
+    def _fit_source(
+        self, source: BlockSource, classes: NDArray[Any] | None = None
+    ) -> dict[str, int]:
+        """Fit the ranker to a source, and say how often it was passed over, and for what.
+
+        ``classes`` are the user's labels where those of the source are truth values.
+        """
+        task = self._task()
+        self._check_link(task)
+        with self._running(source), overflow_is_handled():
+            data = look(source, self.class_weight, task.intercepts, classes)
+            problem = problem_of(data, task, gather=self.solver == "coordinate")
+            result = self._minimise(problem)
+            self._keep_fit(data.classes if classes is None else classes, problem, result)
+            self._warn(result, problem)
+        return dict(data.passes)
+
+    def _running(self, source: Any) -> Any:
+        """The threads of the source; what is no source is refused when it is looked at."""
+        return source.running(self.n_jobs) if isinstance(source, BlockSource) else nullcontext()
+
+    def _keep_fit(self, classes: NDArray[Any], problem: TwoClassProblem, result: Result) -> None:
         """Keep what a solver found, with a link fitted to its scores."""
-        if self.alpha == 0 and has_dual(problem) and result.message != SEPARABLE:
-            with overflow_is_handled():
-                result.gap = primal_dual_gap(problem, result.coef)
+        if self.alpha == 0 and problem.has_dual and result.message != SEPARABLE:
+            result.gap = primal_dual_gap(problem, result.coef)  # type: ignore[arg-type]
         link = self._fit_link(problem, result)
         if hasattr(self, "passes_"):  # those of an earlier fit to blocks
             del self.passes_
         self.classes_ = classes
-        self._units = problem.source.units
+        self._units = problem.data.units
         self._keep(result)
         self._keep_link(link)
 
@@ -172,24 +165,7 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
-    def _weights(
-        self,
-        classes: NDArray[Any],
-        y: NDArray[Any],
-        positive: NDArray[np.bool_],
-        sample_weight: ArrayLike | None,
-    ) -> FloatArray | None:
-        weight = check_weights(positive, sample_weight)
-        check_span(weight)
-        if self.class_weight is None:
-            return weight
-        of_class = compute_class_weight(
-            self.class_weight, classes=classes, y=y, sample_weight=weight
-        )
-        by_class = np.where(positive, of_class[1], of_class[0])
-        return check_weights(positive, by_class if weight is None else by_class * weight)
-
-    def _minimise(self, problem: LinearProblem) -> Result:
+    def _minimise(self, problem: Any) -> Result:
         solver = self._solver_for(problem)
         start, warm = self._start(problem)
         with overflow_is_handled():
@@ -203,21 +179,21 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
                 warm=warm,
             )
 
-    def _start(self, problem: LinearProblem) -> tuple[FloatArray, bool]:
+    def _start(self, problem: Any) -> tuple[FloatArray, bool]:
         """Where the solver starts, and whether that is the last fit's solution."""
         if self.warm_start and self._has_point(problem):
             return self._point(problem), True
         return np.zeros(problem.size), False
 
-    def _has_point(self, problem: LinearProblem) -> bool:
+    def _has_point(self, problem: Any) -> bool:
         """Whether there is an earlier fit to as many columns."""
-        return getattr(self, "coef_", np.empty(0)).size == problem.source.n_features
+        return getattr(self, "coef_", np.empty(0)).size == problem.data.n_features
 
-    def _point(self, problem: LinearProblem) -> FloatArray:
+    def _point(self, problem: Any) -> FloatArray:
         """What was fitted, in the coefficients and units of a problem."""
-        return problem.source.units.from_raw(self.coef_.reshape(-1).astype(np.float64))
+        return self.coef_.reshape(-1).astype(np.float64)
 
-    def _solver_for(self, problem: LinearProblem) -> str:
+    def _solver_for(self, problem: Any) -> str:
         if self.solver == "newton" and not problem.has_curvature:
             raise ValueError(
                 "solver='newton' needs the curvature of the price and of the loss; give them as "
@@ -227,10 +203,8 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
             return self.solver
         if not problem.has_curvature:
             return "lbfgs"
-        path = problem if problem.smooth else problem.smoothed(1.0)
-        kind = "scored" if isinstance(path, ScoredProblem) else "swept"
-        limit = _NEWTON_UP_TO["peaked" if problem.peaked else kind]
-        return "newton" if problem.size <= limit else "lbfgs"
+        path = problem if problem.smooth or problem.peaked else problem.smoothed(1.0)
+        return "newton" if problem.size <= path.newton_up_to else "lbfgs"
 
     def _report(self, iteration: int, record: dict[str, Any]) -> None:
         facts = "  ".join(
@@ -240,35 +214,32 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         print(f"[{type(self).__name__}] {iteration:4d}  {facts}", flush=True)
 
     def _keep(self, result: Result) -> None:
-        self.coef_ = self._units.to_raw(result.coef).reshape(1, -1)
+        self.coef_ = result.coef.reshape(1, -1)
         self.n_iter_ = max(1, result.n_iter)
         self.objective_ = result.value
         self.optimality_gap_ = result.gap
         self.history_ = result.history
 
-    def _check_link(self, task: Task) -> None:
-        p = getattr(task.price, "p", None)
+    def _check_link(self, task: Any) -> None:
         if self.link == "p_classification" and not (
-            task.loss.factorises and task.end == "top" and p is not None
+            task.loss.factorises and task.end == "top" and np.isfinite(task.p)
         ):
             raise ValueError(
                 "link='p_classification' belongs to the power price with a finite p, the "
                 "exponential loss and end='top'. Use link='logistic' here."
             )
 
-    def _fit_link(self, problem: LinearProblem, result: Result) -> Link:
+    def _fit_link(self, problem: TwoClassProblem, result: Result) -> Link:
         if self.link == "p_classification":
-            p = float(getattr(problem.task.price, "p", np.nan))
-            return vanishing_skew(*problem.log_masses(result.coef), p)
+            return vanishing_skew(*problem.log_masses(result.coef), problem.task.p)
         return logistic_curve(*problem.standard_scores(result.coef))
 
     def _keep_link(self, link: Link) -> None:
         self._offset, self._slope = link.offset, link.slope
-        shift = self._units.shift(self._units.from_raw(self.coef_[0]))
+        shift = self._units.shift(self.coef_[0])
         self.intercept_ = np.array([link.offset - shift])
 
-    def _warn(self, result: Result, problem: LinearProblem) -> None:
-        warn_of_dwarfed(self, problem.source.units)
+    def _warn(self, result: Result, problem: TwoClassProblem) -> None:
         if problem.undetermined(result.coef):
             cause = (
                 "The classes are separable: a linear score puts every positive above every "
@@ -286,7 +257,7 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
             )
         warn_caller(cause, ConvergenceWarning)
 
-    def _is_boosting(self, problem: LinearProblem) -> bool:
+    def _is_boosting(self, problem: TwoClassProblem) -> bool:
         """A fixed number of rounds is the paper's algorithm, not a failure to converge."""
         return self._solver_for(problem) == "coordinate"
 
@@ -296,15 +267,14 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         if tensor_on_device(X) is not None:
             scores = scores_of(X, self.coef_[0], self._units, type(self).__name__)
             return given_back(OnDevice(scores + self._offset), X)
-        workers, given = Workers(self.n_jobs), X
-        with workers.running(), overflow_is_handled():
-            X = known_rows(of_the_host(X))
-            X = validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=False)
-            X = numeric(X)
-            source = RowBlocks(X, workers, self._units)
-            scores = source.scores(self._units.from_raw(self.coef_[0]))
-        scores += self._offset
-        return given_back(scores, given)
+        table = check_table(X, estimator=self, reset=False, sparse=True)
+        return given_back(self._score_table(table), X)
+
+    def _score_table(self, table: Any) -> FloatArray:
+        source = ArraySource(table, None, None, None, self.n_jobs)
+        with overflow_is_handled():
+            scores: FloatArray = source.write_scores(self.block_score())
+        return scores
 
     def certify_blocks(self, source: BlockSource) -> Certificate:
         """Tell how far the fitted coefficients are from those of a fit to all rows of a source.
@@ -328,10 +298,10 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         check_columns(self, source)
-        task = self._task(None, None)
-        with overflow_is_handled():
-            data = look(source, self.class_weight, Workers(1), task.intercepts)
-            problem = block_problem(data, task)
+        task = self._task()
+        with self._running(source), overflow_is_handled():
+            data = look(source, self.class_weight, task.intercepts)
+            problem = problem_of(data, task)
             if not problem.smooth:
                 raise ValueError(
                     "certify_blocks needs an objective with a gradient; the hinge loss and the max "
@@ -340,7 +310,7 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
             result = self._looked_up(problem)
             return Certificate.of(problem, result)
 
-    def _looked_up(self, problem: LinearProblem) -> Result:
+    def _looked_up(self, problem: TwoClassProblem) -> Result:
         """What is known of the objective at the fitted coefficients."""
         point = self._point(problem)
         value, gradient = problem.value_grad(point)
@@ -359,45 +329,3 @@ def overflow_is_handled() -> Iterator[None]:
     """Steps that go too far overflow, are seen to be infinite, and are taken back."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         yield
-
-
-def solved(
-    X: Any, problem_in: Callable[[Units], Any], minimise: Callable[[Any], Result]
-) -> tuple[Any, Result]:
-    """Return the problem in units that suit its columns, and its solution.
-
-    The units are judged on some rows first. Should the solver fail, some other row may be huge.
-    """
-    problem = problem_in(safe_units(X))
-    result = minimise(problem)
-    if result.converged and is_finite(result):
-        return problem, result
-    units = safe_units(X, every_row=True)
-    if is_finite(result) and units.scale is None:
-        return problem, result
-    problem = problem_in(units)
-    return problem, minimise(problem)
-
-
-def warn_of_dwarfed(ranker: Any, units: Units) -> None:
-    """Say so where entries of a column count for nothing beside others of the same column."""
-    if not units.dwarfed:
-        return
-    names = getattr(ranker, "feature_names_in_", None)
-    which = ", ".join(str(j if names is None else names[j]) for j in units.dwarfed[:5])
-    warn_caller(
-        f"Of {len(units.dwarfed)} column(s) ({which}) some entries are so large (the largest float "
-        "is 1.8e308) that the others count for nothing beside them. If they stand for missing "
-        "values, replace them; else clip the column, or take its logarithm.",
-        ConvergenceWarning,
-    )
-
-
-def is_finite(result: Result) -> bool:
-    """Whether the solver ended at finite coefficients."""
-    return bool(np.isfinite(result.value) and np.all(np.isfinite(result.coef)))
-
-
-def numeric(X: Any) -> Any:
-    """Columns of mixed numeric types arrive as objects; everything else stays as it is."""
-    return X.astype(np.float64) if X.dtype == object else X

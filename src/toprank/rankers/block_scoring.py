@@ -12,7 +12,7 @@ from toprank._numerics import FloatArray
 from toprank.blocks import BlockSource, Units
 from toprank.inference.block_scores import BlockScores
 from toprank.metrics.block_list import check_sizes
-from toprank.objective.blockwise import count_labels
+from toprank.objective import count_labels
 from toprank.rankers.blockwise import BlockScore, check_columns, check_row_weights
 
 
@@ -89,7 +89,7 @@ class BlockScoring:
     def block_score(self) -> BlockScore:
         """Return the ranking score as a picklable function of the ``X`` of a block."""
         check_is_fitted(self)
-        return BlockScore(self._units, self._units.from_raw(self.coef_[0]), self._offset)
+        return BlockScore(self._units, self.coef_[0], self._offset)
 
 
 def _count_rows(source: BlockSource, classes: NDArray[Any]) -> int:

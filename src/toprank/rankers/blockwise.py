@@ -11,13 +11,11 @@ from scipy import linalg
 from sklearn.utils import compute_class_weight
 
 from toprank._numerics import FloatArray
-from toprank.blocks import Block, BlockSource, Units, Workers
+from toprank.blocks import BlockSource, Units
+from toprank.blocks.design import design_of
 from toprank.blocks.statistics import LabelCounts
-from toprank.objective import LinearProblem
-from toprank.objective.blockwise import BlockData, View, count_labels
-from toprank.objective.blockwise.rows import kind_of
-from toprank.pairs import check_weights
-from toprank.rankers.targets import two_classes
+from toprank.objective import LabelledData, TwoClassProblem, count_labels
+from toprank.pairs.door import check_weights, split_classes
 from toprank.solvers import Result
 
 #: Features up to which the error of a fit is estimated with a Hessian.
@@ -35,9 +33,9 @@ class BlockScore:
 
     def __call__(self, X: Any) -> FloatArray:
         """Return the scores of the rows of one block."""
-        rows = kind_of(X)(Block(0, X), View(np.empty(0), units=self.units))
         with np.errstate(over="ignore", invalid="ignore"):
-            return rows.scores(self.coef) + self.offset
+            scores: FloatArray = design_of(X, self.units).scores(self.coef) + self.offset
+        return scores
 
 
 @dataclass(frozen=True)
@@ -66,13 +64,13 @@ class Certificate:
     coef_error: float
 
     @classmethod
-    def of(cls, problem: LinearProblem, result: Result) -> Certificate:
+    def of(cls, problem: TwoClassProblem, result: Result) -> Certificate:
         """Look at a problem where a solver, or another fit, has ended."""
         step = np.full(problem.size, np.nan)
         if problem.has_curvature and problem.size <= _HESSIAN_UP_TO:
             hessian = problem.hessian(result.coef)
             step = linalg.lstsq(hessian, result.gradient, check_finite=False)[0]
-        d = problem.source.n_features
+        d = problem.data.n_features
         size = float(np.linalg.norm(result.coef[:d] - step[:d]))
         return cls(
             result.value,
@@ -112,18 +110,23 @@ def check_columns(ranker: Any, source: Any) -> None:
     )
 
 
-def look(source: Any, class_weight: Any, workers: Workers, intercepts: int) -> BlockData:
-    """Look at a block source once: its classes, weights, columns, and a sample of its rows."""
+def look(
+    source: Any, class_weight: Any, intercepts: int, classes: NDArray[Any] | None = None
+) -> LabelledData:
+    """Look at a block source once: its classes, weights, columns, and a sample of its rows.
+
+    ``classes`` are the user's labels where those of the source are truth values.
+    """
     check_source(source)
     if source.n_features == 0:
         raise ValueError("The source has no feature columns; a ranking needs at least one.")
     counts = count_labels(source)
     if counts.n_rows == 0:
         raise ValueError("The source has no rows; a ranking needs rows of two classes.")
-    classes, _ = two_classes(counts.labels)
-    of_class = _class_weights(class_weight, classes, counts)
+    labels, _ = split_classes(counts.labels)
+    of_class = _class_weights(class_weight, labels if classes is None else classes, counts)
     size = source.n_features + intercepts
-    return BlockData(source, counts, classes, of_class, workers, size)
+    return LabelledData(source, counts, labels, of_class, size)
 
 
 def _class_weights(

@@ -6,10 +6,8 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 
-from toprank._numerics import FloatArray
 from toprank.losses import TRAINABLE_LOSSES, Loss
 from toprank.objective import Task
 from toprank.pairs import ENDS
@@ -122,8 +120,8 @@ class PNormPush(LinearRanker):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _task(self, positive: NDArray[np.bool_] | None, weight: FloatArray | None) -> Task:
-        return Task.build(positive, weight, p=self.p, loss=self.loss, alpha=self.alpha)
+    def _task(self) -> Task:
+        return Task.build(p=self.p, loss=self.loss, alpha=self.alpha)
 
 
 class IRPush(LinearRanker):
@@ -177,8 +175,8 @@ class IRPush(LinearRanker):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _task(self, positive: NDArray[np.bool_] | None, weight: FloatArray | None) -> Task:
-        return Task.build(positive, weight, price="log1p", alpha=self.alpha)
+    def _task(self) -> Task:
+        return Task.build(price="log1p", alpha=self.alpha)
 
 
 class PushRanker(LinearRanker):
@@ -259,10 +257,8 @@ class PushRanker(LinearRanker):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _task(self, positive: NDArray[np.bool_] | None, weight: FloatArray | None) -> Task:
+    def _task(self) -> Task:
         return Task.build(
-            positive,
-            weight,
             price=self.price,
             p=self.p,
             loss=self.loss,

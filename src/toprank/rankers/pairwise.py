@@ -14,18 +14,16 @@ from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._numerics import FloatArray
-from toprank.blocks import RowBlocks, Units, Workers
+from toprank.blocks import Units, Workers
+from toprank.blocks.memory import ArraySource
 from toprank.losses import TRAINABLE_LOSSES, Loss
+from toprank.objective import BlockData
 from toprank.objective.pairwise import PairProblem, PairTask
 from toprank.pair_sums import concordance
 from toprank.pairs import Pairs, RelatedRows, Relation, check_related_rows, check_table
 from toprank.prices import PRICES, Price
-from toprank.rankers.base import (
-    LinearRanker,
-    overflow_is_handled,
-    solved,
-    warn_of_dwarfed,
-)
+from toprank.rankers.base import LinearRanker
+from toprank.rankers.blockwise import BlockScore
 from toprank.rankers.kernel import KERNELS, Kernel, expansion, landmarks
 from toprank.rankers.pair_kernel import PairFeatures, PairRule
 from toprank.rankers.whole import fits, warn_caller
@@ -259,21 +257,19 @@ class PairRanker(BaseEstimator):
         task = self._task(relation, weight)
         workers = Workers(self.n_jobs)
         with workers.running():
-            problem, result = solved(
-                X, lambda units: PairProblem(RowBlocks(X, workers, units), task), self._minimise
-            )
+            problem = PairProblem(BlockData.of(X, self.n_jobs), task, workers)
+            result = self._minimise(problem)
             separable = self.alpha == 0 and problem.separates(result.coef)
         self.n_iter_ = max(1, result.n_iter)
         self.objective_ = result.value
         self.optimality_gap_ = result.gap
         self.history_ = result.history
         _warn(result, separable)
-        return result, problem.source.units
+        return result, problem.data.units
 
     def _fit_linear(self, X: Any, relation: Relation, weight: FloatArray) -> None:
         result, self._units = self._solve(X, relation, weight)
-        warn_of_dwarfed(self, self._units)
-        self.coef_: FloatArray = self._units.to_raw(result.coef)
+        self.coef_: FloatArray = result.coef
         self.intercept_ = -self._units.shift(result.coef)
 
     def _fit_items(
@@ -282,8 +278,8 @@ class PairRanker(BaseEstimator):
         chosen = landmarks(kernel, X[present], self.n_components, self.random_state)
         features = np.zeros((X.shape[0], chosen.basis.shape[1]))
         features[present] = chosen.features(X[present])
-        result, units = self._solve(features, relation, weight)
-        self._keep_expansion(kernel, chosen.points, chosen.dual(units.to_raw(result.coef)), 0.0)
+        result, _ = self._solve(features, relation, weight)
+        self._keep_expansion(kernel, chosen.points, chosen.dual(result.coef), 0.0)
 
     def _fit_pairs(self, X: Any, relation: Relation, weight: FloatArray, kernel: Kernel) -> None:
         if self.price == "log1p" or getattr(self.price, "outer", "losers") != "losers":
@@ -293,8 +289,8 @@ class PairRanker(BaseEstimator):
             )
         features = PairFeatures(kernel, X, relation, self.n_components, self.random_state)
         task_weight = features.weight(weight)
-        result, units = self._solve(features.design(), features.relation(), task_weight)
-        rule = features.rule(units.to_raw(result.coef), weight)
+        result, _ = self._solve(features.design(), features.relation(), task_weight)
+        rule = features.rule(result.coef, weight)
         self._rule: PairRule = rule
         self._keep_expansion(kernel, rule.items, rule.dual, float(np.sum(rule.dual)))
 
@@ -310,10 +306,9 @@ class PairRanker(BaseEstimator):
         X = self._check_X(X, reset=False)
         if hasattr(self, "dual_coef_"):
             return expansion(self._kernel, X, self.landmarks_, self.dual_coef_) + self.intercept_
-        workers = Workers(self.n_jobs)
-        with workers.running(), overflow_is_handled():
-            source = RowBlocks(X, workers, self._units)
-            return source.scores(self._units.from_raw(self.coef_))
+        source = ArraySource(X, None, None, None, self.n_jobs)
+        scores: FloatArray = source.write_scores(BlockScore(self._units, self.coef_, 0.0))
+        return scores
 
     def compare(self, first: Any, second: Any) -> FloatArray:
         """Return f(x, x') for each row x of ``first`` and the row x' of ``second`` beside it.

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -17,7 +17,7 @@ from sklearn.utils.validation import (
 
 from toprank._numerics import FloatArray
 from toprank.losses.proper import PROPER_LOSSES, ProperLoss, canonical, get_proper_loss
-from toprank.objective import LinearProblem, PointwiseProblem, PointwiseTask
+from toprank.objective import PointwiseProblem, PointwiseTask, TwoClassProblem
 from toprank.rankers.arrays_in import answering, given_back, of_the_host
 from toprank.rankers.base import LinearRanker, overflow_is_handled
 from toprank.rankers.calibration import CalibrationReport, calibration_report
@@ -130,30 +130,30 @@ class ProperRanker(LinearRanker):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _task(self, positive: NDArray[np.bool_] | None, weight: FloatArray | None) -> Any:
+    def _task(self) -> PointwiseTask:
         loss = get_proper_loss(self.loss)
         self.loss_ = loss if loss.convex else canonical(loss)
         if self.verbose and self.loss_ is not loss:
             print(f"[ProperRanker] {loss!r} is not convex in the score; fitting {self.loss_!r}")
-        return PointwiseTask(positive, weight, self.loss_, self.alpha)
+        return PointwiseTask(self.loss_, self.alpha)
 
-    def _start(self, problem: LinearProblem) -> tuple[FloatArray, bool]:
+    def _start(self, problem: TwoClassProblem) -> tuple[FloatArray, bool]:
         if self.warm_start and self._has_point(problem):
             return self._point(problem), True
         share = problem.positive_share  # type: ignore[attr-defined]
         return np.append(np.zeros(problem.size - 1), self.loss_.link(share)), False
 
-    def _point(self, problem: LinearProblem) -> FloatArray:
+    def _point(self, problem: TwoClassProblem) -> FloatArray:
         coef = super()._point(problem)
-        shift = float(self.intercept_[0]) + self._half + problem.source.units.shift(coef)
+        shift = float(self.intercept_[0]) + self._half + problem.data.units.shift(coef)
         return np.append(coef, shift)
 
-    def _looked_up(self, problem: LinearProblem) -> Result:
+    def _looked_up(self, problem: TwoClassProblem) -> Result:
         result = super()._looked_up(problem)
         _settle(problem, result)  # type: ignore[arg-type]
         return result
 
-    def _minimise(self, problem: LinearProblem) -> Result:
+    def _minimise(self, problem: TwoClassProblem) -> Result:
         result = super()._minimise(problem)
         if isinstance(problem, PointwiseProblem) and np.isfinite(result.value):
             with overflow_is_handled():
@@ -168,7 +168,7 @@ class ProperRanker(LinearRanker):
     def _check_link(self, task: Any) -> None:
         """Every loss brings its own link."""
 
-    def _fit_link(self, problem: LinearProblem, result: Result) -> Link:
+    def _fit_link(self, problem: TwoClassProblem, result: Result) -> Link:
         return Link(1.0, float(result.coef[-1]) - self._half)
 
     def _keep(self, result: Result) -> None:

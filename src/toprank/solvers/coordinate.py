@@ -1,4 +1,4 @@
-"""The paper's boosting-style algorithm (Rudin 2009, Figure 2), one feature a round.
+"""The paper's boosting-style algorithm (Rudin 2009, Figure 2), one feature per round.
 
 Each round takes the feature of largest absolute slope (step 3a; without the absolute value
 a feature that should count against an item is never used) and moves its coefficient to the
@@ -8,20 +8,48 @@ minimum along it (step 3b), by a step of either sign.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy import optimize
 
 from toprank._numerics import FloatArray
-from toprank.solvers.result import SEPARABLE, Callback, Log, Result, duality_gap, largest
+from toprank.solvers.result import (
+    SEPARABLE,
+    Callback,
+    Log,
+    Problem,
+    Result,
+    duality_gap,
+    largest,
+)
 
 #: Without a penalty a step moves no score by more than this: beyond it the loss has vanished.
 _FARTHEST = 200.0
 
 
+class ScoresProblem(Problem, Protocol):
+    """A problem whose scores may be moved along one column at a time."""
+
+    @property
+    def present(self) -> Any:
+        """The rows that count."""
+
+    def scores(self, coef: FloatArray) -> FloatArray: ...
+
+    def in_scores(self, scores: FloatArray) -> tuple[float, FloatArray]: ...
+
+    def pull_back(self, in_scores: FloatArray) -> FloatArray: ...
+
+    def column(self, feature: int) -> FloatArray: ...
+
+    def penalised(
+        self, value: float, grad: FloatArray, coef: FloatArray
+    ) -> tuple[float, FloatArray]: ...
+
+
 def coordinate(
-    problem: Any,
+    problem: ScoresProblem,
     start: FloatArray,
     *,
     max_iter: int = 100,
@@ -57,26 +85,23 @@ def coordinate(
 class _Descent:
     """Coefficients and scores that move together, one column at a time."""
 
-    def __init__(self, problem: Any, start: FloatArray):
+    def __init__(self, problem: ScoresProblem, start: FloatArray):
         self.problem = problem
-        self.objective = problem.task.objective()
         self.coef = start.copy()
-        self.scores = problem.source.scores(start)
-        weight = problem.task.weight
-        self.present = slice(None) if weight is None else weight > 0
+        self.scores = problem.scores(start)
         self._evaluate()
 
     def _evaluate(self) -> None:
-        value, in_scores = self.objective.value_grad(self.scores)
-        grad = self.problem.source.adjoint(in_scores)
+        value, in_scores = self.problem.in_scores(self.scores)
+        grad = self.problem.pull_back(in_scores)
         self.value, self.grad = self.problem.penalised(value, grad, self.coef)
 
     def round(self) -> tuple[int, float]:
         """Move the steepest coefficient to its minimum; return (feature, step)."""
         feature = int(np.argmax(np.abs(self.grad)))
-        column = self.problem.source.columns(feature, feature + 1)[:, 0]
+        column = self.problem.column(feature)
         slope = self._slope_along(column, feature)
-        spread = float(np.ptp(column[self.present])) or 1.0
+        spread = float(np.ptp(column[self.problem.present])) or 1.0
         farthest = np.inf if self.problem.alpha > 0 else _FARTHEST / spread
         step = zero_of(slope, float(self.grad[feature]), 0.25 / spread, farthest)
         kept = self.coef[feature], self.scores, self.value, self.grad
@@ -93,7 +118,7 @@ class _Descent:
         at = float(self.coef[feature])
 
         def slope(step: float) -> float:
-            _, in_scores = self.objective.value_grad(self.scores + step * column)
+            _, in_scores = self.problem.in_scores(self.scores + step * column)
             return float(in_scores @ column) + penalty * (at + step)
 
         return slope

@@ -35,7 +35,7 @@ _MEMORY = 20
 
 
 def lbfgs(
-    problem: Any,
+    problem: Problem,
     start: FloatArray,
     *,
     max_iter: int = 5000,
@@ -144,7 +144,7 @@ class _Coordinates:
         self.into = into
 
 
-def _coordinates(problem: Any, coef: FloatArray, reshape: bool) -> _Coordinates:
+def _coordinates(problem: Problem, coef: FloatArray, reshape: bool) -> _Coordinates:
     if reshape:
         factor = _round_factor(problem.hessian(coef, exact=False))
         if factor is not None:

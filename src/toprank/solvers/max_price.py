@@ -9,7 +9,7 @@ does, in ten or twenty steps. TopPush's own solver climbs the same dual by gradi
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from scipy import linalg
 
 from toprank._numerics import FloatArray
 from toprank.solvers.nonnegative import non_negative_least_squares
-from toprank.solvers.result import STUCK, Callback, Log, Result
+from toprank.solvers.result import STUCK, Callback, Log, Problem, Result
 
 #: A step is taken when it gains this share of what the model promises.
 _SUFFICIENT = 0.1
@@ -31,8 +31,33 @@ _KEPT_PER_FEATURE = 3
 _SHORTEST = 1e-10
 
 
+class PeakedProblem(Problem, Protocol):
+    """G(coef, t), t at least the highest outer score; points know value, t and weights."""
+
+    @property
+    def n_outer(self) -> int: ...
+
+    def scores(self, coef: FloatArray) -> FloatArray: ...
+
+    def outer_scores(self, scores: FloatArray) -> FloatArray: ...
+
+    def outer_rows(self, which: NDArray[np.intp]) -> FloatArray: ...
+
+    def peak(self, coef: FloatArray, scores: FloatArray) -> Any: ...
+
+    def slope(self, at: Any) -> FloatArray: ...
+
+    def bend(self, at: Any) -> FloatArray: ...
+
+    def gap(self, at: Any, slope: FloatArray, which: NDArray[np.intp], u: FloatArray) -> float: ...
+
+    def at_rounding(
+        self, at: Any, slope: FloatArray, which: NDArray[np.intp], u: FloatArray
+    ) -> bool: ...
+
+
 def newton_max(
-    problem: Any,
+    problem: PeakedProblem,
     start: FloatArray,
     *,
     max_iter: int = 1000,
@@ -42,7 +67,7 @@ def newton_max(
 ) -> Result:
     """Minimise until the certified gap is at most tol, relative to max(1, F)."""
     log = Log(callback)
-    at = problem.peak(start, problem.source.scores(start))
+    at = problem.peak(start, problem.scores(start))
     cuts = _Cuts(problem, at)
     slope = problem.slope(at)
     gap = cuts.certify(at, slope)
@@ -62,7 +87,7 @@ def newton_max(
     return Result(at.coef, at.value, residual, len(log.history), done, message, log.history, gap)
 
 
-def _step(problem: Any, at: Any, slope: FloatArray, cuts: _Cuts) -> Any:
+def _step(problem: PeakedProblem, at: Any, slope: FloatArray, cuts: _Cuts) -> Any:
     """Return the next point, lower than this one; None if there is none."""
     hessian = problem.bend(at)
     if not (np.all(np.isfinite(hessian)) and np.all(np.isfinite(slope))):
@@ -75,7 +100,7 @@ def _step(problem: Any, at: Any, slope: FloatArray, cuts: _Cuts) -> Any:
             return None
         if not promised < 0:
             return None
-        along = problem.source.scores(step[:-1])
+        along = problem.scores(step[:-1])
         trial = problem.peak(at.coef + step[:-1], at.scores + along)
         if trial.value <= at.value + _SUFFICIENT * promised:
             cuts.add(trial, trial.top)
@@ -143,14 +168,14 @@ class _Model:
 class _Cuts:
     """The outer rows whose constraints are looked at, and their weights."""
 
-    def __init__(self, problem: Any, at: Any):
+    def __init__(self, problem: PeakedProblem, at: Any):
         self.problem = problem
         self.most = max(_FEWEST_CUTS, int(_CUTS_PER_FEATURE * problem.size))
         highest = int(np.argmax(problem.outer_scores(at.scores)))
         self.rows: NDArray[np.intp] = np.array([highest])
         self.features = problem.outer_rows(self.rows)
         self.weight = np.ones(1)
-        self._add(_spread(np.arange(len(problem.side.outer)), self.most))
+        self._add(_spread(np.arange(problem.n_outer), self.most))
 
     def solve(self, model: _Model, at: Any) -> tuple[FloatArray, float]:
         slack = at.top - self.problem.outer_scores(at.scores)[self.rows]

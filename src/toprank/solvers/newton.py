@@ -18,8 +18,8 @@ from toprank.solvers.result import (
     STUCK,
     Callback,
     Log,
-    Problem,
     Result,
+    SmoothProblem,
     at_rounding,
     duality_gap,
     is_cancelled,
@@ -39,7 +39,7 @@ _FIRST_DAMPING, _LEAST_DAMPING, _MOST_DAMPING = 1e-4, 1e-7, 1e12
 
 
 def newton(
-    problem: Problem,
+    problem: SmoothProblem,
     start: FloatArray,
     *,
     max_iter: int = 200,
@@ -91,12 +91,14 @@ def newton(
     return Result(coef, value, grad, len(log.history), done, message, log.history, gap)
 
 
-def _coarse_start(problem: Problem, start: FloatArray, max_iter: int, tol: float) -> FloatArray:
+def _coarse_start(
+    problem: SmoothProblem, start: FloatArray, max_iter: int, tol: float
+) -> FloatArray:
     """Solve on a sample of the rows first, as exactly as a sample deserves."""
     coarse = problem.coarse()
     if coarse is None:
         return start
-    noise = 0.1 / np.sqrt(coarse.source.n_rows)
+    noise = 0.1 / np.sqrt(coarse.n_rows)
     return newton(coarse, start, max_iter=max_iter, tol=max(tol, noise)).coef
 
 
@@ -128,7 +130,7 @@ def _rounding(value: float) -> float:
 
 
 class _Trial:
-    def __init__(self, problem: Problem, coef: FloatArray, damping: float):
+    def __init__(self, problem: SmoothProblem, coef: FloatArray, damping: float):
         self.coef = coef
         self.damping = damping
         self.value, self.grad = problem.value_grad(coef)
@@ -150,7 +152,7 @@ class _Damping:
 
     def step(
         self,
-        problem: Problem,
+        problem: SmoothProblem,
         coef: FloatArray,
         value: float,
         grad: FloatArray,

@@ -21,8 +21,8 @@ STUCK = "no further decrease is possible in floating point"
 _CANCELLED = 1e-9
 
 
-class Problem(Protocol):
-    """A convex function that a solver can minimise; see toprank.objective.LinearProblem."""
+class SmoothProblem(Protocol):
+    """A smooth convex function of a vector: all that Newton's method asks."""
 
     size: int
     alpha: float
@@ -33,11 +33,37 @@ class Problem(Protocol):
 
     def hessian(self, coef: FloatArray, *, exact: bool = True) -> FloatArray: ...
 
-    def coarse(self) -> Any: ...
+    def coarse(self) -> Any:
+        """Return the same problem on a sample of the rows; None if there are few."""
 
     def runs_away(self, coef: FloatArray) -> bool: ...
 
     def gradient_sizes(self, coef: FloatArray) -> FloatArray | None: ...
+
+
+class Problem(SmoothProblem, Protocol):
+    """A convex function of a vector, perhaps with corners, that a solver can minimise."""
+
+    peaked: bool
+
+    @property
+    def n_rows(self) -> int: ...
+
+    @property
+    def smooth(self) -> bool: ...
+
+    @property
+    def has_curvature(self) -> bool: ...
+
+    def value(self, coef: FloatArray) -> float: ...
+
+    def gentler(self, p: float) -> Any:
+        """Return a problem that is less steep; None if this one is as gentle."""
+
+    def smoothed(self, level: float) -> Any:
+        """Return a smooth problem that lies below and meets this one as level -> 0."""
+
+    def column_scale(self) -> FloatArray: ...
 
 
 @dataclass
@@ -77,7 +103,7 @@ class Log:
             self.callback(len(self.history), record)
 
 
-def duality_gap(problem: Problem, gradient: FloatArray) -> float:
+def duality_gap(problem: SmoothProblem, gradient: FloatArray) -> float:
     """Bound on F(coef) - min F from the gradient: sum of gradient^2 / (2 penalty).
 
     The gap between the penalised problem and its dual at the dual point that the scores
@@ -94,7 +120,9 @@ def at_rounding(gap: float, value: float) -> bool:
     return gap <= 1e-12 * max(1.0, abs(value))
 
 
-def is_cancelled(problem: Problem, coef: FloatArray, gradient: FloatArray, tol: float) -> bool:
+def is_cancelled(
+    problem: SmoothProblem, coef: FloatArray, gradient: FloatArray, tol: float
+) -> bool:
     """Whether the gradient is small beside what cancels in it, where tol is out of reach.
 
     A gradient is a sum over rows. In a column of entries near 1e12 it cannot come down to 1e-6,

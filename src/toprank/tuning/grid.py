@@ -13,15 +13,15 @@ stands, and so is every objective that `ManySwept` does not cover.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray
-from toprank.blocks import RowBlocks, Workers, safe_units
-from toprank.objective import LinearProblem, ManySwept
+from toprank.blocks.design import design_of
+from toprank.objective import LabelledData, ManySwept, TwoClassProblem, problem_of
 from toprank.rankers.base import DEFAULT_ROUNDS, LinearRanker
 from toprank.solvers import SOLVERS, minimise
 
@@ -37,27 +37,24 @@ class GridFit:
     Attributes
     ----------
     coefs : list of arrays
-        One a setting; that of a logistic baseline ends with the intercept.
+        One per setting; that of a logistic baseline ends with the intercept.
     inverses : list of arrays or None
         What is known of the inverse Hessians there.
-    source : RowBlocks
+    data : LabelledData
         The rows that were fitted.
     """
 
     coefs: list[FloatArray]
     inverses: list[FloatArray | None]
-    source: RowBlocks
+    data: LabelledData
 
     def scores(self, X: Any) -> FloatArray:
-        """Return the scores of other rows, one line a setting, from one read of them."""
-        source = RowBlocks(X, self.source.workers, self.source.units)
-        coefs = np.array([coef[: source.n_features] for coef in self.coefs])
-        if source.sparse:
-            raw = np.array([source.units.to_raw(coef) for coef in coefs])
-            return np.asarray(source.X @ raw.T).T
-        scores = np.empty((len(coefs), source.n_rows))
-        for rows, block in source.blocks(0, source.n_rows):
-            scores[:, rows] = coefs @ block.T
+        """Return the scores of other rows, one line per setting, from one read of them."""
+        design = design_of(X, self.data.units)
+        coefs = np.array([coef[: design.n_features] for coef in self.coefs])
+        scores = np.empty((len(coefs), design.n_rows))
+        for rows, tile in design.tiles():
+            scores[:, rows] = tile.scores(coefs)
         return scores
 
 
@@ -74,7 +71,7 @@ def fit_grid(
     Parameters
     ----------
     templates : sequence of LinearRanker
-        Unfitted rankers, line by line: one p a line, with `width` positive alphas, descending.
+        Unfitted rankers, line by line: one p per line, with `width` positive alphas, descending.
     width : int
         Number of settings in a line.
     X : ndarray or CSR matrix of shape (n, d)
@@ -86,21 +83,21 @@ def fit_grid(
     near : GridFit, optional
         The same grid fitted to most of the same rows.
     """
-    for every_row in (False, True):  # some row that the sample of rows missed may be huge
-        units = safe_units(X, every_row=every_row) if near is None else near.source.units
-        source = RowBlocks(X, Workers(1), units)
-        problems = [t._task(positive, weight).problem(source) for t in templates]
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            coefs, inverses = _solve(templates, width, problems, near)
-        if near is not None or all(np.all(np.isfinite(coef)) for coef in coefs):
-            break
-    return GridFit(coefs, inverses, source)
+    like = None if near is None else near.data
+    tasks = [template._task() for template in templates]
+    data = LabelledData.of_arrays(
+        X, positive, weight, intercepts=max(task.intercepts for task in tasks), like=like
+    )
+    problems = [problem_of(data, task) for task in tasks]
+    with data.source.running(), np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        coefs, inverses = _solve(templates, width, problems, near)
+    return GridFit(coefs, inverses, data)
 
 
 def _solve(
     templates: Sequence[LinearRanker],
     width: int,
-    problems: Sequence[LinearProblem],
+    problems: Sequence[TwoClassProblem],
     near: GridFit | None,
 ) -> tuple[list[FloatArray], list[FloatArray | None]]:
     """Solve the problems of a grid, or one that has nearly been solved."""
@@ -124,19 +121,18 @@ def _solve(
     return coefs, inverses
 
 
-def _samples(problems: Sequence[LinearProblem]) -> Sequence[LinearProblem]:
+def _samples(problems: Sequence[TwoClassProblem]) -> Sequence[TwoClassProblem]:
     """The problems on a sample of the rows; the problems themselves if there are few rows."""
     sample = problems[0].coarse()
     if sample is None:
         return problems
-    rows: dict[str, Any] = {"positive": sample.task.positive, "weight": sample.task.weight}
-    return [replace(problem.task, **rows).problem(sample.source) for problem in problems]
+    return [problem.on_sample(sample.data) for problem in problems]
 
 
 def _walk(
     templates: Sequence[LinearRanker],
     width: int,
-    problems: Sequence[LinearProblem],
+    problems: Sequence[TwoClassProblem],
     coefs: list[FloatArray],
     settled: NDArray[np.bool_],
 ) -> None:
@@ -155,7 +151,7 @@ def _walk(
 
 
 def _single(
-    template: LinearRanker, problem: LinearProblem, start: FloatArray, warm: bool
+    template: LinearRanker, problem: TwoClassProblem, start: FloatArray, warm: bool
 ) -> FloatArray:
     solver = template._solver_for(problem)
     rounds = template.max_iter or DEFAULT_ROUNDS[solver]
@@ -166,8 +162,8 @@ def _single(
 
 def _step_together(
     templates: Sequence[LinearRanker],
-    problems: Sequence[LinearProblem],
-    samples: Sequence[LinearProblem],
+    problems: Sequence[TwoClassProblem],
+    samples: Sequence[TwoClassProblem],
     coefs: list[FloatArray],
     inverses: list[FloatArray | None],
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -193,9 +189,9 @@ def _step_together(
 
 
 class _Together:
-    """Quasi-Newton steps of many settings, one read of X a step.
+    """Quasi-Newton steps of many settings, one read of X per step.
 
-    ``inverses``, one a setting, are put right in place by the gradients that are seen.
+    ``inverses``, one per setting, are put right in place by the gradients that are seen.
     """
 
     def __init__(self, problems: Sequence[Any], inverses: FloatArray, tol: float):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, suppress
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +18,8 @@ from sklearn.utils.validation import _get_feature_names
 from toprank._files import Stamp, replacing
 from toprank._numerics import FloatArray
 from toprank.blocks.local import LocalSource
-from toprank.blocks.source import Block
+from toprank.blocks.source import Block, Partial, State, Sweep
+from toprank.blocks.threads import Workers, lent_workers
 from toprank.pairs import check_counts, check_labels, check_table, refuse_huge
 
 #: A matrix is cut into so many blocks, unless they would be shorter than the second number.
@@ -27,7 +28,13 @@ _LEAST_ROWS = 8192
 
 
 class ArraySource(LocalSource):
-    """Rows of a matrix that this process can index, cut at fixed places."""
+    """Rows of a matrix that this process can index, cut at fixed places.
+
+    The blocks stay, and so does what sweeps keep with them.
+    """
+
+    keeps_samples = True
+    in_memory = True
 
     def __init__(
         self,
@@ -37,7 +44,10 @@ class ArraySource(LocalSource):
         block_rows: int | None,
         n_jobs: int | None,
         feature_names: NDArray[np.object_] | None = None,
+        *,
+        checked: bool = False,
     ):
+        self.checked = checked
         n, self.n_features = X.shape
         self.feature_names = feature_names
         self.n_jobs = n_jobs
@@ -63,12 +73,48 @@ class ArraySource(LocalSource):
 
     def read(self, *, features: bool = True) -> Generator[Block, None, None]:
         for block in self.blocks:
-            for stamp in self.stamps:
-                # a file that was removed is there for those who have mapped it; of one that became
-                # shorter, reading would end the process
-                with suppress(FileNotFoundError):
-                    stamp.check()
+            self._check_files()
             yield block
+
+    def _check_files(self) -> None:
+        for stamp in self.stamps:
+            # a file that was removed is there for those who have mapped it; of one that became
+            # shorter, reading would end the process
+            with suppress(FileNotFoundError):
+                stamp.check()
+
+    def map_reduce(self, sweep: Sweep[State, Partial], state: State) -> Partial:
+        workers = lent_workers()
+        if workers is None:
+            with Workers(self.n_jobs).running():
+                return self.map_reduce(sweep, state)
+        partials = workers.map_few(self._checked(lambda b: sweep.local(b, state)), self.blocks)
+        total = next(partials)
+        for partial in partials:
+            total = sweep.merge(total, partial)
+        return total
+
+    def map(
+        self, function: Callable[[Block], Partial], *, features: bool = True
+    ) -> Generator[Partial, None, None]:
+        # there is nothing to read ahead
+        with Workers(self.n_jobs).running() as workers:
+            yield from workers.map_few(self._checked(function), self.blocks)
+
+    def _checked(self, function: Callable[[Block], Partial]) -> Callable[[Block], Partial]:
+        def checked(block: Block) -> Partial:
+            self._check_files()
+            # steps that go too far overflow and are taken back; each thread must be told anew
+            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+                return function(block)
+
+        return checked
+
+    def cheap_curvature(self, n_rows: int) -> bool:
+        return False  # reading costs so little that moments of fewer rows are worth it
+
+    def thinned(self, pick: Callable[[Block], Block]) -> ArraySource:
+        return gathered([pick(block) for block in self.blocks], self.n_jobs, self.feature_names)
 
     def name_of(self, index: int) -> str:
         start = index * self.block_rows
@@ -85,6 +131,25 @@ class ArraySource(LocalSource):
             for scores in parts:
                 file.write(scores.astype("<f8", copy=False).tobytes())
         return path
+
+
+def gathered(
+    blocks: Sequence[Block], n_jobs: int | None = None, feature_names: Any = None
+) -> ArraySource:
+    """Put blocks together in memory, and cut them anew."""
+    blocks = [block for block in blocks if block.n_rows] or list(blocks[:1])
+    X, y, weight = (
+        _stacked([getattr(block, name) for block in blocks]) for name in ("X", "y", "weight")
+    )
+    return ArraySource(X, y, weight, None, n_jobs, feature_names)
+
+
+def _stacked(parts: list[Any]) -> Any:
+    if parts[0] is None or len(parts) == 1:
+        return parts[0]
+    if sparse.issparse(parts[0]):
+        return sparse.csr_array(sparse.vstack(parts))
+    return np.concatenate(parts)
 
 
 def from_arrays(

@@ -1,7 +1,6 @@
 """Whatever the layout of X, its blocks give X @ b and X.T @ v, and X is left as it was."""
 
 import threading
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -9,7 +8,9 @@ from scipy import sparse
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from toprank import PNormPush
-from toprank.blocks import RowBlocks, Units, Workers, safe_units
+from toprank.blocks import Block, Units, Workers, from_arrays
+from toprank.blocks.design import design_of
+from toprank.blocks.host import HostDesign
 
 N, D = 20_000, 7
 DENSE = (np.random.default_rng(0).normal(size=(N, D)) * 3).round(2)
@@ -75,51 +76,45 @@ def dense(X):
     return (X.toarray() if sparse.issparse(X) else np.asarray(X)).astype(np.float64)
 
 
-def centred_units(X):
-    if sparse.issparse(X):
-        return Units(scale=2.0 ** np.arange(X.shape[1]))
-    return Units(centre=np.linspace(-2, 2, X.shape[1]), scale=2.0 ** np.arange(X.shape[1]))
-
-
-@pytest.mark.parametrize("n_jobs", [1, 3])
-@pytest.mark.parametrize("units", ["plain", "other"])
+@pytest.mark.parametrize("units", ["plain", "centred"])
 class TestProducts:
-    def source(self, X, units, n_jobs):
-        unit = Units() if units == "plain" else centred_units(X)
+    def design(self, X, units):
+        unit = Units()
+        if units == "centred" and not sparse.issparse(X):
+            unit = Units(np.linspace(-2, 2, X.shape[1]))
         expected = dense(X)
-        if unit.scale is not None:
-            expected = expected / unit.scale
-        if unit.centre is not None:
-            expected = expected - unit.centre
-        workers = Workers(n_jobs)
-        return workers, RowBlocks(X, workers, unit), expected
+        return design_of(X, unit), expected if unit.plain else expected - unit.centre
 
-    def test_scores_are_rows_times_coefficients(self, X, units, n_jobs):
-        workers, source, expected = self.source(X, units, n_jobs)
+    def test_scores_are_rows_times_coefficients(self, X, units):
+        design, expected = self.design(X, units)
         coef = np.linspace(-1, 1, X.shape[1])
-        with workers.running():
-            scores = source.scores(coef)
+        scores = design.scores(coef)
         assert scores.dtype == np.float64
         np.testing.assert_allclose(scores, expected @ coef, rtol=1e-12, atol=1e-10)
+        many = np.array([coef, -2.0 * coef])
+        for rows, tile in design.tiles():
+            np.testing.assert_allclose(
+                tile.scores(many), many @ expected[rows].T, rtol=1e-12, atol=1e-10
+            )
 
-    def test_the_adjoint_is_columns_times_row_weights(self, X, units, n_jobs):
-        workers, source, expected = self.source(X, units, n_jobs)
+    def test_the_adjoint_is_columns_times_row_weights(self, X, units):
+        design, expected = self.design(X, units)
         v = np.random.default_rng(1).normal(size=(X.shape[0], 2))
-        with workers.running():
-            one, two = source.adjoint(v[:, 0]), source.adjoint(v)
+        one, two = design.adjoint(v[:, 0]), design.adjoint(v)
         atol = 1e-11 * (1 + np.abs(expected).sum(axis=0).max())
         np.testing.assert_allclose(one, expected.T @ v[:, 0], rtol=0, atol=atol)
         np.testing.assert_allclose(two, expected.T @ v, rtol=0, atol=atol)
+        np.testing.assert_allclose(
+            design.sizes(v[:, 0]), np.abs(expected).T @ np.abs(v[:, 0]), rtol=1e-11, atol=atol
+        )
 
-    def test_columns_rows_and_squares_are_those_of_the_matrix(self, X, units, n_jobs):
-        workers, source, expected = self.source(X, units, n_jobs)
-        with workers.running():
-            squares = source.squares()
-        np.testing.assert_allclose(squares, np.sum(expected**2, axis=0), rtol=1e-10)
+    def test_columns_rows_and_squares_are_those_of_the_matrix(self, X, units):
+        design, expected = self.design(X, units)
+        np.testing.assert_allclose(design.squares(), np.sum(expected**2, axis=0), rtol=1e-10)
         last = X.shape[1]
-        np.testing.assert_allclose(source.columns(last // 2, last), expected[:, last // 2 :])
+        np.testing.assert_allclose(design.columns(last // 2, last), expected[:, last // 2 :])
         few = np.arange(0, X.shape[0], 97)
-        taken = source.take(few).columns(0, last)
+        taken = design_of(design.take(few), design.units).columns(0, last)
         np.testing.assert_allclose(taken, expected[few])
 
 
@@ -131,61 +126,76 @@ def test_the_caller_s_matrix_is_not_written_to(X):
     np.testing.assert_array_equal(dense(X), before)
 
 
-def test_double_precision_blocks_are_views():
-    source = RowBlocks(DENSE, Workers(1))
-    rows, block = next(source.blocks(0, N))
-    assert np.shares_memory(block, DENSE)
+def test_double_precision_tiles_are_views():
+    rows, tile = next(design_of(DENSE, Units()).tiles())
+    assert np.shares_memory(tile.matrix, DENSE)
     assert rows.start == 0
 
 
 def test_the_cuts_do_not_depend_on_the_number_of_threads():
-    one, many = (RowBlocks(DENSE, Workers(n_jobs)).chunks() for n_jobs in (1, 4))
-    assert one == many
-    assert one[0][0] == 0
-    assert one[-1][1] == N
-    assert all(a[1] == b[0] for a, b in pairwise(one))
+    one, many = (from_arrays(DENSE, n_jobs=n_jobs).blocks for n_jobs in (1, 4))
+    assert [block.n_rows for block in one] == [block.n_rows for block in many]
+    assert sum(block.n_rows for block in one) == N
 
 
 def test_partial_sums_are_merged_in_order():
-    workers = Workers(4)
-    source = RowBlocks(DENSE, workers)
-    with workers.running():
-        seen = source.map_reduce(lambda start, stop: [(start, stop)], lambda a, b: a + b)
-    assert seen == source.chunks()
+    class Order:
+        def local(self, block, state):
+            return [block.index]
+
+        def merge(self, left, right):
+            return left + right
+
+    source = from_arrays(DENSE, block_rows=97, n_jobs=4)
+    assert source.map_reduce(Order(), None) == list(range(len(source.blocks)))
+    with Workers(3).running():
+        assert source.map_reduce(Order(), None) == list(range(len(source.blocks)))
+
+
+def units_of(X):
+    return HostDesign.describe(Block(0, X), 0, 3, True).units()
 
 
 class TestUnits:
     def test_a_column_far_from_zero_is_centred(self):
-        X = DENSE + np.array([0, 0, 1e9, 0, -1e4, 0, 50])
-        units = safe_units(X)
-        assert units.scale is None
+        units = units_of(DENSE + np.array([0, 0, 1e9, 0, -1e4, 0, 50]))
         assert (units.centre != 0).tolist() == [False, False, True, False, True, False, False]
         np.testing.assert_allclose(units.centre[[2, 4]], [1e9, -1e4], rtol=1e-2)
 
     def test_a_constant_column_is_centred_to_zero(self):
         X = np.column_stack([DENSE[:, 0], np.full(N, 3.5)])
-        np.testing.assert_array_equal(safe_units(X).apply(X)[:, 1], 0.0)
+        np.testing.assert_array_equal(units_of(X).apply(X)[:, 1], 0.0)
 
     def test_ordinary_columns_are_read_as_they_are(self):
-        assert safe_units(DENSE).plain
-        assert safe_units(DENSE > 0).plain
-        assert safe_units(sparse.csr_array(DENSE + 1e9)).plain
+        assert units_of(DENSE).plain
+        assert units_of(DENSE > 0).plain
+        assert units_of(sparse.csr_array(DENSE + 1e9)).plain
 
-    @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
-    def test_a_column_whose_squares_overflow_is_scaled(self, make):
-        X = DENSE.copy()
-        X[:, 3] *= 1e200
-        units = safe_units(make(X))
-        assert (units.scale != 1).tolist() == [j == 3 for j in range(D)]
-        assert np.abs(units.apply(X)[:, 3]).max() < 4
-        assert np.log2(units.scale[3]) == np.round(np.log2(units.scale[3]))
-
-    def test_coefficients_translate_between_units_and_raw_columns(self):
-        units = Units(centre=np.array([1.0, 2.0]), scale=np.array([4.0, 0.5]))
+    def test_the_shift_is_what_the_centre_takes_from_every_score(self):
+        units = Units(centre=np.array([1.0, 2.0]))
         X, coef = DENSE[:, :2], np.array([3.0, -1.0])
-        raw = units.to_raw(coef)
-        np.testing.assert_array_equal(units.from_raw(raw), coef)
-        np.testing.assert_allclose(units.apply(X) @ coef, X @ raw - units.shift(coef), atol=1e-13)
+        np.testing.assert_allclose(units.apply(X) @ coef, X @ coef - units.shift(coef), atol=1e-13)
+
+
+@pytest.mark.parametrize("make", [np.asarray, np.asfortranarray, sparse.csr_array])
+@pytest.mark.parametrize(
+    ("wrong", "what"), [(np.nan, "NaN"), (-np.inf, "infinity"), (-2e100, "up to 2e+100 in size")]
+)
+def test_an_entry_that_no_fit_can_use_is_found_in_its_column(make, wrong, what):
+    X = DENSE.copy()
+    X[7, 4] = X[3, 5] = wrong
+    index, column, found = HostDesign.describe(Block(3, make(X)), 0, 100, True).bad
+    assert (index, column) == (3, 4)
+    assert what in found
+    assert HostDesign.describe(Block(3, make(DENSE * 1e98)), 0, 100, True).bad is None
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_short_floats_may_be_as_large_as_they_can(dtype):
+    X = np.full((10, 2), np.finfo(dtype).max, dtype=dtype)
+    assert HostDesign.describe(Block(0, X), 0, 1, True).bad is None
+    X[4, 1] = np.inf
+    assert HostDesign.describe(Block(0, X), 0, 1, True).bad == (0, 1, "infinity")
 
 
 class TestBlasThreads:

@@ -5,8 +5,15 @@ import pytest
 from scipy import sparse
 from scipy.optimize import approx_fprime
 
-from toprank.blocks import RowBlocks, Units, Workers
-from toprank.objective import ScoredProblem, SweptProblem, Task, linear_problem, push_objective
+from toprank.objective import (
+    LabelledData,
+    PricedProblem,
+    ScoredProblem,
+    SweptProblem,
+    Task,
+    problem_of,
+    push_objective,
+)
 
 RNG = np.random.default_rng(4)
 N, D = 400, 5
@@ -25,13 +32,13 @@ TASKS = {
 }
 
 
-def problems(task, X=X, units=None):
-    source = RowBlocks(X, Workers(1), units)
-    return SweptProblem(source, task), ScoredProblem(source, task)
+def problems(task, weight=None, X=X, positive=POSITIVE):
+    data = LabelledData.of_arrays(X, positive, weight)
+    return SweptProblem(data, task), ScoredProblem(data, task)
 
 
-def task_of(name, weight=None, positive=POSITIVE, alpha=0.01):
-    return Task.build(positive, weight, alpha=alpha, **TASKS[name])
+def task_of(name, alpha=0.01):
+    return Task.build(alpha=alpha, **TASKS[name])
 
 
 def assert_equal(swept, scored, coef=COEF):
@@ -46,7 +53,7 @@ def assert_equal(swept, scored, coef=COEF):
 @pytest.mark.parametrize("weight", [None, WEIGHT, WEIGHT * 1e-6], ids=["ones", "counts", "tiny"])
 @pytest.mark.parametrize("name", TASKS)
 def test_one_sweep_equals_two_reads_with_the_scores_kept(name, weight):
-    assert_equal(*problems(task_of(name, weight)))
+    assert_equal(*problems(task_of(name), weight))
 
 
 @pytest.mark.parametrize("scale", [1e-6, 30.0, 1e3])
@@ -60,24 +67,25 @@ def test_they_agree_where_a_block_holds_one_class_only(name):
     order = np.argsort(POSITIVE, kind="stable")
     long = np.tile(X[order], (60, 1))
     positive = np.sort(np.tile(POSITIVE, 60))
-    assert_equal(*problems(task_of(name, positive=positive), long))
+    assert_equal(*problems(task_of(name), X=long, positive=positive))
 
 
 def test_they_agree_in_other_units():
-    units = Units(centre=np.arange(D, dtype=float), scale=2.0 ** np.arange(D))
-    assert_equal(*problems(task_of("both", WEIGHT), X, units))
+    swept, scored = problems(task_of("both"), WEIGHT, X + np.array([1e6, 0.0, -1e6, 0, 0]))
+    assert not swept.data.units.plain
+    assert_equal(swept, scored)
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_the_gradient_is_that_of_the_values(name):
-    for problem in problems(task_of(name, WEIGHT)):
+    for problem in problems(task_of(name), WEIGHT):
         numeric = approx_fprime(COEF, lambda c, p=problem: p.value_grad(c)[0], 1e-7)
         np.testing.assert_allclose(problem.value_grad(COEF)[1], numeric, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_the_hessian_is_that_of_the_gradients(name):
-    for problem in problems(task_of(name, WEIGHT)):
+    for problem in problems(task_of(name), WEIGHT):
         step = 1e-6
         columns = [
             (problem.value_grad(COEF + step * e)[1] - problem.value_grad(COEF - step * e)[1])
@@ -96,15 +104,18 @@ def test_the_hessian_is_that_of_the_gradients(name):
         {"loss": "squared_hinge", "p": 2.0},
         {"price": "log1p"},
         {"price": "exponential"},
+        {"price": "log1p", "end": "both", "balance": 2.0},
         {"loss": "logistic", "end": "both", "balance": 0.5},
     ],
     ids=str,
 )
-def test_the_scored_hessian_is_that_of_the_gradients_for_every_price_and_loss(settings):
-    problem = linear_problem(
-        RowBlocks(X, Workers(1)), Task.build(POSITIVE, WEIGHT, alpha=0.01, **settings)
-    )
-    assert isinstance(problem, ScoredProblem)
+@pytest.mark.parametrize("form", ["its own", "scored"])
+def test_the_hessian_is_that_of_the_gradients_for_every_price_and_loss(settings, form):
+    task = Task.build(alpha=0.01, **settings)
+    data = LabelledData.of_arrays(X, POSITIVE, WEIGHT)
+    problem = problem_of(data, task, gather=form == "scored")
+    expected = PricedProblem if "price" in settings and form == "its own" else ScoredProblem
+    assert isinstance(problem, expected)
     step = 1e-6
     columns = [
         (problem.value_grad(COEF + step * e)[1] - problem.value_grad(COEF - step * e)[1])
@@ -118,21 +129,22 @@ def test_the_scored_hessian_is_that_of_the_gradients_for_every_price_and_loss(se
 def test_the_value_is_the_objective_in_scores_plus_the_penalty():
     for name, settings in TASKS.items():
         expected = push_objective(POSITIVE, WEIGHT, **settings).value(X @ COEF)
-        for problem in problems(task_of(name, WEIGHT, alpha=0.5)):
+        for problem in problems(task_of(name, alpha=0.5), WEIGHT):
             assert problem.value(COEF) == pytest.approx(expected + 0.25 * COEF @ COEF, rel=1e-12)
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_the_reader_with_fewest_reads_is_chosen(name):
-    dense, thin = RowBlocks(X, Workers(1)), RowBlocks(sparse.csr_array(X), Workers(1))
-    assert isinstance(linear_problem(dense, task_of(name)), SweptProblem)
-    assert isinstance(linear_problem(thin, task_of(name)), ScoredProblem)
+    for matrix in (X, sparse.csr_array(X)):
+        data = LabelledData.of_arrays(matrix, POSITIVE)
+        assert isinstance(problem_of(data, task_of(name)), SweptProblem)
 
 
 def test_a_sparse_matrix_gives_the_same_problem():
-    swept, _ = problems(task_of("top", WEIGHT))
-    thin = linear_problem(RowBlocks(sparse.csr_array(X), Workers(1)), task_of("top", WEIGHT))
+    swept, scored = problems(task_of("top"), WEIGHT)
+    thin, thin_scored = problems(task_of("top"), WEIGHT, sparse.csr_array(X))
     assert_equal(swept, thin)
+    assert_equal(scored, thin_scored)
 
 
 class TestCoarseProblem:
@@ -143,8 +155,8 @@ class TestCoarseProblem:
         positive = np.zeros(self.N, dtype=bool)
         positive[rng.choice(self.N, rare, replace=False)] = True
         X = rng.normal(size=(self.N, 3)) + positive[:, None]
-        task = Task.build(positive, weight, alpha=0.01, **settings)
-        return linear_problem(RowBlocks(X, Workers(1)), task)
+        data = LabelledData.of_arrays(X, positive, weight)
+        return problem_of(data, Task.build(alpha=0.01, **settings))
 
     def test_few_rows_are_not_thinned(self):
         assert problems(task_of("top"))[0].coarse() is None
@@ -152,15 +164,15 @@ class TestCoarseProblem:
     def test_a_rare_class_stays_whole(self):
         problem = self.large()
         coarse = problem.coarse()
-        assert np.count_nonzero(coarse.task.positive) == 40
-        assert coarse.source.n_rows < self.N / 4
-        of_positives = coarse.source.rows(np.flatnonzero(coarse.task.positive))
-        expected = problem.source.rows(np.flatnonzero(problem.task.positive))
+        assert np.count_nonzero(coarse.labels[0]) == 40
+        assert coarse.n_rows < self.N / 4
+        of_positives = coarse.data.dense(np.flatnonzero(coarse.labels[0]))
+        expected = problem.data.dense(np.flatnonzero(problem.labels[0]))
         np.testing.assert_array_equal(of_positives, expected)
 
     def test_the_weights_make_up_for_the_rows_left_out(self):
         coarse = self.large().coarse()
-        weight, positive = coarse.task.weight, coarse.task.positive
+        positive, weight = coarse.labels
         assert weight[positive].sum() == pytest.approx(40)
         assert weight[~positive].sum() == pytest.approx(self.N - 40)
 
@@ -176,19 +188,19 @@ class TestCoarseProblem:
         weight = np.random.default_rng(1).integers(0, 3, self.N).astype(float)
         problem = self.large(weight)
         coarse = problem.coarse()
-        kept = coarse.task.weight[coarse.task.positive]
-        np.testing.assert_array_equal(kept, weight[problem.task.positive])
+        kept = coarse.labels[1][coarse.labels[0]]
+        np.testing.assert_array_equal(kept, weight[problem.labels[0]])
 
     def test_a_sample_that_lost_a_class_is_not_used(self):
+        positive = self.large(rare=30_000).labels[0]
         weight = np.zeros(self.N)
-        problem = self.large(weight, rare=30_000)
         for side in (True, False):
-            weight[np.flatnonzero(problem.task.positive == side)[1]] = 1.0
-        coarse = problem.coarse()
+            weight[np.flatnonzero(positive == side)[1]] = 1.0
+        coarse = self.large(weight, rare=30_000).coarse()
         if coarse is not None:
-            positive = coarse.task.positive
-            assert coarse.task.weight[positive].sum() > 0
-            assert coarse.task.weight[~positive].sum() > 0
+            positive, weight = coarse.labels
+            assert weight[positive].sum() > 0
+            assert weight[~positive].sum() > 0
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -197,7 +209,7 @@ def test_separation_is_judged_on_the_rows_that_are_present(weighted):
     column[0] *= -1
     weight = np.ones(N)
     weight[0] = 0.0
-    task = task_of("top", weight if weighted else None)
-    problem = linear_problem(RowBlocks(column[:, None], Workers(1)), task)
+    given = weight if weighted else None
+    problem = problem_of(LabelledData.of_arrays(column[:, None], POSITIVE, given), task_of("top"))
     assert problem.separates(np.ones(1)) is weighted
     assert not problem.separates(np.zeros(1))

@@ -12,12 +12,11 @@ from sklearn.utils import gen_batches
 from toprank.blocks import Block, Units
 from toprank.blocks.columns import Columns
 from toprank.losses.proper import Logistic
-from toprank.objective.blockwise import View
-from toprank.objective.blockwise.pointwise import Pointwise
-from toprank.objective.blockwise.priced import End, Priced
-from toprank.objective.blockwise.rows import HostBlock, open_block
-from toprank.objective.blockwise.sweeps import Adjoint, Evaluate, Extremes, Histogram
 from toprank.objective.histogram import Standard
+from toprank.objective.labelled import OpenBlock, View, open_block
+from toprank.objective.pointwise import Pointwise
+from toprank.objective.priced import End, Priced
+from toprank.objective.sweeps import Evaluate, Extremes, Histogram, Products
 from toprank.prices import Exponential, Log1p
 
 VIEW = View(np.array([False, True]), (2.0, 1.0))
@@ -109,19 +108,24 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n", [0, 1, 500])
 class TestOpenBlocks:
-    units = Units(scale=np.array([1.0, 4.0, 0.5]))
+    centre = np.array([1.0, 4.0, 0.5])
 
     def opened(self, kind, n):
         X, y, weight = rows(n, 1)
-        view = View(VIEW.classes, VIEW.class_weight, self.units)
-        return HostBlock(Block(0, KINDS[kind](X), y, weight), view), X / self.units.scale, y, weight
+        units = Units() if kind == "sparse" else Units(self.centre)
+        view = View(VIEW.classes, VIEW.class_weight, units)
+        block = Block(0, KINDS[kind](X), y, weight)
+        return OpenBlock(block, view), X if units.plain else X - self.centre, y, weight
 
     def test_give_the_products_of_the_matrix(self, kind, n):
         opened, X, _, _ = self.opened(kind, n)
         coef, v = np.array([1.0, -2.0, 0.5]), np.linspace(0.1, 1, n)
         np.testing.assert_allclose(opened.scores(coef), X @ coef, atol=1e-13)
-        np.testing.assert_allclose(opened.adjoint(v), X.T @ v, atol=1e-10)
-        np.testing.assert_allclose(opened.second_moments(v), X.T @ (v[:, None] * X), atol=1e-10)
+        design = opened.design
+        np.testing.assert_allclose(design.adjoint(v), X.T @ v, atol=1e-10)
+        np.testing.assert_allclose(design.second_moments(v), X.T @ (v[:, None] * X), atol=1e-10)
+        np.testing.assert_allclose(design.sizes(-v), np.abs(X).T @ v, atol=1e-10)
+        np.testing.assert_allclose(design.squares(), np.sum(X**2, axis=0), atol=1e-10)
         np.testing.assert_allclose(opened.columns(1, 3), X[:, 1:3], atol=1e-14)
 
     def test_give_the_tilted_sums_of_each_class(self, kind, n):
@@ -176,7 +180,7 @@ def test_a_block_that_goes_takes_its_rows_along():
 def test_pieces_of_a_vector_go_to_their_blocks():
     X, y, _ = rows(50, 0)
     v = np.linspace(-1, 1, 50)
-    sweep, total = Adjoint(VIEW), np.zeros(3)
+    sweep, total = Products(VIEW), np.zeros(3)
     cuts = list(gen_batches(50, 7))
     state = {i: v[cut] for i, cut in enumerate(cuts)}
     for i in reversed(range(len(cuts))):

@@ -1,4 +1,4 @@
-"""The logistic loss with a power price over blocks: three passes, no score on the driver.
+"""The logistic loss with a power price: three passes, no score on the driver.
 
 With s = 1 where negatives are priced and s = -1 where positives are, inner rows have scores
 a = s f and normalised weights w_i, outer rows b = s f and w_o, and
@@ -23,12 +23,13 @@ import numpy as np
 from toprank._numerics import FloatArray, log_of, log_sum_exp
 from toprank.blocks.source import Block
 from toprank.losses import Loss
-from toprank.objective.blockwise.data import BlockData
-from toprank.objective.blockwise.gathered import BlockScored
-from toprank.objective.blockwise.priced import End, ends_of
-from toprank.objective.blockwise.problem import Blockwise
-from toprank.objective.blockwise.rows import OpenBlock, View, open_block
-from toprank.objective.linear import ScoredProblem
+from toprank.objective.data import LabelledData
+from toprank.objective.labelled import OpenBlock, View, open_block
+from toprank.objective.priced import End, ends_of
+from toprank.objective.problem import TwoClassProblem
+from toprank.objective.scored import ScoredProblem
+from toprank.objective.task import Task
+from toprank.objective.tilted import rescaling
 from toprank.pair_sums import pair_sum
 from toprank.pair_sums.nodes import NodeSums
 from toprank.prices import Power
@@ -100,7 +101,7 @@ class PricedHeights:
     def merge(self, other: PricedHeights) -> PricedHeights:
         """Join the heights of other rows."""
         top = max(self.top, other.top)
-        keep = [float(np.exp(part.top - top)) if part.top < top else 1.0 for part in (self, other)]
+        keep = [rescaling(part.top, top) for part in (self, other)]
         return PricedHeights(
             float(np.logaddexp(self.log_risk, other.log_risk)),
             top,
@@ -139,7 +140,7 @@ class Heights:
         return PricedHeights(
             log_sum_exp(log_weight + self.p * log_s),
             top,
-            rows.opened.adjoint(slope),
+            rows.opened.design.adjoint(slope),
             NodeSums.of(scores, per_height),
         )
 
@@ -165,49 +166,42 @@ class Pull:
                 sums = pair_sum(self.loss, end.sign * rows.scores[at], points)
                 (pull,) = sums.to_inner((1,), per_height * np.exp(sums.log_scale))
                 slope[at] += end.sign * rows.weight[at] * pull
-        return rows.opened.adjoint(slope)
+        return rows.opened.design.adjoint(slope)
 
     def merge(self, left: FloatArray, right: FloatArray) -> FloatArray:
         return left + right
 
 
-class BlockNodes(Blockwise, ScoredProblem):
-    """Losses with logistic tails and the power price: three passes an evaluation."""
+class NodesProblem(TwoClassProblem):
+    """Losses with logistic tails and the power price: three passes per evaluation."""
 
-    scale = 1.0
+    newton_up_to = ScoredProblem.newton_up_to
 
     @staticmethod
-    def suits(source: BlockData, task: Any) -> bool:
+    def suits(data: LabelledData, task: Task) -> bool:
         """Whether the sums can be taken at nodes, and the rows are so many that they should."""
-        many = source.n_rows >= NODES_FROM
+        many = data.n_rows >= NODES_FROM and not data.source.in_memory
         return many and task.loss.logistic_tails and isinstance(task.price, Power)
 
     @cached_property
     def ends(self) -> tuple[End, ...]:
         """The ends, with outer weights that sum to one before those of the ends."""
-        of_pos, of_neg = self.source.log_totals
+        of_pos, of_neg = self.data.log_totals
         return tuple(
             End(end.prices_positives, end.log_weight - (of_pos if end.prices_positives else of_neg))
             for end in ends_of(self.task)
         )
 
-    @cached_property
-    def _p(self) -> float:
-        return float(getattr(self.task.price, "p", np.nan))
-
     def _inner_total(self, end: End) -> float:
-        of_pos, of_neg = self.source.log_totals
+        of_pos, of_neg = self.data.log_totals
         return float(np.exp(of_neg if end.prices_positives else of_pos))
-
-    def value(self, coef: FloatArray) -> float:
-        return self.value_grad(coef)[0]
 
     def value_grad(self, coef: FloatArray) -> tuple[float, FloatArray]:
         value, grad = self._last.at(coef, 1, lambda: self._evaluated(coef))
         return self.penalised(value, grad, coef)
 
     def _evaluated(self, coef: FloatArray) -> tuple[float, FloatArray]:
-        data, task = self.source, self.task
+        data, task = self.data, self.task
         nowhere = np.inf, np.zeros(self.size)
         inner = data.run(Spread(data.view, self.ends), coef)
         if inner is None:
@@ -216,8 +210,8 @@ class BlockNodes(Blockwise, ScoredProblem):
             nodes.times(1.0 / self._inner_total(end)).points()
             for end, nodes in zip(self.ends, inner, strict=True)
         ]
-        heights = data.run(Heights(data.view, self.ends, task.loss, self._p), (coef, points))
-        log_norm = log_sum_exp(np.array([part.log_risk for part in heights])) / self._p
+        heights = data.run(Heights(data.view, self.ends, task.loss, self.task.p), (coef, points))
+        log_norm = log_sum_exp(np.array([part.log_risk for part in heights])) / self.task.p
         value = float(np.exp(log_norm))
         if not np.isfinite(value):
             return nowhere
@@ -231,15 +225,16 @@ class BlockNodes(Blockwise, ScoredProblem):
         grad, outer = np.zeros(self.size), []
         for end, part in zip(self.ends, heights, strict=True):
             # F^{1-p}: dF/dS is w (S/F)^{p-1}, at most the weight to the power 1/p
-            factor = float(np.exp(part.top - (self._p - 1.0) * log_norm))
+            factor = float(np.exp(part.top - (self.task.p - 1.0) * log_norm))
             grad += factor * part.slope
             outer.append(part.nodes.times(factor / self._inner_total(end)).points())
-        data = self.source
+        data = self.data
         pull: FloatArray = data.run(Pull(data.view, self.ends, self.task.loss), (coef, outer))
         return grad + pull
 
+    def on_sample(self, data: LabelledData) -> ScoredProblem:
+        return ScoredProblem(data, self.task)
+
     def hessian(self, coef: FloatArray, *, exact: bool = True) -> FloatArray:
         """Take it from the sample; an exact one, should that fail to serve, gathers the scores."""
-        if not exact and self.coarse() is not None:
-            return super().hessian(coef, exact=False)
-        return BlockScored(self.source, self.task).hessian(coef)
+        return ScoredProblem(self.data, self.task).hessian(coef, exact=exact)

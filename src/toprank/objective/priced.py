@@ -1,4 +1,4 @@
-"""Prices that are not powers, with the exponential loss, in two passes over the blocks.
+"""Prices that are not powers, with the exponential loss, in two passes over the rows.
 
 The exponential loss factorises: with s = 1 where negatives are priced and s = -1 where
 positives are,
@@ -24,12 +24,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray, log_of
+from toprank.blocks.design import Tile
 from toprank.blocks.source import Block
-from toprank.objective.blockwise.problem import Blockwise
-from toprank.objective.blockwise.row_sums import RowSums
-from toprank.objective.blockwise.rows import OpenBlock, View, open_block
-from toprank.objective.blockwise.sweeps import Evaluate
-from toprank.objective.sweep import Tilted
+from toprank.objective.labelled import View, open_block
+from toprank.objective.problem import TwoClassProblem
+from toprank.objective.row_sums import RowSums
+from toprank.objective.sweeps import Evaluate
+from toprank.objective.task import Task
+from toprank.objective.tilted import Tilted
 from toprank.prices import Exponential, Price
 
 
@@ -45,7 +47,7 @@ class End:
         return -1.0 if self.prices_positives else 1.0
 
 
-def ends_of(task: Any) -> tuple[End, ...]:
+def ends_of(task: Task) -> tuple[End, ...]:
     """Return the ends that a task prices, the top first."""
     at_top = task.price.outer == "winners"
     if task.end != "both":
@@ -66,17 +68,25 @@ class Priced:
     def local(self, block: Block, state: tuple[FloatArray, list[float]]) -> list[RowSums]:
         coef, inner = state
         opened = open_block(block, self.view)
-        scores = opened.scores(coef)
-        positive, weight = opened.labels()
-        log_weight = np.zeros_like(scores) if weight is None else log_of(weight)
-        return [
-            self._end(opened, end, end.sign * scores + c, positive, log_weight + end.log_weight)
-            for end, c in zip(self.ends, inner, strict=True)
-        ]
+        total = [self._nothing(opened.design.n_features) for _ in self.ends]
+        positive, logs = opened.positive, opened.log_weight
+        for rows, tile, scores in opened.scored_tiles(coef):
+            log_weight = np.zeros_like(scores) if logs is None else logs[rows]
+            for place, (end, c) in enumerate(zip(self.ends, inner, strict=True)):
+                log_s = end.sign * scores + c
+                sums = self._end(tile, end, log_s, positive[rows], log_weight + end.log_weight)
+                total[place].merge(sums)
+        return total
+
+    def _nothing(self, n_features: int) -> RowSums:
+        sums = RowSums.empty(n_features, self.order)
+        if isinstance(self.price, Exponential):
+            sums.top = -np.inf
+        return sums
 
     def _end(
         self,
-        opened: OpenBlock,
+        tile: Tile,
         end: End,
         log_s: FloatArray,
         positive: NDArray[np.bool_],
@@ -88,7 +98,7 @@ class Priced:
             value, slope[outer], bend[outer], top = _prices(
                 self.price, log_s[outer], log_weight[outer], self.order
             )
-        return RowSums.of(opened, value, slope, bend if self.order == 2 else None, top)
+            return RowSums.of(tile, value, slope, bend if self.order == 2 else None, top)
 
     def merge(self, left: list[RowSums], right: list[RowSums]) -> list[RowSums]:
         return [a.merge(b) for a, b in zip(left, right, strict=True)]
@@ -113,7 +123,7 @@ def _prices(
     return value, slope, bend, 0.0
 
 
-class BlockPriced(Blockwise):
+class PricedProblem(TwoClassProblem):
     """Exponential loss with the log1p price, the exponential price or a price of your own."""
 
     @cached_property
@@ -123,7 +133,7 @@ class BlockPriced(Blockwise):
     @cached_property
     def scale(self) -> float:  # type: ignore[override]
         """The size of a natural gradient: the sum of slopes where all scores are equal."""
-        of_pos, of_neg = self.source.log_totals
+        of_pos, of_neg = self.data.log_totals
         log_s, log_w = [], []
         for end in self.ends:
             inner, outer = (of_neg, of_pos) if end.prices_positives else (of_pos, of_neg)
@@ -131,9 +141,6 @@ class BlockPriced(Blockwise):
             log_w.append(outer + end.log_weight)
         value, slope = self.task.price.value_slope(np.array(log_s), np.array(log_w))
         return float(np.sum(slope)) or max(1.0, value)
-
-    def value(self, coef: FloatArray) -> float:
-        return self.value_grad(coef)[0]
 
     def value_grad(self, coef: FloatArray) -> tuple[float, FloatArray]:
         inner, sums = self._sums(coef, 1)
@@ -168,15 +175,15 @@ class BlockPriced(Blockwise):
 
     def _sums(self, coef: FloatArray, order: int) -> tuple[list[Tilted], list[RowSums]]:
         """Both passes: the inner sums of each end, then the prices of its outer rows."""
-        view = self.source.view
+        view = self.data.view
 
         def first_pass() -> Any:
-            return self.source.run(Evaluate(view, ((-1.0, 1.0),), order), coef)
+            return self.data.run(Evaluate(view, ((-1.0, 1.0),), order), coef)
 
         ((pos, neg),) = self._last.at(coef, order, first_pass).ends
         inner = [neg if end.prices_positives else pos for end in self.ends]
         second_pass = Priced(view, self.task.price, self.ends, order)
-        return inner, self.source.run(second_pass, (coef, [part.log_mass for part in inner]))
+        return inner, self.data.run(second_pass, (coef, [float(part.log_mass) for part in inner]))
 
     def _total(self, sums: list[RowSums]) -> tuple[float, float]:
         """F, and what multiplies the sums in its gradient."""

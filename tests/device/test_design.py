@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from toprank import IRPush, PNormPush, ProperRanker, blocks  # noqa: E402
-from toprank.blocks import RowBlocks, Units, Workers  # noqa: E402
-from toprank.objective.device import DeviceRows  # noqa: E402
+from toprank.blocks import Block, Units  # noqa: E402
+from toprank.blocks.device import DeviceDesign  # noqa: E402
+from toprank.objective.device_sums import count_scores  # noqa: E402
 from toprank.objective.histogram import BIN, BINS, ScoreHistogram, Standard  # noqa: E402
-from toprank.objective.sweep import TiltedSweep  # noqa: E402
+from toprank.objective.labelled import OpenBlock, View  # noqa: E402
 
 TILTS = ((-1.0, 3.3), (-2.0, 1.0))
 
@@ -32,12 +33,13 @@ def table(n, d, seed=0, dtype=np.float64, weighted=False):
 
 def both(X, positive, weight, units, device):
     """The rows as NumPy passes over them, and as torch does."""
-    with np.errstate(divide="ignore"):
-        logs = None if weight is None else np.log(weight)
-    host = TiltedSweep(RowBlocks(X, Workers(1), units), positive, logs, TILTS)
+    view = View(np.array([False, True]), None, units)
     tensors = [None if part is None else torch.as_tensor(part, device=device)
-               for part in (X, positive, logs)]  # fmt: skip
-    return host, DeviceRows(*tensors, units)
+               for part in (X, positive, weight)]  # fmt: skip
+    return (
+        OpenBlock(Block(0, X, positive, weight), view),
+        OpenBlock(Block(0, *tensors), view),
+    )
 
 
 def assert_same(got, want, digits=1e-11):
@@ -60,18 +62,18 @@ def test_the_sums_are_those_of_an_array(n, d, dtype, weighted, order, device):
     X, positive, weight = table(n, d, dtype=dtype, weighted=weighted)
     host, rows = both(X, positive, weight, Units(), device)
     coef = np.random.default_rng(1).normal(size=d) / np.sqrt(d)
-    assert_same(rows.tilted(coef, TILTS, order), host.run(coef, order))
+    assert_same(rows.tilted(coef, TILTS, order), host.tilted(coef, TILTS, order))
 
 
 @settings(max_examples=25)
 @given(st.floats(-1e4, 1e4), st.integers(0, 1000), st.booleans())
 def test_scores_of_any_size_are_summed_without_overflow(size, seed, centred):
     X, positive, _ = table(300, 3, seed)
-    units = Units(np.full(3, 0.5), np.array([1.0, 2.0, 0.25])) if centred else Units()
+    units = Units(np.array([0.5, -1.0, 2.0])) if centred else Units()
     where = "cuda" if torch.cuda.is_available() else "cpu"
     host, rows = both(X, positive, None, units, where)
     for coef in (np.array([size, 1.0, -size]), np.zeros(3), np.array([-size, size, 0.0])):
-        assert_same(rows.tilted(coef, TILTS), host.run(coef), 1e-9)
+        assert_same(rows.tilted(coef, TILTS), host.tilted(coef, TILTS), 1e-9)
 
 
 def test_a_class_may_be_absent(device):
@@ -96,11 +98,13 @@ def test_scores_are_counted_as_by_numpy(weighted, device):
     X, positive, weight = table(3000, 4, weighted=weighted)
     host, rows = both(X, positive, weight, Units(), device)
     coef = np.arange(4.0)
-    scores = host.source.scores(coef)
+    scores = host.scores(coef)
     standard = Standard(float(np.median(scores)), 0.3 * float(np.std(scores)))
     want = ScoreHistogram.of(scores, positive, weight, standard)
     tensor = None if weight is None else torch.as_tensor(weight, device=device)
-    counts, beyond = rows.counted(coef, tensor, standard, 2.0**40)
+    counts, beyond = count_scores(
+        rows.design, rows.positive.tensor, tensor, coef, standard, 2.0**40
+    )
     np.testing.assert_allclose(counts[0] / 2.0**40, want.mass, atol=1e-9)
     centres = np.tile((np.arange(BINS) + 0.5 - BINS / 2) * BIN, 2)
     moment = (counts[0] * centres + counts[1] * BIN) / 2.0**40
@@ -128,9 +132,9 @@ def test_the_kernel_is_used_on_a_gpu(gpu):
     pytest.importorskip("triton", reason="Triton is not installed")
     X, positive, _ = table(1000, 32, dtype=np.float32)
     _, rows = both(X, positive, None, Units(), gpu)
-    assert rows.fused
-    wide = DeviceRows(rows.X[:, ::2], rows.positive, None, Units())
-    assert not wide.fused  # columns that are not side by side are read by torch
+    assert rows.design.kernel == "triton"
+    wide = DeviceDesign(rows.design.X[:, ::2], Units())
+    assert wide.kernel is None  # columns that are not side by side are read by torch
 
 
 def test_cupy_arrays_stay_cupy(gpu):

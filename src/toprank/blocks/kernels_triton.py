@@ -35,14 +35,12 @@ def _kernels() -> tuple[Any, Any, Any]:
     @triton.jit
     def read(  # type: ignore[no-untyped-def]
         X_at, stride: tl.constexpr, units_at, rows, there, column, inside,
-        centred: tl.constexpr, scaled: tl.constexpr, width: tl.constexpr,
+        centred: tl.constexpr,
     ):  # fmt: skip
         """A tile of rows in float64, in its units; zero beyond the edges."""
         mask = there[:, None] & inside[None, :]
         x = tl.load(X_at + rows[:, None] * stride + column[None, :], mask=mask, other=0.0)
         x = x.to(tl.float64)
-        if scaled:
-            x *= tl.load(units_at + width + column)[None, :]
         if centred:
             x -= tl.load(units_at + column)[None, :]
         return x
@@ -51,7 +49,7 @@ def _kernels() -> tuple[Any, Any, Any]:
     def tilted(  # type: ignore[no-untyped-def]
         X_at, stride: tl.constexpr, kind_at, log_weight_at, beta_at, units_at, about_at, out_at, n,
         d: tl.constexpr,
-        weighted: tl.constexpr, unroll: tl.constexpr, centred: tl.constexpr, scaled: tl.constexpr,
+        weighted: tl.constexpr, unroll: tl.constexpr, centred: tl.constexpr,
         height: tl.constexpr, width: tl.constexpr,
     ):  # fmt: skip
         number = tl.program_id(0)
@@ -70,9 +68,7 @@ def _kernels() -> tuple[Any, Any, Any]:
             for part in tl.static_range(unroll):
                 rows = (start + part * height + slot).to(tl.int64)
                 there = rows < n
-                x = read(
-                    X_at, stride, units_at, rows, there, column, inside, centred, scaled, width
-                )
+                x = read(X_at, stride, units_at, rows, there, column, inside, centred)
                 is_pos = tl.load(kind_at + rows, mask=there, other=0) != 0
                 t = tl.sum(x * beta[None, :], 1) * tl.where(is_pos, of_pos, of_neg)
                 if weighted:
@@ -85,25 +81,23 @@ def _kernels() -> tuple[Any, Any, Any]:
                 neg_mass += neg_weight
                 pos_moment += pos_weight[:, None] * x
                 neg_moment += neg_weight[:, None] * x
-        at = out_at + number * 2 * (width + 2)
-        tl.store(at, pos_top)
-        tl.store(at + 1, tl.sum(pos_mass, 0))
-        tl.store(at + 2 + column, tl.sum(pos_moment, 0))
-        at += width + 2
-        tl.store(at, neg_top)
-        tl.store(at + 1, tl.sum(neg_mass, 0))
-        tl.store(at + 2 + column, tl.sum(neg_moment, 0))
+        at = out_at + number * 2 * (width + 1)
+        tl.store(at, tl.sum(pos_mass, 0))
+        tl.store(at + 1 + column, tl.sum(pos_moment, 0))
+        at += width + 1
+        tl.store(at, tl.sum(neg_mass, 0))
+        tl.store(at + 1 + column, tl.sum(neg_moment, 0))
 
     @triton.jit
     def score(  # type: ignore[no-untyped-def]
         X_at, stride: tl.constexpr, beta_at, units_at, out_at, n, d: tl.constexpr,
-        centred: tl.constexpr, scaled: tl.constexpr, height: tl.constexpr, width: tl.constexpr,
+        centred: tl.constexpr, height: tl.constexpr, width: tl.constexpr,
     ):  # fmt: skip
         column = tl.arange(0, width)
         inside = column < d
         rows = (tl.program_id(0) * height + tl.arange(0, height)).to(tl.int64)
         there = rows < n
-        x = read(X_at, stride, units_at, rows, there, column, inside, centred, scaled, width)
+        x = read(X_at, stride, units_at, rows, there, column, inside, centred)
         beta = tl.load(beta_at + column, mask=inside, other=0.0)
         tl.store(out_at + rows, tl.sum(x * beta[None, :], 1), mask=there)
 
@@ -112,7 +106,7 @@ def _kernels() -> tuple[Any, Any, Any]:
         X_at, stride: tl.constexpr, kind_at, weight_at, beta_at, units_at, about_at, counts_at, n,
         d: tl.constexpr,
         bins: tl.constexpr, copies: tl.constexpr, weighted: tl.constexpr, centred: tl.constexpr,
-        scaled: tl.constexpr, height: tl.constexpr, width: tl.constexpr,
+        height: tl.constexpr, width: tl.constexpr,
     ):  # fmt: skip
         number = tl.program_id(0)
         slot = tl.arange(0, height)
@@ -125,7 +119,7 @@ def _kernels() -> tuple[Any, Any, Any]:
         for start in range(number * height, n, tl.num_programs(0) * height):
             rows = (start + slot).to(tl.int64)
             there = rows < n
-            x = read(X_at, stride, units_at, rows, there, column, inside, centred, scaled, width)
+            x = read(X_at, stride, units_at, rows, there, column, inside, centred)
             is_pos = tl.load(kind_at + rows, mask=there, other=0) != 0
             u = (tl.sum(x * beta[None, :], 1) + shift) / spread
             place = u * per_spread + bins // 2
@@ -149,17 +143,16 @@ def _kernels() -> tuple[Any, Any, Any]:
 class _Launch:
     """What every kernel is told of a matrix: its parts, its units, and the shape of a tile."""
 
-    def __init__(self, X: Any, units: tuple[Any, Any]):
+    def __init__(self, X: Any, centre: Any):
         self.torch: Any = importlib.import_module("torch")
         self.X = X
         n, self.d = X.shape
         width = max(2, 1 << (self.d - 1).bit_length())
         self.height = max(2, _TILE // width)
         self.width = width
-        self.units = self._padded(units)
+        self.centre = self._padded(centre)
         self.built_for = {
-            "centred": units[0] is not None,
-            "scaled": units[1] is not None,
+            "centred": centre is not None,
             "height": self.height,
             "width": width,
             "num_warps": _WARPS,
@@ -167,12 +160,11 @@ class _Launch:
         cuts = range(0, n, _LAUNCH_ROWS)
         self.parts = [slice(first, min(first + _LAUNCH_ROWS, n)) for first in cuts]
 
-    def _padded(self, units: tuple[Any, Any]) -> Any:
-        """The centre and, a tile's width on, the inverse scale; zero beyond the columns."""
-        padded = self.torch.zeros(2 * self.width, dtype=self.torch.float64, device=self.X.device)
-        for first, part in zip((0, self.width), units, strict=True):
-            if part is not None:
-                padded[first : first + self.d] = part
+    def _padded(self, centre: Any) -> Any:
+        """The centre, zero beyond the columns."""
+        padded = self.torch.zeros(self.width, dtype=self.torch.float64, device=self.X.device)
+        if centre is not None:
+            padded[: self.d] = centre
         return padded
 
     def numbers(self, *values: float) -> Any:
@@ -187,46 +179,46 @@ class _Launch:
         return self.torch.cuda.device(self.X.device)
 
 
-def tilted_parts(
+def tilted_sums(
     X: Any,
     positive: Any,
     log_weight: Any,
     beta: Any,
-    units: tuple[Any, Any],
+    centre: Any,
     tilts: tuple[float, float],
     tops: tuple[float, float],
 ) -> Any:
-    """Return lines (top, mass, moment) of positives and negatives, one pair a program.
+    """Return (mass, moment) of positives and negatives, relative to e^tops, as a host array.
 
     ``tops`` are about where the largest exponents of the two classes lie.
     """
-    launch, (tilted, _, _) = _Launch(X, units), _kernels()
+    launch, (tilted, _, _) = _Launch(X, centre), _kernels()
     torch, width = launch.torch, launch.width
     about = launch.numbers(*tilts, *tops)
     launches = []
     for rows in launch.parts:
         part = X[rows]
         programs = launch.programs(len(part))
-        out = torch.empty((programs, 2, width + 2), dtype=torch.float64, device=X.device)
+        out = torch.empty((programs, 2, width + 1), dtype=torch.float64, device=X.device)
         kind = positive[rows].view(torch.uint8)
         logs = beta if log_weight is None else log_weight[rows]
         with launch.on_its_device():
             tilted[(programs,)](
-                part, X.stride(0), kind, logs, beta, launch.units, about, out, len(part), launch.d,
+                part, X.stride(0), kind, logs, beta, launch.centre, about, out, len(part), launch.d,
                 weighted=log_weight is not None, unroll=_UNROLL, **launch.built_for,
             )  # fmt: skip
-        launches.append(out[:, :, : launch.d + 2])
-    return torch.cat(launches)
+        launches.append(out[:, :, : launch.d + 1].sum(0))
+    return torch.stack(launches).sum(0).cpu().numpy()
 
 
-def score_rows(X: Any, beta: Any, units: tuple[Any, Any], out: Any) -> None:
+def score_rows(X: Any, beta: Any, centre: Any, out: Any) -> None:
     """Write X @ beta into a float64 vector."""
-    launch, (_, score, _) = _Launch(X, units), _kernels()
+    launch, (_, score, _) = _Launch(X, centre), _kernels()
     for rows in launch.parts:
         part = X[rows]
         with launch.on_its_device():
             score[(-(-len(part) // launch.height),)](
-                part, X.stride(0), beta, launch.units, out[rows], len(part), launch.d,
+                part, X.stride(0), beta, launch.centre, out[rows], len(part), launch.d,
                 **launch.built_for,
             )  # fmt: skip
 
@@ -236,7 +228,7 @@ def counted_scores(
     positive: Any,
     weight: Any,
     beta: Any,
-    units: tuple[Any, Any],
+    centre: Any,
     standard: tuple[float, float],
     bins: int,
     per_spread: float,
@@ -248,7 +240,7 @@ def counted_scores(
     u per_spread + bins / 2. The answer holds the weights of both classes, negatives first,
     their weighted distances from the bins' centres, and the number of rows beyond the bins.
     """
-    launch, (_, _, count) = _Launch(X, units), _kernels()
+    launch, (_, _, count) = _Launch(X, centre), _kernels()
     torch = launch.torch
     about = launch.numbers(*standard, per_spread, quanta)
     counts = torch.zeros((_COPIES, 4 * bins + 1), dtype=torch.int64, device=X.device)
@@ -258,7 +250,7 @@ def counted_scores(
         weights = beta if weight is None else weight[rows]
         with launch.on_its_device():
             count[(launch.programs(len(part)),)](
-                part, X.stride(0), kind, weights, beta, launch.units, about, counts, len(part),
+                part, X.stride(0), kind, weights, beta, launch.centre, about, counts, len(part),
                 launch.d, bins=bins, copies=_COPIES, weighted=weight is not None,
                 **launch.built_for,
             )  # fmt: skip

@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from toprank.blocks import RowBlocks, Units, Workers
-from toprank.objective import sweep
-from toprank.objective.sweep import Tilted, TiltedSweep
+from toprank.blocks import Block, Units, Workers
+from toprank.blocks.host import DenseTile
+from toprank.objective import LabelledData, View, labelled, open_block
+from toprank.objective.sampled import sampled_moments
+from toprank.objective.sweeps import Evaluate
+from toprank.objective.tilted import Tilted
 
 
 def data(n=5000, d=6, rare=0.2, seed=0):
@@ -15,9 +18,14 @@ def data(n=5000, d=6, rare=0.2, seed=0):
     return rng.normal(size=(n, d)) + 0.3 * positive[:, None], positive
 
 
+def opened(X, positive, weight=None, units=None):
+    view = View(np.array([False, True]), None, units or Units(), entries=X.size)
+    return open_block(Block(0, X, positive, weight), view)
+
+
 def part(rng, offset=0.0, n=40, d=3, order=2):
     tilted = Tilted.empty(d, order)
-    tilted.add(rng.normal(size=(n, d)), rng.normal(size=n) + offset)
+    tilted.add(DenseTile(rng.normal(size=(n, d))), rng.normal(size=n) + offset)
     return tilted
 
 
@@ -60,7 +68,7 @@ class TestMerging:
         merged = Tilted.empty(3, 2)
         for block, exponent in zip(rows, exponents, strict=True):
             piece = Tilted.empty(3, 2)
-            piece.add(block, exponent)
+            piece.add(DenseTile(block), exponent.copy())
             merged.merge(piece)
         block, exponent = np.vstack(rows), np.concatenate(exponents)
         share = np.exp(exponent - logsumexp(exponent))
@@ -78,8 +86,7 @@ class TestMerging:
 def test_scores_of_any_size_neither_overflow_nor_vanish(p, scale):
     X, positive = data(d=2)
     X[:, 0] = np.linspace(-scale, scale, len(X))
-    swept = TiltedSweep(RowBlocks(X, Workers(1)), positive, None, ((-1.0, p),))
-    ((pos, neg),) = swept.run(np.array([1.0, 0.0]))
+    ((pos, neg),) = opened(X, positive).tilted(np.array([1.0, 0.0]), ((-1.0, p),))
     assert pos.log_mass == pytest.approx(logsumexp(-X[positive, 0]), rel=1e-13)
     assert neg.log_mass == pytest.approx(logsumexp(p * X[~positive, 0]), rel=1e-13)
     assert np.isfinite(pos.mean).all()
@@ -95,17 +102,14 @@ def test_the_compiled_kernel_equals_the_numpy_sweep(tilts, rare, weighted, dtype
     X, positive = data(rare=rare)
     X = X.astype(dtype)
     weight = np.random.default_rng(0).integers(0, 3, len(X)).astype(float)
-    with np.errstate(divide="ignore"):
-        log_weight = np.log(weight) if weighted else None
     coef = np.linspace(-3, 3, X.shape[1])
-    swept = TiltedSweep(RowBlocks(X, Workers(1)), positive, log_weight, tilts)
-    assert not swept.compiled
-    plain = swept.run(coef)
-    scores = swept.scores(coef).copy()
-    monkeypatch.setattr(sweep, "COMPILED_FROM", 0)
-    assert swept.compiled
-    compiled = swept.run(coef)
-    np.testing.assert_allclose(swept.scores(coef), scores, rtol=1e-12, atol=1e-12)
+    rows = opened(X, positive, weight if weighted else None)
+    plain = rows.tilted(coef, tilts)
+    scores = rows.scores(coef).copy()
+    monkeypatch.setattr(labelled, "COMPILED_FROM", 0)
+    assert rows.design.kernel == "numba"
+    compiled = rows.tilted(coef, tilts)
+    np.testing.assert_allclose(rows.scores(coef), scores, rtol=1e-12, atol=1e-12)
     for end, other in zip(plain, compiled, strict=True):
         for tilted, again in zip(end, other, strict=True):
             assert again.log_mass == pytest.approx(tilted.log_mass, rel=1e-13)
@@ -115,17 +119,13 @@ def test_the_compiled_kernel_equals_the_numpy_sweep(tilts, rare, weighted, dtype
 @pytest.mark.parametrize(
     "X", [np.asfortranarray(np.ones((4, 2))), np.ones((4, 2), dtype=np.int64)], ids=["F", "int"]
 )
-def test_the_compiled_kernel_leaves_other_layouts_alone(X, monkeypatch):
-    monkeypatch.setattr(sweep, "COMPILED_FROM", 0)
-    positive = np.array([True, False, True, False])
-    assert not TiltedSweep(RowBlocks(X, Workers(1)), positive, None, ((-1.0, 1.0),)).compiled
+def test_the_compiled_kernel_leaves_other_layouts_alone(X):
+    assert opened(X, np.array([True, False, True, False])).design.kernel is None
 
 
-def test_the_compiled_kernel_leaves_centred_columns_alone(monkeypatch):
-    monkeypatch.setattr(sweep, "COMPILED_FROM", 0)
-    source = RowBlocks(np.ones((4, 2)), Workers(1), Units(centre=np.ones(2)))
-    positive = np.array([True, False, True, False])
-    assert not TiltedSweep(source, positive, None, ((-1.0, 1.0),)).compiled
+def test_the_compiled_kernel_leaves_centred_columns_alone():
+    rows = opened(np.ones((4, 2)), np.arange(4) < 2, units=Units(centre=np.ones(2)))
+    assert rows.design.kernel is None
 
 
 @pytest.mark.parametrize("order", [1, 2])
@@ -133,14 +133,14 @@ def test_the_compiled_kernel_leaves_centred_columns_alone(monkeypatch):
 def test_any_number_of_threads_gives_the_same_bits(compiled, order, monkeypatch):
     if compiled:
         pytest.importorskip("numba")
-        monkeypatch.setattr(sweep, "COMPILED_FROM", 0)
+        monkeypatch.setattr(labelled, "COMPILED_FROM", 0)
     X, positive = data(n=60_000)
     results = []
     for n_jobs in (1, 2, 5):
-        workers = Workers(n_jobs)
-        swept = TiltedSweep(RowBlocks(X, workers), positive, None, ((-1.0, 4.0),))
-        with workers.running():
-            ((pos, neg),) = swept.run(np.linspace(-1, 1, 6), order)
+        rows = LabelledData.of_arrays(X, positive)
+        sweep = Evaluate(rows.view, ((-1.0, 4.0),), order)
+        with Workers(n_jobs).running():
+            ((pos, neg),) = rows.run(sweep, np.linspace(-1, 1, 6)).ends
         results.append([(t.top, t.mass, t.moment.tolist()) for t in (pos, neg)])
     assert results[0] == results[1] == results[2]
 
@@ -149,31 +149,45 @@ def test_blocks_that_hold_one_class_only_are_merged_like_any_other():
     X, _ = data(n=40_000)
     coef = np.linspace(-1, 1, 6)
     sorted_labels = np.arange(len(X)) < 9000
-    ((pos, neg),) = TiltedSweep(RowBlocks(X, Workers(1)), sorted_labels, None, ((-1.0, 2.0),)).run(
-        coef
-    )
+    rows = LabelledData.of_arrays(X, sorted_labels)
+    ((pos, neg),) = rows.run(Evaluate(rows.view, ((-1.0, 2.0),)), coef).ends
     assert pos.log_mass == pytest.approx(logsumexp(-X[:9000] @ coef), rel=1e-13)
     assert neg.log_mass == pytest.approx(logsumexp(2 * X[9000:] @ coef), rel=1e-13)
 
 
 def test_the_kept_scores_are_those_of_the_last_coefficients():
     X, positive = data()
-    swept = TiltedSweep(RowBlocks(X, Workers(1)), positive, None, ((-1.0, 4.0),))
+    rows, tilts = opened(X, positive), ((-1.0, 4.0),)
     first, second = np.linspace(-1, 1, 6), np.linspace(2, 0, 6)
-    swept.run(first)
-    np.testing.assert_allclose(swept.scores(second), X @ second, atol=1e-12)
-    swept.run(second)
-    np.testing.assert_allclose(swept.scores(first), X @ first, atol=1e-12)
-    np.testing.assert_allclose(swept.scores(second), X @ second, atol=1e-12)
+    rows.tilted(first, tilts)
+    np.testing.assert_allclose(rows.scores(second), X @ second, atol=1e-12)
+    rows.tilted(second, tilts)
+    np.testing.assert_allclose(rows.scores(first), X @ first, atol=1e-12)
+    np.testing.assert_allclose(rows.scores(second), X @ second, atol=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_many_settings_at_once_give_the_sums_of_each(weighted):
+    X, positive = data()
+    weight = np.random.default_rng(0).integers(0, 3, len(X)).astype(float)
+    rows = opened(X, positive, weight if weighted else None)
+    coefs = np.random.default_rng(1).normal(size=(4, 6))
+    tilts = np.column_stack([np.full(4, -1.0), [1.0, 4.0, 16.0, 256.0]])
+    ((pos, neg),) = rows.tilted(coefs, ((tilts[:, :1], tilts[:, 1:]),))
+    for i, coef in enumerate(coefs):
+        ((one, other),) = rows.tilted(coef, (tuple(tilts[i]),))
+        for many, single in ((pos, one), (neg, other)):
+            assert many.log_mass[i] == pytest.approx(single.log_mass, rel=1e-13)
+            np.testing.assert_allclose(many.mean[i], single.mean, rtol=1e-11, atol=1e-12)
 
 
 class TestSampledMoments:
     def test_a_sample_as_large_as_the_class_is_close_to_the_moments(self):
         X, positive = data(n=20_000)
-        coef = np.linspace(-0.5, 0.5, 6)
-        swept = TiltedSweep(RowBlocks(X, Workers(1)), positive, None, ((-1.0, 4.0),))
-        ((pos, neg),) = swept.run(coef, order=2)
-        ((some_pos, some_neg),) = swept.sampled(coef, 20_000)
+        coef, tilts = np.linspace(-0.5, 0.5, 6), (-1.0, 4.0)
+        rows = LabelledData.of_arrays(X, positive)
+        ((pos, neg),) = rows.run(Evaluate(rows.view, (tilts,), 2), coef).ends
+        some_pos, some_neg = sampled_moments(rows, coef, tilts, 20_000)
         np.testing.assert_allclose(some_pos.covariance, pos.covariance, atol=0.1)
         np.testing.assert_allclose(some_neg.covariance, neg.covariance, atol=0.1)
 
@@ -181,20 +195,35 @@ class TestSampledMoments:
         X, positive = data(n=20_000)
         weight = (np.arange(len(X)) % 2).astype(float)
         X[weight == 0] = 1e6
-        with np.errstate(divide="ignore"):
-            log_weight = np.log(weight)
-        swept = TiltedSweep(RowBlocks(X, Workers(1)), positive, log_weight, ((-1.0, 4.0),))
-        ((pos, neg),) = swept.sampled(np.zeros(6), 500)
-        assert np.abs(pos.mean).max() < 10
-        assert np.abs(neg.mean).max() < 10
+        rows = LabelledData.of_arrays(X, positive, weight)
+        pos, neg = sampled_moments(rows, np.zeros(6), (-1.0, 4.0), 500)
+        for mean in (pos.mean, neg.mean):
+            raw = mean + (0.0 if rows.units.centre is None else rows.units.centre)
+            assert np.abs(raw).max() < 10
 
     def test_a_class_with_one_row_of_weight_keeps_it(self):
         X, positive = data(n=50_000)
         weight = np.where(positive, 0.0, 1.0)
         only = np.flatnonzero(positive)[7]
         weight[only] = 1.0
-        with np.errstate(divide="ignore"):
-            log_weight = np.log(weight)
-        swept = TiltedSweep(RowBlocks(X, Workers(1)), positive, log_weight, ((-1.0, 4.0),))
-        ((pos, _),) = swept.sampled(np.zeros(6), 100)
+        rows = LabelledData.of_arrays(X, positive, weight)
+        pos, _ = sampled_moments(rows, np.zeros(6), (-1.0, 4.0), 100)
         np.testing.assert_allclose(pos.mean, X[only])
+
+    def test_the_draw_does_not_depend_on_the_cuts(self):
+        from toprank import blocks
+        from toprank.rankers.blockwise import look
+
+        X, positive = data(n=50_000)
+        found = [
+            sampled_moments(
+                look(blocks.from_arrays(X, positive, block_rows=rows), None, 0),
+                np.linspace(-1, 1, 6),
+                (-1.0, 4.0),
+                700,
+            )
+            for rows in (50_000, 8192, 1013)
+        ]
+        for pos, neg in found[1:]:
+            np.testing.assert_allclose(pos.covariance, found[0][0].covariance, atol=1e-12)
+            np.testing.assert_allclose(neg.covariance, found[0][1].covariance, atol=1e-12)

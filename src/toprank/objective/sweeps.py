@@ -7,17 +7,21 @@ under its index.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray
+from toprank.blocks.design import design_kind, design_of
 from toprank.blocks.source import Block, joined
-from toprank.blocks.statistics import ColumnStatistics, LabelCounts
-from toprank.objective.blockwise.rows import Sample, Tilts, View, kind_of, open_block
+from toprank.blocks.statistics import LabelCounts
+from toprank.blocks.units import ColumnStatistics
 from toprank.objective.histogram import ScoreHistogram, Standard
-from toprank.objective.sweep import EndPartial, merge_ends
+from toprank.objective.labelled import OpenBlock, View, open_block
+from toprank.objective.tilted import EndPartial, Tilted, Tilts, merge_ends
 
 #: Pieces of an answer by the index of the block they come from.
 Pieces = dict[int, Any]
@@ -38,10 +42,22 @@ class Labels:
                 "The source has no labels: it can be scored, not fitted. Pass y= (arrays) or "
                 "target= (tables) when the source is made."
             )
-        return kind_of(block.X).count_labels(block)
+        return design_kind(block.X).count_labels(block)
 
     def merge(self, left: LabelCounts, right: LabelCounts) -> LabelCounts:
         return left.merge(right)
+
+
+class RowCounts:
+    """How many rows each block has."""
+
+    needs_features = False
+
+    def local(self, block: Block, state: None) -> Pieces:
+        return {block.index: block.n_rows}
+
+    def merge(self, left: Pieces, right: Pieces) -> Pieces:
+        return joined(left, right)
 
 
 @dataclass(frozen=True)
@@ -49,11 +65,18 @@ class Thinning:
     """Every so many rows of each class, and of all rows present, counted over the blocks.
 
     ``steps`` are those of (negatives, positives, rows present); ``before`` gives for each block
-    how many of each kind the blocks before it hold. A step of zero takes none.
+    how many of each kind the blocks before it hold. A step of zero takes none. ``members`` are
+    the negatives and positives in all blocks.
     """
 
     steps: tuple[int, int, int]
     before: dict[int, tuple[int, int, int]]
+    members: tuple[int, int]
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether there is a coarse sample at all."""
+        return self.steps[:2] != (0, 0)
 
 
 @dataclass(frozen=True)
@@ -62,14 +85,12 @@ class Thin:
 
     view: View
     thinning: Thinning
-    members: tuple[int, int]  #: negatives and positives in all blocks
 
     def __call__(self, block: Block) -> Block:
-        steps, before = self.thinning.steps[:2], self.thinning.before[block.index][:2]
-        stands_for = [n / -(-n // step) for n, step in zip(self.members, steps, strict=True)]
-        opened: Any = open_block(block, self.view)
-        thinned: Block = opened.thinned(steps, before, stands_for)
-        return thinned
+        thinning = self.thinning
+        steps, before = thinning.steps[:2], thinning.before[block.index][:2]
+        stands_for = [n / -(-n // step) for n, step in zip(thinning.members, steps, strict=True)]
+        return open_block(block, self.view).thinned(steps, before, stands_for)
 
 
 @dataclass(frozen=True)
@@ -80,9 +101,10 @@ class Located:
     thinning: Thinning
 
     def local(self, block: Block, coef: FloatArray) -> Pieces:
-        opened: Any = open_block(block, self.view)
         step, before = self.thinning.steps[2], self.thinning.before[block.index][2]
-        return {block.index: opened.located_scores(coef, step, before)}
+        rows = open_block(block, self.view).located(step, before)
+        design = design_of(rows, self.view.units)
+        return {block.index: design.to_host(design.scores(coef))}
 
     def merge(self, left: Pieces, right: Pieces) -> Pieces:
         return joined(left, right)
@@ -90,20 +112,27 @@ class Located:
 
 @dataclass(frozen=True)
 class Describe:
-    """Statistics of the columns and, in the same read, a sample of the rows."""
+    """Statistics of the columns of every ``step``-th row and, in the same read, samples of rows.
+
+    ``starts`` gives the number of the first row of each block. The samples are (a thinned block
+    or None, evenly spaced rows), for sources whose samples do not stay where the rows lie.
+    """
 
     view: View  #: with the classes; units are not known yet
+    step: int
+    starts: Mapping[int, int]
     thinning: Thinning | None = None
+    check: bool = True  #: whether every entry is looked at
 
     def local(self, block: Block, state: None) -> tuple[ColumnStatistics, Pieces]:
-        statistics = kind_of(block.X).describe(block)
+        start = -self.starts[block.index] % self.step
+        statistics = design_kind(block.X).describe(block, start, self.step, self.check)
         if self.thinning is None:
             return statistics, {}
-        return statistics, {block.index: self._sample(block, self.thinning)}
-
-    def _sample(self, block: Block, thinning: Thinning) -> tuple[Sample, Sample]:
-        opened = open_block(block, self.view)
-        return opened.sample(thinning.steps, thinning.before[block.index])
+        step, before = self.thinning.steps[2], self.thinning.before[block.index][2]
+        located = open_block(block, self.view).located(step, before)
+        pick = Thin(self.view, self.thinning) if self.thinning.keeps_rows else None
+        return statistics, {block.index: (None if pick is None else pick(block), located)}
 
     def merge(
         self, left: tuple[ColumnStatistics, Pieces], right: tuple[ColumnStatistics, Pieces]
@@ -135,13 +164,11 @@ class Evaluate:
 
     def local(self, block: Block, coef: FloatArray) -> Evaluation:
         opened = open_block(block, self.view)
-        evaluation = Evaluation(
+        return Evaluation(
             opened.tilted(coef, self.tilts, self.order),
             opened.extremes(coef) if self.extremes else (np.inf, -np.inf),
             None if self.standard is None else opened.histogram(coef, 0.0, self.standard),
         )
-        opened.forget_scores()
-        return evaluation
 
     def merge(self, left: Evaluation, right: Evaluation) -> Evaluation:
         return Evaluation(
@@ -149,6 +176,63 @@ class Evaluate:
             _lower_and_higher(left.extremes, right.extremes),
             left.histogram and right.histogram and left.histogram.merge(right.histogram),
         )
+
+
+#: Of one class: rows, and something of each.
+Drawn = tuple[Any, FloatArray]
+
+
+@dataclass(frozen=True)
+class Exponents:
+    """Exponents tilt f + log w of evenly spaced rows of (positives, negatives) that are present.
+
+    ``steps`` are the distances of these rows; ``before`` gives for each block how many of each
+    class the blocks before it hold. The pieces are (rows, exponents) of each class.
+    """
+
+    view: View
+    tilts: tuple[float, float]
+    steps: tuple[int, int]
+    before: Mapping[int, tuple[int, int]]
+
+    def local(self, block: Block, coef: FloatArray) -> Pieces:
+        opened = open_block(block, self.view)
+        scores, logs, to_host = opened.scores(coef), opened.log_weight, opened.design.to_host
+        drawn = []
+        for c, positives in enumerate((True, False)):
+            rows = opened.every_present(positives, self.steps[c], self.before[block.index][c])
+            exponents = self.tilts[c] * scores[rows]
+            if logs is not None:
+                exponents = exponents + logs[rows]
+            drawn.append((to_host(rows), to_host(exponents)))
+        return {block.index: tuple(drawn)}
+
+    def merge(self, left: Pieces, right: Pieces) -> Pieces:
+        return joined(left, right)
+
+
+@dataclass(frozen=True)
+class DrawnMoments:
+    """Moments of chosen rows of (positives, negatives); the state is {block: (rows, counts)}."""
+
+    view: View
+
+    def local(self, block: Block, state: Mapping[int, tuple[Drawn, Drawn]]) -> EndPartial:
+        opened = open_block(block, self.view)
+        pos, neg = (self._moments(opened, *drawn) for drawn in state[block.index])
+        return pos, neg
+
+    def _moments(self, opened: OpenBlock, rows: Any, counts: FloatArray) -> Tilted:
+        total = Tilted.empty(opened.design.n_features, order=2)
+        if len(rows):
+            drawn = design_of(opened.design.thinned(rows), self.view.units)
+            for part, tile in drawn.tiles():
+                total.add(tile, np.log(counts[part]))
+        return total
+
+    def merge(self, left: EndPartial, right: EndPartial) -> EndPartial:
+        (merged,) = merge_ends([left], [right])
+        return merged
 
 
 @dataclass(frozen=True)
@@ -198,13 +282,34 @@ class Gather:
 
 
 @dataclass(frozen=True)
-class Adjoint:
-    """X.T @ v; the state holds v cut into the blocks' pieces."""
+class Products:
+    """A product of the design with a vector of one number per row, cut into the blocks' pieces.
+
+    ``what`` is a method of `toprank.blocks.design.Design`: "adjoint" for X.T @ v, "sizes" for
+    |X|.T @ |v|, "second_moments" for X.T @ diag(v) @ X.
+    """
+
+    view: View
+    what: str = "adjoint"
+
+    def local(self, block: Block, state: Pieces) -> FloatArray:
+        design = open_block(block, self.view).design
+        total: FloatArray = getattr(design, self.what)(state[block.index])
+        return total
+
+    def merge(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        return left + right
+
+
+@dataclass(frozen=True)
+class Squares:
+    """Sums and sums of squares of each column, one line each."""
 
     view: View
 
-    def local(self, block: Block, state: Pieces) -> FloatArray:
-        return open_block(block, self.view).adjoint(state[block.index])
+    def local(self, block: Block, state: None) -> NDArray[np.float64]:
+        design = open_block(block, self.view).design
+        return np.array([design.adjoint(np.ones(block.n_rows)), design.squares()])
 
-    def merge(self, left: FloatArray, right: FloatArray) -> FloatArray:
+    def merge(self, left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
         return left + right

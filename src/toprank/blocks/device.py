@@ -1,0 +1,200 @@
+"""Rows of a torch tensor, on whatever device it lies: nothing of them leaves it.
+
+Everything but the entries themselves is float64: scores, exponents and sums, so that float32
+rows give the coefficients of a float64 fit to the same rows. Scores, labels and weights are
+`OnDevice` vectors, so that losses and prices, written in NumPy's words, run where the rows lie.
+What is small comes back as NumPy's float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from toprank._extras import has_triton, require
+from toprank._numerics import LARGEST_SIZE, FloatArray
+from toprank.blocks.design import Design, Tile
+from toprank.blocks.on_device import OnDevice, on_host
+from toprank.blocks.source import Block
+from toprank.blocks.statistics import BlockCounts, LabelCounts
+from toprank.blocks.tensors import all_finite, distinct, on_device
+from toprank.blocks.units import ColumnStatistics, Units, describe_entry
+
+#: Entries of a tile that is converted to float64: small for a cache, large for a GPU.
+_TILE_ENTRIES = {"cpu": 1 << 17}
+_TILE_ENTRIES_OF_A_GPU = 1 << 25
+#: Columns up to which a tile of the compiled kernel holds whole rows.
+_WIDEST = 1024
+
+
+class TensorTile(Tile):
+    """A float64 tensor."""
+
+    def __init__(self, matrix: Any):
+        self.matrix = matrix
+
+    def _beside(self, v: Any) -> Any:
+        return v.tensor if isinstance(v, OnDevice) else on_device(v, self.matrix)
+
+    def scores(self, coef: FloatArray) -> OnDevice:
+        beta = on_device(np.ascontiguousarray(coef), self.matrix)
+        if beta.ndim == 1:
+            return OnDevice(self.matrix @ beta)
+        return OnDevice(beta @ self.matrix.T)
+
+    def adjoint(self, v: Any) -> FloatArray:
+        return _host(self.matrix.T @ self._beside(v))
+
+    def second_moments(self, weight: Any) -> FloatArray:
+        scaled = self.matrix * self._beside(weight).sqrt()[:, None]
+        return _host(scaled.T @ scaled)
+
+    def sizes(self, v: Any) -> FloatArray:
+        return _host(self.matrix.abs().T @ self._beside(v).abs())
+
+    def squares(self) -> FloatArray:
+        return _host((self.matrix**2).sum(0))
+
+
+class DeviceDesign(Design):
+    """A torch tensor of shape (n, d), with passes over it."""
+
+    place = "device"
+
+    def __init__(self, X: Any, units: Units):
+        super().__init__(X, units)
+        self.torch = require("torch", "torch")
+        entries = _TILE_ENTRIES.get(X.device.type, _TILE_ENTRIES_OF_A_GPU)
+        self.tile_rows = max(64, entries // max(1, self.n_features))
+
+    @property
+    def kernel(self) -> str | None:  # type: ignore[override]
+        X, torch = self.X, self.torch
+        readable = (
+            X.is_cuda
+            and X.dtype in (torch.float32, torch.float64)
+            and X.stride(1) == 1
+            and 0 < self.n_features <= _WIDEST
+            and self.n_rows > 0
+            and has_triton()
+        )
+        return "triton" if readable else None
+
+    @staticmethod
+    def count_labels(block: Block) -> LabelCounts:
+        if block.y is None:
+            raise ValueError("The source has no labels; give y to blocks.from_torch.")
+        labels = distinct(block.y)
+        members = [block.y == label for label in labels.tolist()]
+        rows = np.array([int(m.sum()) for m in members], dtype=np.int64)
+        if block.weight is None:
+            counts = BlockCounts(labels, rows, rows)
+            return LabelCounts(labels, rows.astype(np.float64), {block.index: counts})
+        weight = block.weight.double()
+        held = weight > 0
+        present = np.array([int((m & held).sum()) for m in members], dtype=np.int64)
+        return LabelCounts(
+            labels,
+            np.array([float((weight * m).sum()) for m in members]),
+            {block.index: BlockCounts(labels, rows, present)},
+            weighted=True,
+            smallest=float(weight.min()) if len(weight) else np.inf,
+            finite=all_finite(weight),
+        )
+
+    @staticmethod
+    def describe(block: Block, start: int, step: int, check: bool) -> ColumnStatistics:
+        X = block.X
+        if len(X) == 0:
+            return ColumnStatistics.empty(X.shape[1])
+        sample = X[start::step].double()
+        if len(sample) == 0:
+            found = ColumnStatistics.empty(X.shape[1])
+        else:
+            mean = sample.mean(0)
+            deviation = ((sample - mean) ** 2).sum(0)
+            first = (block.index, _host(sample[0]))
+            found = ColumnStatistics(len(sample), _host(mean), _host(deviation), first)
+        if not check:
+            return found
+        lowest, highest = (float(end) for end in X.aminmax())
+        if not max(-lowest, highest) <= LARGEST_SIZE:
+            found.bad = _first_bad(block)
+        return found
+
+    def tiles(self) -> Iterator[tuple[slice, Tile]]:
+        centre = self.centre
+        for first in range(0, self.n_rows, self.tile_rows):
+            rows = slice(first, min(first + self.tile_rows, self.n_rows))
+            tile = self.X[rows].double()
+            yield rows, TensorTile(tile if centre is None else tile - centre)
+
+    @cached_property
+    def centre(self) -> Any:
+        """The centre of the units on the device; None if there is none."""
+        return None if self.units.centre is None else self.small(self.units.centre)
+
+    def small(self, values: FloatArray) -> Any:
+        """Bring a small vector of the host to the device, as a tensor."""
+        return self.torch.from_numpy(np.array(values, dtype=np.float64)).to(self.X.device)
+
+    def vector(self, values: Any) -> OnDevice:
+        return OnDevice(on_device(values, self.X))
+
+    def floats(self, values: Any) -> OnDevice:
+        return OnDevice(on_device(values, self.X).double())
+
+    def empty(self) -> OnDevice:
+        float64 = self.torch.float64
+        return OnDevice(self.torch.empty(self.n_rows, dtype=float64, device=self.X.device))
+
+    def take(self, rows: Any) -> Any:
+        chosen = self.X[on_device(on_host(rows), self.X)]
+        return (chosen if chosen.dtype.itemsize >= 4 else chosen.double()).cpu().numpy()
+
+    def thinned(self, rows: Any) -> Any:
+        return self.X[rows.tensor if isinstance(rows, OnDevice) else on_device(rows, self.X)]
+
+    def columns(self, first: int, last: int) -> FloatArray:
+        part = self.X[:, first:last].double().cpu().numpy()
+        return self.units.apply(part, slice(first, last))
+
+    def to_host(self, values: Any) -> Any:
+        return on_host(values)
+
+    def scores(self, coef: FloatArray) -> Any:
+        if self.kernel is None:
+            return super().scores(coef)
+        from toprank.blocks.kernels_triton import score_rows
+
+        scores = self.empty()
+        score_rows(self.X, self.small(coef), self.centre, scores.tensor)
+        return scores
+
+    def adjoint(self, v: Any) -> FloatArray:
+        return super().adjoint(v if isinstance(v, OnDevice) else self.vector(v))
+
+    def second_moments(self, weight: Any) -> FloatArray:
+        return super().second_moments(
+            weight if isinstance(weight, OnDevice) else self.vector(weight)
+        )
+
+    def sizes(self, v: Any) -> FloatArray:
+        return super().sizes(v if isinstance(v, OnDevice) else self.vector(v))
+
+
+def _first_bad(block: Block) -> tuple[int, int, str] | None:
+    """Return (block, column, what) of the first column with an entry that no fit can use."""
+    for column in range(block.X.shape[1]):
+        entries = block.X[:, column].double()
+        wrong = ~(entries.abs() <= LARGEST_SIZE)
+        if bool(wrong.any()):
+            return block.index, column, describe_entry(_host(entries[wrong]))
+    return None
+
+
+def _host(part: Any) -> Any:
+    return np.asarray(part.cpu().numpy())

@@ -1,0 +1,161 @@
+"""Sums over rows on a GPU in one read of them, by the kernels of `toprank.blocks.kernels_triton`.
+
+What comes back to the host is as large as a coefficient vector, or a histogram.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from toprank._numerics import FloatArray
+from toprank.blocks.device import DeviceDesign
+from toprank.objective.histogram import BIN, BINS, ScoreHistogram, Standard
+from toprank.objective.tilted import EndPartial, Tilted, Tilts
+
+#: Rows that tell where the largest exponents lie, roughly.
+_SAMPLE_ROWS = 4096
+#: Masses within these bounds lost nothing: float64 reaches from 1e-308 to 1e308.
+_ROOM = (1e-260, 1e260)
+#: Weights are counted in whole quanta, so that no order of adding up can change a bit.
+_QUANTA = 2.0**60
+
+Pair = tuple[float, float]
+
+
+class FusedSums:
+    """Tilted sums of a tensor's rows by one kernel, relative to tops that it remembers.
+
+    Parameters
+    ----------
+    design : DeviceDesign
+    positive : bool tensor of shape (n,)
+    log_weight : float64 tensor of shape (n,), optional
+    """
+
+    def __init__(self, design: DeviceDesign, positive: Any, log_weight: Any):
+        self.design = design
+        self.positive = positive
+        self.log_weight = log_weight
+        held = positive | True if log_weight is None else log_weight > -np.inf
+        #: Whether there are positives, and negatives, of weight above zero.
+        self.present = bool((positive & held).any()), bool((~positive & held).any())
+        #: About where the largest exponents of (positives, negatives) lie, by tilts.
+        self._tops: dict[Pair, Pair] = {}
+
+    def tilted_ends(self, coef: FloatArray, tilts: Tilts) -> list[EndPartial]:
+        """Return for each end the tilted sums of positives and negatives."""
+        return [self._end(coef, of_end) for of_end in tilts]
+
+    def _end(self, coef: FloatArray, tilts: Pair) -> EndPartial:
+        """One read of X, relative to the tops of the last evaluation or of a sample."""
+        step = max(1, self.design.n_rows // _SAMPLE_ROWS)
+        tops = self._tops.pop(tilts, None) or self._largest(coef, tilts, step)
+        end = self._read(coef, tilts, tops)
+        if not self._is_sound(end):
+            end = self._read(coef, tilts, self._largest(coef, tilts, 1))
+        if self._is_sound(end):
+            logs = [part.log_mass if part.mass > 0 else 0.0 for part in end]
+            self._tops[tilts] = (logs[0], logs[1])
+        return end
+
+    def _read(self, coef: FloatArray, tilts: Pair, tops: Pair) -> EndPartial:
+        from toprank.blocks.kernels_triton import tilted_sums
+
+        design = self.design
+        rows = (design.X, self.positive, self.log_weight, design.small(coef), design.centre)
+        pos, neg = (
+            Tilted(line[1:].copy(), None, top if line[0] else -np.inf, float(line[0]))
+            for line, top in zip(tilted_sums(*rows, tilts, tops), tops, strict=True)
+        )
+        return pos, neg
+
+    def _is_sound(self, end: EndPartial) -> bool:
+        """Whether the sums have neither over- nor underflown; float64 goes to 1e308."""
+        return all(
+            _ROOM[0] < part.mass < _ROOM[1] or not there
+            for part, there in zip(end, self.present, strict=True)
+        )
+
+    def _largest(self, coef: FloatArray, tilts: Pair, step: int) -> Pair:
+        """The largest exponent of each class, among every so many rows."""
+        sample = DeviceDesign(self.design.X[::step], self.design.units)
+        scores, positive = sample.scores(coef).tensor, self.positive[::step]
+        tops = []
+        for tilt, members in zip(tilts, (positive, ~positive), strict=True):
+            exponents = tilt * scores
+            if self.log_weight is not None:
+                exponents = exponents + self.log_weight[::step]
+            top = float(exponents.where(members, -np.inf).max())
+            tops.append(top if np.isfinite(top) else 0.0)
+        return tops[0], tops[1]
+
+
+def device_histogram(
+    design: DeviceDesign,
+    positive: Any,
+    weight: Any,
+    coef: FloatArray,
+    shift: float,
+    standard: Standard,
+) -> ScoreHistogram:
+    """Return the histogram of the scores X @ coef + shift of a tensor's rows.
+
+    Counted in whole quanta of weight, so that no order of adding up can change a bit.
+    """
+    heaviest = float(design.n_rows if weight is None else weight.sum())
+    quanta = _QUANTA / max(heaviest, 1e-300)
+    centred = Standard(standard.centre - shift, standard.spread)
+    found, beyond = count_scores(design, positive, weight, coef, centred, quanta)
+    counts = found / quanta
+    centres = (np.arange(BINS) + 0.5 - BINS / 2) * BIN
+    total = ScoreHistogram(counts[0], counts[0] * np.tile(centres, 2) + counts[1] * BIN)
+    if beyond:
+        u = (design.scores(coef).tensor - centred.centre) / centred.spread
+        far = ~(u.abs() < BIN * BINS / 2)
+        ones = u.new_ones(len(u)) if weight is None else weight
+        outside = (part[far].cpu().numpy() for part in (u, positive, ones))
+        total.outside.append(tuple(outside))
+    return total
+
+
+def count_scores(
+    design: DeviceDesign,
+    positive: Any,
+    weight: Any,
+    coef: FloatArray,
+    standard: Standard,
+    quanta: float,
+) -> tuple[FloatArray, int]:
+    """Count standardised scores in the bins of a `ScoreHistogram`, in quanta of weight.
+
+    Returns the quanta in each bin, negatives before positives, and below them the summed
+    distances from the bins' centres, in bins; and how many rows lie beyond the bins.
+    """
+    if design.kernel == "triton":
+        from toprank.blocks.kernels_triton import counted_scores
+
+        about = (-standard.centre, standard.spread), BINS, 1.0 / BIN, quanta
+        rows = (design.X, positive, weight, design.small(coef), design.centre)
+        counts = counted_scores(*rows, *about)
+    else:
+        u = (design.scores(coef).tensor - standard.centre) / standard.spread
+        counts = _counted(design.torch, u, positive, weight, quanta)
+    found = counts.cpu().numpy()
+    return found[:-1].reshape(2, 2 * BINS).astype(np.float64), int(found[-1])
+
+
+def _counted(torch: Any, u: Any, positive: Any, weight: Any, quanta: float) -> Any:
+    place = u / BIN + BINS // 2
+    within = (place > 0) & (place < BINS)
+    held = torch.full_like(u, quanta) if weight is None else weight * quanta
+    held, place, kind = held[within], place[within], positive[within]
+    number = place.long()
+    offset = held * (place - number - 0.5)
+    number += BINS * kind
+    counts = torch.zeros(4 * BINS + 1, dtype=torch.int64, device=u.device)
+    counts.index_add_(0, number, held.long())
+    counts.index_add_(0, number + 2 * BINS, offset.long())
+    counts[-1] = len(u) - len(number)
+    return counts

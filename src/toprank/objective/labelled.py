@@ -1,0 +1,236 @@
+"""The rows of one block with their labels and weights, ready for the sums of a sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toprank._numerics import FloatArray, log_of
+from toprank.blocks.design import Design, Tile, design_of
+from toprank.blocks.on_device import handed_back
+from toprank.blocks.source import Block
+from toprank.blocks.units import Units
+from toprank.objective.histogram import ScoreHistogram, Standard
+from toprank.objective.tilted import Classes, EndPartial, Tilts, empty_ends
+
+#: Entries of X from which compiled kernels repay their loading time (benchmarks/speed.py kernels).
+COMPILED_FROM = 20_000_000
+
+
+@dataclass(frozen=True)
+class View:
+    """How the rows of every block are read; it travels with each sweep.
+
+    ``classes`` are the two labels, the positive one last, or none where rows have no classes;
+    ``class_weight`` multiplies the weights of (negatives, positives); ``entries`` is the size of
+    the whole matrix, which decides whether compiled code is worth loading.
+    """
+
+    classes: NDArray[Any]
+    class_weight: tuple[float, float] | None = None
+    units: Units = field(default_factory=Units)
+    entries: int = 0
+
+    def same(self, other: View) -> bool:
+        """Whether blocks opened for the other view can be used for this one."""
+        return self is other or (
+            np.array_equal(self.classes, other.classes)
+            and self.class_weight == other.class_weight
+            and self.units.same(other.units)
+            and self.entries == other.entries
+        )
+
+
+class OpenBlock:
+    """The design of a block, its labels and its weights; weights include those of the classes.
+
+    Coefficients and sums are float64 arrays of the host; scores, labels and weights lie beside
+    the rows. The scores of the last pass are kept.
+    """
+
+    def __init__(self, block: Block, view: View):
+        # without the cache that this object goes into: a circle would keep the rows in memory
+        self.block = replace(block, cache={})
+        self.view = view
+        self.n_rows = block.n_rows
+        self.design: Design = design_of(block.X, view.units)
+        self._scores: Any = None
+        self._scored_at: FloatArray | None = None
+        self._every: dict[tuple[bool, int, int], Any] = {}
+
+    @cached_property
+    def positive(self) -> Any:
+        """Which rows are positive."""
+        return self.design.vector(self.block.y) == self.view.classes[1]
+
+    @cached_property
+    def weight(self) -> Any:
+        """The weights; None where all are one."""
+        weight, of_class = self.block.weight, self.view.class_weight
+        if weight is not None:
+            weight = self.design.floats(weight)
+        if of_class is None:
+            return weight
+        by_class = np.where(self.positive, of_class[1], of_class[0])
+        return by_class if weight is None else by_class * weight
+
+    @cached_property
+    def log_weight(self) -> Any:
+        return None if self.weight is None else log_of(self.weight)
+
+    @cached_property
+    def present(self) -> Any:
+        """Which rows have a weight above zero."""
+        positive = self.positive
+        return positive | ~positive if self.weight is None else self.weight > 0
+
+    @cached_property
+    def classes(self) -> list[Classes]:
+        """The rows of each tile by class."""
+        rarer = 0 if 2 * int(np.sum(self.positive)) <= self.n_rows else 1
+        logs = self.log_weight
+        return [
+            Classes(self.positive[rows], None if logs is None else logs[rows], rarer)
+            for rows, _ in self.design.tiles()
+        ]
+
+    def scores(self, coef: FloatArray) -> Any:
+        """Return X @ coef, without reading X again if the last pass was for this coef."""
+        return self._scores if self._knows(coef) else self.design.scores(coef)
+
+    def scored_tiles(self, coef: FloatArray) -> Iterator[tuple[slice, Tile, Any]]:
+        """Yield (rows, tile, its scores) over all rows, and keep the scores."""
+        if self._knows(coef):
+            for rows, tile in self.design.tiles():
+                yield rows, tile, self._scores[rows]
+            return
+        kept = self._scores_to_fill()
+        for rows, tile in self.design.tiles():
+            scores = tile.scores(coef)
+            kept[rows] = scores
+            yield rows, tile, scores
+        self._scored_at = coef.copy()
+
+    def _knows(self, coef: FloatArray) -> bool:
+        return self._scored_at is not None and np.array_equal(self._scored_at, coef)
+
+    def tilted(self, coef: FloatArray, tilts: Tilts, order: int = 1) -> list[EndPartial]:
+        """Return for each end the tilted sums of positives and negatives.
+
+        ``order`` is 1 for masses and means, 2 for second moments too. Coefficients of shape
+        (m, d) give the sums of as many settings, whose tilts are columns of shape (m, 1).
+        """
+        if self.n_rows and order == 1 and coef.ndim == 1:
+            if self.design.kernel == "numba" and self.view.entries >= COMPILED_FROM:
+                return self._compiled(coef, tilts)
+            if self.design.kernel == "triton":
+                return self._fused.tilted_ends(coef, tilts)
+        d = self.design.n_features
+        if coef.ndim == 2:
+            ends = empty_ends(d, tilts, order, len(coef))
+            for (_, tile), classes in zip(self.design.tiles(), self.classes, strict=True):
+                classes.add(ends, tile, tile.scores(coef), tilts)
+            return ends
+        ends = empty_ends(d, tilts, order)
+        for (_, tile, scores), classes in zip(self.scored_tiles(coef), self.classes, strict=True):
+            classes.add(ends, tile, scores, tilts)
+        return ends
+
+    def _scores_to_fill(self) -> Any:
+        self._scored_at = None
+        if self._scores is None:
+            self._scores = self.design.empty()
+        return self._scores
+
+    def _compiled(self, coef: FloatArray, tilts: Tilts) -> list[EndPartial]:
+        from toprank.objective.kernels_numba import tilted_ends
+
+        scores = self._scores_to_fill()
+        ends = tilted_ends(self.block.X, self.positive, self.log_weight, coef, tilts, scores)
+        self._scored_at = coef.copy()
+        return ends
+
+    @cached_property
+    def _fused(self) -> Any:
+        from toprank.objective.device_sums import FusedSums
+
+        design: Any = self.design
+        return FusedSums(design, handed_back(self.positive), handed_back(self.log_weight))
+
+    def extremes(self, coef: FloatArray) -> tuple[float, float]:
+        """Return the lowest score of a positive and the highest of a negative that is present."""
+        scores = self.scores(coef)
+        lowest = np.min(scores, where=self.positive & self.present, initial=np.inf)
+        highest = np.max(scores, where=~self.positive & self.present, initial=-np.inf)
+        return float(lowest), float(highest)
+
+    def histogram(self, coef: FloatArray, shift: float, standard: Standard) -> ScoreHistogram:
+        """Return the histogram of the scores X @ coef + shift."""
+        if self.design.place == "device":
+            from toprank.objective.device_sums import device_histogram
+
+            vectors = (handed_back(self.positive), handed_back(self.weight))
+            design: Any = self.design
+            return device_histogram(design, *vectors, coef, shift, standard)
+        return ScoreHistogram.of(self.scores(coef) + shift, self.positive, self.weight, standard)
+
+    def labels(self) -> tuple[Any, Any]:
+        """Return which rows are positive, and the weights if there are any."""
+        return self.positive, self.weight
+
+    def columns(self, first: int, last: int) -> FloatArray:
+        """Return the dense columns first:last."""
+        return self.design.columns(first, last)
+
+    def take(self, rows: NDArray[np.intp]) -> Any:
+        """Return some rows as a NumPy array or CSR matrix, raw."""
+        return self.design.take(rows)
+
+    def gathered(self, what: str, *arguments: Any) -> Any:
+        """Return what a method returns, as arrays of the host."""
+        found, to_host = getattr(self, what)(*arguments), self.design.to_host
+        return tuple(map(to_host, found)) if isinstance(found, tuple) else to_host(found)
+
+    def every(self, members: Any, step: int, before: int) -> Any:
+        """Rows of a kind at equal distances, counted on from the blocks before."""
+        return np.flatnonzero(members)[-before % step :: step]
+
+    def every_present(self, positives: bool, step: int, before: int) -> Any:
+        """The same of one class, those of weight above zero; found once."""
+        key = (positives, step, before)
+        if key not in self._every:
+            members = self.positive if positives else ~self.positive
+            self._every[key] = self.every(members & self.present, step, before)
+        return self._every[key]
+
+    def thinned(
+        self, steps: tuple[int, int], before: tuple[int, int], stands_for: list[float]
+    ) -> Block:
+        """Return every so many rows of (negatives, positives), weighted to stand for all."""
+        members = (~self.positive, self.positive)
+        kept = [self.every(members[c], steps[c], before[c]) for c in (0, 1)]
+        rows = np.sort(np.concatenate(kept))
+        weight = np.where(self.positive[rows], stands_for[1], stands_for[0])
+        if self.block.weight is not None:
+            weight = weight * self.design.floats(self.block.weight)[rows]
+        labels = self.design.vector(self.block.y)[rows]
+        return Block(
+            self.block.index, self.design.thinned(rows), handed_back(labels), handed_back(weight)
+        )
+
+    def located(self, step: int, before: int) -> Any:
+        """Return evenly spaced rows of weight above zero, raw, where they lie."""
+        return self.design.thinned(self.every(self.present, step, before))
+
+
+def open_block(block: Block, view: View) -> OpenBlock:
+    """Return the rows of a block as a sweep reads them, opened once if the block stays."""
+    kept: OpenBlock | None = block.cache.get("open")
+    if kept is None or not kept.view.same(view):
+        kept = block.cache["open"] = OpenBlock(block, view)
+    return kept

@@ -1,0 +1,222 @@
+"""The objective of a linear ranker, F(X coef) + (alpha/2) |coef|^2, as solvers see it.
+
+One class per form of the objective, each over rows wherever they lie: what it asks of them are
+passes over the blocks of a source. What a solver asks beyond value and gradient comes from the
+description of the data or from a sample of the rows.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toprank._numerics import FloatArray, log_of, log_sum_exp
+from toprank.objective.data import BlockData, LabelledData
+from toprank.objective.histogram import EXACT_UP_TO as EXACT_SCORES_UP_TO
+from toprank.objective.histogram import Points, Standard, standard_points
+from toprank.objective.sweeps import Histogram
+from toprank.objective.task import AnyTask
+
+#: Up to this many features second moments cost less than another read of the data: Hessians
+#: are exact, and the first evaluation, whose Hessian a solver asks for next, brings it along.
+EXACT_UP_TO = 64
+
+Data = TypeVar("Data", bound=BlockData)
+
+
+class LinearProblem(ABC, Generic[Data]):
+    """A convex function of the coefficients, with the data behind it."""
+
+    #: The size of a natural gradient; tolerances are relative to it.
+    scale: float = 1.0
+    #: Whether one maximum of linear scores is its only corner, but for the loss's own.
+    peaked: bool = False
+    #: Features up to which a Hessian is worth its price in every iteration.
+    newton_up_to: int = 500
+    #: Whether there is a dual value without a penalty; see `toprank.objective.duality`.
+    has_dual: bool = False
+
+    def __init__(self, data: Data, task: Any):
+        self.data = data
+        self.task = task
+        self._last = Last()
+        self.alpha: float = task.alpha
+        self.size = data.n_features
+        #: The penalty on each coefficient.
+        self.penalty: FloatArray | float = self.alpha
+
+    @property
+    def n_rows(self) -> int:
+        return self.data.n_rows
+
+    @property
+    def smooth(self) -> bool:
+        return bool(self._any_task.smooth)
+
+    @property
+    def has_curvature(self) -> bool:
+        return bool(self._any_task.has_curvature)
+
+    @property
+    def _any_task(self) -> AnyTask:
+        task: AnyTask = self.task
+        return task
+
+    @abstractmethod
+    def value_grad(self, coef: FloatArray) -> tuple[float, FloatArray]:
+        """Return the penalised objective and its gradient."""
+
+    @abstractmethod
+    def hessian(self, coef: FloatArray, *, exact: bool = True) -> FloatArray:
+        """Return the penalised objective's Hessian, or an estimate from some of the rows."""
+
+    @abstractmethod
+    def coarse(self) -> Any:
+        """Return the same problem on a fixed sample of the rows; None if there are few."""
+
+    @abstractmethod
+    def separates(self, coef: FloatArray) -> bool:
+        """Whether the scores put every winner of a pair strictly above its loser."""
+
+    @abstractmethod
+    def row_slopes(self, coef: FloatArray) -> FloatArray:
+        """Return the gradient of the objective in the scores, one number per row."""
+
+    def value(self, coef: FloatArray) -> float:
+        """Return the penalised objective, also where it is not smooth."""
+        return self.value_grad(coef)[0]
+
+    def cost(self, coef: FloatArray) -> float:
+        """Return the penalty."""
+        return 0.5 * float(coef @ (self.penalty * coef))
+
+    def penalised(
+        self, value: float, grad: FloatArray, coef: FloatArray
+    ) -> tuple[float, FloatArray]:
+        """Add the penalty to an objective and its gradient."""
+        return value + self.cost(coef), grad + self.penalty * coef
+
+    def smoothed(self, level: float) -> Any:
+        """Return a smooth problem that lies below this one and meets it as level -> 0."""
+        return self.with_task(self._any_task.smoothed(level))
+
+    def gentler(self, p: float) -> Any:
+        """Return the problem with a power price of at most p; None if this one is as gentle."""
+        task = self._any_task.gentler(p)
+        return None if task is None else self.with_task(task)
+
+    def with_task(self, task: Any) -> Any:
+        """Return the problem of another task on the same rows."""
+        return type(self)(self.data, task)
+
+    def scores(self, coef: FloatArray) -> FloatArray:
+        """Return the scores X @ coef (less the centre of the units) of all rows."""
+        return self.data.scores(coef)
+
+    def undetermined(self, coef: FloatArray) -> bool:
+        """Whether no minimiser is finite, or none is unique: separated and unpenalised."""
+        return self.alpha == 0 and self.separates(coef)
+
+    def runs_away(self, coef: FloatArray) -> bool:
+        """Whether the objective falls for ever along coef: separated, unpenalised, no hinge."""
+        return self.alpha == 0 and not self.task.loss.pieces and self.separates(coef)
+
+    def gradient_sizes(self, coef: FloatArray) -> FloatArray | None:
+        """Return the size of what is added up in each entry of the gradient, the penalty's too.
+
+        None where the rows are not at hand.
+        """
+        if not self.data.source.in_memory:
+            return None
+        sizes = self.data.sizes(self.row_slopes(coef))
+        pulls = np.abs(self.penalty * coef)
+        pulls[: len(sizes)] += sizes
+        return pulls
+
+    def column_scale(self) -> FloatArray:
+        """Return a positive scale for each coefficient: one over the column's spread."""
+        spread = self.data.column_spread()
+        return 1.0 / np.where(spread > 0, spread, 1.0)
+
+
+class Last:
+    """The answer of the last pass: solvers ask for value and Hessian at the same point."""
+
+    def __init__(self) -> None:
+        self.order = 0
+        self._coef: FloatArray | None = None
+        self._answer: Any = None
+
+    def knows(self, coef: FloatArray) -> bool:
+        """Whether the last pass was at these coefficients."""
+        return self._coef is not None and np.array_equal(self._coef, coef)
+
+    def at(self, coef: FloatArray, order: int, make_pass: Callable[[], Any]) -> Any:
+        """Return the answer at the coefficients, to this order of moments at the least."""
+        if not self.knows(coef) or self.order < order:
+            self._answer = make_pass()
+            self._coef, self.order = coef.copy(), order
+        return self._answer
+
+
+class TwoClassProblem(LinearProblem[LabelledData]):
+    """An objective of rows of two classes."""
+
+    @property
+    def labels(self) -> tuple[NDArray[np.bool_], FloatArray | None]:
+        """Which rows are positive, and their weights."""
+        return self.data.labels
+
+    @cached_property
+    def _coarse(self) -> Any:
+        data = self.data.coarser
+        return None if data is None else self.on_sample(data)
+
+    def coarse(self) -> Any:
+        return self._coarse
+
+    def on_sample(self, data: LabelledData) -> Any:
+        """Return the problem on rows that stand for all."""
+        return type(self)(data, self.task)
+
+    @property
+    def cheap_curvature(self) -> bool:
+        """Whether second moments cost less than another read of the data."""
+        return self.size <= EXACT_UP_TO and self.data.source.cheap_curvature(self.n_rows)
+
+    def separates(self, coef: FloatArray) -> bool:
+        lowest, highest = self.extremes(coef)
+        return lowest > highest
+
+    def extremes(self, coef: FloatArray) -> tuple[float, float]:
+        """Return the lowest score of a positive and the highest of a negative."""
+        return self.data.extremes(coef[: self.data.n_features])
+
+    def row_slopes(self, coef: FloatArray) -> FloatArray:
+        return self.task.objective(*self.data.labels).value_grad(self.scores(coef))[1]
+
+    def standard_scores(self, coef: FloatArray) -> tuple[Standard, Points]:
+        """Return where the scores lie, and all of them as weighted points."""
+        data = self.data
+        if data.n_rows <= EXACT_SCORES_UP_TO:
+            return standard_points(self.scores(coef), *data.labels)
+        of_columns, shift = coef[: data.n_features], float(np.sum(coef[data.n_features :]))
+        standard = self.standard(of_columns, shift)
+        counted = data.run(Histogram(data.view, standard), (of_columns, shift))
+        return standard, counted.points()
+
+    def standard(self, coef: FloatArray, shift: float = 0.0) -> Standard:
+        """Return where the scores lie, from evenly spaced rows."""
+        return Standard.of(self.data.located_scores(coef) + shift)
+
+    def log_masses(self, coef: FloatArray) -> tuple[float, float]:
+        """Return LSE(-f) over the positives and LSE(p f) over the negatives, p the price's."""
+        scores, (positive, weight) = self.scores(coef), self.data.labels
+        logs = np.zeros(len(scores)) if weight is None else log_of(weight)
+        p = self.task.p
+        return log_sum_exp((logs - scores)[positive]), log_sum_exp((logs + p * scores)[~positive])

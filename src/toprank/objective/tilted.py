@@ -1,0 +1,204 @@
+"""Tilted sums: what rows contribute to a log-partition function and to its derivatives.
+
+With the exponential loss and the power price the objective is a sum of log-partition
+functions, one for each class:
+
+    F = (1/|s|) log sum_pos w e^{s f} + (1/t) log sum_neg w e^{t f}  -  normalisation
+
+with tilts (s, t) = (-1, p) at the top and (-p, 1) at the bottom. Some rows contribute (top,
+mass, moment, second moment) of e^{tilt f} for each class, and two such contributions merge by
+rescaling to the larger top, as in an online softmax. The gradient is the difference of the
+classes' tilted means, the Hessian the sum of |tilt| times their tilted covariances.
+
+Many settings of p and alpha at once are an axis before the others: their scores are one product
+of matrices, and so are their sums.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from toprank._numerics import FloatArray
+from toprank.blocks.design import Tile
+
+#: e to this is nothing beside one, and far from the subnormal numbers, which are slow.
+_NOTHING = -600.0
+
+#: (tilt of the positives, tilt of the negatives) at each end; numbers, or columns of them.
+Tilts = tuple[tuple[Any, Any], ...]
+
+
+def rescaling(top: Any, higher: Any) -> Any:
+    """Return what sums relative to e^top are multiplied by to be relative to e^higher."""
+    if isinstance(higher, float):
+        return 1.0 if top == higher else math.exp(top - higher) if top < higher else np.nan
+    apart = np.zeros(np.shape(higher))
+    np.subtract(top, higher, out=apart, where=top != higher)
+    return np.exp(apart)
+
+
+class RelativeSums:
+    """Sums relative to e^top: two of them join at the higher top, so that none overflows."""
+
+    #: Names of the sums; one that is None was not asked for.
+    _sums: ClassVar[tuple[str, ...]]
+
+    top: Any
+
+    def raise_to(self, top: Any) -> None:
+        """Express the sums relative to a higher top."""
+        if isinstance(top, float):
+            if top <= self.top:
+                return
+            keep = rescaling(self.top, top)
+            self.top = top
+            for name in self._sums:
+                sums = getattr(self, name)
+                if sums is not None:
+                    setattr(self, name, sums * keep)
+        elif not np.all(top <= self.top):
+            higher = np.maximum(self.top, top)
+            keep = rescaling(self.top, higher)
+            self.top = higher
+            for name in self._sums:
+                sums = getattr(self, name)
+                if sums is not None:
+                    setattr(self, name, sums * keep.reshape(-1, *(1,) * (sums.ndim - 1)))
+
+    def merge(self, other: Any) -> Any:
+        """Absorb the sums of other rows."""
+        self.raise_to(other.top)
+        other.raise_to(self.top)
+        for name in self._sums:
+            ours, theirs = getattr(self, name), getattr(other, name)
+            if ours is not None:
+                setattr(self, name, ours + theirs)
+        return self
+
+
+@dataclass
+class Tilted(RelativeSums):
+    """e^{tilt f} over the rows of one class: its top, and mass and moments relative to it.
+
+    Each may have an axis of settings before its own.
+    """
+
+    _sums = ("mass", "moment", "second")
+
+    moment: FloatArray
+    second: FloatArray | None = None
+    top: Any = -np.inf
+    mass: Any = 0.0
+
+    @classmethod
+    def empty(cls, n_features: int, order: int = 1, settings: int | None = None) -> Tilted:
+        second = np.zeros((n_features, n_features)) if order == 2 else None
+        if settings is None:
+            return cls(np.zeros(n_features), second)
+        top = np.full(settings, -np.inf)
+        return cls(np.zeros((settings, n_features)), None, top, np.zeros(settings))
+
+    def add(self, tile: Tile, exponents: Any) -> None:
+        """Add the rows of a tile, each with the weight e^exponent; exponents are overwritten."""
+        if exponents.ndim == 2:
+            self._add_settings(tile, exponents)
+            return
+        top = float(np.max(exponents, initial=-np.inf))
+        if top == -np.inf:  # no row of this class, or only absent ones
+            return
+        self.raise_to(top)
+        weight = _weights(exponents, self.top)
+        self.mass += float(np.sum(weight))
+        self.moment += tile.adjoint(weight)
+        if self.second is not None:
+            self.second += tile.second_moments(weight)
+
+    def _add_settings(self, tile: Tile, exponents: FloatArray) -> None:
+        self.raise_to(np.max(exponents, axis=1, initial=-np.inf))
+        finite = np.where(np.isfinite(self.top), self.top, 0.0)
+        weight = _weights(exponents, finite[:, None])
+        self.mass += np.sum(weight, axis=1)
+        self.moment += tile.adjoint(weight.T).T
+
+    @property
+    def log_mass(self) -> Any:
+        return self.top + np.log(self.mass)
+
+    @property
+    def mean(self) -> FloatArray:
+        return self.moment / (self.mass if self.moment.ndim == 1 else self.mass[:, None])
+
+    @property
+    def covariance(self) -> FloatArray:
+        if self.second is None:
+            raise ValueError("this sweep gathered no second moments")
+        mean = self.mean
+        return self.second / self.mass - np.outer(mean, mean)
+
+
+def _weights(exponents: Any, top: Any) -> Any:
+    """Turn exponents, in place, into weights relative to e^top."""
+    exponents -= top
+    np.maximum(exponents, _NOTHING, out=exponents)
+    return np.exp(exponents, out=exponents)
+
+
+#: One end of the list: what the positives and the negatives contribute.
+EndPartial = tuple[Tilted, Tilted]
+
+
+def empty_ends(
+    n_features: int, tilts: Tilts, order: int = 1, settings: int | None = None
+) -> list[EndPartial]:
+    """Return the sums over no rows."""
+    return [
+        (Tilted.empty(n_features, order, settings), Tilted.empty(n_features, order, settings))
+        for _ in tilts
+    ]
+
+
+def merge_ends(left: list[EndPartial], right: list[EndPartial]) -> list[EndPartial]:
+    """Join what two sets of rows contribute to each end; both may be overwritten."""
+    return [(a.merge(c), b.merge(d)) for (a, b), (c, d) in zip(left, right, strict=True)]
+
+
+class Classes:
+    """The rows of a tile by class, with their log weights.
+
+    The rows of the rarer class are gathered where that is cheap; the commoner class then takes
+    the whole tile, with weight zero for the others.
+    """
+
+    def __init__(self, positive: Any, log_weight: Any, rarer: int):
+        members = (positive, ~positive)
+        self.rows = (np.flatnonzero(members[0]), np.flatnonzero(members[1]))
+        self.log_weight = log_weight
+        self.rarer = rarer
+
+    def parts(self, tile: Tile, gather_both: bool) -> Any:
+        """Yield (class, tile, its rows or all, rows that count for nothing)."""
+        for c in (0, 1):
+            if tile.gathers and (gather_both or c == self.rarer):
+                whole = len(self.rows[1 - c]) == 0
+                yield c, tile if whole else tile.take(self.rows[c]), self.rows[c], None
+            else:
+                yield c, tile, None, self.rows[1 - c]
+
+    def add(self, ends: list[EndPartial], tile: Tile, scores: Any, tilts: Tilts) -> None:
+        """Add the rows of the tile, whose scores are known, to the sums of each end."""
+        for c, part, rows, others in self.parts(tile, gather_both=scores.ndim == 2):
+            here = scores if rows is None else scores.take(rows, axis=-1)
+            logs = self.log_weight
+            if logs is not None and rows is not None:
+                logs = logs[rows]
+            for of_end, end in zip(tilts, ends, strict=True):
+                exponents = of_end[c] * here
+                if logs is not None:
+                    exponents += logs
+                if others is not None:
+                    exponents[others if exponents.ndim == 1 else (..., others)] = -np.inf
+                end[c].add(part, exponents)
