@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 from collections.abc import Sequence
 from html import escape
 from importlib import resources
 from typing import Any
 
-from toprank.report.text import count, format_figure, json_for_script, number, percent
+from toprank.report.text import count, format_figure, number, percent
 
 
 def page(data: dict[str, Any]) -> str:
@@ -44,7 +45,7 @@ def page(data: dict[str, Any]) -> str:
 {_by_p(data)}
 {_comparison(data)}
 {_support(data)}
-{_describe_making(data)}
+{_making(data)}
 </main>
 <footer><p>Made with toprank {escape(data["made"]["toprank"])}. This page holds its own data and
 asks nothing of any network.</p></footer>
@@ -53,6 +54,14 @@ asks nothing of any network.</p></footer>
 </body>
 </html>
 """
+
+
+def json_for_script(data: Any) -> str:
+    """Return JSON that can stand inside a script element: no markup, nothing outside ASCII."""
+    text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    for letter in "<>&":
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    return text
 
 
 def _asset(name: str) -> str:
@@ -212,11 +221,11 @@ def _comparison(data: dict[str, Any]) -> str:
         [
             f"{escape(line['names'][0])} \u2212 {escape(line['names'][1])}",
             escape(line["label"]) + (", in points" if line["unit"] == "share" else ""),
-            f"<strong>{_change(line['difference'], line['unit'])}</strong>",
+            f"<strong>{_format_change(line['difference'], line['unit'])}</strong>",
             _span(line["low"], line["high"], line["unit"]),
             f"{_span(line['folds_low'], line['folds_high'], line['unit'])} "
             f"<small>{line['folds_agree']} of {line['folds']} agree</small>",
-            _chance(line["adjusted_p_value"]),
+            _format_p_value(line["adjusted_p_value"]),
         ]
         for line in lines
     ]
@@ -235,7 +244,7 @@ rows. p-values are corrected for the three pairs (Holm).</p>
 </section>"""
 
 
-def _change(value: float | None, unit: str) -> str:
+def _format_change(value: float | None, unit: str) -> str:
     if value is None:
         return "unknown"
     change = f"{100 * value:+.1f}" if unit == "share" else f"{value:+.3f}"
@@ -243,7 +252,7 @@ def _change(value: float | None, unit: str) -> str:
 
 
 def _span(low: float | None, high: float | None, unit: str) -> str:
-    return f"{_change(low, unit)} to {_change(high, unit)}"
+    return f"{_format_change(low, unit)} to {_format_change(high, unit)}"
 
 
 def _support(data: dict[str, Any]) -> str:
@@ -257,9 +266,9 @@ def _support(data: dict[str, Any]) -> str:
             [
                 number(line["p"]),
                 _few(line["effective_negatives"]),
-                _said(line["train_risk"], ".3g"),
-                f"{_said(line['test_risk'], '.3g')} "
-                f"<small>± {_said(line['standard_error'], '.2g')}</small>",
+                _format_known(line["train_risk"], ".3g"),
+                f"{_format_known(line['test_risk'], '.3g')} "
+                f"<small>± {_format_known(line['standard_error'], '.2g')}</small>",
                 "yes" if line["supported"] else f"no: {escape(line['reason'])}",
             ]
             for line in support["lines"]
@@ -275,20 +284,20 @@ negatives carry it and the risk on rows held out is known to within 30%.</p>
 </section>"""
 
 
-def _said(value: float | None, form: str) -> str:
+def _format_known(value: float | None, form: str) -> str:
     """A number, or that it is not known."""
     return "unknown" if value is None else format(value, form)
 
 
-def _chance(value: float | None) -> str:
-    return "&lt;0.001" if value is not None and value < 0.001 else _said(value, ".2g")
+def _format_p_value(value: float | None) -> str:
+    return "&lt;0.001" if value is not None and value < 0.001 else _format_known(value, ".2g")
 
 
 def _few(value: float) -> str:
     return count(value) if value >= 20 else f"{value:.1f}"
 
 
-def _describe_making(data: dict[str, Any]) -> str:
+def _making(data: dict[str, Any]) -> str:
     made = "\n".join(
         f"<div><dt>{escape(str(key))}</dt><dd>{escape(str(value))}</dd></div>"
         for key, value in data["made"].items()
