@@ -56,7 +56,7 @@ def test_contributions_are_the_double_loop_and_the_picture_shows_them(p, price):
             else:
                 total = np.sum(np.exp(-(f_i - f[y == -1])))
                 by_hand[i, k] = np.log(1 + total) * pair / total
-    ours = push_examples.contributions(p, price)
+    ours = push_examples.pair_shares(p, price)
     np.testing.assert_allclose(ours, by_hand / by_hand.sum(), rtol=1e-12)
     drawn = PairContributionDisplay.from_predictions(y, f, price=price, p=p)
     np.testing.assert_allclose(drawn.contributions, ours, rtol=1e-9)

@@ -16,7 +16,7 @@ from sklearn.datasets import fetch_openml, get_data_home
 from sklearn.utils import Bunch
 
 from toprank._extras import require
-from toprank.datasets._bunch import as_bunch
+from toprank.datasets._bundled import as_bunch
 
 
 @dataclass(frozen=True)
@@ -146,13 +146,13 @@ def fetch(
     ValueError: unknown data set 'titanic'; known: covertype, creditcard, housing, \
 mammography, pima. For any other, pass data_id= (its OpenML number) and positive=.
     """
-    source = _source(name, data_id, target, positive, negative)
+    source = _openml_source(name, data_id, target, positive, negative)
     bunch = _download(source, data_home=data_home, cache=cache, as_frame=as_frame)
-    rows, labels = _labels(bunch.target, source)
+    rows, labels = _binary_labels(bunch.target, source)
     _check_counts(labels, source)
-    data = _tidy(bunch.data[rows])
+    data = _tidy_frame(bunch.data[rows])
     return as_bunch(
-        data if as_frame else _numbers(data),
+        data if as_frame else _number_columns(data),
         labels,
         feature_names=[str(feature) for feature in bunch.feature_names],
         target_names=source.target_names or _default_names(source),
@@ -164,7 +164,7 @@ mammography, pima. For any other, pass data_id= (its OpenML number) and positive
     )
 
 
-def _source(
+def _openml_source(
     name: str | None, data_id: int | None, target: str | None, positive: object, negative: object
 ) -> OpenMLSource:
     if (name is None) == (data_id is None):
@@ -257,7 +257,7 @@ def _not_understood(error: Exception, source: OpenMLSource, folder: Path | None)
     )
 
 
-def _labels(target: Any, source: OpenMLSource) -> tuple[np.ndarray, np.ndarray]:
+def _binary_labels(target: Any, source: OpenMLSource) -> tuple[np.ndarray, np.ndarray]:
     """The rows that carry a label, as a mask, and their labels."""
     pandas = require("pandas", "frames")
     if target is None or np.ndim(target) != 1:
@@ -307,7 +307,7 @@ def _default_names(source: OpenMLSource) -> tuple[str, str]:
     return negative, str(source.positive)
 
 
-def _tidy(data: Any) -> Any:
+def _tidy_frame(data: Any) -> Any:
     """A frame whose columns are numbers or categories; sparse data stay as they are."""
     if issparse(data):
         return data
@@ -326,7 +326,7 @@ def _tidy_column(column: Any) -> Any:
         return words.astype("category")
 
 
-def _numbers(data: Any) -> Any:
+def _number_columns(data: Any) -> Any:
     """A float64 matrix; sparse data stay as they are."""
     if issparse(data):
         return data

@@ -119,15 +119,15 @@ class _FromBayesRisk(ProperLoss):
         return self._functions[2] is not None
 
     def _bayes_risk(self, eta: FloatArray) -> FloatArray:
-        return _evaluate(self._functions[0], eta)
+        return _evaluate_at(self._functions[0], eta)
 
     def _slope(self, eta: FloatArray) -> FloatArray:
-        return _evaluate(self._functions[1], eta)
+        return _evaluate_at(self._functions[1], eta)
 
     def _curvature(self, eta: FloatArray) -> FloatArray:
         if self._functions[2] is None:
             return super()._curvature(eta)
-        return _evaluate(self._functions[2], eta)
+        return _evaluate_at(self._functions[2], eta)
 
 
 class _Canonical(ProperLoss):
@@ -304,7 +304,7 @@ def _zero(
     return x
 
 
-def _evaluate(function: ArrayMap, eta: FloatArray) -> FloatArray:
+def _evaluate_at(function: ArrayMap, eta: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(function(eta), dtype=np.float64)
 

@@ -9,14 +9,14 @@ from numpy.typing import ArrayLike
 
 from toprank.inference import lift_band
 from toprank.metrics.order import RankedList
-from toprank.plots._response import ranking_score
-from toprank.plots._style import (
+from toprank.plots._display import (
     REFERENCE,
     draw_band,
     draw_curve,
     legend_label,
     marked,
     new_axes,
+    ranking_score,
     show_legend,
 )
 
@@ -220,7 +220,7 @@ class LiftDisplay:
         self.line_ = draw_curve(ax, _CURVE, self.top, self.lift, {"label": label} | kwargs)
         self.band_ = draw_band(ax, self.line_, self.top, self.low, self.high)
         _bounds(ax, self.prevalence, np.asarray(self.top, dtype=np.float64))
-        _frame(ax)
+        _frame_lift(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -244,7 +244,7 @@ def _bounds(ax: Any, prevalence: float | None, top: Any) -> None:
     ax.plot(top, ceiling, gid=_CEILING, label="perfect order", **look)
 
 
-def _frame(ax: Any) -> None:
+def _frame_lift(ax: Any) -> None:
     ax.set_xscale("log")
     smallest = min(float(np.min(line.get_xdata())) for line in marked(ax, _CURVE))
     ax.set(xlim=(min(smallest, 0.5), 1.0), xlabel="Share of the list taken from the top")

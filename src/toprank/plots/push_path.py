@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from toprank._numerics import FloatArray
 from toprank.inference import interval
-from toprank.plots._style import check_drawable, escape_text, marked, new_axes, show_legend, style
+from toprank.plots._display import check_drawable, escape_text, marked, new_axes, show_legend, style
 from toprank.tuning import PChoice, Scoring
 
 _PATH, _BASELINE, _CHOSEN = "toprank-path", "toprank-path-baseline", "toprank-path-chosen"
@@ -237,7 +237,7 @@ class PushPathDisplay:
             The display itself.
         """
         ax = new_axes(ax)
-        place = _places(self.ps)
+        place = _tick_places(self.ps)
         values = np.asarray(self.values, dtype=np.float64)
         check_drawable(
             values, *(ends for ends in (self.low, self.high, self.baseline) if ends is not None)
@@ -250,7 +250,7 @@ class PushPathDisplay:
             ax.vlines(place, self.low, self.high, color=colour, linewidth=1.0, alpha=0.8)
         self.baseline_ = self._draw_baseline(ax)
         self.chosen_ = self._draw_choice(ax, place, values, colour)
-        _frame(ax, np.asarray(self.ps, dtype=np.float64), place, self.metric)
+        _frame_path(ax, np.asarray(self.ps, dtype=np.float64), place, self.metric)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -269,14 +269,14 @@ class PushPathDisplay:
             return None
         at = list(np.asarray(self.ps, dtype=np.float64)).index(float(self.chosen))
         look = {"markersize": 13, "markerfacecolor": "none", "markeredgewidth": 1.8}
-        label = f"chosen: p = {_number(self.chosen)}"
+        label = f"chosen: p = {_format_value(self.chosen)}"
         (ring,) = ax.plot(
             place[at], values[at], "o", color=colour, gid=_CHOSEN, label=label, **look
         )
         return ring
 
 
-def _places(ps: ArrayLike) -> FloatArray:
+def _tick_places(ps: ArrayLike) -> FloatArray:
     """Where each p stands: at its logarithm, infinity two octaves after the largest finite one."""
     powers = np.asarray(ps, dtype=np.float64)
     if powers.ndim != 1 or len(powers) == 0 or not np.all(powers > 0):
@@ -286,15 +286,15 @@ def _places(ps: ArrayLike) -> FloatArray:
     return np.where(finite, np.log2(np.where(finite, powers, 1.0)), last + 2.0)
 
 
-def _number(p: float) -> str:
+def _format_value(p: float) -> str:
     return "∞" if np.isinf(p) else f"{p:g}"
 
 
-def _frame(ax: Any, ps: FloatArray, place: FloatArray, metric: str | None) -> None:
+def _frame_path(ax: Any, ps: FloatArray, place: FloatArray, metric: str | None) -> None:
     known = dict(zip(ax.get_xticks(), (t.get_text() for t in ax.get_xticklabels()), strict=True))
     if len(marked(ax, _PATH)) == 1:
         known = {}
-    known |= {x: _number(p) for x, p in zip(place, ps, strict=True)}
+    known |= {x: _format_value(p) for x, p in zip(place, ps, strict=True)}
     ticks = sorted(known)
     ax.set_xticks(ticks, [known[x] for x in ticks])
     ax.set_xlim(ticks[0] - 0.4, ticks[-1] + 0.4)

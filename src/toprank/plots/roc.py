@@ -11,14 +11,14 @@ from sklearn.metrics import auc, roc_curve
 from toprank._extras import require
 from toprank.inference import Band, roc_band
 from toprank.metrics._inputs import check_ranking
-from toprank.plots._response import ranking_score
-from toprank.plots._style import (
+from toprank.plots._display import (
     REFERENCE,
     draw_band,
     draw_curve,
     escape_text,
     legend_label,
     marked,
+    ranking_score,
     show_legend,
 )
 
@@ -251,7 +251,7 @@ class TopRocDisplay:
         bands = [self._draw_band(one, line) for one, line in zip(axes, lines, strict=True)]
         chances = [_chance(one) for one in axes] if plot_chance_level else None
         for one, its_view in zip(axes, views, strict=True):
-            _frame(one, its_view, max_fpr, self.pos_label)
+            _frame_roc(one, its_view, max_fpr, self.pos_label)
         if len(axes) == 2:
             _mark_window(axes[0], max_fpr)
         show_legend(axes[-1], loc="lower right")
@@ -295,7 +295,7 @@ def _chance(ax: Any) -> Any:
     return line
 
 
-def _frame(ax: Any, view: str, max_fpr: float, pos_label: Any) -> None:
+def _frame_roc(ax: Any, view: str, max_fpr: float, pos_label: Any) -> None:
     """Limits and labels of the axes; the zoomed view is as high as its highest curve."""
     whose = "" if pos_label is None else f", class {escape_text(pos_label)}"
     ax.set_xlabel("False positive rate (share of negatives let through)")

@@ -125,7 +125,7 @@ def features(table: Table, held: HeldOut, k: int, which: int) -> dict[str, Any]:
                 "column": clean_text(columns[j].name, 80),
                 "kind": columns[j].kind,
                 "adds": float(adds[j]),
-                **_typical(table, columns[j], held.rows, held.rows[top]),
+                **_typical_value(table, columns[j], held.rows, held.rows[top]),
             }
             for j in named
             if adds[j] != 0
@@ -135,7 +135,7 @@ def features(table: Table, held: HeldOut, k: int, which: int) -> dict[str, Any]:
     }
 
 
-def _typical(
+def _typical_value(
     table: Table, column: Column, rows: NDArray[np.intp], top: NDArray[np.intp]
 ) -> dict[str, str]:
     """What the column holds in the first rows and in all: a median, or the share of a value."""

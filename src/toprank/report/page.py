@@ -15,7 +15,7 @@ from html import escape
 from importlib import resources
 from typing import Any
 
-from toprank.report.text import count, format_figure, number, percent
+from toprank.report.text import count, format_figure, percent, short_number
 
 
 def page(data: dict[str, Any]) -> str:
@@ -39,13 +39,13 @@ def page(data: dict[str, Any]) -> str:
 </head>
 <body>
 <a class="skip" href="#verdict">Skip to the verdict</a>
-{_header(data)}
+{_page_header(data)}
 <main>
-{_verdict(data)}
+{_verdict_section(data)}
 {_by_p(data)}
-{_comparison(data)}
-{_support(data)}
-{_making(data)}
+{_comparison_section(data)}
+{_support_section(data)}
+{_making_section(data)}
 </main>
 <footer><p>Made with toprank {escape(data["made"]["toprank"])}. This page holds its own data and
 asks nothing of any network.</p></footer>
@@ -77,7 +77,7 @@ def _word(text: Any) -> str:
     return f"<bdi>{escape(str(text))}</bdi>"
 
 
-def _header(data: dict[str, Any]) -> str:
+def _page_header(data: dict[str, Any]) -> str:
     table = data["table"]
     others = ", ".join(map(_word, table["negative"]))
     share = table["positives"] / table["rows"]
@@ -91,7 +91,7 @@ def _header(data: dict[str, Any]) -> str:
 </header>"""
 
 
-def _verdict(data: dict[str, Any]) -> str:
+def _verdict_section(data: dict[str, Any]) -> str:
     said = data["verdict"]
     shown = ("precision", "recall", "clean", "partial")
     by_key = {figure["key"]: figure for figure in data["figures"]}
@@ -188,10 +188,10 @@ def _all_figures(data: dict[str, Any]) -> str:
         ]
         for name, values in rows
     ]
-    return _table("Every figure, with its 95% interval", head, body)
+    return _html_table("Every figure, with its 95% interval", head, body)
 
 
-def _table(
+def _html_table(
     caption: str, head: Sequence[str], body: Sequence[Sequence[str]], *, stack: bool = False
 ) -> str:
     """A table; the cells of the body are markup already.
@@ -214,7 +214,7 @@ def _table(
     )
 
 
-def _comparison(data: dict[str, Any]) -> str:
+def _comparison_section(data: dict[str, Any]) -> str:
     lines = data["comparison"]
     head = ("Compared", "Figure", "Difference", "95% interval", "Over the folds", "p, corrected")
     body = [
@@ -230,7 +230,7 @@ def _comparison(data: dict[str, Any]) -> str:
         for line in lines
     ]
     caption = "Differences on the same rows; above zero the first is better"
-    table = _table(caption, head, body, stack=True)
+    table = _html_table(caption, head, body, stack=True)
     said = data["verdict"]["against"] or "There are too few rows to compare."
     return f"""<section id="comparison" aria-labelledby="comparison-title">
 <h2 id="comparison-title">How does it compare with logistic regression and trees?</h2>
@@ -255,7 +255,7 @@ def _span(low: float | None, high: float | None, unit: str) -> str:
     return f"{_format_change(low, unit)} to {_format_change(high, unit)}"
 
 
-def _support(data: dict[str, Any]) -> str:
+def _support_section(data: dict[str, Any]) -> str:
     support = data["support"]
     if support is None:
         said, table = "That cannot be said of these rows; the notes at the top say why.", ""
@@ -264,7 +264,7 @@ def _support(data: dict[str, Any]) -> str:
         head = ("p", "Negatives that carry it", "Risk trained on", "Risk held out", "Supported")
         body = [
             [
-                number(line["p"]),
+                short_number(line["p"]),
                 _few(line["effective_negatives"]),
                 _format_known(line["train_risk"], ".3g"),
                 f"{_format_known(line['test_risk'], '.3g')} "
@@ -273,7 +273,7 @@ def _support(data: dict[str, Any]) -> str:
             ]
             for line in support["lines"]
         ]
-        table = _table("What the sample says of each p", head, body, stack=True)
+        table = _html_table("What the sample says of each p", head, body, stack=True)
     return f"""<section id="support" aria-labelledby="support-title">
 <h2 id="support-title">What p does the data support?</h2>
 <p>{escape(said)}</p>
@@ -297,7 +297,7 @@ def _few(value: float) -> str:
     return count(value) if value >= 20 else f"{value:.1f}"
 
 
-def _making(data: dict[str, Any]) -> str:
+def _making_section(data: dict[str, Any]) -> str:
     made = "\n".join(
         f"<div><dt>{escape(str(key))}</dt><dd>{escape(str(value))}</dd></div>"
         for key, value in data["made"].items()
@@ -328,7 +328,7 @@ each.</p>
 {roles}
 </dl>
 <details><summary>The {count(len(columns))} columns that are read</summary>
-<div class="wide">{_table("Columns", ("Column", "Kind", "Missing"), columns)}</div></details>
+<div class="wide">{_html_table("Columns", ("Column", "Kind", "Missing"), columns)}</div></details>
 {_left_out(left)}
 </section>"""
 
@@ -336,7 +336,7 @@ each.</p>
 def _left_out(left: list[list[str]]) -> str:
     if not left:
         return ""
-    table = _table("Columns left out", ("Column", "Why"), left)
+    table = _html_table("Columns left out", ("Column", "Why"), left)
     return (
         f"<details><summary>The {count(len(left))} columns that are left out</summary>"
         f'<div class="wide">{table}</div></details>'

@@ -12,7 +12,7 @@ from toprank.report.held_out import TREES, Chosen, HeldOut, choose_power
 from toprank.report.lists import features, item_lists
 from toprank.report.measures import LEVEL, Figure, compare_rankers, curves, figures, measure_figures
 from toprank.report.table import Table
-from toprank.report.text import clean_text, count, number, percent
+from toprank.report.text import clean_text, count, percent, short_number
 from toprank.tuning.support import Support
 
 #: Negatives that the zoomed ROC curve shows at least.
@@ -56,7 +56,7 @@ def results(
         "max_fpr": max_fpr,
         "level": LEVEL,
         "ps": list(held.ps),
-        "labels": [f"p = {number(p)}" for p in held.ps],
+        "labels": [f"p = {short_number(p)}" for p in held.ps],
         "start": chosen.index,
         "figures": [_describe_figure(figure) for figure in which],
         "pushes": [
@@ -250,4 +250,4 @@ def _with_sign(value: float) -> str:
 def advice(data: dict[str, Any]) -> str:
     """Which p, and why."""
     p = data["ps"][data["start"]]
-    return f"The push shown first is p = {number(p)}. {data['choice']['verdict']}"
+    return f"The push shown first is p = {short_number(p)}. {data['choice']['verdict']}"

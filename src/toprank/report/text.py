@@ -35,7 +35,7 @@ def _visible(letter: str) -> str:
     return "␡" if hidden or code in (0x2028, 0x2029, 0xFEFF) else letter
 
 
-def number(value: float) -> str:
+def short_number(value: float) -> str:
     """Return p, or another number, as it is written: without needless zeros."""
     return "∞" if math.isinf(value) else f"{value:g}"
 

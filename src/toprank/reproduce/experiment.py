@@ -215,7 +215,7 @@ def distribution_grid(cells: Sequence[dict[str, Any]], digits: int = 4) -> Grid:
                 *(_mark(cell, _format_number(cell["paper"], digits)) for cell in here),
             ]
         )
-        lines.append([f"{row}, ours", *(_spread(cell, digits) for cell in here)])
+        lines.append([f"{row}, ours", *(_mean_and_spread(cell, digits) for cell in here)])
         lines.append(["percentile", *(_mark(cell, f"{cell['percentile']:.1f}") for cell in here)])
     return Grid(["", *columns], lines)
 
@@ -253,7 +253,7 @@ def _mark(cell: dict[str, Any], text: str) -> str:
     return f"**{text}**" if cell["verdict"] == "outside" else text
 
 
-def _spread(cell: dict[str, Any], digits: int) -> str:
+def _mean_and_spread(cell: dict[str, Any], digits: int) -> str:
     return f"{_format_number(cell['mean'], digits)} ± {_format_number(cell['spread'], digits - 1)}"
 
 

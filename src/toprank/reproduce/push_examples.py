@@ -124,7 +124,7 @@ def _figure_1_list() -> tuple[np.ndarray, np.ndarray]:
     return np.array(facts.FIGURE_1_LABELS), np.arange(20, 0, -1) / 20
 
 
-def contributions(p: float = 1.0, price: str = "power") -> np.ndarray:
+def pair_shares(p: float = 1.0, price: str = "power") -> np.ndarray:
     """Share of the risk that falls to each (positive, negative), highest scores first."""
     y, f = _figure_1_list()
     inner = np.exp(-(f[y == 1][:, None] - f[y == -1][None, :]))
@@ -138,7 +138,7 @@ def contributions(p: float = 1.0, price: str = "power") -> np.ndarray:
 
 
 def _figure_1(setup: Setup) -> Result:
-    shares = {p: contributions(p).sum(axis=0) for p in FIGURE_1_POWERS}
+    shares = {p: pair_shares(p).sum(axis=0) for p in FIGURE_1_POWERS}
     first = [float(shares[p][0]) for p in FIGURE_1_POWERS]
     moved = all(a < b for a, b in pairwise(first))
     return {
@@ -188,10 +188,10 @@ def _draw_contributions(settings: list[dict[str, Any]]) -> Any:
 
 
 def _figure_4(setup: Setup) -> Result:
-    table = contributions(price="log1p")
+    table = pair_shares(price="log1p")
     lower_left = float(table[:6, :4].sum() / table.sum())
     upper_right = float(table[6:, 4:].sum() / table.sum())
-    flat = contributions(1.0)
+    flat = pair_shares(1.0)
     return {
         "shares": {"p = 1": flat.sum(axis=1).tolist(), "IR Push": table.sum(axis=1).tolist()},
         "claims": [

@@ -62,7 +62,7 @@ def many_samples(epsilon: float, m: int, seed: int, repeats: int) -> dict[str, A
     }
 
 
-def _one_dimension(setup: Setup) -> Result:
+def _measure_one_dimension(setup: Setup) -> Result:
     s = setup.settings
     cases = [(epsilon, m, setup.seed, s["repeats"]) for epsilon in EPSILONS for m in s["sizes"]]
     rows = setup.map(many_samples, cases)
@@ -151,7 +151,7 @@ def _bent(X: FloatArray) -> FloatArray:
     return expit(2.0 * np.sin(2.0 * X[:, 0]) + X[:, 1] - 1.0)
 
 
-def _normal_rows(rng: np.random.Generator, n: int) -> FloatArray:
+def _draw_rows(rng: np.random.Generator, n: int) -> FloatArray:
     return rng.standard_normal((n, 5))
 
 
@@ -160,7 +160,7 @@ def model_named(name: str) -> BipartiteModel:
     return (
         linear_bipartite(5, prevalence=0.3)
         if name == "linear"
-        else BipartiteModel(_normal_rows, _bent)
+        else BipartiteModel(_draw_rows, _bent)
     )
 
 
@@ -186,7 +186,7 @@ def regrets(model: str, loss: str, n: int, seed: int, repeats: int) -> dict[str,
     }
 
 
-def _regret(setup: Setup) -> Result:
+def _measure_regret(setup: Setup) -> Result:
     s = setup.settings
     cases = [
         (model, loss, n, setup.seed, s["repeats"])
@@ -317,7 +317,7 @@ def exponent(sizes: ArrayLike, risks: FloatArray) -> float:
     return float(np.polyfit(np.log(sizes), np.log(np.mean(risks, axis=1)), 1)[0])
 
 
-def _rates(setup: Setup) -> Result:
+def _measure_rates(setup: Setup) -> Result:
     sizes, repeats = setup.settings["sizes"], setup.settings["repeats"]
     found = setup.map(
         excess_risks, [(case, n, setup.seed, repeats) for case in CASES for n in sizes]
@@ -393,7 +393,7 @@ EXPERIMENTS = (
     Experiment(
         "one-dimension",
         "Section 10.1: an illustration in one dimension",
-        _one_dimension,
+        _measure_one_dimension,
         _describe_one_dimension,
         _draw_one_dimension,
         "How often the wrong function is chosen against the number of rows",
@@ -404,7 +404,7 @@ EXPERIMENTS = (
     Experiment(
         "regret",
         "Agarwal 2012, Theorem 13: ranking regret and its bound",
-        _regret,
+        _measure_regret,
         _describe_regret,
         _draw_regret,
         "Ranking regret and its bound against the number of rows, right and wrong model",
@@ -414,7 +414,7 @@ EXPERIMENTS = (
     Experiment(
         "rates",
         "Clémençon, Lugosi & Vayatis 2006, Section 5: rates",
-        _rates,
+        _measure_rates,
         _describe_rates,
         draw_rates,
         "Excess ranking risk against the number of rows in three models: it falls about as 1/n",

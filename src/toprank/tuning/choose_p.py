@@ -94,7 +94,7 @@ def choose_p(
     parameter : str, optional
         Name of the parameter to vary; by default ``p``, or the one that ends in ``__p``.
     fit_params : mapping, optional
-        Further arguments of ``fit``, handed on whole.
+        Further arguments of ``fit``, passed on as they are.
     n_jobs : int, optional
         Folds at a time, in threads.
 
