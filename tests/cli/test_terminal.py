@@ -1,5 +1,6 @@
 """What every command does alike: help, exit codes, streams, completion, and what it escapes."""
 
+import io
 import json
 import os
 import signal
@@ -230,3 +231,15 @@ def test_a_reader_that_leaves_is_no_error(model, train):
 def test_progress_is_drawn_on_terminals_only(model, train, invoke):
     answer = invoke("evaluate", model, train, "--json")
     assert answer.stderr == "" and json.loads(answer.stdout)
+
+
+def test_the_command_line_can_be_called_twice_in_one_process(monkeypatch, capsys):
+    from toprank.cli import main
+
+    monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
+    for _ in range(2):
+        monkeypatch.setattr(sys, "argv", ["toprank", "bounds", "--help"])
+        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="ascii"))
+        with pytest.raises(SystemExit) as end:
+            main()
+        assert end.value.code == 0

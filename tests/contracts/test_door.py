@@ -352,18 +352,8 @@ MISTAKES = {
 }
 
 
-def pending(name, case):
-    """The linear rankers still let scikit-learn speak, and take numbers of any size."""
-    linear = name.startswith(("PNormPush", "IRPush", "PushRanker", "ProperRanker"))
-    linear = linear or "from_estimator" in name or name == "tuning.choose_p"
-    waits = case in ("X beyond every sum", "y of NaN", "y of complex numbers")
-    return [pytest.mark.xfail(strict=False, reason="linear rankers have their own door")] * (
-        linear and waits
-    )
-
-
 BAD = [
-    pytest.param(entry, mistake, id=f"{name}-{case}", marks=pending(name, case))
+    pytest.param(entry, mistake, id=f"{name}-{case}")
     for name, entry in ENTRIES.items()
     for case, mistake in MISTAKES.items()
     if mistake.what in entry.takes and mistake.where(entry)

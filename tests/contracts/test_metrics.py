@@ -145,7 +145,18 @@ def test_a_list_ranked_already_has_the_value_of_its_rows(name):
         return
     value = metric.of(RankedList.of(y, s, weight))
     assert value == pytest.approx(call(name, y, s, sample_weight=weight), rel=1e-9)
-    assert name in {entry.name for entry in summary(y, s, top=3)}
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - {"push_risk", "value_at"}))
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_summary_holds_the_value_of_the_rows(name, weighted):
+    y, s, _ = rows()
+    weight = np.random.default_rng(2).integers(0, 3, len(y)) if weighted else None
+    result = summary(y, s, 0.1, p=4.0, max_fpr=0.1, sample_weight=weight)
+    for entry in (one for one in result if one.name == name):
+        wanted = METRICS[name].function(y, s, sample_weight=weight, **entry.settings)
+        assert entry.value == pytest.approx(wanted, rel=1e-9)
+    assert name in {entry.name for entry in result}
 
 
 @pytest.mark.parametrize("name", sorted(set(METRICS) - {"push_risk", "value_at", "ranking_risk"}))

@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 from toprank import PairRanker, PushRanker, blocks
+from toprank.inference import interval
 from toprank.interop.boosting import PushGradients
 from toprank.losses import LOSSES, TRAINABLE_LOSSES, Loss, get_loss
 from toprank.metrics import push_risk
 from toprank.objective import price_and_loss, push_objective
 from toprank.pair_sums import Reference
 from toprank.pairs import ENDS, orient
-from toprank.prices import PRICES, Price, get_price
+from toprank.prices import PRICES, Log1p, Max, Price, get_price
 
 
 class SumOfPowers(Price):
@@ -226,6 +227,20 @@ class TestFromOutside:
             )
             found.append(objective(y.astype(float), np.zeros(80), weight)[0])
         np.testing.assert_array_equal(*found)
+
+
+@pytest.mark.parametrize("price", ["max", Max()], ids=["name", "object"])
+def test_the_maximum_has_no_interval_however_it_is_given(rows, price):
+    positive, _, scores = rows
+    with pytest.raises(ValueError, match="extreme of the sample"):
+        interval("push_risk", positive, scores, price=price)
+
+
+@pytest.mark.parametrize("price", ["log1p", Log1p()], ids=["name", "object"])
+def test_a_kernel_on_pairs_refuses_prices_of_winners_however_they_are_given(price):
+    ranker = PairRanker(price, loss="exponential", kernel="rbf", kernel_on="pairs")
+    with pytest.raises(ValueError, match="log1p price is one of the winners'"):
+        ranker.fit(np.eye(4), [0, 1, 0, 1])
 
 
 def test_names_that_are_not_registered_are_refused():

@@ -192,7 +192,7 @@ def test_a_fixed_number_of_rounds_warns_no_one(recwarn):
     X = np.column_stack([np.arange(20.0), np.arange(20.0)[::-1]]) / 20
     y = (np.arange(20) > 9).astype(int)  # separable: the fits run away
     setup = Setup("any", {}, 0)
-    setup.map(push_tables._measured, [X], [y], [np.arange(5, 15)], [20])
+    setup.map(push_tables._measure, [X], [y], [np.arange(5, 15)], [20])
     assert not [w for w in recwarn if issubclass(w.category, ConvergenceWarning)]
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import os
 import signal
 import sys
+from io import TextIOWrapper  # the name io is that of the folder beside
 from typing import NoReturn
 
 from toprank._extras import require
@@ -34,7 +34,7 @@ def _run() -> None:
     except ImportError as error:
         sys.exit(f"toprank: {error}")
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
+        if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a pipe may not know the sign ±
     from toprank.cli.app import app
     from toprank.cli.failures import show_traceback

@@ -21,16 +21,7 @@ class BlockScores(BlockList):
     methods do that and say how exact the answer is. Rows of equal score and class are one row of
     their summed weight, so that weights count independent rows.
 
-    Attributes
-    ----------
-    classes : array of two labels
-        The positive one last.
-    top : ndarray of shape (3, m)
-        Distinct scores from the highest down, with the weights of their positives and negatives.
-    bins : Bins
-        The rows below those of ``top``; none if all scores were kept.
-    n_rows : int
-        Rows of weight above zero that the list stands for.
+    The attributes are those of `toprank.metrics.block_list.BlockList`.
     """
 
     def interval(

@@ -35,6 +35,7 @@ from toprank.metrics.metric import (
     Planned,
     Swaps,
 )
+from toprank.prices import Max, get_price
 
 _AT_K = {"k": 0.1}
 _EXTREME_OF_SAMPLE = Extreme(
@@ -79,7 +80,7 @@ def _infinite_power(
 
 
 def _price_of_maximum(price: Any = "power", p: float = 1.0, **_: Any) -> Extreme | None:
-    return _EXTREME_OF_SAMPLE if price == "max" or p == np.inf else None
+    return _EXTREME_OF_SAMPLE if isinstance(get_price(price, p), Max) else None
 
 
 BUILT_IN = (

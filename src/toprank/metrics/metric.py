@@ -90,22 +90,6 @@ class Swaps:
 
 
 @dataclass(frozen=True)
-class OfRows:
-    """A function of labels, scores and weights as one of a `RankedList`: a tie is two rows."""
-
-    function: Callable[..., float]
-
-    def __call__(self, ranked: RankedList, **settings: Any) -> float:
-        """The value for the rows of the list; those of one class and score are one row."""
-        weight = np.concatenate((ranked.positive, ranked.negative))
-        held = weight > 0
-        positive = np.arange(len(weight)) < len(ranked.positive)
-        scores = np.concatenate((ranked.scores, ranked.scores))
-        rows = (positive[held], scores[held])
-        return float(self.function(*rows, sample_weight=weight[held], **settings))
-
-
-@dataclass(frozen=True)
 class Metric:
     """One metric, and what the library asks of it.
 
@@ -163,6 +147,8 @@ class Metric:
         weights of the positives and of all rows down to each place.
     planned : Planned, optional
         What `toprank.inference.sample_size` takes it for; by default there is no plan.
+    summarize : bool
+        Whether `summary` calls the function on the rows, where there is nothing quicker.
     own_labels : bool
         Whether the function wants the labels as the caller gave them, not which are positive.
     """
@@ -189,6 +175,7 @@ class Metric:
     empty_ties: bool = False
     by_place: Callable[[FloatArray, FloatArray], FloatArray] | None = None
     planned: Planned | None = None
+    summarize: bool = False
     own_labels: bool = False
 
     def __post_init__(self) -> None:

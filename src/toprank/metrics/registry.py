@@ -22,7 +22,7 @@ from dataclasses import replace
 from typing import Any
 
 from toprank.metrics.built_in import BUILT_IN, UNDIRECTED
-from toprank.metrics.metric import REAL, Metric, OfRows
+from toprank.metrics.metric import REAL, Metric
 
 #: The metrics by name. `f_skew` is left out: it has no better direction.
 METRICS: dict[str, Metric] = {metric.name: metric for metric in BUILT_IN}
@@ -106,9 +106,8 @@ def register(
         **facts,
     )
     _check_new(metric)
-    needs_rows = metric.row_settings or metric.kernel or metric.each_group
-    if metric.takes_weights and not needs_rows and not metric.of_list and not metric.each_list:
-        metric = replace(metric, of_list=OfRows(function))
+    if metric.takes_weights and not metric.row_settings:
+        metric = replace(metric, summarize=True)
     METRICS[metric.name] = metric
     return metric
 

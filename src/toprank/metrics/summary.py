@@ -12,8 +12,10 @@ from numpy.typing import ArrayLike
 from toprank.metrics._inputs import check_ranking
 from toprank.metrics.lists import Lists, group_codes
 from toprank.metrics.margins import f_skew_of
+from toprank.metrics.metric import Metric
 from toprank.metrics.order import RankedList
 from toprank.metrics.registry import METRICS
+from toprank.pairs import to_numpy
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,7 @@ def summary(
         "margin_error": [{"theta": theta}],
         "bedroc": [{"alpha": alpha}],
     }
-    entries = _entries(ranked, lists, plan, [{"k": k} for k in cuts])
+    entries = _entries(ranked, lists, checked, plan, [{"k": k} for k in cuts])
     skew = Entry("f_skew", {}, f_skew_of(ranked))
     count = None if groups is None else int(np.count_nonzero(lists.positives))
     return Summary(ranked.positives, ranked.negatives, (*entries, skew), count)
@@ -145,12 +147,25 @@ def summary(
 def _entries(
     ranked: RankedList,
     lists: Lists,
+    rows: tuple[Any, ...],
     plan: dict[str, list[dict[str, Any]]],
     cuts: list[dict[str, Any]],
 ) -> Iterator[Entry]:
-    """The registered metrics that the order of the rows determines, in the registry's order."""
+    """The registered metrics that the rows determine, in the registry's order."""
     for name, metric in METRICS.items():
-        if metric.of_list is None and metric.each_list is None:
+        by_function = metric.of_list is None and metric.each_list is None
+        if by_function and not metric.summarize:
             continue
         for settings in cuts if metric.takes_k else plan.get(name, [dict(metric.settings)]):
-            yield Entry(name, settings, metric.of(ranked, lists, **settings))
+            if by_function:
+                value = _by_function(metric, rows, settings)
+            else:
+                value = metric.of(ranked, lists, **settings)
+            yield Entry(name, settings, value)
+
+
+def _by_function(metric: Metric, rows: tuple[Any, ...], settings: dict[str, Any]) -> float:
+    """Call the metric's function on the rows, which are copied to the host if need be."""
+    on_host = (None if part is None else to_numpy(getattr(part, "tensor", part)) for part in rows)
+    positive, scores, weight = on_host
+    return float(metric.function(positive, scores, sample_weight=weight, **settings))

@@ -184,7 +184,9 @@ class Explicit(Relation):
         # sorted by outer row, so that sums over a height read memory in order
         order = np.argsort(outer, kind="stable")
         self.inner, self._inner_place = np.unique(inner[order], return_inverse=True)
-        self.outer, self._outer_place = np.unique(outer[order], return_inverse=True)
+        outer = outer[order]
+        is_new = np.diff(outer, prepend=-1) != 0
+        self.outer, self._outer_place = outer[is_new], np.cumsum(is_new) - 1
         self.n_pairs = len(inner)
 
     @property

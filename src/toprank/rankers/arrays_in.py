@@ -21,43 +21,6 @@ from toprank.blocks.tensors import all_finite, tensor_of
 from toprank.blocks.torch import check_tensor
 
 
-def known_rows(X: Any) -> Any:
-    """Return a table as it is, or raise ValueError where NumPy would invent its numbers.
-
-    What lies behind a mask is unknown, and a date is no number: a missing one least of all.
-    """
-    if isinstance(X, np.ma.MaskedArray) and np.any(np.ma.getmaskarray(X)):
-        raise ValueError(
-            f"X has {np.count_nonzero(np.ma.getmaskarray(X))} masked entries, whose values are "
-            "unknown: impute them, or leave these rows out."
-        )
-    names, types = getattr(X, "columns", ()), getattr(X, "dtypes", None)
-    if isinstance(X, np.ndarray):
-        names, types = ("X",), (X.dtype,)
-    for name, kind in zip(names, () if types is None else types, strict=False):
-        if _is_time(kind):
-            raise ValueError(
-                f"{name!r} holds dates or times; say what about them counts, as a number: an "
-                "hour, a weekday, days since an event."
-            )
-    return X
-
-
-def _is_time(kind: Any) -> bool:
-    """Whether the type of a column of pandas or polars, or of an array, is one of times."""
-    temporal = getattr(kind, "is_temporal", None)
-    return getattr(kind, "kind", "") in ("m", "M") or (callable(temporal) and bool(temporal()))
-
-
-def of_the_host(X: Any) -> Any:
-    """Return a tensor of the host as NumPy's view of it; anything else as it is."""
-    tensor = tensor_of(X)
-    if tensor is None or str(tensor.layout) != "torch.strided":
-        return X
-    # NumPy has no such numbers
-    return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
-
-
 def scores_of(X: Any, coef: FloatArray, units: Units, owner: str) -> Any:
     """Return the scores of a tensor on a device, as a tensor beside it."""
     tensor = check_tensor(X)

@@ -21,7 +21,7 @@ from toprank.objective import BlockData
 from toprank.objective.pairwise import PairProblem, PairTask
 from toprank.pair_sums import concordance
 from toprank.pairs import Pairs, RelatedRows, Relation, check_related_rows, check_table
-from toprank.prices import PRICES, Price
+from toprank.prices import PRICES, Price, get_price
 from toprank.rankers.base import LinearRanker
 from toprank.rankers.blockwise import BlockScore
 from toprank.rankers.kernel import KERNELS, Kernel, expansion, landmarks
@@ -282,10 +282,11 @@ class PairRanker(BaseEstimator):
         self._keep_expansion(kernel, chosen.points, chosen.dual(result.coef), 0.0)
 
     def _fit_pairs(self, X: Any, relation: Relation, weight: FloatArray, kernel: Kernel) -> None:
-        if self.price == "log1p" or getattr(self.price, "outer", "losers") != "losers":
+        price = get_price(self.price, self.p)
+        if price.outer != "losers":
             raise ValueError(
-                "kernel_on='pairs' prices the losers' heights, and the log1p price (IR Push) is "
-                "one of the winners'. Use kernel_on='items', or price='power'."
+                f"kernel_on='pairs' prices the losers' heights, and the {price.name} price is one "
+                "of the winners'. Use kernel_on='items', or price='power'."
             )
         features = PairFeatures(kernel, X, relation, self.n_components, self.random_state)
         task_weight = features.weight(weight)
