@@ -1,4 +1,4 @@
-"""Values made safe to show as text, and results as JSON has them."""
+"""Values as text that is safe to show, and results as JSON has them."""
 
 from __future__ import annotations
 
@@ -23,6 +23,11 @@ def visible(value: Any) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def short_number(value: float) -> str:
+    """Return p, or another number, as it is written: without needless zeros."""
+    return "∞" if math.isinf(value) else f"{value:g}"
 
 
 def plain(value: Any, *, digits: int | None = None, infinities: bool = True) -> Any:

@@ -201,19 +201,19 @@ def _download(
             data_home=data_home,
             cache=cache,
             as_frame=True if as_frame else "auto",
-            # The types are told from the values, not from the declaration: categories that
+            # The types are inferred from the values, not from the declaration: categories that
             # are declared but are numbers become numbers, whatever the version of pandas.
             read_csv_kwargs={"dtype": None, "low_memory": False},
         )
     except (BadGzipFile, EOFError, zlib.error) as error:
-        raise _damaged(error, source, folder) from error
+        raise _damage_error(error, source, folder) from error
     except OSError as error:
         raise _unreachable(error, source) from error
     except (AttributeError, LookupError, TypeError) as error:
         raise _not_understood(error, source, folder) from error
     except ValueError as error:
         if isinstance(error, UnicodeError | JSONDecodeError) or "md5" in str(error):
-            raise _damaged(error, source, folder) from error
+            raise _damage_error(error, source, folder) from error
         raise
     return bunch
 
@@ -237,7 +237,7 @@ def _unreachable(error: OSError, source: OpenMLSource) -> OSError:
     )
 
 
-def _damaged(error: Exception, source: OpenMLSource, folder: Path | None) -> ValueError:
+def _damage_error(error: Exception, source: OpenMLSource, folder: Path | None) -> ValueError:
     """The error for files that are not whole, which older scikit-learn does not fetch again."""
     return ValueError(
         f"what came of OpenML data set {source.data_id} is damaged ({error}). {_try_again(folder)}"

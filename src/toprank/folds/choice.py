@@ -86,7 +86,7 @@ def corrected_difference(
     d = np.asarray(differences, dtype=np.float64)
     if d.ndim != 1 or len(d) < 2 or not np.all(np.isfinite(d)):
         raise ValueError(
-            f"differences has shape {d.shape}: expected at least two finite numbers, one a fold."
+            f"differences has shape {d.shape}: expected at least two finite numbers, one per fold."
         )
     if not (is_number(level) and 0 < level < 1):
         raise ValueError(f"level={level!r}: expected a number between 0 and 1.")

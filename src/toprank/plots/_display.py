@@ -71,7 +71,7 @@ def style(index: int) -> dict[str, Any]:
     }
 
 
-def marked(ax: Any, gid: str) -> list[Any]:
+def find_marked(ax: Any, gid: str) -> list[Any]:
     """The lines and patches of the axes that a display has drawn under this mark."""
     return [artist for artist in (*ax.lines, *ax.patches) if artist.get_gid() == gid]
 
@@ -110,7 +110,7 @@ def escape_text(text: Any) -> str | None:
 def draw_curve(ax: Any, gid: str, x: Any, y: Any, kwargs: dict[str, Any]) -> Any:
     """A curve in the next colour and dashes of its kind, unless the caller names others."""
     check_drawable(x, y)
-    look = style(len(marked(ax, gid)))
+    look = style(len(find_marked(ax, gid)))
     look |= {_SHORT.get(key, key): value for key, value in kwargs.items()}
     (line,) = ax.plot(x, y, gid=gid, **look)
     return line

@@ -15,8 +15,8 @@ from toprank.plots._display import (
     REFERENCE,
     draw_band,
     draw_curve,
+    find_marked,
     legend_label,
-    marked,
     new_axes,
     ranking_score,
     show_legend,
@@ -223,7 +223,7 @@ class MarginDisplay:
         label = legend_label(self.name if name is None else name, self._size())
         self.line_ = draw_curve(ax, _CURVE, self.thetas, self.shares, {"label": label} | kwargs)
         self.band_ = draw_band(ax, self.line_, self.thetas, self.low, self.high)
-        if not marked(ax, _ZERO):
+        if not find_marked(ax, _ZERO):
             ax.axvline(0.0, gid=_ZERO, label="tie: misranked to the left", **REFERENCE)
         scaled = "" if self.norm == 1.0 else ", normalised"
         ax.set(xlabel=f"Margin $\\theta$ (score of the positive less the negative's{scaled})")

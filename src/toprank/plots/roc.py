@@ -16,8 +16,8 @@ from toprank.plots._display import (
     draw_band,
     draw_curve,
     escape_text,
+    find_marked,
     legend_label,
-    marked,
     ranking_score,
     show_legend,
 )
@@ -288,7 +288,7 @@ def _panels(ax: Any, view: str | None) -> tuple[tuple[str, ...], list[Any]]:
 
 def _chance(ax: Any) -> Any:
     """The diagonal, drawn once on each axes."""
-    if drawn := marked(ax, _CHANCE):
+    if drawn := find_marked(ax, _CHANCE):
         return drawn[0]
     label = "random order (AUC = 0.5)"
     (line,) = ax.plot((0, 1), (0, 1), gid=_CHANCE, label=label, **REFERENCE)
@@ -303,13 +303,13 @@ def _frame_roc(ax: Any, view: str, max_fpr: float, pos_label: Any) -> None:
     if view == "full":
         ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
         return
-    highest = max(float(np.interp(max_fpr, *line.get_data())) for line in marked(ax, _CURVE))
+    highest = max(float(np.interp(max_fpr, *line.get_data())) for line in find_marked(ax, _CURVE))
     ax.set(xlim=(-0.01 * max_fpr, max_fpr), ylim=(0.0, min(1.01, max(1.05 * highest, 1e-3))))
     ax.grid(alpha=0.25)
 
 
 def _mark_window(ax: Any, max_fpr: float) -> None:
     """Shade, on the whole curve, the part that the other axes enlarge."""
-    for drawn in marked(ax, _WINDOW):
+    for drawn in find_marked(ax, _WINDOW):
         drawn.remove()
     ax.axvspan(0, max_fpr, color="0.85", zorder=0, gid=_WINDOW)

@@ -19,6 +19,7 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from toprank._numerics import FloatArray
+from toprank._text import short_number
 from toprank.folds import Fold
 from toprank.models.explanation import contributions, per_column
 from toprank.models.preparation import Preparation
@@ -26,7 +27,6 @@ from toprank.models.rows import TrainingRows
 from toprank.rankers import PNormPush
 from toprank.report.measures import LEVEL, Figure, in_folds
 from toprank.report.table import Table
-from toprank.report.text import short_number
 from toprank.tuning import Candidate, PChoice
 from toprank.tuning.support import Support
 

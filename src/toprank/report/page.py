@@ -15,7 +15,8 @@ from html import escape
 from importlib import resources
 from typing import Any
 
-from toprank.report.text import count, format_figure, percent, short_number
+from toprank._text import short_number
+from toprank.report.text import count, format_figure, percent
 
 
 def page(data: dict[str, Any]) -> str:

@@ -155,7 +155,7 @@ def _draw_rows(rng: np.random.Generator, n: int) -> FloatArray:
     return rng.standard_normal((n, 5))
 
 
-def model_named(name: str) -> BipartiteModel:
+def get_model(name: str) -> BipartiteModel:
     """Return the model whose best ranking is by a linear score, or the one where it is not."""
     return (
         linear_bipartite(5, prevalence=0.3)
@@ -166,7 +166,7 @@ def model_named(name: str) -> BipartiteModel:
 
 def regrets(model: str, loss: str, n: int, seed: int, repeats: int) -> dict[str, Any]:
     """Ranking regret of fits to n rows, and the bound of Theorem 13 from their surrogate regret."""
-    truth = model_named(model)
+    truth = get_model(model)
     X, _ = truth.sample(REGRET_ROWS, random_state=[seed, 10**6])
     eta = truth.eta(X)
     realised, bounds = [], []

@@ -216,12 +216,12 @@ def _alerts_of_a_new_period(
     mean: float, dispersion: float, n_periods: float, level: float
 ) -> tuple[float, float]:
     if mean == 0:  # nothing seen in T periods: the rate may still be 3/T or so
-        return 0.0, _exceeded(-float(np.log1p(-level)) / n_periods, 0.0, 1 - level)
+        return 0.0, _exceeded_count(-float(np.log1p(-level)) / n_periods, 0.0, 1 - level)
     tail, more = (1 - level) / 2, dispersion - 1 + dispersion / n_periods
-    return _exceeded(mean, more, 1 - tail), _exceeded(mean, more, tail)
+    return _exceeded_count(mean, more, 1 - tail), _exceeded_count(mean, more, tail)
 
 
-def _exceeded(mean: float, more: float, tail: float) -> float:
+def _exceeded_count(mean: float, more: float, tail: float) -> float:
     """The count that is exceeded with at most this probability, if its variance is (1 + more) mean.
 
     Negative binomial; Poisson where the variance is the mean.
