@@ -208,9 +208,9 @@ def _download(
     except (BadGzipFile, EOFError, zlib.error) as error:
         raise _damage_error(error, source, folder) from error
     except OSError as error:
-        raise _unreachable(error, source) from error
+        raise _connection_error(error, source) from error
     except (AttributeError, LookupError, TypeError) as error:
-        raise _not_understood(error, source, folder) from error
+        raise _content_error(error, source, folder) from error
     except ValueError as error:
         if isinstance(error, UnicodeError | JSONDecodeError) or "md5" in str(error):
             raise _damage_error(error, source, folder) from error
@@ -223,8 +223,8 @@ def _try_again(folder: Path | None) -> str:
     return "Try again later." if folder is None else f"Remove the folder {folder}; fetch again."
 
 
-def _unreachable(error: OSError, source: OpenMLSource) -> OSError:
-    """The error for a line that is cut, or for a cache that cannot be used."""
+def _connection_error(error: OSError, source: OpenMLSource) -> OSError:
+    """The error for a network that fails, or for a cache that cannot be used."""
     if error.errno is None or error.filename is None:  # errors of the network name no file
         return ConnectionError(
             f"could not fetch OpenML data set {source.data_id}: {error}. Check the network and "
@@ -240,11 +240,11 @@ def _unreachable(error: OSError, source: OpenMLSource) -> OSError:
 def _damage_error(error: Exception, source: OpenMLSource, folder: Path | None) -> ValueError:
     """The error for files that are not whole, which older scikit-learn does not fetch again."""
     return ValueError(
-        f"what came of OpenML data set {source.data_id} is damaged ({error}). {_try_again(folder)}"
+        f"the files of OpenML data set {source.data_id} are damaged ({error}). {_try_again(folder)}"
     )
 
 
-def _not_understood(error: Exception, source: OpenMLSource, folder: Path | None) -> ValueError:
+def _content_error(error: Exception, source: OpenMLSource, folder: Path | None) -> ValueError:
     """The error for files that are whole, and not what OpenML sends."""
     if "target_column" in str(error):
         return ValueError(
@@ -252,7 +252,7 @@ def _not_understood(error: Exception, source: OpenMLSource, folder: Path | None)
             "name of one that it has."
         )
     return ValueError(
-        f"what came of OpenML data set {source.data_id} is not what OpenML sends "
+        f"the files of OpenML data set {source.data_id} are not what OpenML sends "
         f"({type(error).__name__}: {error}). {_try_again(folder)}"
     )
 

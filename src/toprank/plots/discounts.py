@@ -41,7 +41,7 @@ class DiscountDisplay:
     figure_ : matplotlib Figure
         The figure of the axes.
     lines_ : list of matplotlib Line2D
-        One a factor.
+        One per factor.
 
     Examples
     --------

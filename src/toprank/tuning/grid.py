@@ -101,14 +101,14 @@ def _solve_grid(
     near: GridFit | None,
 ) -> tuple[list[FloatArray], list[FloatArray | None]]:
     """Solve the problems of a grid, or one that has nearly been solved."""
-    nobody = np.zeros(len(problems), dtype=bool)
+    none_settled = np.zeros(len(problems), dtype=bool)
     if near is None:
         samples = _samples(problems)
         coefs = [
             template._start(problem)[0]
             for template, problem in zip(templates, problems, strict=True)
         ]
-        _walk_path(templates, width, samples, coefs, nobody)
+        _walk_path(templates, width, samples, coefs, none_settled)
         if samples is problems:
             return coefs, [None] * len(problems)
         inverses: list[FloatArray | None] = [None] * len(problems)
