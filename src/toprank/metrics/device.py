@@ -1,6 +1,6 @@
 """Metrics of scores that lie on a device: checked, sorted and summed there; a number comes back.
 
-Every metric is written once, in NumPy's words, and `toprank.blocks.on_device` lets tensors answer
+Every metric is written once, in NumPy's words, and `toprank.blocks.tensors` lets tensors answer
 to them. Only the door and the sort are different, and those are here. What needs more than the
 order of the rows of two classes (`push_risk`, `heights`, groups, amounts) is refused by name.
 """
@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from toprank._extras import require
-from toprank.blocks.on_device import OnDevice
-from toprank.blocks.tensors import all_finite, distinct, on_device
+from toprank.blocks.tensors import OnDevice, all_finite, distinct, on_device
 from toprank.pairs import split_classes
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import expi
 
 from toprank._numerics import FloatArray
-from toprank.blocks.on_device import OnDevice
+from toprank.blocks.tensors import OnDevice
 from toprank.metrics.device import summed_on_device
 
 _PLACES = np.arange(4097.0)

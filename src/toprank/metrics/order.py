@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from toprank._numerics import FloatArray, sort_runs
-from toprank.blocks.on_device import OnDevice
+from toprank.blocks.tensors import OnDevice
 from toprank.metrics._inputs import check_ranking
 from toprank.metrics.device import ties
 

@@ -46,7 +46,7 @@ _OBJECTS = {
     "skrub._datetime_encoder.DatetimeEncoder",
     "skrub._string_encoder.StringEncoder",
     "skrub._to_str.ToStr",
-    "toprank.blocks.units.Units",
+    "toprank.blocks.statistics.Units",
     "toprank.losses.proper.Logistic",
     "toprank.models.preparation.Preparation",
     "toprank.rankers.boosting.model.StumpSum",
@@ -65,7 +65,7 @@ TRUSTED = sorted(set().union(*ALLOWED.values()))
 
 
 #: Types that stood elsewhere when older files were saved, and where they stand now.
-_MOVED = {"toprank.blocks.arrays.Units": Units}
+_MOVED = {"toprank.blocks.arrays.Units": Units, "toprank.blocks.units.Units": Units}
 
 
 def foreign_types(payload: bytes) -> list[str]:

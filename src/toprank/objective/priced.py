@@ -28,10 +28,9 @@ from toprank.blocks.design import Tile
 from toprank.blocks.source import Block
 from toprank.objective.labelled import View, open_block
 from toprank.objective.problem import TwoClassProblem
-from toprank.objective.row_sums import RowSums
+from toprank.objective.risk import Task
+from toprank.objective.sums import RowSums, Tilted
 from toprank.objective.sweeps import Evaluate
-from toprank.objective.task import Task
-from toprank.objective.tilted import Tilted
 from toprank.prices import Exponential, Price
 
 

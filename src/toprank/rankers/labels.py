@@ -23,8 +23,7 @@ from toprank.rankers.boosting.bins import bin_columns
 from toprank.rankers.boosting.label_stumps import LabelObjective, LabelStumps
 from toprank.rankers.boosting.model import StumpSum
 from toprank.rankers.boosting.rounds import Descent, Ensemble, boost
-from toprank.rankers.links import logistic
-from toprank.rankers.whole import fits
+from toprank.rankers.common import fits, logistic
 
 
 class LabelRanker(ClassifierMixin, BaseEstimator):

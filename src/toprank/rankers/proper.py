@@ -15,10 +15,9 @@ from toprank._numerics import FloatArray
 from toprank.losses.proper import PROPER_LOSSES, ProperLoss, canonical, get_proper_loss
 from toprank.objective import PointwiseProblem, PointwiseTask, TwoClassProblem
 from toprank.pairs import check_counts, check_labels, to_numpy
-from toprank.rankers.arrays_in import answering, given_back
 from toprank.rankers.base import LinearRanker, overflow_is_handled
 from toprank.rankers.calibration import CalibrationReport, calibration_report
-from toprank.rankers.links import Link
+from toprank.rankers.common import Link, answering, given_back
 from toprank.solvers import Result
 from toprank.solvers.result import at_rounding
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from toprank.blocks.on_device import OnDevice, handed_back
+from toprank.blocks.tensors import OnDevice, handed_back
 from toprank.interop.torch._torch import Function, torch
 from toprank.losses import Loss
 from toprank.pair_sums import PairSum, Sorted, pair_sum

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from toprank.blocks.on_device import OnDevice
+from toprank.blocks.tensors import OnDevice
 from toprank.interop.torch._torch import Function, torch
 from toprank.prices import Price
 

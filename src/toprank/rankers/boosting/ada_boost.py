@@ -23,8 +23,7 @@ from toprank.rankers.boosting.classify import (
 from toprank.rankers.boosting.model import WeakSum
 from toprank.rankers.boosting.pair_weights import PairWeights
 from toprank.rankers.boosting.rounds import Descent, Ensemble
-from toprank.rankers.links import Link
-from toprank.rankers.whole import fits
+from toprank.rankers.common import Link, fits
 
 
 class AdaBoostRanker(Booster):

@@ -43,8 +43,7 @@ from toprank.rankers.boosting.related import GradedStumps, ListedStumps
 from toprank.rankers.boosting.rounds import Descent, Ensemble, boost
 from toprank.rankers.boosting.stopping import EarlyStopping, set_apart
 from toprank.rankers.boosting.two_class import TwoClassStumps
-from toprank.rankers.links import Link, Probabilities, logistic
-from toprank.rankers.whole import fits, forget, warn_caller
+from toprank.rankers.common import Link, Probabilities, fits, forget, logistic, warn_caller
 
 #: How stumps are judged on pairs of each kind.
 _STUMPS: dict[type[PairWeights], Any] = {

@@ -14,7 +14,7 @@ from toprank.pairs import RelatedRows
 from toprank.rankers.boosting.base import PairBooster
 from toprank.rankers.boosting.pair_weights import PairWeights
 from toprank.rankers.boosting.rounds import Descent
-from toprank.rankers.links import Link, p_classification
+from toprank.rankers.common import Link, p_classification
 
 
 class RankBoost(PairBooster):

@@ -11,8 +11,7 @@ from toprank._numerics import FloatArray
 from toprank.pairs import RelatedRows
 from toprank.rankers.boosting.base import PairBooster
 from toprank.rankers.boosting.rounds import Descent, Ensemble, SmoothAscent
-from toprank.rankers.links import Link, p_classification
-from toprank.rankers.whole import warn_caller
+from toprank.rankers.common import Link, p_classification, warn_caller
 
 
 class SmoothMarginRanker(PairBooster):

@@ -13,7 +13,7 @@ from toprank._numerics import FloatArray
 from toprank.inference import compare
 from toprank.metrics.registry import get_metric
 from toprank.pairs import check_labels, check_table
-from toprank.rankers.links import Link, Probabilities
+from toprank.rankers.common import Link, Probabilities
 from toprank.rankers.trees.columns import Columns
 from toprank.rankers.trees.plan import Trees
 from toprank.rankers.trees.start import check_start, model_scores

@@ -10,8 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from toprank._numerics import FloatArray
 from toprank.interop.team import ALONE, Team
+from toprank.rankers.common import warn_caller
 from toprank.rankers.trees.plan import TreeRows
-from toprank.rankers.whole import warn_caller
 
 #: Each library's name, and the sizes that it reads as they are, from the smallest to the largest.
 REACH = {

@@ -1,0 +1,269 @@
+"""What every ranker shares: a fit that is whole or not, probabilities, answers beside the rows.
+
+A fit that fails leaves what was there, an interrupted one nothing.
+
+Probabilities come from scores by slope and offset of an increasing logistic curve. Whatever the
+link, a decision value of zero is a probability of one half.
+
+Tensors in, tensors out: a tensor of the host is a NumPy array under another name, and goes NumPy's
+way. A tensor on a device, and a CuPy array, stay there: the fit passes over them by
+`toprank.blocks.from_torch`, and scores, classes and probabilities come back where the rows lie.
+Coefficients are always NumPy's.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from importlib import import_module
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+import sklearn
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.base import _fit_context
+
+from toprank._numerics import FloatArray, log_of, log_sum_exp
+from toprank.blocks import Units
+from toprank.blocks.design import design_of
+from toprank.blocks.tensors import OnDevice, all_finite, tensor_of
+from toprank.blocks.torch import check_tensor
+from toprank.objective.sums import Points, Standard, standard_points
+from toprank.solvers import newton
+
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
+
+#: How the names begin that scikit-learn keeps with an estimator and that are no part of its fit.
+_KEPT = ("__", "_metadata_request", "_skl", "_parent_callback", "_callback")
+_LIBRARIES = tuple(
+    f"{Path(module.__file__ or '').parent}{os.sep}" for module in (sys.modules["toprank"], sklearn)
+)
+
+
+def fits(method: Callable[Given, Answer]) -> Callable[Given, Answer]:
+    """Make a method a fit: the parameters are checked first, and all is kept or nothing.
+
+    A fit that fails by an error is as one that was never asked for: what was fitted before still
+    scores. A fit that is interrupted leaves the estimator unfitted, also where it was fitted
+    before: whoever stops a fit and goes on would take the old model for the new one. Parameters
+    stay as they are, and the estimator can be fitted again.
+    """
+    checked = _fit_context(prefer_skip_nested_validation=True)(method)
+
+    @wraps(method)
+    def whole(*given: Given.args, **named: Given.kwargs) -> Answer:
+        estimator: Any = given[0]
+        before = _fitted(estimator)
+        try:
+            answer: Answer = checked(*given, **named)
+        except BaseException as error:
+            forget(estimator)
+            if isinstance(error, Exception):
+                vars(estimator).update(before)
+            raise
+        return answer
+
+    return whole
+
+
+def forget(estimator: Any) -> None:
+    """Drop what fits have left."""
+    for name in _fitted(estimator):
+        del vars(estimator)[name]
+
+
+def _fitted(estimator: Any) -> dict[str, Any]:
+    """What fits have left: attributes that end or begin with an underscore."""
+    return {
+        name: value
+        for name, value in vars(estimator).items()
+        if (name.endswith("_") or name.startswith("_")) and not name.startswith(_KEPT)
+    }
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Warn of a fit at the line that asked for it, the first outside the libraries.
+
+    Python shows a warning once a line: at a line of the library the second fit of a program would
+    have nothing to say.
+    """
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_LIBRARIES):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
+
+
+def scores_of(X: Any, coef: FloatArray, units: Units, owner: str) -> Any:
+    """Return the scores of a tensor on a device, as a tensor beside it."""
+    tensor = check_tensor(X)
+    if tensor.shape[1] != len(coef):
+        raise ValueError(
+            f"X has {tensor.shape[1]} features, but {owner} is expecting {len(coef)} features as "
+            "input."
+        )
+    if not all_finite(tensor):
+        raise ValueError("Input X contains NaN or infinity; impute, or drop such rows.")
+    return design_of(tensor, units).scores(coef).tensor
+
+
+def answering(scores: Any) -> Any:
+    """Return scores in a form that NumPy's functions accept, wherever they lie."""
+    tensor = tensor_of(scores)
+    return scores if tensor is None else OnDevice(tensor)
+
+
+def given_back(values: Any, X: Any) -> Any:
+    """Return an answer in the library of X, on its device.
+
+    Tensors of the host come back as such; whatever else NumPy has computed stays NumPy's.
+    """
+    if isinstance(values, OnDevice):
+        values = values.tensor
+    tensor = tensor_of(X)
+    if tensor is None:
+        return values
+    if isinstance(values, np.ndarray):
+        return values if values.dtype.kind in "OUS" else import_module("torch").from_numpy(values)
+    library = type(X).__module__.partition(".")[0]
+    return values if library == "torch" else import_module(library).from_dlpack(values)
+
+
+def classes_of(classes: NDArray[Any], positive: Any) -> Any:
+    """Return the class of each row; labels that are not numbers are NumPy's."""
+    if not isinstance(positive, OnDevice):
+        return classes[positive.astype(np.intp)]
+    torch = import_module("torch")
+    if classes.dtype.kind not in "biuf":
+        return classes[positive.tensor.long().cpu().numpy()]
+    return OnDevice(torch.from_numpy(classes).to(positive.tensor.device)[positive.tensor.long()])
+
+
+#: The flattest curve, per standard deviation of the scores.
+_FLATTEST = 1e-3
+
+
+@dataclass(frozen=True)
+class Link:
+    """P(positive | score f) = sigmoid(slope (f + offset)), slope > 0."""
+
+    slope: float
+    offset: float
+
+
+class Probabilities:
+    """Classes and probabilities from scores that are zero at one half.
+
+    For estimators with ``decision_function``, ``classes_`` and the slope of their link.
+    """
+
+    classes_: NDArray[Any]
+    _slope: float
+
+    def decision_function(self, X: Any) -> Any:
+        """Return the ranking score of each row; zero is a probability of one half."""
+        raise NotImplementedError
+
+    def predict(self, X: Any) -> Any:
+        """Return the more probable class of each row."""
+        scores = self.decision_function(X)
+        return given_back(classes_of(self.classes_, answering(scores) > 0), scores)
+
+    def predict_proba(self, X: Any) -> Any:
+        """Return the probabilities of the two classes, by the link."""
+        scores = self.decision_function(X)
+        z = self._slope * answering(scores)
+        # 1 - expit(z) would round to 0
+        return given_back(np.column_stack([expit(-z), expit(z)]), scores)
+
+    def predict_log_proba(self, X: Any) -> Any:
+        """Return the logarithms of the probabilities of the two classes."""
+        scores = self.decision_function(X)
+        z = self._slope * answering(scores)
+        logs = np.column_stack([-np.logaddexp(0.0, z), -np.logaddexp(0.0, -z)])
+        return given_back(logs, scores)
+
+
+def p_classification(
+    scores: FloatArray, positive: NDArray[np.bool_], weight: FloatArray | None, p: float
+) -> Link:
+    """The link of P-Classification: the offset at which the F-skew vanishes, slope 1 + p.
+
+    b = [LSE(-f_pos) - LSE(p f_neg)] / (1 + p), Corollary 13 of Rudin & Schapire 2009 for the
+    power price.
+    """
+    logs = np.zeros(len(scores)) if weight is None else log_of(weight)
+    above = log_sum_exp((logs - scores)[positive])
+    below = log_sum_exp((logs + p * scores)[~positive])
+    return vanishing_skew(above, below, p)
+
+
+def vanishing_skew(above: float, below: float, p: float) -> Link:
+    """The link of P-Classification from LSE(-f_pos) and LSE(p f_neg)."""
+    return Link(1.0 + p, (above - below) / (1.0 + p))
+
+
+def logistic(scores: FloatArray, positive: NDArray[np.bool_], weight: FloatArray | None) -> Link:
+    """Fit sigmoid(A f + B), A > 0, to the labels by maximum likelihood.
+
+    With Platt's targets, (N+ + 1)/(N+ + 2) and 1/(N- + 2), so that the curve stays finite
+    where the scores separate the classes. N+ and N- are the classes' weights. Weights that add up
+    to less than the number of rows cannot be repetition counts: they are shares of the rows.
+    """
+    return logistic_curve(*standard_points(scores, positive, weight))
+
+
+def logistic_curve(standard: Standard, points: Points) -> Link:
+    """Fit the curve of `logistic` to standardised scores."""
+    curve = _Curve(*points)
+    start = np.array([1.0, curve.log_odds])
+    a, b = newton(curve, start, tol=1e-10, max_iter=100).coef
+    if not a >= _FLATTEST:  # the scores rank backwards: the best increasing curve is flat
+        a, b = _FLATTEST, curve.log_odds
+    slope = float(a) / standard.spread
+    return Link(slope, float(b) / slope - standard.centre)
+
+
+class _Curve:
+    """The mean negative log-likelihood of the two-parameter curve, as a solver's problem."""
+
+    size = 2
+    alpha = penalty = 1e-300  # never zero: Platt's targets make the minimum finite
+    scale = 1.0
+
+    def __init__(self, u: FloatArray, positive: NDArray[np.bool_], weight: FloatArray):
+        self.u = u
+        total = float(np.sum(weight))
+        self.weight = weight / total
+        count = max(total, float(np.count_nonzero(weight)))
+        plus = count * float(np.sum(self.weight, where=positive))
+        minus = count * float(np.sum(self.weight, where=~positive))
+        self.log_odds = float(np.log((plus + 1.0) / (minus + 1.0)))
+        self.target = np.where(positive, (plus + 1) / (plus + 2), 1 / (minus + 2))
+
+    def value_grad(self, coef: FloatArray) -> tuple[float, FloatArray]:
+        z = coef[0] * self.u + coef[1]
+        value = float(self.weight @ (np.logaddexp(0.0, z) - self.target * z))
+        miss = self.weight * (expit(z) - self.target)
+        return value, np.array([float(miss @ self.u), float(np.sum(miss))])
+
+    def hessian(self, coef: FloatArray, *, exact: bool = True) -> FloatArray:
+        z = coef[0] * self.u + coef[1]
+        bend = self.weight * expit(z) * expit(-z)
+        cross = float(bend @ self.u)
+        return np.array([[float(bend @ self.u**2), cross], [cross, float(np.sum(bend))]])
+
+    def coarse(self) -> None:
+        return None
+
+    def runs_away(self, coef: FloatArray) -> bool:
+        return False
+
+    def gradient_sizes(self, coef: FloatArray) -> None:
+        return None
