@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 
 from toprank._numerics import FloatArray
-from toprank._text import short_number
+from toprank._text import clean_text, count, percent, short_number
 from toprank.folds import tested_over_trained
 from toprank.report.held_out import TREES, Chosen, HeldOut, choose_power
 from toprank.report.lists import features, item_lists
 from toprank.report.measures import LEVEL, Figure, compare_rankers, curves, figures, measure_figures
 from toprank.report.table import Table
-from toprank.report.text import clean_text, count, percent
 from toprank.tuning.support import Support
 
 #: Negatives that the zoomed ROC curve shows at least.
