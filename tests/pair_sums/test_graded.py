@@ -25,7 +25,7 @@ from toprank.pair_sums import (
     graded_sorted,
     related_sum,
 )
-from toprank.pair_sums.score_order import score_order
+from toprank.pair_sums.sorted_kernels import score_order
 from toprank.pairs import Explicit, Graded
 
 WAYS = [
