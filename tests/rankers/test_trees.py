@@ -15,7 +15,7 @@ from sklearn.metrics import roc_auc_score
 
 from toprank import PushTrees
 from toprank.metrics import auc, precision_at
-from toprank.rankers.trees.stopping import chosen_round
+from toprank.rankers.held_out import chosen_round
 from toprank.simulate import linear_bipartite
 
 BACKENDS = ["lightgbm", "xgboost"]

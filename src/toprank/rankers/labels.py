@@ -19,10 +19,10 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 from toprank._numerics import FloatArray
 from toprank.blocks import Workers
 from toprank.pairs import check_counts, check_labels, check_table, to_numpy
-from toprank.rankers.boosting.bins import bin_columns
 from toprank.rankers.boosting.label_stumps import LabelObjective, LabelStumps
-from toprank.rankers.boosting.model import StumpSum
 from toprank.rankers.boosting.rounds import Descent, Ensemble, boost
+from toprank.rankers.boosting.stumps import bin_columns
+from toprank.rankers.boosting.weak import StumpSum
 from toprank.rankers.links import logistic
 from toprank.rankers.whole import fits
 

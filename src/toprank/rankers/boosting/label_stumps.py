@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray, log_of, log_sum_exp, softmax
 from toprank.blocks import Workers
-from toprank.rankers.boosting.bins import Binned
 from toprank.rankers.boosting.rounds import EQUAL
-from toprank.rankers.boosting.stumps import Masses, Stump, best_stump
+from toprank.rankers.boosting.stumps import Binned, Masses, Stump, best_stump
 
 
 @dataclass(frozen=True)

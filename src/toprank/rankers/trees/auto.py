@@ -17,8 +17,8 @@ from toprank.folds import (
     folds_of,
 )
 from toprank.pairs import Rows
+from toprank.rankers.held_out import TopMetric
 from toprank.rankers.trees.plan import TreeRows
-from toprank.rankers.trees.stopping import TopMetric
 
 
 class OwnRows:

@@ -20,11 +20,11 @@ from toprank._numerics import FloatArray
 from toprank.interop.team import Team
 from toprank.interop.together import team_weights
 from toprank.pairs import check_labels, check_table, group_labels, two_classes
+from toprank.rankers.held_out import TopMetric
 from toprank.rankers.trees.columns import Columns
 from toprank.rankers.trees.plan import TreeRows, Watch
 from toprank.rankers.trees.reach import check_largest, check_weight_reach, of_the_smallest, tell
 from toprank.rankers.trees.start import check_start, model_scores
-from toprank.rankers.trees.stopping import TopMetric
 
 Result = TypeVar("Result")
 

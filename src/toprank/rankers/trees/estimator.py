@@ -14,6 +14,7 @@ from sklearn.utils import check_consistent_length
 from toprank._numerics import FloatArray
 from toprank.interop.team import ALONE, Team
 from toprank.pairs import check_groups, check_labels, check_rows
+from toprank.rankers.held_out import TopMetric, chosen_round, held_out
 from toprank.rankers.links import Link, logistic, p_classification
 from toprank.rankers.trees.auto import chosen_p
 from toprank.rankers.trees.clusters import OnClusters
@@ -28,7 +29,6 @@ from toprank.rankers.trees.reach import (
 )
 from toprank.rankers.trees.settings import BACKENDS, CONSTRAINTS, plan_of
 from toprank.rankers.trees.start import check_start, model_scores, natural_scale
-from toprank.rankers.trees.stopping import TopMetric, chosen_round, held_out
 from toprank.rankers.whole import fits
 
 #: Rows from which early_stopping="auto" holds some out.
