@@ -54,7 +54,7 @@ _OBJECTS = {
     "toprank.rankers.linear.IRPush",
     "toprank.rankers.linear.PNormPush",
     "toprank.rankers.proper.ProperRanker",
-    "toprank.rankers.trees.columns.Columns",
+    "toprank.rankers.trees.columns.Categories",
     "toprank.rankers.trees.estimator.PushTrees",
 }
 ALLOWED: dict[str, set[str]] = {**_PLAIN, "ObjectNode": _OBJECTS}
@@ -69,6 +69,7 @@ _MOVED = {
     "toprank.rankers.boosting.smooth_margin.SmoothMarginRanker": (
         "toprank.rankers.boosting.rank_boost.SmoothMarginRanker"
     ),
+    "toprank.rankers.trees.columns.Columns": "toprank.rankers.trees.columns.Categories",
 }
 
 

@@ -135,7 +135,7 @@ def node_sums(
             _walk_limited(source, weight, threshold, len(targets), includes_knot, width, sums)
             _scatter(beyond, sums[3:], targets, out)
         else:
-            _walk(source, weight, threshold, len(targets), includes_knot, sums)
+            _walk_once(source, weight, threshold, len(targets), includes_knot, sums)
         _scatter(near, sums, targets, out)
 
 
@@ -151,7 +151,7 @@ def _scatter(terms: Any, sums: Any, targets: Any, out: Any) -> None:
 
 
 @compiled(nogil=True, cache=True)
-def _walk(
+def _walk_once(
     source: Any, weight: Any, threshold: Any, n_targets: int, includes_knot: bool, sums: Any
 ) -> None:
     """For each threshold t, the sums of v (t - s)^m, m = 0, 1, 2, over the sources s < t.
