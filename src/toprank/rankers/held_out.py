@@ -100,16 +100,16 @@ def set_apart(
     apart = np.zeros(len(rows), dtype=bool)
     if rows.groups is not None:
         names, group = np.unique(rows.groups, return_inverse=True)
-        apart = np.isin(group.reshape(-1), _draw_share(np.arange(len(names)), fraction, random_state))
+        apart = np.isin(group.reshape(-1), _share_of(np.arange(len(names)), fraction, random_state))
     elif rows.is_bipartite:
         for members in (np.flatnonzero(rows.y), np.flatnonzero(~rows.y)):
-            apart[_draw_share(members, fraction, random_state)] = True
+            apart[_share_of(members, fraction, random_state)] = True
     else:
-        apart[_draw_share(np.arange(len(rows)), fraction, random_state)] = True
+        apart[_share_of(np.arange(len(rows)), fraction, random_state)] = True
     return rows.take(~apart), rows.take(apart)
 
 
-def _draw_share(members: IntArray, fraction: float, random_state: np.random.RandomState) -> IntArray:
+def _share_of(members: IntArray, fraction: float, random_state: np.random.RandomState) -> IntArray:
     """A share of the members, at least one, and not all."""
     if len(members) < 2:
         raise ValueError(
