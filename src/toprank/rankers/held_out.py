@@ -60,7 +60,7 @@ class TopMetric:
             return float("nan")
 
 
-def chosen_round(values: FloatArray, standard_error: float, rule: str) -> int:
+def choose_round(values: FloatArray, standard_error: float, rule: str) -> int:
     """Return how many rounds to keep: those to the best value, or to one as good but for noise."""
     best = int(np.argmax(values))
     if rule == "best" or not np.isfinite(standard_error):

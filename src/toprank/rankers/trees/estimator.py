@@ -14,7 +14,7 @@ from sklearn.utils import check_consistent_length
 from toprank._numerics import FloatArray
 from toprank.interop.team import ALONE, Team
 from toprank.pairs import check_groups, check_labels, check_rows
-from toprank.rankers.held_out import TopMetric, chosen_round, held_out
+from toprank.rankers.held_out import TopMetric, choose_round, held_out
 from toprank.rankers.links import Link, logistic, p_classification
 from toprank.rankers.trees.auto import choose_power
 from toprank.rankers.trees.clusters import OnClusters
@@ -357,7 +357,7 @@ class PushTrees(OnClusters, TreeScores, ClassifierMixin, BaseEstimator):
         at_best = self._from(watch.rows, best)
         self.validation_scores_ = values
         self.validation_standard_error_ = measure.standard_error(at_best)
-        self._trees.n_rounds = chosen_round(values, self.validation_standard_error_, self.rule)
+        self._trees.n_rounds = choose_round(values, self.validation_standard_error_, self.rule)
 
     def _from(self, rows: TreeRows, n_rounds: int | None = None) -> FloatArray:
         scores = self._trees.scores(rows.X, n_rounds)
