@@ -236,7 +236,7 @@ def test_a_graded_relation_holds_exactly_the_pairs_of_its_definition(rows, data)
     assert relation.n_pairs == len(expected)
     blocks = list(relation.blocks(7))
     assert sum(len(i) for i, _ in blocks) == len(expected)
-    turned = relation.turned()
+    turned = relation.reverse()
     inner, outer = turned.pairs_at(numbers)
     assert set(zip(turned.outer[outer], turned.inner[inner], strict=True)) == expected
     weight = np.random.default_rng(1).random(len(labels))
@@ -249,7 +249,7 @@ def test_an_explicit_relation_keeps_repeated_and_contradictory_pairs(data):
     row = st.integers(0, 6)
     pairs = data.draw(st.lists(st.tuples(row, row), min_size=1, max_size=30))
     winner, loser = np.array(pairs).T
-    for relation, swap in ((Explicit(winner, loser), 1), (Explicit(winner, loser).turned(), -1)):
+    for relation, swap in ((Explicit(winner, loser), 1), (Explicit(winner, loser).reverse(), -1)):
         inner, outer = relation.pairs_at(np.arange(relation.n_pairs))
         got = sorted(zip(relation.inner[inner], relation.outer[outer], strict=True))
         assert got == sorted(pair[::swap] for pair in pairs)

@@ -232,7 +232,7 @@ class Potential:
         """Add sign * e^{t} sum e^{-s} over the source boxes from ``right`` on."""
         number = self.source.number
         mass = _expansion(-0.5 * WIDTH) @ moments  # e^{-(s - centre)} summed over a box
-        running = _discounted(mass[::-1], np.diff(number)[::-1] * WIDTH)[::-1]
+        running = _discount_sums(mass[::-1], np.diff(number)[::-1] * WIDTH)[::-1]
         at = np.flatnonzero(right < self.source.count)
         gap = (number[right[at]] - self.target.number[at]) * WIDTH
         series[:, at] += sign * np.outer(_expansion(0.5 * WIDTH), running[right[at]] * np.exp(-gap))
@@ -241,7 +241,7 @@ class Potential:
         """Add e^{-t} sum e^{s} over the source boxes before ``left``: curvature's left tail."""
         number = self.source.number
         mass = _expansion(0.5 * WIDTH) @ moments
-        running = _discounted(mass, np.diff(number) * WIDTH)
+        running = _discount_sums(mass, np.diff(number) * WIDTH)
         at = np.flatnonzero(left > 0)
         gap = (self.target.number[at] - number[left[at] - 1]) * WIDTH
         decayed = running[left[at] - 1] * np.exp(-gap)
@@ -264,7 +264,7 @@ class Potential:
         series[1, at] += 0.5 * WIDTH * mass[last]
 
 
-def _discounted(mass: FloatArray, gaps: FloatArray) -> FloatArray:
+def _discount_sums(mass: FloatArray, gaps: FloatArray) -> FloatArray:
     """running[j] = mass[j] + e^{-gaps[j-1]} running[j-1], one number per box."""
     running = np.array(mass)
     for j, keep in enumerate(np.exp(-gaps), start=1):

@@ -128,7 +128,9 @@ def _no_two_classes(labels: NDArray[Any], classes: NDArray[Any], name: str) -> s
 def check_grades(y: Any, n: int | None = None, name: str = "y") -> FloatArray:
     """Return labels in order, grades or real numbers, as float64; larger is better."""
     labels = check_labels(y, name)
-    if labels.dtype.kind in "SUMm" or any(isinstance(v, str | bytes) for v in _untyped(labels)):
+    if labels.dtype.kind in "SUMm" or any(
+        isinstance(v, str | bytes) for v in _objects_among(labels)
+    ):
         raise ValueError(
             f"{name} has dtype {labels.dtype}, and it is not known which label belongs above "
             "which: grades must be numbers, larger is better. Map them, for example with "
@@ -140,7 +142,7 @@ def check_grades(y: Any, n: int | None = None, name: str = "y") -> FloatArray:
     return grades
 
 
-def _untyped(labels: NDArray[Any]) -> Any:
+def _objects_among(labels: NDArray[Any]) -> Any:
     return labels if labels.dtype == object else ()
 
 

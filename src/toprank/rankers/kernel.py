@@ -81,13 +81,13 @@ class Kernel:
         known = {"gamma": gamma, "degree": degree, "coef0": coef0}
         return cls(name, {key: known[key] for key in wanted}, centre)
 
-    def centred(self, X: Any) -> Any:
+    def subtract_centre(self, X: Any) -> Any:
         """Return the rows less the centre."""
         return X if self.centre is None else X - self.centre
 
     def gram(self, X: Any, Z: Any) -> FloatArray:
         """Return K(x, z) for all rows of X and Z."""
-        rows, others = self.centred(X), self.centred(Z)
+        rows, others = self.subtract_centre(X), self.subtract_centre(Z)
         with np.errstate(over="ignore", invalid="ignore"):
             gram = pairwise_kernels(rows, others, metric=self.name, **self.parameters)
         if not np.all(np.isfinite(gram)):
@@ -161,7 +161,7 @@ def landmarks(kernel: Kernel, X: Any, n_components: int | None, random_state: An
         **kernel.parameters,
         n_components=min(n, n_components or LANDMARKS),
         random_state=random_state,
-    ).fit(kernel.centred(X))
+    ).fit(kernel.subtract_centre(X))
     return Landmarks(kernel, X[nystroem.component_indices_], nystroem.normalization_.T)
 
 

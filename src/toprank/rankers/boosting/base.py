@@ -139,12 +139,12 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
     ) -> RelatedRows:
         """Check everything; return the rows that are present, as the weak rankers see them."""
         if _is_classifier(self):
-            rows, classes = check_rows(self, X, y, sample_weight, groups, **self._expected())
+            rows, classes = check_rows(self, X, y, sample_weight, groups, **self._table_options())
             assert classes is not None
             self.classes_ = classes
             related = relate(rows, pairs)
         else:
-            table = check_table(X, estimator=self, **self._expected())
+            table = check_table(X, estimator=self, **self._table_options())
             related = check_related_rows(self, table, y, groups, pairs, sample_weight)
         columns = self._weak_columns(X, related.X)
         self._binary_weak = are_binary(self.weak_rankers, columns)
@@ -154,7 +154,7 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
     def _reads_missing(self) -> bool:
         return self.weak_rankers not in ("features", "binary")
 
-    def _expected(self) -> dict[str, Any]:
+    def _table_options(self) -> dict[str, Any]:
         """What X may hold; what a function or an estimator can read is its own affair."""
         compares = self._reads_missing()
         named = isinstance(self.weak_rankers, str)
@@ -169,9 +169,9 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
     def _engine(self, rows: RelatedRows, pairs: PairWeights, workers: Workers) -> Any:
         if not self._binary_weak:
             return ColumnRankers(pairs, np.asarray(rows.X, dtype=np.float64))
-        return _STUMPS[type(pairs)](pairs, self._binned(rows, pairs.place, workers), workers)
+        return _STUMPS[type(pairs)](pairs, self._bin_columns(rows, pairs.place, workers), workers)
 
-    def _binned(self, rows: RelatedRows, place: NDArray[np.intp], workers: Workers) -> Any:
+    def _bin_columns(self, rows: RelatedRows, place: NDArray[np.intp], workers: Workers) -> Any:
         most = self.max_bins - 1
         if self.n_thresholds is not None:
             most = min(most, self.n_thresholds)
@@ -260,7 +260,7 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
 
     def _outputs(self, X: Any) -> Any:
         check_is_fitted(self)
-        table = check_table(X, estimator=self, reset=False, **self._expected())
+        table = check_table(X, estimator=self, reset=False, **self._table_options())
         return self._weak_columns(X, table)
 
     def decision_function(self, X: Any) -> FloatArray:

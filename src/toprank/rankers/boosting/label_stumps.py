@@ -72,10 +72,10 @@ class LabelObjective:
             out = np.empty_like(terms)
             for kind in (self.members, ~self.members):
                 out[kind] = softmax(terms[kind])
-            return self._pooled(terms), out
+            return self._pool(terms), out
         return self._by_example(scores)
 
-    def _pooled(self, terms: FloatArray) -> float:
+    def _pool(self, terms: FloatArray) -> float:
         return log_sum_exp(terms[self.members]) + log_sum_exp(terms[~self.members])
 
     def _by_example(self, scores: FloatArray) -> tuple[float, FloatArray]:

@@ -74,7 +74,7 @@ def _category_places(X: Any, chosen: Any, frame: list[str] | None, d: int) -> li
         return [j for j, kind in enumerate(types) if _holds_categories(X, frame, j, kind)]
     if chosen is None:
         return []
-    return columns_named(chosen, frame, d, "categorical_features")
+    return find_columns(chosen, frame, d, "categorical_features")
 
 
 def _holds_categories(X: Any, frame: list[str], j: int, kind: Any) -> bool:
@@ -89,7 +89,7 @@ def _all_numbers(values: NDArray[Any]) -> bool:
     return all(v is None or isinstance(v, int | float | np.number | np.bool_) for v in values)
 
 
-def columns_named(chosen: Any, frame: Sequence[str] | None, d: int, what: str) -> list[int]:
+def find_columns(chosen: Any, frame: Sequence[str] | None, d: int, what: str) -> list[int]:
     """Return the places of columns given by name, by place or as a mask."""
     items = np.asarray(chosen)
     if items.dtype == bool:

@@ -18,7 +18,7 @@ from toprank.interop.team import Team
 from toprank.losses import TRAINABLE_LOSSES, Loss
 from toprank.pairs import Rows
 from toprank.prices import PRICES, Price
-from toprank.rankers.trees.columns import columns_named
+from toprank.rankers.trees.columns import find_columns
 
 #: Returns the metric of the held-out rows at their scores, larger is better.
 Measure = Callable[[FloatArray], float]
@@ -181,7 +181,7 @@ def _monotone(trees: Any, names: Any) -> tuple[int, ...] | None:
     if isinstance(given, dict):
         signs = np.zeros(d, dtype=np.intp)
         for name, sign in given.items():
-            signs[columns_named([name], names, d, "monotone_constraints")] = sign
+            signs[find_columns([name], names, d, "monotone_constraints")] = sign
     else:
         signs = np.asarray(given)
     if signs.shape != (d,) or not np.all(np.isin(signs, (-1, 0, 1))):
@@ -197,8 +197,6 @@ def _interactions(trees: Any, names: Any) -> tuple[tuple[int, ...], ...] | None:
     if trees.interaction_constraints is None:
         return None
     d, what = trees.n_features_in_, "interaction_constraints"
-    sets = [
-        tuple(columns_named(list(one), names, d, what)) for one in trees.interaction_constraints
-    ]
+    sets = [tuple(find_columns(list(one), names, d, what)) for one in trees.interaction_constraints]
     rest = tuple(sorted(set(range(d)).difference(*sets)))
     return tuple(sets) + ((rest,) if rest else ())
