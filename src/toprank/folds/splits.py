@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -138,8 +138,13 @@ def folds_of(
     else:
         splitter, extra = check_cv(cv, y, classifier=True), time if groups is None else groups
     folds = [(np.asarray(a), np.asarray(b)) for a, b in splitter.split(rows, y, groups=extra)]
-    _check_classes(folds, y)
+    _check_both_classes(folds, y)
     return folds
+
+
+def tested_over_trained(folds: Sequence[Fold]) -> float:
+    """Return rows tested over rows trained on, in the mean over the folds."""
+    return float(np.mean([len(test) / len(train) for train, test in folds]))
 
 
 def _folds_of_present(
@@ -177,7 +182,7 @@ def _splitter(n_splits: int, y: NDArray[Any], groups: Any, time: Any, gap: Any) 
     return StratifiedGroupKFold(n_splits, shuffle=True, random_state=0), units
 
 
-def _check_classes(folds: list[Fold], y: NDArray[Any]) -> None:
+def _check_both_classes(folds: list[Fold], y: NDArray[Any]) -> None:
     if len(folds) < 2:
         raise ValueError(f"cv gives {len(folds)} fold(s); expected at least two.")
     for number, fold in enumerate(folds):

@@ -12,11 +12,10 @@ import numpy as np
 from sklearn.base import clone
 
 from toprank._numerics import FloatArray
-from toprank._warnings import catching
 from toprank.metrics.registry import METRICS
 from toprank.models import frames
 from toprank.models.card import HeldOutMetrics, make_card
-from toprank.models.errors import ModelError, ModelWarning
+from toprank.models.errors import ModelError, ModelWarning, catching
 from toprank.models.explanation import contributions
 from toprank.models.measures import ScoredRows, metric_settings
 from toprank.models.model import TableModel
