@@ -18,7 +18,7 @@ _EXACT = 1 << 53
 
 
 def one_column(name: str, values: Any) -> NDArray[Any]:
-    """Return an array with one entry per row, or raise ValueError saying what came."""
+    """Return an array with one entry per row, or raise ValueError."""
     array = _refuse_masked(name, values)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
@@ -50,7 +50,7 @@ def labels_column(name: str, values: Any, rule: str = "a label must be known") -
 
 
 def numbers(name: str, values: Any) -> NDArray[np.float64]:
-    """Return float64 numbers of any shape, finite or not, or raise ValueError saying what came."""
+    """Return float64 numbers of any shape, finite or not, or raise ValueError."""
     array = _refuse_masked(name, values)
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name} holds complex numbers.")

@@ -54,14 +54,14 @@ class Bound:
 
 
 def above(name: str, value: float | None, low: float = 0.0) -> float:
-    """Return a finite number > low, or raise ValueError saying what came."""
+    """Return a finite number > low, or raise ValueError."""
     if not (is_number(value) and low < value < math.inf):
         raise ValueError(f"{name}={value!r} is out of range: expected a finite number > {low:g}.")
     return float(value)
 
 
 def at_least(name: str, value: float | None, low: float = 0.0, high: float = math.inf) -> float:
-    """Return a finite number in [low, high], or raise ValueError saying what came."""
+    """Return a finite number in [low, high], or raise ValueError."""
     if not (is_number(value) and low <= value <= high and math.isfinite(value)):
         upper = "" if high == math.inf else f" and <= {high:g}"
         raise ValueError(
@@ -71,7 +71,7 @@ def at_least(name: str, value: float | None, low: float = 0.0, high: float = mat
 
 
 def share(name: str, value: float | None, high: float = 1.0) -> float:
-    """Return a number in (0, high], or raise ValueError saying what came."""
+    """Return a number in (0, high], or raise ValueError."""
     if not (is_number(value) and 0.0 < value <= high):
         raise ValueError(f"{name}={value!r} is out of range: expected a number in (0, {high:g}].")
     return float(value)
@@ -85,14 +85,14 @@ def log_count(name: str, value: float) -> float:
 
 
 def inner_share(name: str, value: float | None) -> float:
-    """Return a number in (0, 1), or raise ValueError saying what came."""
+    """Return a number in (0, 1), or raise ValueError."""
     if not (is_number(value) and 0.0 < value < 1.0):
         raise ValueError(f"{name}={value!r} is out of range: expected a number in (0, 1).")
     return float(value)
 
 
 def push_power(p: float) -> float:
-    """Return p >= 1, infinity included, or raise ValueError saying what came."""
+    """Return p >= 1, infinity included, or raise ValueError."""
     if not (is_number(p) and p >= 1.0):
         raise ValueError(f"p={p!r} is not a power: expected a number >= 1.")
     return float(p)

@@ -1,4 +1,4 @@
-"""The choice of p: every candidate's scores on the same folds, and which one they speak for.
+"""The choice of p: every candidate's scores on the same folds, and which one is best on them.
 
 Differences between two candidates over the folds get an honest standard error.
 """

@@ -26,7 +26,7 @@ class TimeOrderedSplit(GroupsConsumerMixin):
     """Train on the past, test on the future, and leave out labels that were not known yet.
 
     The rows are put in the order of their times and cut by scikit-learn's ``TimeSeriesSplit``.
-    Rows of one time are never parted. A row at time t is trained on only if its label had
+    Rows of one time stay on one side of a cut. A row at time t is trained on only if its label had
     matured when the test begins: t + gap <= start of the test.
 
     Parameters
@@ -108,13 +108,13 @@ def folds_of(
     Parameters
     ----------
     cv : int, splitter or iterable
-        A number is so many folds: in the order of time where ``time`` is given, whole groups
-        where ``groups`` is, and stratified by the class always else. It is lowered to the number
+        A number means that many folds: in the order of time where ``time`` is given, whole groups
+        where ``groups`` is, and otherwise stratified by the class. It is lowered to the number
         of rows (or groups) in the smaller class.
     y : array-like of shape (n,)
         Labels.
     groups : array-like of shape (n,), optional
-        Rows of one group are never parted.
+        Rows of one group stay in one fold.
     time : array-like of shape (n,), optional
         When each row was seen.
     gap : number or timedelta, default=0

@@ -78,7 +78,7 @@ def fit_table(
     weight : str, optional
         Column of repetition counts; not a feature.
     groups : str, optional
-        Column of clusters, such as customers; not a feature. Rows of one group are never parted,
+        Column of clusters, such as customers; not a feature. Rows of one group stay in one fold,
         and intervals allow for their dependence.
     model : {"pnorm", "ir", "rankboost", "smooth-margin", "trees", "proper"}, default="pnorm"
         Which ranker: linear with the P-Norm Push, the IR Push or a proper loss; boosted stumps

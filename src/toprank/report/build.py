@@ -191,7 +191,7 @@ def _check_count(name: str, value: Any, least: int) -> None:
 def _measure_support(
     table: Table, powers: tuple[float, ...], folds: list[Fold], random_state: int
 ) -> tuple[Support | None, list[str]]:
-    """What the sample supports, on the prepared columns; or why that cannot be said."""
+    """What the sample supports, on the prepared columns; or why it cannot be determined."""
     finite = [p for p in powers if np.isfinite(p)]
     if not finite:
         return None, ["p = ∞ rests on the highest negative alone; give finite values of p too."]
@@ -199,7 +199,7 @@ def _measure_support(
     try:
         return supported_p(Z, table.rows.y, ps=finite, alpha=ALPHA, cv=folds), []
     except ValueError as error:
-        return None, [f"What p the data supports cannot be said: {error}"]
+        return None, [f"What p the data supports cannot be determined: {error}"]
 
 
 def _describe_making(

@@ -1,4 +1,4 @@
-"""Scores of rows that the ranker has not seen, and the p that they speak for.
+"""Scores of rows that the ranker has not seen, and the p that is best on them.
 
 Every p and the baselines are fitted on the same folds. Which p the report shows first is chosen on
 other rows than those it is measured on.
@@ -204,7 +204,7 @@ class Chosen:
     index : int
         Place of the chosen p among those tried.
     scores : array
-        For every row the score of the p that the other folds speak for: what choosing p costs is
+        For every row the score of the p that is best on the other folds: what choosing p costs is
         in it.
     by_fold : tuple of float
         The p that was used in each fold.

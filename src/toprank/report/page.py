@@ -259,7 +259,7 @@ def _span(low: float | None, high: float | None, unit: str) -> str:
 def _support_section(data: dict[str, Any]) -> str:
     support = data["support"]
     if support is None:
-        said, table = "That cannot be said of these rows; the notes at the top say why.", ""
+        said, table = "These rows cannot tell; the notes at the top say why.", ""
     else:
         said = f"{support['verdict']} {support['caution']}"
         head = ("p", "Negatives that carry it", "Risk trained on", "Risk held out", "Supported")

@@ -23,7 +23,7 @@ def game() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 
 
 def margins_by_round(ranker: Any, rounds: list[int]) -> list[float]:
-    """The margin after so many rounds."""
+    """The margin after each of these numbers of rounds."""
     M, X, y, pairs = game()
     ranker.fit(X, y, pairs=pairs)
     steps = np.zeros((len(ranker.history_), M.shape[1]))

@@ -258,5 +258,5 @@ def _mean_and_spread(cell: dict[str, Any], digits: int) -> str:
 
 
 def _format_number(value: float, digits: int) -> str:
-    """A number as the tables print it: whole from 1,000 on, else with so many decimals."""
+    """A number as the tables print it: whole from 1,000 on, else with `digits` decimals."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.{digits}f}"

@@ -236,7 +236,7 @@ def threshold_features(X: np.ndarray, train: np.ndarray) -> np.ndarray:
 def one_colt_split(
     X: np.ndarray, y: np.ndarray, rows: int, rounds: int, thresholds: bool, seed: int, repeat: int
 ) -> Result:
-    """Train on so many random rows and measure on the rest, for every p."""
+    """Train on `rows` random rows and measure on the rest, for every p."""
     shuffled = np.random.default_rng([seed, repeat]).permutation(len(y))
     train, test = np.sort(shuffled[:rows]), np.sort(shuffled[rows:])
     weak = "binary" if thresholds else "features"
@@ -261,7 +261,7 @@ def _colt(setup: Setup) -> Result:
 
 
 def _colt_limits(setup: Setup) -> Result:
-    """Figure 5: with 50 rows the training curve says nothing of the test curve at large p."""
+    """Figure 5: with 50 rows the training curve tells nothing about the test curve at large p."""
     result = _colt(setup)
     top = np.array(result["top"]["test"])[:, 2]
     area = np.array(result["auc"]["test"])

@@ -107,8 +107,8 @@ def run(
         Called with (name of the experiment, items done, items to do).
     data_folder : str or path, optional
         Folder with NAME.csv.gz of data sets that toprank does not ship (housing, pima); by default
-        that of the environment variable TOPRANK_DATA. Otherwise they are fetched from OpenML; what
-        cannot be fetched is said to be missing, in its section.
+        that of the environment variable TOPRANK_DATA. Otherwise they are fetched from OpenML; the
+        section of an experiment whose data cannot be fetched says so.
     again : bool, default=False
         Compute also what is there already.
 
@@ -308,7 +308,7 @@ def load_data(name: str, folder: Path | None = None) -> Table:
     Raises
     ------
     DataMissing
-        If it is nowhere to be had.
+        If it is in none of these places.
     """
     named = os.environ.get(FOLDER_VARIABLE)
     for place in (folder, Path(named) if named else None):

@@ -77,9 +77,9 @@ def choose_p(
     scoring_kwargs : mapping, optional
         Parameters of the metric, such as ``{"k": 100}``; by default the top tenth of the list.
     cv : int, splitter or iterable, default=5
-        Folds; a number is so many stratified ones.
+        Folds; a number means that many stratified folds.
     groups : array-like of shape (n,), optional
-        Rows of one group are never parted.
+        Rows of one group stay in one fold.
     time : array-like of shape (n,), optional
         When each row was seen: folds then train on the past and test on the future.
     gap : number or timedelta, default=0

@@ -57,9 +57,10 @@ class PNormPushCV(LinearRanker):
         Parameters of the metric, such as ``{"k": 0.01}``; by default the top tenth of the list.
         A share is the same depth in a fold as in the whole list; a count is not.
     cv : int, splitter or iterable, default=5
-        Folds. A number is so many stratified ones, of whole groups if ``fit`` is given groups; it
-        is lowered to the number of rows in the smaller class. `toprank.tuning.TimeOrderedSplit`
-        trains on the past, with a gap for labels that mature late; hand it the times as groups.
+        Folds. A number means that many stratified folds, of whole groups if ``fit`` is given
+        groups; it is lowered to the number of rows in the smaller class.
+        `toprank.tuning.TimeOrderedSplit` trains on the past, with a gap for labels that mature
+        late; pass it the times as groups.
     alphas : sequence of float
         The L2 penalties to try, on the normalised objective; positive.
     rule : {"best", "one_standard_error"}, default="best"
@@ -185,8 +186,8 @@ class PNormPushCV(LinearRanker):
         sample_weight : array-like of shape (n,), optional
             Repetition counts, for fits and scores; a row of weight zero is absent.
         **params
-            ``groups``, for the splitter: rows of one group are never parted, not by the rows
-            kept aside either.
+            ``groups``, for the splitter: rows of one group stay in one fold, and are kept aside
+            together.
 
         Returns
         -------
