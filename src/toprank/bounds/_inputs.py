@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from toprank.metrics._inputs import is_number
+from toprank._numerics import is_number
 
 
 def above(name: str, value: float | None, low: float = 0.0) -> float:

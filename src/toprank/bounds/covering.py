@@ -13,9 +13,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from toprank._numerics import is_number
 from toprank.bounds._inputs import above, at_least, log_count
 from toprank.bounds._logs import TINY, log_sum
-from toprank.metrics._inputs import is_number
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ def moments_of(kernel: Kernel, data: NDArray[Any], weight: FloatArray, total: fl
     size = max(16, int(np.sqrt(_ELEMENTS / max(1, columns))))
     blocks = [slice(start, start + size) for start in range(0, len(data), size)]
     sums, square = np.zeros(len(data)), 0.0
-    shift = _typical(kernel, data[:64], weight[:64])
+    shift = _near_mean(kernel, data[:64], weight[:64])
     for number, rows in enumerate(blocks):
         here = _within(kernel, data[rows], weight[rows], shift)
         sums[rows] += here @ weight[rows] - np.diagonal(here)
@@ -76,7 +76,7 @@ def moments_of(kernel: Kernel, data: NDArray[Any], weight: FloatArray, total: fl
     return Moments(shift + excess, shift + sums / (total - 1), square)
 
 
-def _typical(kernel: Kernel, data: NDArray[Any], weight: FloatArray) -> float:
+def _near_mean(kernel: Kernel, data: NDArray[Any], weight: FloatArray) -> float:
     """A value near the mean: sums of distances from it lose no digits to a large mean."""
     values = _within(kernel, data, weight)
     above_diagonal = values[np.triu_indices(len(data), 1)]
@@ -91,7 +91,7 @@ def _within(
     A row meets itself only where it has copies; elsewhere the diagonal is never read, so the
     kernel need not be defined on it.
     """
-    values = _evaluate(kernel, data, data)
+    values = _kernel_values(kernel, data, data)
     alone = np.flatnonzero(weight == 1)
     values[alone, alone] = shift
     _check_finite(values)
@@ -105,12 +105,12 @@ def _within(
 
 
 def _between(kernel: Kernel, rows: NDArray[Any], others: NDArray[Any]) -> FloatArray:
-    values = _evaluate(kernel, rows, others)
+    values = _kernel_values(kernel, rows, others)
     _check_finite(values)
     return values
 
 
-def _evaluate(kernel: Kernel, rows: NDArray[Any], others: NDArray[Any]) -> FloatArray:
+def _kernel_values(kernel: Kernel, rows: NDArray[Any], others: NDArray[Any]) -> FloatArray:
     # what is not finite is refused, except on the diagonal, which is not always read
     with np.errstate(all="ignore"):
         values = np.array(kernel(rows[:, None], others[None, :]), dtype=np.float64)

@@ -16,33 +16,31 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
+from toprank._numerics import is_number
 from toprank.inference.auc_models import auc_variance
 from toprank.inference.designs import (
     INDEPENDENT_LABELS,
     MOST_ROWS,
     ComparisonPlan,
     IntervalPlan,
+    area_difference_variance,
     check_area,
     check_count,
     check_difference,
     check_model,
     check_share,
+    clopper_pearson_half_width,
     design,
+    logit_half_width,
+    normal_quantile,
     planned_as,
+    planned_trials,
+    precision_difference_variance,
     refuse,
     smallest,
     whole_rows,
 )
-from toprank.inference.expected import (
-    area_difference_variance,
-    clopper_pearson_half_width,
-    logit_half_width,
-    normal_quantile,
-    planned_trials,
-    precision_difference_variance,
-)
 from toprank.inference.shares import check_level
-from toprank.metrics._inputs import is_number
 from toprank.metrics.metric import Planned
 
 

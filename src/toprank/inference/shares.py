@@ -10,8 +10,8 @@ from scipy.special import ndtri
 from scipy.stats import beta
 from scipy.stats import t as student
 
+from toprank._numerics import is_number
 from toprank.inference.sample import Spread
-from toprank.metrics._inputs import is_number
 
 _TINY = 1e-300
 #: From here on the beta law is a normal one; further on the quantiles of SciPy are NaN, or warn.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Real
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -52,11 +51,6 @@ def _check_scale(positive: NDArray[np.bool_], weight: FloatArray) -> None:
             f"sample_weight sums to {high + low:g}, and to {min(high, low):g} in one class: "
             f"{TOO_FAR}"
         )
-
-
-def is_number(value: object) -> TypeGuard[float]:
-    """Whether a parameter is a real number, and neither a truth value nor NaN."""
-    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_)) and value == value
 
 
 def check_amounts(name: str, amounts: ArrayLike, n: int) -> FloatArray:

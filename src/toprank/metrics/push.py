@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from toprank._numerics import FloatArray, log_of, log_sum_exp
+from toprank._numerics import FloatArray, is_number, log_of, log_sum_exp
 from toprank.blocks.on_device import handed_back
 from toprank.losses import Loss, get_loss
-from toprank.metrics._inputs import check_ranking, is_number
+from toprank.metrics._inputs import check_ranking
 from toprank.metrics.margins import check_margin
 from toprank.metrics.order import RankedList
 from toprank.objective import PushObjective

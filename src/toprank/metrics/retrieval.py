@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import digamma
 
-from toprank._numerics import FloatArray
-from toprank.metrics._inputs import is_number
+from toprank._numerics import FloatArray, is_number
 from toprank.metrics.discount import summed_discount
 from toprank.metrics.order import RankedList
 

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from toprank._numerics import FloatArray
 from toprank.blocks import BlockSource, Units
-from toprank.inference.block_scores import BlockScores
+from toprank.inference.intervals import BlockScores
 from toprank.metrics.block_list import check_sizes
 from toprank.objective import count_labels
 from toprank.rankers.blockwise import BlockScore, check_columns, check_row_weights
