@@ -33,7 +33,7 @@ def log_sum_exp_of(local: Any) -> Any:
     return total + share * (live - live.detach())
 
 
-def gathered(value: Any) -> Any:
+def rows_of_all(value: Any) -> Any:
     """Return the rows of all processes, this one's with their gradient; None for None."""
     if value is None:  # in every process alike
         return None
@@ -65,3 +65,19 @@ def of_every_process(value: Any) -> Any:
     For what each process differentiates in full, before `for_the_mean`.
     """
     return value.detach() + (value - value.detach()) / world_size()
+
+
+def class_log_sum(terms: Any, members: Any, across: bool = False) -> Any:
+    """Return log of the sum of e^terms over the members; minus infinity where there are none.
+
+    By a mask, not an index: compiled code wants shapes that do not depend on the labels.
+    """
+    inside = torch.where(members, terms, torch.full_like(terms, -torch.inf))
+    local = torch.logsumexp(inside, 0)
+    return log_sum_exp_of(local) if across else local
+
+
+def class_log_count(members: Any, like: Any, across: bool = False) -> Any:
+    """Return log of the number of members, of one where there are none."""
+    count = members.sum().to(like)
+    return torch.log((sum_of(count) if across else count).clamp(min=1.0))

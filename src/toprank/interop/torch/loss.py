@@ -1,4 +1,21 @@
-"""`PushLoss`: the push as a torch loss."""
+"""`PushLoss`: the push as a torch loss, of a batch, or of all rows from one batch to the next.
+
+Exponential loss, power price (P-Classification, Ertekin & Rudin 2011):
+
+    min_b  A e^-b + (1/p) B e^{pb} = (1 + 1/p) (A B^{1/p})^{p/(1+p)},
+    A = mean_i e^{-f_i},  B = mean_k e^{p f_k}
+
+so batches need no pair: the class means of a batch are unbiased for A and B, and a constant factor
+on either, as from batches that lack a class, is taken up by b. Only the scale of the steps is
+tracked (by a moving average of the value), not their direction.
+
+Any other loss with the power price:
+
+    grad F = sum_k w_k (S_k / F)^{p-1} grad S_k,   F = (sum_k w_k S_k^p)^{1/p}
+
+with F tracked in logarithms, and S_k too, row by row, where rows are told apart by ``index``.
+Without an index S_k is that of the batch, and p > 1 is biased; p = 1 never is.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +26,24 @@ from typing import Any
 from toprank._extras import require
 from toprank.interop.torch._torch import Module, torch
 from toprank.interop.torch.distributed import (
+    class_log_count,
+    class_log_sum,
     for_the_mean,
-    gathered,
     of_every_process,
+    rows_of_all,
     world_size,
 )
 from toprank.interop.torch.exponential import exponential_power
-from toprank.interop.torch.heights import Members, log_heights, members
-from toprank.interop.torch.minibatch import moved, moved_heights, pointwise
-from toprank.interop.torch.priced import priced
-from toprank.interop.torch.sums import class_log_count, class_log_sum
+from toprank.interop.torch.heights import Members, log_heights, members, priced
 from toprank.losses import get_trainable_loss
 from toprank.objective import price_and_loss
 from toprank.pairs import ENDS
 from toprank.prices import Max, Power, Price
 
 _CALLS_BEFORE_WARNING = 100
+#: A batch counts as at most this many times the tracked value, e^9.2 = 10,000; beyond, its
+#: gradient grows no more.
+LARGEST_EXCESS = 9.2
 
 
 class PushLoss(Module):
@@ -104,7 +123,7 @@ class PushLoss(Module):
         self.price, self.loss, self.mode = price, loss, mode
         self.end, self.balance = end, balance
         self.rate, self.n_rows, self.reduce = rate, n_rows, reduce
-        _check(self._price, self.p, end, balance, mode, rate)
+        _check_push(self._price, self.p, end, balance, mode, rate)
         # with the classes' roles and the sign of the scores swapped, every end is the top
         self._turned = (end == "bottom") != (self._price.outer == "winners")
         # processes need only add sums then; where not, they gather the rows
@@ -157,7 +176,7 @@ class PushLoss(Module):
                 value = self._by_class_sums(scores, positive, weight, together)
             else:
                 rows = (scores, positive, weight, None if index is None else index.reshape(-1))
-                value = self._by_heights(*(map(gathered, rows) if together else rows))
+                value = self._by_heights(*(map(rows_of_all, rows) if together else rows))
             return for_the_mean(value) if together else value
 
     # the objective of a batch
@@ -270,7 +289,7 @@ class PushLoss(Module):
         return held
 
 
-def _check(price: Price, p: float, end: str, balance: float, mode: str, rate: float) -> None:
+def _check_push(price: Price, p: float, end: str, balance: float, mode: str, rate: float) -> None:
     if end not in ENDS:
         raise ValueError(f"Unknown end {end!r}: expected one of {list(ENDS)}.")
     if not 0 < balance < math.inf:
@@ -285,3 +304,32 @@ def _check(price: Price, p: float, end: str, balance: float, mode: str, rate: fl
         )
     if not 0 < rate < 1:
         raise ValueError(f"rate={rate!r} must lie between 0 and 1.")
+
+
+def bounded_exp(x: Any) -> Any:
+    """e^x, continued by its tangent beyond the largest excess; convex."""
+    inside = x.clamp(max=LARGEST_EXCESS)
+    return torch.exp(inside) * (1.0 + (x - inside))
+
+
+def pointwise(log_a: Any, log_b: Any, p: float, intercept: Any, log_level: Any) -> Any:
+    """Return (A e^-b + B e^{pb} / p) / level, with an absent class (log of zero) left out."""
+    terms = []
+    for log_mass, factor in ((log_a - intercept, 1.0), (log_b + p * intercept, 1.0 / p)):
+        there = torch.isfinite(log_mass)
+        safe = torch.where(there, log_mass - log_level, torch.zeros_like(log_mass))
+        terms.append(torch.where(there, factor * bounded_exp(safe), torch.zeros_like(safe)))
+    return terms[0] + terms[1]
+
+
+def moved(tracked: Any, now: Any, rate: float) -> Any:
+    """Return the tracked logarithm moved towards the one of now; all the way the first time."""
+    fresh = torch.where(torch.isnan(tracked), now, tracked + rate * (now - tracked))
+    return torch.where(torch.isfinite(now), fresh, tracked)
+
+
+def moved_heights(tracked: Any, log_s: Any, rate: float) -> Any:
+    """Return logarithms of tracked heights moved towards those of now, by arithmetic means."""
+    keep = torch.nan_to_num(tracked) + math.log1p(-rate)
+    mixed = torch.logaddexp(keep, log_s + math.log(rate))
+    return torch.where(torch.isnan(tracked), log_s, mixed)
