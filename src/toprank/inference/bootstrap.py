@@ -19,8 +19,8 @@ from scipy.stats import t as student
 from toprank._numerics import FloatArray
 from toprank.blocks import Workers, go_on
 from toprank.inference.result import Comparison, Interval, MetricRequest, Verdict, check_size
-from toprank.inference.sample import Sample, Spread, sums_in
-from toprank.inference.shares import around, clopper_pearson
+from toprank.inference.sample import Sample, VarianceEstimate, sums_by_group
+from toprank.inference.shares import clopper_pearson, interval_around
 from toprank.metrics.metric import Metric
 from toprank.metrics.order import RankedList
 
@@ -45,7 +45,11 @@ def replicates(request: MetricRequest, statistic: Callable[[FloatArray], Any]) -
     def run(task: tuple[np.random.Generator, int]) -> list[Any]:
         rng, count = task
         draws: Iterator[Any] = map(statistic, resamples(sample, rng))
-        if isinstance(statistic, OfOrder) and sample.groups is None and sample.weight is None:
+        if (
+            isinstance(statistic, WeightedMetric)
+            and sample.groups is None
+            and sample.weight is None
+        ):
             draws = iter(lambda: statistic.drawn(rng), None)
         values = []
         for _ in range(count):
@@ -129,7 +133,7 @@ class _Runs:
 
 
 @dataclass(frozen=True)
-class OfOrder:
+class WeightedMetric:
     """A registered metric of the order of the rows, as a statistic of weights."""
 
     sample: Sample
@@ -153,8 +157,8 @@ class OfOrder:
         high, low = self.ties
         positive = self.sample.positive
         return self.of_ties(
-            sums_in(high, weight[positive], self._count),
-            sums_in(low, weight[~positive], self._count),
+            sums_by_group(high, weight[positive], self._count),
+            sums_by_group(low, weight[~positive], self._count),
         )
 
     def drawn(self, rng: np.random.Generator) -> float:
@@ -185,13 +189,13 @@ def _reweighted(
     return RankedList(scores, positive, negative, found, passed, whole)
 
 
-def resampled(request: MetricRequest) -> Interval:
+def bootstrap_interval(request: MetricRequest) -> Interval:
     """Interval around the estimate from the spread of resampled values.
 
     It is made on the logit scale if the metric has a smallest and a largest value, on the log
     scale if it has no values below 0, and otherwise as it is.
     """
-    request.only("bootstrap")
+    request.check_method("bootstrap")
     statistic, estimate = statistic_of(request)
     values = replicates(request, statistic)
     if not np.all(np.isfinite(values)):
@@ -208,8 +212,8 @@ def resampled(request: MetricRequest) -> Interval:
         return _of_equal_values(request, estimate, error, method)
     if bounded:
         span = highest - lowest
-        spread = Spread((error / span) ** 2, request.freedom())
-        low, high = around((estimate - lowest) / span, spread, request.level)
+        spread = VarianceEstimate((error / span) ** 2, request.freedom())
+        low, high = interval_around((estimate - lowest) / span, spread, request.level)
         ends = (lowest + span * low, lowest + span * high)
         return request.result(estimate, ends, error, f"{method}, logit scale")
     reach = float(student.ppf((1 + request.level) / 2, request.freedom()))
@@ -250,20 +254,20 @@ def compare_resampled(verdict: Verdict, a: MetricRequest, b: MetricRequest) -> C
     if not np.all(np.isfinite(values)):
         raise ValueError(f"{verdict.label} is not finite in some resamples.")
     check_size(verdict.label, max(abs(value_a), abs(value_b), float(np.max(np.abs(values)))))
-    spread = Spread(float(np.var(values, ddof=1)), a.freedom())
+    spread = VarianceEstimate(float(np.var(values, ddof=1)), a.freedom())
     if spread.variance <= 1e-24 * max(value_a**2, value_b**2):
         lowest, highest = a.metric.bounds(a.settings)
         largest = highest - lowest if np.isfinite(highest - lowest) else None
         pairs = a.sample.independent_pairs
         return verdict.without_spread((value_a, value_b), pairs, method, largest)
-    return verdict.decided((value_a, value_b), spread, method)
+    return verdict.from_variance((value_a, value_b), spread, method)
 
 
 def statistic_of(request: MetricRequest) -> tuple[Statistic, float]:
     """A metric as a statistic of the rows' weights, and its value."""
     metric, sample = request.metric, request.sample
     if metric.of_list is not None or metric.each_list is not None:
-        return OfOrder(sample, metric, request.settings), request.estimate
+        return WeightedMetric(sample, metric, request.settings), request.estimate
     labels, settings = request.labels, request.row_settings
     takes_weights = metric.takes_weights
     if not takes_weights and sample.weight is not None:

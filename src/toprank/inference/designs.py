@@ -118,7 +118,7 @@ class ComparisonPlan(LabelPlan):
 AnyPlan = TypeVar("AnyPlan", bound=LabelPlan)
 
 
-def planned_as(name: str) -> Planned:
+def plan_kind(name: str) -> Planned:
     """What a plan takes the metric for, or ValueError if there is no plan for it."""
     planned = METRICS[name].planned if name in METRICS else None
     if planned is None:
@@ -131,7 +131,7 @@ def design(
     metric: str, prevalence: float | None, positives: int | None, negatives: int | None
 ) -> Callable[[int], dict[str, int]]:
     """Return how a number of rows is divided; more rows never means fewer of a class."""
-    if planned_as(metric) is Planned.LABELS:
+    if plan_kind(metric) is Planned.LABELS:
         refuse(metric, prevalence=prevalence, positives=positives, negatives=negatives)
         return lambda size: {"k": size}
     given = [count is not None for count in (prevalence, positives, negatives)]
@@ -160,7 +160,9 @@ def whole_rows(rows: float) -> int:
     return ceil(rows - 1e-9 - 4e-16 * rows)
 
 
-def smallest(plan: Callable[[int], AnyPlan], enough: Callable[[AnyPlan], bool]) -> AnyPlan | None:
+def smallest_plan(
+    plan: Callable[[int], AnyPlan], enough: Callable[[AnyPlan], bool]
+) -> AnyPlan | None:
     """The plan of the smallest size that is enough, by bisection; None if there is none."""
     largest = 1
     while not enough(plan(largest)):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray
-from toprank.inference.sample import Pulls, Spread, combined
+from toprank.inference.sample import Pulls, VarianceEstimate, combined_variance
 from toprank.metrics.risk import misranked_by_row
 
 Kernel = Callable[[Any, Any], Any]
@@ -140,7 +140,7 @@ def effects_of_rows(projection: FloatArray, value: float, total: float) -> Float
 
 def variance_components(
     moments: Moments, weight: FloatArray, total: float
-) -> tuple[float, float, Spread]:
+) -> tuple[float, float, VarianceEstimate]:
     """zeta_1, zeta_2 and the spread of the statistic, by an analysis of variance of the pairs.
 
     The squares about the mean are 2 (n - 2) times those of the rows' effects plus those of the
@@ -152,17 +152,17 @@ def variance_components(
     rest = left / (total * (total - 3))
     zeta_1 = between / (total - 1) - rest / (total - 2)
     variance = 4 * max(zeta_1, 0.0) / total + 2 * rest / (total * (total - 1))
-    freedom = combined(Pulls(2 * effects / total, weight)).freedom
-    return zeta_1, rest + 2 * zeta_1, Spread(variance, freedom)
+    freedom = combined_variance(Pulls(2 * effects / total, weight)).freedom
+    return zeta_1, rest + 2 * zeta_1, VarianceEstimate(variance, freedom)
 
 
 def spread_between_groups(
     moments: Moments, weight: FloatArray, codes: NDArray[np.intp], total: float
-) -> tuple[int, Spread]:
+) -> tuple[int, VarianceEstimate]:
     """The number of groups, and the spread of the influences summed in each."""
     effects = weight * effects_of_rows(moments.by_row, moments.mean, total)
     present = np.bincount(codes, weights=weight) > 0
     sums = np.bincount(codes, weights=effects)[present]
     if len(sums) < 2:
         raise ValueError("groups holds one group only; a variance needs at least two.")
-    return len(sums), combined(Pulls(2 * sums / total, None))
+    return len(sums), combined_variance(Pulls(2 * sums / total, None))

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from toprank._numerics import FloatArray
-from toprank.inference.bootstrap import OfOrder, replicates
+from toprank.inference.bootstrap import WeightedMetric, replicates
 from toprank.inference.result import Comparison, Interval, MetricRequest, Verdict, check_size
-from toprank.inference.sample import Sample, Spread
-from toprank.inference.shares import around, on_logit, slope_of, uncontradicted
+from toprank.inference.sample import Sample, VarianceEstimate
+from toprank.inference.shares import agreement_interval, interval_around, on_logit, slope_of
 from toprank.metrics.expansion import Expansion, without_one
 from toprank.metrics.metric import Swaps
 
@@ -29,14 +29,14 @@ _SMALL = 1000
 _CELLS = 2**20
 
 
-def of_expansion(request: MetricRequest, expansion: Expansion) -> Interval:
+def interval_from_expansion(request: MetricRequest, expansion: Expansion) -> Interval:
     """Interval of a metric that has an expansion."""
     sample, estimate = request.sample, request.estimate
     check_size(request.label, estimate)
     if expansion.needs_copies and not sample.by_ties:
-        request.only("bootstrap")
+        request.check_method("bootstrap")
         return _resampled_share(request, expansion, estimate)
-    request.only("projection", "bootstrap")
+    request.check_method("projection", "bootstrap")
     if request.method == "bootstrap":
         return _resampled_share(request, expansion, estimate)
     spread = spread_of(expansion, sample)
@@ -49,12 +49,14 @@ def of_expansion(request: MetricRequest, expansion: Expansion) -> Interval:
         ends = on_logit(centre, float(np.sqrt(there.variance)), there.plain_freedom, request.level)
     else:
         freedom = np.inf if expansion.normal else spread.freedom
-        ends = around(expansion.centre, Spread(spread.variance, freedom), request.level)
+        ends = interval_around(
+            expansion.centre, VarianceEstimate(spread.variance, freedom), request.level
+        )
     method = f"{expansion.method}, logit scale"
     return _reported(request, expansion, estimate, ends, spread, method)
 
 
-def spread_of(expansion: Expansion, sample: Sample) -> Spread:
+def spread_of(expansion: Expansion, sample: Sample) -> VarianceEstimate:
     """Variance of the share, less its bias."""
     first = sample.spread(expansion.on_positive, expansion.on_negative)
     ranked = sample.ranked
@@ -63,11 +65,13 @@ def spread_of(expansion: Expansion, sample: Sample) -> Spread:
         return first
     # taking the bias off adds noise, which matters in small samples only
     second = sample.spread(*without_one(ranked, expansion.corrected))
-    return Spread(max(first.variance, second.variance), min(first.freedom, second.freedom))
+    return VarianceEstimate(
+        max(first.variance, second.variance), min(first.freedom, second.freedom)
+    )
 
 
 def _without_spread(
-    request: MetricRequest, expansion: Expansion, estimate: float, spread: Spread
+    request: MetricRequest, expansion: Expansion, estimate: float, spread: VarianceEstimate
 ) -> Interval | None:
     """Intervals where the rows show no spread at all, or too few of them could."""
     high, low = request.sample.units
@@ -83,7 +87,7 @@ def _without_spread(
     # sums over many rows leave rounding errors where the spread is zero
     if spread.variance > 1e-24 and 0 < expansion.share < 1:
         return None
-    ends = uncontradicted(expansion.share, expansion.trials, request.level)
+    ends = agreement_interval(expansion.share, expansion.trials, request.level)
     return request.result(
         estimate,
         (expansion.report(ends[0]), expansion.report(ends[1])),
@@ -101,7 +105,7 @@ def _reported(
     expansion: Expansion,
     estimate: float,
     ends: tuple[float, float],
-    spread: Spread,
+    spread: VarianceEstimate,
     method: str,
 ) -> Interval:
     """Bring an interval for the share to the form of the metric."""
@@ -120,14 +124,14 @@ def _reported(
 def _resampled_share(request: MetricRequest, expansion: Expansion, estimate: float) -> Interval:
     """Bootstrap of a metric with an expansion, as a share."""
     settings = {**request.settings, **expansion.share_settings}
-    statistic = OfOrder(request.sample, request.metric, settings)
+    statistic = WeightedMetric(request.sample, request.metric, settings)
     values = replicates(request, statistic) / expansion.unit
-    spread = Spread(float(np.var(values, ddof=1)), request.freedom())
+    spread = VarianceEstimate(float(np.var(values, ddof=1)), request.freedom())
     early = _without_spread(request, expansion, estimate, spread)
     if early is not None:
         return early
     moved = replace(expansion, bias=float(np.mean(values)) - expansion.share)
-    ends = around(moved.centre, spread, request.level)
+    ends = interval_around(moved.centre, spread, request.level)
     method = f"bootstrap ({request.scheme}, {request.n_resamples}), bias taken off, logit scale"
     return _reported(request, moved, estimate, ends, spread, method)
 
@@ -152,7 +156,7 @@ def compare_influences(verdict: Verdict, a: MetricRequest, b: MetricRequest) -> 
         )
     if spread.variance <= 1e-24 * max(1.0, value_a**2, value_b**2):
         return verdict.without_spread(values, a.sample.independent_pairs, method, largest)
-    result = verdict.decided(values, spread, method)
+    result = verdict.from_variance(values, spread, method)
     swaps = a.metric.swaps
     if swaps is None or len(a.sample.scores) > swaps.up_to or not a.sample.plain:
         return result

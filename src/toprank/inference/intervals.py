@@ -21,12 +21,12 @@ from scipy.stats import t as student
 
 from toprank._columns import labels_column
 from toprank._numerics import FloatArray
-from toprank.inference.bootstrap import OfOrder, replicates, resampled
-from toprank.inference.influence import of_expansion
+from toprank.inference.bootstrap import WeightedMetric, bootstrap_interval, replicates
+from toprank.inference.influence import interval_from_expansion
 from toprank.inference.result import METHODS, Interval, MetricRequest, check_resamples
-from toprank.inference.sample import Sample, Spread, rows_and_units
-from toprank.inference.shares import around, check_level, clopper_pearson
-from toprank.inference.u_statistics import of_kernel
+from toprank.inference.sample import Sample, VarianceEstimate, rows_and_units
+from toprank.inference.shares import check_level, clopper_pearson, interval_around
+from toprank.inference.u_statistics import interval_of_kernel
 from toprank.metrics.at_cut import Cut, effective_trials, smoothed
 from toprank.metrics.block_list import BlockList
 from toprank.metrics.metric import SHARE, Metric
@@ -141,13 +141,13 @@ def interval(
             "label_propensity": label_propensity,
         }
         drawn = rows_and_units(len(np.asarray(s)), groups, weights=weights, **rows)
-        return of_kernel(known, y, s, *drawn, level, method, **rows)
+        return interval_of_kernel(known, y, s, *drawn, level, method, **rows)
     if lists is not None:
         check_lists(known, groups, method)
         weight = weight_for_lists(y, s, sample_weight, label_propensity, pos_label)
         values = known.each(y, s, lists, weight, pos_label, **metric_kwargs)
         sample = Sample.of(y, s, pos_label=pos_label)
-        return of_lists(MetricRequest(known, metric_kwargs, sample, level), values)
+        return interval_over_lists(MetricRequest(known, metric_kwargs, sample, level), values)
     sample = Sample.of(y, s, sample_weight, groups, weights, label_propensity, pos_label)
     resampling = (n_resamples, random_state, n_jobs)
     labels = own_labels(y, pos_label) if known.own_labels else None
@@ -167,26 +167,26 @@ def _by_strategy(request: MetricRequest) -> Interval:
     metric, settings, sample = request.metric, request.settings, request.sample
     extreme = metric.extreme_of(settings)
     if extreme is not None and extreme.report is not None:
-        return given_negatives(request, extreme.report)
+        return interval_given_negatives(request, extreme.report)
     if extreme is not None:
         raise ValueError(
             f"{request.label} has no valid interval: it is an extreme of the sample, and a larger "
             f"sample has another one. {extreme.advice}"
         )
     if metric.cut is not None:
-        return of_cut(request, metric.cut(sample, **settings))
+        return interval_at_cut(request, metric.cut(sample, **settings))
     if metric.expansion is not None:
-        return of_expansion(request, metric.expansion(sample.ranked, **settings))
-    return resampled(request)
+        return interval_from_expansion(request, metric.expansion(sample.ranked, **settings))
+    return bootstrap_interval(request)
 
 
-def of_cut(request: MetricRequest, cut: Cut) -> Interval:
+def interval_at_cut(request: MetricRequest, cut: Cut) -> Interval:
     """Interval of a share at a cut of the list."""
     sample, method = request.sample, "Clopper-Pearson, effective trials"
     trials, variance = cut.trials, cut.variance
-    request.only("exact", "bootstrap")
+    request.check_method("exact", "bootstrap")
     if sample.groups is not None or request.method == "bootstrap":
-        statistic = OfOrder(sample, request.metric, request.settings)
+        statistic = WeightedMetric(sample, request.metric, request.settings)
         variance = float(np.var(replicates(request, statistic) / cut.scale, ddof=1))
         trials = effective_trials(smoothed(cut.share * trials, trials), variance, trials)
         method = f"Clopper-Pearson, trials from a bootstrap ({request.scheme})"
@@ -199,14 +199,16 @@ def of_cut(request: MetricRequest, cut: Cut) -> Interval:
     )
 
 
-def given_negatives(request: MetricRequest, report: Callable[[float, float], float]) -> Interval:
+def interval_given_negatives(
+    request: MetricRequest, report: Callable[[float, float], float]
+) -> Interval:
     """Interval of a metric that the highest negative decides: positives are the trials.
 
     `report` gives the metric from the share of positives above every negative, and the weight of
     all positives.
     """
     sample = request.sample
-    request.only("exact")
+    request.check_method("exact")
     above, trials, variance = _share_above_negatives(sample)
     low, high = clopper_pearson(above, trials, request.level)
     total = sample.ranked.positives
@@ -268,7 +270,7 @@ def weight_for_lists(
     return weight
 
 
-def of_lists(request: MetricRequest, values: FloatArray) -> Interval:
+def interval_over_lists(request: MetricRequest, values: FloatArray) -> Interval:
     """Interval for the mean of a metric from its value in each list: the lists are independent."""
     estimate = float(np.mean(values))
     method, note = f"Student's t over {len(values)} lists", ""
@@ -276,7 +278,7 @@ def of_lists(request: MetricRequest, values: FloatArray) -> Interval:
         raise ValueError(
             f"lists holds {len(values)} list with a positive; an interval over lists needs two."
         )
-    spread = Spread(float(np.var(values, ddof=1)) / len(values), len(values) - 1.0)
+    spread = VarianceEstimate(float(np.var(values, ddof=1)) / len(values), len(values) - 1.0)
     error = float(np.sqrt(spread.variance))
     lowest, highest = request.metric.bounds(request.settings)
     share = (lowest, highest) == SHARE
@@ -284,7 +286,7 @@ def of_lists(request: MetricRequest, values: FloatArray) -> Interval:
         ends = clopper_pearson(estimate, len(values), request.level)
         note = "Every list has the same value; the interval is that of as many trials that agree."
     elif share and 0 < estimate < 1:
-        ends = around(estimate, spread, request.level)
+        ends = interval_around(estimate, spread, request.level)
         method += ", logit scale"
     else:
         reach = float(student.ppf((1 + request.level) / 2, spread.freedom)) * error

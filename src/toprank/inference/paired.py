@@ -30,7 +30,7 @@ from toprank.inference.result import (
     check_resamples,
     check_size,
 )
-from toprank.inference.sample import Sample, Spread, rows_and_units, sums_in
+from toprank.inference.sample import Sample, VarianceEstimate, rows_and_units, sums_by_group
 from toprank.inference.shares import check_level, newcombe
 from toprank.inference.u_statistics import compare_kernels
 from toprank.metrics.metric import SHARE, Metric, call_label
@@ -313,7 +313,7 @@ class Shifts:
         """Standard error of the difference, if worths meet shifts at random."""
         pulls = self._pulls()
         if sample.groups is not None:
-            pulls = sums_in(sample.groups, pulls)
+            pulls = sums_by_group(sample.groups, pulls)
         return self.scale * float(np.sqrt(np.sum(pulls**2)))
 
     def chance(self, sample: Sample, n_resamples: int, random_state: Any) -> float:
@@ -371,8 +371,8 @@ def compare_lists(verdict: Verdict, metric: Metric, values: list[FloatArray]) ->
         raise ValueError(f"lists holds {count} list with a positive; a comparison needs two.")
     means = [float(np.mean(one)) for one in values]
     method = f"paired Student's t over {count} lists"
-    spread = Spread(float(np.var(differences, ddof=1)) / count, count - 1.0)
+    spread = VarianceEstimate(float(np.var(differences, ddof=1)) / count, count - 1.0)
     if spread.variance <= 1e-24 * max(1.0, *(mean**2 for mean in means)):
         largest = 1.0 if metric.values == SHARE else None
         return verdict.without_spread(means, count, method, largest)
-    return verdict.decided(means, spread, method)
+    return verdict.from_variance(means, spread, method)

@@ -33,11 +33,11 @@ from toprank.inference.designs import (
     design,
     logit_half_width,
     normal_quantile,
-    planned_as,
+    plan_kind,
     planned_trials,
     precision_difference_variance,
     refuse,
-    smallest,
+    smallest_plan,
     whole_rows,
 )
 from toprank.inference.shares import check_level
@@ -127,7 +127,7 @@ def sample_size(
             **counts(size),
         )
 
-    found = smallest(plan, lambda plan: plan.half_width <= half_width)
+    found = smallest_plan(plan, lambda plan: plan.half_width <= half_width)
     if found is None:
         least = plan(MOST_ROWS).half_width
         raise ValueError(
@@ -174,7 +174,7 @@ def expected_half_width(
     >>> round(expected_half_width("precision_at", value=0.6, k=100).half_width, 4)
     0.0993
     """
-    level, planned = check_level(level), planned_as(metric)
+    level, planned = check_level(level), plan_kind(metric)
     at_k = planned is Planned.LABELS
     value = check_share("value", value) if at_k else check_area(metric, value)
     about: dict[str, Any] = {"metric": metric, "value": value, "level": level}
@@ -254,7 +254,7 @@ def comparison_size(
             **counts(size),
         )
 
-    found = smallest(plan, lambda plan: plan.power >= power)
+    found = smallest_plan(plan, lambda plan: plan.power >= power)
     if found is None:
         most = plan(MOST_ROWS).power
         raise ValueError(
@@ -313,7 +313,7 @@ def comparison_power(
     >>> round(plan.power, 3)
     0.467
     """
-    level, planned = check_level(level), planned_as(metric)
+    level, planned = check_level(level), plan_kind(metric)
     at_k = planned is Planned.LABELS
     difference = check_difference(difference)
     value = check_share("value", value) if at_k else check_area(metric, value)

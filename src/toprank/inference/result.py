@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from toprank.inference.sample import Sample, Spread
-from toprank.inference.shares import uncontradicted
+from toprank.inference.sample import Sample, VarianceEstimate
+from toprank.inference.shares import agreement_interval
 from toprank.metrics._inputs import check_amounts
 from toprank.metrics.metric import Metric, call_label
 
@@ -209,7 +209,7 @@ class MetricRequest:
         """The metric of the sample, for metrics of the order of the rows."""
         return self.metric.of(self.sample.ranked, **self.settings)
 
-    def only(self, *methods: str) -> None:
+    def check_method(self, *methods: str) -> None:
         """Raise ValueError if another method was asked for."""
         if self.method not in ("auto", *methods):
             raise ValueError(
@@ -293,7 +293,9 @@ class Verdict:
         numbers = (a - b, *ends, error, chance, chance)
         return Comparison(self.label, self.names, (a, b), *numbers, self.level, method, note)
 
-    def decided(self, values: Sequence[float], spread: Spread, method: str) -> Comparison:
+    def from_variance(
+        self, values: Sequence[float], spread: VarianceEstimate, method: str
+    ) -> Comparison:
         """Student's t with the degrees of freedom of a normal sample.
 
         A difference of alike rankers is symmetric, so its long tails need no allowance.
@@ -336,7 +338,7 @@ class Verdict:
         note = f"{who}, so the sample shows no spread"
         ends = (difference, difference)
         if largest is not None:
-            _, others = uncontradicted(0.0, trials, self.level)
+            _, others = agreement_interval(0.0, trials, self.level)
             most, reach = max(largest, abs(difference)), largest * others
             ends = (max(-most, difference - reach), min(most, difference + reach))
             note += f"; the interval is what {trials:g} independent ones that agree leave possible"

@@ -28,8 +28,8 @@ from toprank.inference.hoeffding import (
     variance_components,
 )
 from toprank.inference.result import Comparison, Interval, Verdict
-from toprank.inference.sample import Pulls, combined, sums_in
-from toprank.inference.shares import check_level, on_logit, uncontradicted
+from toprank.inference.sample import Pulls, combined_variance, sums_by_group
+from toprank.inference.shares import agreement_interval, check_level, on_logit
 from toprank.metrics.metric import Metric
 from toprank.metrics.risk import check_real_ranking, weight_of_rows
 from toprank.pairs import check_groups
@@ -162,7 +162,7 @@ class UStatistic:
         # fractional weights may miss an end of the support by rounding error
         if self.variance == 0 or min(below, above) <= 1e-14:
             independent = self.rows if self.groups is None else self.groups
-            return uncontradicted(below, independent // 2, level)
+            return agreement_interval(below, independent // 2, level)
         # the logit of a share has the derivative 1 / (below above)
         error = self.standard_error / (high - low) / (below * above)
         return on_logit(float(np.log(below / above)), error, self.freedom, level)
@@ -347,7 +347,7 @@ def _check_support(support: tuple[float, float] | None, value: float) -> tuple[f
     return low, high
 
 
-def of_kernel(
+def interval_of_kernel(
     metric: Metric,
     y: ArrayLike,
     s: ArrayLike,
@@ -396,11 +396,11 @@ def compare_kernels(
     total = float(np.sum(weight))
     pulls = 2 * (of_a - of_b - (a - b)) / total
     if units is None:
-        spread = combined(Pulls(pulls[weight > 0], weight[weight > 0]))
+        spread = combined_variance(Pulls(pulls[weight > 0], weight[weight > 0]))
     else:
-        spread = combined(Pulls(sums_in(units, weight * pulls), None))
+        spread = combined_variance(Pulls(sums_by_group(units, weight * pulls), None))
     method = "paired projections of the rows"
     if spread.variance <= 1e-24:
         drawn = total if units is None else len(np.unique(units))
         return verdict.without_spread((a, b), max(1.0, drawn // 2), method, 1.0)
-    return verdict.decided((a, b), spread, method)
+    return verdict.from_variance((a, b), spread, method)

@@ -33,7 +33,7 @@ _SINGLE, _RUNS = 1 << 16, 1 << 12
 _TINY = 1e-300
 
 
-class Drawn(Protocol):
+class RowSample(Protocol):
     """A ranked list as a sample of rows, which inference has drawn."""
 
     @property
@@ -95,7 +95,7 @@ def _near(ranked: RankedList, depth: Any) -> Any:
     return (found[1] - found[0] + 0.5) / (last - first + 1)
 
 
-def precision_cut(sample: Drawn, depth: Any) -> Cut:
+def precision_cut(sample: RowSample, depth: Any) -> Cut:
     """Share of positives among the first `depth` units of the list."""
     ranked = sample.ranked
     hits, near = _hits(ranked, depth), _near(ranked, depth)
@@ -106,7 +106,7 @@ def precision_cut(sample: Drawn, depth: Any) -> Cut:
     return Cut(observed, effective_trials(share, variance, trials), variance)
 
 
-def discounted_cut(sample: Drawn, depth: float) -> Cut:
+def discounted_cut(sample: RowSample, depth: float) -> Cut:
     """Discounted share of positives among the first `depth` units.
 
     The gain is a mixture of the positives above the cuts at all depths up to this one, and its
@@ -151,7 +151,7 @@ def ideal_discount(ranked: RankedList, depth: float) -> float:
     return float(summed_discount(np.array([min(depth, ranked.positives)]))[0])
 
 
-def recall_cut(sample: Drawn, depth: float) -> Cut:
+def recall_cut(sample: RowSample, depth: float) -> Cut:
     """Share of the positives that are among the first `depth` units."""
     ranked = sample.ranked
     hits, eta = _hits(ranked, depth), _near(ranked, depth)
@@ -167,7 +167,7 @@ def recall_cut(sample: Drawn, depth: float) -> Cut:
     return Cut(observed, effective_trials(share, variance, high), variance)
 
 
-def tpr_cut(sample: Drawn, fpr: Any) -> Cut:
+def tpr_cut(sample: RowSample, fpr: Any) -> Cut:
     """TPR where the FPR is `fpr`: the slope of the curve there carries the negatives' noise."""
     observed = np.vectorize(lambda rate: tpr_at_fpr_of(sample.ranked, rate))(fpr)
     high, low = sample.units
@@ -177,7 +177,7 @@ def tpr_cut(sample: Drawn, fpr: Any) -> Cut:
     return Cut(observed, effective_trials(share, variance, high), variance)
 
 
-def fpr_cut(sample: Drawn, tpr: Any) -> Cut:
+def fpr_cut(sample: RowSample, tpr: Any) -> Cut:
     """FPR where the TPR is `tpr`, the curve read from the side."""
     ranked = sample.ranked
     observed = np.interp(tpr, ranked.found / ranked.positives, ranked.passed / ranked.negatives)
@@ -205,17 +205,17 @@ def depth_of(ranked: RankedList, k: int | float, rounding: str = "up") -> float:
     return float(Lists.of_one(ranked).sizes(k, rounding)[0])
 
 
-def precision_at_cut(sample: Drawn, k: int | float) -> Cut:
+def precision_at_cut(sample: RowSample, k: int | float) -> Cut:
     """`precision_at`: a share of the first k rows."""
     return precision_cut(sample, depth_of(sample.ranked, k))
 
 
-def recall_at_cut(sample: Drawn, k: int | float) -> Cut:
+def recall_at_cut(sample: RowSample, k: int | float) -> Cut:
     """`recall_at`: a share of the positives."""
     return recall_cut(sample, depth_of(sample.ranked, k))
 
 
-def lift_at_cut(sample: Drawn, k: int | float) -> Cut:
+def lift_at_cut(sample: RowSample, k: int | float) -> Cut:
     """`lift_at`: the precision over the share of positives in the list."""
     ranked = sample.ranked
     return replace(
@@ -223,7 +223,7 @@ def lift_at_cut(sample: Drawn, k: int | float) -> Cut:
     )
 
 
-def enrichment_factor_cut(sample: Drawn, k: int | float) -> Cut:
+def enrichment_factor_cut(sample: RowSample, k: int | float) -> Cut:
     """`enrichment_factor`: the precision over rows wholly within the fraction, times a factor."""
     depth = depth_of(sample.ranked, k, "down")
     if depth == 0:
@@ -242,7 +242,7 @@ def _largest_factor(ranked: RankedList, k: int | float, depth: float) -> float:
     return depth * ranked.total / (asked * ranked.positives)
 
 
-def ndcg_at_cut(sample: Drawn, k: int | float) -> Cut:
+def ndcg_at_cut(sample: RowSample, k: int | float) -> Cut:
     """`ndcg_at`: a discounted share of the first k rows, over that of a perfect ranking."""
     depth = depth_of(sample.ranked, k)
     _, count, discount = _discounted_places(depth)
@@ -251,7 +251,7 @@ def ndcg_at_cut(sample: Drawn, k: int | float) -> Cut:
     return replace(discounted_cut(sample, depth), scale=scale, most=1.0)
 
 
-def top_is_positive_cut(sample: Drawn) -> Cut:
+def top_is_positive_cut(sample: RowSample) -> Cut:
     """`top_is_positive`: the share of positives in the first place."""
     top = sample.ranked.positive[0] + sample.ranked.negative[0]
     return precision_cut(sample, min(1.0, top))

@@ -94,12 +94,12 @@ def exponential_power(f: Any, positive: Any, weight: Any, p: float) -> Any:
     weight : tensor of shape (n,) or None
     p : float
     """
-    if usable(f):
+    if has_fused_kernels(f):
         return _Fused.apply(f, positive, weight, p)
     return _ExponentialPower.apply(f, positive, None if weight is None else torch.log(weight), p)
 
 
-def usable(f: Any) -> bool:
+def has_fused_kernels(f: Any) -> bool:
     """Whether the kernels can serve these scores."""
     if not f.is_cuda or f.dtype != torch.float32 or f.numel() == 0 or f.numel() >= 2**31:
         return False

@@ -49,7 +49,7 @@ class Members:
         )
 
 
-def members(chosen: Any, scores: Any, weight: Any) -> Members:
+def class_members(chosen: Any, scores: Any, weight: Any) -> Members:
     """Return the chosen rows; a row of weight zero is absent."""
     rows = torch.nonzero(chosen if weight is None else chosen & (weight > 0)).reshape(-1)
     f = scores.index_select(0, rows)
@@ -181,7 +181,7 @@ class _OnDevice(PairSum):
         return torch.cat(outer), inner
 
 
-def priced(price: Price, log_s: Any, log_w: Any) -> Any:
+def objective_of_heights(price: Price, log_s: Any, log_w: Any) -> Any:
     """Return the objective F of log heights and log weights; its gradient is the price's slope.
 
     Parameters

@@ -28,13 +28,13 @@ from toprank.interop.torch._torch import Module, torch
 from toprank.interop.torch.distributed import (
     class_log_count,
     class_log_sum,
-    for_the_mean,
-    of_every_process,
     rows_of_all,
+    scaled_for_mean,
+    shared_among_processes,
     world_size,
 )
 from toprank.interop.torch.exponential import exponential_power
-from toprank.interop.torch.heights import Members, log_heights, members, priced
+from toprank.interop.torch.heights import Members, class_members, log_heights, objective_of_heights
 from toprank.losses import get_trainable_loss
 from toprank.objective import price_and_loss
 from toprank.pairs import ENDS
@@ -177,7 +177,7 @@ class PushLoss(Module):
             else:
                 rows = (scores, positive, weight, None if index is None else index.reshape(-1))
                 value = self._by_heights(*(map(rows_of_all, rows) if together else rows))
-            return for_the_mean(value) if together else value
+            return scaled_for_mean(value) if together else value
 
     # the objective of a batch
 
@@ -197,7 +197,7 @@ class PushLoss(Module):
     def _by_heights(self, f: Any, positive: Any, weight: Any, index: Any) -> Any:
         if torch.compiler.is_compiling():  # prices and losses are NumPy's code, left as it is
             return torch.compiler.disable(self._by_heights)(f, positive, weight, index)
-        inner, outer = members(positive, f, weight), members(~positive, f, weight)
+        inner, outer = class_members(positive, f, weight), class_members(~positive, f, weight)
         if not len(inner) or not len(outer):
             return 0.0 * f.sum()
         log_s, log_w = self._log_heights(inner, outer)
@@ -207,7 +207,7 @@ class PushLoss(Module):
             bottom = self._log_heights(outer.turned(), inner.turned())
             log_s = torch.cat([log_s, bottom[0]])
             log_w = torch.cat([log_w, bottom[1] + math.log(self.balance)])
-        value = priced(self._price, log_s, log_w)
+        value = objective_of_heights(self._price, log_s, log_w)
         # where the objective exceeds every float it has no slope
         return value.clamp(max=torch.finfo(f.dtype).max).to(f.dtype)
 
@@ -230,7 +230,7 @@ class PushLoss(Module):
         level = torch.nan_to_num(self.log_level).to(f)
         intercept = self.intercept.to(f)
         if across:  # every process has its whole gradient already
-            intercept = of_every_process(intercept)
+            intercept = shared_among_processes(intercept)
         value = pointwise(log_a, log_b, self.p, intercept, level)
         if self.training:
             self._follow(value.detach(), level)
@@ -250,7 +250,7 @@ class PushLoss(Module):
         with torch.no_grad():
             now = level + torch.log(value / (1.0 + 1.0 / self.p))
             started = ~torch.isnan(self.log_level)
-            new = moved(self.log_level, now.to(self.log_level), self.rate)
+            new = moving_average(self.log_level, now.to(self.log_level), self.rate)
             self.log_level.copy_(torch.where(started, new, self.log_level))
         if not torch.compiler.is_compiling():
             self._warn_if_not_learned()
@@ -269,9 +269,9 @@ class PushLoss(Module):
 
     def _tracked(self, log_s: Any, log_w: Any, rows: Any) -> Any:
         held = self._row_heights(log_s.detach(), rows)
-        now = torch.log(priced(self._price, held, log_w))
+        now = torch.log(objective_of_heights(self._price, held, log_w))
         if self.training:
-            self.log_level.copy_(moved(self.log_level, now.to(self.log_level), self.rate))
+            self.log_level.copy_(moving_average(self.log_level, now.to(self.log_level), self.rate))
         level = torch.where(torch.isnan(self.log_level), now.to(self.log_level), self.log_level)
         push = torch.exp(log_w + (self.p - 1.0) * (held - level.to(held)).clamp(max=10.0))
         surrogate = (push * torch.exp(log_s)).sum()
@@ -284,7 +284,7 @@ class PushLoss(Module):
             raise ValueError("PushLoss was given n_rows, so it needs index: the rows' numbers.")
         if not self.training:
             return log_s
-        held = moved_heights(self.log_heights[rows].to(log_s), log_s, self.rate)
+        held = moving_average_of_heights(self.log_heights[rows].to(log_s), log_s, self.rate)
         self.log_heights[rows] = held.to(self.log_heights)
         return held
 
@@ -322,13 +322,13 @@ def pointwise(log_a: Any, log_b: Any, p: float, intercept: Any, log_level: Any) 
     return terms[0] + terms[1]
 
 
-def moved(tracked: Any, now: Any, rate: float) -> Any:
+def moving_average(tracked: Any, now: Any, rate: float) -> Any:
     """Return the tracked logarithm moved towards the one of now; all the way the first time."""
     fresh = torch.where(torch.isnan(tracked), now, tracked + rate * (now - tracked))
     return torch.where(torch.isfinite(now), fresh, tracked)
 
 
-def moved_heights(tracked: Any, log_s: Any, rate: float) -> Any:
+def moving_average_of_heights(tracked: Any, log_s: Any, rate: float) -> Any:
     """Return logarithms of tracked heights moved towards those of now, by arithmetic means."""
     keep = torch.nan_to_num(tracked) + math.log1p(-rate)
     mixed = torch.logaddexp(keep, log_s + math.log(rate))
