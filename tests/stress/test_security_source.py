@@ -104,13 +104,13 @@ WRITERS = {
 #: Every place where something is written or opened, and why no half file can come of it.
 WRITTEN = {
     ("_files.py", "open"): "the one place that writes: a part, put in place when it is complete",
+    ("_files.py", "TemporaryFile"): "no name and no content: it tells whether a folder can be used",
     ("blocks/memory.py", "memmap"): "mapped to be read",
     ("blocks/parquet.py", "ParquetWriter"): "writes to a part",
     ("blocks/spill.py", "mkdtemp"): "a folder of one task, named to the others when complete",
     ("blocks/spill.py", "open"): "in that folder",
     ("blocks/spill.py", "write_bytes"): "in that folder",
     ("blocks/spill.py", "memmap"): "mapped to be read",
-    ("datasets/_cache.py", "open"): "a file of scikit-learn's cache, to be read",
     ("cli/io/columnar.py", "OSFile"): "tables to be read",
     ("cli/choose_p.py", "savefig"): "draws to a part",
     ("cli/demo.py", "savefig"): "draws to a part",
@@ -128,7 +128,7 @@ WRITTEN = {
     ("models/model.py", "save"): "of a model, which writes a part",
     ("models/export.py", "save"): "of an export, which writes a part",
     ("reproduce/runner.py", "savefig"): "draws to a part",
-    ("reproduce/sources.py", "open"): "data to be read",
+    ("reproduce/runner.py", "open"): "data to be read",
 }
 
 
@@ -156,6 +156,7 @@ IMPORTED = {
     ("__init__.py", "import_module"): "the public names and rooms of toprank, by a closed table",
     ("_extras.py", "import_module"): "require itself",
     ("cli/__init__.py", "require"): "a tuple in the line above",
+    ("interop/torch/priced.py", "require"): "NumPy's function of that name, of an array",
     ("models/frames.py", "require"): "pandas or polars, by the type of the caller's frame",
     ("blocks/design.py", "import_module"): "a table of kernels in the file",
     ("rankers/arrays_in.py", "import_module"): "the library of the caller's own array",

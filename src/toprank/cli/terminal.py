@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
-from toprank._json import plain
+from toprank._text import plain
 from toprank._text import visible as safe
 
 Step = Callable[[str, float, float | None], None]

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from sklearn.exceptions import InconsistentVersionWarning
 
 from toprank._extras import require
-from toprank._warnings import catching
 from toprank.models.allowed_types import (
     TRUSTED,
     foreign_types,
@@ -27,7 +26,7 @@ from toprank.models.allowed_types import (
 from toprank.models.boosters import attach
 from toprank.models.card import VERSIONED, check_card, installed_version
 from toprank.models.columns import Column
-from toprank.models.errors import ModelError, ModelWarning
+from toprank.models.errors import ModelError, ModelWarning, catching
 from toprank.models.model import TableModel
 from toprank.models.preparation import Preparation
 from toprank.models.ranker_kinds import RANKERS

@@ -28,7 +28,7 @@ from typing import Any
 
 from toprank._extras import require
 from toprank._files import replacing
-from toprank._json import plain
+from toprank._text import plain
 from toprank.models.allowed_types import foreign_types
 from toprank.models.boosters import detach
 from toprank.models.errors import ModelError

@@ -111,7 +111,8 @@ class PointwiseProblem(TwoClassProblem):
         self.penalty: FloatArray = np.append(np.full(data.n_features, self.alpha), 0.0)
         total = sum(data.totals)
         #: What weights are divided by in every pass, and what is left to divide sums by.
-        self._of_weights, self._total = (total, 1.0) if data.weighted else (1.0, total)
+        self._of_weights: float = total if data.weighted else 1.0
+        self._total: float = 1.0 if data.weighted else total
 
     @property
     def positive_share(self) -> float:

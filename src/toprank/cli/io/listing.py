@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from toprank._extras import require
-from toprank._json import plain
+from toprank._text import plain
 from toprank.cli.io.files import check_output, replacing
 from toprank.cli.terminal import cells, console, number, safe, table
 
