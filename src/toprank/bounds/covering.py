@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from toprank.bounds.bound import TINY, above, at_least, log_count, log_sum
-from toprank.metrics._inputs import is_number
+from toprank._numerics import is_number
 
 
 @dataclass(frozen=True)
