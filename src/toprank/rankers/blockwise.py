@@ -6,6 +6,7 @@ Labels, weights and columns of a source are checked as `fit` checks arrays.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,9 @@ from toprank._numerics import FloatArray
 from toprank.blocks import BlockSource, Units
 from toprank.blocks.design import design_of
 from toprank.blocks.statistics import LabelCounts
-from toprank.inference.block_scores import BlockScores
-from toprank.metrics.block_list import check_sizes
+from toprank.inference.intervals import BlockScores
 from toprank.objective import LabelledData, TwoClassProblem, count_labels
-from toprank.pairs.door import check_weights, split_classes
+from toprank.pairs import check_weights, split_classes
 from toprank.solvers import Result
 
 #: Features up to which the error of a fit is estimated with a Hessian.
@@ -226,7 +226,7 @@ class BlockScoring:
         auc = 0.8624, 95% interval 0.8553 to 0.8693 (Hoeffding projection (DeLong), logit scale)
         """
         check_is_fitted(self)
-        check_sizes(keep_top, bins)
+        _check_sizes(keep_top, bins)
         check_columns(self, source)
         n_rows = _count_rows(source, self.classes_)
         return BlockScores.of(source, self.block_score(), self.classes_, n_rows, keep_top, bins)
@@ -247,3 +247,10 @@ def _count_rows(source: BlockSource, classes: NDArray[Any]) -> int:
         )
     check_row_weights(counts)
     return sum(int(np.sum(block.present)) for block in counts.blocks.values())
+
+
+def _check_sizes(keep_top: int, bins: int) -> None:
+    """Raise ValueError unless both are whole numbers of at least 1."""
+    for name, number in (("keep_top", keep_top), ("bins", bins)):
+        if not isinstance(number, Integral) or isinstance(number, bool) or number < 1:
+            raise ValueError(f"{name}={number!r}: expected a whole number of at least 1.")

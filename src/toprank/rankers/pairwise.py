@@ -25,8 +25,7 @@ from toprank.prices import PRICES, Price, get_price
 from toprank.rankers.base import LinearRanker
 from toprank.rankers.blockwise import BlockScore
 from toprank.rankers.common import fits, warn_caller
-from toprank.rankers.kernel import KERNELS, Kernel, expansion, landmarks
-from toprank.rankers.pair_kernel import PairFeatures, PairRule
+from toprank.rankers.kernel import KERNELS, Kernel, PairFeatures, PairRule, expansion, landmarks
 from toprank.solvers import Result
 
 
