@@ -14,8 +14,6 @@ import zipfile
 from collections.abc import Iterator
 from typing import Any
 
-from toprank.blocks import Units
-
 _PLAIN = {
     "DictNode": {"builtins.dict"},
     "ListNode": {"builtins.list"},
@@ -49,14 +47,14 @@ _OBJECTS = {
     "toprank.blocks.units.Units",
     "toprank.losses.proper.Logistic",
     "toprank.models.preparation.Preparation",
-    "toprank.rankers.boosting.model.StumpSum",
+    "toprank.rankers.boosting.weak.StumpSum",
     "toprank.rankers.boosting.rank_boost.RankBoost",
-    "toprank.rankers.boosting.smooth_margin.SmoothMarginRanker",
+    "toprank.rankers.boosting.rank_boost.SmoothMarginRanker",
     "toprank.rankers.boosting.stumps.Stump",
     "toprank.rankers.linear.IRPush",
     "toprank.rankers.linear.PNormPush",
     "toprank.rankers.proper.ProperRanker",
-    "toprank.rankers.trees.columns.Columns",
+    "toprank.rankers.trees.columns.Categories",
     "toprank.rankers.trees.estimator.PushTrees",
 }
 ALLOWED: dict[str, set[str]] = {**_PLAIN, "ObjectNode": _OBJECTS}
@@ -65,7 +63,14 @@ TRUSTED = sorted(set().union(*ALLOWED.values()))
 
 
 #: Types that stood elsewhere when older files were saved, and where they stand now.
-_MOVED = {"toprank.blocks.arrays.Units": Units}
+_MOVED = {
+    "toprank.blocks.arrays.Units": "toprank.blocks.units.Units",
+    "toprank.rankers.boosting.model.StumpSum": "toprank.rankers.boosting.weak.StumpSum",
+    "toprank.rankers.boosting.smooth_margin.SmoothMarginRanker": (
+        "toprank.rankers.boosting.rank_boost.SmoothMarginRanker"
+    ),
+    "toprank.rankers.trees.columns.Columns": "toprank.rankers.trees.columns.Categories",
+}
 
 
 def foreign_types(payload: bytes) -> list[str]:
@@ -85,8 +90,7 @@ def update_types(payload: bytes) -> bytes:
             return payload
         others = {name: archive.read(name) for name in set(archive.namelist()) - {"schema.json"}}
     for node in moved:
-        now = _MOVED[_type_name(node)]
-        node["__module__"], node["__class__"] = now.__module__, now.__qualname__
+        node["__module__"], _, node["__class__"] = _MOVED[_type_name(node)].rpartition(".")
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in {"schema.json": json.dumps(tree).encode(), **others}.items():

@@ -8,9 +8,8 @@ from typing import Any
 from toprank._extras import require
 from toprank.models import lightgbm_text, xgboost_ubj
 from toprank.models.errors import ModelError
-from toprank.rankers.trees.lightgbm_trees import LightGBMTrees
-from toprank.rankers.trees.settings import plan_of
-from toprank.rankers.trees.xgboost_trees import XGBoostTrees
+from toprank.rankers.trees.libraries import LightGBMTrees, XGBoostTrees
+from toprank.rankers.trees.plan import plan_of
 
 #: What a fit leaves behind that scores do not need.
 _UNNEEDED = ("history_", "choice_", "booster_", "best_estimator_")

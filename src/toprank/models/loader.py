@@ -34,9 +34,9 @@ from toprank.models.schema import Schema
 from toprank.models.storage import (
     MEMBERS,
     MOST_BYTES,
+    check_entry_sizes,
     check_format,
     check_seal,
-    check_sizes,
     read_members,
 )
 from toprank.models.target import Target
@@ -128,7 +128,7 @@ def _are_words(values: Iterable[Any]) -> bool:
 
 def _read_payload(payload: bytes, most_bytes: int) -> dict[str, Any]:
     with zipfile.ZipFile(io.BytesIO(payload)) as archive:
-        check_sizes(archive.infolist(), most_bytes)
+        check_entry_sizes(archive.infolist(), most_bytes)
     payload = update_types(payload)
     foreign = foreign_types(payload)
     if foreign:

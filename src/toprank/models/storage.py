@@ -128,11 +128,11 @@ def read_members(data: bytes, most_bytes: int) -> dict[str, bytes]:
         lacking = sorted(MEMBERS - set(names))
         if lacking:
             raise ModelError(f"This is not a toprank model: the archive lacks {lacking[0]!r}.")
-        check_sizes(entries, most_bytes)
+        check_entry_sizes(entries, most_bytes)
         return {entry.filename: archive.read(entry) for entry in entries}
 
 
-def check_sizes(entries: list[zipfile.ZipInfo], most_bytes: int) -> None:
+def check_entry_sizes(entries: list[zipfile.ZipInfo], most_bytes: int) -> None:
     """Refuse what would unpack to too much; a reader stops at the size an entry declares."""
     total = sum(entry.file_size for entry in entries)
     if total > most_bytes:
