@@ -28,7 +28,7 @@ from toprank.cli.options import (
 from toprank.cli.terminal import Step, cells, console, number, print_json, progress, safe, table
 
 if TYPE_CHECKING:
-    from toprank.metrics.summary import Entry as SummaryEntry
+    from toprank.metrics.registry import Entry as SummaryEntry
     from toprank.models import TableModel
     from toprank.models.measures import Measurement, ScoredRows
 

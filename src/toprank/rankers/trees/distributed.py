@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from toprank._numerics import FloatArray
-from toprank.interop.team import Team
-from toprank.interop.together import team_weights
+from toprank.interop.team import Team, team_weights
 from toprank.pairs import check_labels, check_table, group_labels, two_classes
 from toprank.rankers.held_out import TopMetric
 from toprank.rankers.trees.columns import Categories
