@@ -31,10 +31,10 @@ from toprank.rankers.blockwise import BlockScoring, Certificate, check_columns, 
 from toprank.rankers.common import (
     Link,
     Probabilities,
+    device_scores,
     fits,
-    given_back,
     logistic_curve,
-    scores_of,
+    to_library_of,
     vanishing_skew,
     warn_caller,
 )
@@ -270,10 +270,10 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         """Return the ranking score of each row; zero is a probability of one half."""
         check_is_fitted(self)
         if tensor_on_device(X) is not None:
-            scores = scores_of(X, self.coef_[0], self._units, type(self).__name__)
-            return given_back(OnDevice(scores + self._offset), X)
+            scores = device_scores(X, self.coef_[0], self._units, type(self).__name__)
+            return to_library_of(OnDevice(scores + self._offset), X)
         table = check_table(X, estimator=self, reset=False, sparse=True)
-        return given_back(self._score_table(table), X)
+        return to_library_of(self._score_table(table), X)
 
     def _score_table(self, table: Any) -> FloatArray:
         source = ArraySource(table, None, None, None, self.n_jobs)

@@ -1,13 +1,13 @@
-"""What every ranker shares: a fit that is whole or not, probabilities, answers beside the rows.
+"""What every ranker shares: a fit that is whole or not, and probabilities from scores.
 
 A fit that fails leaves what was there, an interrupted one nothing.
 
 Probabilities come from scores by slope and offset of an increasing logistic curve. Whatever the
 link, a decision value of zero is a probability of one half.
 
-Tensors in, tensors out: a tensor of the host is a NumPy array under another name, and goes NumPy's
-way. A tensor on a device, and a CuPy array, stay there: the fit passes over them by
-`toprank.blocks.from_torch`, and scores, classes and probabilities come back where the rows lie.
+Scores may be NumPy's or lie on a device. A tensor of the host is a NumPy array under another name,
+and goes NumPy's way. A tensor on a device, and a CuPy array, stay there: the fit passes over them
+by `toprank.blocks.from_torch`, and scores, classes and probabilities come back where the rows lie.
 Coefficients are always NumPy's.
 """
 
@@ -100,7 +100,7 @@ def warn_caller(message: str, category: type[Warning]) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
-def scores_of(X: Any, coef: FloatArray, units: Units, owner: str) -> Any:
+def device_scores(X: Any, coef: FloatArray, units: Units, owner: str) -> Any:
     """Return the scores of a tensor on a device, as a tensor beside it."""
     tensor = check_tensor(X)
     if tensor.shape[1] != len(coef):
@@ -113,13 +113,13 @@ def scores_of(X: Any, coef: FloatArray, units: Units, owner: str) -> Any:
     return design_of(tensor, units).scores(coef).tensor
 
 
-def answering(scores: Any) -> Any:
+def numpy_like(scores: Any) -> Any:
     """Return scores in a form that NumPy's functions accept, wherever they lie."""
     tensor = tensor_of(scores)
     return scores if tensor is None else OnDevice(tensor)
 
 
-def given_back(values: Any, X: Any) -> Any:
+def to_library_of(values: Any, X: Any) -> Any:
     """Return an answer in the library of X, on its device.
 
     Tensors of the host come back as such; whatever else NumPy has computed stays NumPy's.
@@ -135,7 +135,7 @@ def given_back(values: Any, X: Any) -> Any:
     return values if library == "torch" else import_module(library).from_dlpack(values)
 
 
-def classes_of(classes: NDArray[Any], positive: Any) -> Any:
+def predicted_classes(classes: NDArray[Any], positive: Any) -> Any:
     """Return the class of each row; labels that are not numbers are NumPy's."""
     if not isinstance(positive, OnDevice):
         return classes[positive.astype(np.intp)]
@@ -173,21 +173,21 @@ class Probabilities:
     def predict(self, X: Any) -> Any:
         """Return the more probable class of each row."""
         scores = self.decision_function(X)
-        return given_back(classes_of(self.classes_, answering(scores) > 0), scores)
+        return to_library_of(predicted_classes(self.classes_, numpy_like(scores) > 0), scores)
 
     def predict_proba(self, X: Any) -> Any:
         """Return the probabilities of the two classes, by the link."""
         scores = self.decision_function(X)
-        z = self._slope * answering(scores)
+        z = self._slope * numpy_like(scores)
         # 1 - expit(z) would round to 0
-        return given_back(np.column_stack([expit(-z), expit(z)]), scores)
+        return to_library_of(np.column_stack([expit(-z), expit(z)]), scores)
 
     def predict_log_proba(self, X: Any) -> Any:
         """Return the logarithms of the probabilities of the two classes."""
         scores = self.decision_function(X)
-        z = self._slope * answering(scores)
+        z = self._slope * numpy_like(scores)
         logs = np.column_stack([-np.logaddexp(0.0, z), -np.logaddexp(0.0, -z)])
-        return given_back(logs, scores)
+        return to_library_of(logs, scores)
 
 
 def p_classification(
