@@ -188,7 +188,7 @@ def test_a_query_printed_on_a_terminal_acts_on_nothing(monkeypatch, capsys):
 
 
 def test_the_traceback_that_a_user_asks_for_acts_on_nothing(capsys):
-    from toprank.cli.failures import show_traceback
+    from toprank.cli.terminal import show_traceback
 
     try:
         raise ValueError(HARM)

@@ -37,7 +37,7 @@ def _run() -> None:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a pipe may not know the sign ±
     from toprank.cli.app import app
-    from toprank.cli.failures import show_traceback
+    from toprank.cli.terminal import show_traceback
 
     sys.excepthook = show_traceback
     app(prog_name="toprank")

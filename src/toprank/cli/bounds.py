@@ -9,9 +9,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from toprank.cli.failures import Failure
 from toprank.cli.options import Json, parse_numbers
-from toprank.cli.terminal import print_json
+from toprank.cli.terminal import Failure, print_json
 
 if TYPE_CHECKING:
     from toprank.bounds import Bound

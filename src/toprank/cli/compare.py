@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toprank.cli.failures import Failure
-from toprank.cli.io.dialect import Reading
-from toprank.cli.io.source import Source
+from toprank.cli.io.source import Reading, Source
 from toprank.cli.io.tables import open_table
 from toprank.cli.options import (
     Json,
@@ -23,6 +21,7 @@ from toprank.cli.options import (
     reads,
 )
 from toprank.cli.terminal import (
+    Failure,
     Step,
     cells,
     console,
@@ -130,7 +129,7 @@ def _compare(
     """All pairs of models by each metric."""
     from toprank.inference import compare
     from toprank.metrics.registry import METRICS
-    from toprank.models.measures import metric_settings
+    from toprank.models.rows import metric_settings
 
     wanted = metrics or ("precision_at", "auc")
     unknown = [name for name in wanted if name not in METRICS]

@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.table import Table
 
 from toprank._extras import require
-from toprank.cli.io.files import check_output, replacing
-from toprank.cli.options import Json, Quiet
+from toprank._files import replacing
+from toprank.cli.options import Json, Quiet, check_output
 from toprank.cli.terminal import print_json, progress, safe
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toprank.cli.failures import Failure
-from toprank.cli.io.dialect import Reading
+from toprank.cli.io.source import Reading
 from toprank.cli.io.tables import open_table
 from toprank.cli.options import (
     Data,
@@ -25,12 +24,22 @@ from toprank.cli.options import (
     parse_ks,
     reads,
 )
-from toprank.cli.terminal import Step, cells, console, number, print_json, progress, safe, table
+from toprank.cli.terminal import (
+    Failure,
+    Step,
+    cells,
+    console,
+    number,
+    print_json,
+    progress,
+    safe,
+    table,
+)
 
 if TYPE_CHECKING:
     from toprank.metrics.summary import Entry as SummaryEntry
     from toprank.models import TableModel
-    from toprank.models.measures import Measurement, ScoredRows
+    from toprank.models.rows import Measurement, ScoredRows
 
 _REPEATS = 30  # of scoring one row, to time it
 
@@ -119,7 +128,7 @@ def _measure(
         Told which metric is being measured.
     """
     from toprank.metrics import summary
-    from toprank.models.measures import measure
+    from toprank.models.rows import measure
 
     if rows.y.all() or not rows.y.any():
         only = "positive" if rows.y.all() else "negative"

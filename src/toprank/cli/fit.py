@@ -8,9 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from toprank.cli.failures import Failure
-from toprank.cli.io.dialect import Reading
-from toprank.cli.io.files import check_output
+from toprank.cli.io.source import Reading
 from toprank.cli.io.tables import open_table
 from toprank.cli.options import (
     Drop,
@@ -21,12 +19,14 @@ from toprank.cli.options import (
     RowId,
     Seed,
     Train,
+    check_output,
+    find_positive,
     metric_names,
     parse_k,
     reads,
 )
 from toprank.cli.show import show_card
-from toprank.cli.terminal import print_json, progress
+from toprank.cli.terminal import Failure, print_json, progress
 
 
 class Kind(StrEnum):
@@ -116,7 +116,6 @@ def fit(
     }
     # the library is loaded here, because --help need not wait for it
     from toprank.cli.scoring import load_model
-    from toprank.cli.target import learn_target
     from toprank.models import fit_table
 
     before = None if start is None else load_model(start)
@@ -131,7 +130,7 @@ def fit(
         source.check_width(max_columns)
         rows = source.read()
     if before is None:
-        positive = learn_target(rows, target, positive).positive
+        positive = find_positive(rows, target, positive)
     with progress("Reading", quiet) as step:
         fitted = fit_table(
             rows, target, positive=positive, from_model=before, progress=step, **options

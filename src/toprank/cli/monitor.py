@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toprank.cli.exit_codes import LIMIT_PASSED
-from toprank.cli.io.dialect import Reading
+from toprank.cli.io.source import Reading
 from toprank.cli.io.tables import open_table
 from toprank.cli.options import Data, Json, Level, Model, Quiet, reads
 from toprank.cli.terminal import cells, console, number, print_json, progress, safe, table

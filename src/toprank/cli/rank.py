@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from toprank._extras import require
-from toprank.cli.failures import Failure
-from toprank.cli.io.dialect import Reading
-from toprank.cli.io.listing import check_listing, show_listing, write_listing
-from toprank.cli.io.source import Source
+from toprank.cli.io.source import Reading, Source
 from toprank.cli.io.tables import open_table
+from toprank.cli.listing import check_listing, show_listing, write_listing
 from toprank.cli.options import Data, Json, Model, Quiet, parse_k, reads
-from toprank.cli.terminal import Step, note, print_json, progress
+from toprank.cli.terminal import Failure, Step, note, print_json, progress
 
 if TYPE_CHECKING:
     from toprank._numerics import FloatArray

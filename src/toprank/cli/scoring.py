@@ -11,13 +11,11 @@ import numpy as np
 
 from toprank._extras import require
 from toprank._numerics import FloatArray
-from toprank.cli.failures import Failure
 from toprank.cli.io.source import Source
 from toprank.cli.io.tables import check_exists
-from toprank.cli.terminal import Step, note, safe
+from toprank.cli.terminal import Failure, Step, note, safe
 from toprank.models import ModelWarning, TableModel, load
-from toprank.models.measures import ScoredRows
-from toprank.models.rows import read_groups, read_weight
+from toprank.models.rows import ScoredRows, read_groups, read_weight
 
 #: Columns that a refusal names at most.
 _MOST_NAMED = 20

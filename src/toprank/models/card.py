@@ -22,9 +22,7 @@ from toprank import _version
 from toprank._json import plain
 from toprank._numerics import FloatArray
 from toprank.models.errors import ModelError
-from toprank.models.measures import ScoredRows, measure, metric_settings
-from toprank.models.ranker_kinds import Request
-from toprank.models.rows import TrainingRows
+from toprank.models.rows import ScoredRows, TrainingRows, measure, metric_settings
 from toprank.tuning import Scoring
 
 #: Libraries whose versions a model depends on.
@@ -95,7 +93,7 @@ def make_card(
     rows: TrainingRows,
     Z: FloatArray,
     name: str,
-    request: Request,
+    scoring: Scoring,
     held_out: HeldOutMetrics,
     choice: Any,
     notes: list[str],
@@ -111,7 +109,7 @@ def make_card(
         "ranker": type(ranker).__name__,
         "parameters": plain(ranker.get_params()),
         "p": plain(getattr(ranker, "p", None)),
-        "chosen_by": request.scoring.label,
+        "chosen_by": scoring.label,
         "choice": "" if choice is None else str(choice),
         "refitted_from": None if before is None else before.card.get("made"),
         "target": {
@@ -173,7 +171,7 @@ def _importances(model: Any, Z: FloatArray, weight: FloatArray | None) -> dict[s
 
 
 def reference(model: Any, values_of: Mapping[str, NDArray[Any]], Z: FloatArray) -> dict[str, Any]:
-    """The distribution of the scores and of each column, for `toprank.models.drift`."""
+    """The distribution of the scores and of each column, for `toprank.models.monitor`."""
     scores = model.ranker.decision_function(Z)
     columns = {}
     for column in model.schema.columns:

@@ -18,29 +18,26 @@ from sklearn.exceptions import InconsistentVersionWarning
 
 from toprank._extras import require
 from toprank._warnings import catching
-from toprank.models.allowed_types import (
-    TRUSTED,
-    foreign_types,
-    reads_texts_unsafely,
-    update_types,
-)
-from toprank.models.boosters import attach
 from toprank.models.card import VERSIONED, check_card, installed_version
 from toprank.models.columns import Column
 from toprank.models.errors import ModelError, ModelWarning
+from toprank.models.fit import RANKERS
 from toprank.models.model import TableModel
 from toprank.models.preparation import Preparation
-from toprank.models.ranker_kinds import RANKERS
-from toprank.models.schema import Schema
+from toprank.models.schema import Schema, Target
 from toprank.models.storage import (
     MEMBERS,
     MOST_BYTES,
+    TRUSTED,
+    attach,
     check_format,
     check_seal,
     check_sizes,
+    foreign_types,
     read_members,
+    reads_texts_unsafely,
+    update_types,
 )
-from toprank.models.target import Target
 
 #: How many libraries a warning names.
 _NAMED = 12

@@ -15,8 +15,7 @@ from toprank._numerics import FloatArray
 from toprank.models import frames
 from toprank.models.columns import as_numbers
 from toprank.models.errors import ModelError
-from toprank.models.explanation import column_texts, contributions, explains, largest_reasons
-from toprank.models.model import TableModel
+from toprank.models.model import TableModel, column_texts, contributions, explains, largest_reasons
 
 #: Columns of a ranked list besides the one that names the rows.
 LIST_COLUMNS = ("score", "rank", "reasons", "tied_at_the_cut")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from toprank._numerics import FloatArray
 from toprank.inference import compare, lift_band, roc_band
 from toprank.metrics.registry import METRICS
-from toprank.models.measures import Measurement, ScoredRows, measure
+from toprank.models.rows import Measurement, ScoredRows, measure
 from toprank.report.text import format_figure, percent
 from toprank.tuning import corrected_difference
 

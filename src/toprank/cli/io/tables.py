@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from toprank._extras import require
-from toprank.cli.failures import Failure
-from toprank.cli.io.columnar import ArrowSource, ArrowStreamSource, ParquetSource
-from toprank.cli.io.dialect import Reading
-from toprank.cli.io.source import Source
+from toprank.cli.io.source import ArrowSource, ArrowStreamSource, ParquetSource, Reading, Source
 from toprank.cli.io.text import TextSource
+from toprank.cli.terminal import Failure
 
 _KINDS: dict[bytes, type[Source]] = {
     b"PAR1": ParquetSource,

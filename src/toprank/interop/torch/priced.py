@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from toprank.blocks.on_device import OnDevice
 from toprank.interop.torch._torch import Function, torch
 from toprank.prices import Price
@@ -31,7 +29,7 @@ class _Priced(Function):
         if isinstance(slope, OnDevice):
             slope = slope.tensor
         else:
-            slope = torch.from_numpy(np.require(slope, np.float64, ["C", "W"]))
+            slope = torch.tensor(slope, dtype=torch.float64)
         ctx.save_for_backward(slope)
         return log_s.new_tensor(value)
 

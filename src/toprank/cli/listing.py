@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from toprank._extras import require
+from toprank._files import replacing
 from toprank._json import plain
-from toprank.cli.io.files import check_output, replacing
+from toprank.cli.options import check_output
 from toprank.cli.terminal import cells, console, number, safe, table
 
 #: Signs that start a formula, also in the width of Chinese and Japanese letters.
@@ -95,7 +96,7 @@ def without_formulas(value: Any) -> Any:
 
     Examples
     --------
-    >>> from toprank.cli.io.listing import without_formulas
+    >>> from toprank.cli.listing import without_formulas
     >>> without_formulas("=1+1"), without_formulas("a;@b"), without_formulas("-1.5")
     ("'=1+1", "a;'@b", '-1.5')
     """
