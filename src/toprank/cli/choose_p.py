@@ -92,11 +92,11 @@ def choose_p(
     # the library is loaded here, because --help need not wait for it
     from sklearn.preprocessing import StandardScaler
 
-    settings = _settings(metric, k)
+    settings = _metric_parameters(metric, k)
     rows = read_rows(data, target, positive, group, time, reading, max_columns)
-    cv, by = _splits(rows, folds, gap)
+    cv, by = _find_folds(rows, folds, gap)
     X = StandardScaler().fit_transform(rows.X) if scale else rows.X
-    ranker = _fit(
+    ranker = _cross_validate(
         X,
         rows.y,
         by,
@@ -110,17 +110,19 @@ def choose_p(
     )
     advice = _advise(ranker, X, rows, folds, cv, by, jobs) if support else None
     if output is not None:
-        _save_picture(ranker, output)
+        _save_push_path(ranker, output)
     if as_json:
-        print_json(_answer(ranker, advice))
+        print_json(_choice_as_dict(ranker, advice))
         return
     screen = console()
-    _show(screen, ranker, advice, rows)
+    _show_choice(screen, ranker, advice, rows)
     if output is not None:
         screen.print(f"\nPicture: {safe(output)}", soft_wrap=True)
 
 
-def _fit(X: Any, y: Any, by: Any, *, ps: tuple[float, ...], **settings: Any) -> PNormPushCV:
+def _cross_validate(
+    X: Any, y: Any, by: Any, *, ps: tuple[float, ...], **settings: Any
+) -> PNormPushCV:
     """The push cross-validated; `by` is the column that the folds follow, or None."""
     from toprank.tuning import PNormPushCV
 
@@ -130,7 +132,7 @@ def _fit(X: Any, y: Any, by: Any, *, ps: tuple[float, ...], **settings: Any) -> 
         raise Failure(str(error)) from error
 
 
-def _splits(rows: TrainingRows, folds: int, gap: float) -> tuple[Any, Any]:
+def _find_folds(rows: TrainingRows, folds: int, gap: float) -> tuple[Any, Any]:
     """The folds, and the column that they follow."""
     import numpy as np
 
@@ -153,7 +155,7 @@ def _splits(rows: TrainingRows, folds: int, gap: float) -> tuple[Any, Any]:
     return TimeOrderedSplit(folds, gap=gap), time
 
 
-def _settings(metric: str, k: str | None) -> dict[str, Any] | None:
+def _metric_parameters(metric: str, k: str | None) -> dict[str, Any] | None:
     """The parameters of a metric; Failure if there is no such metric or it takes none."""
     from toprank.metrics.registry import METRICS
 
@@ -192,7 +194,7 @@ def _advise(
     )
 
 
-def _answer(ranker: PNormPushCV, advice: Support | None) -> dict[str, Any]:
+def _choice_as_dict(ranker: PNormPushCV, advice: Support | None) -> dict[str, Any]:
     """The answer as plain values."""
     held_out = ranker.score_interval_
     answer = ranker.choice_.as_dict()
@@ -201,7 +203,7 @@ def _answer(ranker: PNormPushCV, advice: Support | None) -> dict[str, Any]:
     return answer
 
 
-def _show(
+def _show_choice(
     console: Console, ranker: PNormPushCV, advice: Support | None, rows: TrainingRows
 ) -> None:
     """Print a row for each p, and the verdict in words."""
@@ -241,7 +243,7 @@ def _show(
         )
 
 
-def _save_picture(ranker: PNormPushCV, path: Path) -> None:
+def _save_push_path(ranker: PNormPushCV, path: Path) -> None:
     """Save the metric against p."""
     from toprank.plots import PushPathDisplay
 

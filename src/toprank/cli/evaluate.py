@@ -29,10 +29,10 @@ from toprank.cli.terminal import (
     Step,
     cells,
     console,
-    number,
     print_json,
     progress,
     safe,
+    short_number,
     table,
 )
 
@@ -70,7 +70,7 @@ def evaluate(
     loaded = load_model(model)
     with open_table(data, reading, quiet) as source, progress("Ranking", quiet) as step:
         rows, first = score_labelled_table(loaded, source, step)
-        found = _measure(rows, tops, level, resamples, step)
+        found = _measure_all(rows, tops, level, resamples, step)
     one_row = _latency(loaded, first)
     answer = {
         "model": str(model),
@@ -84,11 +84,11 @@ def evaluate(
     if as_json:
         print_json(answer)
     else:
-        _show(answer, found)
+        _show_evaluation(answer, found)
 
 
 @dataclass(frozen=True)
-class Line:
+class MetricRow:
     """One metric: its value, its interval where there is one, and what else to know."""
 
     label: str
@@ -106,13 +106,13 @@ class Line:
         return asdict(self)
 
 
-def _measure(
+def _measure_all(
     rows: ScoredRows,
     tops: Sequence[int | float],
     level: float,
     resamples: int | None,
     step: Step,
-) -> list[Line]:
+) -> list[MetricRow]:
     """Every metric of the rows, with its interval.
 
     Parameters
@@ -142,16 +142,16 @@ def _measure(
     found = []
     for done, entry in enumerate(entries):
         step(f"Measuring {entry.label}", done, len(entries))
-        found.append(_line(entry, next(measured)))
+        found.append(_metric_row(entry, next(measured)))
     return found
 
 
-def _line(entry: SummaryEntry, measured: Measurement) -> Line:
+def _metric_row(entry: SummaryEntry, measured: Measurement) -> MetricRow:
     what = (entry.label, entry.name, entry.settings, entry.value)
     one = measured.interval
     if one is None:  # a metric that has no interval on these rows: the value stays
-        return Line(*what, note=f"no interval: {measured.why_not}")
-    return Line(
+        return MetricRow(*what, note=f"no interval: {measured.why_not}")
+    return MetricRow(
         *what, one.low, one.high, one.standard_error, one.method, " ".join(one.note.split())
     )
 
@@ -170,7 +170,7 @@ def _latency(model: TableModel, row: Any) -> float:
     return 1000 * statistics.median(times[1:])
 
 
-def _show(answer: dict[str, Any], found: list[Line]) -> None:
+def _show_evaluation(answer: dict[str, Any], found: list[MetricRow]) -> None:
     screen = console()
     share = f"{100 * answer['level']:g}% interval"
     screen.print(
@@ -184,8 +184,10 @@ def _show(answer: dict[str, Any], found: list[Line]) -> None:
         if line.note and line.note not in notes:
             notes.append(line.note)
         mark = f"[{notes.index(line.note) + 1}]" if line.note else ""
-        span = f"{number(line.low)} to {number(line.high)}" if line.low is not None else ""
-        drawn.add_row(*cells(line.label, number(line.value), span, mark))
+        span = (
+            f"{short_number(line.low)} to {short_number(line.high)}" if line.low is not None else ""
+        )
+        drawn.add_row(*cells(line.label, short_number(line.value), span, mark))
     screen.print(drawn)
     for place, text in enumerate(notes, 1):
         screen.print(f"[{place}] {safe(text)}", style="dim")

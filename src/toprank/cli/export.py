@@ -65,5 +65,7 @@ def export(
                 wanted = [name for name in loaded.schema.names if name in source.columns]
                 rows = source.read(wanted).slice(0, _CHECKED)
         done = loaded.to_onnx(onnx, check=rows)
-        told = "" if rows is None else f"; scores differ by {done.largest_difference:.2g} at most"
-        note(f"wrote '{onnx}'{told}.", quiet)
+        difference = (
+            "" if rows is None else f"; scores differ by {done.largest_difference:.2g} at most"
+        )
+        note(f"wrote '{onnx}'{difference}.", quiet)

@@ -108,7 +108,7 @@ def fit(
         "groups": groups,
         "drop": tuple(drop or ()),
         "model": None if model is None else model.value,
-        "p": _power(p, start is not None),
+        "p": _parse_power(p, start is not None),
         "alpha": alpha,
         "metric": metric,
         "k": None if k is None else parse_k(k),
@@ -142,7 +142,7 @@ def fit(
     show_card(fitted, output)
 
 
-def _power(text: str, warm: bool) -> Any:
+def _parse_power(text: str, warm: bool) -> Any:
     """The power as the library takes it; None leaves it to the model that the fit starts from."""
     if text == "auto":
         return None if warm else "auto"

@@ -17,7 +17,7 @@ from toprank._extras import require
 from toprank._files import replacing
 from toprank._json import plain
 from toprank.cli.options import check_output
-from toprank.cli.terminal import cells, console, number, safe, table
+from toprank.cli.terminal import cells, console, safe, short_number, table
 
 #: Signs that start a formula, also in the width of Chinese and Japanese letters.
 _SIGNS = "=+\\-@\uff1d\uff0b\uff0d\uff20"
@@ -140,6 +140,6 @@ def show_listing(rows: Any) -> None:
     texts = [field.name for field in rows.schema if not kinds.is_floating(field.type)]
     drawn = table(names, left=[name for name in texts if name != "rank"])
     for row in _records(rows):
-        shown = (number(value) if name not in texts else value for name, value in row.items())
+        shown = (short_number(value) if name not in texts else value for name, value in row.items())
         drawn.add_row(*cells(*("" if value is None else value for value in shown)))
     console().print(drawn)

@@ -152,22 +152,22 @@ def read_top(
     ids = [model.schema.id] if model.schema.id in source.columns else []
     names = list(dict.fromkeys([*ids, *carried]))
     needed = list(dict.fromkeys([*names, *(model.schema.names if n_reasons else ())]))
-    kept = RunningTop(_count(source, k))
+    kept = RunningTop(_rows_to_keep(source, k))
     for rows, scores in score_table(model, source, step, names):
         kept.add(scores, rows.select(needed or model.schema.names[:1]))
     kept.settle()
-    reasons = _reasons(model, kept.rows, n_reasons, step)
+    reasons = _find_reasons(model, kept.rows, n_reasons, step)
     return Ranked(_listing(kept, names, reasons), kept.scores, reasons, kept.tied_out, kept.n)
 
 
-def _count(source: Source, k: int | float) -> int | None:
+def _rows_to_keep(source: Source, k: int | float) -> int | None:
     """How many rows to keep, None for all; a share needs to know how many there are."""
     if isinstance(k, int):
         return k
     return None if k == 1 else max(1, math.ceil(k * source.count_rows()))
 
 
-def _reasons(model: TableModel, rows: Any, n: int, step: Step) -> list[list[Reason]]:
+def _find_reasons(model: TableModel, rows: Any, n: int, step: Step) -> list[list[Reason]]:
     from toprank.models import ModelWarning
 
     total = rows.num_rows

@@ -84,7 +84,7 @@ def cells(*values: Any) -> list[Text]:
     return [Text(safe(value)) for value in values]
 
 
-def number(value: Any) -> str:
+def short_number(value: Any) -> str:
     """Four significant digits; nothing for what is missing; infinity may come as its word."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
@@ -144,13 +144,13 @@ class Commands(TyperGroup):
         with _escape_messages(), _report_interrupt(), warnings.catch_warnings():
             # asked of the words themselves: the command's options are not parsed yet
             quiet = not {"-q", "--quiet"}.isdisjoint(ctx.args)
-            warnings.showwarning = _silence if quiet else _note
+            warnings.showwarning = _silence if quiet else _show_warning
             try:
                 return super().invoke(ctx)
             except Exception as error:
                 if ctx.params.get("traceback") or _is_typers(error):
                     raise
-                _end(error)
+                _leave_command(error)
 
 
 @contextmanager
@@ -170,8 +170,8 @@ def _escape_messages() -> Iterator[None]:
         yield
     except Exception as error:
         if hasattr(error, "format_message"):
-            told = "\n".join(map(safe, error.format_message().splitlines()))
-            error.format_message = lambda: told
+            escaped = "\n".join(map(safe, error.format_message().splitlines()))
+            error.format_message = lambda: escaped
         raise
 
 
@@ -188,28 +188,28 @@ def _is_typers(error: Exception) -> bool:
     return isinstance(error, typer.Exit | typer.Abort) or hasattr(error, "exit_code")
 
 
-def _end(error: Exception) -> NoReturn:
+def _leave_command(error: Exception) -> NoReturn:
     if isinstance(error, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(PIPE_CLOSED) from error
-    say(_sentence(error))
-    raise typer.Exit(UNUSABLE if _is_of_the_input(error) else FAULT) from error
+    say(_error_text(error))
+    raise typer.Exit(UNUSABLE if _is_input_error(error) else FAULT) from error
 
 
-def _is_of_the_input(error: Exception) -> bool:
+def _is_input_error(error: Exception) -> bool:
     """Whether the caller can remedy it; the library refuses what it cannot use by ValueError."""
     if isinstance(error, ImportError):
         return "pip install" in str(error)  # a library is missing, not a name in toprank
     return isinstance(error, Failure | ValueError | OSError | MemoryError)
 
 
-def _sentence(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         where = f"'{error.filename}': " if error.filename else ""
         return f"{where}{error.strerror.rstrip('.')}."
     if isinstance(error, MemoryError):
         return "there is not enough memory for this; use fewer rows or columns."
-    if _is_of_the_input(error):
+    if _is_input_error(error):
         return _name_options(error) or type(error).__name__
     return (
         f"this should not happen ({type(error).__name__}: {error}). Please report it, with what "
@@ -220,13 +220,13 @@ def _sentence(error: Exception) -> str:
 def _name_options(error: Exception) -> str:
     """The message; errors of models name arguments, which the user knows as options.
 
-    They are told by name, because importing them would load the library for every command.
+    They are recognised by name: importing them would load the library for every command.
     """
     of_models = any(kind.__name__ == "ModelError" for kind in type(error).__mro__)
     return _ARGUMENT.sub(r"--\1 ", str(error)) if of_models else str(error)
 
 
-def _note(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     """Show a warning of the library as a line; those meant for programmers are not shown."""
     if not issubclass(category, DeprecationWarning | PendingDeprecationWarning | FutureWarning):
         say(f"note: {message}")

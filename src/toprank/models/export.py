@@ -39,7 +39,7 @@ def table_to_onnx(
 
 
 def onnx_inputs(model: Model, frame: Any) -> dict[str, Any]:
-    """Return a table as the inputs of the model's ONNX form: a column (rows, 1) each."""
+    """Return a table as the inputs of the model's ONNX form: one array (rows, 1) per column."""
     values, match = model.schema.read(frame)
     match.ensure_ok()
     rows = frames.n_rows(frame)
@@ -64,14 +64,14 @@ def _add_preparation(graph: Graph, model: Model) -> str:
     parts, preparation = [], model.preparation
     if len(preparation.numbers):
         inputs = [graph.input(name, graph.double, 1) for name in preparation.numbers.tolist()]
-        parts += _numbers(graph, model, graph.add("Concat", *inputs, axis=1))
+        parts += _add_numbers(graph, model, graph.add("Concat", *inputs, axis=1))
     for place, name in enumerate(preparation.categories.tolist()):
         words = graph.input(name, graph.onnx.TensorProto.STRING, 1)
-        parts.append(_category(graph, model, words, preparation.encoder.categories_[place]))
+        parts.append(_add_category(graph, model, words, preparation.encoder.categories_[place]))
     return parts[0] if len(parts) == 1 else graph.add("Concat", *parts, axis=1)
 
 
-def _numbers(graph: Graph, model: Model, x: str) -> list[str]:
+def _add_numbers(graph: Graph, model: Model, x: str) -> list[str]:
     """Standardised, missing as the mean, and which were missing; or as they are."""
     preparation = model.preparation
     gap = graph.add("Or", graph.add("IsNaN", x), graph.add("IsInf", x))
@@ -87,7 +87,7 @@ def _numbers(graph: Graph, model: Model, x: str) -> list[str]:
     return parts
 
 
-def _category(graph: Graph, model: Model, words: str, known: Any) -> str:
+def _add_category(graph: Graph, model: Model, words: str, known: Any) -> str:
     """A column of 0 and 1 for each category; for trees its code, NaN if it was never seen."""
     code = graph.add(
         "LabelEncoder",
@@ -119,7 +119,7 @@ def table_to_sql(model: Model, table: str | None, dialect: str) -> str:
         terms = [said.number(form.intercept)]
         place = {name: j for j, name in enumerate(model.preparation.numbers.tolist())}
         place |= {name: j for j, name in enumerate(model.preparation.categories.tolist())}
-        for column, mine in zip(model.schema.columns, _numbers_of(model), strict=True):
+        for column, mine in zip(model.schema.columns, _numbers_by_column(model), strict=True):
             if any(j in form.terms for j in mine):
                 term = _Term(model, form, said, column, mine, place[column.name])
                 terms.append(term.sql())
@@ -130,7 +130,7 @@ def table_to_sql(model: Model, table: str | None, dialect: str) -> str:
         raise ModelError(str(error)) from error
 
 
-def _numbers_of(model: Model) -> list[list[int]]:
+def _numbers_by_column(model: Model) -> list[list[int]]:
     """The numbers that each column of the schema becomes."""
     found: list[list[int]] = [[] for _ in model.schema.columns]
     for number, place in enumerate(model.preparation.owner.tolist()):

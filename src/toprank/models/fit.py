@@ -22,9 +22,9 @@ from toprank.models.preparation import Preparation
 from toprank.models.rows import (
     ScoredRows,
     TrainingRows,
+    drop_zero_weight,
     learn_table,
     metric_settings,
-    present,
     reuse_table,
 )
 from toprank.models.schema import Schema, doubtful_columns
@@ -119,7 +119,7 @@ def _choose_stumps(
     return RankBoost(p=choice.p), choice
 
 
-def _trees(request: RankerRequest, p: Any, categorical: list[int]) -> PushTrees:
+def _make_trees(request: RankerRequest, p: Any, categorical: list[int]) -> PushTrees:
     return PushTrees(
         p,
         categorical_features=categorical or None,
@@ -136,11 +136,11 @@ def _choose_trees(
         request,
         rows,
         folds,
-        _trees(request, 4.0, categorical),
-        baseline=_trees(request, None, categorical),
+        _make_trees(request, 4.0, categorical),
+        baseline=_make_trees(request, None, categorical),
         baseline_name="the library's binary objective",
     )
-    return _trees(request, choice.p, categorical), choice
+    return _make_trees(request, choice.p, categorical), choice
 
 
 RANKER_KINDS: dict[str, RankerKind] = {
@@ -151,7 +151,7 @@ RANKER_KINDS: dict[str, RankerKind] = {
     "proper": RankerKind("linear", lambda r, p, _: ProperRanker(**_penalty(r)), has_alpha=True),
     "rankboost": RankerKind("stumps", lambda r, p, _: RankBoost(p=p), _choose_stumps),
     "smooth-margin": RankerKind("stumps", lambda r, p, _: SmoothMarginRanker()),
-    "trees": RankerKind("trees", _trees, _choose_trees),
+    "trees": RankerKind("trees", _make_trees, _choose_trees),
 }
 
 #: Every class of rankers among them.
@@ -273,9 +273,9 @@ def fit_table(
     (3,)
     """
     started = clock.perf_counter()
-    tell = _teller(progress)
+    tell = _make_teller(progress)
     tell(0)
-    request, kind, name = _request(model, p, alpha, metric, k, random_state, from_model)
+    request, kind, name = _read_request(model, p, alpha, metric, k, random_state, from_model)
     roles = {"id": id, "time": time, "weight": weight, "groups": groups}
     if from_model is None:
         schema, known = learn_table(frame, target, positive, drop, roles)
@@ -287,13 +287,13 @@ def fit_table(
     if rows.n_positive in (0, len(rows)):
         raise ModelError("Only one class has rows of positive weight; a ranking needs two.")
     if from_model is not None:  # it keeps the categories that it knows
-        unknown = schema.match(present(frame, schema.weight)).notes
+        unknown = schema.match(drop_zero_weight(frame, schema.weight)).notes
         if unknown:
             warnings.warn("; ".join(unknown) + ".", ModelWarning, stacklevel=2)
     fit = _TableFit(kind, request, schema, from_model)
     tell(1)
     try:
-        held_out, template, choice = _settle_and_measure(fit, rows, random_state, tell)
+        held_out, template, choice = _choose_and_measure(fit, rows, random_state, tell)
         tell(3)
         with catching(record=True) as caught:
             warnings.simplefilter("always")
@@ -313,7 +313,7 @@ def fit_table(
     return made
 
 
-def _teller(progress: Progress | None) -> Callable[[int], None]:
+def _make_teller(progress: Progress | None) -> Callable[[int], None]:
     def tell(done: int) -> None:
         if progress is not None:
             progress(_STEPS[min(done, len(_STEPS) - 1)], done, len(_STEPS))
@@ -321,7 +321,7 @@ def _teller(progress: Progress | None) -> Callable[[int], None]:
     return tell
 
 
-def _request(
+def _read_request(
     model: str | None,
     p: Any,
     alpha: float | None,
@@ -388,7 +388,7 @@ class _TableFit:
         given = {} if rows.weight is None else {"sample_weight": rows.weight}
         ranker = clone(template)
         if self.before is not None:
-            given |= _warm(ranker, self.before.ranker)
+            given |= _start_from(ranker, self.before.ranker)
         return preparation, ranker.fit(Z, rows.y, **given), Z
 
     def centre(self, ranker: Any, Z: FloatArray, weight: FloatArray | None) -> FloatArray:
@@ -396,7 +396,7 @@ class _TableFit:
         return np.average(contributions(ranker, Z), axis=0, weights=weight)
 
 
-def _warm(ranker: Any, old: Any) -> dict[str, Any]:
+def _start_from(ranker: Any, old: Any) -> dict[str, Any]:
     """Let a ranker start where an old one ended; what ``fit`` is to be given for it."""
     if hasattr(ranker, "backend"):
         return {"init_model": old}
@@ -408,7 +408,7 @@ def _warm(ranker: Any, old: Any) -> dict[str, Any]:
     return {}
 
 
-def _settle_and_measure(
+def _choose_and_measure(
     fit: _TableFit, rows: TrainingRows, random_state: int, tell: Callable[[int], None]
 ) -> tuple[HeldOutMetrics, Any, PChoice | None]:
     """Settle on some of the rows, and measure on the others."""

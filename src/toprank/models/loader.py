@@ -7,7 +7,7 @@ import json
 import os
 import warnings
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from sklearn.exceptions import InconsistentVersionWarning
 from toprank._extras import require
 from toprank._warnings import catching
 from toprank.models.card import VERSIONED, check_card, installed_version
-from toprank.models.columns import Column
+from toprank.models.columns import Column, are_words
 from toprank.models.errors import ModelError, ModelWarning
 from toprank.models.fit import RANKERS
 from toprank.models.model import TableModel
@@ -32,7 +32,7 @@ from toprank.models.storage import (
     attach,
     check_format,
     check_seal,
-    check_sizes,
+    check_unpacked_size,
     foreign_types,
     read_members,
     reads_texts_unsafely,
@@ -115,18 +115,14 @@ def _read_schema(given: Any) -> tuple[Schema, Target]:
     values = given.pop("values")
     schema = Schema.from_dict(given)
     positive, negative = values["positive"], values["negative"]
-    if not isinstance(negative, list) or not _are_words([positive, *negative]):
+    if not isinstance(negative, list) or not are_words([positive, *negative]):
         raise ModelError("The target in the file cannot be used: its values are not texts.")
     return schema, Target(schema.target, positive, tuple(negative))
 
 
-def _are_words(values: Iterable[Any]) -> bool:
-    return all(isinstance(value, str) for value in values)
-
-
 def _read_payload(payload: bytes, most_bytes: int) -> dict[str, Any]:
     with zipfile.ZipFile(io.BytesIO(payload)) as archive:
-        check_sizes(archive.infolist(), most_bytes)
+        check_unpacked_size(archive.infolist(), most_bytes)
     payload = update_types(payload)
     foreign = foreign_types(payload)
     if foreign:

@@ -181,7 +181,7 @@ class TableModel:
         return self.ranker.decision_function(Z) if len(Z) else np.empty(0)
 
     def predict_proba(self, frame: Any) -> FloatArray:
-        """Return the probabilities of the negative and of the positive label, a row each."""
+        """Return, for each row, the probabilities of the negative and of the positive label."""
         Z = self.numbers(frame)
         return self.ranker.predict_proba(Z) if len(Z) else np.empty((0, 2))
 
@@ -295,10 +295,8 @@ def _model_html(model: TableModel) -> str:
     ]
     for found in metrics.get("intervals", []):
         level = f"{100 * found['level']:g}%"
-        said = f"{_number(found['estimate'])}, {level} interval "
-        rows.append(
-            (found["metric"], said + f"{_number(found['low'])} to {_number(found['high'])}")
-        )
+        estimate, low, high = (_number_text(found[part]) for part in ("estimate", "low", "high"))
+        rows.append((found["metric"], f"{estimate}, {level} interval {low} to {high}"))
     leading = list(card.get("importances", {}).items())[:5]
     rows.append(("leading columns", ", ".join(f"{name} ({size:.3g})" for name, size in leading)))
     return _table_html(f"TableModel: {card.get('model')}", rows, metrics.get("how", ""))
@@ -317,7 +315,7 @@ def _table_html(caption: str, rows: list[tuple[str, str]], note: str = "") -> st
     )
 
 
-def _number(value: Any) -> str:
+def _number_text(value: Any) -> str:
     if value is None:
         return "unknown"
     return value if isinstance(value, str) else f"{value:.4g}"  # infinity is a word on a card

@@ -329,13 +329,13 @@ def monitor_model(
         scores.append(of_rows)
     cut, before = drift.cut_off(top)
     above = np.concatenate(scores) > cut
-    known, positive = _labels(model, read_labels(), above)
+    known, positive = _alert_labels(model, read_labels(), above)
     precision = Share.of(positive, level) if len(positive) else None
     seen = (drift.scores(), drift.columns(), cut, before, Share.of(above, level), precision)
     return Findings(drift.rows, *seen, known, level, list(_alarms(limits, *seen)))
 
 
-def _labels(model: TableModel, rows: Any, above: Any) -> tuple[int, Any]:
+def _alert_labels(model: TableModel, rows: Any, above: Any) -> tuple[int, Any]:
     """How many rows have a label, and the labels of the alerts among them."""
     if rows is None:
         return 0, np.empty(0, dtype=bool)

@@ -161,21 +161,21 @@ def reuse_table(
 
 def check_roles(frame: Any, target: str, roles: Mapping[str, str | None]) -> Any:
     """Return the rows of positive weight; ModelError if columns cannot have these roles."""
-    frames.check_columns(frame, {"target": target, **roles})
-    taken = {target: "target"}
+    frames.require_columns(frame, {"target": target, **roles})
+    role_of = {target: "target"}
     for role, name in roles.items():
-        if name in taken:
-            raise ModelError(f"{role}={name!r}: that column is the {taken[name]} already.")
+        if name in role_of:
+            raise ModelError(f"{role}={name!r}: that column is the {role_of[name]} already.")
         if name is not None:
-            taken[name] = role
+            role_of[name] = role
     weight = roles.get("weight")
-    kept = present(frame, weight)
+    kept = drop_zero_weight(frame, weight)
     if frames.n_rows(kept) == 0:
         raise ModelError(f"The table has no rows{' of positive weight' if weight else ''}.")
     return kept
 
 
-def present(frame: Any, weight: str | None) -> Any:
+def drop_zero_weight(frame: Any, weight: str | None) -> Any:
     """Return the rows of a table whose weight is not zero."""
     if weight is None or weight not in frames.names_of(frame):
         return frame
@@ -238,8 +238,8 @@ class ScoredRows(Rows):
     scores: FloatArray
 
     @property
-    def known(self) -> dict[str, Any]:
-        """What the functions of `toprank.inference` are told of the rows."""
+    def inference_options(self) -> dict[str, Any]:
+        """Weight and groups, as the functions of `toprank.inference` take them."""
         return {"sample_weight": self.weight, "groups": self.groups}
 
 
@@ -295,7 +295,9 @@ def measure(
     """
     for name, settings in wanted:
         try:
-            found = interval(name, rows.y, rows.scores, **rows.known, **options, **settings)
+            found = interval(
+                name, rows.y, rows.scores, **rows.inference_options, **options, **settings
+            )
         except ValueError as error:  # a metric that has no interval on these rows
             yield Measurement(name, settings, None, str(error))
         else:

@@ -16,6 +16,7 @@ from toprank.models.columns import (
     Column,
     Finding,
     Unreadable,
+    are_words,
     as_words,
     find_kind,
     is_missing,
@@ -156,9 +157,9 @@ the known ones
         """
         names = frames.names_of(frame)
         given = {role: name for role, name in roles.items() if name is not None}
-        frames.check_columns(frame, given)
+        frames.require_columns(frame, given)
         for name in drop:
-            frames.check_columns(frame, {"drop": name})
+            frames.require_columns(frame, {"drop": name})
         left_out = {name: "as asked" for name in drop}
         wanted = [n for n in names if n not in left_out and n not in given.values()]
         declared, found = frames.declared_categories(frame), []
@@ -167,13 +168,13 @@ the known ones
             if finding.left_out is not None:
                 left_out[name] = finding.left_out
             else:
-                found.append(_column(name, values, finding))
+                found.append(_make_column(name, values, finding))
         return cls(tuple(found), left_out=left_out, **given)
 
     def with_roles(self, frame: Any, target: str, roles: Mapping[str, str | None]) -> Schema:
         """Return the schema for another training table, with its roles where they are given."""
         names = frames.names_of(frame)
-        frames.check_columns(frame, roles)
+        frames.require_columns(frame, roles)
         kept: dict[str, Any] = {
             role: name or (was if (was := getattr(self, role)) in names else None)
             for role, name in roles.items()
@@ -198,7 +199,7 @@ the known ones
                 unreadable[column.name] = str(error)
                 continue
             if column.kind == "category":
-                unseen = _unseen(column, values[column.name])
+                unseen = _count_unseen(column, values[column.name])
                 if unseen[0]:
                     new[column.name] = unseen
         return values, Match(missing, unreadable, new, tuple(extra))
@@ -231,10 +232,10 @@ the known ones
     def _names_are_words(self) -> bool:
         words = [self.target, *self.names, *self.left_out, *self.left_out.values()]
         words += [word for column in self.columns for word in column.categories]
-        return all(isinstance(word, str) for word in (*words, *self.roles.values()))
+        return are_words([*words, *self.roles.values()])
 
 
-def _column(name: str, values: NDArray[Any], finding: Finding) -> Column:
+def _make_column(name: str, values: NDArray[Any], finding: Finding) -> Column:
     categories: tuple[str, ...] = ()
     if finding.kind == "category":
         words = as_words(values)
@@ -243,7 +244,7 @@ def _column(name: str, values: NDArray[Any], finding: Finding) -> Column:
     return Column(name, finding.kind, str(values.dtype), share, finding.date_format, categories)
 
 
-def _unseen(column: Column, words: NDArray[Any]) -> tuple[int, tuple[str, ...]]:
+def _count_unseen(column: Column, words: NDArray[Any]) -> tuple[int, tuple[str, ...]]:
     unseen = set(words.tolist()).difference(column.categories, [""])
     return (int(np.isin(words, list(unseen)).sum()) if unseen else 0), tuple(sorted(unseen))
 
@@ -316,7 +317,7 @@ class Target:
     @classmethod
     def learn(cls, column: str, values: NDArray[Any], positive: Any = None) -> Target:
         """Find out which value belongs at the top; ModelError where it must be named."""
-        words = set(_words(column, values).tolist())
+        words = set(_target_words(column, values).tolist())
         try:
             chosen = positive_label(words, positive, name=column)
         except LabelError as error:
@@ -329,20 +330,20 @@ class Target:
 
     def of(self, values: NDArray[Any]) -> NDArray[np.bool_]:
         """Return which rows are positive; ModelError for values never seen."""
-        words = _words(self.column, values)
+        words = _target_words(self.column, values)
         positive = np.asarray(words == self.positive, dtype=bool)
         if len(self.negative) == 1:
             strange = ~positive & (words != self.negative[0])
             if np.any(strange):
                 raise ModelError(
-                    f"{self.column!r} is {_shown(sorted(set(words[strange].tolist())))} in "
+                    f"{self.column!r} is {_quote_some(sorted(set(words[strange].tolist())))} in "
                     f"{np.count_nonzero(strange)} rows; the model knows {self.positive!r} "
                     f"(positive) and {self.negative[0]!r}."
                 )
         return positive
 
 
-def _words(column: str, values: NDArray[Any]) -> NDArray[np.object_]:
+def _target_words(column: str, values: NDArray[Any]) -> NDArray[np.object_]:
     gaps = is_missing(values)
     if np.any(gaps):
         raise ModelError(
@@ -355,6 +356,6 @@ def _words(column: str, values: NDArray[Any]) -> NDArray[np.object_]:
         raise ModelError(f"{column!r} cannot be the target: {error}.") from error
 
 
-def _shown(words: list[str], most: int = 6) -> str:
+def _quote_some(words: list[str], most: int = 6) -> str:
     shown = ", ".join(map(repr, words[:most]))
     return shown if len(words) <= most else f"{shown}, ..."

@@ -136,11 +136,11 @@ def read_members(data: bytes, most_bytes: int) -> dict[str, bytes]:
         lacking = sorted(MEMBERS - set(names))
         if lacking:
             raise ModelError(f"This is not a toprank model: the archive lacks {lacking[0]!r}.")
-        check_sizes(entries, most_bytes)
+        check_unpacked_size(entries, most_bytes)
         return {entry.filename: archive.read(entry) for entry in entries}
 
 
-def check_sizes(entries: list[zipfile.ZipInfo], most_bytes: int) -> None:
+def check_unpacked_size(entries: list[zipfile.ZipInfo], most_bytes: int) -> None:
     """Refuse what would unpack to too much; a reader stops at the size an entry declares."""
     total = sum(entry.file_size for entry in entries)
     if total > most_bytes:
@@ -208,7 +208,7 @@ _OBJECTS = {
     "toprank.rankers.trees.estimator.PushTrees",
 }
 ALLOWED: dict[str, set[str]] = {**_PLAIN, "ObjectNode": _OBJECTS}
-#: What skops is told to trust.
+#: What skops may build.
 TRUSTED = sorted(set().union(*ALLOWED.values()))
 
 
@@ -220,7 +220,7 @@ def foreign_types(payload: bytes) -> list[str]:
     """Return the types in a skops payload that are not on the list, by their full names."""
     with zipfile.ZipFile(io.BytesIO(payload)) as archive:
         tree = json.loads(archive.read("schema.json"))
-    found = {(str(node.get("__loader__")), _type_name(node)) for node in _objects(tree)}
+    found = {(str(node.get("__loader__")), _type_name(node)) for node in _typed_nodes(tree)}
     return sorted({name for loader, name in found if name not in ALLOWED.get(loader, set())})
 
 
@@ -228,7 +228,7 @@ def update_types(payload: bytes) -> bytes:
     """Return a payload in which types of older files are named as they are now."""
     with zipfile.ZipFile(io.BytesIO(payload)) as archive:
         tree = json.loads(archive.read("schema.json"))
-        moved = [node for node in _objects(tree) if _type_name(node) in _MOVED]
+        moved = [node for node in _typed_nodes(tree) if _type_name(node) in _MOVED]
         if not moved:
             return payload
         others = {name: archive.read(name) for name in set(archive.namelist()) - {"schema.json"}}
@@ -242,7 +242,7 @@ def update_types(payload: bytes) -> bytes:
     return buffer.getvalue()
 
 
-def _objects(tree: Any) -> Iterator[dict[str, Any]]:
+def _typed_nodes(tree: Any) -> Iterator[dict[str, Any]]:
     """Every node in the tree of a payload that names a type or a loader, wherever it hides."""
     stack = [tree]
     while stack:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank.models.columns import are_words
 from toprank.models.errors import ModelError
 
 #: Splits one below the other; explaining a score takes memory in the square of it.
@@ -344,9 +345,9 @@ def _check_learner(learner: dict[str, Any]) -> None:
     for part in ("feature_names", "feature_types"):
         words = learner.get(part, [])
         _check_that(
-            len(words) in (0, width) and _are_words(words), f"{part!r} are not of the columns"
+            len(words) in (0, width) and are_words(words), f"{part!r} are not of the columns"
         )
-    _check_that(_are_words(learner["attributes"].values()), "an attribute is not text")
+    _check_that(are_words(learner["attributes"].values()), "an attribute is not text")
     model = booster["model"]
     trees, count = model["trees"], len(model["trees"])
     _check_that(
@@ -359,10 +360,6 @@ def _check_learner(learner: dict[str, Any]) -> None:
     for place, tree in enumerate(trees):
         fault = _find_xgboost_fault(tree, place, width)
         _check_that(not fault, f"tree {place} is not a valid tree: {fault}")
-
-
-def _are_words(values: Any) -> bool:
-    return all(isinstance(value, str) for value in values)
 
 
 def _find_xgboost_fault(tree: dict[str, Any], place: int, width: int) -> str:

@@ -175,8 +175,8 @@ def _with_times(table: Any) -> Any:
     return table
 
 
-def _sound(table: Any) -> Any:
-    """The table, if it is one: what a damaged file says of lengths would be believed otherwise."""
+def _validate(table: Any) -> Any:
+    """Return the table, its values checked: Arrow would believe the lengths in a damaged file."""
     table.validate(full=True)
     return table
 
@@ -188,7 +188,7 @@ def _check_complete(rows: int, file: Any) -> None:
         raise OSError(f"it has {rows} of the {announced} rows that it announces; was it cut short?")
 
 
-class ParquetSource(Source):
+class ParquetTable(Source):
     """A Parquet file; row groups are decoded page by page, so that their size does not matter."""
 
     def _names(self) -> Sequence[str]:
@@ -197,7 +197,7 @@ class ParquetSource(Source):
 
     def _whole(self, columns: list[str]) -> Any:
         with self._open() as file:
-            table = _sound(file.read(columns=columns))
+            table = _validate(file.read(columns=columns))
             _check_complete(table.num_rows, file)
             return table
 
@@ -207,7 +207,7 @@ class ParquetSource(Source):
             total, done = file.metadata.num_rows, 0
             for batch in file.iter_batches(rows, columns=columns):
                 done += batch.num_rows
-                yield _sound(table.from_batches([batch])), done, total
+                yield _validate(table.from_batches([batch])), done, total
             _check_complete(done, file)
 
     def count_rows(self) -> int:
@@ -221,7 +221,7 @@ class ParquetSource(Source):
             yield file
 
 
-class ArrowSource(Source):
+class ArrowTable(Source):
     """An Arrow file: record batches with a table of contents at the end."""
 
     def _names(self) -> Sequence[str]:
@@ -230,14 +230,14 @@ class ArrowSource(Source):
 
     def _whole(self, columns: list[str]) -> Any:
         with self._open() as reader:
-            return _sound(reader.read_all().select(columns))
+            return _validate(reader.read_all().select(columns))
 
     def _batches(self, columns: list[str], types: Mapping[str, Any], rows: int) -> Batches:
         table = require("pyarrow", "frames").Table
         with self._open() as reader:
             found, total = self._record_batches(reader)
             for done, batch in enumerate(found, 1):
-                whole = _sound(table.from_batches([batch]).select(columns))
+                whole = _validate(table.from_batches([batch]).select(columns))
                 for start in range(0, whole.num_rows, rows):
                     yield whole.slice(start, rows), done, total
 
@@ -255,7 +255,7 @@ class ArrowSource(Source):
             yield reader
 
 
-class ArrowStreamSource(ArrowSource):
+class ArrowStreamTable(ArrowTable):
     """An Arrow stream: record batches one after another."""
 
     def _record_batches(self, reader: Any) -> tuple[Iterator[Any], int | None]:

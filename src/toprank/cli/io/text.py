@@ -89,7 +89,7 @@ def _encoding(sample: bytes, given: str | None) -> str:
     return found
 
 
-def _rows(text: str, delimiter: str) -> list[list[str]]:
+def _split_rows(text: str, delimiter: str) -> list[list[str]]:
     try:
         rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
         return [row for _, row in zip(range(_ROWS), rows, strict=False) if row]
@@ -101,7 +101,7 @@ def _delimiter(text: str, hint: str) -> str:
     """The delimiter that cuts the most rows into as many fields as there are names."""
 
     def fit(delimiter: str) -> tuple[float, int, bool]:
-        rows = _rows(text, delimiter)
+        rows = _split_rows(text, delimiter)
         width = len(rows[0]) if rows else 1
         if width == 1:
             return 0.0, 1, delimiter == hint
@@ -115,7 +115,7 @@ def _decimal(text: str, delimiter: str) -> str:
     """A comma where numbers are written with commas and none with a point."""
     if delimiter == ",":
         return "."
-    fields = [field.strip() for row in _rows(text, delimiter)[1:] for field in row]
+    fields = [field.strip() for row in _split_rows(text, delimiter)[1:] for field in row]
     commas = any(_COMMA.fullmatch(field) for field in fields)
     return "," if commas and not any(_POINT.fullmatch(field) for field in fields) else "."
 
@@ -205,7 +205,7 @@ _DATE = "a date such as 2026-01-31"
 _WANTED = {"double": "a number", "timestamp": _DATE, "date32": _DATE}
 
 
-class TextSource(Source):
+class TextTable(Source):
     """A table as text, read by Arrow; what Arrow refuses is looked up line by line."""
 
     def _names(self) -> Sequence[str]:
