@@ -41,12 +41,11 @@ def sample(n: int, d: int) -> tuple[Any, Any]:
 
 def evaluation(source: Any) -> Callable[[], Any]:
     """One pass for value and gradient, as ``fit_blocks`` makes it."""
-    from toprank.blocks import Workers
-    from toprank.objective.blockwise import block_problem
+    from toprank.objective import problem_of
     from toprank.rankers.blockwise import look
 
-    task = PNormPush(p=4)._task(None, None)
-    problem = block_problem(look(source, None, Workers(1), task.intercepts), task, gather=False)
+    task = PNormPush(p=4)._task()
+    problem = problem_of(look(source, None, task.intercepts), task)
     generator = np.random.default_rng(1)
 
     def evaluate() -> Any:

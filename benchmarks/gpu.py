@@ -27,9 +27,9 @@ from sklearn import config_context
 from sklearn.linear_model import LogisticRegression
 
 from toprank import PNormPush
-from toprank.blocks import Units
+from toprank.blocks import Block
 from toprank.metrics import auc, precision_at
-from toprank.objective.device import DeviceRows
+from toprank.objective.labelled import OpenBlock, View
 
 GAP = 1e-6
 TOLERANCES = (1e-1, 1e-2, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 3e-6, 1e-6, 1e-7)
@@ -80,11 +80,11 @@ def ratio(limit: float | None, ours: float, theirs: float, **facts: Any) -> dict
 
 def evaluation(X: Any, y: Any) -> dict[str, Any]:
     """Value and gradient against a mere sum of X."""
-    rows = DeviceRows(X, y, None, Units())
+    rows = OpenBlock(Block(0, X, y), View(np.array([False, True])))
     coef = np.random.default_rng(0).normal(size=X.shape[1]) / 10
     ours = best(lambda: rows.tilted(coef, ((-1.0, 4.0),)), X.device, 20)
     theirs = best(lambda: X.sum(), X.device, 20)
-    return ratio(1.6, ours, theirs, fused=rows.fused)
+    return ratio(1.6, ours, theirs, fused=rows.design.kernel)
 
 
 def fit(X: Any, y: Any) -> dict[str, Any]:

@@ -26,7 +26,8 @@ from sklearn.utils import check_X_y
 from threadpoolctl import threadpool_limits
 
 from toprank import PairRanker
-from toprank.blocks import RowBlocks, Workers, safe_units
+from toprank.blocks import Workers
+from toprank.objective import BlockData
 from toprank.solvers import lbfgs
 
 ALPHA, TOL = 1e-3, 1e-6
@@ -83,23 +84,23 @@ class Ridge:
 
     scale = 1.0
 
-    def __init__(self, source: RowBlocks, y: Any, has_curvature: bool):
-        self.source, self.y = source, y - np.mean(y)
+    def __init__(self, data: BlockData, y: Any, has_curvature: bool):
+        self.data, self.y = data, y - np.mean(y)
         self.has_curvature = has_curvature
         self.alpha = self.penalty = ALPHA
-        self.size = source.n_features
+        self.size = data.n_features
 
     def value_grad(self, coef: Any) -> tuple[float, Any]:
-        residual = self.source.scores(coef) - self.y
-        grad = self.source.adjoint(residual / len(residual)) + ALPHA * coef
+        residual = self.data.scores(coef) - self.y
+        grad = self.data.adjoint(residual / len(residual)) + ALPHA * coef
         return 0.5 * float(np.mean(residual**2)) + 0.5 * ALPHA * float(coef @ coef), grad
 
     def hessian(self, coef: Any, *, exact: bool = True) -> Any:
-        moments = self.source.adjoint(self.source.columns(0, self.size)) / self.source.n_rows
+        moments = self.data.adjoint(self.data.columns(0, self.size)) / self.data.n_rows
         return moments + ALPHA * np.eye(self.size)
 
     def column_scale(self) -> Any:
-        return 1.0 / np.sqrt(self.source.squares() / self.source.n_rows)
+        return 1.0 / np.sqrt(self.data.squares[1] / self.data.n_rows)
 
     def coarse(self) -> None:
         return None
@@ -115,9 +116,8 @@ def fit_ridge(X: Any, y: Any, threads: int, rounded: bool) -> Any:
     squared loss a row is the whole solution.
     """
     X, y = check_X_y(X, y)
-    workers = Workers(threads)
-    with workers.running():
-        problem = Ridge(RowBlocks(X, workers, safe_units(X)), y, rounded)
+    with Workers(threads).running():
+        problem = Ridge(BlockData.of(X), y, rounded)
         return lbfgs(problem, np.zeros(X.shape[1]), tol=TOL)
 
 

@@ -17,6 +17,7 @@ import time
 import tracemalloc
 import warnings
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -25,9 +26,9 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from toprank import PNormPush
-from toprank.blocks import RowBlocks, Workers
+from toprank.blocks import Workers
 from toprank.losses import Logistic
-from toprank.objective import Task, linear_problem, sweep
+from toprank.objective import LabelledData, Task, labelled, problem_of
 from toprank.pair_sums import Interpolated
 
 GAP = 1e-6
@@ -138,8 +139,13 @@ def evaluation(size: float, threads: int) -> dict[str, Any]:
     coef = np.full(30, 0.05)
     workers = Workers(threads)
     with workers.running():
-        problem = linear_problem(RowBlocks(X, workers), Task.build(y == 1, p=4))
-        ours, theirs = side_by_side(lambda: problem.value_grad(coef), X.max, rounds=9)
+        problem = problem_of(LabelledData.of_arrays(X, y == 1), Task.build(p=4))
+        numbers = count(1)  # the answer at the last point is kept, so that each asks for another
+
+        def evaluate() -> Any:
+            return problem.value_grad(coef + 1e-9 * next(numbers))
+
+        ours, theirs = side_by_side(evaluate, X.max, rounds=9)
     return report(2.0, ours, theirs)
 
 
@@ -152,12 +158,16 @@ def kernels(size: float, threads: int) -> dict[str, Any]:
         coef = np.full(30, 0.05)
         workers = Workers(threads)
         with workers.running():
-            problem = linear_problem(RowBlocks(X, workers), Task.build(y == 1, p=4))
+            problem = problem_of(LabelledData.of_arrays(X, y == 1), Task.build(p=4))
 
-            def run(threshold: int, problem: Any = problem, coef: Any = coef) -> None:
-                kept, sweep.COMPILED_FROM = sweep.COMPILED_FROM, threshold
-                problem.value_grad(coef)
-                sweep.COMPILED_FROM = kept
+            numbers = count(1)
+
+            def run(
+                threshold: int, problem: Any = problem, coef: Any = coef, numbers: Any = numbers
+            ) -> None:
+                kept, labelled.COMPILED_FROM = labelled.COMPILED_FROM, threshold
+                problem.value_grad(coef + 1e-9 * next(numbers))
+                labelled.COMPILED_FROM = kept
 
             ours, theirs = side_by_side(lambda: run(0), lambda: run(1 << 62))
         results[f"{n} x 30"] = report(1.0, ours, theirs)

@@ -39,6 +39,11 @@ class Tile(ABC):
     def scores(self, coef: FloatArray) -> Any:
         """Return X @ coef; for coefficients of shape (m, d), one line for each of the m."""
 
+    def score_into(self, coef: FloatArray, scores: Any, rows: slice) -> Any:
+        """Write X @ coef into some rows of a vector, and return them."""
+        scores[rows] = self.scores(coef)
+        return scores[rows]
+
     @abstractmethod
     def adjoint(self, v: Any) -> FloatArray:
         """Return X.T @ v, for v of shape (n,) or (n, m)."""
@@ -119,7 +124,7 @@ class Design(ABC):
         """Return X @ coef beside the rows."""
         scores = self.empty()
         for rows, tile in self.tiles():
-            scores[rows] = tile.scores(coef)
+            tile.score_into(coef, scores, rows)
         return scores
 
     def adjoint(self, v: Any) -> FloatArray:

@@ -70,7 +70,7 @@ class DeviceDesign(Design):
         entries = _TILE_ENTRIES.get(X.device.type, _TILE_ENTRIES_OF_A_GPU)
         self.tile_rows = max(64, entries // max(1, self.n_features))
 
-    @property
+    @cached_property
     def kernel(self) -> str | None:  # type: ignore[override]
         X, torch = self.X, self.torch
         readable = (

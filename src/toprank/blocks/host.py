@@ -8,6 +8,7 @@ sparse.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,9 @@ class DenseTile(Tile):
 
     def scores(self, coef: FloatArray) -> FloatArray:
         return self.matrix @ coef if coef.ndim == 1 else coef @ self.matrix.T
+
+    def score_into(self, coef: FloatArray, scores: FloatArray, rows: slice) -> FloatArray:
+        return np.dot(self.matrix, coef, out=scores[rows])
 
     def adjoint(self, v: FloatArray) -> FloatArray:
         return v @ self.matrix if v.ndim == 1 else self.matrix.T @ v
@@ -93,7 +97,7 @@ class HostDesign(Design):
         fewest, most = _TILE_ROWS
         self.tile_rows = max(fewest, min(most, _TILE_ENTRIES // max(1, self.n_features)))
 
-    @property
+    @cached_property
     def kernel(self) -> str | None:  # type: ignore[override]
         X = self.X
         readable = (
@@ -115,7 +119,7 @@ class HostDesign(Design):
             found = ColumnStatistics.empty(X.shape[1])
             found.sparse = True
         else:
-            sample = np.asarray(X[start::step]).astype(np.float64, copy=False)
+            sample = np.ascontiguousarray(X[start::step], dtype=np.float64)
             found = ColumnStatistics.of(block.index, sample)
         if check:
             tiles = [X] if found.sparse else HostDesign(X, Units()).raw_tiles()
@@ -136,6 +140,16 @@ class HostDesign(Design):
             if self.n_rows:
                 yield slice(0, self.n_rows), SparseTile(self.X)
             return
+        yield from self._views if self._views is not None else self._read()
+
+    @cached_property
+    def _views(self) -> list[tuple[slice, Tile]] | None:
+        """The tiles, where they are mere views of a matrix in memory."""
+        X = self.X
+        is_view = type(X) is np.ndarray and X.dtype == np.float64 and self.units.plain
+        return list(self._read()) if is_view else None
+
+    def _read(self) -> Iterator[tuple[slice, Tile]]:
         for first in range(0, self.n_rows, self.tile_rows):
             rows = slice(first, min(first + self.tile_rows, self.n_rows))
             yield rows, DenseTile(self.units.apply(self.X[rows]))

@@ -23,7 +23,7 @@ from toprank.blocks.threads import Workers, lent_workers
 from toprank.pairs import check_counts, check_labels, check_table, refuse_huge
 
 #: A matrix is cut into so many blocks, unless they would be shorter than the second number.
-_BLOCKS = 64
+_BLOCKS = 16
 _LEAST_ROWS = 8192
 
 
@@ -102,11 +102,12 @@ class ArraySource(LocalSource):
             yield from workers.map_few(self._checked(function), self.blocks)
 
     def _checked(self, function: Callable[[Block], Partial]) -> Callable[[Block], Partial]:
+        if not self.stamps:
+            return function
+
         def checked(block: Block) -> Partial:
             self._check_files()
-            # steps that go too far overflow and are taken back; each thread must be told anew
-            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-                return function(block)
+            return function(block)
 
         return checked
 
@@ -171,7 +172,7 @@ def from_arrays(
     sample_weight : array-like of shape (n,), optional
         Repetition counts.
     block_rows : int, optional
-        Rows of a block; by default one block in 64, of 8,192 rows at the least.
+        Rows of a block; by default one block in 16, of 8,192 rows at the least.
     n_jobs : int, optional
         Threads that work on blocks, as in joblib. The answer does not depend on it.
 

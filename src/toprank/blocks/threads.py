@@ -16,6 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+import numpy as np
 from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
@@ -203,9 +204,15 @@ class Workers:
     ) -> Iterator[Partial]:
         pending: deque[Future[Partial]] = deque()
         one = _unless_stopped(function)
+
+        def in_thread(item: Item) -> Partial:
+            # steps that go too far overflow and are taken back; each thread must be told anew
+            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+                return one(item)
+
         try:
             for item in items:
-                pending.append(pool.submit(one, item))
+                pending.append(pool.submit(in_thread, item))
                 if len(pending) > 2 * self.n_jobs:
                     yield pending.popleft().result()
             while pending:

@@ -111,9 +111,7 @@ class OpenBlock:
             return
         kept = self._scores_to_fill()
         for rows, tile in self.design.tiles():
-            scores = tile.scores(coef)
-            kept[rows] = scores
-            yield rows, tile, scores
+            yield rows, tile, tile.score_into(coef, kept, rows)
         self._scored_at = coef.copy()
 
     def _knows(self, coef: FloatArray) -> bool:
@@ -126,7 +124,7 @@ class OpenBlock:
         (m, d) give the sums of as many settings, whose tilts are columns of shape (m, 1).
         """
         if self.n_rows and order == 1 and coef.ndim == 1:
-            if self.design.kernel == "numba" and self.view.entries >= COMPILED_FROM:
+            if self.view.entries >= COMPILED_FROM and self.design.kernel == "numba":
                 return self._compiled(coef, tilts)
             if self.design.kernel == "triton":
                 return self._fused.tilted_ends(coef, tilts)
@@ -226,6 +224,16 @@ class OpenBlock:
     def located(self, step: int, before: int) -> Any:
         """Return evenly spaced rows of weight above zero, raw, where they lie."""
         return self.design.thinned(self.every(self.present, step, before))
+
+    def located_scores(self, coef: FloatArray, step: int, before: int) -> FloatArray:
+        """Return their scores, on the host; they are known if the last pass was for this coef."""
+        rows = self.every(self.present, step, before)
+        if self._knows(coef):
+            known: FloatArray = self.design.to_host(self._scores[rows])
+            return known
+        some = design_of(self.design.thinned(rows), self.view.units)
+        scores: FloatArray = some.to_host(some.scores(coef))
+        return scores
 
 
 def open_block(block: Block, view: View) -> OpenBlock:

@@ -102,9 +102,7 @@ class Located:
 
     def local(self, block: Block, coef: FloatArray) -> Pieces:
         step, before = self.thinning.steps[2], self.thinning.before[block.index][2]
-        rows = open_block(block, self.view).located(step, before)
-        design = design_of(rows, self.view.units)
-        return {block.index: design.to_host(design.scores(coef))}
+        return {block.index: open_block(block, self.view).located_scores(coef, step, before)}
 
     def merge(self, left: Pieces, right: Pieces) -> Pieces:
         return joined(left, right)

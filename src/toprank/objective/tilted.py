@@ -54,29 +54,30 @@ class RelativeSums:
         if isinstance(top, float):
             if top <= self.top:
                 return
-            keep = rescaling(self.top, top)
-            self.top = top
+            before, self.top = self.top, top
+            if before == -np.inf:  # there are no terms yet
+                return
+            keep, here = rescaling(before, top), vars(self)
             for name in self._sums:
-                sums = getattr(self, name)
-                if sums is not None:
-                    setattr(self, name, sums * keep)
+                if here[name] is not None:
+                    here[name] *= keep
         elif not np.all(top <= self.top):
             higher = np.maximum(self.top, top)
             keep = rescaling(self.top, higher)
             self.top = higher
+            here = vars(self)
             for name in self._sums:
-                sums = getattr(self, name)
-                if sums is not None:
-                    setattr(self, name, sums * keep.reshape(-1, *(1,) * (sums.ndim - 1)))
+                if here[name] is not None:
+                    here[name] *= keep.reshape(-1, *(1,) * (here[name].ndim - 1))
 
     def merge(self, other: Any) -> Any:
         """Absorb the sums of other rows."""
         self.raise_to(other.top)
         other.raise_to(self.top)
+        here, there = vars(self), vars(other)
         for name in self._sums:
-            ours, theirs = getattr(self, name), getattr(other, name)
-            if ours is not None:
-                setattr(self, name, ours + theirs)
+            if here[name] is not None:
+                here[name] += there[name]
         return self
 
 

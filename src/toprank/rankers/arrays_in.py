@@ -21,15 +21,6 @@ from toprank.blocks.tensors import all_finite, tensor_of
 from toprank.blocks.torch import check_tensor
 
 
-def of_the_host(X: Any) -> Any:
-    """Return a tensor of the host as NumPy's view of it; anything else as it is."""
-    tensor = tensor_of(X)
-    if tensor is None or str(tensor.layout) != "torch.strided":
-        return X
-    # NumPy has no such numbers
-    return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
-
-
 def scores_of(X: Any, coef: FloatArray, units: Units, owner: str) -> Any:
     """Return the scores of a tensor on a device, as a tensor beside it."""
     tensor = check_tensor(X)

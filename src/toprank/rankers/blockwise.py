@@ -34,7 +34,8 @@ class BlockScore:
     def __call__(self, X: Any) -> FloatArray:
         """Return the scores of the rows of one block."""
         with np.errstate(over="ignore", invalid="ignore"):
-            scores: FloatArray = design_of(X, self.units).scores(self.coef) + self.offset
+            scores: FloatArray = design_of(X, self.units).scores(self.coef)
+            scores += self.offset
         return scores
 
 

@@ -9,16 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_consistent_length,
-    column_or_1d,
-)
+from sklearn.utils.validation import check_consistent_length
 
 from toprank._numerics import FloatArray
 from toprank.losses.proper import PROPER_LOSSES, ProperLoss, canonical, get_proper_loss
 from toprank.objective import PointwiseProblem, PointwiseTask, TwoClassProblem
-from toprank.rankers.arrays_in import answering, given_back, of_the_host
+from toprank.pairs import check_counts, check_labels, to_numpy
+from toprank.rankers.arrays_in import answering, given_back
 from toprank.rankers.base import LinearRanker, overflow_is_handled
 from toprank.rankers.calibration import CalibrationReport, calibration_report
 from toprank.rankers.links import Link
@@ -223,14 +220,12 @@ class ProperRanker(LinearRanker):
         >>> [int(band.rows) for band in report.bands], report.whole.reliable
         ([50, 450], True)
         """
-        scores = of_the_host(self.decision_function(X))
-        labels = column_or_1d(np.asarray(y))
+        scores = to_numpy(self.decision_function(X))
+        labels = check_labels(y)
         check_consistent_length(scores, labels)
         if not np.all(np.isin(labels, self.classes_)):
             raise ValueError(f"y has labels other than the classes fitted: {self.classes_}.")
-        weight = None
-        if sample_weight is not None:
-            weight = _check_sample_weight(sample_weight, scores, ensure_non_negative=True)
+        weight = check_counts(sample_weight, len(scores))
         probability = self.loss_.inverse_link(scores + self._half)
         positive = np.asarray(labels == self.classes_[1])
         return calibration_report(positive, scores, probability, weight, cuts=cuts, level=level)

@@ -145,7 +145,7 @@ def _walk(
         starts = [coefs[i]]
         starts += [coefs[i - 1]] if i % width else []
         starts += [coefs[i - width]] if i >= width else []
-        values = [problems[i].value_grad(start)[0] for start in starts] if len(starts) > 1 else [0]
+        values = [problems[i].value(start) for start in starts] if len(starts) > 1 else [0]
         best = starts[int(np.nanargmin(np.where(np.isfinite(values), values, np.inf)))]
         coefs[i] = _single(templates[i], problems[i], best, warm=i > 0 or bool(np.any(best)))
 
