@@ -103,7 +103,7 @@ def _show_bounds(
     console.print(table)
     informative = [p for p, excess, _ in found if not excess.vacuous]
     verdict = (
-        f"The theorem speaks up to p = {max(informative):g} at this sample size."
+        f"The theorem is informative up to p = {max(informative):g} at this sample size."
         if informative
         else "At this sample size the theorem says nothing for any of these p."
     )

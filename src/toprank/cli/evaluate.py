@@ -125,7 +125,7 @@ def _measure_all(
     resamples : int or None
         How often the bootstrap draws; None leaves it to the number of rows.
     step : callable
-        Told which metric is being measured.
+        Called with the metric that is being measured.
     """
     from toprank.metrics import summary
     from toprank.models.rows import measure
@@ -162,7 +162,7 @@ def _latency(model: TableModel, row: Any) -> float:
 
     times = []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ModelWarning)  # said when the rows were scored
+        warnings.simplefilter("ignore", ModelWarning)  # shown when the rows were scored
         for _ in range(1 + _REPEATS):
             start = time.perf_counter()
             model.score(row)

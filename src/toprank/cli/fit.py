@@ -126,7 +126,7 @@ def fit(
     with open_table(train, reading, quiet) as source:
         named = {"--target": target, "--id": id, "--time": time, "--weight": weight}
         named |= {"--groups": groups, **{f"--drop {name}": name for name in drop or ()}}
-        source.check_columns({name: asker for asker, name in named.items() if name is not None})
+        source.check_columns({name: option for option, name in named.items() if name is not None})
         source.check_width(max_columns)
         rows = source.read()
     if before is None:

@@ -43,7 +43,7 @@ Drop = Annotated[list[str] | None, typer.Option(help="Column to leave out; may b
 Seed = Annotated[int, typer.Option(min=0, help="Seed of what is random.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines, not tables.")]
 Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="No progress bar, no notes; errors are still said.")
+    bool, typer.Option("--quiet", "-q", help="No progress bar, no notes; errors are still shown.")
 ]
 Level = Annotated[
     float, typer.Option(help="Confidence level of the intervals.", min=0.5, max=0.9999)

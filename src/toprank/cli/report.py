@@ -55,7 +55,7 @@ def report(
     with open_table(train, reading, quiet) as source:
         named = {"--target": target, "--id": id, "--time": time}
         named |= {f"--drop {name}": name for name in drop or ()}
-        source.check_columns({name: asker for asker, name in named.items() if name is not None})
+        source.check_columns({name: option for option, name in named.items() if name is not None})
         source.check_width(max_columns)
         rows = source.read()
     # the library is loaded here, because --help need not wait for it

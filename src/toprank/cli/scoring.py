@@ -1,4 +1,4 @@
-"""Scores of a table of any length: rows are read, scored and let go, some at a time."""
+"""Scores of a table of any length: rows are read and scored some at a time."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def score_table(
     model : TableModel
     source : Source
     step : callable
-        Told how far the reading is.
+        Called with how far the reading is.
     also : sequence of str
         Columns that are wanted besides those that the model reads.
     """

@@ -32,7 +32,7 @@ def show(model: Model, as_json: Json = False) -> None:
 
 
 def schema_as_dict(model: TableModel) -> dict[str, Any]:
-    """The columns that a table must have, and those with other parts in training."""
+    """The columns that a table must have, and those with other roles in training."""
     schema = model.schema
     return {
         "columns": {column.name: column.kind for column in schema.columns},

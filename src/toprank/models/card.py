@@ -215,7 +215,7 @@ _COUNT, _TEXT, _NUMBER, _MAYBE = "count", "text", "number", "number or nothing"
 _SHARE = "share"
 _ANY_NAME = "*"
 _SPREAD = {"missing": _SHARE, "quantiles": [_NUMBER], "at_most": [_SHARE]}
-#: Parts that are read somewhere. A list holds entries of one shape; "*" stands for any name.
+#: The parts of a card that are used. A list holds entries of one shape; "*" stands for any name.
 _SHAPE: dict[str, Any] = {
     "made": _TEXT,
     "versions": {_ANY_NAME: _TEXT},

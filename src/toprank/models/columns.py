@@ -87,7 +87,7 @@ def _kind_of_objects(there: NDArray[Any]) -> Finding:
         return Finding("date", left_out=_constant_reason(as_dates(there)))
     if all(issubclass(kind, _NUMBERS) for kind in types):
         if not all(map(_is_number, there)):
-            return Finding("number", left_out="it holds numbers too large to reckon with")
+            return Finding("number", left_out="it holds numbers too large for floating point")
         return Finding("number", left_out=_constant_reason(there.astype(np.float64)))
     if any(not issubclass(kind, (str, *_NUMBERS)) for kind in types):
         odd = next(k for k in types if not issubclass(k, (str, *_NUMBERS)))

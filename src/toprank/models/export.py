@@ -115,15 +115,15 @@ def table_to_sql(model: Model, table: str | None, dialect: str) -> str:
     form = additive_form(model.ranker)
     _refuse_columns(model, "SQL", set(form.terms))
     try:
-        said = get_dialect(dialect)
-        terms = [said.number(form.intercept)]
+        language = get_dialect(dialect)
+        terms = [language.number(form.intercept)]
         place = {name: j for j, name in enumerate(model.preparation.numbers.tolist())}
         place |= {name: j for j, name in enumerate(model.preparation.categories.tolist())}
         for column, mine in zip(model.schema.columns, _numbers_by_column(model), strict=True):
             if any(j in form.terms for j in mine):
-                term = _Term(model, form, said, column, mine, place[column.name])
+                term = _Term(model, form, language, column, mine, place[column.name])
                 terms.append(term.sql())
-        return finish(summed(terms), table, said)
+        return finish(summed(terms), table, language)
     except ModelError:
         raise
     except ValueError as error:
@@ -168,10 +168,10 @@ class _Term:
 
     def _category(self) -> str:
         levels = list(self.preparation.encoder.categories_[self.place])
-        x, said = self.x, self.dialect
+        x, sql = self.x, self.dialect
         cases = [f"WHEN {x} IS NULL OR {x} = '' THEN {self._level(levels, '')}"]
         for word in self.column.categories:
-            cases.append(f"WHEN {x} = {said.word(word)} THEN {self._level(levels, word)}")
+            cases.append(f"WHEN {x} = {sql.word(word)} THEN {self._level(levels, word)}")
         return f"CASE {' '.join(cases)} ELSE {self._level(levels, None)} END"
 
     def _level(self, levels: list[str], word: str | None) -> str:
@@ -197,15 +197,15 @@ class _Term:
 
     def _number(self) -> str:
         """A line through standardised values, or steps; elsewhere what a missing value adds."""
-        said, x = self.dialect, self.x
+        sql, x = self.dialect, self.x
         term = self.form.terms.get(self.mine[0], Line(0.0))
         if isinstance(term, Steps):
-            first = said.number(float(term.values[0]))
-            inside = f"CASE {' '.join(steps_sql(term, x, said))} ELSE {first} END"
+            first = sql.number(float(term.values[0]))
+            inside = f"CASE {' '.join(steps_sql(term, x, sql))} ELSE {first} END"
         else:
-            mean, spread = (said.number(value) for value in self._standard())
-            inside = f"{said.number(term.slope)} * (({x} - {mean}) / {spread})"
-        within = f"{x} BETWEEN {said.number(-_LARGEST)} AND {said.number(_LARGEST)}"
+            mean, spread = (sql.number(value) for value in self._standard())
+            inside = f"{sql.number(term.slope)} * (({x} - {mean}) / {spread})"
+        within = f"{x} BETWEEN {sql.number(-_LARGEST)} AND {sql.number(_LARGEST)}"
         return f"CASE WHEN {within} THEN {inside} ELSE {self._missing()} END"
 
     def _standard(self) -> tuple[float, float]:

@@ -199,8 +199,8 @@ def check_works(model: TableModel) -> None:
     """Raise unless a row of nothing and an ordinary row get scores, chances and reasons.
 
     The parts of a file can be of the right types and still not fit each other: an index beyond
-    the columns, an array of another shape, a number that is none. What such parts raise is left
-    to the caller.
+    the columns, an array of another shape, a NaN. The caller handles what such parts
+    raise.
     """
     values = {column.name: _sample_values(column) for column in model.schema.columns}
     width = len(model.preparation.names)

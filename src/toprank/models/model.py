@@ -38,8 +38,8 @@ class Reason(NamedTuple):
     value: str
 
     def __str__(self) -> str:
-        said = f"= {self.value}" if self.value else "missing"
-        return f"{self.column} {said} ({self.contribution:+.3g})"
+        value = f"= {self.value}" if self.value else "missing"
+        return f"{self.column} {value} ({self.contribution:+.3g})"
 
 
 def contributions(ranker: Any, Z: FloatArray) -> FloatArray:
@@ -78,8 +78,8 @@ def column_texts(values: NDArray[Any]) -> list[str]:
         return ["" if np.isnan(value) else f"{value:.6g}" for value in values.tolist()]
     if values.dtype.kind == "M":
         words = np.datetime_as_string(values, unit="s").tolist()
-        said = [word.replace("T", " ").removesuffix(" 00:00:00") for word in words]
-        return ["" if word == "NaT" else word for word in said]
+        short = [word.replace("T", " ").removesuffix(" 00:00:00") for word in words]
+        return ["" if word == "NaT" else word for word in short]
     return as_words(values).tolist()
 
 
@@ -116,7 +116,7 @@ class TableModel:
     Attributes
     ----------
     schema : Schema
-        The columns it reads, and those that had other parts in training.
+        The columns it reads, and those with other roles in training.
     target : Target
         The label that belongs at the top, and the others.
     preparation : Preparation

@@ -209,7 +209,7 @@ class _Ranges(_Bins):
 
 
 class _Categories(_Bins):
-    """Words, each frequent one for itself, the rare and the new ones together."""
+    """Words: one bin per frequent word, one for all rare and new words."""
 
     def __init__(self, name: str, entry: Mapping[str, Any]):
         shares = {word: share for word, share in entry["shares"].items() if word}
@@ -237,7 +237,7 @@ class _Presence(_Bins):
 
 @dataclass(frozen=True)
 class Limits:
-    """What is still in order."""
+    """The largest drift and change of volume, and the smallest precision, without an alarm."""
 
     drift: float
     volume_change: float
@@ -263,7 +263,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Findings:
-    """What was seen, and which limits are passed.
+    """What was seen, and which limits are exceeded.
 
     Attributes
     ----------

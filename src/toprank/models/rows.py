@@ -193,8 +193,8 @@ def read_weight(frame: Any, name: str | None) -> FloatArray | None:
     except Unreadable as error:
         raise ModelError(f"weight={name!r}: {error}.") from error
     except ValueError as error:
-        said = str(error).replace("sample_weight", f"the column {name!r}")
-        raise ModelError(f"weight={name!r}: {said}") from error
+        reason = str(error).replace("sample_weight", f"the column {name!r}")
+        raise ModelError(f"weight={name!r}: {reason}") from error
 
 
 def read_groups(frame: Any, name: str | None) -> NDArray[np.intp] | None:

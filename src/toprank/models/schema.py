@@ -100,7 +100,7 @@ class Schema:
     target : str
         Column of the labels.
     id, time, weight, groups : str or None
-        Columns with other parts; never read as features.
+        Columns with other roles; never read as features.
     left_out : dict
         Columns that are not read, and why.
 
@@ -133,7 +133,7 @@ the known ones
 
     @property
     def roles(self) -> dict[str, str]:
-        """The columns with other parts: what they are for, and their names."""
+        """The columns with other roles: the role, and the name of its column."""
         given = {
             "target": self.target or None,
             "id": self.id,
@@ -264,7 +264,7 @@ def doubtful_columns(frame: Any, schema: Schema, values: Mapping[str, NDArray[An
     >>> print(fit_table(frame, "ill", p=2).card["warnings"][0])
     column 'case' counts the rows and is used as a feature: if it names them, make it the id.
     """
-    said = [
+    notes = [
         f"column {column.name!r} counts the rows and is used as a feature: if it names them, make "
         "it the id."
         for column in schema.columns
@@ -275,11 +275,11 @@ def doubtful_columns(frame: Any, schema: Schema, values: Mapping[str, NDArray[An
         words = as_words(frames.column(frame, name))
         seen = [word for word in words[:_LOOKED_AT].tolist() if word]
         if seen and all(map(_NUMBER_WITH_SIGNS.fullmatch, seen)):
-            said.append(
+            notes.append(
                 f"column {name!r} holds words such as {seen[0]!r}: to have them read as numbers, "
                 "write them without signs."
             )
-    return said
+    return notes
 
 
 def _counts_rows(numbers: Any) -> bool:

@@ -85,8 +85,8 @@ def to_bytes(model: Any) -> bytes:
     foreign = foreign_types(payload)
     if foreign:
         raise ModelError(
-            f"The model cannot be saved: it holds {', '.join(foreign)}, which is none of the types "
-            "that fit_table makes models of."
+            f"The model cannot be saved: it holds {', '.join(foreign)}, a type "
+            "that fit_table does not make models of."
         )
     target = {"positive": model.target.positive, "negative": list(model.target.negative)}
     members = {

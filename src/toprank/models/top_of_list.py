@@ -242,7 +242,7 @@ class RunningTop:
             self.settle()
 
     def settle(self) -> None:
-        """Put the rows that wait in their places, and let go of those beyond k."""
+        """Sort the waiting rows into the list, and drop those beyond k."""
         if not self._waiting:
             return
         before = self.cut

@@ -83,19 +83,19 @@ class Source(ABC):
         return kept
 
     def check_columns(self, wanted: Mapping[str, str]) -> None:
-        """Refuse, with near names, unless the columns are there; the values say who asks."""
-        for column, asker in wanted.items():
+        """Refuse, with near names, unless the columns are there; the values name the options."""
+        for column, option in wanted.items():
             if column not in self.columns:
                 raise Failure(
-                    f"{self.name} has no column '{column}' ({asker}); {self._hint(column)}"
+                    f"{self.name} has no column '{column}' ({option}); {self._hint(column)}"
                 )
 
     def check_width(self, most: int) -> None:
         """Refuse a table with more columns than the user expects."""
         if len(self.columns) > most:
             raise Failure(
-                f"{self.name} has {len(self.columns)} columns, at most {most} are allowed; is it "
-                f"turned on its side? If not: --max-columns {len(self.columns)}."
+                f"{self.name} has {len(self.columns)} columns, at most {most} are allowed; are "
+                f"rows and columns exchanged? If not: --max-columns {len(self.columns)}."
             )
 
     def _hint(self, column: str) -> str:

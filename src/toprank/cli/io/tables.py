@@ -75,7 +75,7 @@ def _keep_copy(stream: IO[bytes], name: str) -> Iterator[Path]:
             shutil.copyfileobj(stream, copy)
             copy.flush()
         except OSError as error:
-            with suppress(OSError):  # what its buffer still holds is for nobody
+            with suppress(OSError):  # the rest of its buffer is lost anyway
                 stack.close()
             raise Failure(
                 f"{name} could not be kept in '{tempfile.gettempdir()}' while it is read "

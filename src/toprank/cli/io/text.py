@@ -81,9 +81,7 @@ def _encoding(sample: bytes, given: str | None) -> str:
         found = codecs.lookup(given).name
         io.TextIOWrapper(io.BytesIO(), encoding=found)  # refuses codecs such as base64
     except LookupError:
-        raise Failure(
-            f"there is no encoding '{given}'; latin-1, cp1252 and utf-16 are among those there are."
-        ) from None
+        raise Failure(f"there is no encoding '{given}'; try latin-1, cp1252 or utf-16.") from None
     if sample.startswith(codecs.BOM_UTF8) and found != "utf-8":
         raise Failure(f"the file says that it is UTF-8; leave out --encoding {given}.")
     return found
