@@ -73,7 +73,7 @@ def with_values(result, before, after):
 )
 def test_the_sentence_says_what_the_push_bought_and_what_it_cost(result, shift, expected):
     before = np.full((len(MEASURES), 3), 0.5)
-    assert expected in demo_command._sentence(with_values(result, before, before + shift))
+    assert expected in demo_command._verdict_text(with_values(result, before, before + shift))
 
 
 def test_the_command_prints_a_row_a_model_and_saves_a_picture(small, tmp_path):

@@ -111,7 +111,6 @@ WRITTEN = {
     ("blocks/spill.py", "open"): "in that folder",
     ("blocks/spill.py", "write_bytes"): "in that folder",
     ("blocks/spill.py", "memmap"): "mapped to be read",
-    ("datasets/_cache.py", "open"): "a file of scikit-learn's cache, to be read",
     ("cli/io/source.py", "OSFile"): "tables to be read",
     ("cli/choose_p.py", "savefig"): "draws to a part",
     ("cli/demo.py", "savefig"): "draws to a part",
