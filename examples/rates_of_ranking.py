@@ -18,7 +18,7 @@ import sys
 
 import numpy as np
 
-from toprank.reproduce.rates import CASES, SIZES, excess_risks, exponent, figure
+from toprank.reproduce.simulated import CASES, SIZES, draw_rates, excess_risks, exponent
 
 REPEATS = 20
 SEED = 0
@@ -31,7 +31,7 @@ def main(path=None):
         rows.append({"title": case.title, "risks": risks, "exponent": exponent(SIZES, risks)})
         print(f"{case.title}: excess risk falls as n^{rows[-1]['exponent']:.2f}")
     if path is not None:
-        figure({"settings": {"sizes": SIZES}, "rows": rows}).savefig(path, dpi=130)
+        draw_rates({"settings": {"sizes": SIZES}, "rows": rows}).savefig(path, dpi=130)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Fixtures and settings for every test."""
 
 import os
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -17,11 +18,19 @@ settings.register_profile("few", settings.get_profile("toprank"), max_examples=1
 settings.load_profile("toprank")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test marked slow may take its time."""
+    """Sort the tests into levels: a sampled test leaves most of its cases to level 2."""
+    cases: Counter[str] = Counter()
     for item in items:
         if item.get_closest_marker("slow"):
-            item.add_marker(pytest.mark.timeout(0))
+            item.add_marker(pytest.mark.timeout(0))  # it may take its time
+        sampled = item.get_closest_marker("sampled")
+        if sampled is not None:
+            test = item.nodeid.partition("[")[0]
+            if cases[test] % sampled.args[0]:
+                item.add_marker(pytest.mark.more)
+            cases[test] += 1
 
 
 @pytest.fixture(scope="session")

@@ -18,8 +18,8 @@ _EXACT = 1 << 53
 
 
 def one_column(name: str, values: Any) -> NDArray[Any]:
-    """Return an array with one entry per row, or raise ValueError saying what came."""
-    array = _unmasked(name, values)
+    """Return an array with one entry per row, or raise ValueError."""
+    array = _refuse_masked(name, values)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
@@ -37,7 +37,7 @@ def labels_column(name: str, values: Any, rule: str = "a label must be known") -
         given = one_column(name, np.asarray(values, dtype=object))
         if not all(isinstance(value, (str, bytes)) for value in given):
             array = given  # NumPy has written numbers, and NaN, as text
-    missing = _missing(array)
+    missing = _which_missing(array)
     if np.any(missing):
         raise ValueError(
             f"{name} contains NaN or infinity, or a missing value, in {np.count_nonzero(missing)} "
@@ -50,8 +50,8 @@ def labels_column(name: str, values: Any, rule: str = "a label must be known") -
 
 
 def numbers(name: str, values: Any) -> NDArray[np.float64]:
-    """Return float64 numbers of any shape, finite or not, or raise ValueError saying what came."""
-    array = _unmasked(name, values)
+    """Return float64 numbers of any shape, finite or not, or raise ValueError."""
+    array = _refuse_masked(name, values)
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name} holds complex numbers.")
     if array.dtype.kind in "mM":
@@ -84,7 +84,7 @@ def finite_column(name: str, values: Any) -> NDArray[np.float64]:
     return column
 
 
-def _unmasked(name: str, values: Any) -> NDArray[Any]:
+def _refuse_masked(name: str, values: Any) -> NDArray[Any]:
     """Return the values as an array; entries behind a mask are unknown."""
     if isinstance(values, np.ma.MaskedArray) and np.any(np.ma.getmaskarray(values)):
         hidden = int(np.count_nonzero(np.ma.getmaskarray(values)))
@@ -98,7 +98,7 @@ def _unmasked(name: str, values: Any) -> NDArray[Any]:
         raise ValueError(f"{name} is not an array: {error}") from error
 
 
-def _missing(array: NDArray[Any]) -> NDArray[np.bool_]:
+def _which_missing(array: NDArray[Any]) -> NDArray[np.bool_]:
     """Which entries are missing or infinite."""
     if array.dtype.kind == "f":
         return np.asarray(~np.isfinite(array))

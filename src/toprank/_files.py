@@ -69,7 +69,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         raw = open(part, "xb", buffering=0)
         file = io.BufferedWriter(raw, 1 << 18)
     except OSError as error:
-        raise _explained(error, path) from error
+        raise _explain_error(error, path) from error
     try:
         if mode is not None:
             os.chmod(part, mode)
@@ -83,7 +83,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         with suppress(OSError):
             os.unlink(part)
         if isinstance(error, OSError) and error.filename in (None, os.fspath(part)):
-            raise _explained(error, path) from error
+            raise _explain_error(error, path) from error
         raise
     _sync(target.parent)
 
@@ -94,7 +94,7 @@ def check_folder(folder: Path) -> None:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise _explained(error, folder) from error
+        raise _explain_error(error, folder) from error
 
 
 def _target(path: Path) -> tuple[Path, int | None]:
@@ -111,7 +111,7 @@ def _target(path: Path) -> tuple[Path, int | None]:
     return target, stat.S_IMODE(old.st_mode)
 
 
-def _explained(error: OSError, path: Path) -> OSError:
+def _explain_error(error: OSError, path: Path) -> OSError:
     """The error with the file that was meant, what is left of it, and what to do."""
     if error.errno is None:
         return error

@@ -360,6 +360,7 @@ BAD = [
 ]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("entry", "mistake"), BAD)
 def test_the_same_mistake_is_refused_in_the_same_words(entry, mistake):
     given = {"X": X, "y": GRADES if entry.target == "graded" else Y, "w": W, "s": S}
@@ -435,11 +436,13 @@ GOOD_TABLES = [
 ]
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(("entry", "kind"), GOOD_TABLES)
 def test_a_table_is_the_same_in_any_container(entry, kind):
     close(entry, X=TABLES[kind](X))
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(
     ("entry", "kind"),
     [
@@ -456,6 +459,7 @@ def test_labels_are_the_same_in_any_container(entry, kind):
     close(entry, y=LABELS[kind](GRADES if entry.target == "graded" else Y))
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(
     ("entry", "kind"),
     [
@@ -469,6 +473,7 @@ def test_weights_are_the_same_in_any_container(entry, kind):
     close(entry, w=COLUMNS[kind](W))
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(
     ("entry", "kind"),
     [

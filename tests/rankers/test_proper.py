@@ -178,11 +178,14 @@ def test_columns_of_any_size_can_be_ranked_by(loss, overlapping):
 
 
 @each_loss
-@pytest.mark.parametrize("size", [1e6, 1e12])
+@pytest.mark.parametrize("size", [1e6, 1e9, 1e12, 1e99])
 def test_one_row_that_is_huge_leaves_finite_scores(loss, size):
     X, y = linear_bipartite(3).sample(5000, random_state=0)
-    X[777, 1] = size  # between the rows that units are judged by
-    fit = ProperRanker(loss).fit(X, y)
+    X[777, 1] = size
+    with warnings.catch_warnings():
+        if size > 1e9:  # the last digits of one row outweigh all others: it may say so
+            warnings.simplefilter("ignore", ConvergenceWarning)
+        fit = ProperRanker(loss).fit(X, y)
     assert np.all(np.isfinite(fit.coef_))
     assert not np.any(np.isnan(fit.predict_proba(X)))
 

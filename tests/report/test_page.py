@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toprank.report.text import clean_text, json_for_script, percent
+from toprank.report.page import json_for_script
+from toprank.report.text import clean_text, percent
 
 
 class Elements(HTMLParser):

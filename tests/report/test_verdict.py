@@ -3,7 +3,7 @@
 import pytest
 
 from toprank.report.measures import figures
-from toprank.report.verdict import against, certainty, headline
+from toprank.report.results import against, certainty, headline
 
 LIFT = figures(50, 0.05)[1]
 

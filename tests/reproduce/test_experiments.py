@@ -8,13 +8,11 @@ from toprank import PNormPush
 from toprank.datasets import load_ionosphere, load_magic, load_wdbc
 from toprank.metrics import auc, push_risk
 from toprank.plots import PairContributionDisplay
-from toprank.reproduce import boosting, colt, facts, one_dimension, push_examples, push_tables
-from toprank.reproduce import rates as rates_of
-from toprank.reproduce import regret as regret_of
-from toprank.reproduce.curves import roc_counts
+from toprank.reproduce import boosting, facts, push_examples, push_tables, roc_curves, simulated
 from toprank.reproduce.experiment import Setup
+from toprank.reproduce.push_tables import in_unit_interval
+from toprank.reproduce.roc_curves import roc_counts
 from toprank.reproduce.runner import _KNOWN
-from toprank.reproduce.sources import in_unit_interval
 
 
 def found(name, data=None, **settings):
@@ -47,7 +45,7 @@ def test_table_2_turns_from_f2_to_f1_where_the_paper_says():
 
 @pytest.mark.parametrize(("p", "price"), [(1, "power"), (4, "power"), (64, "power"), (1, "log1p")])
 def test_contributions_are_the_double_loop_and_the_picture_shows_them(p, price):
-    y, f = push_examples._list()
+    y, f = push_examples._figure_1_list()
     by_hand = np.empty((12, 8))
     for i, f_i in enumerate(f[y == 1]):
         for k, f_k in enumerate(f[y == -1]):
@@ -58,7 +56,7 @@ def test_contributions_are_the_double_loop_and_the_picture_shows_them(p, price):
             else:
                 total = np.sum(np.exp(-(f_i - f[y == -1])))
                 by_hand[i, k] = np.log(1 + total) * pair / total
-    ours = push_examples.contributions(p, price)
+    ours = push_examples.pair_shares(p, price)
     np.testing.assert_allclose(ours, by_hand / by_hand.sum(), rtol=1e-12)
     drawn = PairContributionDisplay.from_predictions(y, f, price=price, p=p)
     np.testing.assert_allclose(drawn.contributions, ours, rtol=1e-9)
@@ -94,7 +92,7 @@ def test_coordinate_descent_is_that_of_the_p_norm_push():
 def test_one_split_of_magic_has_about_the_paper_s_auc():
     X, y = load_magic(return_X_y=True)
     X = in_unit_interval(X)
-    train = push_tables._training_rows(y, 0, 0)
+    train = push_tables.draw_training_rows(y, 0, 0)
     scores = push_tables.coordinate_descent(1, 100).fit(X[train], y[train]).decision_function(X)
     assert auc(y, scores) == pytest.approx(facts.TABLE_3["AUC"][0], abs=0.02)
 
@@ -127,8 +125,8 @@ def test_ionosphere_has_the_paper_s_numbers_with_the_labels_turned_round_only():
 
 def test_folds_and_splits_depend_on_seed_and_repeat_only():
     y = np.repeat([0, 1], [20, 10])
-    same, other = (push_tables._folds(y, 0, repeat) for repeat in (3, 4))
-    assert all(map(np.array_equal, same, push_tables._folds(y, 0, 3)))
+    same, other = (push_tables.draw_folds(y, 0, repeat) for repeat in (3, 4))
+    assert all(map(np.array_equal, same, push_tables.draw_folds(y, 0, 3)))
     assert not all(map(np.array_equal, same, other))
     assert [int(y[train].sum()) for train in same] in ([7, 7, 6], [6, 7, 7], [7, 6, 7])
 
@@ -138,7 +136,7 @@ def test_four_threshold_features_a_column_and_no_two_alike():
     X = np.column_stack([rng.random(200), rng.integers(0, 9, 200), np.zeros(200)])
     X[:150, 0] = 0.0  # three rows in four share a value
     train = np.arange(100, 200)
-    H = colt.threshold_features(X, train)
+    H = roc_curves.threshold_features(X, train)
     assert H.shape == (200, 4 + 4 + 1)
     assert len(np.unique(H[train, :8], axis=1).T) == 8
     assert set(np.unique(H)) <= {0.0, 1.0}
@@ -165,7 +163,7 @@ def test_found_at_the_top_counts_positives_above_all_but_a_share_of_the_negative
 
 
 def test_the_wrong_function_is_chosen_as_often_as_no_negative_lies_beyond():
-    row = one_dimension.many_samples(0.1, 20, 0, 600)
+    row = simulated.many_samples(0.1, 20, 0, 600)
     chance = 0.95**20
     error = np.sqrt(chance * (1 - chance) / 600)
     assert row["fooled"] == pytest.approx(chance, abs=4 * error)
@@ -174,25 +172,25 @@ def test_the_wrong_function_is_chosen_as_often_as_no_negative_lies_beyond():
 
 def test_no_regret_exceeds_its_bound():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(regret_of, "FRESH_ROWS", 3000)
-        rows = [regret_of.regrets(model, "logistic", 200, 0, 3) for model in ("linear", "bent")]
+        patch.setattr(simulated, "REGRET_ROWS", 3000)
+        rows = [simulated.regrets(model, "logistic", 200, 0, 3) for model in ("linear", "bent")]
     assert all(0 <= row["regret"] < row["bound"] for row in rows)
     assert rows[1]["regret"] > 5 * rows[0]["regret"]  # no linear score is right for the second
 
 
 def test_the_excess_risk_falls_faster_than_the_slow_rate():
-    case, sizes = rates_of.CASES[1], (50, 400)
+    case, sizes = simulated.CASES[1], (50, 400)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rates_of, "FRESH_ROWS", 600)
-        risks = np.array([rates_of.excess_risks(case, n, 0, 4) for n in sizes])
-    assert rates_of.exponent(sizes, risks) < -0.6
+        patch.setattr(simulated, "RATE_ROWS", 600)
+        risks = np.array([simulated.excess_risks(case, n, 0, 4) for n in sizes])
+    assert simulated.exponent(sizes, risks) < -0.6
 
 
 def test_a_fixed_number_of_rounds_warns_no_one(recwarn):
     X = np.column_stack([np.arange(20.0), np.arange(20.0)[::-1]]) / 20
     y = (np.arange(20) > 9).astype(int)  # separable: the fits run away
     setup = Setup("any", {}, 0)
-    setup.map(push_tables._measure, [X], [y], [np.arange(5, 15)], [20])
+    setup.map(push_tables._measure_split, [(X, y, np.arange(5, 15), 20)])
     assert not [w for w in recwarn if issubclass(w.category, ConvergenceWarning)]
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from toprank.reproduce import NAMES, run, runner, sources
-from toprank.reproduce.compare import distribution_cell, exact_cell, power_of_ten
+from toprank.reproduce import NAMES, run, runner
+from toprank.reproduce.experiment import distribution_cell, exact_cell, power_of_ten
 from toprank.reproduce.page import Bullets, Grid, Paragraph, Section, to_html, to_markdown
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -36,8 +36,8 @@ def away(monkeypatch):
     def refuse(*args, **kwargs):
         raise ConnectionError("no network in the tests")
 
-    monkeypatch.setattr(sources, "fetch", refuse)
-    monkeypatch.delenv(sources.FOLDER_VARIABLE, raising=False)
+    monkeypatch.setattr(runner, "fetch", refuse)
+    monkeypatch.delenv(runner.FOLDER_VARIABLE, raising=False)
 
 
 def test_every_experiment_has_a_name_and_every_name_an_experiment():
@@ -149,20 +149,20 @@ def test_missing_data_are_said_to_be_missing_and_the_rest_is_run(tmp_path, away)
 def test_data_come_from_a_folder_and_from_the_environment(tmp_path, away, monkeypatch):
     with gzip.open(tmp_path / "pima.csv.gz", "wt") as file:
         file.write("a,b,y\n1,2,0\n3,4,1\n")
-    X, y = sources.load("pima", tmp_path)
+    X, y = runner.load_data("pima", tmp_path)
     assert X.tolist() == [[1, 2], [3, 4]]
     assert y.tolist() == [0, 1]
-    monkeypatch.setenv(sources.FOLDER_VARIABLE, str(tmp_path))
-    assert sources.load("pima")[1].tolist() == [0, 1]
-    with pytest.raises(sources.DataMissing, match="housing is not here"):
-        sources.load("housing", tmp_path)
+    monkeypatch.setenv(runner.FOLDER_VARIABLE, str(tmp_path))
+    assert runner.load_data("pima")[1].tolist() == [0, 1]
+    with pytest.raises(runner.DataMissing, match="housing is not here"):
+        runner.load_data("housing", tmp_path)
 
 
 def test_a_file_whose_last_column_is_no_label_is_refused(tmp_path):
     with gzip.open(tmp_path / "pima.csv.gz", "wt") as file:
         file.write("a,y\n1,0\n3,7\n")
     with pytest.raises(ValueError, match="labels 0 and 1"):
-        sources.load("pima", tmp_path)
+        runner.load_data("pima", tmp_path)
 
 
 @pytest.mark.parametrize(("names", "said"), [("table9", "unknown experiment 'table9'"), ([], "no")])

@@ -46,7 +46,8 @@ LIBRARY = f"{Path(toprank.__file__).parent}{os.sep}"
 # An interrupt in the decorator that makes fits whole comes before the fit, or after it; and at the
 # end of a `with` block, where a lock is given back, Python hears no signal.
 OUTSIDE = [
-    str(Path(LIBRARY) / name) for name in ("rankers/whole.py", "blocks/threads.py", "_warnings.py")
+    str(Path(LIBRARY) / name)
+    for name in ("rankers/whole.py", "blocks/threads.py", "models/errors.py")
 ]
 
 RANKERS = {

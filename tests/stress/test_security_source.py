@@ -104,7 +104,7 @@ WRITERS = {
 #: Every place where something is written or opened, and why no half file can come of it.
 WRITTEN = {
     ("_files.py", "open"): "the one place that writes: a part, put in place when it is complete",
-    ("_files.py", "TemporaryFile"): "without a name, to see whether a folder takes files",
+    ("_files.py", "TemporaryFile"): "no name and no content: it tells whether a folder can be used",
     ("blocks/memory.py", "memmap"): "mapped to be read",
     ("blocks/parquet.py", "ParquetWriter"): "writes to a part",
     ("blocks/spill.py", "mkdtemp"): "a folder of one task, named to the others when complete",
@@ -128,7 +128,7 @@ WRITTEN = {
     ("models/model.py", "save"): "of a model, which writes a part",
     ("models/export.py", "save"): "of an export, which writes a part",
     ("reproduce/runner.py", "savefig"): "draws to a part",
-    ("reproduce/sources.py", "open"): "data to be read",
+    ("reproduce/runner.py", "open"): "data to be read",
 }
 
 

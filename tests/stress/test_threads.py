@@ -361,7 +361,7 @@ def test_the_same_seed_gives_the_same_fit_whatever_ran_between(name):
 
 def test_warnings_are_caught_by_one_thread_at_a_time():
     """Two threads loading models at once left the process with the filters of one of them."""
-    from toprank._warnings import catching
+    from toprank.models.errors import catching
 
     filters, inside = list(warnings.filters), threading.Event()
 

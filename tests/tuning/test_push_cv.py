@@ -21,7 +21,7 @@ from toprank.inference import compare
 from toprank.metrics import precision_at, scorer
 from toprank.pairs import Rows
 from toprank.tuning import TimeOrderedSplit
-from toprank.tuning.outer import outer_rows
+from toprank.tuning.rows import split_outer
 
 SMALL = {"ps": (1, 4, 16), "alphas": (1e-3, 1e-1), "cv": 3}
 
@@ -97,7 +97,7 @@ def test_the_results_have_the_shape_of_a_grid_search(fitted):
 
 def test_the_rows_kept_aside_do_not_move_the_choice(rows):
     X, y = rows
-    inside, aside = outer_rows(Rows(X, y == 1), 3, 0.2, 0)
+    inside, aside = split_outer(Rows(X, y == 1), 3, 0.2, 0)
     assert len(inside) + len(aside) == len(y) and not set(inside) & set(aside)
     one = PNormPushCV(**SMALL).fit(X, y)
     two = PNormPushCV(**SMALL, test_size=None).fit(X[inside], y[inside])
@@ -107,7 +107,7 @@ def test_the_rows_kept_aside_do_not_move_the_choice(rows):
 
 def test_the_interval_is_of_the_rows_kept_aside(rows, fitted):
     X, y = rows
-    inside, aside = outer_rows(Rows(X, y == 1), 3, 0.2, 0)
+    inside, aside = split_outer(Rows(X, y == 1), 3, 0.2, 0)
     model = clone(fitted.best_estimator_).fit(X[inside], y[inside])
     expected = precision_at(y[aside], model.decision_function(X[aside]), 0.1)
     assert fitted.score_interval_.estimate == pytest.approx(expected)
@@ -186,7 +186,7 @@ def test_the_answer_does_not_depend_on_the_number_of_threads(rows, fitted):
 def test_groups_are_parted_neither_by_folds_nor_by_the_rows_kept_aside(rows):
     X, y = rows
     groups = np.repeat(np.arange(60), 5)
-    inside, aside = outer_rows(Rows(X, y == 1, groups=groups), 3, 0.2, 0)
+    inside, aside = split_outer(Rows(X, y == 1, groups=groups), 3, 0.2, 0)
     assert not set(groups[inside]) & set(groups[aside])
     for cv in (3, GroupKFold(3)):
         found = PNormPushCV(**SMALL | {"cv": cv}).fit(X, y, groups=groups)
@@ -218,18 +218,18 @@ def test_metadata_are_routed_to_the_splitter_and_to_the_fit(rows):
 def test_time_runs_forward_and_the_latest_rows_are_kept_aside(rows):
     X, y = rows
     time = np.random.default_rng(0).permutation(len(y))
-    inside, aside = outer_rows(Rows(X, y == 1, groups=time), TimeOrderedSplit(3, gap=20), 0.2, 0)
+    inside, aside = split_outer(Rows(X, y == 1, groups=time), TimeOrderedSplit(3, gap=20), 0.2, 0)
     assert time[inside].max() + 20 <= time[aside].min()
     found = PNormPushCV(**SMALL | {"cv": TimeOrderedSplit(3, gap=20)}).fit(X, y, groups=time)
     assert found.n_splits_ == 3 and found.score_interval_ is not None
-    inside, aside = outer_rows(Rows(X, y == 1), TimeSeriesSplit(3, gap=7), 0.2, 0)
+    inside, aside = split_outer(Rows(X, y == 1), TimeSeriesSplit(3, gap=7), 0.2, 0)
     assert inside.max() + 7 < aside.min()
 
 
 def test_rows_that_are_alike_are_kept_aside_together(rows):
     X, y = rows
     X, y = np.round(X[:, :1]), y
-    inside, aside = outer_rows(Rows(X, y == 1), 3, 0.2, 0)
+    inside, aside = split_outer(Rows(X, y == 1), 3, 0.2, 0)
     for side in (0, 1):
         members = y == side
         kept, out = (set(X[part[members[part]], 0]) for part in (inside, aside))
@@ -240,8 +240,8 @@ def test_dense_and_sparse_rows_are_kept_aside_alike(rows):
     X, y = rows
     X = np.where(np.abs(X) < 0.5, -0.0, X)
     for a, b in zip(
-        outer_rows(Rows(X, y == 1), 3, 0.2, 4),
-        outer_rows(Rows(sparse.csr_array(X), y == 1), 3, 0.2, 4),
+        split_outer(Rows(X, y == 1), 3, 0.2, 4),
+        split_outer(Rows(sparse.csr_array(X), y == 1), 3, 0.2, 4),
         strict=True,
     ):
         np.testing.assert_array_equal(a, b)

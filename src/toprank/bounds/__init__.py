@@ -4,8 +4,15 @@ Every bound returns a small result with ``value``, ``vacuous`` (True when it say
 not known before), ``statement`` and ``assumes``.
 """
 
-from toprank.bounds._result import Bound
+from toprank.bounds.bound import Bound
 from toprank.bounds.covering import ConvexCombinations, FiniteClass, LinearClass, SloppyClass
+from toprank.bounds.excess_risk import (
+    excess_convex_risk,
+    excess_ranking_risk,
+    psi_transform,
+    ranking_risk_from_convex,
+    u_statistic,
+)
 from toprank.bounds.known_eta import (
     bayes_ranking_error,
     exact_ranking_regret,
@@ -15,8 +22,7 @@ from toprank.bounds.known_eta import (
     surrogate_regret,
 )
 from toprank.bounds.margin import margin, margin_cover, margin_sample_size
-from toprank.bounds.push import pnorm_push, pnorm_push_2006
-from toprank.bounds.push_sample_size import pnorm_push_sample_size
+from toprank.bounds.push import pnorm_push, pnorm_push_2006, pnorm_push_sample_size
 from toprank.bounds.rademacher import (
     rademacher_average,
     rkhs_rademacher,
@@ -30,8 +36,6 @@ from toprank.bounds.regret import (
     plug_in_regret,
     ranking_regret,
 )
-from toprank.bounds.transforms import psi_transform, ranking_risk_from_convex
-from toprank.bounds.u_statistics import excess_convex_risk, excess_ranking_risk, u_statistic
 from toprank.tuning.support import supported_p
 
 __all__ = [

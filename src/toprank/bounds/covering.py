@@ -13,8 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from toprank.bounds._inputs import above, at_least, log_count
-from toprank.bounds._logs import TINY, log_sum
+from toprank.bounds.bound import TINY, above, at_least, log_count, log_sum
 from toprank.metrics._inputs import is_number
 
 

@@ -202,7 +202,7 @@ def _population(eta: ArrayLike, sample_weight: ArrayLike | None) -> tuple[FloatA
         probability = (probability + 1.0) / 2.0
     if not np.all((probability >= 0) & (probability <= 1)):
         raise ValueError("eta must hold probabilities in [0, 1], or labels; it has other values.")
-    weight = _weights(sample_weight, len(probability))
+    weight = _row_probabilities(sample_weight, len(probability))
     positive = float(np.dot(weight, probability))
     if not 0.0 < positive < float(np.sum(weight)):
         raise ValueError(
@@ -212,7 +212,7 @@ def _population(eta: ArrayLike, sample_weight: ArrayLike | None) -> tuple[FloatA
     return probability, weight
 
 
-def _weights(sample_weight: ArrayLike | None, n: int) -> FloatArray:
+def _row_probabilities(sample_weight: ArrayLike | None, n: int) -> FloatArray:
     if sample_weight is None:
         return np.ones(n)
     weight = _finite(sample_weight, n, "sample_weight")

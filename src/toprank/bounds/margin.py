@@ -13,9 +13,20 @@ from __future__ import annotations
 
 import math
 
-from toprank.bounds._inputs import above, at_least, inner_share, log_count, share
-from toprank.bounds._logs import TINY, in_words, number_of, smallest_solution, solve, whole
-from toprank.bounds._result import Bound
+from toprank.bounds.bound import (
+    TINY,
+    Bound,
+    above,
+    at_least,
+    in_words,
+    inner_share,
+    log_count,
+    number_of,
+    share,
+    smallest_solution,
+    solve,
+    whole,
+)
 from toprank.bounds.covering import (
     ConvexCombinations,
     CoveringNumber,
@@ -147,7 +158,7 @@ def margin_cover(
     0.033
     """
     cover = log_covering_number
-    theta, rate = _checked(theta, n, pair_fraction, cover)
+    theta, rate = _check_margin(theta, n, pair_fraction, cover)
     value, size, log_p = solve(
         lambda e: _log_functions(cover, theta, e) - e * e * rate, "epsilon", epsilon, probability
     )
@@ -188,7 +199,7 @@ def margin_sample_size(
     2078235.0
     """
     cover = log_covering_number
-    theta, rate_of_one = _checked(theta, 1.0, pair_fraction, cover)
+    theta, rate_of_one = _check_margin(theta, 1.0, pair_fraction, cover)
     log_p = math.log(share("probability", probability))
     log_functions = _log_functions(cover, theta, above("epsilon", epsilon))
     value = whole(
@@ -201,7 +212,7 @@ def margin_sample_size(
     return Bound(value, vacuous, statement, (*_ASSUMES, _ASSUMES_COVER))
 
 
-def _checked(
+def _check_margin(
     theta: float, n: float, pair_fraction: float, cover: CoveringNumber
 ) -> tuple[float, float]:
     """Return theta and m E^2 / 8 for checked arguments."""

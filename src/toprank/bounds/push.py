@@ -6,7 +6,8 @@ The risk here is the normalised one, from 0 to 1,
     1[f(x_i) - f(\tilde x_k) \le \theta]\bigr)^p\Bigr)^{1/p},
 
 the true one with expectations and theta = 0. `toprank.metrics.pnorm_risk` computes it with
-``normalize=True, margin=theta``.
+``normalize=True, margin=theta``. `pnorm_push_sample_size` solves the same bound for the number
+of rows.
 """
 
 from __future__ import annotations
@@ -14,9 +15,22 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from toprank.bounds._inputs import above, at_least, push_power
-from toprank.bounds._logs import exp_or_inf, in_words, log_sum, solve
-from toprank.bounds._result import Bound
+from toprank.bounds.bound import (
+    Bound,
+    above,
+    at_least,
+    exactly_one,
+    exp_or_inf,
+    in_words,
+    inner_share,
+    log_sum,
+    number_of,
+    push_power,
+    share,
+    smallest_solution,
+    solve,
+    whole,
+)
 from toprank.bounds.covering import UniformNumber, check_cover, log_uniform
 
 _ASSUMES = (
@@ -164,7 +178,7 @@ def pnorm_push(
     True
     """
     theorem = push_theorem(theta, p, log_covering_number, r_min)
-    return _answer(theorem, epsilon, probability, n_pos, n_neg)
+    return _push_bound(theorem, epsilon, probability, n_pos, n_neg)
 
 
 def pnorm_push_2006(
@@ -206,7 +220,7 @@ def pnorm_push_2006(
     (0.181, 0.337)
     """
     theorem = replace(push_theorem(theta, p, log_covering_number, 0.0), counts_negatives=False)
-    return _answer(theorem, epsilon, probability, n_pos, n_neg)
+    return _push_bound(theorem, epsilon, probability, n_pos, n_neg)
 
 
 def push_theorem(theta: float, p: float, cover: UniformNumber, r_min: float) -> PushTheorem:
@@ -217,7 +231,7 @@ def push_theorem(theta: float, p: float, cover: UniformNumber, r_min: float) -> 
     )
 
 
-def _answer(
+def _push_bound(
     theorem: PushTheorem,
     epsilon: float | None,
     probability: float | None,
@@ -240,3 +254,105 @@ def _answer(
             "neither a risk nor a probability exceeds 1"
         )
     return Bound(value, vacuous, statement, theorem.assumes)
+
+
+def pnorm_push_sample_size(
+    *,
+    epsilon: float,
+    probability: float,
+    theta: float,
+    p: float,
+    log_covering_number: UniformNumber,
+    r_min: float = 0.0,
+    n_pos: float | None = None,
+    n_neg: float | None = None,
+    prevalence: float | None = None,
+) -> Bound:
+    """Smallest sample for which `pnorm_push` keeps epsilon with the probability asked for.
+
+    Give exactly one of ``n_pos``, ``n_neg`` and ``prevalence``; the answer is the number of
+    negatives, of positives, or of all rows.
+
+    Parameters
+    ----------
+    epsilon, probability, theta, p, log_covering_number, r_min
+        As in `pnorm_push`; here both epsilon and the probability are given.
+    n_pos : float, optional
+        Number of positives, to ask for the negatives. There may be no answer: with too few
+        positives no number of negatives will do, and too many make the bound worse again.
+    n_neg : float, optional
+        Number of negatives, to ask for the positives. There may be no answer either.
+    prevalence : float, optional
+        Share of positives in (0, 1), to ask for the number of rows from which on every larger
+        sample of the same composition will do. The sizes of the classes are not rounded.
+
+    Returns
+    -------
+    Bound
+        ``value`` is a whole number, or infinity (vacuous) where no number that a float can hold
+        is enough.
+
+    Examples
+    --------
+    >>> from toprank.bounds import pnorm_push_sample_size
+    >>> wish = dict(epsilon=0.2, probability=0.05, theta=0.1, log_covering_number=0.0)
+    >>> [pnorm_push_sample_size(prevalence=0.5, p=p, **wish).value for p in (1, 2)]
+    [4570.0, 590221.0]
+    >>> pnorm_push_sample_size(prevalence=0.5, p=2, r_min=0.2, **wish).value
+    36889.0
+    """
+    theorem = push_theorem(theta, p, log_covering_number, r_min)
+    epsilon = above("epsilon", epsilon)
+    log_target = math.log(share("probability", probability)) - theorem.log_functions(epsilon)
+    exactly_one(n_pos=n_pos, n_neg=n_neg, prevalence=prevalence)
+    if n_neg is not None:
+        size = _positives_needed(theorem, epsilon, at_least("n_neg", n_neg, 1.0), log_target)
+        what = f"positives beside {n_neg:g} negatives"
+    elif n_pos is not None:
+        size = _negatives_needed(theorem, epsilon, at_least("n_pos", n_pos, 1.0), log_target)
+        what = f"negatives beside {n_pos:g} positives"
+    else:
+        size = _rows_needed(theorem, epsilon, inner_share("prevalence", prevalence), log_target)
+        what = f"rows, a share of {prevalence:g} of them positive,"
+    statement = (
+        f"{theorem.name}: {number_of(size)} {what} will do for epsilon = {epsilon:g} with "
+        f"probability {probability:g} at p = {theorem.p:g} and margin {theorem.theta:g}"
+    )
+    if epsilon >= 1.0:
+        statement += "; this says nothing, because no risk exceeds another by more than 1"
+    return Bound(size, size == math.inf or epsilon >= 1.0, statement, theorem.assumes)
+
+
+def _positives_needed(
+    theorem: PushTheorem, epsilon: float, n_neg: float, log_target: float
+) -> float:
+    return whole(smallest_solution(lambda n: theorem.log_terms(epsilon, n, n_neg) <= log_target))
+
+
+def _negatives_needed(
+    theorem: PushTheorem, epsilon: float, n_pos: float, log_target: float
+) -> float:
+    """Return K; the terms e^(-2 K rate) + K e^(-epsilon^2 I/8) fall up to a best K, then rise."""
+
+    def enough(n: float) -> bool:
+        return theorem.log_terms(epsilon, n_pos, n) <= log_target
+
+    log_slope = math.log(2.0) + theorem.log_rate(epsilon)
+    height = log_slope + epsilon * epsilon * n_pos / 8.0
+    # where the derivative in K vanishes: K = height / (2 rate)
+    best = max(1.0, exp_or_inf(math.log(height) - log_slope)) if height > 0.0 else 1.0
+    size = whole(smallest_solution(lambda n: n >= best or enough(n)))
+    return size if enough(size) else math.inf
+
+
+def _rows_needed(
+    theorem: PushTheorem, epsilon: float, prevalence: float, log_target: float
+) -> float:
+    # the terms may rise with n at first, but until both fall they exceed every target below 1/2
+    return whole(
+        smallest_solution(
+            lambda n: (
+                theorem.log_terms(epsilon, prevalence * n, (1.0 - prevalence) * n) <= log_target
+            )
+        )
+    )

@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_array, check_random_state, column_or_1d
 
 from toprank._numerics import FloatArray
-from toprank.bounds._inputs import above, at_least
-from toprank.bounds._result import Bound
+from toprank.bounds.bound import Bound, above, at_least
 
 #: Up to this many points all sign vectors are tried, and the average is exact.
 EXACT_POINTS = 12
@@ -101,7 +100,7 @@ def separate_pair_errors(y: ArrayLike, scores: ArrayLike) -> FloatArray:
     y : array of shape (n,)
         Labels or real values, in random order: neighbours must not depend on each other.
     scores : array of shape (n_functions, n) or (n,)
-        One scoring function a row.
+        One scoring function per row.
 
     Returns
     -------

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 
-from toprank.bounds._inputs import above, at_least, share
-from toprank.bounds._result import Bound
+from toprank.bounds.bound import Bound, above, at_least, share
 from toprank.losses.proper import Exponential, Logistic, ProperLoss, get_proper_loss
 
 #: Constants of Theorem 6 (Kotlowski et al. 2011): pairwise regret <= constant * balanced regret.
@@ -146,7 +145,7 @@ def plug_in_regret(
     if alpha == 0.0:
         constant, exponent, theorem = 1.0, 1.0 / q, "Corollary 12"
     else:
-        constant = _constant(noise_constant)
+        constant = _noise_constant(noise_constant)
         exponent, theorem = _sharp(alpha, q) if sharp else ((1 + alpha) / (q + alpha), "Theorem 14")
         assumes.append(f"NA({alpha:g}) holds, with a C_alpha of at most {constant:g}")
     value = constant / (p * (1.0 - p)) * error**exponent
@@ -284,7 +283,7 @@ def _exponent(alpha: float) -> float:
     return float(alpha)
 
 
-def _constant(constant: float | None) -> float:
+def _noise_constant(constant: float | None) -> float:
     if constant is None:
         raise ValueError(
             "A positive noise_exponent needs noise_constant, the C_alpha of Theorem 14: "

@@ -57,7 +57,7 @@ def choose_p(
     rule: Annotated[str, typer.Option(help="best or one_standard_error.")] = "best",
     folds: Annotated[int, typer.Option(min=2, help="Number of folds.")] = 5,
     group: Annotated[
-        str | None, typer.Option(help="Column whose rows of one value are never parted.")
+        str | None, typer.Option(help="Column of groups: rows with one value stay in one fold.")
     ] = None,
     time: Annotated[
         str | None, typer.Option(help="Column of times: train on the past, test on the future.")

@@ -73,7 +73,7 @@ def fit(
         str | None, typer.Option(help="Column that says how often a row counts.")
     ] = None,
     groups: Annotated[
-        str | None, typer.Option(help="Column whose rows of one value are never parted.")
+        str | None, typer.Option(help="Column of groups: rows with one value stay in one fold.")
     ] = None,
     drop: Drop = None,
     metric: Annotated[

@@ -20,7 +20,7 @@ import typer
 
 from toprank._extras import require
 from toprank._files import replacing
-from toprank._json import plain
+from toprank._text import plain
 from toprank.cli.io.source import Reading, Source
 from toprank.cli.io.tables import open_table
 from toprank.cli.options import Data, Json, Model, Quiet, check_output, parse_k, reads

@@ -22,7 +22,7 @@ from rich.table import Table
 from rich.text import Text
 from typer.core import TyperGroup
 
-from toprank._json import plain
+from toprank._text import plain
 from toprank._text import visible as safe
 from toprank.cli.exit_codes import FAULT, INTERRUPTED, INTERRUPTED_NOTE, PIPE_CLOSED, UNUSABLE
 

@@ -16,7 +16,7 @@ from sklearn.datasets import fetch_openml, get_data_home
 from sklearn.utils import Bunch
 
 from toprank._extras import require
-from toprank.datasets._bunch import as_bunch
+from toprank.datasets._bundled import as_bunch
 
 
 @dataclass(frozen=True)
@@ -146,13 +146,13 @@ def fetch(
     ValueError: unknown data set 'titanic'; known: covertype, creditcard, housing, \
 mammography, pima. For any other, pass data_id= (its OpenML number) and positive=.
     """
-    source = _source(name, data_id, target, positive, negative)
+    source = _openml_source(name, data_id, target, positive, negative)
     bunch = _download(source, data_home=data_home, cache=cache, as_frame=as_frame)
-    rows, labels = _labels(bunch.target, source)
+    rows, labels = _binary_labels(bunch.target, source)
     _check_counts(labels, source)
-    data = _tidy(bunch.data[rows])
+    data = _tidy_frame(bunch.data[rows])
     return as_bunch(
-        data if as_frame else _numbers(data),
+        data if as_frame else _number_columns(data),
         labels,
         feature_names=[str(feature) for feature in bunch.feature_names],
         target_names=source.target_names or _default_names(source),
@@ -164,7 +164,7 @@ mammography, pima. For any other, pass data_id= (its OpenML number) and positive
     )
 
 
-def _source(
+def _openml_source(
     name: str | None, data_id: int | None, target: str | None, positive: object, negative: object
 ) -> OpenMLSource:
     if (name is None) == (data_id is None):
@@ -201,19 +201,19 @@ def _download(
             data_home=data_home,
             cache=cache,
             as_frame=True if as_frame else "auto",
-            # The types are told from the values, not from the declaration: categories that
+            # The types are inferred from the values, not from the declaration: categories that
             # are declared but are numbers become numbers, whatever the version of pandas.
             read_csv_kwargs={"dtype": None, "low_memory": False},
         )
     except (BadGzipFile, EOFError, zlib.error) as error:
-        raise _damaged(error, source, folder) from error
+        raise _damage_error(error, source, folder) from error
     except OSError as error:
-        raise _unreachable(error, source) from error
+        raise _connection_error(error, source) from error
     except (AttributeError, LookupError, TypeError) as error:
-        raise _not_understood(error, source, folder) from error
+        raise _content_error(error, source, folder) from error
     except ValueError as error:
         if isinstance(error, UnicodeError | JSONDecodeError) or "md5" in str(error):
-            raise _damaged(error, source, folder) from error
+            raise _damage_error(error, source, folder) from error
         raise
     return bunch
 
@@ -223,8 +223,8 @@ def _try_again(folder: Path | None) -> str:
     return "Try again later." if folder is None else f"Remove the folder {folder}; fetch again."
 
 
-def _unreachable(error: OSError, source: OpenMLSource) -> OSError:
-    """The error for a line that is cut, or for a cache that cannot be used."""
+def _connection_error(error: OSError, source: OpenMLSource) -> OSError:
+    """The error for a network that fails, or for a cache that cannot be used."""
     if error.errno is None or error.filename is None:  # errors of the network name no file
         return ConnectionError(
             f"could not fetch OpenML data set {source.data_id}: {error}. Check the network and "
@@ -237,14 +237,14 @@ def _unreachable(error: OSError, source: OpenMLSource) -> OSError:
     )
 
 
-def _damaged(error: Exception, source: OpenMLSource, folder: Path | None) -> ValueError:
+def _damage_error(error: Exception, source: OpenMLSource, folder: Path | None) -> ValueError:
     """The error for files that are not whole, which older scikit-learn does not fetch again."""
     return ValueError(
-        f"what came of OpenML data set {source.data_id} is damaged ({error}). {_try_again(folder)}"
+        f"the files of OpenML data set {source.data_id} are damaged ({error}). {_try_again(folder)}"
     )
 
 
-def _not_understood(error: Exception, source: OpenMLSource, folder: Path | None) -> ValueError:
+def _content_error(error: Exception, source: OpenMLSource, folder: Path | None) -> ValueError:
     """The error for files that are whole, and not what OpenML sends."""
     if "target_column" in str(error):
         return ValueError(
@@ -252,12 +252,12 @@ def _not_understood(error: Exception, source: OpenMLSource, folder: Path | None)
             "name of one that it has."
         )
     return ValueError(
-        f"what came of OpenML data set {source.data_id} is not what OpenML sends "
+        f"the files of OpenML data set {source.data_id} are not what OpenML sends "
         f"({type(error).__name__}: {error}). {_try_again(folder)}"
     )
 
 
-def _labels(target: Any, source: OpenMLSource) -> tuple[np.ndarray, np.ndarray]:
+def _binary_labels(target: Any, source: OpenMLSource) -> tuple[np.ndarray, np.ndarray]:
     """The rows that carry a label, as a mask, and their labels."""
     pandas = require("pandas", "frames")
     if target is None or np.ndim(target) != 1:
@@ -307,7 +307,7 @@ def _default_names(source: OpenMLSource) -> tuple[str, str]:
     return negative, str(source.positive)
 
 
-def _tidy(data: Any) -> Any:
+def _tidy_frame(data: Any) -> Any:
     """A frame whose columns are numbers or categories; sparse data stay as they are."""
     if issparse(data):
         return data
@@ -326,7 +326,7 @@ def _tidy_column(column: Any) -> Any:
         return words.astype("category")
 
 
-def _numbers(data: Any) -> Any:
+def _number_columns(data: Any) -> Any:
     """A float64 matrix; sparse data stay as they are."""
     if issparse(data):
         return data

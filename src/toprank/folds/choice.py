@@ -1,4 +1,7 @@
-"""The choice of p: every candidate's scores on the same folds, and which one they speak for."""
+"""The choice of p: every candidate's scores on the same folds, and which one is best on them.
+
+Differences between two candidates over the folds get an honest standard error.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,114 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
 
 from toprank._numerics import FloatArray
-from toprank.folds.corrected import Difference, corrected_difference, near_one, scaled_back
+from toprank.metrics._inputs import is_number
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A mean difference of scores over folds.
+
+    Attributes
+    ----------
+    mean : float
+        Mean over the folds.
+    standard_error : float
+        Corrected for the rows that the training sets share.
+    low, high : float
+        Ends of the confidence interval.
+    p_value : float
+        Two-sided p-value of the hypothesis that the mean is zero.
+    level : float
+        Confidence level.
+    """
+
+    mean: float
+    standard_error: float
+    low: float
+    high: float
+    p_value: float
+    level: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.mean:+.4g}, {100 * self.level:g}% interval {self.low:+.4g} to "
+            f"{self.high:+.4g}, p = {self.p_value:.2g}"
+        )
+
+
+def corrected_difference(
+    differences: ArrayLike, test_to_train: float, *, level: float = 0.95
+) -> Difference:
+    r"""Corrected resampled t-test of Nadeau and Bengio (2003).
+
+    The scores of J folds are not independent, because their training sets overlap. Their plain
+    variance s²/J is too small; with n₂ rows tested and n₁ trained on in each fold,
+
+    .. math::
+        t = \bar d \Big/ \sqrt{\Big(\frac1J + \frac{n_2}{n_1}\Big) s^2}
+
+    is compared with Student's distribution of J - 1 degrees of freedom.
+
+    Parameters
+    ----------
+    differences : array-like of shape (J,)
+        Score of one setting less the score of the other, on each fold.
+    test_to_train : float
+        n₂/n₁, rows tested over rows trained on.
+    level : float, default=0.95
+        Confidence level of the interval.
+
+    Returns
+    -------
+    Difference
+        ``.mean .standard_error .low .high .p_value``.
+
+    Examples
+    --------
+    >>> from toprank.tuning import corrected_difference
+    >>> print(corrected_difference([0.02, 0.01, 0.03, 0.02, 0.02], 0.25))
+    +0.02, 95% interval +0.00683 to +0.03317, p = 0.014
+    """
+    d = np.asarray(differences, dtype=np.float64)
+    if d.ndim != 1 or len(d) < 2 or not np.all(np.isfinite(d)):
+        raise ValueError(
+            f"differences has shape {d.shape}: expected at least two finite numbers, one per fold."
+        )
+    if not (is_number(level) and 0 < level < 1):
+        raise ValueError(f"level={level!r}: expected a number between 0 and 1.")
+    if not (is_number(test_to_train) and 0 < test_to_train < np.inf):
+        raise ValueError(f"test_to_train={test_to_train!r}: expected a positive number.")
+    d, exponent = scale_near_one(d)
+    apart = d - d[0]  # exactly zero where every fold says the same
+    mean = float(d[0] + np.mean(apart))
+    error = float(np.sqrt(1 / len(d) + test_to_train) * np.std(apart, ddof=1))
+    freedom = len(d) - 1
+    # the median of older SciPy's t is not quite zero
+    half = max(0.0, float(stats.t.isf((1 - level) / 2, freedom))) * error
+    if error > 0:
+        p_value = float(2 * stats.t.sf(abs(mean) / error, freedom))
+    else:
+        p_value = 1.0 if mean == 0 else 0.0
+    ends = np.array([mean, error, mean - half, mean + half])
+    middle, spread, low, high = map(float, scale_back(ends, exponent))
+    return Difference(middle, spread, low, high, p_value, float(level))
+
+
+def scale_near_one(values: FloatArray) -> tuple[FloatArray, int]:
+    """Values over a power of two, and its exponent: their squares neither overflow nor vanish."""
+    exponent = int(np.frexp(np.max(np.abs(values)))[1])
+    return np.ldexp(values, -exponent), exponent
+
+
+def scale_back(value: FloatArray | float, exponent: int) -> FloatArray:
+    """Undo `scale_near_one`; what is beyond the range of floats is infinite."""
+    with np.errstate(over="ignore", under="ignore"):
+        return np.asarray(np.ldexp(value, exponent))
+
 
 RULES = ("best", "one_standard_error")
 
@@ -88,13 +195,13 @@ class PChoice:
     @cached_property
     def mean(self) -> FloatArray:
         """Mean score of each candidate over the folds."""
-        scores, exponent = near_one(self.fold_scores)
-        return scaled_back(np.mean(scores, axis=1), exponent)
+        scores, exponent = scale_near_one(self.fold_scores)
+        return scale_back(np.mean(scores, axis=1), exponent)
 
     def deviation(self, ddof: int = 0) -> FloatArray:
         """Standard deviation of the scores of each candidate over the folds."""
-        scores, exponent = near_one(self.fold_scores)
-        return scaled_back(np.std(scores, axis=1, ddof=ddof), exponent)
+        scores, exponent = scale_near_one(self.fold_scores)
+        return scale_back(np.std(scores, axis=1, ddof=ddof), exponent)
 
     @cached_property
     def standard_error(self) -> FloatArray:
@@ -173,7 +280,7 @@ class PChoice:
         return max(rivals, key=lambda i: self.mean[i], default=None)
 
     def table(self) -> list[dict[str, Any]]:
-        """One line a p: its best setting, mean, standard error, difference from the first line."""
+        """One line per p: best setting, mean, standard error, difference from the first line."""
         lines = []
         for i in self.per_p:
             candidate = self.candidates[i]

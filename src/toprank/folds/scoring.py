@@ -1,19 +1,24 @@
-"""What a fold is scored by: a metric of the library, or any scikit-learn scorer."""
+"""What a fold is scored by, and settings compared on the same folds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.metrics import get_scorer, get_scorer_names
+from sklearn.pipeline import Pipeline
 
 from toprank._numerics import FloatArray
+from toprank.blocks import Workers, go_on
+from toprank.folds.choice import Candidate, PChoice
+from toprank.folds.splits import Fold, tested_over_trained
 from toprank.inference import Interval, interval
 from toprank.metrics import scorer
 from toprank.metrics.registry import METRICS
+from toprank.pairs import Rows
 
 #: Resamples for the interval of a scorer that is not of this library, and slow.
 _RESAMPLES = 200
@@ -48,7 +53,7 @@ class Scoring:
                     f"your scorer instead (scoring={scoring!r})."
                 )
             self.kwargs: dict[str, Any] = {}
-            self.scorer = _foreign(scoring)
+            self.scorer = _scikit_learn_scorer(scoring)
             self.name = scoring if isinstance(scoring, str) else _name_of(scoring)
             return
         self.kwargs = dict(self.metric.settings) if kwargs is None else dict(kwargs)
@@ -78,7 +83,7 @@ class Scoring:
             return self.sign * float(value)
         column = np.asarray(scores, dtype=np.float64).reshape(-1, 1)
         try:
-            return self.of_estimator(_Given(np.unique(y)), column, y, weight)
+            return self.of_estimator(_ScoresAsModel(np.unique(y)), column, y, weight)
         except AttributeError as error:
             raise ValueError(
                 f"scoring={self.name!r} needs labels or probabilities; p is chosen by the order of "
@@ -108,7 +113,7 @@ class Scoring:
         )
 
 
-class _Given(ClassifierMixin, BaseEstimator):
+class _ScoresAsModel(ClassifierMixin, BaseEstimator):
     """A classifier whose one column of X is the score already; for scikit-learn's scorers."""
 
     def __init__(self, classes: NDArray[Any] | None = None):
@@ -125,7 +130,7 @@ class _Given(ClassifierMixin, BaseEstimator):
         return np.asarray(X)[:, 0]
 
 
-def _foreign(scoring: Any) -> Any:
+def _scikit_learn_scorer(scoring: Any) -> Any:
     """A scorer of scikit-learn, by name or as it is."""
     if callable(scoring):
         return scoring
@@ -141,3 +146,68 @@ def _foreign(scoring: Any) -> Any:
 def _name_of(scoring: Any) -> str:
     inner = getattr(scoring, "_score_func", scoring)
     return str(getattr(inner, "__name__", type(scoring).__name__))
+
+
+def compare_settings(
+    candidates: Sequence[Candidate],
+    models: Sequence[Any],
+    rows: Rows,
+    folds: Sequence[Fold],
+    score: Scoring,
+    *,
+    rule: str = "best",
+    level: float = 0.95,
+    fit_params: Mapping[str, Any] | None = None,
+    n_jobs: int | None = None,
+) -> PChoice:
+    """Fit and score every model on every fold, and return the choice between them.
+
+    Parameters
+    ----------
+    candidates : sequence of Candidate
+        What is tried, from the weakest push to the strongest.
+    models : sequence of estimators
+        The unfitted estimator of each.
+    rows : Rows
+        With the labels as the estimators should see them.
+    folds : sequence of (train, test)
+    score : Scoring
+    rule, level
+        As in `PChoice`.
+    fit_params : mapping, optional
+        Further arguments of ``fit``, passed on as they are.
+    n_jobs : int, optional
+        Folds at a time, in threads.
+    """
+    fits = [_WeightedFit(model, fit_params, rows.weight is not None) for model in models]
+    workers = Workers(n_jobs)
+    with workers.running():
+        columns = list(workers.map(lambda fold: _score_fold(fits, rows, fold, score), folds))
+    overlap = tested_over_trained(folds)
+    return PChoice(tuple(candidates), np.column_stack(columns), score.label, rule, overlap, level)
+
+
+class _WeightedFit:
+    """An estimator, and the name of its argument for weights."""
+
+    def __init__(self, estimator: Any, fit_params: Mapping[str, Any] | None, weighted: bool):
+        self.estimator = estimator
+        self.params = dict(fit_params or {})
+        self.weight_name = "sample_weight"
+        if isinstance(estimator, Pipeline) and weighted:
+            self.weight_name = f"{estimator.steps[-1][0]}__sample_weight"
+
+    def fit(self, rows: Rows) -> Any:
+        weighted = {} if rows.weight is None else {self.weight_name: rows.weight}
+        return clone(self.estimator).fit(rows.X, rows.y, **weighted, **self.params)
+
+
+def _score_fold(
+    fits: Sequence[_WeightedFit], rows: Rows, fold: Fold, score: Scoring
+) -> list[float]:
+    train, test = (rows.take(part) for part in fold)
+    scores = []
+    for fit in fits:
+        go_on()
+        scores.append(score.of_estimator(fit.fit(train), test.X, test.y, test.weight))
+    return scores

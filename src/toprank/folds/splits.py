@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -26,7 +26,7 @@ class TimeOrderedSplit(GroupsConsumerMixin):
     """Train on the past, test on the future, and leave out labels that were not known yet.
 
     The rows are put in the order of their times and cut by scikit-learn's ``TimeSeriesSplit``.
-    Rows of one time are never parted. A row at time t is trained on only if its label had
+    Rows of one time stay on one side of a cut. A row at time t is trained on only if its label had
     matured when the test begins: t + gap <= start of the test.
 
     Parameters
@@ -108,13 +108,13 @@ def folds_of(
     Parameters
     ----------
     cv : int, splitter or iterable
-        A number is so many folds: in the order of time where ``time`` is given, whole groups
-        where ``groups`` is, and stratified by the class always else. It is lowered to the number
+        A number means that many folds: in the order of time where ``time`` is given, whole groups
+        where ``groups`` is, and otherwise stratified by the class. It is lowered to the number
         of rows (or groups) in the smaller class.
     y : array-like of shape (n,)
         Labels.
     groups : array-like of shape (n,), optional
-        Rows of one group are never parted.
+        Rows of one group stay in one fold.
     time : array-like of shape (n,), optional
         When each row was seen.
     gap : number or timedelta, default=0
@@ -138,8 +138,13 @@ def folds_of(
     else:
         splitter, extra = check_cv(cv, y, classifier=True), time if groups is None else groups
     folds = [(np.asarray(a), np.asarray(b)) for a, b in splitter.split(rows, y, groups=extra)]
-    _check_classes(folds, y)
+    _check_both_classes(folds, y)
     return folds
+
+
+def tested_over_trained(folds: Sequence[Fold]) -> float:
+    """Return rows tested over rows trained on, in the mean over the folds."""
+    return float(np.mean([len(test) / len(train) for train, test in folds]))
 
 
 def _folds_of_present(
@@ -177,7 +182,7 @@ def _splitter(n_splits: int, y: NDArray[Any], groups: Any, time: Any, gap: Any) 
     return StratifiedGroupKFold(n_splits, shuffle=True, random_state=0), units
 
 
-def _check_classes(folds: list[Fold], y: NDArray[Any]) -> None:
+def _check_both_classes(folds: list[Fold], y: NDArray[Any]) -> None:
     if len(folds) < 2:
         raise ValueError(f"cv gives {len(folds)} fold(s); expected at least two.")
     for number, fold in enumerate(folds):

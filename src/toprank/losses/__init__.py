@@ -124,13 +124,17 @@ def check_convex(loss: Loss, low: float = -20.0, high: float = 20.0, n: int = 40
     r = np.linspace(low, high, n)
     value, slope = loss.value(r), loss.slope(r)
     rounding = 1e-9 * max(1.0, float(np.max(np.abs(slope))))
-    _demand(bool(np.all(np.isfinite(value)) and np.all(value >= 0)), "finite and non-negative")
-    _demand(bool(np.all(slope <= rounding)), "non-increasing (slope <= 0)")
-    _demand(bool(np.all(np.diff(slope) >= -rounding)), "convex (slope never falls)")
+    _require_property(
+        bool(np.all(np.isfinite(value)) and np.all(value >= 0)), "finite and non-negative"
+    )
+    _require_property(bool(np.all(slope <= rounding)), "non-increasing (slope <= 0)")
+    _require_property(bool(np.all(np.diff(slope) >= -rounding)), "convex (slope never falls)")
     # a convex function's chord slope lies between the slopes at its ends
     chord = np.diff(value) / np.diff(r)
     inside = (chord >= slope[:-1] - 1e-6 - rounding) & (chord <= slope[1:] + 1e-6 + rounding)
-    _demand(bool(np.all(inside)), "consistent: slope(r) must be the derivative of value(r)")
+    _require_property(
+        bool(np.all(inside)), "consistent: slope(r) must be the derivative of value(r)"
+    )
     if loss.has_curvature and loss.smooth:
         _check_curvature(loss, r)
 
@@ -138,17 +142,17 @@ def check_convex(loss: Loss, low: float = -20.0, high: float = 20.0, n: int = 40
 def _check_curvature(loss: Loss, r: FloatArray, step: float = 1e-5) -> None:
     """Raise ValueError unless the curvature is non-negative and the derivative of the slope."""
     curvature = loss.curvature(r)
-    _demand(bool(np.all(curvature >= 0)), "convex (curvature >= 0)")
+    _require_property(bool(np.all(curvature >= 0)), "convex (curvature >= 0)")
     chord = (loss.slope(r + step) - loss.slope(r - step)) / (2 * step)
     apart = np.abs(chord - curvature) > 1e-4 * np.abs(curvature) + 1e-6
     # the curvature may jump, as the squared hinge's does, at a few points
-    _demand(
+    _require_property(
         float(np.mean(apart)) <= 0.01,
         "consistent: curvature(r) must be the derivative of slope(r)",
     )
 
 
-def _demand(holds: bool, what: str) -> None:
+def _require_property(holds: bool, what: str) -> None:
     if not holds:
         raise ValueError(f"The loss is not {what} on the grid it was checked on.")
 

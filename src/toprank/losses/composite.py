@@ -99,7 +99,7 @@ class ProperLoss:
 
     def truncate(self, v: ArrayLike) -> FloatArray:
         """Return the score, or the nearest end of the prediction space (Example 3)."""
-        return np.clip(_score(v), *self.prediction_space)
+        return np.clip(_check_score(v), *self.prediction_space)
 
     def loss(self, y: ArrayLike, v: ArrayLike) -> FloatArray:
         """Return l(y, v), the loss of the score v when the label is y."""
@@ -145,7 +145,7 @@ class ProperLoss:
         return self.derivative(0, sign, v), self.derivative(1, sign, v)
 
     def _of_score(self, order: int, y: ArrayLike, v: ArrayLike) -> FloatArray:
-        sign, scores = np.broadcast_arrays(_signs(y), _score(v))
+        sign, scores = np.broadcast_arrays(_signs(y), _check_score(v))
         with np.errstate(divide="ignore", over="ignore", under="ignore"):
             return self.derivative(order, sign, scores)
 
@@ -182,15 +182,15 @@ def times(probability: FloatArray, value: FloatArray) -> FloatArray:
 def _probability(eta: ArrayLike) -> FloatArray:
     array = np.asarray(eta, dtype=np.float64)
     if not np.all((array >= 0) & (array <= 1)):
-        raise ValueError(f"A probability must lie in [0, 1]; got {_first_bad(array)!r}.")
+        raise ValueError(f"A probability must lie in [0, 1]; got {_first_outside(array)!r}.")
     return array
 
 
-def _first_bad(array: FloatArray) -> float:
+def _first_outside(array: FloatArray) -> float:
     return float(array[~((array >= 0) & (array <= 1))].flat[0])
 
 
-def _score(v: ArrayLike) -> FloatArray:
+def _check_score(v: ArrayLike) -> FloatArray:
     array: FloatArray = floats(v)
     if np.any(np.isnan(array)):
         raise ValueError("A score is NaN; scores must be numbers, infinite ones included.")

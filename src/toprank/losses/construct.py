@@ -119,15 +119,15 @@ class _FromBayesRisk(ProperLoss):
         return self._functions[2] is not None
 
     def _bayes_risk(self, eta: FloatArray) -> FloatArray:
-        return _evaluate(self._functions[0], eta)
+        return _evaluate_at(self._functions[0], eta)
 
     def _slope(self, eta: FloatArray) -> FloatArray:
-        return _evaluate(self._functions[1], eta)
+        return _evaluate_at(self._functions[1], eta)
 
     def _curvature(self, eta: FloatArray) -> FloatArray:
         if self._functions[2] is None:
             return super()._curvature(eta)
-        return _evaluate(self._functions[2], eta)
+        return _evaluate_at(self._functions[2], eta)
 
 
 class _Canonical(ProperLoss):
@@ -220,13 +220,13 @@ class _Balanced(ProperLoss):
     def has_curvature(self) -> bool:
         return self.base.has_curvature
 
-    def _reweighed(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _reweigh(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The probability once the classes are weighed, and the total weight."""
         positive, negative = self.weights[0] * eta, self.weights[1] * (1.0 - eta)
         return positive / (positive + negative), positive + negative
 
     def _bayes_risk(self, eta: FloatArray) -> FloatArray:
-        even, total = self._reweighed(eta)
+        even, total = self._reweigh(eta)
         return total * self.base._bayes_risk(even)
 
     def _slope(self, eta: FloatArray) -> FloatArray:
@@ -234,15 +234,15 @@ class _Balanced(ProperLoss):
         return positive - negative
 
     def _curvature(self, eta: FloatArray) -> FloatArray:
-        even, total = self._reweighed(eta)
+        even, total = self._reweigh(eta)
         return self.base._curvature(even) * (self.weights[0] * self.weights[1]) ** 2 / total**3
 
     def _partials(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        positive, negative = self.base._partials(self._reweighed(eta)[0])
+        positive, negative = self.base._partials(self._reweigh(eta)[0])
         return self.weights[0] * positive, self.weights[1] * negative
 
     def _link(self, eta: FloatArray) -> FloatArray:
-        return self.base._link(self._reweighed(eta)[0])
+        return self.base._link(self._reweigh(eta)[0])
 
     def _inverse_link(self, v: FloatArray) -> FloatArray:
         even = self.base._inverse_link(v)
@@ -304,7 +304,7 @@ def _zero(
     return x
 
 
-def _evaluate(function: ArrayMap, eta: FloatArray) -> FloatArray:
+def _evaluate_at(function: ArrayMap, eta: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(function(eta), dtype=np.float64)
 

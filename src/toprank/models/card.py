@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toprank import _version
-from toprank._json import plain
 from toprank._numerics import FloatArray
+from toprank._text import plain
 from toprank.models.errors import ModelError
 from toprank.models.rows import ScoredRows, TrainingRows, measure, metric_settings
 from toprank.tuning import Scoring

@@ -12,11 +12,10 @@ import numpy as np
 from sklearn.base import clone
 
 from toprank._numerics import FloatArray
-from toprank._warnings import catching
 from toprank.folds import Fold
 from toprank.metrics.registry import METRICS
 from toprank.models.card import HeldOutMetrics, make_card
-from toprank.models.errors import ModelError, ModelWarning
+from toprank.models.errors import ModelError, ModelWarning, catching
 from toprank.models.model import TableModel, contributions
 from toprank.models.preparation import Preparation
 from toprank.models.rows import (
@@ -227,7 +226,7 @@ def fit_table(
     weight : str, optional
         Column of repetition counts; not a feature.
     groups : str, optional
-        Column of clusters, such as customers; not a feature. Rows of one group are never parted,
+        Column of clusters, such as customers; not a feature. Rows of one group stay in one fold,
         and intervals allow for their dependence.
     model : {"pnorm", "ir", "rankboost", "smooth-margin", "trees", "proper"}, default="pnorm"
         Which ranker: linear with the P-Norm Push, the IR Push or a proper loss; boosted stumps

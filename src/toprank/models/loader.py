@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 from sklearn.exceptions import InconsistentVersionWarning
 
 from toprank._extras import require
-from toprank._warnings import catching
 from toprank.models.card import VERSIONED, check_card, installed_version
 from toprank.models.columns import Column, are_words
-from toprank.models.errors import ModelError, ModelWarning
+from toprank.models.errors import ModelError, ModelWarning, catching
 from toprank.models.fit import RANKERS
 from toprank.models.model import TableModel
 from toprank.models.preparation import Preparation

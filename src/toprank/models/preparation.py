@@ -17,8 +17,8 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from toprank._extras import require
 from toprank._numerics import FloatArray
-from toprank._warnings import catching
 from toprank.models.columns import Column
+from toprank.models.errors import catching
 from toprank.models.schema import Schema
 from toprank.pairs.door import LARGEST_SIZE
 

@@ -33,7 +33,7 @@ from typing import Any
 
 from toprank._extras import require
 from toprank._files import replacing
-from toprank._json import plain
+from toprank._text import plain
 from toprank.blocks import Units
 from toprank.models.errors import ModelError
 from toprank.models.tree_files import check_lightgbm, check_xgboost

@@ -33,11 +33,15 @@ _STEP = 1e-6
 
 @dataclass(frozen=True)
 class Pointwise:
-    """The loss of every row at coefficients with the intercept last."""
+    """The loss of every row at coefficients with the intercept last.
+
+    Weights are divided by ``total``, so that only their ratios matter.
+    """
 
     view: View
     loss: ProperLoss
     order: int = 1
+    total: float = 1.0
 
     def local(self, block: Block, coef: FloatArray) -> RowSums:
         opened = open_block(block, self.view)
@@ -45,7 +49,7 @@ class Pointwise:
         # steps that go too far overflow and are taken back; each thread must be told anew
         with np.errstate(over="ignore", invalid="ignore"):
             for rows, tile, scores in opened.scored_tiles(coef[:-1]):
-                v, sign, weight = _present(opened, rows, scores + coef[-1])
+                v, sign, weight = _present(opened, rows, scores + coef[-1], self.total)
                 value, slope = self.loss.value_slope(sign, v)
                 bend = None
                 if self.order == 2:
@@ -65,12 +69,14 @@ class InterceptSlopes:
 
     view: View
     loss: ProperLoss
+    total: float = 1.0
 
     def local(self, block: Block, state: tuple[FloatArray, float]) -> FloatArray:
         coef, intercept = state
         opened = open_block(block, self.view)
         with np.errstate(over="ignore", invalid="ignore"):
-            v, sign, weight = _present(opened, slice(None), opened.scores(coef) + intercept)
+            v = opened.scores(coef) + intercept
+            v, sign, weight = _present(opened, slice(None), v, self.total)
             orders = (1, 2) if self.loss.has_curvature else (1,)
             sums = [np.sum(_times(weight, self.loss.derivative(k, sign, v))) for k in orders]
         return np.array(sums, dtype=np.float64)
@@ -83,8 +89,8 @@ def _times(weight: Any, values: Any) -> Any:
     return values if weight is None else weight * values
 
 
-def _present(opened: OpenBlock, rows: slice, v: Any) -> tuple[Any, Any, Any]:
-    """Scores, labels as signs, and weights of some rows.
+def _present(opened: OpenBlock, rows: slice, v: Any, total: float) -> tuple[Any, Any, Any]:
+    """Scores, labels as signs, and weights of some rows, relative to their total.
 
     Scores of absent rows are set to zero: no weight makes up for an infinite loss.
     """
@@ -93,7 +99,7 @@ def _present(opened: OpenBlock, rows: slice, v: Any) -> tuple[Any, Any, Any]:
         return v, sign, None
     weight = opened.weight[rows]
     v[weight == 0] = 0.0
-    return v, sign, weight
+    return v, sign, weight / total
 
 
 class PointwiseProblem(TwoClassProblem):
@@ -103,7 +109,10 @@ class PointwiseProblem(TwoClassProblem):
         super().__init__(data, task)
         self.size = data.n_features + 1
         self.penalty: FloatArray = np.append(np.full(data.n_features, self.alpha), 0.0)
-        self._total = sum(data.totals)
+        total = sum(data.totals)
+        #: What weights are divided by in every pass, and what is left to divide sums by.
+        self._of_weights: float = total if data.weighted else 1.0
+        self._total: float = 1.0 if data.weighted else total
 
     @property
     def positive_share(self) -> float:
@@ -112,7 +121,7 @@ class PointwiseProblem(TwoClassProblem):
         return pos / (neg + pos)
 
     def _sums(self, coef: FloatArray, order: int) -> RowSums:
-        sweep = Pointwise(self.data.view, self.task.loss, order)
+        sweep = Pointwise(self.data.view, self.task.loss, order, self._of_weights)
         sums: RowSums = self._last.at(coef, order, lambda: self.data.run(sweep, coef))
         return sums
 
@@ -173,7 +182,7 @@ class PointwiseProblem(TwoClassProblem):
 
     def _intercept_slopes(self, coef: FloatArray) -> Callable[[float], FloatArray]:
         """Return a function of the intercept: slope there and, if the loss has one, curvature."""
-        sweep = InterceptSlopes(self.data.view, self.task.loss)
+        sweep = InterceptSlopes(self.data.view, self.task.loss, self._of_weights)
 
         def slopes(b: float) -> FloatArray:
             sums: FloatArray = self.data.run(sweep, (coef[:-1], b))
@@ -184,6 +193,7 @@ class PointwiseProblem(TwoClassProblem):
     def row_slopes(self, coef: FloatArray) -> FloatArray:
         positive, weight = self.data.labels
         v, sign = self.scores(coef), np.where(positive, 1.0, -1.0)
-        share = np.full(len(v), 1.0 / self._total) if weight is None else weight / self._total
+        ones = np.ones(len(v)) if weight is None else weight / self._of_weights
+        share = ones / self._total
         slopes = self.task.loss.derivative(1, sign, np.where(share > 0, v, 0.0))
         return np.asarray(share * slopes)

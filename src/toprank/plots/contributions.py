@@ -10,13 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.pipeline import Pipeline
 
 from toprank._numerics import FloatArray, softmax
+from toprank._text import short_number
 from toprank.losses import Loss, get_loss
 from toprank.metrics._inputs import check_ranking
 from toprank.metrics.push import check_margins
 from toprank.pair_sums import pair_sum
 from toprank.pairs import Sides, orient
-from toprank.plots._response import ranking_score
-from toprank.plots._style import escape_text, new_axes
+from toprank.plots._display import escape_text, new_axes, ranking_score
 from toprank.prices import Price, get_price
 from toprank.rankers import IRPush
 
@@ -108,7 +108,7 @@ class PairContributionDisplay:
         """
         scores, pos_label = ranking_score(estimator, X, pos_label)
         return cls.from_predictions(
-            y, scores, pos_label=pos_label, **(_settings(estimator) | kwargs)
+            y, scores, pos_label=pos_label, **(_push_settings(estimator) | kwargs)
         )
 
     @classmethod
@@ -263,10 +263,10 @@ def _unchecked_shares(price: Price, log_s: FloatArray, log_weight: FloatArray) -
     return softmax(log_weight + logs)
 
 
-def _settings(estimator: Any) -> dict[str, Any]:
+def _push_settings(estimator: Any) -> dict[str, Any]:
     """The risk that an estimator of the library minimises."""
     if isinstance(estimator, Pipeline):
-        return _settings(estimator[-1])
+        return _push_settings(estimator[-1])
     if isinstance(estimator, IRPush):
         return {"price": "log1p"}
     known = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
@@ -278,7 +278,7 @@ def _settings(estimator: Any) -> dict[str, Any]:
 def _title(price: Any, p: float, end: str) -> str | None:
     where = "" if end == "top" else ", at the bottom"
     if price == "power":
-        return f"p = {'∞' if np.isinf(p) else f'{p:g}'}{where}"
+        return f"p = {short_number(p)}{where}"
     names = {"identity": "p = 1", "log1p": "IR Push", "max": "p = ∞", "exponential": "g = exp"}
     return names[price] + where if isinstance(price, str) and price in names else None
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from toprank._numerics import FloatArray
-from toprank.plots._style import draw_curve, new_axes, show_legend
+from toprank.plots._display import draw_curve, new_axes, show_legend
 
 _CURVE = "toprank-discount"
 #: The three factors of Figure 3, the upper curve first.
@@ -41,7 +41,7 @@ class DiscountDisplay:
     figure_ : matplotlib Figure
         The figure of the axes.
     lines_ : list of matplotlib Line2D
-        One a factor.
+        One per factor.
 
     Examples
     --------

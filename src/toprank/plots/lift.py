@@ -9,14 +9,14 @@ from numpy.typing import ArrayLike
 
 from toprank.inference import lift_band
 from toprank.metrics.order import RankedList
-from toprank.plots._response import ranking_score
-from toprank.plots._style import (
+from toprank.plots._display import (
     REFERENCE,
     draw_band,
     draw_curve,
+    find_marked,
     legend_label,
-    marked,
     new_axes,
+    ranking_score,
     show_legend,
 )
 
@@ -220,7 +220,7 @@ class LiftDisplay:
         self.line_ = draw_curve(ax, _CURVE, self.top, self.lift, {"label": label} | kwargs)
         self.band_ = draw_band(ax, self.line_, self.top, self.low, self.high)
         _bounds(ax, self.prevalence, np.asarray(self.top, dtype=np.float64))
-        _frame(ax)
+        _frame_lift(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -235,23 +235,23 @@ class LiftDisplay:
 
 def _bounds(ax: Any, prevalence: float | None, top: Any) -> None:
     """The lift of a random order and of a perfect one, drawn once on each axes."""
-    if not marked(ax, _CHANCE):
+    if not find_marked(ax, _CHANCE):
         ax.axhline(1.0, gid=_CHANCE, label="random order", **REFERENCE)
-    if prevalence is None or marked(ax, _CEILING):
+    if prevalence is None or find_marked(ax, _CEILING):
         return
     look = REFERENCE | {"linestyle": "-", "linewidth": 0.7}
     ceiling = 1 / np.maximum(top, prevalence)
     ax.plot(top, ceiling, gid=_CEILING, label="perfect order", **look)
 
 
-def _frame(ax: Any) -> None:
+def _frame_lift(ax: Any) -> None:
     ax.set_xscale("log")
-    smallest = min(float(np.min(line.get_xdata())) for line in marked(ax, _CURVE))
+    smallest = min(float(np.min(line.get_xdata())) for line in find_marked(ax, _CURVE))
     ax.set(xlim=(min(smallest, 0.5), 1.0), xlabel="Share of the list taken from the top")
     ax.xaxis.set_major_formatter(lambda share, _: f"{100 * share:.4g}%")
     ax.set_ylabel("Lift (times the positives of a random order)")
-    highest = max(float(line.get_ydata().max()) for line in marked(ax, _CURVE))
-    ceilings = [float(line.get_ydata().max()) for line in marked(ax, _CEILING)]
+    highest = max(float(line.get_ydata().max()) for line in find_marked(ax, _CURVE))
+    ceilings = [float(line.get_ydata().max()) for line in find_marked(ax, _CEILING)]
     ax.set_ylim(0.0, 1.06 * max(1.0, highest, *ceilings))
     ax.grid(alpha=0.25)
     show_legend(ax, loc="best")

@@ -11,14 +11,14 @@ from toprank._numerics import FloatArray
 from toprank.inference import interval
 from toprank.metrics import margin_distribution
 from toprank.metrics.order import RankedList
-from toprank.plots._response import ranking_score
-from toprank.plots._style import (
+from toprank.plots._display import (
     REFERENCE,
     draw_band,
     draw_curve,
+    find_marked,
     legend_label,
-    marked,
     new_axes,
+    ranking_score,
     show_legend,
 )
 
@@ -188,7 +188,7 @@ class MarginDisplay:
         ranked = RankedList.of(y_true, y_score, **options)
         low = high = None
         if level is not None and min(ranked.positives, ranked.negatives) > 1:
-            low, high = _band(y_true, y_score, at * norm, level, options)
+            low, high = _margin_band(y_true, y_score, at * norm, level, options)
         display = cls(
             thetas=at,
             shares=shares,
@@ -223,7 +223,7 @@ class MarginDisplay:
         label = legend_label(self.name if name is None else name, self._size())
         self.line_ = draw_curve(ax, _CURVE, self.thetas, self.shares, {"label": label} | kwargs)
         self.band_ = draw_band(ax, self.line_, self.thetas, self.low, self.high)
-        if not marked(ax, _ZERO):
+        if not find_marked(ax, _ZERO):
             ax.axvline(0.0, gid=_ZERO, label="tie: misranked to the left", **REFERENCE)
         scaled = "" if self.norm == 1.0 else ", normalised"
         ax.set(xlabel=f"Margin $\\theta$ (score of the positive less the negative's{scaled})")
@@ -246,7 +246,7 @@ def _coefficients(estimator: Any) -> float:
     return total if total > 0 else 1.0
 
 
-def _band(
+def _margin_band(
     y_true: ArrayLike, y_score: ArrayLike, margins: FloatArray, level: float, options: Any
 ) -> tuple[FloatArray, FloatArray]:
     """The interval of the margin error at each margin."""

@@ -10,8 +10,16 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._numerics import FloatArray
+from toprank._text import short_number
 from toprank.inference import interval
-from toprank.plots._style import check_drawable, escape_text, marked, new_axes, show_legend, style
+from toprank.plots._display import (
+    check_drawable,
+    escape_text,
+    find_marked,
+    new_axes,
+    show_legend,
+    style,
+)
 from toprank.tuning import PChoice, Scoring
 
 _PATH, _BASELINE, _CHOSEN = "toprank-path", "toprank-path-baseline", "toprank-path-chosen"
@@ -237,12 +245,12 @@ class PushPathDisplay:
             The display itself.
         """
         ax = new_axes(ax)
-        place = _places(self.ps)
+        place = _tick_places(self.ps)
         values = np.asarray(self.values, dtype=np.float64)
         check_drawable(
             values, *(ends for ends in (self.low, self.high, self.baseline) if ends is not None)
         )
-        look = style(len(marked(ax, _PATH))) | {"marker": "o", "markersize": 5}
+        look = style(len(find_marked(ax, _PATH))) | {"marker": "o", "markersize": 5}
         look |= {"label": escape_text(self.name if name is None else name)} | kwargs
         (self.line_,) = ax.plot(place, values, gid=_PATH, **look)
         colour = self.line_.get_color()
@@ -250,7 +258,7 @@ class PushPathDisplay:
             ax.vlines(place, self.low, self.high, color=colour, linewidth=1.0, alpha=0.8)
         self.baseline_ = self._draw_baseline(ax)
         self.chosen_ = self._draw_choice(ax, place, values, colour)
-        _frame(ax, np.asarray(self.ps, dtype=np.float64), place, self.metric)
+        _frame_path(ax, np.asarray(self.ps, dtype=np.float64), place, self.metric)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -258,7 +266,7 @@ class PushPathDisplay:
         if self.baseline is None:
             return None
         value, low, high = self.baseline
-        shade = style(3 + len(marked(ax, _BASELINE)))
+        shade = style(3 + len(find_marked(ax, _BASELINE)))
         look = {"color": shade["color"], "linestyle": (0, (1.5, 1.5)), "linewidth": 1.4}
         label = f"{escape_text(self.baseline_name)} (no push)" if self.baseline_name else "no push"
         ax.axhspan(low, high, color=shade["color"], alpha=0.08, zorder=0, linewidth=0)
@@ -269,14 +277,14 @@ class PushPathDisplay:
             return None
         at = list(np.asarray(self.ps, dtype=np.float64)).index(float(self.chosen))
         look = {"markersize": 13, "markerfacecolor": "none", "markeredgewidth": 1.8}
-        label = f"chosen: p = {_number(self.chosen)}"
+        label = f"chosen: p = {short_number(self.chosen)}"
         (ring,) = ax.plot(
             place[at], values[at], "o", color=colour, gid=_CHOSEN, label=label, **look
         )
         return ring
 
 
-def _places(ps: ArrayLike) -> FloatArray:
+def _tick_places(ps: ArrayLike) -> FloatArray:
     """Where each p stands: at its logarithm, infinity two octaves after the largest finite one."""
     powers = np.asarray(ps, dtype=np.float64)
     if powers.ndim != 1 or len(powers) == 0 or not np.all(powers > 0):
@@ -286,15 +294,11 @@ def _places(ps: ArrayLike) -> FloatArray:
     return np.where(finite, np.log2(np.where(finite, powers, 1.0)), last + 2.0)
 
 
-def _number(p: float) -> str:
-    return "∞" if np.isinf(p) else f"{p:g}"
-
-
-def _frame(ax: Any, ps: FloatArray, place: FloatArray, metric: str | None) -> None:
+def _frame_path(ax: Any, ps: FloatArray, place: FloatArray, metric: str | None) -> None:
     known = dict(zip(ax.get_xticks(), (t.get_text() for t in ax.get_xticklabels()), strict=True))
-    if len(marked(ax, _PATH)) == 1:
+    if len(find_marked(ax, _PATH)) == 1:
         known = {}
-    known |= {x: _number(p) for x, p in zip(place, ps, strict=True)}
+    known |= {x: short_number(p) for x, p in zip(place, ps, strict=True)}
     ticks = sorted(known)
     ax.set_xticks(ticks, [known[x] for x in ticks])
     ax.set_xlim(ticks[0] - 0.4, ticks[-1] + 0.4)

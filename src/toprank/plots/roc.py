@@ -11,14 +11,14 @@ from sklearn.metrics import auc, roc_curve
 from toprank._extras import require
 from toprank.inference import Band, roc_band
 from toprank.metrics._inputs import check_ranking
-from toprank.plots._response import ranking_score
-from toprank.plots._style import (
+from toprank.plots._display import (
     REFERENCE,
     draw_band,
     draw_curve,
     escape_text,
+    find_marked,
     legend_label,
-    marked,
+    ranking_score,
     show_legend,
 )
 
@@ -251,7 +251,7 @@ class TopRocDisplay:
         bands = [self._draw_band(one, line) for one, line in zip(axes, lines, strict=True)]
         chances = [_chance(one) for one in axes] if plot_chance_level else None
         for one, its_view in zip(axes, views, strict=True):
-            _frame(one, its_view, max_fpr, self.pos_label)
+            _frame_roc(one, its_view, max_fpr, self.pos_label)
         if len(axes) == 2:
             _mark_window(axes[0], max_fpr)
         show_legend(axes[-1], loc="lower right")
@@ -288,14 +288,14 @@ def _panels(ax: Any, view: str | None) -> tuple[tuple[str, ...], list[Any]]:
 
 def _chance(ax: Any) -> Any:
     """The diagonal, drawn once on each axes."""
-    if drawn := marked(ax, _CHANCE):
+    if drawn := find_marked(ax, _CHANCE):
         return drawn[0]
     label = "random order (AUC = 0.5)"
     (line,) = ax.plot((0, 1), (0, 1), gid=_CHANCE, label=label, **REFERENCE)
     return line
 
 
-def _frame(ax: Any, view: str, max_fpr: float, pos_label: Any) -> None:
+def _frame_roc(ax: Any, view: str, max_fpr: float, pos_label: Any) -> None:
     """Limits and labels of the axes; the zoomed view is as high as its highest curve."""
     whose = "" if pos_label is None else f", class {escape_text(pos_label)}"
     ax.set_xlabel("False positive rate (share of negatives let through)")
@@ -303,13 +303,13 @@ def _frame(ax: Any, view: str, max_fpr: float, pos_label: Any) -> None:
     if view == "full":
         ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
         return
-    highest = max(float(np.interp(max_fpr, *line.get_data())) for line in marked(ax, _CURVE))
+    highest = max(float(np.interp(max_fpr, *line.get_data())) for line in find_marked(ax, _CURVE))
     ax.set(xlim=(-0.01 * max_fpr, max_fpr), ylim=(0.0, min(1.01, max(1.05 * highest, 1e-3))))
     ax.grid(alpha=0.25)
 
 
 def _mark_window(ax: Any, max_fpr: float) -> None:
     """Shade, on the whole curve, the part that the other axes enlarge."""
-    for drawn in marked(ax, _WINDOW):
+    for drawn in find_marked(ax, _WINDOW):
         drawn.remove()
     ax.axvspan(0, max_fpr, color="0.85", zorder=0, gid=_WINDOW)

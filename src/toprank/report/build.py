@@ -18,17 +18,16 @@ import scipy
 import sklearn
 
 from toprank._files import replacing
-from toprank._json import plain
+from toprank._text import plain, short_number
 from toprank._version import __version__
-from toprank._warnings import catching
 from toprank.folds import Fold, check_powers
-from toprank.models.errors import ModelError
+from toprank.models.errors import ModelError, catching
 from toprank.models.preparation import Preparation
 from toprank.report.held_out import ALPHA, HeldOut, score_held_out
 from toprank.report.page import page
 from toprank.report.results import results
 from toprank.report.table import Table
-from toprank.report.text import clean_text, number
+from toprank.report.text import clean_text
 from toprank.tuning import supported_p
 from toprank.tuning.support import Support
 
@@ -149,7 +148,7 @@ def build(
         warnings.simplefilter("always")
         held = score_held_out(table, powers, folds, random_state, tell)
         tell("what p the data supports")
-        support, unsupported = _support(table, powers, folds, random_state)
+        support, unsupported = _measure_support(table, powers, folds, random_state)
         tell("measuring")
         data = results(table, held, support, k, cv)
     notes = [*data["notes"], *unsupported, *_list_warnings(caught)]
@@ -189,10 +188,10 @@ def _check_count(name: str, value: Any, least: int) -> None:
         raise ModelError(f"{name}={value!r}: expected a whole number from {least} on.")
 
 
-def _support(
+def _measure_support(
     table: Table, powers: tuple[float, ...], folds: list[Fold], random_state: int
 ) -> tuple[Support | None, list[str]]:
-    """What the sample supports, on the prepared columns; or why that cannot be said."""
+    """What the sample supports, on the prepared columns; or why it cannot be determined."""
     finite = [p for p in powers if np.isfinite(p)]
     if not finite:
         return None, ["p = ∞ rests on the highest negative alone; give finite values of p too."]
@@ -200,7 +199,7 @@ def _support(
     try:
         return supported_p(Z, table.rows.y, ps=finite, alpha=ALPHA, cv=folds), []
     except ValueError as error:
-        return None, [f"What p the data supports cannot be said: {error}"]
+        return None, [f"What p the data supports cannot be determined: {error}"]
 
 
 def _describe_making(
@@ -220,7 +219,7 @@ def _describe_making(
         "k": k,
         "cv": cv,
         "push": f"PNormPush, exponential loss, alpha = {ALPHA:g}, p = "
-        + ", ".join(number(p) for p in held.ps),
+        + ", ".join(short_number(p) for p in held.ps),
         "logistic regression": "scikit-learn's LogisticRegression, C = 1, on the same columns",
         "boosted trees": "scikit-learn's HistGradientBoostingClassifier, default settings",
     }

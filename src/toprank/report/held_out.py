@@ -1,4 +1,8 @@
-"""Scores of rows that the ranker has not seen: every p and the baselines on the same folds."""
+"""Scores of rows that the ranker has not seen, and the p that is best on them.
+
+Every p and the baselines are fitted on the same folds. Which p the report shows first is chosen on
+other rows than those it is measured on.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +19,16 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from toprank._numerics import FloatArray
+from toprank._text import short_number
 from toprank.folds import Fold
 from toprank.models.model import contributions, per_column
 from toprank.models.preparation import Preparation
 from toprank.models.rows import TrainingRows
 from toprank.rankers import PNormPush
+from toprank.report.measures import LEVEL, Figure, in_folds
 from toprank.report.table import Table
-from toprank.report.text import number
+from toprank.tuning import Candidate, PChoice
+from toprank.tuning.support import Support
 
 LOGISTIC, TREES = "logistic regression", "boosted trees"
 #: L2 penalty of the push, on its normalised objective.
@@ -94,16 +101,16 @@ def score_held_out(
     A row tested in several folds keeps its last score.
     """
     n = len(table.rows)
-    names = [*(f"p = {number(p)}" for p in ps), LOGISTIC, TREES]
+    names = [*(f"p = {short_number(p)}" for p in ps), LOGISTIC, TREES]
     scores = np.full((len(names), n), np.nan)
     tested_in = np.full(n, -1)
     models = []
     for j, (train, test) in enumerate(folds):
         trained, tested = table.rows.take(train), table.rows.take(test)
         tested_in[test] = j
-        model, of_fold = _linear(table, ps, trained, tested, random_state, tell)
+        model, of_fold = _score_linear(table, ps, trained, tested, random_state, tell)
         tell(TREES)
-        of_fold.append(_trees(table, trained, tested, random_state))
+        of_fold.append(_score_trees(table, trained, tested, random_state))
         scores[:, test] = of_fold
         models.append(model)
     rows = np.flatnonzero(tested_in >= 0)
@@ -128,7 +135,7 @@ def merge(scores: FloatArray, fold: NDArray[np.intp]) -> FloatArray:
     Scores of different fits are not on one scale, least of all at the very top. So a row keeps
     the place it has in its fold: the first hundredth of the whole list is the first hundredth of
     each fold. Rows at the same place are ordered by their scores, and rows that tie in a fold
-    still tie. The scores given back are the mean of the folds' quantiles.
+    still tie. The scores returned are the mean of the folds' quantiles.
     """
     place = np.empty(len(scores))
     for j in np.unique(fold):
@@ -141,7 +148,7 @@ def merge(scores: FloatArray, fold: NDArray[np.intp]) -> FloatArray:
     return np.asarray(np.mean(quantiles, axis=0)[group.reshape(-1)])
 
 
-def _linear(
+def _score_linear(
     table: Table,
     ps: Sequence[float],
     trained: TrainingRows,
@@ -156,7 +163,7 @@ def _linear(
     rankers, scores, centres = [], [], []
     ranker = PNormPush(ps[0], alpha=ALPHA, warm_start=True)
     for p in ps:
-        tell(f"p = {number(p)}")
+        tell(f"p = {short_number(p)}")
         ranker = copy.deepcopy(ranker).set_params(p=p).fit(Z, trained.y)
         rankers.append(ranker)
         scores.append(ranker.decision_function(Z_tested))
@@ -174,7 +181,7 @@ def _by_column(ranker: PNormPush, Z: FloatArray, preparation: Preparation) -> Fl
     return per_column(contributions(ranker, Z), preparation.owner, columns)
 
 
-def _trees(
+def _score_trees(
     table: Table, trained: TrainingRows, tested: TrainingRows, random_state: int
 ) -> FloatArray:
     preparation = Preparation("trees", random_state)
@@ -186,3 +193,87 @@ def _trees(
     with threadpool_limits(max(1, cpu_count() // 2), user_api="openmp"):
         trees.fit(Z, trained.y)
         return np.asarray(trees.decision_function(preparation.transform(tested.X)))
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The choice of p.
+
+    Attributes
+    ----------
+    index : int
+        Place of the chosen p among those tried.
+    scores : array
+        For every row the score of the p that is best on the other folds: what choosing p costs is
+        in it.
+    by_fold : tuple of float
+        The p that was used in each fold.
+    verdict : str
+        Why, in words.
+    """
+
+    index: int
+    scores: FloatArray
+    by_fold: tuple[float, ...]
+    verdict: str
+
+
+def choose_power(
+    held: HeldOut, figure: Figure, support: Support | None, test_to_train: float
+) -> Chosen:
+    """Choose the best of the p that the data supports; among equals the gentlest.
+
+    The rows of a fold are scored with the p that is best on the other folds, so that the figures
+    of these scores do not flatter.
+    """
+    allowed = [j for j, p in enumerate(held.ps) if _is_supported(p, support)] or [0]
+    by_fold = np.array(
+        [in_folds(figure, held.positive, held.pushes[j], held.fold) for j in allowed]
+    )
+    n_folds = by_fold.shape[1]
+    scores, used = np.empty(len(held.rows)), []
+    for fold in range(n_folds):
+        others = np.delete(by_fold, fold, axis=1)
+        j = allowed[_pick(held, allowed, others, test_to_train).chosen_index]
+        mine = held.fold == fold
+        scores[mine] = held.pushes[j][mine]
+        used.append(held.ps[j])
+    whole = _pick(held, allowed, by_fold, test_to_train)
+    merged = merge(scores, held.fold)  # folds of different p are not on one scale
+    return Chosen(
+        allowed[whole.chosen_index], merged, tuple(used), _explain_choice(whole, figure, support)
+    )
+
+
+def _is_supported(p: float, support: Support | None) -> bool:
+    return support is None or (support.p is not None and p <= support.p)
+
+
+def _pick(held: HeldOut, allowed: list[int], by_fold: FloatArray, test_to_train: float) -> PChoice:
+    candidates = tuple(Candidate(f"p = {short_number(held.ps[j])}", held.ps[j]) for j in allowed)
+    return PChoice(candidates, by_fold, "", "best", test_to_train, LEVEL)
+
+
+def _explain_choice(choice: PChoice, figure: Figure, support: Support | None) -> str:
+    best = choice.chosen_index
+    if support is not None and support.p is None:
+        return "The data supports none of the p that were tried; this is the gentlest of them."
+    if len(choice.candidates) == 1:
+        return f"{choice.chosen.name} is the only one of those tried that the data supports."
+    what = (
+        f"the share of {figure.label.lower()}, in the mean over {choice.fold_scores.shape[1]} folds"
+    )
+    if best == 0:
+        return (
+            f"No harder push that the data supports does better: {what}, is "
+            f"{figure.format(choice.mean[0])}."
+        )
+    gap = choice.difference(best, 0)
+    said = (
+        f"Of the p that the data supports it does best: {what}, is "
+        f"{figure.format(choice.mean[best])}, against {figure.format(choice.mean[0])} for "
+        f"{choice.candidates[0].name}."
+    )
+    if gap.p_value > 1 - choice.level:
+        said += " The folds alone cannot tell the two apart."
+    return said

@@ -54,7 +54,9 @@ def item_lists(table: Table, held: HeldOut, k: int) -> tuple[list[dict[str, Any]
     ranks = np.empty((len(orders), len(held.rows)), dtype=np.intp)
     for j, order in enumerate(orders):
         ranks[j, order] = np.arange(1, len(order) + 1)
-    reasons = [_reasons(table, held, np.union1d(tops[j], nears[j]), j) for j in range(len(orders))]
+    reasons = [
+        _explain_rows(table, held, np.union1d(tops[j], nears[j]), j) for j in range(len(orders))
+    ]
     standardised = [
         (scores - mean) / spread
         for scores, (mean, spread) in ((scores, mean_and_spread(scores)) for scores in held.pushes)
@@ -73,14 +75,14 @@ def item_lists(table: Table, held: HeldOut, k: int) -> tuple[list[dict[str, Any]
         {
             "top": [str(held.rows[place]) for place in top],
             "near": [str(held.rows[place]) for place in near],
-            **_cut(scores[order], k),
+            **_describe_cut(scores[order], k),
         }
         for top, near, order, scores in zip(tops, nears, orders, standardised, strict=True)
     ]
     return lists, items
 
 
-def _cut(sorted_scores: FloatArray, k: int) -> dict[str, Any]:
+def _describe_cut(sorted_scores: FloatArray, k: int) -> dict[str, Any]:
     """The score at the cut, and how far the first row below it is."""
     if k >= len(sorted_scores):
         return {"score_at_cut": sorted_scores[-1], "gap_at_cut": None, "tied_at_cut": 0}
@@ -89,7 +91,7 @@ def _cut(sorted_scores: FloatArray, k: int) -> dict[str, Any]:
     return {"score_at_cut": last, "gap_at_cut": last - sorted_scores[k], "tied_at_cut": tied}
 
 
-def _reasons(
+def _explain_rows(
     table: Table, held: HeldOut, places: NDArray[np.intp], which: int
 ) -> dict[int, list[dict[str, Any]]]:
     parts = held.explain(table, places, which) / mean_and_spread(held.pushes[which])[1]
@@ -123,7 +125,7 @@ def features(table: Table, held: HeldOut, k: int, which: int) -> dict[str, Any]:
                 "column": clean_text(columns[j].name, 80),
                 "kind": columns[j].kind,
                 "adds": float(adds[j]),
-                **_typical(table, columns[j], held.rows, held.rows[top]),
+                **_typical_value(table, columns[j], held.rows, held.rows[top]),
             }
             for j in named
             if adds[j] != 0
@@ -133,7 +135,7 @@ def features(table: Table, held: HeldOut, k: int, which: int) -> dict[str, Any]:
     }
 
 
-def _typical(
+def _typical_value(
     table: Table, column: Column, rows: NDArray[np.intp], top: NDArray[np.intp]
 ) -> dict[str, str]:
     """What the column holds in the first rows and in all: a median, or the share of a value."""

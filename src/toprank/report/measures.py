@@ -97,12 +97,12 @@ def measure_figures(
     rows = ScoredRows(None, positive, scores=scores)
     wanted = [(figure.metric, figure.settings) for figure in which]
     return {
-        figure.key: _numbers(figure, rows, one)
+        figure.key: _with_interval(figure, rows, one)
         for figure, one in zip(which, measure(rows, wanted, level=LEVEL), strict=True)
     }
 
 
-def _numbers(figure: Figure, rows: ScoredRows, one: Measurement) -> dict[str, Any]:
+def _with_interval(figure: Figure, rows: ScoredRows, one: Measurement) -> dict[str, Any]:
     if one.interval is not None:
         found = one.interval
         return {"value": found.estimate, "low": found.low, "high": found.high}

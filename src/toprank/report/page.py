@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 from collections.abc import Sequence
 from html import escape
 from importlib import resources
 from typing import Any
 
-from toprank.report.text import count, format_figure, json_for_script, number, percent
+from toprank._text import short_number
+from toprank.report.text import count, format_figure, percent
 
 
 def page(data: dict[str, Any]) -> str:
@@ -38,13 +40,13 @@ def page(data: dict[str, Any]) -> str:
 </head>
 <body>
 <a class="skip" href="#verdict">Skip to the verdict</a>
-{_header(data)}
+{_page_header(data)}
 <main>
-{_verdict(data)}
+{_verdict_section(data)}
 {_by_p(data)}
-{_comparison(data)}
-{_support(data)}
-{_describe_making(data)}
+{_comparison_section(data)}
+{_support_section(data)}
+{_making_section(data)}
 </main>
 <footer><p>Made with toprank {escape(data["made"]["toprank"])}. This page holds its own data and
 asks nothing of any network.</p></footer>
@@ -53,6 +55,14 @@ asks nothing of any network.</p></footer>
 </body>
 </html>
 """
+
+
+def json_for_script(data: Any) -> str:
+    """Return JSON that can stand inside a script element: no markup, nothing outside ASCII."""
+    text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    for letter in "<>&":
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    return text
 
 
 def _asset(name: str) -> str:
@@ -68,7 +78,7 @@ def _word(text: Any) -> str:
     return f"<bdi>{escape(str(text))}</bdi>"
 
 
-def _header(data: dict[str, Any]) -> str:
+def _page_header(data: dict[str, Any]) -> str:
     table = data["table"]
     others = ", ".join(map(_word, table["negative"]))
     share = table["positives"] / table["rows"]
@@ -82,7 +92,7 @@ def _header(data: dict[str, Any]) -> str:
 </header>"""
 
 
-def _verdict(data: dict[str, Any]) -> str:
+def _verdict_section(data: dict[str, Any]) -> str:
     said = data["verdict"]
     shown = ("precision", "recall", "clean", "partial")
     by_key = {figure["key"]: figure for figure in data["figures"]}
@@ -179,10 +189,10 @@ def _all_figures(data: dict[str, Any]) -> str:
         ]
         for name, values in rows
     ]
-    return _table("Every figure, with its 95% interval", head, body)
+    return _html_table("Every figure, with its 95% interval", head, body)
 
 
-def _table(
+def _html_table(
     caption: str, head: Sequence[str], body: Sequence[Sequence[str]], *, stack: bool = False
 ) -> str:
     """A table; the cells of the body are markup already.
@@ -205,23 +215,23 @@ def _table(
     )
 
 
-def _comparison(data: dict[str, Any]) -> str:
+def _comparison_section(data: dict[str, Any]) -> str:
     lines = data["comparison"]
     head = ("Compared", "Figure", "Difference", "95% interval", "Over the folds", "p, corrected")
     body = [
         [
             f"{escape(line['names'][0])} \u2212 {escape(line['names'][1])}",
             escape(line["label"]) + (", in points" if line["unit"] == "share" else ""),
-            f"<strong>{_change(line['difference'], line['unit'])}</strong>",
+            f"<strong>{_format_change(line['difference'], line['unit'])}</strong>",
             _span(line["low"], line["high"], line["unit"]),
             f"{_span(line['folds_low'], line['folds_high'], line['unit'])} "
             f"<small>{line['folds_agree']} of {line['folds']} agree</small>",
-            _chance(line["adjusted_p_value"]),
+            _format_p_value(line["adjusted_p_value"]),
         ]
         for line in lines
     ]
     caption = "Differences on the same rows; above zero the first is better"
-    table = _table(caption, head, body, stack=True)
+    table = _html_table(caption, head, body, stack=True)
     said = data["verdict"]["against"] or "There are too few rows to compare."
     return f"""<section id="comparison" aria-labelledby="comparison-title">
 <h2 id="comparison-title">How does it compare with logistic regression and trees?</h2>
@@ -235,7 +245,7 @@ rows. p-values are corrected for the three pairs (Holm).</p>
 </section>"""
 
 
-def _change(value: float | None, unit: str) -> str:
+def _format_change(value: float | None, unit: str) -> str:
     if value is None:
         return "unknown"
     change = f"{100 * value:+.1f}" if unit == "share" else f"{value:+.3f}"
@@ -243,28 +253,28 @@ def _change(value: float | None, unit: str) -> str:
 
 
 def _span(low: float | None, high: float | None, unit: str) -> str:
-    return f"{_change(low, unit)} to {_change(high, unit)}"
+    return f"{_format_change(low, unit)} to {_format_change(high, unit)}"
 
 
-def _support(data: dict[str, Any]) -> str:
+def _support_section(data: dict[str, Any]) -> str:
     support = data["support"]
     if support is None:
-        said, table = "That cannot be said of these rows; the notes at the top say why.", ""
+        said, table = "These rows cannot tell; the notes at the top say why.", ""
     else:
         said = f"{support['verdict']} {support['caution']}"
         head = ("p", "Negatives that carry it", "Risk trained on", "Risk held out", "Supported")
         body = [
             [
-                number(line["p"]),
+                short_number(line["p"]),
                 _few(line["effective_negatives"]),
-                _said(line["train_risk"], ".3g"),
-                f"{_said(line['test_risk'], '.3g')} "
-                f"<small>± {_said(line['standard_error'], '.2g')}</small>",
+                _format_known(line["train_risk"], ".3g"),
+                f"{_format_known(line['test_risk'], '.3g')} "
+                f"<small>± {_format_known(line['standard_error'], '.2g')}</small>",
                 "yes" if line["supported"] else f"no: {escape(line['reason'])}",
             ]
             for line in support["lines"]
         ]
-        table = _table("What the sample says of each p", head, body, stack=True)
+        table = _html_table("What the sample says of each p", head, body, stack=True)
     return f"""<section id="support" aria-labelledby="support-title">
 <h2 id="support-title">What p does the data support?</h2>
 <p>{escape(said)}</p>
@@ -275,20 +285,20 @@ negatives carry it and the risk on rows held out is known to within 30%.</p>
 </section>"""
 
 
-def _said(value: float | None, form: str) -> str:
+def _format_known(value: float | None, form: str) -> str:
     """A number, or that it is not known."""
     return "unknown" if value is None else format(value, form)
 
 
-def _chance(value: float | None) -> str:
-    return "&lt;0.001" if value is not None and value < 0.001 else _said(value, ".2g")
+def _format_p_value(value: float | None) -> str:
+    return "&lt;0.001" if value is not None and value < 0.001 else _format_known(value, ".2g")
 
 
 def _few(value: float) -> str:
     return count(value) if value >= 20 else f"{value:.1f}"
 
 
-def _describe_making(data: dict[str, Any]) -> str:
+def _making_section(data: dict[str, Any]) -> str:
     made = "\n".join(
         f"<div><dt>{escape(str(key))}</dt><dd>{escape(str(value))}</dd></div>"
         for key, value in data["made"].items()
@@ -319,7 +329,7 @@ each.</p>
 {roles}
 </dl>
 <details><summary>The {count(len(columns))} columns that are read</summary>
-<div class="wide">{_table("Columns", ("Column", "Kind", "Missing"), columns)}</div></details>
+<div class="wide">{_html_table("Columns", ("Column", "Kind", "Missing"), columns)}</div></details>
 {_left_out(left)}
 </section>"""
 
@@ -327,7 +337,7 @@ each.</p>
 def _left_out(left: list[list[str]]) -> str:
     if not left:
         return ""
-    table = _table("Columns left out", ("Column", "Why"), left)
+    table = _html_table("Columns left out", ("Column", "Why"), left)
     return (
         f"<details><summary>The {count(len(left))} columns that are left out</summary>"
         f'<div class="wide">{table}</div></details>'

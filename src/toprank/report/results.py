@@ -1,4 +1,4 @@
-"""The results of a report as one dictionary, from the scores of unseen rows."""
+"""The results of a report as one dictionary, and in sentences."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 
 from toprank._numerics import FloatArray
+from toprank._text import short_number
 from toprank.folds import tested_over_trained
-from toprank.report import verdict
-from toprank.report.choice import Chosen, choose
-from toprank.report.held_out import HeldOut
+from toprank.report.held_out import TREES, Chosen, HeldOut, choose_power
 from toprank.report.lists import features, item_lists
 from toprank.report.measures import LEVEL, Figure, compare_rankers, curves, figures, measure_figures
 from toprank.report.table import Table
-from toprank.report.text import clean_text, count, number
+from toprank.report.text import clean_text, count, percent
 from toprank.tuning.support import Support
 
 #: Negatives that the zoomed ROC curve shows at least.
@@ -43,7 +42,7 @@ def results(
     max_fpr = min(1.0, max(0.05, _FEWEST_NEGATIVES / np.count_nonzero(~held.positive)))
     which = figures(k, max_fpr)
     overlap = tested_over_trained(held.folds)
-    chosen = choose(held, which[0], support, overlap)
+    chosen = choose_power(held, which[0], support, overlap)
     lists, items = item_lists(table, held, k)
 
     def worth(scores: FloatArray) -> dict[str, Any]:
@@ -53,14 +52,14 @@ def results(
         }
 
     data: dict[str, Any] = {
-        "table": _table(table, held),
+        "table": _describe_table(table, held),
         "k": k,
         "max_fpr": max_fpr,
         "level": LEVEL,
         "ps": list(held.ps),
-        "labels": [f"p = {number(p)}" for p in held.ps],
+        "labels": [f"p = {short_number(p)}" for p in held.ps],
         "start": chosen.index,
-        "figures": [_describe(figure) for figure in which],
+        "figures": [_describe_figure(figure) for figure in which],
         "pushes": [
             {**worth(scores), **lists[j], "features": features(table, held, k, j)}
             for j, scores in enumerate(held.pushes)
@@ -69,22 +68,22 @@ def results(
         "items": items,
         "choice": {"verdict": chosen.verdict, "by_fold": list(chosen.by_fold)},
         "support": None if support is None else _describe_support(support),
-        "notes": _notes(asked, k, cv, table, held),
-        **_chosen(which, held, chosen, overlap),
+        "notes": _list_notes(asked, k, cv, table, held),
+        **_compare_choice(which, held, chosen, overlap),
     }
-    return data | {"verdict": _verdict(data, which)}
+    return data | {"verdict": _sentences(data, which)}
 
 
-def _verdict(data: dict[str, Any], which: tuple[Figure, ...]) -> dict[str, str]:
+def _sentences(data: dict[str, Any], which: tuple[Figure, ...]) -> dict[str, str]:
     return {
-        "headline": verdict.headline(data, which[1]),
-        "certainty": verdict.certainty(data),
-        "against": verdict.against(data),
-        "advice": verdict.advice(data),
+        "headline": headline(data, which[1]),
+        "certainty": certainty(data),
+        "against": against(data),
+        "advice": advice(data),
     }
 
 
-def _chosen(
+def _compare_choice(
     which: tuple[Figure, ...], held: HeldOut, chosen: Chosen, overlap: float
 ) -> dict[str, Any]:
     """The push with p chosen on the other folds, and how it compares with the baselines."""
@@ -98,7 +97,7 @@ def _chosen(
     }
 
 
-def _table(table: Table, held: HeldOut) -> dict[str, Any]:
+def _describe_table(table: Table, held: HeldOut) -> dict[str, Any]:
     positives = int(np.count_nonzero(table.rows.y))
     schema = table.schema
     return {
@@ -123,7 +122,7 @@ def _table(table: Table, held: HeldOut) -> dict[str, Any]:
     }
 
 
-def _describe(figure: Figure) -> dict[str, Any]:
+def _describe_figure(figure: Figure) -> dict[str, Any]:
     return {
         "key": figure.key,
         "label": figure.label,
@@ -145,7 +144,7 @@ def _describe_support(support: Support) -> dict[str, Any]:
     }
 
 
-def _notes(asked: int, k: int, cv: int, table: Table, held: HeldOut) -> list[str]:
+def _list_notes(asked: int, k: int, cv: int, table: Table, held: HeldOut) -> list[str]:
     notes, folds = [], len(held.folds)
     if k < asked:
         notes.append(
@@ -160,3 +159,96 @@ def _notes(asked: int, k: int, cv: int, table: Table, held: HeldOut) -> list[str
             "follow time, and the first rows have no past to be ranked from."
         )
     return notes
+
+
+#: Positives below which the report warns before it says anything else.
+FEW_POSITIVES = 30
+_REMEDY = "A straight line is not enough here: try PushTrees, which pushes in trees."
+
+
+def headline(data: dict[str, Any], figure: Figure) -> str:
+    """How good the top of the list is, in one sentence."""
+    chosen, table = data["chosen"]["figures"], data["table"]
+    one, lift = chosen["precision"], chosen["lift"]
+    k = data["k"]
+    found = _format_rows(one["value"] * k)
+    said = (
+        f"Of the first {count(k)} rows of the list, {found} {'is' if found == '1' else 'are'} "
+        "positive: "
+        f"{percent(one['value'])}"
+    )
+    if one["low"] is not None:
+        said += f" (95% interval {percent(one['low'])} to {percent(one['high'])})"
+    times = figure.format(lift["value"]).removesuffix("×")
+    return f"{said}, {times} times the {percent(table['prevalence'])} of a random order."
+
+
+def _format_rows(rows: float) -> str:
+    """A number of rows; ties at the cut may leave a part of one."""
+    return count(rows) if abs(rows - round(rows)) < 0.05 else f"{rows:.1f}"
+
+
+def certainty(data: dict[str, Any]) -> str:
+    """How far the figures can be trusted."""
+    table, one = data["table"], data["chosen"]["figures"]["precision"]
+    if table["scored_positives"] < FEW_POSITIVES:
+        return (
+            f"There are only {count(table['scored_positives'])} positives: read the intervals, "
+            "not the figures."
+        )
+    if one["low"] is None:
+        return "The rows are too few for an interval."
+    if one["low"] > table["prevalence"]:
+        return "The whole interval lies above a random order."
+    return "The interval includes a random order: this top may be luck."
+
+
+def against(data: dict[str, Any]) -> str:
+    """How the push compares with the baselines, in one sentence."""
+    push = data["chosen"]["name"]
+    lines = [
+        line
+        for line in data["comparison"]
+        if line["figure"] == "precision" and line["names"][0] == push
+    ]
+    if not lines:
+        return ""
+    clear = [_is_clear(line) for line in lines]
+    said = "On the same rows that is " + " and ".join(_difference(line) for line in lines)
+    if not any(clear):
+        return f"{said}; these rows cannot tell such differences from nothing."
+    if all(clear):
+        said += f"; {'both differences are' if len(lines) > 1 else 'the difference is'} clear."
+    else:
+        sure = lines[clear.index(True)]["names"][1]
+        said += f"; only the difference from {sure} is clear."
+    behind = [
+        line["names"][1]
+        for line, sure in zip(lines, clear, strict=True)
+        if sure and line["difference"] < 0
+    ]
+    return said + (f" {_REMEDY}" if TREES in behind else "")
+
+
+def _is_clear(line: dict[str, Any]) -> bool:
+    """Whether the rows tell the rankers apart, after correction, and most folds agree."""
+    return bool(line["adjusted_p_value"] <= 0.05 and line["folds_agree"] >= 0.75 * line["folds"])
+
+
+def _difference(line: dict[str, Any]) -> str:
+    other, points = line["names"][1], 100 * line["difference"]
+    ends = f"interval {_with_sign(100 * line['low'])} to {_with_sign(100 * line['high'])}"
+    if points == 0:
+        return f"level with {other} ({ends})"
+    word = "more than" if points > 0 else "less than"
+    return f"{abs(points):.3g} points {word} {other} ({ends})"
+
+
+def _with_sign(value: float) -> str:
+    return f"{value:+.2g}".replace("-", "\u2212")
+
+
+def advice(data: dict[str, Any]) -> str:
+    """Which p, and why."""
+    p = data["ps"][data["start"]]
+    return f"The push shown first is p = {short_number(p)}. {data['choice']['verdict']}"

@@ -53,7 +53,7 @@ class Table:
         """Read a table, or raise ModelError saying what is wrong with it."""
         schema, known = learn_table(frame, target, positive, drop, {"id": id, "time": time})
         rows = TrainingRows.read(frame, schema, known)
-        return cls(schema, known, rows, _names(frame, id, len(rows)))
+        return cls(schema, known, rows, _row_names(frame, id, len(rows)))
 
     def folds(self, cv: int, random_state: int) -> list[Fold]:
         """Folds in the order of time, or stratified and shuffled."""
@@ -87,7 +87,7 @@ def _date(value: np.datetime64) -> str:
     return whole.removesuffix(" 00:00")
 
 
-def _names(frame: Any, id: str | None, n: int) -> NDArray[np.object_]:
+def _row_names(frame: Any, id: str | None, n: int) -> NDArray[np.object_]:
     if id is None:
         return np.array([f"row {number}" for number in range(1, n + 1)], dtype=object)
     words = as_words(frames.column(frame, id))

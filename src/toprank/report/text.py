@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from typing import Any
 
 #: Letters of a name or value that are shown; the rest becomes an ellipsis.
@@ -34,19 +32,6 @@ def _visible(letter: str) -> str:
     # the delete character, the C1 controls, and signs that turn the direction of all that follows
     hidden = 0x7F <= code <= 0x9F or 0x202A <= code <= 0x202E or 0x2066 <= code <= 0x2069
     return "␡" if hidden or code in (0x2028, 0x2029, 0xFEFF) else letter
-
-
-def json_for_script(data: Any) -> str:
-    """Return JSON that can stand inside a script element: no markup, nothing outside ASCII."""
-    text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    for letter in "<>&":
-        text = text.replace(letter, f"\\u{ord(letter):04x}")
-    return text
-
-
-def number(value: float) -> str:
-    """Return p, or another number, as it is written: without needless zeros."""
-    return "∞" if math.isinf(value) else f"{value:g}"
 
 
 def count(value: float) -> str:

@@ -6,12 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from toprank._extras import require
 from toprank.metrics import auc, max_margin
 from toprank.rankers import AdaBoostRanker, RankBoost, SmoothMarginRanker
 from toprank.reproduce import facts
-from toprank.reproduce.compare import claim, claims_part
-from toprank.reproduce.experiment import Experiment, Result, Setup
+from toprank.reproduce.experiment import Experiment, Result, Setup, claim, claims_part, new_figure
 from toprank.reproduce.page import Grid, Paragraph, Part
 
 THRESHOLDS = 9
@@ -25,7 +23,7 @@ def game() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 
 
 def margins_by_round(ranker: Any, rounds: list[int]) -> list[float]:
-    """The margin after so many rounds."""
+    """The margin after each of these numbers of rounds."""
     M, X, y, pairs = game()
     ranker.fit(X, y, pairs=pairs)
     steps = np.zeros((len(ranker.history_), M.shape[1]))
@@ -35,13 +33,13 @@ def margins_by_round(ranker: Any, rounds: list[int]) -> list[float]:
     return (np.min(coef @ M.T, axis=1) / np.sum(np.abs(coef), axis=1)).tolist()
 
 
-def _margin(setup: Setup) -> Result:
+def _margin_game(setup: Setup) -> Result:
     last = setup.settings["rounds"]
     rounds = np.unique(np.rint(np.geomspace(10, last, 40)).astype(int)).tolist()
     best = max_margin(game()[0])
     options: dict[str, Any] = {"n_estimators": last, "weak_rankers": "binary"}
     rankers = (RankBoost(selection="slope", **options), SmoothMarginRanker(**options))
-    boosted, smooth = setup.map(margins_by_round, rankers, [rounds] * 2)
+    boosted, smooth = setup.map(margins_by_round, [(ranker, rounds) for ranker in rankers])
     third, largest = facts.RANKBOOST_MARGIN_8X8, facts.LARGEST_MARGIN_8X8
     claims = [
         claim("The largest margin is 3/8.", abs(best - largest) < 1e-9, f"Ours: {best:.10f}."),
@@ -80,7 +78,7 @@ def _describe_margin(result: Result) -> list[Part]:
 
 
 def _draw_margin(result: Result) -> Any:
-    figure = require("matplotlib.figure", "plots").Figure(figsize=(6.4, 4.2), layout="constrained")
+    figure = new_figure(6.4, 4.2)
     ax = figure.subplots()
     ax.plot(result["rounds"], result["rankboost"], color="#D55E00", label="RankBoost")
     ax.plot(
@@ -95,7 +93,7 @@ def _draw_margin(result: Result) -> Any:
     return figure
 
 
-def after(ranker: Any, X: np.ndarray, y: np.ndarray) -> dict[str, float]:
+def measure_fit(ranker: Any, X: np.ndarray, y: np.ndarray) -> dict[str, float]:
     """Objectives, F-skew, AUC and error of a fit on its training rows.
 
     The scores have AdaBoost's constant, or for RankBoost the intercept of Corollary 13.
@@ -118,7 +116,7 @@ def _equivalence(setup: Setup) -> Result:
     n = len(rounds)
     options: dict[str, Any] = {"n_thresholds": THRESHOLDS, "n_jobs": 1}
     rankers = [kind(t, **options) for kind in (RankBoost, AdaBoostRanker) for t in rounds]
-    found = setup.map(after, rankers, [X] * 2 * n, [y] * 2 * n)
+    found = setup.map(measure_fit, [(ranker, X, y) for ranker in rankers])
     ranked, classified = found[:n], found[n:]
     first, last, skew = {}, {}, [abs(one["skew"]) for one in classified]
     for key in ("rank_objective", "ada_objective", "auc", "error"):
@@ -182,7 +180,7 @@ def _describe_equivalence(result: Result) -> list[Part]:
 
 
 def _draw_equivalence(result: Result) -> Any:
-    figure = require("matplotlib.figure", "plots").Figure(figsize=(10, 3.9), layout="constrained")
+    figure = new_figure(10, 3.9)
     left, right = figure.subplots(1, 2)
     looks = {"rankboost": ("#D55E00", "-", "RankBoost"), "adaboost": ("#0072B2", "--", "AdaBoost")}
     for key, (colour, dashes, name) in looks.items():
@@ -203,7 +201,7 @@ EXPERIMENTS = (
     Experiment(
         "margin-8x8",
         "Theorem 6 of Rudin & Schapire: RankBoost misses the largest margin",
-        _margin,
+        _margin_game,
         _describe_margin,
         _draw_margin,
         "RankBoost's margin goes to one third, that of smooth margin ranking to three eighths",

@@ -7,12 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from toprank._extras import require
 from toprank.metrics import push_risk
 from toprank.plots import DiscountDisplay, PairContributionDisplay
 from toprank.reproduce import facts
-from toprank.reproduce.compare import claim, claims_part, exact_cell
-from toprank.reproduce.experiment import Experiment, Result, Setup
+from toprank.reproduce.experiment import (
+    Experiment,
+    Result,
+    Setup,
+    claim,
+    claims_part,
+    exact_cell,
+    new_figure,
+)
 from toprank.reproduce.page import Grid, Paragraph, Part
 
 LOSSES = ("zero_one", "exponential", "logistic")
@@ -40,10 +46,10 @@ def _table_1(setup: Setup) -> Result:
         for loss in LOSSES:
             ours, paper = risk(labels, range(1, 9), 4, loss), facts.TABLE_1[labeling][loss]
             cells.append(exact_cell(_LABELINGS[labeling], _LOSS_NAMES[loss], ours, paper))
-    return {"cells": cells, "claims": [_exact(cells)]}
+    return {"cells": cells, "claims": [_exact_claim(cells)]}
 
 
-def _exact(cells: list[dict[str, Any]]) -> dict[str, Any]:
+def _exact_claim(cells: list[dict[str, Any]]) -> dict[str, Any]:
     equal = sum(cell["verdict"] == "equal" for cell in cells)
     return claim(
         f"All {len(cells)} numbers of the paper come out.",
@@ -57,7 +63,7 @@ def _exact(cells: list[dict[str, Any]]) -> dict[str, Any]:
     )
 
 
-def _describe_1(result: Result) -> list[Part]:
+def _describe_table_1(result: Result) -> list[Part]:
     rows = [
         [f"{cell['row']}, {cell['column']} loss", f"{cell['ours']:,.2f}", f"{cell['paper']:,.2f}"]
         for cell in result["cells"]
@@ -85,7 +91,7 @@ def _table_2(setup: Setup) -> Result:
             ):
                 column = f"{_LOSS_NAMES[loss]}, {name}"
                 cells.append(exact_cell(f"p = {p}", column, ours[p - 1], paper))
-    claims = [_exact(cells)]
+    claims = [_exact_claim(cells)]
     claims += [
         claim(
             f"{_LOSS_NAMES[loss]} loss: f1, better at the top, is preferred from p = {p} on.",
@@ -96,7 +102,7 @@ def _table_2(setup: Setup) -> Result:
     return {"cells": cells, "claims": claims}
 
 
-def _describe_2(result: Result) -> list[Part]:
+def _describe_table_2(result: Result) -> list[Part]:
     columns = list(dict.fromkeys(cell["column"] for cell in result["cells"]))
     rows: dict[str, list[str]] = {}
     for cell in result["cells"]:
@@ -114,13 +120,13 @@ def _describe_2(result: Result) -> list[Part]:
     ]
 
 
-def _list() -> tuple[np.ndarray, np.ndarray]:
+def _figure_1_list() -> tuple[np.ndarray, np.ndarray]:
     return np.array(facts.FIGURE_1_LABELS), np.arange(20, 0, -1) / 20
 
 
-def contributions(p: float = 1.0, price: str = "power") -> np.ndarray:
+def pair_shares(p: float = 1.0, price: str = "power") -> np.ndarray:
     """Share of the risk that falls to each (positive, negative), highest scores first."""
-    y, f = _list()
+    y, f = _figure_1_list()
     inner = np.exp(-(f[y == 1][:, None] - f[y == -1][None, :]))
     if price == "log1p":
         total = (
@@ -132,7 +138,7 @@ def contributions(p: float = 1.0, price: str = "power") -> np.ndarray:
 
 
 def _figure_1(setup: Setup) -> Result:
-    shares = {p: contributions(p).sum(axis=0) for p in FIGURE_1_POWERS}
+    shares = {p: pair_shares(p).sum(axis=0) for p in FIGURE_1_POWERS}
     first = [float(shares[p][0]) for p in FIGURE_1_POWERS]
     moved = all(a < b for a, b in pairwise(first))
     return {
@@ -147,11 +153,11 @@ def _figure_1(setup: Setup) -> Result:
     }
 
 
-def _describe_1_pairs(result: Result) -> list[Part]:
+def _describe_figure_1(result: Result) -> list[Part]:
     return _share_parts(result, "k", "eight negatives")
 
 
-def _describe_4(result: Result) -> list[Part]:
+def _describe_figure_4(result: Result) -> list[Part]:
     return _share_parts(result, "i", "twelve positives")
 
 
@@ -171,10 +177,8 @@ def _share_parts(result: Result, index: str, rows: str) -> list[Part]:
 
 
 def _draw_contributions(settings: list[dict[str, Any]]) -> Any:
-    figure = require("matplotlib.figure", "plots").Figure(
-        figsize=(3.1 * len(settings) + 1, 3.9), layout="constrained"
-    )
-    y, f = _list()
+    figure = new_figure(3.1 * len(settings) + 1, 3.9)
+    y, f = _figure_1_list()
     axes = np.atleast_1d(figure.subplots(1, len(settings)))
     for ax, setting in zip(axes, settings, strict=True):
         PairContributionDisplay.from_predictions(y, f, ax=ax, colorbar=False, **setting)
@@ -184,10 +188,10 @@ def _draw_contributions(settings: list[dict[str, Any]]) -> Any:
 
 
 def _figure_4(setup: Setup) -> Result:
-    table = contributions(price="log1p")
+    table = pair_shares(price="log1p")
     lower_left = float(table[:6, :4].sum() / table.sum())
     upper_right = float(table[6:, 4:].sum() / table.sum())
-    flat = contributions(1.0)
+    flat = pair_shares(1.0)
     return {
         "shares": {"p = 1": flat.sum(axis=1).tolist(), "IR Push": table.sum(axis=1).tolist()},
         "claims": [
@@ -217,7 +221,7 @@ def _figure_3(setup: Setup) -> Result:
     return {"z": z.tolist(), "claims": claims}
 
 
-def _describe_3(result: Result) -> list[Part]:
+def _describe_figure_3(result: Result) -> list[Part]:
     return [
         Paragraph("The discounting factors of DCG, of AveR and of the IR Push against the rank z."),
         claims_part(result["claims"]),
@@ -251,7 +255,7 @@ def _figure_8(setup: Setup) -> Result:
     }
 
 
-def _describe_8(result: Result) -> list[Part]:
+def _describe_figure_8(result: Result) -> list[Part]:
     return [
         Paragraph(
             "Lemma 7 for a = 0.4 and p = 4: the difference of roots that the generalisation bound "
@@ -261,8 +265,8 @@ def _describe_8(result: Result) -> list[Part]:
     ]
 
 
-def _draw_8(result: Result) -> Any:
-    figure = require("matplotlib.figure", "plots").Figure(figsize=(6.4, 4.2), layout="constrained")
+def _draw_figure_8(result: Result) -> Any:
+    figure = new_figure(6.4, 4.2)
     ax = figure.subplots()
     ax.plot(result["b"], result["upper"], "--", color="#D55E00", label=r"$|a-b|^{1/p}$")
     label = r"$\min(|a-b|a^{1/p-1}, |a-b|^{1/p})$"
@@ -279,21 +283,21 @@ EXPERIMENTS = (
         "table1",
         "Table 1: a swap at the top or at the bottom",
         _table_1,
-        _describe_1,
+        _describe_table_1,
         finding="the exponential and logistic columns are those of the halved scores.",
     ),
     Experiment(
         "table2",
         "Table 2: reversal of polarity",
         _table_2,
-        _describe_2,
+        _describe_table_2,
         finding="the same; and 156,638 is printed as 1.56e5.",
     ),
     Experiment(
         "figure1",
         "Figure 1: what each pair adds to the objective",
         _figure_1,
-        _describe_1_pairs,
+        _describe_figure_1,
         lambda result: _draw_contributions([{"p": p} for p in FIGURE_1_POWERS]),
         "Contribution of each pair for p from 1 to 64: it moves to the highest negatives",
     ),
@@ -301,7 +305,7 @@ EXPERIMENTS = (
         "figure3",
         "Figure 3: discounting factors",
         _figure_3,
-        _describe_3,
+        _describe_figure_3,
         lambda result: DiscountDisplay.of_the_paper().figure_,
         "Three discounting factors that fall with the rank",
     ),
@@ -309,7 +313,7 @@ EXPERIMENTS = (
         "figure4",
         "Figure 4: what each pair adds to the IR Push",
         _figure_4,
-        _describe_4,
+        _describe_figure_4,
         lambda result: _draw_contributions([{"price": "log1p"}]),
         "Contribution of each pair to the IR Push: largest for high negatives",
     ),
@@ -317,8 +321,8 @@ EXPERIMENTS = (
         "figure8",
         "Figure 8: the inequality of Lemma 7",
         _figure_8,
-        _describe_8,
-        _draw_8,
+        _describe_figure_8,
+        _draw_figure_8,
         "The difference of roots lies below both bounds",
     ),
 )

@@ -6,7 +6,6 @@ without a penalty, the IR Push is minimised in full, as in the paper.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,11 @@ from toprank._numerics import FloatArray
 from toprank.metrics import auc, aver, dcg, pnorm_risk
 from toprank.rankers import IRPush, RankBoost
 from toprank.reproduce import facts
-from toprank.reproduce.compare import (
+from toprank.reproduce.experiment import (
+    Experiment,
+    Result,
+    Setup,
+    Table,
     claim,
     claims_part,
     distribution_cell,
@@ -25,10 +28,7 @@ from toprank.reproduce.compare import (
     power_of_ten,
     verdict_part,
 )
-from toprank.reproduce.curves import describe_trade, roc_counts, roc_figure, top_grid, top_table
-from toprank.reproduce.experiment import Experiment, Result, Setup, Table
 from toprank.reproduce.page import Paragraph, Part
-from toprank.reproduce.sources import in_unit_interval
 
 ROUNDS = 100
 TRAINING_ROWS = 1000
@@ -56,36 +56,40 @@ def measures(y: np.ndarray, scores: np.ndarray) -> list[float]:
     return [auc(y, scores), *risks, dcg(y, scores), aver(y, scores)]
 
 
-def _scores(X: np.ndarray, y: np.ndarray, train: np.ndarray, rounds: int) -> list[np.ndarray]:
+def score_all_rows(
+    X: np.ndarray, y: np.ndarray, train: np.ndarray, rounds: int
+) -> list[np.ndarray]:
     """Scores of every row by every column's ranker."""
     return [r.fit(X[train], y[train]).decision_function(X) for r in rankers(rounds)]
 
 
-def _measure(X: np.ndarray, y: np.ndarray, train: np.ndarray, rounds: int) -> FloatArray:
+def _measure_split(X: np.ndarray, y: np.ndarray, train: np.ndarray, rounds: int) -> FloatArray:
     """Measures by column on the rows that were not trained on, shape (measures, columns)."""
     test = np.setdiff1d(np.arange(len(y)), train)
-    found = [measures(y[test], scores[test]) for scores in _scores(X, y, train, rounds)]
+    found = [measures(y[test], scores[test]) for scores in score_all_rows(X, y, train, rounds)]
     return np.array(found).T
 
 
 def one_split(X: np.ndarray, y: np.ndarray, rounds: int, seed: int, repeat: int) -> FloatArray:
     """Table 3 once: 1,000 random rows to train on, the rest to measure on."""
-    return _measure(X, y, _training_rows(y, seed, repeat), rounds)
+    return _measure_split(X, y, draw_training_rows(y, seed, repeat), rounds)
 
 
 def one_cross_validation(
     X: np.ndarray, y: np.ndarray, rounds: int, seed: int, repeat: int
 ) -> FloatArray:
     """Tables 4 and 5 once: the mean over three folds with the classes in proportion."""
-    folds = _folds(y, seed, repeat)
-    return np.asarray(np.mean([_measure(X, y, train, rounds) for train in folds], axis=0))
+    folds = draw_folds(y, seed, repeat)
+    return np.asarray(np.mean([_measure_split(X, y, train, rounds) for train in folds], axis=0))
 
 
-def _training_rows(y: np.ndarray, seed: int, repeat: int) -> np.ndarray:
+def draw_training_rows(y: np.ndarray, seed: int, repeat: int) -> np.ndarray:
+    """Return the numbers of 1,000 random rows."""
     return np.random.default_rng([seed, repeat]).permutation(len(y))[:TRAINING_ROWS]
 
 
-def _folds(y: np.ndarray, seed: int, repeat: int) -> list[np.ndarray]:
+def draw_folds(y: np.ndarray, seed: int, repeat: int) -> list[np.ndarray]:
+    """Return the training rows of each of three stratified folds."""
     state = int(np.random.default_rng([seed, repeat]).integers(2**31))
     splitter = StratifiedKFold(FOLDS, shuffle=True, random_state=state)
     return [train for train, _ in splitter.split(np.zeros(len(y)), y)]
@@ -94,11 +98,11 @@ def _folds(y: np.ndarray, seed: int, repeat: int) -> list[np.ndarray]:
 def _repeats(setup: Setup, once: Any, X: np.ndarray, y: np.ndarray, n: int) -> FloatArray:
     """Shape (repeats, measures, columns)."""
     rounds = setup.settings["rounds"]
-    found = setup.map(once, [X] * n, [y] * n, [rounds] * n, [setup.seed] * n, range(n))
-    return np.array(found)
+    calls = [(X, y, rounds, setup.seed, repeat) for repeat in range(n)]
+    return np.array(setup.map(once, calls))
 
 
-def _compare(values: FloatArray, paper: dict[str, tuple[float, ...]]) -> Result:
+def _compare_table(values: FloatArray, paper: dict[str, tuple[float, ...]]) -> Result:
     """Cells of a table, with the power of ten of each row."""
     cells, powers = [], {}
     for m, measure in enumerate(facts.MEASURES):
@@ -123,29 +127,36 @@ def _order_claims(values: FloatArray, best: dict[str, str]) -> list[dict[str, An
 
 
 def _table_3(setup: Setup) -> Result:
-    X, y = _scale(setup.data["magic"])
+    X, y = scale_features(setup.data["magic"])
     values = _repeats(setup, one_split, X, y, setup.settings["repeats"])
-    return _compare(values, facts.TABLE_3) | {"claims": _order_claims(values, facts.BEST_3)}
+    return _compare_table(values, facts.TABLE_3) | {"claims": _order_claims(values, facts.BEST_3)}
 
 
 def _table_4(setup: Setup) -> Result:
-    X, good = _scale(setup.data["ionosphere"], slice(-5, None))
+    X, good = scale_features(setup.data["ionosphere"], slice(-5, None))
     found = {}
     for name, y, repeats in (("bad", 1 - good, "repeats"), ("good", good, "repeats_as_printed")):
         values = _repeats(setup, one_cross_validation, X, y, setup.settings[repeats])
         claims = _order_claims(values, facts.BEST_4)
-        found[name] = _compare(values, facts.TABLE_4) | {"claims": claims}
+        found[name] = _compare_table(values, facts.TABLE_4) | {"claims": claims}
     # the first are the numbers that the paper's match; see the text
     return found["bad"] | {"as_printed": found["good"]}
 
 
 def _table_5(setup: Setup) -> Result:
-    X, y = _scale(setup.data["housing"])
+    X, y = scale_features(setup.data["housing"])
     values = _repeats(setup, one_cross_validation, X, y, setup.settings["repeats"])
-    return _compare(values, facts.TABLE_5) | {"claims": _order_claims(values, facts.BEST_5)}
+    return _compare_table(values, facts.TABLE_5) | {"claims": _order_claims(values, facts.BEST_5)}
 
 
-def _scale(table: Table, columns: slice = slice(None)) -> Table:
+def in_unit_interval(X: np.ndarray) -> np.ndarray:
+    """Scale each column to [0, 1] over all its rows, as the papers do; a constant becomes 0."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    return np.asarray((X - low) / np.where(high > low, high - low, 1.0))
+
+
+def scale_features(table: Table, columns: slice = slice(None)) -> Table:
+    """Return the columns of a table scaled to [0, 1], and its labels."""
     X, y = table
     return in_unit_interval(X[:, columns]), y
 
@@ -169,7 +180,7 @@ def _table_parts(result: Result, what: str) -> list[Part]:
     ]
 
 
-def _describe_3(result: Result) -> list[Part]:
+def _describe_table_3(result: Result) -> list[Part]:
     return [
         Paragraph(
             "MAGIC telescope: 1,000 random rows to train on, 18,020 to measure on, 100 rounds of "
@@ -180,14 +191,14 @@ def _describe_3(result: Result) -> list[Part]:
         *_table_parts(result, "splits"),
         Paragraph(
             "On R2 the paper's split turns at p = 8; over many splits the mean is "
-            f"{_cell(result, 'R2', 3)['mean']:.3f} at p = 8 and "
-            f"{_cell(result, 'R2', 5)['mean']:.3f} at p = 64, flat within the spread of "
-            f"{_cell(result, 'R2', 5)['spread']:.2f} between splits."
+            f"{_find_cell(result, 'R2', 3)['mean']:.3f} at p = 8 and "
+            f"{_find_cell(result, 'R2', 5)['mean']:.3f} at p = 64, flat within the spread of "
+            f"{_find_cell(result, 'R2', 5)['spread']:.2f} between splits."
         ),
     ]
 
 
-def _describe_4(result: Result) -> list[Part]:
+def _describe_table_4(result: Result) -> list[Part]:
     printed = result["as_printed"]
     in_print = len(printed["cells"]) - len(outside(printed["cells"]))
     return [
@@ -197,30 +208,30 @@ def _describe_4(result: Result) -> list[Part]:
             "**The labels are turned round:** the text of the paper calls the 225 good returns "
             "positive, but its numbers are those of the 126 bad returns ranked at the top. With "
             "75 good returns in a test fold DCG could not be as low as the printed 14 (ours is "
-            f"{_mean(printed, 'DCG', 0):.1f}), and R2 would be twice as large; with 42 bad ones "
-            "both come out. " + _factors(result)
+            f"{_our_mean(printed, 'DCG', 0):.1f}), and R2 would be twice as large; with 42 bad "
+            "ones both come out. " + _factors(result)
         ),
         *_table_parts(result, "cross-validations"),
         Paragraph(
             f"With the labels as the text has them {in_print} of the {len(printed['cells'])} "
             "numbers lie in our range, and the push does not cost AUC: it is "
-            f"{_mean(printed, 'AUC', 0):.4f} at p = 1 and {_mean(printed, 'AUC', 5):.4f} at "
-            "p = 64 in the mean. The claims, with those labels:"
+            f"{_our_mean(printed, 'AUC', 0):.4f} at p = 1 and {_our_mean(printed, 'AUC', 5):.4f} "
+            "at p = 64 in the mean. The claims, with those labels:"
         ),
         claims_part(printed["claims"]),
     ]
 
 
-def _mean(result: Result, measure: str, column: int) -> float:
+def _our_mean(result: Result, measure: str, column: int) -> float:
     """A mean of ours in its own units."""
-    return float(_cell(result, measure, column)["mean"] * result["powers_of_ten"][measure])
+    return float(_find_cell(result, measure, column)["mean"] * result["powers_of_ten"][measure])
 
 
-def _cell(result: Result, measure: str, column: int) -> dict[str, Any]:
+def _find_cell(result: Result, measure: str, column: int) -> dict[str, Any]:
     return dict(result["cells"][7 * facts.MEASURES.index(measure) + column])
 
 
-def _describe_5(result: Result) -> list[Part]:
+def _describe_table_5(result: Result) -> list[Part]:
     return [
         Paragraph(
             "Boston housing, label: whether the tract bounds the Charles river (35 of 506), 13 "
@@ -231,92 +242,34 @@ def _describe_5(result: Result) -> list[Part]:
     ]
 
 
-def _figure(setup: Setup) -> Result:
-    """ROC curves of one split, training and test, and what is found at the top in many."""
-    ((name, table),) = setup.data.items()
-    X, y = _scale(table, slice(-5, None) if name == "ionosphere" else slice(None))
-    y = 1 - y if name == "ionosphere" else y  # as in Table 4
-    n, rounds = setup.settings["repeats"], setup.settings["rounds"]
-    drawn = setup.map(one_roc, [X] * n, [y] * n, [rounds] * n, [setup.seed] * n, range(n))
-    result = {"curves": drawn[0]["curves"], **top_table([one["found"] for one in drawn])}
-    if name == "magic":
-        top = np.array(result["top"]["test"])
-        apart = float(np.max(np.abs(top[5] - top[6])))
-        text = "The curves of the IR Push and of p = 64 are almost on top of each other."
-        detail = f"Test rows: at most {100 * apart:.2f} points apart at the four cuts, in the mean."
-        result["claims"].append(claim(text, apart < 0.01, detail))
-    return result
-
-
-def one_roc(X: np.ndarray, y: np.ndarray, rounds: int, seed: int, repeat: int) -> Result:
-    """Curves of a training and a test part, and the share of positives found at the top."""
-    few = len(y) <= TRAINING_ROWS
-    train = _folds(y, seed, repeat)[0] if few else _training_rows(y, seed, repeat)
-    test = np.setdiff1d(np.arange(len(y)), train)
-    return roc_counts(y, _scores(X, y, train, rounds), {"training": train, "test": test})
-
-
-def _describe_figure(result: Result) -> list[Part]:
-    first: Sequence[Part] = [
-        Paragraph(
-            f"The picture has one split; the table {result['n_repeats']} of them: the mean share "
-            "of the positives, in %, that are ranked above all but the first 0%, 1%, 5% and 10% "
-            "of the negatives."
-        )
-    ]
-    return [
-        *first,
-        top_grid(result, facts.COLUMNS),
-        describe_trade(result),
-        claims_part(result["claims"]),
-    ]
-
-
-def _picture(number: int, table: int, name: str, data: str, repeats: int) -> Experiment:
-    return Experiment(
-        f"figure{number}",
-        f"Figure {number}: ROC curves of Table {table} ({name})",
-        _figure,
-        _describe_figure,
-        lambda result: roc_figure(result, facts.COLUMNS, f"{name}, one split"),
-        f"ROC curves of the P-Norm Push and the IR Push on {name}, training above, test below",
-        full={"repeats": repeats, "rounds": ROUNDS},
-        quick={"repeats": 3, "rounds": ROUNDS},
-        data=(data,),
-    )
-
-
 EXPERIMENTS = (
     Experiment(
         "table3",
         "Table 3: MAGIC",
         _table_3,
-        _describe_3,
+        _describe_table_3,
         full={"repeats": 200, "rounds": ROUNDS},
         quick={"repeats": 8, "rounds": ROUNDS},
         data=("magic",),
     ),
-    _picture(5, 3, "MAGIC", "magic", 6),
     Experiment(
         "table4",
         "Table 4: ionosphere",
         _table_4,
-        _describe_4,
+        _describe_table_4,
         full={"repeats": 40, "repeats_as_printed": 10, "rounds": ROUNDS},
         quick={"repeats": 4, "repeats_as_printed": 2, "rounds": ROUNDS},
         data=("ionosphere",),
         finding="the numbers are those of the bad returns as positives, not of the good ones as "
         "the text has it.",
     ),
-    _picture(6, 4, "ionosphere", "ionosphere", 10),
     Experiment(
         "table5",
         "Table 5: Boston housing",
         _table_5,
-        _describe_5,
+        _describe_table_5,
         full={"repeats": 40, "rounds": ROUNDS},
         quick={"repeats": 4, "rounds": ROUNDS},
         data=("housing",),
     ),
-    _picture(7, 5, "Boston housing", "housing", 10),
 )

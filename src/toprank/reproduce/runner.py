@@ -1,28 +1,25 @@
-"""Run experiments, keep their results, and write the page."""
+"""Load the data, run experiments, keep their results, and write the page."""
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import json
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import joblib
+import numpy as np
 
 from toprank._extras import require
 from toprank._files import check_folder, replacing
 from toprank._version import __version__
-from toprank.reproduce import (
-    boosting,
-    colt,
-    one_dimension,
-    push_examples,
-    push_tables,
-    rates,
-    regret,
-)
-from toprank.reproduce.experiment import Experiment, Progress, Result, Setup, silent
+from toprank.datasets import fetch, load_ionosphere, load_magic, load_spambase, load_wdbc
+from toprank.reproduce import boosting, push_examples, push_tables, roc_curves, simulated
+from toprank.reproduce.experiment import Experiment, Progress, Result, Setup, Table, silent
 from toprank.reproduce.page import (
     Bullets,
     Grid,
@@ -33,9 +30,8 @@ from toprank.reproduce.page import (
     to_html,
     to_markdown,
 )
-from toprank.reproduce.sources import DataMissing, fingerprint, load
 
-_FAMILIES = (push_examples, push_tables, colt, one_dimension, boosting, regret, rates)
+_FAMILIES = (push_examples, push_tables, roc_curves, simulated, boosting)
 _KNOWN: dict[str, Experiment] = {
     one.name: one for family in _FAMILIES for one in family.EXPERIMENTS
 }
@@ -111,8 +107,8 @@ def run(
         Called with (name of the experiment, items done, items to do).
     data_folder : str or path, optional
         Folder with NAME.csv.gz of data sets that toprank does not ship (housing, pima); by default
-        that of the environment variable TOPRANK_DATA. Otherwise they are fetched from OpenML; what
-        cannot be fetched is said to be missing, in its section.
+        that of the environment variable TOPRANK_DATA. Otherwise they are fetched from OpenML; the
+        section of an experiment whose data cannot be fetched says so.
     again : bool, default=False
         Compute also what is there already.
 
@@ -144,7 +140,7 @@ def run(
         experiment = _KNOWN[name]
         settings = dict(experiment.quick if quick else experiment.full)
         try:
-            data = {one: load(one, where) for one in experiment.data}
+            data = {one: load_data(one, where) for one in experiment.data}
         except DataMissing as missing:
             results[name] = {"name": name, "not_run": str(missing)}
             sections.append(Section(name, experiment.title, [Paragraph(str(missing))]))
@@ -178,7 +174,7 @@ def _result(experiment: Experiment, setup: Setup, folder: Path, again: bool) -> 
     }
     making = json.loads(json.dumps(making))
     if not again and path.is_file():
-        kept = _read(path)
+        kept = _read_result(path)
         if all(kept.get(key) == value for key, value in making.items()):
             return kept
     found = json.loads(json.dumps(making | experiment.compute(setup), allow_nan=False))
@@ -187,7 +183,7 @@ def _result(experiment: Experiment, setup: Setup, folder: Path, again: bool) -> 
     return found
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read_result(path: Path) -> dict[str, Any]:
     """A result file, or nothing where it cannot be read."""
     try:
         kept = json.loads(path.read_text(encoding="utf-8"))
@@ -276,3 +272,73 @@ def _summary(results: dict[str, Result]) -> list[list[str]]:
             ]
         )
     return rows
+
+
+#: Names a folder with files NAME.csv.gz: a header, numbers, the label 0 or 1 last.
+FOLDER_VARIABLE = "TOPRANK_DATA"
+
+SHIPPED: dict[str, Callable[..., Any]] = {
+    "ionosphere": load_ionosphere,
+    "magic": load_magic,
+    "spambase": load_spambase,
+    "wdbc": load_wdbc,
+}
+
+
+class DataMissing(Exception):
+    """A data set that is neither here nor can be fetched; the message says what to do."""
+
+
+def load_data(name: str, folder: Path | None = None) -> Table:
+    """Return features and labels 0 and 1 of a data set.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    folder : Path, optional
+        Where to look for NAME.csv.gz first; by default the folder that the environment variable
+        TOPRANK_DATA names, if it does.
+
+    Returns
+    -------
+    tuple of X, y
+        Read from the folder, else from the package, else from OpenML (and its cache).
+
+    Raises
+    ------
+    DataMissing
+        If it is in none of these places.
+    """
+    named = os.environ.get(FOLDER_VARIABLE)
+    for place in (folder, Path(named) if named else None):
+        if place is not None and (place / f"{name}.csv.gz").is_file():
+            return _read_table(place / f"{name}.csv.gz")
+    if name in SHIPPED:
+        return SHIPPED[name](return_X_y=True)
+    try:
+        return fetch(name, return_X_y=True)
+    except (ImportError, OSError) as error:
+        raise DataMissing(
+            f"not run: the data set {name} is not here. Fetch it with "
+            f'`toprank.datasets.fetch("{name}")`, which keeps it, where there is a network and '
+            f"pandas; or put {name}.csv.gz (a header, numbers, the label 0 or 1 last) into a "
+            f"folder and name the folder in the environment variable {FOLDER_VARIABLE}."
+        ) from error
+
+
+def fingerprint(table: Table) -> str:
+    """Return a few letters that tell one data set from another."""
+    digest = hashlib.sha256()
+    for array in table:
+        digest.update(np.ascontiguousarray(array, dtype=np.float64).tobytes())
+    return digest.hexdigest()[:16]
+
+
+def _read_table(path: Path) -> Table:
+    with gzip.open(path, "rt", encoding="ascii") as file:
+        numbers = np.loadtxt(file, delimiter=",", skiprows=1, ndmin=2)
+    labels = numbers[:, -1]
+    if not np.all(np.isin(labels, (0, 1))):
+        raise ValueError(f"'{path}': the last column should hold the labels 0 and 1.")
+    return np.ascontiguousarray(numbers[:, :-1]), labels.astype(np.int64)

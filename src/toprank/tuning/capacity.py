@@ -31,7 +31,7 @@ class CapacityThreshold:
     threshold : float
         The cut-off; infinite if even the highest tied scores are too many.
     expected : float
-        Alerts a period, in the mean over the periods seen. At most `per_period`.
+        Alerts per period, in the mean over the periods seen. At most `per_period`.
     low, high : float
         Interval for the alerts of one new period.
     per_period : float
@@ -70,8 +70,8 @@ class CapacityThreshold:
     def __str__(self) -> str:
         percent = f"{100 * self.level:g}%"
         text = (
-            f"Alert if score >= {self.threshold:.6g}: {self.expected:.4g} alerts a period, and in "
-            f"{percent} of new periods between {self.low:g} and {self.high:g}"
+            f"Alert if score >= {self.threshold:.6g}: {self.expected:.4g} alerts per period, and "
+            f"in {percent} of new periods between {self.low:g} and {self.high:g}"
         )
         if self.precision is not None:
             text += (
@@ -91,13 +91,13 @@ def capacity_threshold(
     pos_label: Any = None,
     level: float = 0.95,
 ) -> CapacityThreshold:
-    r"""The cut-off that yields a given number of alerts a day, for items scored one at a time.
+    r"""The cut-off that yields a given number of alerts per day, for items scored one at a time.
 
     Taking the first 100 of a list needs the whole list. Where each item must be decided when it
-    comes, a fixed cut-off stands for it: the lowest score at which the mean number of alerts a
-    period is at most ``per_period``. The alerts of a new period vary; with mean m over T periods
-    and dispersion :math:`\phi` their variance is taken as :math:`\phi\, m (1 + 1/T)`, the second
-    term for m being an estimate, and their distribution as negative binomial.
+    comes, a fixed cut-off stands for it: the lowest score at which the mean number of alerts
+    per period is at most ``per_period``. The alerts of a new period vary; with mean m over T
+    periods and dispersion :math:`\phi` their variance is taken as :math:`\phi\, m (1 + 1/T)`, the
+    second term for m being an estimate, and their distribution as negative binomial.
 
     Parameters
     ----------
@@ -144,15 +144,15 @@ def capacity_threshold(
         raise ValueError("Found 0 rows while a minimum of 1 is required.")
     labels = None if y is None else check_labels(y)
     check_consistent_length(values, labels)
-    weight = _weights(len(values), sample_weight)
+    weight = _item_weights(len(values), sample_weight)
     n_periods, index = _periods(period, len(values), weight)
-    threshold = _cut(values, weight, per_period * n_periods)
+    threshold = _find_threshold(values, weight, per_period * n_periods)
     alerts = values >= threshold
     mean = float(np.sum(weight, where=alerts)) / n_periods
     dispersion = _dispersion(index, np.where(alerts, weight, 0.0), n_periods, mean)
     low, high = _alerts_of_a_new_period(mean, dispersion, n_periods, level)
     share, ends = _precision(labels, pos_label, alerts, weight, level)
-    note = _note(threshold, mean, per_period, values[weight > 0], n_periods, index)
+    note = _describe_note(threshold, mean, per_period, values[weight > 0], n_periods, index)
     return CapacityThreshold(
         threshold,
         mean,
@@ -175,7 +175,7 @@ def _check_number(name: str, value: Any) -> None:
         )
 
 
-def _weights(n: int, sample_weight: ArrayLike | None) -> FloatArray:
+def _item_weights(n: int, sample_weight: ArrayLike | None) -> FloatArray:
     weight = check_counts(sample_weight, n)
     if weight is None:
         return np.ones(n)
@@ -197,7 +197,7 @@ def _periods(period: Any, n: int, weight: FloatArray) -> tuple[float, Any]:
     return float(len(present)), np.searchsorted(present, labels).clip(max=len(present) - 1)
 
 
-def _cut(values: FloatArray, weight: FloatArray, capacity: float) -> float:
+def _find_threshold(values: FloatArray, weight: FloatArray, capacity: float) -> float:
     """The lowest score such that the items at or above it weigh at most the capacity."""
     distinct, where = np.unique(values[weight > 0], return_inverse=True)
     mass = np.cumsum(np.bincount(where, weights=weight[weight > 0])[::-1])[::-1]
@@ -216,12 +216,12 @@ def _alerts_of_a_new_period(
     mean: float, dispersion: float, n_periods: float, level: float
 ) -> tuple[float, float]:
     if mean == 0:  # nothing seen in T periods: the rate may still be 3/T or so
-        return 0.0, _exceeded(-float(np.log1p(-level)) / n_periods, 0.0, 1 - level)
+        return 0.0, _exceeded_count(-float(np.log1p(-level)) / n_periods, 0.0, 1 - level)
     tail, more = (1 - level) / 2, dispersion - 1 + dispersion / n_periods
-    return _exceeded(mean, more, 1 - tail), _exceeded(mean, more, tail)
+    return _exceeded_count(mean, more, 1 - tail), _exceeded_count(mean, more, tail)
 
 
-def _exceeded(mean: float, more: float, tail: float) -> float:
+def _exceeded_count(mean: float, more: float, tail: float) -> float:
     """The count that is exceeded with at most this probability, if its variance is (1 + more) mean.
 
     Negative binomial; Poisson where the variance is the mean.
@@ -249,7 +249,7 @@ def _precision(
     return share, (float(low), float(high))
 
 
-def _note(
+def _describe_note(
     threshold: float,
     mean: float,
     per_period: float,

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils import check_consistent_length
 
 from toprank.folds import (
     RULES,
@@ -23,7 +21,14 @@ from toprank.folds import (
     compare_settings,
     folds_of,
 )
-from toprank.pairs import Rows, check_labels, check_weights, read_any_table, two_classes
+from toprank.pairs import (
+    Rows,
+    check_labels,
+    check_weights,
+    read_any_table,
+    refuse_huge,
+    two_classes,
+)
 
 DEFAULT_PS = (1.0, 2.0, 4.0, 8.0, 16.0, 64.0)
 
@@ -72,9 +77,9 @@ def choose_p(
     scoring_kwargs : mapping, optional
         Parameters of the metric, such as ``{"k": 100}``; by default the top tenth of the list.
     cv : int, splitter or iterable, default=5
-        Folds; a number is so many stratified ones.
+        Folds; a number means that many stratified folds.
     groups : array-like of shape (n,), optional
-        Rows of one group are never parted.
+        Rows of one group stay in one fold.
     time : array-like of shape (n,), optional
         When each row was seen: folds then train on the past and test on the future.
     gap : number or timedelta, default=0
@@ -94,7 +99,7 @@ def choose_p(
     parameter : str, optional
         Name of the parameter to vary; by default ``p``, or the one that ends in ``__p``.
     fit_params : mapping, optional
-        Further arguments of ``fit``, handed on whole.
+        Further arguments of ``fit``, passed on as they are.
     n_jobs : int, optional
         Folds at a time, in threads.
 
@@ -119,6 +124,8 @@ def choose_p(
     score = Scoring(scoring, scoring_kwargs)
     X, labels = read_any_table(X), check_labels(y)
     check_consistent_length(X, labels)
+    if isinstance(baseline, str) and not isinstance(estimator, Pipeline) and hasattr(X, "dtype"):
+        refuse_huge(X)  # the baseline reads X itself
     weight = check_weights(two_classes(labels)[1], sample_weight)
     folds = folds_of(cv, labels, groups=groups, time=time, gap=gap, weight=weight)
     candidates, models = _candidates(estimator, ps, parameter, baseline, baseline_name)
@@ -193,28 +200,5 @@ def _baseline(estimator: Any, baseline: Any) -> Any:
         raise ValueError(f"baseline={baseline!r}: expected 'logistic', an estimator or None.")
     model = LogisticRegression(max_iter=10_000)
     if not isinstance(estimator, Pipeline):
-        return make_pipeline(_NearOne(), StandardScaler(with_mean=False), model)
+        return make_pipeline(StandardScaler(with_mean=False), model)
     return Pipeline([*clone(estimator).steps[:-1], ("logisticregression", model)])
-
-
-class _NearOne(TransformerMixin, BaseEstimator):
-    """Divide columns by powers of two near their largest entries.
-
-    The standard deviation of a column far from one would overflow, or be taken for zero.
-    """
-
-    def fit(self, X: Any, y: Any = None) -> Any:
-        X = self._checked(X)
-        largest = abs(X).max(axis=0)
-        size = largest.toarray().ravel() if sparse.issparse(X) else largest
-        exponent = np.frexp(size)[1]
-        self.factor_ = np.ldexp(1.0, -np.clip(exponent, -1000, 1000))
-        return self
-
-    def transform(self, X: Any) -> Any:
-        X = self._checked(X)
-        return X.multiply(self.factor_).tocsr() if sparse.issparse(X) else X * self.factor_
-
-    @staticmethod
-    def _checked(X: Any) -> Any:
-        return check_array(X, accept_sparse="csr", dtype=np.float64)

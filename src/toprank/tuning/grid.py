@@ -90,25 +90,25 @@ def fit_grid(
     )
     problems = [problem_of(data, task) for task in tasks]
     with data.source.running(), np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        coefs, inverses = _solve(templates, width, problems, near)
+        coefs, inverses = _solve_grid(templates, width, problems, near)
     return GridFit(coefs, inverses, data)
 
 
-def _solve(
+def _solve_grid(
     templates: Sequence[LinearRanker],
     width: int,
     problems: Sequence[TwoClassProblem],
     near: GridFit | None,
 ) -> tuple[list[FloatArray], list[FloatArray | None]]:
     """Solve the problems of a grid, or one that has nearly been solved."""
-    nobody = np.zeros(len(problems), dtype=bool)
+    none_settled = np.zeros(len(problems), dtype=bool)
     if near is None:
         samples = _samples(problems)
         coefs = [
             template._start(problem)[0]
             for template, problem in zip(templates, problems, strict=True)
         ]
-        _walk(templates, width, samples, coefs, nobody)
+        _walk_path(templates, width, samples, coefs, none_settled)
         if samples is problems:
             return coefs, [None] * len(problems)
         inverses: list[FloatArray | None] = [None] * len(problems)
@@ -117,7 +117,7 @@ def _solve(
     tried, settled = _step_together(templates, problems, samples, coefs, inverses)
     for i in map(int, np.flatnonzero(~tried)):
         coefs[i] = _single(templates[i], problems[i], coefs[i], warm=True)
-    _walk(templates, width, problems, coefs, settled | ~tried)
+    _walk_path(templates, width, problems, coefs, settled | ~tried)
     return coefs, inverses
 
 
@@ -129,7 +129,7 @@ def _samples(problems: Sequence[TwoClassProblem]) -> Sequence[TwoClassProblem]:
     return [problem.on_sample(sample.data) for problem in problems]
 
 
-def _walk(
+def _walk_path(
     templates: Sequence[LinearRanker],
     width: int,
     problems: Sequence[TwoClassProblem],
@@ -177,7 +177,7 @@ def _step_together(
     if not covered:
         return tried, settled
     known = [
-        inverses[i] if inverses[i] is not None else _inverse(samples[i].hessian(coefs[i]))
+        inverses[i] if inverses[i] is not None else _invert_hessian(samples[i].hessian(coefs[i]))
         for i in covered
     ]
     together = _Together([problems[i] for i in covered], np.array(known), templates[0].tol)
@@ -243,7 +243,7 @@ class _Together:
             steps[i] = -self.inverses[i] @ grad
 
 
-def _inverse(hessian: FloatArray) -> FloatArray:
+def _invert_hessian(hessian: FloatArray) -> FloatArray:
     """Inverse of a Hessian in units of unit diagonal, its small eigenvalues raised."""
     diagonal = np.diag(hessian)
     scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))

@@ -32,9 +32,7 @@ from toprank.rankers.linear import _LOSS, PNormPush
 from toprank.rankers.proper import ProperRanker
 from toprank.rankers.whole import fits, warn_caller
 from toprank.tuning.grid import GridFit, fit_grid
-from toprank.tuning.outer import outer_rows
-from toprank.tuning.results import cv_results
-from toprank.tuning.rows import TuningRows
+from toprank.tuning.rows import TuningRows, split_outer
 
 #: To compare settings on held-out rows a fit need not be exact: the gradient may be this share
 #: of its own sampling error, 1/sqrt(n), but no more than the second number.
@@ -59,9 +57,10 @@ class PNormPushCV(LinearRanker):
         Parameters of the metric, such as ``{"k": 0.01}``; by default the top tenth of the list.
         A share is the same depth in a fold as in the whole list; a count is not.
     cv : int, splitter or iterable, default=5
-        Folds. A number is so many stratified ones, of whole groups if ``fit`` is given groups; it
-        is lowered to the number of rows in the smaller class. `toprank.tuning.TimeOrderedSplit`
-        trains on the past, with a gap for labels that mature late; hand it the times as groups.
+        Folds. A number means that many stratified folds, of whole groups if ``fit`` is given
+        groups; it is lowered to the number of rows in the smaller class.
+        `toprank.tuning.TimeOrderedSplit` trains on the past, with a gap for labels that mature
+        late; pass it the times as groups.
     alphas : sequence of float
         The L2 penalties to try, on the normalised objective; positive.
     rule : {"best", "one_standard_error"}, default="best"
@@ -105,7 +104,7 @@ class PNormPushCV(LinearRanker):
     Notes
     -----
     The grid costs little more than a few fits: the path through it is walked on a sample of the
-    rows, then every setting steps at once, one read of X a step. In the folds the gradient is
+    rows, then every setting steps at once, one read of X per step. In the folds the gradient is
     brought down to a small share of its sampling error; the final fit obeys ``tol``.
 
     Examples
@@ -187,8 +186,8 @@ class PNormPushCV(LinearRanker):
         sample_weight : array-like of shape (n,), optional
             Repetition counts, for fits and scores; a row of weight zero is absent.
         **params
-            ``groups``, for the splitter: rows of one group are never parted, not by the rows
-            kept aside either.
+            ``groups``, for the splitter: rows of one group stay in one fold, and are kept aside
+            together.
 
         Returns
         -------
@@ -243,7 +242,9 @@ class PNormPushCV(LinearRanker):
         def of_fold(fold: Fold) -> list[float]:
             train, test = part.take(part.by_class(fold[0])), part.take(fold[1])
             fitted = _fit_both(templates, train, whole)
-            return [score.of_scores(test.y, line, test.weight) for line in _scores(fitted, test.X)]
+            return [
+                score.of_scores(test.y, line, test.weight) for line in _grid_scores(fitted, test.X)
+            ]
 
         scores = np.column_stack(list(workers.map(of_fold, folds)))
         overlap = tested_over_trained(folds)
@@ -251,7 +252,7 @@ class PNormPushCV(LinearRanker):
         self.score_interval_ = None
         if outer is not None:
             aside = rows.take(outer)
-            of_aside = _scores(whole, aside.X)[self.best_index_]
+            of_aside = _grid_scores(whole, aside.X)[self.best_index_]
             self.score_interval_ = self._interval(score, aside, of_aside)
 
     def _keep_choice(self, choice: PChoice) -> None:
@@ -260,7 +261,7 @@ class PNormPushCV(LinearRanker):
         self.p_, self.alpha_ = choice.p, float(choice.chosen.alpha or 0.0)
         self.pushes_, self.best_score_ = choice.pushes, choice.best_score
         self.n_splits_ = choice.fold_scores.shape[1]
-        self.cv_results_ = cv_results(choice)
+        self.cv_results_ = _cv_results(choice)
 
     def _interval(self, score: Scoring, aside: TuningRows, scores: FloatArray) -> Any:
         groups = aside.clusters(self.cv)
@@ -300,7 +301,7 @@ class PNormPushCV(LinearRanker):
         present = rows.places_present
         if self.test_size is None:
             return present, None
-        parts = outer_rows(rows.take(present), self.cv, self.test_size, self.random_state)
+        parts = split_outer(rows.take(present), self.cv, self.test_size, self.random_state)
         return (present, None) if parts is None else (present[parts[0]], present[parts[1]])
 
     def _folds(self, rows: TuningRows, inner: NDArray[np.intp]) -> list[Fold]:
@@ -351,6 +352,35 @@ class PNormPushCV(LinearRanker):
         )
 
 
+def _cv_results(choice: PChoice) -> dict[str, Any]:
+    """The scores in the shape of scikit-learn's ``cv_results_``."""
+    pushes = np.array([candidate.pushes for candidate in choice.candidates])
+    ps = np.array([1.0 if c.p is None else c.p for c in choice.candidates])
+    order = np.argsort(-choice.mean, kind="stable")
+    rank = np.empty(len(order), dtype=np.int32)
+    better = -choice.mean[order]
+    rank[order] = 1 + np.searchsorted(better, better, side="left")
+    results: dict[str, Any] = {
+        "params": [
+            {"model": "push", "p": c.p, "alpha": c.alpha}
+            if c.pushes
+            else {"model": "logistic regression", "alpha": c.alpha}
+            for c in choice.candidates
+        ],
+        "param_p": np.ma.MaskedArray(ps, mask=~pushes),
+        "param_alpha": np.array([c.alpha for c in choice.candidates]),
+        "pushes": pushes,
+    }
+    for fold, column in enumerate(choice.fold_scores.T):
+        results[f"split{fold}_test_score"] = column
+    return results | {
+        "mean_test_score": choice.mean,
+        "std_test_score": choice.deviation(),
+        "standard_error": choice.standard_error,
+        "rank_test_score": rank,
+    }
+
+
 def _fit_both(
     templates: Sequence[LinearRanker], rows: TuningRows, near: tuple[GridFit, GridFit] | None = None
 ) -> tuple[GridFit, GridFit]:
@@ -364,5 +394,5 @@ def _fit_both(
     )
 
 
-def _scores(fitted: tuple[GridFit, GridFit], X: Any) -> FloatArray:
+def _grid_scores(fitted: tuple[GridFit, GridFit], X: Any) -> FloatArray:
     return np.concatenate([grid.scores(X) for grid in fitted])

@@ -1,4 +1,4 @@
-"""The rows that p is chosen on, with what travels with them through splits."""
+"""The rows that p is chosen on, and rows kept aside for a score that the choice never touched."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.model_selection import TimeSeriesSplit
 
 from toprank._numerics import FloatArray
 from toprank.folds import TimeOrderedSplit
@@ -35,3 +36,91 @@ class TuningRows(Rows):
     def clusters(self, cv: Any) -> NDArray[Any] | None:
         """Groups whose rows depend on each other; times are none."""
         return None if isinstance(cv, TimeOrderedSplit) else self.groups
+
+
+def split_outer(
+    rows: Rows, cv: Any, share: float, seed: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
+    """Return (rows to choose on, rows kept aside); None if a class has too few rows for it.
+
+    In the order of time the last rows are kept aside, after the gap that the splitter asks for.
+    Otherwise about the same share of each class is, by a hash of the row: rows that are alike
+    (or of one group) stay together, and a row of weight two is treated as the row twice.
+    """
+    positive = rows.y
+    if isinstance(cv, TimeOrderedSplit | TimeSeriesSplit):
+        return _latest(len(rows), rows.groups, cv, share, positive)
+    if rows.groups is not None:
+        aside = _smallest_keys(_hash_labels(rows.groups, seed), rows.counts, share)
+    else:
+        keys, aside = _hash_rows(rows.X, seed), np.zeros(len(rows), dtype=bool)
+        for members in (positive, ~positive):
+            aside[members] = _smallest_keys(keys[members], rows.counts[members], share)
+    return _parts_with_both_classes(np.flatnonzero(~aside), np.flatnonzero(aside), positive)
+
+
+def _latest(
+    n: int, time: NDArray[Any] | None, cv: Any, share: float, positive: NDArray[np.bool_]
+) -> Any:
+    size = max(1, round(share * n))
+    if isinstance(cv, TimeOrderedSplit):
+        splitter = TimeOrderedSplit(2, gap=cv.gap, test_size=size)
+        folds = splitter.split(np.empty(n), groups=time)
+    else:
+        folds = TimeSeriesSplit(2, gap=cv.gap, test_size=size).split(np.empty(n))
+    *_, (before, after) = folds
+    return _parts_with_both_classes(np.sort(before), np.sort(after), positive)
+
+
+def _smallest_keys(keys: NDArray[np.uint64], weight: FloatArray, share: float) -> NDArray[np.bool_]:
+    """The smallest keys that carry about this share of the weight, equal keys together."""
+    distinct, where = np.unique(keys, return_inverse=True)
+    mass = np.cumsum(np.bincount(where, weights=weight))
+    last = int(np.argmin(np.abs(mass - share * mass[-1])))
+    return np.asarray(keys <= distinct[last])
+
+
+def _parts_with_both_classes(
+    inside: NDArray[np.intp], aside: NDArray[np.intp], positive: NDArray[np.bool_]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
+    """None unless both parts have both classes, and the inner one at least two rows of each."""
+    enough = all(
+        np.count_nonzero(positive[rows] == side) >= least
+        for rows, least in ((inside, 2), (aside, 1))
+        for side in (True, False)
+    )
+    return (inside, aside) if enough else None
+
+
+def _hash_rows(X: Any, seed: int) -> NDArray[np.uint64]:
+    """A number for each row that depends on its entries alone, dense or sparse."""
+    rng = np.random.default_rng(seed)
+    odd = rng.integers(0, 1 << 63, size=X.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+    keys = np.zeros(X.shape[0], dtype=np.uint64)
+    if sparse.issparse(X):
+        entries = _mix(_bits(X.data)) * odd[X.indices]
+        rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+        np.add.at(keys, rows, entries)
+    else:
+        for j in range(X.shape[1]):
+            keys += _mix(_bits(X[:, j])) * odd[j]
+    return _mix(keys)
+
+
+def _hash_labels(groups: NDArray[Any], seed: int) -> NDArray[np.uint64]:
+    """A number for each row that depends on its group alone."""
+    distinct, where = np.unique(groups, return_inverse=True)
+    order = np.random.default_rng(seed).permutation(len(distinct))
+    return order.astype(np.uint64)[where]
+
+
+def _bits(values: NDArray[Any]) -> NDArray[np.uint64]:
+    numbers = values.astype(np.float64) + 0.0  # minus zero is zero
+    return numbers.view(np.uint64)
+
+
+def _mix(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Scramble the bits (the finaliser of splitmix64), zero to zero."""
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))

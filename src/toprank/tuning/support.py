@@ -99,7 +99,7 @@ class Support:
             last = self.lines[-1]
             return (
                 f"{sample} every p up to {last.p:g} is supported; p = {last.p:g} rests on "
-                f"{_number(last.effective_negatives)} negatives."
+                f"{_format_count(last.effective_negatives)} negatives."
             )
         beyond = next(line for line in self.lines if line.p > self.p)
         return f"{sample} p up to {self.p:g} is supported; p = {beyond.p:g} {beyond.reason}."
@@ -225,7 +225,7 @@ def supported_p(
         risks = np.array(list(workers.map(of_fold, folds)))
     return Support(
         tuple(
-            _line(p, negatives, risks[:, j], min_negatives, max_relative_error)
+            _line_of_p(p, negatives, risks[:, j], min_negatives, max_relative_error)
             for j, (p, negatives) in enumerate(zip(powers, carried, strict=True))
         ),
         float(np.sum(rows.counts, where=rows.y)),
@@ -236,7 +236,7 @@ def supported_p(
     )
 
 
-def _number(negatives: float) -> str:
+def _format_count(negatives: float) -> str:
     return f"{negatives:.1f}" if negatives < 20 else f"{negatives:.0f}"
 
 
@@ -261,7 +261,7 @@ def _risks(powers: Sequence[float], fitted: GridFit, train: Rows, test: Rows) ->
     return np.array(found)
 
 
-def _line(
+def _line_of_p(
     p: float, negatives: float, risks: FloatArray, min_negatives: float, max_relative_error: float
 ) -> SupportOfP:
     train, test = float(np.mean(risks[:, 0])), float(np.mean(risks[:, 1]))
@@ -270,7 +270,7 @@ def _line(
     error = float(np.sqrt(np.sum(errors**2)) / len(risks))
     reason = ""
     if negatives < min_negatives:
-        reason = f"rests on {_number(negatives)} negatives"
+        reason = f"rests on {_format_count(negatives)} negatives"
     elif not error <= max_relative_error * test:
         reason = f"leaves R_p held out at {test:.3g} ± {error:.2g}, too uncertain to judge by"
     return SupportOfP(

@@ -6,7 +6,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from toprank._json import plain
+from toprank._text import plain
 
 
 def test_json_has_neither_infinity_nor_nan():

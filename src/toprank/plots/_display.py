@@ -1,13 +1,47 @@
-"""Lines that are told apart by the colour-blind, and in black and white."""
+"""What the displays share: the score of an estimator, axes, lines and legends.
+
+Lines are told apart by the colour-blind, and in black and white.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from toprank._extras import require
 from toprank._text import visible
+
+
+def ranking_score(estimator: Any, X: Any, pos_label: Any = None) -> tuple[np.ndarray, Any]:
+    """Scores of the rows, higher for the positive class, and the positive class.
+
+    `decision_function` if there is one, since probabilities tie where they saturate at 0 or 1;
+    `predict_proba` if not.
+    """
+    check_is_fitted(estimator)
+    classes = list(getattr(estimator, "classes_", ()))
+    if len(classes) != 2:
+        raise ValueError(
+            f"{type(estimator).__name__} is not a two-class classifier (classes: {classes}); "
+            "pass its scores to from_predictions instead."
+        )
+    if pos_label is None:
+        pos_label = classes[1]
+    elif pos_label not in classes:
+        raise ValueError(f"pos_label={pos_label!r} is not one of the classes {classes}.")
+    column = classes.index(pos_label)
+    if hasattr(estimator, "decision_function"):
+        scores = np.asarray(estimator.decision_function(X))
+        return (scores if column == 1 else -scores), pos_label
+    if hasattr(estimator, "predict_proba"):
+        return np.asarray(estimator.predict_proba(X))[:, column], pos_label
+    raise ValueError(
+        f"{type(estimator).__name__} has neither decision_function nor predict_proba; "
+        "pass scores to from_predictions instead."
+    )
+
 
 # Okabe and Ito's palette without its yellow and sky blue, which are too pale for a line.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#000000", "#CC79A7", "#E69F00")
@@ -37,7 +71,7 @@ def style(index: int) -> dict[str, Any]:
     }
 
 
-def marked(ax: Any, gid: str) -> list[Any]:
+def find_marked(ax: Any, gid: str) -> list[Any]:
     """The lines and patches of the axes that a display has drawn under this mark."""
     return [artist for artist in (*ax.lines, *ax.patches) if artist.get_gid() == gid]
 
@@ -76,7 +110,7 @@ def escape_text(text: Any) -> str | None:
 def draw_curve(ax: Any, gid: str, x: Any, y: Any, kwargs: dict[str, Any]) -> Any:
     """A curve in the next colour and dashes of its kind, unless the caller names others."""
     check_drawable(x, y)
-    look = style(len(marked(ax, gid)))
+    look = style(len(find_marked(ax, gid)))
     look |= {_SHORT.get(key, key): value for key, value in kwargs.items()}
     (line,) = ax.plot(x, y, gid=gid, **look)
     return line
