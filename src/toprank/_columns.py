@@ -153,3 +153,14 @@ def _check_distinct(name: str, given: NDArray[Any], column: NDArray[np.float64])
             f"{name} has {before} different values, of which float64 can tell only {after} apart: "
             "subtract a constant, scale them, or pass their ranks."
         )
+
+
+def to_numpy(values: Any) -> Any:
+    """Return a torch tensor as a NumPy array, copied from its device; anything else as it is."""
+    if type(values).__module__.partition(".")[0] != "torch" or not hasattr(values, "detach"):
+        return values
+    if str(values.layout) != "torch.strided":
+        raise ValueError(f"A tensor has the layout {values.layout}: call .to_dense() first.")
+    tensor = values.detach().cpu()
+    # NumPy has no bfloat16
+    return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()

@@ -7,7 +7,8 @@ arrays without the copies, because they run once per block of every sweep.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from numbers import Real
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,11 @@ LARGEST_SIZE = 1e100
 #: Values that are sorted in one call. Python hears an interrupt between calls, and sorting ten
 #: million takes more than a second; merging runs that are sorted does not.
 _RUN = 1 << 20
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether a parameter is a real number, and neither a truth value nor NaN."""
+    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_)) and value == value
 
 
 def floats(values: Any) -> Any:

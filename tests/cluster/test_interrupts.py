@@ -57,7 +57,7 @@ def on_workers():
     """What tells a worker's fits and meeting points; made here, so that it travels by value."""
 
     def busy():
-        from toprank.rankers.trees.runs import RUNS
+        from toprank.rankers.trees.distributed_dask import RUNS
 
         return [*RUNS._busy, *RUNS._trackers]
 
@@ -286,7 +286,7 @@ def fits(engine):
         client = distributed.Client(cluster)
         cut = da.from_array(X, chunks=(3000, -1))
         def left():
-            from toprank.rankers.trees.runs import RUNS
+            from toprank.rankers.trees.distributed_dask import RUNS
             return len(RUNS._busy) + len(RUNS._trackers)
         return (lambda t: t.fit_dask(client, cut, y)), lambda: sum(client.run(left).values()), X, y
     from toprank.blocks import spark_session

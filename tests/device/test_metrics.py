@@ -10,7 +10,6 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 import toprank.metrics as metrics  # noqa: E402
 from toprank.blocks.tensors import tensor_of  # noqa: E402
 from toprank.metrics import METRICS, _inputs, summary  # noqa: E402
-from toprank.metrics import device as on_device  # noqa: E402
 from toprank.metrics.lists import Lists  # noqa: E402
 from toprank.metrics.order import RankedList  # noqa: E402
 
@@ -21,7 +20,7 @@ NAMES = sorted(METRICS.keys() - REFUSED)
 
 def ranked(y, s, w=None):
     """The list as ranked by torch, whatever the device of the scores."""
-    checked = on_device.checked(torch.as_tensor(s), y, w, None, None)
+    checked = _inputs.check_on_device(torch.as_tensor(s), y, w, None, None)
     return RankedList.ranked(*checked)
 
 

@@ -21,7 +21,7 @@ from toprank.metrics import (
     ranking_risk,
     tpr_at_fpr,
 )
-from toprank.metrics.discount import summed_discount
+from toprank.metrics.retrieval import summed_discount
 
 RNG = np.random.default_rng(7)
 

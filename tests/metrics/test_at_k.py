@@ -143,7 +143,7 @@ def test_a_k_that_is_not_a_number_is_refused(k):
 @pytest.mark.parametrize(
     ("y", "scores", "weight", "message"),
     [
-        ([1, 1], [1.0, 2.0], None, "1 class"),
+        ([1, 1], [1.0, 2.0], None, "one class only"),
         ([0, 1], [1.0, np.nan], None, "NaN"),
         ([0, 1], [1.0, np.inf], None, "infinity"),
         ([0, 1], [1.0], None, "inconsistent"),

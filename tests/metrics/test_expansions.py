@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from toprank.inference.sample import Sample
 from toprank.metrics import METRICS
-from toprank.metrics.left_out import (
+from toprank.metrics.expansion import (
     _average_precision_left_out,
     average_precision_expansion,
     pnorm_risk_expansion,

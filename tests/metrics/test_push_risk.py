@@ -302,7 +302,7 @@ def test_any_two_labels_will_do(metric, labels, pos_label):
 @pytest.mark.parametrize(
     ("y", "s", "keywords", "complaint"),
     [
-        ([1, 1, 1, 1], S, {}, "1 class.* expected two"),
+        ([1, 1, 1, 1], S, {}, "one class only.* expected two"),
         ([0, 1, 2, 1], S, {}, "3 class.* expected two"),
         ([0.0, 1.0, np.nan, 1.0], S, {}, "y_true contains NaN"),
         (Y, [1.0, np.nan, 3.0, 4.0], {}, "y_score contains NaN"),

@@ -93,14 +93,14 @@ def test_onnx_runtime_gives_the_scores_of_the_model(odd_models, odd_table, later
 
 def test_onnx_that_differs_is_an_error_and_is_not_written(odd_models, odd_table, tmp_path):
     pytest.importorskip("onnxruntime", reason="the check of ONNX models needs ONNX Runtime")
-    from toprank.interop.onnx import checked
+    from toprank.interop.onnx import check_export
     from toprank.models.export import onnx_inputs
 
     model = odd_models("pnorm")
     export = model.to_onnx()
     wrong = model.score(odd_table) + 1e-3
     with pytest.raises(ValueError, match=r"differ from the ranker's by up to 0\.001"):
-        checked(export.model, onnx_inputs(model, odd_table), wrong, 1e-5)
+        check_export(export.model, onnx_inputs(model, odd_table), wrong, 1e-5)
     with pytest.raises(ModelError, match="differ from the ranker's"):
         model.to_onnx(tmp_path / "m", check=odd_table, tolerance=-1.0)
     assert not (tmp_path / "m").exists()

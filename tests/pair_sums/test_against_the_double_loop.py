@@ -302,7 +302,7 @@ def test_ties_at_huge_scores_are_counted_once(far, most_entries, monkeypatch):
 
 
 def test_blocks_and_chunks_may_end_anywhere(monkeypatch):
-    monkeypatch.setattr("toprank.pair_sums.blocked.PAIRS_PER_BLOCK", 70)
+    monkeypatch.setattr("toprank.pair_sums.pair_by_pair.PAIRS_PER_BLOCK", 70)
     monkeypatch.setattr("toprank.pair_sums.interpolated._CHUNK", 5)
     monkeypatch.setattr("toprank.pair_sums.interpolated._DENSE_ENTRIES", 0)
     rng = np.random.default_rng(0)

@@ -22,10 +22,9 @@ from toprank.pair_sums import (
     GradedSorted,
     Listed,
     concordance,
-    graded_sorted,
     related_sum,
 )
-from toprank.pair_sums.score_order import score_order
+from toprank.pair_sums.sorted_kernels import score_order
 from toprank.pairs import Explicit, Graded
 
 WAYS = [
@@ -120,7 +119,7 @@ def test_to_inner_is_the_adjoint_of_to_outer(way, loss, rows, data):
 @pytest.mark.parametrize("leaf", [1, 2, 50])
 @pytest.mark.parametrize("loss", [SquaredHinge(), SmoothedHinge(0.1)], ids=repr)
 def test_the_tree_may_end_anywhere(leaf, loss, monkeypatch):
-    monkeypatch.setattr(graded_sorted, "LEAF", leaf)
+    monkeypatch.setattr("toprank.pair_sums.sorted.LEAF", leaf)
     rng = np.random.default_rng(0)
     labels, groups, scores = rng.integers(0, 90, 400), rng.integers(0, 3, 400), rng.normal(size=400)
     relation = Graded(labels, groups, np.arange(400))
@@ -139,7 +138,7 @@ def test_one_pass_gives_the_value_and_the_gradient_of_squares(rows, leaf, data):
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
     v, u = rng.random(len(relation.inner)), rng.random(len(relation.outer))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(graded_sorted, "LEAF", leaf)
+        patch.setattr("toprank.pair_sums.sorted.LEAF", leaf)
         value, grad = GradedSorted(SquaredHinge(), relation, scores).value_grad(v, u)
     expected, slope = Listed(SquaredHinge(), relation, scores).value_grad(v, u)
     assert value == pytest.approx(expected, rel=1e-11)
@@ -187,7 +186,7 @@ def test_sums_have_the_same_bits_for_any_number_of_threads():
 
 @pytest.mark.parametrize("leaf", [1, 10])
 def test_scores_that_overflowed_are_counted_too(leaf, monkeypatch):
-    monkeypatch.setattr(graded_sorted, "LEAF", leaf)
+    monkeypatch.setattr("toprank.pair_sums.sorted.LEAF", leaf)
     scores = np.array([np.inf, -np.inf, 0.0, np.inf, 1.0, -np.inf])
     relation = Graded(np.array([0, 1, 2, 3, 4, 5]), None, np.arange(6))
     (heights,) = GradedSorted(ZeroOne(), relation, scores).to_outer((0,), np.ones(5))
@@ -196,7 +195,7 @@ def test_scores_that_overflowed_are_counted_too(leaf, monkeypatch):
 
 @pytest.mark.parametrize("leaf", [1, 10])
 def test_hinges_of_scores_whose_squares_overflow_are_finite(leaf, monkeypatch):
-    monkeypatch.setattr(graded_sorted, "LEAF", leaf)
+    monkeypatch.setattr("toprank.pair_sums.sorted.LEAF", leaf)
     relation = Graded(np.arange(6), None, np.arange(6))
     scores = 1e200 * np.array([3.0, 1.0, 2.0, -1.0, 0.0, 5.0])
     for loss in (Hinge(), SmoothedHinge(0.1)):
@@ -237,7 +236,7 @@ def test_a_graded_relation_holds_exactly_the_pairs_of_its_definition(rows, data)
     assert relation.n_pairs == len(expected)
     blocks = list(relation.blocks(7))
     assert sum(len(i) for i, _ in blocks) == len(expected)
-    turned = relation.turned()
+    turned = relation.reverse()
     inner, outer = turned.pairs_at(numbers)
     assert set(zip(turned.outer[outer], turned.inner[inner], strict=True)) == expected
     weight = np.random.default_rng(1).random(len(labels))
@@ -250,7 +249,7 @@ def test_an_explicit_relation_keeps_repeated_and_contradictory_pairs(data):
     row = st.integers(0, 6)
     pairs = data.draw(st.lists(st.tuples(row, row), min_size=1, max_size=30))
     winner, loser = np.array(pairs).T
-    for relation, swap in ((Explicit(winner, loser), 1), (Explicit(winner, loser).turned(), -1)):
+    for relation, swap in ((Explicit(winner, loser), 1), (Explicit(winner, loser).reverse(), -1)):
         inner, outer = relation.pairs_at(np.arange(relation.n_pairs))
         got = sorted(zip(relation.inner[inner], relation.outer[outer], strict=True))
         assert got == sorted(pair[::swap] for pair in pairs)

@@ -8,13 +8,11 @@ from sklearn.base import BaseEstimator
 from toprank.pairs import (
     LARGEST_SIZE,
     check_counts,
-    check_grades,
     check_groups,
     check_rows,
     check_scores,
     check_table,
     check_weights,
-    two_classes,
 )
 
 X = np.random.default_rng(0).normal(size=(6, 2))
@@ -96,35 +94,6 @@ def test_rows_for_a_plain_ranker_keep_the_grades_as_numbers():
     rows, classes = check_rows(BaseEstimator(), X, [3, 1, 2, 1, 0, 0], target="graded")
     assert classes is None
     assert rows.y.dtype == np.float64
-
-
-def test_the_positive_class_is_the_larger_label_or_the_one_named():
-    classes, positive = two_classes(["b", "a", "b"])
-    assert classes.tolist() == ["a", "b"]
-    assert positive.tolist() == [True, False, True]
-    classes, positive = two_classes(["b", "a", "b"], pos_label="a")
-    assert classes.tolist() == ["b", "a"]
-    assert positive.tolist() == [False, True, False]
-    with pytest.raises(ValueError, match="pos_label='c' is not one of the labels"):
-        two_classes(["b", "a", "b"], pos_label="c")
-
-
-def test_two_values_that_are_not_whole_are_two_classes():
-    assert two_classes([0.5, 1.5, 0.5])[1].tolist() == [False, True, False]
-
-
-@pytest.mark.parametrize(
-    ("labels", "words"),
-    [
-        (["a", "b"], "it is not known which label belongs above which"),
-        (np.array(["1", 2], dtype=object), "it is not known which label belongs above which"),
-        ([1.0, np.nan], "y contains NaN"),
-        ([2**60, 2**60 + 1], "float64 can tell only 1 apart"),
-    ],
-)
-def test_grades_must_be_known_numbers(labels, words):
-    with pytest.raises(ValueError, match=words):
-        check_grades(labels)
 
 
 @pytest.mark.parametrize(

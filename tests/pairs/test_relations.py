@@ -71,7 +71,7 @@ def test_the_smallest_gap_is_that_of_the_list_of_pairs(table, tied):
     expected = np.min(first[pairs[:, 0]] - second[pairs[:, 1]])
     for relation in (relation_of(labels, groups, weight=weight), Explicit(*pairs.T)):
         assert relation.smallest_gap(first, second) == expected
-        assert relation.turned().smallest_gap(-second, -first) == expected
+        assert relation.reverse().smallest_gap(-second, -first) == expected
 
 
 @pytest.mark.parametrize(

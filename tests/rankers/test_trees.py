@@ -15,7 +15,6 @@ from sklearn.metrics import roc_auc_score
 
 from toprank import PushTrees
 from toprank.metrics import auc, precision_at
-from toprank.rankers.trees.stopping import chosen_round
 from toprank.simulate import linear_bipartite
 
 BACKENDS = ["lightgbm", "xgboost"]
@@ -143,13 +142,6 @@ def test_risks_are_negated_so_that_larger_is_better(backend, train):
     ).fit(*train)
     assert np.all(trees.validation_scores_ <= 0)
     assert trees.validation_scores_[trees.n_iter_ - 1] == trees.validation_scores_.max()
-
-
-def test_one_standard_error_keeps_fewer_rounds():
-    values = np.array([0.1, 0.5, 0.58, 0.6, 0.59])
-    assert chosen_round(values, 0.05, "best") == 4
-    assert chosen_round(values, 0.05, "one_standard_error") == 3
-    assert chosen_round(values, np.nan, "one_standard_error") == 4
 
 
 @both

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toprank._text import clean_text, percent
 from toprank.report.page import json_for_script
-from toprank.report.text import clean_text, percent
 
 
 class Elements(HTMLParser):

@@ -64,7 +64,7 @@ class ArraySource(LocalSource):
         return [
             Block(
                 index,
-                X[start : start + self.block_rows],
+                _row_view(X, start, min(start + self.block_rows, self.n_rows)),
                 None if y is None else y[start : start + self.block_rows],
                 None if weight is None else weight[start : start + self.block_rows],
             )
@@ -132,6 +132,17 @@ class ArraySource(LocalSource):
             for scores in parts:
                 file.write(scores.astype("<f8", copy=False).tobytes())
         return path
+
+
+def _row_view(X: Any, first: int, last: int) -> Any:
+    """Rows first:last without a copy; SciPy would copy those of a sparse matrix."""
+    if not sparse.issparse(X):
+        return X[first:last]
+    if first == 0 and last == X.shape[0]:
+        return X
+    start, end = X.indptr[first], X.indptr[last]
+    stored = X.data[start:end], X.indices[start:end], X.indptr[first : last + 1] - start
+    return type(X)(stored, shape=(last - first, X.shape[1]), copy=False)
 
 
 def gathered(

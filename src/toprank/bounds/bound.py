@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from toprank.metrics._inputs import is_number
+from toprank._numerics import is_number
 
 
 @dataclass(frozen=True)

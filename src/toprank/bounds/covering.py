@@ -13,8 +13,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from toprank._numerics import is_number
 from toprank.bounds.bound import TINY, above, at_least, log_count, log_sum
-from toprank.metrics._inputs import is_number
 
 
 @dataclass(frozen=True)

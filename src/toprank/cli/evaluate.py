@@ -37,7 +37,7 @@ from toprank.cli.terminal import (
 )
 
 if TYPE_CHECKING:
-    from toprank.metrics.summary import Entry as SummaryEntry
+    from toprank.metrics.registry import Entry as SummaryEntry
     from toprank.models import TableModel
     from toprank.models.rows import Measurement, ScoredRows
 

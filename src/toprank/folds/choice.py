@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from toprank._numerics import FloatArray
-from toprank.metrics._inputs import is_number
+from toprank._numerics import FloatArray, is_number
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ def auc_covariance(
     the same, and the negatives' or the positives' part of it if one row is shared.
     """
     a, b = float(ndtri(value_a)), float(ndtri(value_b))
-    of_negatives, of_positives = _parts(spread)
+    of_negatives, of_positives = _variance_shares(spread)
     same, share_negative, share_positive = (
         _together(a, b, correlation * part) for part in (1.0, of_negatives, of_positives)
     )
@@ -91,7 +91,7 @@ def auc_difference_variance(
     same = gap * (1 - gap) + 2 * _integral(a, b, correlation, 1.0)
     share_negative, share_positive = (
         _apart(a, b, part) + 2 * _integral(a, b, correlation * part, part)
-        for part in _parts(spread)
+        for part in _variance_shares(spread)
     )
     return _over_pairs(same, share_negative, share_positive, positives, negatives)
 
@@ -115,7 +115,7 @@ def _together(a: float, b: float, correlation: float) -> float:
     return _integral(a, b, 0.0, correlation)
 
 
-def _parts(spread: float) -> tuple[float, float]:
+def _variance_shares(spread: float) -> tuple[float, float]:
     """Share of the negatives, and of the positives, in the variance of a difference of scores."""
     squared = min(spread, 1 / spread) ** 2
     larger, smaller = 1 / (1 + squared), squared / (1 + squared)

@@ -1,7 +1,8 @@
-"""The bootstrap without sorting again: a resample gives the ties of one ranked list new weights.
+"""The bootstrap, for metrics that offer nothing better, without sorting again.
 
-Positives and negatives are drawn apart, each as often as there are of them, or whole groups are
-drawn. A resample that loses a class is drawn again.
+A resample gives the ties of one ranked list new weights. Positives and negatives are drawn apart,
+each as often as there are of them, or whole groups are drawn. A resample that loses a class is
+drawn again.
 """
 
 from __future__ import annotations
@@ -13,37 +14,42 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import t as student
 
 from toprank._numerics import FloatArray
 from toprank.blocks import Workers, go_on
-from toprank.inference.sample import Sample, sums_in
+from toprank.inference.result import Comparison, Interval, MetricRequest, Verdict, check_size
+from toprank.inference.sample import Sample, VarianceEstimate, sums_by_group
+from toprank.inference.shares import clopper_pearson, interval_around
 from toprank.metrics.metric import Metric
 from toprank.metrics.order import RankedList
 
 _STREAMS = 16
 #: Resamples of more units than these differ in no digit that matters.
 _MOST_UNITS = 1e15
+#: Rows that a function without weights may be given.
+_MOST_COPIES = 1e8
+Statistic = Callable[[FloatArray], float]
 
 
-def replicates(
-    sample: Sample,
-    statistic: Callable[[FloatArray], Any],
-    n_resamples: int,
-    random_state: Any,
-    n_jobs: int | None = None,
-) -> FloatArray:
+def replicates(request: MetricRequest, statistic: Callable[[FloatArray], Any]) -> FloatArray:
     """Values of a statistic of the rows' weights, one for each resample.
 
     The random numbers come in a fixed number of streams, so that the threads that work on them
     change nothing.
     """
-    streams = np.random.default_rng(random_state).spawn(min(_STREAMS, n_resamples))
+    sample, n_resamples = request.sample, request.n_resamples
+    streams = np.random.default_rng(request.random_state).spawn(min(_STREAMS, n_resamples))
     shares = np.diff(np.linspace(0, n_resamples, len(streams) + 1).astype(int))
 
     def run(task: tuple[np.random.Generator, int]) -> list[Any]:
         rng, count = task
         draws: Iterator[Any] = map(statistic, resamples(sample, rng))
-        if isinstance(statistic, OfOrder) and sample.groups is None and sample.weight is None:
+        if (
+            isinstance(statistic, WeightedMetric)
+            and sample.groups is None
+            and sample.weight is None
+        ):
             draws = iter(lambda: statistic.drawn(rng), None)
         values = []
         for _ in range(count):
@@ -51,7 +57,7 @@ def replicates(
             values.append(next(draws))
         return values
 
-    workers = Workers(n_jobs)
+    workers = Workers(request.n_jobs)
     with workers.running():
         parts = list(workers.map(run, list(zip(streams, shares.tolist(), strict=True))))
     return np.asarray([value for part in parts for value in part], dtype=np.float64)
@@ -84,13 +90,15 @@ def _drawn_classes(sample: Sample) -> Callable[[np.random.Generator], FloatArray
     def draw(rng: np.random.Generator) -> FloatArray:
         weight = np.empty(len(sample.scores))
         for rows in members:
-            weight[rows] = _times(sample, rows, rng)
+            weight[rows] = _resampled_weight(sample, rows, rng)
         return weight
 
     return draw
 
 
-def _times(sample: Sample, rows: NDArray[np.intp], rng: np.random.Generator) -> FloatArray:
+def _resampled_weight(
+    sample: Sample, rows: NDArray[np.intp], rng: np.random.Generator
+) -> FloatArray:
     """Weight of the rows of one class in a resample of that class."""
     count = len(rows)
     if sample.weight is None or not sample.counts:
@@ -125,7 +133,7 @@ class _Runs:
 
 
 @dataclass(frozen=True)
-class OfOrder:
+class WeightedMetric:
     """A registered metric of the order of the rows, as a statistic of weights."""
 
     sample: Sample
@@ -149,8 +157,8 @@ class OfOrder:
         high, low = self.ties
         positive = self.sample.positive
         return self.of_ties(
-            sums_in(high, weight[positive], self._count),
-            sums_in(low, weight[~positive], self._count),
+            sums_by_group(high, weight[positive], self._count),
+            sums_by_group(low, weight[~positive], self._count),
         )
 
     def drawn(self, rng: np.random.Generator) -> float:
@@ -179,3 +187,110 @@ def _reweighted(
     """A ranked list from the weights of its ties."""
     found, passed = (np.concatenate(([0.0], np.cumsum(part))) for part in (positive, negative))
     return RankedList(scores, positive, negative, found, passed, whole)
+
+
+def bootstrap_interval(request: MetricRequest) -> Interval:
+    """Interval around the estimate from the spread of resampled values.
+
+    It is made on the logit scale if the metric has a smallest and a largest value, on the log
+    scale if it has no values below 0, and otherwise as it is.
+    """
+    request.check_method("bootstrap")
+    statistic, estimate = statistic_of(request)
+    values = replicates(request, statistic)
+    if not np.all(np.isfinite(values)):
+        raise ValueError(
+            f"{request.label} is not finite in {np.mean(~np.isfinite(values)):.0%} of the "
+            "resamples, so its spread cannot be estimated."
+        )
+    check_size(request.label, float(np.max(np.abs(values))))
+    lowest, highest = request.metric.bounds(request.settings)
+    method = f"bootstrap ({request.scheme}, {request.n_resamples})"
+    error = float(np.std(values, ddof=1))
+    bounded = bool(np.isfinite(highest - lowest))
+    if error <= 1e-12 * abs(estimate) or (bounded and not lowest < estimate < highest):
+        return _of_equal_values(request, estimate, error, method)
+    if bounded:
+        span = highest - lowest
+        spread = VarianceEstimate((error / span) ** 2, request.freedom())
+        low, high = interval_around((estimate - lowest) / span, spread, request.level)
+        ends = (lowest + span * low, lowest + span * high)
+        return request.result(estimate, ends, error, f"{method}, logit scale")
+    reach = float(student.ppf((1 + request.level) / 2, request.freedom()))
+    if lowest == 0 and estimate > 0 and np.all(values > 0):
+        with np.errstate(over="ignore"):
+            factor = float(np.exp(reach * np.std(np.log(values), ddof=1)))
+        ends = (estimate / factor, estimate * factor)
+        return request.result(estimate, ends, error, f"{method}, log scale")
+    ends = (max(lowest, estimate - reach * error), min(highest, estimate + reach * error))
+    return request.result(estimate, ends, error, method)
+
+
+def _of_equal_values(
+    request: MetricRequest, estimate: float, error: float, method: str
+) -> Interval:
+    """Interval where no resample changes the value, or the value is the smallest or largest."""
+    lowest, highest = request.metric.bounds(request.settings)
+    note = "Every resample gives the same value, so the sample shows no spread"
+    if not np.isfinite(highest - lowest):
+        return request.result(estimate, (estimate, estimate), error, method, note=f"{note}.")
+    span, trials = highest - lowest, min(request.sample.units)
+    share = min(max((estimate - lowest) / span, 0.0), 1.0)
+    low, high = clopper_pearson(share, trials, request.level)
+    return request.result(
+        estimate,
+        (lowest + span * low, lowest + span * high),
+        error,
+        "Clopper-Pearson",
+        note=f"{note}; the interval is that of {trials:g} trials that agree.",
+    )
+
+
+def compare_resampled(verdict: Verdict, a: MetricRequest, b: MetricRequest) -> Comparison:
+    """Difference of any metric, over resamples that both rankers share."""
+    (of_a, value_a), (of_b, value_b) = (statistic_of(one) for one in (a, b))
+    values = replicates(a, lambda weight: of_a(weight) - of_b(weight))
+    method = f"paired bootstrap ({a.scheme}, {a.n_resamples})"
+    if not np.all(np.isfinite(values)):
+        raise ValueError(f"{verdict.label} is not finite in some resamples.")
+    check_size(verdict.label, max(abs(value_a), abs(value_b), float(np.max(np.abs(values)))))
+    spread = VarianceEstimate(float(np.var(values, ddof=1)), a.freedom())
+    if spread.variance <= 1e-24 * max(value_a**2, value_b**2):
+        lowest, highest = a.metric.bounds(a.settings)
+        largest = highest - lowest if np.isfinite(highest - lowest) else None
+        pairs = a.sample.independent_pairs
+        return verdict.without_spread((value_a, value_b), pairs, method, largest)
+    return verdict.from_variance((value_a, value_b), spread, method)
+
+
+def statistic_of(request: MetricRequest) -> tuple[Statistic, float]:
+    """A metric as a statistic of the rows' weights, and its value."""
+    metric, sample = request.metric, request.sample
+    if metric.of_list is not None or metric.each_list is not None:
+        return WeightedMetric(sample, metric, request.settings), request.estimate
+    labels, settings = request.labels, request.row_settings
+    takes_weights = metric.takes_weights
+    if not takes_weights and sample.weight is not None:
+        _check_copies(metric.name, sample)
+
+    def statistic(weight: FloatArray) -> float:
+        if takes_weights:
+            given = (labels, sample.scores)
+            return float(metric.function(*given, sample_weight=weight, **settings))
+        rows = np.repeat(np.arange(len(weight)), np.round(weight).astype(np.intp))
+        return float(metric.function(labels[rows], sample.scores[rows], **settings))
+
+    weight = np.ones(len(labels)) if sample.weight is None else sample.weight
+    return statistic, statistic(weight)
+
+
+def _check_copies(name: str, sample: Sample) -> None:
+    """Raise ValueError unless weights can be written out as copies of the rows."""
+    if not sample.counts:
+        raise ValueError(f"{name} takes no sample_weight, so rows cannot be weighted.")
+    if not sample.ranked.whole or sample.ranked.total > _MOST_COPIES:
+        raise ValueError(
+            f"{name} takes no sample_weight, so that a row of weight w is given to it w times: "
+            f"expected whole weights of at most {_MOST_COPIES:g} in all, got a total of "
+            f"{sample.ranked.total:g}. Let it take sample_weight=."
+        )

@@ -1,18 +1,21 @@
-"""Plans: how many rows of which kind, the search for the fewest, and checks of what is asked."""
+"""Plans: how many rows of which kind, what to expect of them, and the search for the fewest."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import ceil, inf
+from math import ceil, floor, inf
 from numbers import Integral
 from typing import TypeVar
 
 import numpy as np
+from scipy.special import logit, ndtri
+from scipy.stats import binom
 
-from toprank.inference.auc_models import MODELS
-from toprank.metrics._inputs import is_number
+from toprank._numerics import is_number
+from toprank.inference.auc_models import MODELS, auc_difference_variance
+from toprank.inference.shares import check_level, clopper_pearson
 from toprank.metrics.metric import Planned
 from toprank.metrics.registry import METRICS
 
@@ -26,7 +29,7 @@ _LARGEST_COUNT, _SMALLEST_AREA, _SMALLEST_FRACTION = 10**15, 1e-100, 1e-15
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class LabelPlan:
     """A number of labelled rows for a measurement; print it.
 
     Attributes
@@ -65,7 +68,7 @@ class Plan:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class IntervalPlan(Plan):
+class IntervalPlan(LabelPlan):
     """A plan to measure one ranker, with the expected half-width of the interval."""
 
     half_width: float
@@ -82,7 +85,7 @@ class IntervalPlan(Plan):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class ComparisonPlan(Plan):
+class ComparisonPlan(LabelPlan):
     """A plan to compare two rankers, with the probability of detecting their difference.
 
     At k, the first k rows of both lists are labelled: (2 - overlap) k rows.
@@ -112,10 +115,10 @@ class ComparisonPlan(Plan):
     __repr__ = __str__
 
 
-AnyPlan = TypeVar("AnyPlan", bound=Plan)
+AnyPlan = TypeVar("AnyPlan", bound=LabelPlan)
 
 
-def planned_as(name: str) -> Planned:
+def plan_kind(name: str) -> Planned:
     """What a plan takes the metric for, or ValueError if there is no plan for it."""
     planned = METRICS[name].planned if name in METRICS else None
     if planned is None:
@@ -128,7 +131,7 @@ def design(
     metric: str, prevalence: float | None, positives: int | None, negatives: int | None
 ) -> Callable[[int], dict[str, int]]:
     """Return how a number of rows is divided; more rows never means fewer of a class."""
-    if planned_as(metric) is Planned.LABELS:
+    if plan_kind(metric) is Planned.LABELS:
         refuse(metric, prevalence=prevalence, positives=positives, negatives=negatives)
         return lambda size: {"k": size}
     given = [count is not None for count in (prevalence, positives, negatives)]
@@ -157,7 +160,9 @@ def whole_rows(rows: float) -> int:
     return ceil(rows - 1e-9 - 4e-16 * rows)
 
 
-def smallest(plan: Callable[[int], AnyPlan], enough: Callable[[AnyPlan], bool]) -> AnyPlan | None:
+def smallest_plan(
+    plan: Callable[[int], AnyPlan], enough: Callable[[AnyPlan], bool]
+) -> AnyPlan | None:
     """The plan of the smallest size that is enough, by bisection; None if there is none."""
     largest = 1
     while not enough(plan(largest)):
@@ -229,3 +234,75 @@ def check_model(model: str, spread: float) -> str:
     if not (is_number(spread) and 0 < spread < inf):
         raise ValueError(f"spread={spread!r}: expected a number > 0.")
     return MODELS[model].format(spread=spread)
+
+
+def logit_half_width(area: float, error: float, level: float) -> float:
+    """Half of expit(logit A + r) - expit(logit A - r), which keeps its digits however small r."""
+    reach, place = normal_quantile(level) * error / (area * (1 - area)), float(logit(area))
+    ends = np.exp(np.array([-2 * reach, place - reach, -place - reach]))
+    return float(-np.expm1(-2 * reach) / (1 + np.sum(ends))) / 2
+
+
+def planned_trials(
+    value: float, k: int, fraction: float | None, local_precision: float | None
+) -> int:
+    """Independent trials with the variance of the precision of k rows."""
+    if fraction is not None:
+        check_fraction(fraction)
+    if local_precision is None:
+        return k
+    gap = value - check_share("local_precision", local_precision)
+    own, moving = value * (1 - value), (1 - (fraction or 0.0)) * gap**2
+    share = own / (own + moving) if own > 0 else float(gap == 0)
+    return max(1, floor(k * share + 1e-9))
+
+
+def clopper_pearson_half_width(value: float, trials: int, level: float) -> float:
+    """Half the length of the exact binomial interval, averaged over the number of positives."""
+    first, last = max(0, int(binom.ppf(1e-10, trials, value))), int(binom.isf(1e-10, trials, value))
+    # the length is smooth in the hits, so some thousand of them stand for all
+    hits = np.arange(first, last + 1, 1 + (last - first) // 4000)
+    with np.errstate(over="ignore"):  # of a subnormal value older SciPy warns, and is right
+        chance = binom.pmf(hits, trials, value)
+    low, high = clopper_pearson(hits / trials, float(trials), level)
+    return float(np.dot(chance, high - low) / np.sum(chance)) / 2
+
+
+def area_difference_variance(
+    metric: str,
+    value: float,
+    difference: float,
+    correlation: float,
+    positives: int,
+    negatives: int,
+    spread: float,
+) -> float:
+    """Variance of the difference of two areas, or errors, of binormal scores."""
+    if not (is_number(correlation) and -1 <= correlation <= 1):
+        raise ValueError(f"correlation={correlation!r}: expected a number from -1 to 1.")
+    check_area(metric, value + difference)
+    # errors differ as the areas do: to exchange the classes changes nothing
+    return auc_difference_variance(
+        value, difference, float(correlation), positives, negatives, float(spread)
+    )
+
+
+def precision_difference_variance(value: float, difference: float, k: int, overlap: float) -> float:
+    """Variance of the difference of two precisions at k, whose lists share some rows."""
+    if not (is_number(overlap) and 0 <= overlap < 1):
+        raise ValueError(f"overlap={overlap!r}: expected a share in [0, 1).")
+    middle = value + check_share("value + difference", value + difference)
+    apart = abs(difference) / (2 * (1 - overlap))
+    shares = np.array([middle / 2 - apart, middle / 2 + apart])
+    if np.any(shares < -1e-12) or np.any(shares > 1 + 1e-12):
+        raise ValueError(
+            f"A difference of {difference:g} cannot come from a share of {1 - overlap:g} of the "
+            "rows: expected a smaller difference or overlap."
+        )
+    shares = np.clip(shares, 0.0, 1.0)
+    return float(np.sum(shares * (1 - shares))) * (1 - overlap) / k
+
+
+def normal_quantile(level: float) -> float:
+    """How many standard errors an interval of this level reaches to either side."""
+    return float(-ndtri((1 - check_level(level)) / 2))

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray
-from toprank.inference.sample import Pulls, Spread, combined
+from toprank.inference.sample import Pulls, VarianceEstimate, combined_variance
 from toprank.metrics.risk import misranked_by_row
 
 Kernel = Callable[[Any, Any], Any]
@@ -59,7 +59,7 @@ def moments_of(kernel: Kernel, data: NDArray[Any], weight: FloatArray, total: fl
     size = max(16, int(np.sqrt(_ELEMENTS / max(1, columns))))
     blocks = [slice(start, start + size) for start in range(0, len(data), size)]
     sums, square = np.zeros(len(data)), 0.0
-    shift = _typical(kernel, data[:64], weight[:64])
+    shift = _near_mean(kernel, data[:64], weight[:64])
     for number, rows in enumerate(blocks):
         here = _within(kernel, data[rows], weight[rows], shift)
         sums[rows] += here @ weight[rows] - np.diagonal(here)
@@ -76,7 +76,7 @@ def moments_of(kernel: Kernel, data: NDArray[Any], weight: FloatArray, total: fl
     return Moments(shift + excess, shift + sums / (total - 1), square)
 
 
-def _typical(kernel: Kernel, data: NDArray[Any], weight: FloatArray) -> float:
+def _near_mean(kernel: Kernel, data: NDArray[Any], weight: FloatArray) -> float:
     """A value near the mean: sums of distances from it lose no digits to a large mean."""
     values = _within(kernel, data, weight)
     above_diagonal = values[np.triu_indices(len(data), 1)]
@@ -91,7 +91,7 @@ def _within(
     A row meets itself only where it has copies; elsewhere the diagonal is never read, so the
     kernel need not be defined on it.
     """
-    values = _evaluate(kernel, data, data)
+    values = _kernel_values(kernel, data, data)
     alone = np.flatnonzero(weight == 1)
     values[alone, alone] = shift
     _check_finite(values)
@@ -105,12 +105,12 @@ def _within(
 
 
 def _between(kernel: Kernel, rows: NDArray[Any], others: NDArray[Any]) -> FloatArray:
-    values = _evaluate(kernel, rows, others)
+    values = _kernel_values(kernel, rows, others)
     _check_finite(values)
     return values
 
 
-def _evaluate(kernel: Kernel, rows: NDArray[Any], others: NDArray[Any]) -> FloatArray:
+def _kernel_values(kernel: Kernel, rows: NDArray[Any], others: NDArray[Any]) -> FloatArray:
     # what is not finite is refused, except on the diagonal, which is not always read
     with np.errstate(all="ignore"):
         values = np.array(kernel(rows[:, None], others[None, :]), dtype=np.float64)
@@ -140,7 +140,7 @@ def effects_of_rows(projection: FloatArray, value: float, total: float) -> Float
 
 def variance_components(
     moments: Moments, weight: FloatArray, total: float
-) -> tuple[float, float, Spread]:
+) -> tuple[float, float, VarianceEstimate]:
     """zeta_1, zeta_2 and the spread of the statistic, by an analysis of variance of the pairs.
 
     The squares about the mean are 2 (n - 2) times those of the rows' effects plus those of the
@@ -152,17 +152,17 @@ def variance_components(
     rest = left / (total * (total - 3))
     zeta_1 = between / (total - 1) - rest / (total - 2)
     variance = 4 * max(zeta_1, 0.0) / total + 2 * rest / (total * (total - 1))
-    freedom = combined(Pulls(2 * effects / total, weight)).freedom
-    return zeta_1, rest + 2 * zeta_1, Spread(variance, freedom)
+    freedom = combined_variance(Pulls(2 * effects / total, weight)).freedom
+    return zeta_1, rest + 2 * zeta_1, VarianceEstimate(variance, freedom)
 
 
 def spread_between_groups(
     moments: Moments, weight: FloatArray, codes: NDArray[np.intp], total: float
-) -> tuple[int, Spread]:
+) -> tuple[int, VarianceEstimate]:
     """The number of groups, and the spread of the influences summed in each."""
     effects = weight * effects_of_rows(moments.by_row, moments.mean, total)
     present = np.bincount(codes, weights=weight) > 0
     sums = np.bincount(codes, weights=effects)[present]
     if len(sums) < 2:
         raise ValueError("groups holds one group only; a variance needs at least two.")
-    return len(sums), combined(Pulls(2 * sums / total, None))
+    return len(sums), combined_variance(Pulls(2 * sums / total, None))

@@ -2,6 +2,10 @@
 
 A metric with an `Expansion` (see `toprank.metrics.expansion`) is a share, and its interval is made
 on the logit scale.
+
+Small samples are compared by swaps. If two rankers are equally good and alike, their ranks of any
+row can be swapped without changing the law of the data. The difference of the metric over many
+random swaps is its null distribution, whatever the sample size; a normal limit is not needed.
 """
 
 from __future__ import annotations
@@ -9,29 +13,30 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 from toprank._numerics import FloatArray
-from toprank.inference.bootstrap import OfOrder
-from toprank.inference.request import Request, check_size
-from toprank.inference.result import Comparison, Interval
-from toprank.inference.sample import Sample, Spread
-from toprank.inference.shares import around, on_logit, slope_of, uncontradicted
-from toprank.inference.swaps import swap_p_value
-from toprank.inference.verdict import Verdict
+from toprank.inference.bootstrap import WeightedMetric, replicates
+from toprank.inference.result import Comparison, Interval, MetricRequest, Verdict, check_size
+from toprank.inference.sample import Sample, VarianceEstimate
+from toprank.inference.shares import agreement_interval, interval_around, on_logit, slope_of
 from toprank.metrics.expansion import Expansion, without_one
+from toprank.metrics.metric import Swaps
 
 #: Samples up to this size feel the noise that taking off a bias adds.
 _SMALL = 1000
+_CELLS = 2**20
 
 
-def of_expansion(request: Request, expansion: Expansion) -> Interval:
+def interval_from_expansion(request: MetricRequest, expansion: Expansion) -> Interval:
     """Interval of a metric that has an expansion."""
     sample, estimate = request.sample, request.estimate
     check_size(request.label, estimate)
     if expansion.needs_copies and not sample.by_ties:
-        request.only("bootstrap")
+        request.check_method("bootstrap")
         return _resampled_share(request, expansion, estimate)
-    request.only("projection", "bootstrap")
+    request.check_method("projection", "bootstrap")
     if request.method == "bootstrap":
         return _resampled_share(request, expansion, estimate)
     spread = spread_of(expansion, sample)
@@ -44,12 +49,14 @@ def of_expansion(request: Request, expansion: Expansion) -> Interval:
         ends = on_logit(centre, float(np.sqrt(there.variance)), there.plain_freedom, request.level)
     else:
         freedom = np.inf if expansion.normal else spread.freedom
-        ends = around(expansion.centre, Spread(spread.variance, freedom), request.level)
+        ends = interval_around(
+            expansion.centre, VarianceEstimate(spread.variance, freedom), request.level
+        )
     method = f"{expansion.method}, logit scale"
     return _reported(request, expansion, estimate, ends, spread, method)
 
 
-def spread_of(expansion: Expansion, sample: Sample) -> Spread:
+def spread_of(expansion: Expansion, sample: Sample) -> VarianceEstimate:
     """Variance of the share, less its bias."""
     first = sample.spread(expansion.on_positive, expansion.on_negative)
     ranked = sample.ranked
@@ -58,11 +65,13 @@ def spread_of(expansion: Expansion, sample: Sample) -> Spread:
         return first
     # taking the bias off adds noise, which matters in small samples only
     second = sample.spread(*without_one(ranked, expansion.corrected))
-    return Spread(max(first.variance, second.variance), min(first.freedom, second.freedom))
+    return VarianceEstimate(
+        max(first.variance, second.variance), min(first.freedom, second.freedom)
+    )
 
 
 def _without_spread(
-    request: Request, expansion: Expansion, estimate: float, spread: Spread
+    request: MetricRequest, expansion: Expansion, estimate: float, spread: VarianceEstimate
 ) -> Interval | None:
     """Intervals where the rows show no spread at all, or too few of them could."""
     high, low = request.sample.units
@@ -78,7 +87,7 @@ def _without_spread(
     # sums over many rows leave rounding errors where the spread is zero
     if spread.variance > 1e-24 and 0 < expansion.share < 1:
         return None
-    ends = uncontradicted(expansion.share, expansion.trials, request.level)
+    ends = agreement_interval(expansion.share, expansion.trials, request.level)
     return request.result(
         estimate,
         (expansion.report(ends[0]), expansion.report(ends[1])),
@@ -92,11 +101,11 @@ def _without_spread(
 
 
 def _reported(
-    request: Request,
+    request: MetricRequest,
     expansion: Expansion,
     estimate: float,
     ends: tuple[float, float],
-    spread: Spread,
+    spread: VarianceEstimate,
     method: str,
 ) -> Interval:
     """Bring an interval for the share to the form of the metric."""
@@ -112,24 +121,24 @@ def _reported(
     )
 
 
-def _resampled_share(request: Request, expansion: Expansion, estimate: float) -> Interval:
+def _resampled_share(request: MetricRequest, expansion: Expansion, estimate: float) -> Interval:
     """Bootstrap of a metric with an expansion, as a share."""
     settings = {**request.settings, **expansion.share_settings}
-    statistic = OfOrder(request.sample, request.metric, settings)
-    values = request.replicates(statistic) / expansion.unit
-    spread = Spread(float(np.var(values, ddof=1)), request.freedom())
+    statistic = WeightedMetric(request.sample, request.metric, settings)
+    values = replicates(request, statistic) / expansion.unit
+    spread = VarianceEstimate(float(np.var(values, ddof=1)), request.freedom())
     early = _without_spread(request, expansion, estimate, spread)
     if early is not None:
         return early
     moved = replace(expansion, bias=float(np.mean(values)) - expansion.share)
-    ends = around(moved.centre, spread, request.level)
+    ends = interval_around(moved.centre, spread, request.level)
     method = f"bootstrap ({request.scheme}, {request.n_resamples}), bias taken off, logit scale"
     return _reported(request, moved, estimate, ends, spread, method)
 
 
-def compare_influences(verdict: Verdict, a: Request, b: Request) -> Comparison:
+def compare_influences(verdict: Verdict, a: MetricRequest, b: MetricRequest) -> Comparison:
     """Difference of a smooth metric, from the difference of each row's influence."""
-    (value_a, rows_a, largest), (value_b, rows_b, _) = _rows(a), _rows(b)
+    (value_a, rows_a, largest), (value_b, rows_b, _) = _influences(a), _influences(b)
     values = (value_a, value_b)
     if not np.all(np.isfinite(values)):
         raise ValueError(
@@ -147,7 +156,7 @@ def compare_influences(verdict: Verdict, a: Request, b: Request) -> Comparison:
         )
     if spread.variance <= 1e-24 * max(1.0, value_a**2, value_b**2):
         return verdict.without_spread(values, a.sample.independent_pairs, method, largest)
-    result = verdict.decided(values, spread, method)
+    result = verdict.from_variance(values, spread, method)
     swaps = a.metric.swaps
     if swaps is None or len(a.sample.scores) > swaps.up_to or not a.sample.plain:
         return result
@@ -156,7 +165,7 @@ def compare_influences(verdict: Verdict, a: Request, b: Request) -> Comparison:
     return replace(result, p_value=chance, adjusted_p_value=chance, method=method)
 
 
-def _rows(request: Request) -> tuple[float, FloatArray, float]:
+def _influences(request: MetricRequest) -> tuple[float, FloatArray, float]:
     """Value, influence of each row, and the largest difference there could be."""
     sample, value, expand = request.sample, request.estimate, request.metric.expansion
     assert expand is not None
@@ -166,3 +175,30 @@ def _rows(request: Request) -> tuple[float, FloatArray, float]:
     check_size(request.label, slope)
     influence = slope * sample.on_rows(expansion.on_positive, expansion.on_negative)
     return value, influence, abs(slope)
+
+
+def swap_p_value(a: MetricRequest, b: MetricRequest, swaps: Swaps, difference: float) -> float:
+    """Two-sided p-value of a difference, from random swaps of the rankers' ranks."""
+    rng = np.random.default_rng(a.random_state)
+    positive, n = a.sample.positive, len(a.sample.scores)
+    # swapped ranks must not tie: one row keeps its jitter with either ranker
+    jitter = rng.permutation(n) / (4 * n)
+    ranks = [rankdata(one.sample.scores, "ordinal") + jitter for one in (a, b)]
+
+    def statistic(ranks: FloatArray) -> FloatArray:
+        return swaps.of_orders(_from_the_top(positive, ranks), **a.settings)
+
+    reached = done = 0
+    while done < a.n_resamples:
+        count = min(a.n_resamples - done, max(1, _CELLS // n))
+        swap = rng.random((count, n)) < 0.5
+        first, second = np.where(swap, ranks[1], ranks[0]), np.where(swap, ranks[0], ranks[1])
+        gaps = statistic(first) - statistic(second)
+        reached += int(np.count_nonzero(np.abs(gaps) >= abs(difference) * (1 - 1e-9)))
+        done += count
+    return (1 + reached) / (1 + a.n_resamples)
+
+
+def _from_the_top(positive: NDArray[np.bool_], ranks: FloatArray) -> NDArray[np.bool_]:
+    """The labels from the top of each list to its bottom, one list per row."""
+    return positive[np.argsort(-ranks, axis=1)]

@@ -1,25 +1,39 @@
-"""Confidence intervals for every metric of a ranking."""
+"""Confidence intervals for every metric of a ranking.
+
+Of shares of trials: of the rows at a cut, and of the positives above every negative. The ordinary
+bootstrap is inconsistent for a maximum: the highest row of a resample is the highest of the sample
+with a chance that does not fade. Given the negatives, however, each positive is above them all or
+not, independently of the others.
+
+Of means over many lists, such as days or queries: the lists are the sample. Of the list of a block
+source: rows that share a bin are tied, and a note says how far that may move the estimate.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.stats import t as student
 
 from toprank._columns import labels_column
-from toprank.inference.by_lists import check_lists, of_lists, weight_of_rows
-from toprank.inference.exact import given_negatives, of_cut
-from toprank.inference.influence import of_expansion
-from toprank.inference.real_labels import of_kernel
-from toprank.inference.request import METHODS, Request, check_resamples
-from toprank.inference.resampled import resampled
-from toprank.inference.result import Interval
-from toprank.inference.sample import Sample, rows_and_units
-from toprank.inference.shares import check_level
-from toprank.metrics.metric import Metric
-from toprank.metrics.registry import as_metric
+from toprank._numerics import FloatArray
+from toprank.inference.bootstrap import WeightedMetric, bootstrap_interval, replicates
+from toprank.inference.influence import interval_from_expansion
+from toprank.inference.result import METHODS, Interval, MetricRequest, check_resamples
+from toprank.inference.sample import Sample, VarianceEstimate, rows_and_units
+from toprank.inference.shares import check_level, clopper_pearson, interval_around
+from toprank.inference.u_statistics import interval_of_kernel
+from toprank.metrics.at_cut import Cut, effective_trials, smoothed
+from toprank.metrics.block_list import BlockList
+from toprank.metrics.metric import SHARE, Metric
+from toprank.metrics.registry import METRICS, as_metric
+
+GIVEN_NEGATIVES = "the expected value for new positives, against the negatives of this list"
+OTHER_LISTS = "the mean over all lists drawn like these"
 
 
 def interval(
@@ -127,17 +141,19 @@ def interval(
             "label_propensity": label_propensity,
         }
         drawn = rows_and_units(len(np.asarray(s)), groups, weights=weights, **rows)
-        return of_kernel(known, y, s, *drawn, level, method, **rows)
+        return interval_of_kernel(known, y, s, *drawn, level, method, **rows)
     if lists is not None:
         check_lists(known, groups, method)
-        weight = weight_of_rows(y, s, sample_weight, label_propensity, pos_label)
+        weight = weight_for_lists(y, s, sample_weight, label_propensity, pos_label)
         values = known.each(y, s, lists, weight, pos_label, **metric_kwargs)
         sample = Sample.of(y, s, pos_label=pos_label)
-        return of_lists(Request(known, metric_kwargs, sample, level), values)
+        return interval_over_lists(MetricRequest(known, metric_kwargs, sample, level), values)
     sample = Sample.of(y, s, sample_weight, groups, weights, label_propensity, pos_label)
     resampling = (n_resamples, random_state, n_jobs)
     labels = own_labels(y, pos_label) if known.own_labels else None
-    return _by_strategy(Request(known, metric_kwargs, sample, level, method, *resampling, labels))
+    return _by_strategy(
+        MetricRequest(known, metric_kwargs, sample, level, method, *resampling, labels)
+    )
 
 
 def own_labels(y: ArrayLike, pos_label: Any) -> NDArray[Any]:
@@ -146,19 +162,191 @@ def own_labels(y: ArrayLike, pos_label: Any) -> NDArray[Any]:
     return np.asarray(labels if pos_label is None else (labels == pos_label).astype(np.intp))
 
 
-def _by_strategy(request: Request) -> Interval:
+def _by_strategy(request: MetricRequest) -> Interval:
     """The interval by the first of the strategies that the metric has an answer for."""
     metric, settings, sample = request.metric, request.settings, request.sample
     extreme = metric.extreme_of(settings)
     if extreme is not None and extreme.report is not None:
-        return given_negatives(request, extreme.report)
+        return interval_given_negatives(request, extreme.report)
     if extreme is not None:
         raise ValueError(
             f"{request.label} has no valid interval: it is an extreme of the sample, and a larger "
             f"sample has another one. {extreme.advice}"
         )
     if metric.cut is not None:
-        return of_cut(request, metric.cut(sample, **settings))
+        return interval_at_cut(request, metric.cut(sample, **settings))
     if metric.expansion is not None:
-        return of_expansion(request, metric.expansion(sample.ranked, **settings))
-    return resampled(request)
+        return interval_from_expansion(request, metric.expansion(sample.ranked, **settings))
+    return bootstrap_interval(request)
+
+
+def interval_at_cut(request: MetricRequest, cut: Cut) -> Interval:
+    """Interval of a share at a cut of the list."""
+    sample, method = request.sample, "Clopper-Pearson, effective trials"
+    trials, variance = cut.trials, cut.variance
+    request.check_method("exact", "bootstrap")
+    if sample.groups is not None or request.method == "bootstrap":
+        statistic = WeightedMetric(sample, request.metric, request.settings)
+        variance = float(np.var(replicates(request, statistic) / cut.scale, ddof=1))
+        trials = effective_trials(smoothed(cut.share * trials, trials), variance, trials)
+        method = f"Clopper-Pearson, trials from a bootstrap ({request.scheme})"
+    low, high = (float(end) for end in clopper_pearson(cut.share, trials, request.level))
+    return request.result(
+        request.estimate,
+        (cut.report(low), cut.report(high)),
+        cut.scale * float(np.sqrt(variance)),
+        method,
+    )
+
+
+def interval_given_negatives(
+    request: MetricRequest, report: Callable[[float, float], float]
+) -> Interval:
+    """Interval of a metric that the highest negative decides: positives are the trials.
+
+    `report` gives the metric from the share of positives above every negative, and the weight of
+    all positives.
+    """
+    sample = request.sample
+    request.check_method("exact")
+    above, trials, variance = _share_above_negatives(sample)
+    low, high = clopper_pearson(above, trials, request.level)
+    total = sample.ranked.positives
+    return request.result(
+        request.estimate,
+        (report(low, total), report(high, total)),
+        abs(report(1.0, total) - report(0.0, total)) * float(np.sqrt(variance)),
+        "Clopper-Pearson, given the negatives",
+        GIVEN_NEGATIVES,
+        note=(
+            f"The highest negative alone decides {request.metric.name}, where the ordinary "
+            "bootstrap is inconsistent. Another sample of negatives has another highest one, which "
+            "this interval does not account for."
+        ),
+    )
+
+
+def _share_above_negatives(sample: Sample) -> tuple[float, float, float]:
+    """Share of positives above every negative, with its trials and variance."""
+    ranked = sample.ranked
+    beaten = np.arange(len(ranked.scores)) >= ranked.first_negative
+    share = float(ranked.found[ranked.first_negative] / ranked.positives)
+    trials = sample.units[0]
+    inner = smoothed(share * trials, trials)
+    variance = inner * (1 - inner) / trials
+    if sample.groups is not None:
+        spread = sample.spread((~beaten).astype(np.float64), np.zeros(len(beaten)))
+        variance = max(variance, spread.variance)
+    return share, effective_trials(inner, variance, trials), variance
+
+
+def check_lists(metric: Metric, groups: ArrayLike | None, method: str = "auto") -> None:
+    """Raise ValueError where a mean over lists makes no sense."""
+    if not metric.takes_lists:
+        takers = [other.name for other in METRICS.values() if other.takes_lists]
+        raise ValueError(
+            f"{metric.name} is not a mean over lists; lists= is for {takers}. For rows that depend "
+            "on each other use groups=."
+        )
+    if groups is not None:
+        raise ValueError("Give lists= or groups=, not both: the lists are what is drawn.")
+    if method not in ("auto", "projection"):
+        raise ValueError(f"A mean over lists has no interval by method={method!r}; use 'auto'.")
+
+
+def weight_for_lists(
+    y: ArrayLike,
+    s: ArrayLike,
+    sample_weight: ArrayLike | None,
+    label_propensity: ArrayLike | None,
+    pos_label: Any,
+) -> FloatArray | None:
+    """Weights of all rows, propensities included; None means one each."""
+    sample = Sample.of(y, s, sample_weight, None, "counts", label_propensity, pos_label)
+    if sample.weight is None:
+        return None
+    weight = np.zeros(len(np.asarray(s)))
+    weight[sample.present] = sample.weight
+    return weight
+
+
+def interval_over_lists(request: MetricRequest, values: FloatArray) -> Interval:
+    """Interval for the mean of a metric from its value in each list: the lists are independent."""
+    estimate = float(np.mean(values))
+    method, note = f"Student's t over {len(values)} lists", ""
+    if len(values) < 2:
+        raise ValueError(
+            f"lists holds {len(values)} list with a positive; an interval over lists needs two."
+        )
+    spread = VarianceEstimate(float(np.var(values, ddof=1)) / len(values), len(values) - 1.0)
+    error = float(np.sqrt(spread.variance))
+    lowest, highest = request.metric.bounds(request.settings)
+    share = (lowest, highest) == SHARE
+    if error == 0 and share:
+        ends = clopper_pearson(estimate, len(values), request.level)
+        note = "Every list has the same value; the interval is that of as many trials that agree."
+    elif share and 0 < estimate < 1:
+        ends = interval_around(estimate, spread, request.level)
+        method += ", logit scale"
+    else:
+        reach = float(student.ppf((1 + request.level) / 2, spread.freedom)) * error
+        ends = (max(lowest, estimate - reach), estimate + reach)
+        if error == 0:
+            note = "Every list has the same value, so the sample shows no spread."
+    return request.result(estimate, ends, error, method, OTHER_LISTS, note=note)
+
+
+@dataclass(frozen=True)
+class BlockScores(BlockList):
+    """The ranked list of a block source, for metrics and intervals.
+
+    ``y``, ``scores`` and ``weight`` go into every function of `toprank.metrics`, and into
+    `toprank.inference.interval`: ``auc(found.y, found.scores, sample_weight=found.weight)``. The
+    methods do that and say how exact the answer is. Rows of equal score and class are one row of
+    their summed weight, so that weights count independent rows.
+
+    The attributes are those of `toprank.metrics.block_list.BlockList`.
+    """
+
+    def interval(
+        self, metric: str | Callable[..., float], *, level: float = 0.95, **how: Any
+    ) -> Interval:
+        """Return a confidence interval for a metric; see `toprank.inference.interval`.
+
+        Parameters
+        ----------
+        metric : str or callable
+            As in `toprank.inference.interval`.
+        level : float, default=0.95
+            Confidence level.
+        **how
+            ``method``, ``n_resamples``, ``random_state``, ``n_jobs``, and parameters of the metric
+            such as ``k=100``. What belongs to single rows (``groups``, ``lists``,
+            ``weights="sampling"``) is not known here.
+
+        Returns
+        -------
+        Interval
+            Its ``note`` says how far the bins may move the estimate, where they may.
+        """
+        known = ("groups", "lists", "weights", "sample_weight", "label_propensity", "pos_label")
+        refused = [name for name in known if name in how]
+        if refused:
+            raise TypeError(
+                f"{refused[0]} belongs to single rows, which the list of a block source no longer "
+                "has. Use toprank.inference.interval on gathered scores."
+            )
+        found = interval(metric, self.y, self.scores, sample_weight=self.weight, level=level, **how)
+        notes = [note for note in (found.note, self._note_on_bins(metric, how)) if note]
+        return replace(found, note=" ".join(notes))
+
+    def _note_on_bins(self, metric: Any, how: dict[str, Any]) -> str:
+        if self.exact:
+            return ""
+        if metric not in METRICS:
+            return "Rows below the top are tied in bins; for this metric there is no bound on it."
+        options = ("method", "n_resamples", "random_state", "n_jobs")
+        found = self.metric(metric, **{key: how[key] for key in how if key not in options})
+        if found.exact:
+            return "The bins below the top have no part in the estimate."
+        return f"Rows below the top are tied in bins: the estimate is within {found.bound:.2g}."

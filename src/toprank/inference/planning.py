@@ -16,33 +16,31 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
+from toprank._numerics import is_number
 from toprank.inference.auc_models import auc_variance
 from toprank.inference.designs import (
     INDEPENDENT_LABELS,
     MOST_ROWS,
     ComparisonPlan,
     IntervalPlan,
+    area_difference_variance,
     check_area,
     check_count,
     check_difference,
     check_model,
     check_share,
-    design,
-    planned_as,
-    refuse,
-    smallest,
-    whole_rows,
-)
-from toprank.inference.expected import (
-    area_difference_variance,
     clopper_pearson_half_width,
+    design,
     logit_half_width,
     normal_quantile,
+    plan_kind,
     planned_trials,
     precision_difference_variance,
+    refuse,
+    smallest_plan,
+    whole_rows,
 )
 from toprank.inference.shares import check_level
-from toprank.metrics._inputs import is_number
 from toprank.metrics.metric import Planned
 
 
@@ -129,7 +127,7 @@ def sample_size(
             **counts(size),
         )
 
-    found = smallest(plan, lambda plan: plan.half_width <= half_width)
+    found = smallest_plan(plan, lambda plan: plan.half_width <= half_width)
     if found is None:
         least = plan(MOST_ROWS).half_width
         raise ValueError(
@@ -176,7 +174,7 @@ def expected_half_width(
     >>> round(expected_half_width("precision_at", value=0.6, k=100).half_width, 4)
     0.0993
     """
-    level, planned = check_level(level), planned_as(metric)
+    level, planned = check_level(level), plan_kind(metric)
     at_k = planned is Planned.LABELS
     value = check_share("value", value) if at_k else check_area(metric, value)
     about: dict[str, Any] = {"metric": metric, "value": value, "level": level}
@@ -256,7 +254,7 @@ def comparison_size(
             **counts(size),
         )
 
-    found = smallest(plan, lambda plan: plan.power >= power)
+    found = smallest_plan(plan, lambda plan: plan.power >= power)
     if found is None:
         most = plan(MOST_ROWS).power
         raise ValueError(
@@ -315,7 +313,7 @@ def comparison_power(
     >>> round(plan.power, 3)
     0.467
     """
-    level, planned = check_level(level), planned_as(metric)
+    level, planned = check_level(level), plan_kind(metric)
     at_k = planned is Planned.LABELS
     difference = check_difference(difference)
     value = check_share("value", value) if at_k else check_area(metric, value)

@@ -1,9 +1,29 @@
-"""What the inference functions give back: numbers with names, and a sentence when printed."""
+"""What a call of `interval` or `compare` asks for, and what it gives back.
+
+A `MetricRequest` holds the sample, what to compute, and how; a `Verdict` says what is compared.
+They make an `Interval` and a `Comparison`: numbers with names, and a sentence when printed.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
+from numbers import Integral
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t as student
+
+from toprank.inference.sample import Sample, VarianceEstimate
+from toprank.inference.shares import agreement_interval
+from toprank.metrics._inputs import check_amounts
+from toprank.metrics.metric import Metric, call_label
+
+#: A metric larger than this has a variance near the largest float.
+_LARGEST = 1e150
+METHODS = ("auto", "projection", "bootstrap", "exact")
 
 
 @dataclass(frozen=True)
@@ -147,3 +167,179 @@ class Comparisons:
         return "\n".join([head, *lines])
 
     __repr__ = __str__
+
+
+@dataclass(frozen=True)
+class MetricRequest:
+    """One call: the sample, what to compute, and how."""
+
+    metric: Metric
+    settings: dict[str, Any]
+    sample: Sample
+    level: float
+    method: str = "auto"
+    n_resamples: int = 1000
+    random_state: Any = 0
+    n_jobs: int | None = None
+    own_labels: NDArray[Any] | None = None  #: as the caller gave them, for functions of them
+
+    @property
+    def label(self) -> str:
+        """The call that gives the estimate."""
+        return call_label(self.metric.name, self.settings)
+
+    @cached_property
+    def row_settings(self) -> dict[str, Any]:
+        """The settings, where one entry per row is given cut down to the rows of the sample."""
+        settings, sample = dict(self.settings), self.sample
+        for name in self.metric.row_settings:
+            if np.ndim(settings.get(name, 0.0)):
+                settings[name] = check_amounts(name, settings[name], sample.rows)[sample.present]
+        return settings
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """The labels of the sample's rows, as the metric's function wants them."""
+        if self.own_labels is None:
+            return self.sample.positive
+        return self.own_labels[self.sample.present]
+
+    @property
+    def estimate(self) -> float:
+        """The metric of the sample, for metrics of the order of the rows."""
+        return self.metric.of(self.sample.ranked, **self.settings)
+
+    def check_method(self, *methods: str) -> None:
+        """Raise ValueError if another method was asked for."""
+        if self.method not in ("auto", *methods):
+            raise ValueError(
+                f"{self.metric.name} has no interval by method={self.method!r}; it has "
+                f"{list(methods)}."
+            )
+
+    def result(
+        self,
+        estimate: float,
+        ends: tuple[float, float],
+        error: float,
+        method: str,
+        estimand: str | None = None,
+        **others: Any,
+    ) -> Interval:
+        """An interval with its ends in order, or ValueError where one is not finite."""
+        low, high = sorted(ends)
+        if not np.all(np.isfinite((estimate, low, high))):
+            raise ValueError(
+                f"{self.label} is {estimate:.3g} with an interval from {low:.3g} to {high:.3g} at "
+                f"level {self.level}: these rows do not bound it. Take more rows, or a lower "
+                "level, or leave out log=True."
+            )
+        estimand = self.metric.estimand if estimand is None else estimand
+        return Interval(
+            self.label, estimate, low, high, error, self.level, method, estimand, **others
+        )
+
+    def freedom(self) -> float:
+        """Degrees of freedom of a resampled variance: the units of the smaller class, less one."""
+        groups = self.sample.groups
+        units = min(self.sample.units) if groups is None else int(groups.max()) + 1
+        return max(1.0, units - 1)
+
+    @property
+    def scheme(self) -> str:
+        """What the bootstrap draws."""
+        return "stratified" if self.sample.groups is None else "whole groups"
+
+
+def check_resamples(n_resamples: Any) -> None:
+    """Raise ValueError unless there are enough resamples to see a spread."""
+    if isinstance(n_resamples, bool) or not isinstance(n_resamples, Integral) or n_resamples < 20:
+        raise ValueError(f"n_resamples={n_resamples!r}: expected a whole number of at least 20.")
+
+
+def check_size(label: str, value: float) -> None:
+    """Raise ValueError if the metric is so large that its spread would overflow."""
+    if value == -np.inf:
+        raise ValueError(
+            f"{label} is minus infinity: no pair is misranked, and a logarithm has no spread "
+            "there. Leave out log=True."
+        )
+    if abs(value) > _LARGEST:
+        raise ValueError(
+            f"{label} is {value:.3g}, or may be, too large for its spread to be a number. Use "
+            "log=True or normalize=True, or larger units."
+        )
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is compared; its methods turn a spread into a result."""
+
+    names: tuple[str, str]
+    label: str
+    level: float
+
+    def result(
+        self,
+        values: Sequence[float],
+        ends: tuple[float, float],
+        error: float,
+        chance: float,
+        method: str,
+        note: str = "",
+    ) -> Comparison:
+        """The comparison with these numbers."""
+        a, b = float(values[0]), float(values[1])
+        numbers = (a - b, *ends, error, chance, chance)
+        return Comparison(self.label, self.names, (a, b), *numbers, self.level, method, note)
+
+    def from_variance(
+        self, values: Sequence[float], spread: VarianceEstimate, method: str
+    ) -> Comparison:
+        """Student's t with the degrees of freedom of a normal sample.
+
+        A difference of alike rankers is symmetric, so its long tails need no allowance.
+        """
+        if not np.isfinite(spread.variance):
+            raise ValueError(
+                f"{self.label}: one independent row, or group, does not show how far such rows "
+                "spread; a comparison needs at least two."
+            )
+        difference = values[0] - values[1]
+        error = float(np.sqrt(spread.variance))
+        reach = float(student.ppf((1 + self.level) / 2, spread.plain_freedom)) * error
+        chance = float(2 * student.sf(abs(difference) / error, spread.plain_freedom))
+        ends = (difference - reach, difference + reach)
+        return self.result(values, ends, error, chance, method)
+
+    def without_spread(
+        self,
+        values: Sequence[float],
+        trials: float,
+        method: str,
+        largest: float | None = None,
+    ) -> Comparison:
+        """Every row, or list, says the same of the difference.
+
+        Parameters
+        ----------
+        values : sequence of two floats
+        trials : float
+            How many independent rows, or lists, agree. If the rankers were equally good, each
+            would favour either with the same chance.
+        method : str
+        largest : float, optional
+            The largest difference there could be; without it the interval has no width.
+        """
+        difference = float(values[0] - values[1])
+        same = abs(difference) <= 1e-12 * max(1.0, abs(values[0]), abs(values[1]))
+        chance = 1.0 if same else float(min(1.0, 2.0 ** (1.0 - trials)))
+        who = "No row tells the rankers apart" if same else "Every row says the same"
+        note = f"{who}, so the sample shows no spread"
+        ends = (difference, difference)
+        if largest is not None:
+            _, others = agreement_interval(0.0, trials, self.level)
+            most, reach = max(largest, abs(difference)), largest * others
+            ends = (max(-most, difference - reach), min(most, difference + reach))
+            note += f"; the interval is what {trials:g} independent ones that agree leave possible"
+        return self.result(values, ends, 0.0, chance, method, f"{note}.")

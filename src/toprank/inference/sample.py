@@ -29,7 +29,7 @@ _SMALLEST = 1e-100
 
 
 @dataclass(frozen=True)
-class Spread:
+class VarianceEstimate:
     """Variance of an estimate, and the degrees of freedom that variance was estimated with.
 
     Attributes
@@ -160,7 +160,7 @@ class Sample:
         """How many independent rows a unit of weight above a cut is worth: Kish's share."""
         if self.counts or self.weight is None:
             return 1.0
-        squares = sums_in(self.ties, self.weight**2, len(self.ranked.scores))
+        squares = sums_by_group(self.ties, self.weight**2, len(self.ranked.scores))
         summed = np.concatenate(([0.0], np.cumsum(squares)))
         return depth / np.interp(depth, self.ranked.places, summed)
 
@@ -168,21 +168,21 @@ class Sample:
         """Values given by tie and class, as one value per row."""
         return np.where(self.positive, on_positive[self.ties], on_negative[self.ties])
 
-    def spread(self, on_positive: FloatArray, on_negative: FloatArray) -> Spread:
+    def spread(self, on_positive: FloatArray, on_negative: FloatArray) -> VarianceEstimate:
         """Variance of the sum of two class means, of values given by tie."""
         if not self.by_ties:
             return self.spread_of_rows(self.on_rows(on_positive, on_negative))
         ranked = self.ranked
-        return combined(
+        return combined_variance(
             _class_means(on_positive, ranked.positive), _class_means(on_negative, ranked.negative)
         )
 
-    def spread_of_rows(self, values: FloatArray) -> Spread:
+    def spread_of_rows(self, values: FloatArray) -> VarianceEstimate:
         """Variance of the mean of the positives' values plus that of the negatives'."""
         weight = np.ones(len(values)) if self.weight is None else self.weight
         if self.groups is None and self.counts:
             high = self.positive
-            return combined(
+            return combined_variance(
                 _class_means(values[high], weight[high]),
                 _class_means(values[~high], weight[~high]),
             )
@@ -192,8 +192,10 @@ class Sample:
             centre = np.dot(weight[members], values[members]) / total
             pulls[members] = weight[members] * (values[members] - centre) / total
         if self.groups is not None:
-            return combined(Pulls(sums_in(self.groups, pulls), None))
-        return combined(Pulls(pulls[self.positive], None), Pulls(pulls[~self.positive], None))
+            return combined_variance(Pulls(sums_by_group(self.groups, pulls), None))
+        return combined_variance(
+            Pulls(pulls[self.positive], None), Pulls(pulls[~self.positive], None)
+        )
 
 
 def _check_smallest(weight: FloatArray | None) -> None:
@@ -228,7 +230,7 @@ def rows_and_units(
     return weight, None if counts else np.arange(n)
 
 
-def sums_in(codes: NDArray[np.intp], values: FloatArray, count: int = 0) -> FloatArray:
+def sums_by_group(codes: NDArray[np.intp], values: FloatArray, count: int = 0) -> FloatArray:
     """Sums of the values in each group."""
     return np.bincount(codes, values, count).astype(np.float64, copy=False)
 
@@ -265,7 +267,7 @@ def _class_means(values: FloatArray, weight: FloatArray) -> Pulls:
     return Pulls((values - centre) / total, weight)
 
 
-def combined(*strata: Pulls) -> Spread:
+def combined_variance(*strata: Pulls) -> VarianceEstimate:
     """Add the variances of independent strata.
 
     The variance of the variance comes from the fourth moments, but is never taken to be less than
@@ -276,7 +278,7 @@ def combined(*strata: Pulls) -> Spread:
     for stratum in strata:
         units = stratum.units
         if units <= 1:
-            return Spread(np.inf, 1.0)
+            return VarianceEstimate(np.inf, 1.0)
         second, fourth = stratum.moments
         part = second * units / (units - 1)
         variance += part
@@ -289,4 +291,4 @@ def combined(*strata: Pulls) -> Spread:
         """Degrees of freedom of a chi-squared with this mean and variance."""
         return max(1.0, 2 * variance**2 / of) if of > 0 else most
 
-    return Spread(variance, freedom(doubt), freedom(normal_doubt))
+    return VarianceEstimate(variance, freedom(doubt), freedom(normal_doubt))

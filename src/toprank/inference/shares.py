@@ -10,8 +10,8 @@ from scipy.special import ndtri
 from scipy.stats import beta
 from scipy.stats import t as student
 
-from toprank.inference.sample import Spread
-from toprank.metrics._inputs import is_number
+from toprank._numerics import is_number
+from toprank.inference.sample import VarianceEstimate
 
 _TINY = 1e-300
 #: From here on the beta law is a normal one; further on the quantiles of SciPy are NaN, or warn.
@@ -41,7 +41,7 @@ def clopper_pearson(share: Any, trials: Any, level: float) -> tuple[Any, Any]:
     return np.minimum(low, share)[()], np.maximum(high, share)[()]
 
 
-def uncontradicted(share: float, trials: float, level: float) -> tuple[float, float]:
+def agreement_interval(share: float, trials: float, level: float) -> tuple[float, float]:
     """Interval for a mean over pairs that is the same for every pair of the sample.
 
     Among `trials` disjoint pairs, which are independent, none disagrees, so at most the
@@ -59,7 +59,7 @@ def on_logit(centre: float, error: float, freedom: float, level: float) -> tuple
     return _expit(centre - reach), _expit(centre + reach)
 
 
-def around(share: float, spread: Spread, level: float) -> tuple[float, float]:
+def interval_around(share: float, spread: VarianceEstimate, level: float) -> tuple[float, float]:
     """Interval for a share strictly between 0 and 1, symmetric on the logit scale."""
     share = min(max(share, _TINY), 1 - 2.0**-53)  # a bias taken off may leave 0 or 1
     slope = share * (1 - share)

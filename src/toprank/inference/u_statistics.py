@@ -27,7 +27,10 @@ from toprank.inference.hoeffding import (
     spread_between_groups,
     variance_components,
 )
-from toprank.inference.shares import check_level, on_logit, uncontradicted
+from toprank.inference.result import Comparison, Interval, Verdict
+from toprank.inference.sample import Pulls, combined_variance, sums_by_group
+from toprank.inference.shares import agreement_interval, check_level, on_logit
+from toprank.metrics.metric import Metric
 from toprank.metrics.risk import check_real_ranking, weight_of_rows
 from toprank.pairs import check_groups
 
@@ -159,7 +162,7 @@ class UStatistic:
         # fractional weights may miss an end of the support by rounding error
         if self.variance == 0 or min(below, above) <= 1e-14:
             independent = self.rows if self.groups is None else self.groups
-            return uncontradicted(below, independent // 2, level)
+            return agreement_interval(below, independent // 2, level)
         # the logit of a share has the derivative 1 / (below above)
         error = self.standard_error / (high - low) / (below * above)
         return on_logit(float(np.log(below / above)), error, self.freedom, level)
@@ -257,7 +260,9 @@ def u_statistic(
     else:
         function = _check_kernel(kernel, symmetrize)
         present = weight > 0
-        moments = _spread(moments_of(function, data[present], weight[present], total), present)
+        moments = _with_absent_rows(
+            moments_of(function, data[present], weight[present], total), present
+        )
     zeta_1, zeta_2, spread = variance_components(moments, weight, total)
     count = None
     if codes is not None:
@@ -295,10 +300,10 @@ def ranking_projection(
 def _moments_of_ranking(labels: FloatArray, scores: FloatArray, weight: FloatArray) -> Moments:
     present = weight > 0
     kept = labels[present], scores[present], weight[present]
-    return _spread(moments_of_ranking(*kept, float(np.sum(weight))), present)
+    return _with_absent_rows(moments_of_ranking(*kept, float(np.sum(weight))), present)
 
 
-def _spread(moments: Moments, present: NDArray[np.bool_]) -> Moments:
+def _with_absent_rows(moments: Moments, present: NDArray[np.bool_]) -> Moments:
     """The moments with a place for every row; an absent row gets the mean, so no influence."""
     by_row = np.full(len(present), moments.mean)
     by_row[present] = moments.by_row
@@ -340,3 +345,62 @@ def _check_support(support: tuple[float, float] | None, value: float) -> tuple[f
             "smallest and the largest value the kernel can take."
         )
     return low, high
+
+
+def interval_of_kernel(
+    metric: Metric,
+    y: ArrayLike,
+    s: ArrayLike,
+    weight: FloatArray,
+    units: NDArray[np.intp] | None,
+    level: float,
+    method: str,
+    **rows: Any,
+) -> Interval:
+    """Interval of the mean of the kernel of a metric of real-valued labels.
+
+    Rows, or groups of them, are drawn together, whatever their labels; `rows` are the caller's
+    weights.
+    """
+    if method not in ("auto", "projection"):
+        raise ValueError(
+            f"{metric.name} has no interval by method={method!r}; it has ['projection']."
+        )
+    assert metric.kernel is not None
+    estimate = metric.function(y, s, **rows)
+    pairs = np.column_stack([np.asarray(y, dtype=np.float64), np.asarray(s, dtype=np.float64)])
+    result = u_statistic(metric.kernel, pairs, groups=units, sample_weight=weight)
+    low, high = result.interval(level)
+    return Interval(
+        metric.name,
+        estimate,
+        low,
+        high,
+        result.standard_error,
+        level,
+        "Hoeffding projection, logit scale",
+        metric.estimand,
+        note="" if result.variance > 0 else "Every pair of rows says the same.",
+    )
+
+
+def compare_kernels(
+    verdict: Verdict,
+    y: ArrayLike,
+    scores: tuple[Any, Any],
+    weight: FloatArray,
+    units: NDArray[np.intp] | None,
+) -> Comparison:
+    """Difference of two ranking risks, from the difference of the projections of each row."""
+    (a, of_a), (b, of_b) = (ranking_projection(y, s, weight) for s in scores)
+    total = float(np.sum(weight))
+    pulls = 2 * (of_a - of_b - (a - b)) / total
+    if units is None:
+        spread = combined_variance(Pulls(pulls[weight > 0], weight[weight > 0]))
+    else:
+        spread = combined_variance(Pulls(sums_by_group(units, weight * pulls), None))
+    method = "paired projections of the rows"
+    if spread.variance <= 1e-24:
+        drawn = total if units is None else len(np.unique(units))
+        return verdict.without_spread((a, b), max(1.0, drawn // 2), method, 1.0)
+    return verdict.from_variance((a, b), spread, method)

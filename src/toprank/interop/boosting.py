@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from toprank._numerics import FloatArray
-from toprank.interop.team import ALONE, Team
-from toprank.interop.together import derivatives_together, team_positives, team_weights
+from toprank.interop.team import ALONE, Team, derivatives_together, team_positives, team_weights
 from toprank.metrics.registry import Metric, get_metric
 from toprank.objective import PushObjective, boostable, derivatives_of, push_objective
 from toprank.objective.curvature import Derivatives

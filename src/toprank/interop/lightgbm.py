@@ -25,7 +25,7 @@ _ON_ONE_MACHINE = (
 )
 
 
-class _Objective(PushGradients):
+class _LightGBMObjective(PushGradients):
     """Called as f(scores, Dataset) or as f(labels, scores, weight, group).
 
     LightGBM's scikit-learn interface counts the parameters of a callable, with their defaults, and
@@ -33,18 +33,18 @@ class _Objective(PushGradients):
     """
 
     def __call__(self, a: Any, b: Any, weight: Any = None, group: Any = None) -> Any:
-        return self.at(*_columns_of(a, b, weight, group))
+        return self.at(*_dataset_columns(a, b, weight, group))
 
 
-class _Metric(PushMetric):
+class _LightGBMMetric(PushMetric):
     """Called in the same two ways; returns (name, value, higher is better)."""
 
     def __call__(self, a: Any, b: Any, weight: Any = None, group: Any = None) -> Any:
-        labels, scores, weight, group = _columns_of(a, b, weight, group)
+        labels, scores, weight, group = _dataset_columns(a, b, weight, group)
         return self.label, self.of(labels, scores, weight, group), self.higher_is_better
 
 
-def _columns_of(a: Any, b: Any, weight: Any, group: Any) -> Any:
+def _dataset_columns(a: Any, b: Any, weight: Any, group: Any) -> Any:
     """Return labels, scores, weights and group sizes, however they came."""
     if not hasattr(b, "get_label"):
         return np.asarray(a), b, weight, group
@@ -101,7 +101,7 @@ def push_objective(
     >>> booster = lightgbm.train(params, lightgbm.Dataset(X, y), 20)
     >>> scores = booster.predict(X)
     """
-    return _Objective(p, price=price, loss=loss, end=end, balance=balance, groups=groups)
+    return _LightGBMObjective(p, price=price, loss=loss, end=end, balance=balance, groups=groups)
 
 
 def push_metric(name: str, **kwargs: Any) -> Any:
@@ -125,4 +125,4 @@ def push_metric(name: str, **kwargs: Any) -> Any:
     >>> push_metric("precision_at", k=2)([0, 1, 0, 1], [0.1, 0.9, 0.2, 0.4])
     ('precision_at(k=2)', 1.0, True)
     """
-    return _Metric(name, **kwargs)
+    return _LightGBMMetric(name, **kwargs)

@@ -173,7 +173,7 @@ def to_onnx(
         export = OnnxExport(model)
     else:
         rows = np.ascontiguousarray(check, dtype=np.float64)
-        export = checked(model, {"X": rows}, ranker.decision_function(rows), tolerance)
+        export = check_export(model, {"X": rows}, ranker.decision_function(rows), tolerance)
     if path is not None:
         export.save(path)
     return export
@@ -233,7 +233,7 @@ def _add_tree_ranker(graph: Graph, ranker: Any, X: str) -> str:
     return graph.add("Add", scores, graph.add("Mul", start, scale))
 
 
-def checked(
+def check_export(
     model: Any, rows: dict[str, NDArray[Any]], scores: FloatArray, tolerance: float
 ) -> OnnxExport:
     """Compare ONNX Runtime's scores with the ranker's; ValueError if they differ too much."""

@@ -11,7 +11,7 @@ minimise "recall_at"): `early_stopping` says so instead. XGBClassifier keeps the
 so ``predict_proba`` is sigmoid(score): right in order, not in level.
 
 Inside XGBoost's communicator, as in ``xgboost.dask.train``, objective and metrics are those of the
-rows of all workers, exactly (`toprank.interop.together`).
+rows of all workers, exactly (`toprank.interop.team`).
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ from toprank.interop.boosting import PushGradients, PushMetric
 from toprank.interop.team import Team, xgboost_team
 
 
-class _Objective(PushGradients):
+class _XGBoostObjective(PushGradients):
     """Called as f(scores, DMatrix) or as f(labels, scores, sample_weight=...)."""
 
     def _team(self) -> Team:
         return xgboost_team()
 
     def __call__(self, a: Any, b: Any, sample_weight: Any = None) -> Any:
-        return self.at(*_columns_of(a, b, sample_weight))
+        return self.at(*_matrix_columns(a, b, sample_weight))
 
 
-class _Metric(PushMetric):
+class _XGBoostMetric(PushMetric):
     """f(scores, DMatrix) -> (name, value); f(labels, scores, sample_weight=...) -> value."""
 
     def _team(self) -> Team:
         return xgboost_team()
 
     def __call__(self, a: Any, b: Any, sample_weight: Any = None) -> Any:
-        value = self.of(*_columns_of(a, b, sample_weight))
+        value = self.of(*_matrix_columns(a, b, sample_weight))
         return (self.label, value) if hasattr(b, "get_label") else value
 
 
-def _columns_of(a: Any, b: Any, weight: Any) -> Any:
+def _matrix_columns(a: Any, b: Any, weight: Any) -> Any:
     """Return labels, scores, weights and group sizes, however they came."""
     if not hasattr(b, "get_label"):
         return np.asarray(a), b, weight, None
@@ -93,7 +93,7 @@ def push_objective(
     >>> params = {"base_score": 0.0, "nthread": 1}
     >>> scores = xgboost.train(params, data, 20, obj=push_objective(p=4.0)).predict(data)
     """
-    return _Objective(p, price=price, loss=loss, end=end, balance=balance, groups=groups)
+    return _XGBoostObjective(p, price=price, loss=loss, end=end, balance=balance, groups=groups)
 
 
 def push_metric(name: str, **kwargs: Any) -> Any:
@@ -118,7 +118,7 @@ def push_metric(name: str, **kwargs: Any) -> Any:
     >>> push_metric("precision_at", k=2)([0, 1, 0, 1], [0.1, 0.9, 0.2, 0.4])
     1.0
     """
-    return _Metric(name, **kwargs)
+    return _XGBoostMetric(name, **kwargs)
 
 
 def early_stopping(metric: Any, rounds: int, **kwargs: Any) -> Any:

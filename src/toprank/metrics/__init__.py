@@ -45,12 +45,10 @@ from toprank.metrics.push import (
     ranks,
     reverse_heights,
 )
-from toprank.metrics.registry import METRICS, register
+from toprank.metrics.registry import METRICS, register, scorer, summary
 from toprank.metrics.retrieval import aver, average_precision, bedroc, dcg
 from toprank.metrics.risk import ranking_risk
 from toprank.metrics.roc import auc, misranking_error, partial_auc, tpr_at_fpr
-from toprank.metrics.scorers import scorer
-from toprank.metrics.summary import summary
 from toprank.metrics.value import best_k, value_at
 
 __all__ = [

@@ -1,9 +1,14 @@
-"""What the metrics take: labels of two classes, scores and weights, checked at the door."""
+"""What the metrics take: labels of two classes, scores and weights, checked at the door.
+
+Scores that lie on a device are checked there. Every metric is written once, in NumPy's words, and
+`toprank.blocks.on_device` lets tensors answer to them; only the door and the sort differ. What
+needs more than the order of the rows of two classes (`push_risk`, `heights`, groups, amounts) is
+refused by name.
+"""
 
 from __future__ import annotations
 
-from numbers import Real
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,8 +16,8 @@ from sklearn.utils import check_consistent_length
 
 from toprank._columns import numbers
 from toprank._numerics import FloatArray
-from toprank.blocks.tensors import tensor_on_device
-from toprank.metrics import device
+from toprank.blocks.on_device import OnDevice
+from toprank.blocks.tensors import all_finite, distinct, on_device, tensor_on_device
 from toprank.pairs import check_labels, check_scores, check_weights, split_classes
 
 #: What to do with weights, or amounts, whose products or sums would not be floats.
@@ -30,7 +35,9 @@ def check_ranking(
     """Return (positive, scores, weights) or raise ValueError saying what is wrong."""
     tensor = tensor_on_device(y_score)
     if tensor is not None:
-        of_tensors: Any = device.checked(tensor, y_true, sample_weight, pos_label, label_propensity)
+        of_tensors: Any = check_on_device(
+            tensor, y_true, sample_weight, pos_label, label_propensity
+        )
         return of_tensors
     scores, labels = check_scores(y_score), check_labels(y_true, "y_true")
     check_consistent_length(labels, scores)
@@ -39,24 +46,18 @@ def check_ranking(
     if label_propensity is not None:
         weight = inverse_weights(weight, label_propensity, len(scores))
     if weight is not None:
-        _check_scale(positive, weight)
+        with np.errstate(over="ignore"):
+            _check_scale(float(np.sum(weight[positive])), float(np.sum(weight[~positive])))
     return positive, scores, weight
 
 
-def _check_scale(positive: NDArray[np.bool_], weight: FloatArray) -> None:
-    """Refuse weights whose products over pairs leave the range of floats."""
-    with np.errstate(over="ignore"):
-        high, low = float(np.sum(weight[positive])), float(np.sum(weight[~positive]))
+def _check_scale(high: float, low: float) -> None:
+    """Refuse total weights of the classes whose products over pairs leave the range of floats."""
     if not 1e-100 < min(high, low) <= high + low < 1e100:
         raise ValueError(
             f"sample_weight sums to {high + low:g}, and to {min(high, low):g} in one class: "
             f"{TOO_FAR}"
         )
-
-
-def is_number(value: object) -> TypeGuard[float]:
-    """Whether a parameter is a real number, and neither a truth value nor NaN."""
-    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_)) and value == value
 
 
 def check_amounts(name: str, amounts: ArrayLike, n: int) -> FloatArray:
@@ -85,3 +86,62 @@ def inverse_weights(weight: FloatArray | None, propensity: ArrayLike, n: int) ->
             "probabilities in (0, 1]: a row that could not have been labelled cannot be weighted."
         )
     return (1.0 if weight is None else weight) / probability
+
+
+def check_on_device(
+    scores: Any, y_true: Any, sample_weight: Any, pos_label: Any, label_propensity: Any
+) -> tuple[OnDevice, OnDevice, OnDevice | None]:
+    """Return (positive, scores, weights) on the device of the scores, or raise ValueError."""
+    labels = _device_column("y_true", y_true, scores)
+    scores = _device_column("y_score", scores, scores)
+    if len(labels) != len(scores):
+        raise ValueError(f"y_true has {len(labels)} entries, but y_score has {len(scores)}.")
+    positive = _device_positives(labels, pos_label)
+    weight = None
+    if sample_weight is not None:
+        weight = _device_weights("sample_weight", sample_weight, scores)
+    if label_propensity is not None:
+        seen = _device_weights("label_propensity", label_propensity, scores)
+        if bool((seen <= 0).any()) or bool((seen > 1).any()):
+            raise ValueError("label_propensity must lie in (0, 1]: every row can be labelled.")
+        weight = (1.0 if weight is None else weight) / seen
+    if weight is not None:
+        _check_totals_on_device(positive, weight)
+    return OnDevice(positive), OnDevice(scores), None if weight is None else OnDevice(weight)
+
+
+def _device_column(name: str, values: Any, like: Any) -> Any:
+    column = on_device(values, like)
+    if column.ndim == 2 and column.shape[1] == 1:
+        column = column[:, 0]
+    if column.ndim != 1:
+        raise ValueError(f"{name} has shape {tuple(column.shape)}, expected one entry per row.")
+    if not all_finite(column):
+        raise ValueError(f"{name} contains NaN or infinity; expected finite numbers.")
+    return column
+
+
+def _device_positives(labels: Any, pos_label: Any) -> Any:
+    classes, _ = split_classes(distinct(labels), "y_true", pos_label)
+    return labels == classes[1].item()
+
+
+def _device_weights(name: str, values: Any, scores: Any) -> Any:
+    """One number per row in float64, from one for all rows or one for each."""
+    weight = on_device(values, scores).double()
+    if tuple(weight.shape) not in ((), (len(scores),)):
+        raise ValueError(
+            f"{name} has shape {tuple(weight.shape)}, expected one number per row: "
+            f"({len(scores)},)."
+        )
+    if not all_finite(weight) or bool((weight < 0).any()):
+        raise ValueError(f"{name} has negative entries, NaN or infinity; expected counts.")
+    return weight.expand(len(scores))
+
+
+def _check_totals_on_device(positive: Any, weight: Any) -> None:
+    high = float((weight * positive).sum())
+    low = float((weight * ~positive).sum())
+    if min(high, low) <= 0:
+        raise ValueError("A class has a total weight of zero: a ranking needs rows of both.")
+    _check_scale(high, low)

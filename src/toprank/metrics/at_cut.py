@@ -1,4 +1,4 @@
-"""Shares at a cut of the list: precision and recall at k, and TPR at an FPR.
+"""What inference asks of metrics at k: shares at a cut of the list, and gains of the rows.
 
 The share of positives above a cut is not a share of independent trials, because the cut itself
 moves with the sample. With the local precision eta, the share of positives among the rows
@@ -9,6 +9,9 @@ near the cut, the influence of a row on the number of positives among the first 
 so that for rows drawn together Var(precision) = (P (1 - P) + (1 - k/n) (P - eta)^2) / k: more than
 a binomial's where the precision falls along the list. A share with such a variance is worth as
 many trials as a binomial of that variance has.
+
+For a comparison the same metrics are sums of gains: what each row adds by standing where a ranker
+put it.
 """
 
 from __future__ import annotations
@@ -20,9 +23,9 @@ import numpy as np
 
 from toprank._numerics import FloatArray
 from toprank.metrics.at_k import enrichment_factor_each
-from toprank.metrics.discount import summed_discount
 from toprank.metrics.lists import Lists
 from toprank.metrics.order import RankedList
+from toprank.metrics.retrieval import summed_discount
 from toprank.metrics.roc import tpr_at_fpr_of
 
 #: Places that are counted one by one, and the runs that deeper ones are taken together in.
@@ -30,7 +33,7 @@ _SINGLE, _RUNS = 1 << 16, 1 << 12
 _TINY = 1e-300
 
 
-class Drawn(Protocol):
+class RowSample(Protocol):
     """A ranked list as a sample of rows, which inference has drawn."""
 
     @property
@@ -92,7 +95,7 @@ def _near(ranked: RankedList, depth: Any) -> Any:
     return (found[1] - found[0] + 0.5) / (last - first + 1)
 
 
-def precision_cut(sample: Drawn, depth: Any) -> Cut:
+def precision_cut(sample: RowSample, depth: Any) -> Cut:
     """Share of positives among the first `depth` units of the list."""
     ranked = sample.ranked
     hits, near = _hits(ranked, depth), _near(ranked, depth)
@@ -103,14 +106,14 @@ def precision_cut(sample: Drawn, depth: Any) -> Cut:
     return Cut(observed, effective_trials(share, variance, trials), variance)
 
 
-def discounted_cut(sample: Drawn, depth: float) -> Cut:
+def discounted_cut(sample: RowSample, depth: float) -> Cut:
     """Discounted share of positives among the first `depth` units.
 
     The gain is a mixture of the positives above the cuts at all depths up to this one, and its
     influence the mixture of theirs.
     """
     ranked = sample.ranked
-    place, count, discount = _places(depth)
+    place, count, discount = _discounted_places(depth)
     total = float(np.dot(count, discount))
     near = _near(ranked, place)
     drops = discount - np.append(discount[1:], 0.0)
@@ -127,7 +130,7 @@ def discounted_cut(sample: Drawn, depth: float) -> Cut:
     return Cut(observed, effective_trials(inner, variance, trials), variance)
 
 
-def _places(depth: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _discounted_places(depth: float) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Places down to a depth, how many each stands for, and their discount.
 
     One by one, the last one in part, and from some depth on in growing runs.
@@ -148,7 +151,7 @@ def ideal_discount(ranked: RankedList, depth: float) -> float:
     return float(summed_discount(np.array([min(depth, ranked.positives)]))[0])
 
 
-def recall_cut(sample: Drawn, depth: float) -> Cut:
+def recall_cut(sample: RowSample, depth: float) -> Cut:
     """Share of the positives that are among the first `depth` units."""
     ranked = sample.ranked
     hits, eta = _hits(ranked, depth), _near(ranked, depth)
@@ -164,7 +167,7 @@ def recall_cut(sample: Drawn, depth: float) -> Cut:
     return Cut(observed, effective_trials(share, variance, high), variance)
 
 
-def tpr_cut(sample: Drawn, fpr: Any) -> Cut:
+def tpr_cut(sample: RowSample, fpr: Any) -> Cut:
     """TPR where the FPR is `fpr`: the slope of the curve there carries the negatives' noise."""
     observed = np.vectorize(lambda rate: tpr_at_fpr_of(sample.ranked, rate))(fpr)
     high, low = sample.units
@@ -174,7 +177,7 @@ def tpr_cut(sample: Drawn, fpr: Any) -> Cut:
     return Cut(observed, effective_trials(share, variance, high), variance)
 
 
-def fpr_cut(sample: Drawn, tpr: Any) -> Cut:
+def fpr_cut(sample: RowSample, tpr: Any) -> Cut:
     """FPR where the TPR is `tpr`, the curve read from the side."""
     ranked = sample.ranked
     observed = np.interp(tpr, ranked.found / ranked.positives, ranked.passed / ranked.negatives)
@@ -202,17 +205,17 @@ def depth_of(ranked: RankedList, k: int | float, rounding: str = "up") -> float:
     return float(Lists.of_one(ranked).sizes(k, rounding)[0])
 
 
-def precision_at_cut(sample: Drawn, k: int | float) -> Cut:
+def precision_at_cut(sample: RowSample, k: int | float) -> Cut:
     """`precision_at`: a share of the first k rows."""
     return precision_cut(sample, depth_of(sample.ranked, k))
 
 
-def recall_at_cut(sample: Drawn, k: int | float) -> Cut:
+def recall_at_cut(sample: RowSample, k: int | float) -> Cut:
     """`recall_at`: a share of the positives."""
     return recall_cut(sample, depth_of(sample.ranked, k))
 
 
-def lift_at_cut(sample: Drawn, k: int | float) -> Cut:
+def lift_at_cut(sample: RowSample, k: int | float) -> Cut:
     """`lift_at`: the precision over the share of positives in the list."""
     ranked = sample.ranked
     return replace(
@@ -220,7 +223,7 @@ def lift_at_cut(sample: Drawn, k: int | float) -> Cut:
     )
 
 
-def enrichment_factor_cut(sample: Drawn, k: int | float) -> Cut:
+def enrichment_factor_cut(sample: RowSample, k: int | float) -> Cut:
     """`enrichment_factor`: the precision over rows wholly within the fraction, times a factor."""
     depth = depth_of(sample.ranked, k, "down")
     if depth == 0:
@@ -239,16 +242,83 @@ def _largest_factor(ranked: RankedList, k: int | float, depth: float) -> float:
     return depth * ranked.total / (asked * ranked.positives)
 
 
-def ndcg_at_cut(sample: Drawn, k: int | float) -> Cut:
+def ndcg_at_cut(sample: RowSample, k: int | float) -> Cut:
     """`ndcg_at`: a discounted share of the first k rows, over that of a perfect ranking."""
     depth = depth_of(sample.ranked, k)
-    _, count, discount = _places(depth)
+    _, count, discount = _discounted_places(depth)
     total = float(np.dot(count, discount))
     scale = total / ideal_discount(sample.ranked, depth)
     return replace(discounted_cut(sample, depth), scale=scale, most=1.0)
 
 
-def top_is_positive_cut(sample: Drawn) -> Cut:
+def top_is_positive_cut(sample: RowSample) -> Cut:
     """`top_is_positive`: the share of positives in the first place."""
     top = sample.ranked.positive[0] + sample.ranked.negative[0]
     return precision_cut(sample, min(1.0, top))
+
+
+@dataclass(frozen=True)
+class Gains:
+    """A metric as a factor times the sum over rows of weight, worth and gain.
+
+    Attributes
+    ----------
+    by_tie : ndarray of shape (m,)
+        Gain of a row in each tie of the ranked list.
+    scale : float
+        What the sum is multiplied by.
+    counted : bool
+        Whether the sum counts positives, so that counts have exact tests.
+    largest : float, optional
+        The largest difference of two rankers; by default all gains on the rows of the largest
+        worth against all on those of the smallest.
+    """
+
+    by_tie: FloatArray
+    scale: float
+    counted: bool = True
+    largest: float | None = None
+
+
+def precision_at_gains(ranked: RankedList, k: int | float) -> Gains:
+    """`precision_at`: one for each row above the cut."""
+    depth = depth_of(ranked, k)
+    return Gains(kept(ranked, depth), 1 / depth if depth else 0.0)
+
+
+def recall_at_gains(ranked: RankedList, k: int | float) -> Gains:
+    """`recall_at`: the same over all positives."""
+    return Gains(kept(ranked, depth_of(ranked, k)), 1 / ranked.positives)
+
+
+def lift_at_gains(ranked: RankedList, k: int | float) -> Gains:
+    """`lift_at`: the same over the positives expected by chance."""
+    depth, of_positives = depth_of(ranked, k), 1 / ranked.positives
+    return Gains(kept(ranked, depth), ranked.total / depth * of_positives if depth else 0.0)
+
+
+def enrichment_factor_gains(ranked: RankedList, k: int | float) -> Gains:
+    """`enrichment_factor`: rows wholly within the fraction, over the fraction itself."""
+    depth, of_positives = depth_of(ranked, k, "down"), 1 / ranked.positives
+    asked = float(k) * ranked.total if isinstance(k, float) else depth
+    return Gains(kept(ranked, depth), ranked.total / asked * of_positives)
+
+
+def ndcg_at_gains(ranked: RankedList, k: int | float) -> Gains:
+    """`ndcg_at`: the mean discount of a row of each tie within the first k."""
+    depth = depth_of(ranked, k)
+    summed = summed_discount(np.minimum(ranked.places, depth))
+    by_tie = np.diff(summed) / (ranked.positive + ranked.negative)
+    return Gains(by_tie, 1 / ideal_discount(ranked, depth), counted=False, largest=1.0)
+
+
+def top_is_positive_gains(ranked: RankedList) -> Gains:
+    """`top_is_positive`: the precision of the first row."""
+    return precision_at_gains(ranked, 1)
+
+
+def value_at_gains(
+    ranked: RankedList, k: int | float, benefit: object = None, cost: object = None
+) -> Gains:
+    """`value_at`: the worth of the rows above the cut; benefits and costs are in the worth."""
+    return Gains(kept(ranked, depth_of(ranked, k)), 1.0, counted=False)

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from toprank._numerics import FloatArray
-from toprank.metrics.discount import discount_within, summed_discount
 from toprank.metrics.lists import Lists
 from toprank.metrics.order import RankedList
+from toprank.metrics.retrieval import discount_within, summed_discount
 
 
 def precision_at(

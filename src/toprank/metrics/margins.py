@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import linprog
 from sklearn.utils import check_array
 
-from toprank._numerics import FloatArray, log_of, log_sum_exp
-from toprank.metrics._inputs import is_number
+from toprank._numerics import FloatArray, is_number, log_of, log_sum_exp
 from toprank.metrics.order import RankedList
 
 

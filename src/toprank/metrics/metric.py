@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from toprank._numerics import FloatArray
-from toprank.metrics.at_cut import Cut
+from toprank.metrics.at_cut import Cut, Gains
 from toprank.metrics.expansion import Expansion
-from toprank.metrics.gains import Gains
 from toprank.metrics.lists import Lists
 from toprank.metrics.order import RankedList
 
@@ -259,9 +258,9 @@ class Metric:
 
 def call_label(name: str, settings: Mapping[str, Any]) -> str:
     """A call as it is printed, such as ``precision_at(k=10)``."""
-    given = ", ".join(f"{key}={_short(value)}" for key, value in settings.items())
+    given = ", ".join(f"{key}={_setting_text(value)}" for key, value in settings.items())
     return f"{name}({given})" if given else name
 
 
-def _short(value: Any) -> str:
+def _setting_text(value: Any) -> str:
     return repr(value) if np.ndim(value) == 0 else "..."

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from toprank._extras import require
 from toprank._numerics import FloatArray, sort_runs
 from toprank.blocks.on_device import OnDevice
 from toprank.metrics._inputs import check_ranking
-from toprank.metrics.device import ties
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class RankedList:
     ) -> RankedList:
         """Rank checked input."""
         if isinstance(scores, OnDevice):
-            return cls(*ties(positive, scores, weight))
+            return cls(*_ranked_on_device(positive, scores, weight))
         whole = weight is None or bool(np.all(weight == np.round(weight)))
         return cls.merged(SortedClasses.of(positive, scores, weight), whole)
 
@@ -207,3 +207,36 @@ def _descending(
     sort_runs(pairs)
     weight = pairs.imag.copy()
     return pairs.real.copy(), weight, np.concatenate(([0.0], np.cumsum(weight)))
+
+
+def _ranked_on_device(
+    positive: OnDevice, scores: OnDevice, weight: OnDevice | None
+) -> tuple[Any, ...]:
+    """Sort on the device; return what a RankedList is made of."""
+    torch = require("torch", "torch")
+    high, at = positive.tensor, scores.tensor
+    if weight is not None:
+        present = weight.tensor > 0
+        high, at, units = high[present], at[present], weight.tensor[present]
+    at, order = at.sort(descending=True)
+    high = high[order]
+    units = torch.ones_like(at, dtype=torch.float64) if weight is None else units[order]
+    del order
+    last = torch.cat([at[1:] != at[:-1], high.new_ones(1)])
+    ends = last.nonzero()[:, 0]
+    whole = weight is None or bool((units == units.round()).all())
+    columns = [_units_per_tie(units * side, ends, whole) for side in (high, ~high)]
+    (in_positive, found), (in_negative, passed) = columns
+    lists = (at[ends].double(), in_positive, in_negative, found, passed)
+    return (*map(OnDevice, lists), whole)
+
+
+def _units_per_tie(units: Any, ends: Any, whole: bool) -> tuple[Any, Any]:
+    """The units in each tie, and in the first j ties for j = 0, 1, ..."""
+    torch = require("torch", "torch")
+    met = torch.cat([units.new_zeros(1), units.cumsum(0)[ends]])
+    if whole:
+        return met.diff(), met
+    # a difference of sums would lose what a light tie holds
+    lengths = torch.cat([ends[:1] + 1, ends.diff()])
+    return torch.segment_reduce(units, "sum", lengths=lengths), met

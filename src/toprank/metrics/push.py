@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from toprank._numerics import FloatArray, log_of, log_sum_exp
+from toprank._numerics import FloatArray, is_number, log_of, log_sum_exp
 from toprank.blocks.on_device import handed_back
 from toprank.losses import Loss, get_loss
-from toprank.metrics._inputs import check_ranking, is_number
+from toprank.metrics._inputs import check_ranking
 from toprank.metrics.margins import check_margin
 from toprank.metrics.order import RankedList
 from toprank.objective import PushObjective
@@ -96,7 +96,7 @@ def push_risk(
     if log:
         return log_risk
     with np.errstate(over="ignore"):
-        return _tidy(float(np.exp(log_risk)), loss, weight)
+        return _whole_if_counted(float(np.exp(log_risk)), loss, weight)
 
 
 def _check_balance(balance: float) -> None:
@@ -119,7 +119,7 @@ def check_margins(scores: FloatArray, loss: Loss) -> None:
         )
 
 
-def _tidy(risk: float, loss: Any, weight: FloatArray | None) -> float:
+def _whole_if_counted(risk: float, loss: Any, weight: FloatArray | None) -> float:
     """Undo the rounding of exp(log R) where R is a whole number: unweighted 0-1 counts."""
     whole = loss == "zero_one" and weight is None and risk < 2**52
     return float(round(risk)) if whole and abs(risk - round(risk)) < 1e-9 * max(1, risk) else risk

@@ -12,9 +12,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from toprank._numerics import FloatArray
+from toprank._numerics import FloatArray, is_number
 from toprank.blocks.on_device import OnDevice
-from toprank.metrics._inputs import check_ranking, is_number
+from toprank.metrics._inputs import check_ranking
 from toprank.metrics.order import RankedList, SortedClasses
 
 #: Beyond this rate an area is lost in the rounding of the rates around it.

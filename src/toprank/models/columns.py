@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toprank._extras import require
-from toprank._numerics import FloatArray
-from toprank.pairs.door import LARGEST_SIZE
+from toprank._numerics import LARGEST_SIZE, FloatArray
 from toprank.pairs.labels import label_text
 
 #: Different words up to which a column holds categories; with more it is read as text.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from toprank.interop.additive import Additive, Line, Steps, additive_form, is_additive
-from toprank.interop.onnx import Graph, OnnxExport, add_ranker, checked
+from toprank.interop.onnx import Graph, OnnxExport, add_ranker, check_export
 from toprank.interop.sql import Dialect, finish, get_dialect, steps_sql, summed
 from toprank.models import frames
 from toprank.models.errors import ModelError
@@ -30,7 +30,7 @@ def table_to_onnx(
         proto = graph.finish(add_ranker(graph, model.ranker, _add_preparation(graph, model)))
         export = OnnxExport(proto)
         if check is not None:
-            export = checked(proto, onnx_inputs(model, check), model.score(check), tolerance)
+            export = check_export(proto, onnx_inputs(model, check), model.score(check), tolerance)
     except ValueError as error:
         raise ModelError(str(error)) from error
     if path is not None:

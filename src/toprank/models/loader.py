@@ -29,9 +29,9 @@ from toprank.models.storage import (
     MOST_BYTES,
     TRUSTED,
     attach,
+    check_entry_sizes,
     check_format,
     check_seal,
-    check_unpacked_size,
     foreign_types,
     read_members,
     reads_texts_unsafely,
@@ -121,7 +121,7 @@ def _read_schema(given: Any) -> tuple[Schema, Target]:
 
 def _read_payload(payload: bytes, most_bytes: int) -> dict[str, Any]:
     with zipfile.ZipFile(io.BytesIO(payload)) as archive:
-        check_unpacked_size(archive.infolist(), most_bytes)
+        check_entry_sizes(archive.infolist(), most_bytes)
     payload = update_types(payload)
     foreign = foreign_types(payload)
     if foreign:

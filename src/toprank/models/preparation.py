@@ -16,11 +16,10 @@ from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from toprank._extras import require
-from toprank._numerics import FloatArray
+from toprank._numerics import LARGEST_SIZE, FloatArray
 from toprank.models.columns import Column
 from toprank.models.errors import catching
 from toprank.models.schema import Schema
-from toprank.pairs.door import LARGEST_SIZE
 
 #: What a ranker needs of its numbers.
 STYLES = ("linear", "stumps", "trees")

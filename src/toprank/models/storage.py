@@ -34,12 +34,10 @@ from typing import Any
 from toprank._extras import require
 from toprank._files import replacing
 from toprank._text import plain
-from toprank.blocks import Units
 from toprank.models.errors import ModelError
 from toprank.models.tree_files import check_lightgbm, check_xgboost
-from toprank.rankers.trees.lightgbm_trees import LightGBMTrees
-from toprank.rankers.trees.settings import plan_of
-from toprank.rankers.trees.xgboost_trees import XGBoostTrees
+from toprank.rankers.trees.libraries import LightGBMTrees, XGBoostTrees
+from toprank.rankers.trees.plan import plan_of
 
 #: Raised when a file of the new format cannot be read by the old code.
 FORMAT = 1
@@ -136,11 +134,11 @@ def read_members(data: bytes, most_bytes: int) -> dict[str, bytes]:
         lacking = sorted(MEMBERS - set(names))
         if lacking:
             raise ModelError(f"This is not a toprank model: the archive lacks {lacking[0]!r}.")
-        check_unpacked_size(entries, most_bytes)
+        check_entry_sizes(entries, most_bytes)
         return {entry.filename: archive.read(entry) for entry in entries}
 
 
-def check_unpacked_size(entries: list[zipfile.ZipInfo], most_bytes: int) -> None:
+def check_entry_sizes(entries: list[zipfile.ZipInfo], most_bytes: int) -> None:
     """Refuse what would unpack to too much; a reader stops at the size an entry declares."""
     total = sum(entry.file_size for entry in entries)
     if total > most_bytes:
@@ -197,14 +195,14 @@ _OBJECTS = {
     "toprank.blocks.units.Units",
     "toprank.losses.proper.Logistic",
     "toprank.models.preparation.Preparation",
-    "toprank.rankers.boosting.model.StumpSum",
+    "toprank.rankers.boosting.weak.StumpSum",
     "toprank.rankers.boosting.rank_boost.RankBoost",
-    "toprank.rankers.boosting.smooth_margin.SmoothMarginRanker",
+    "toprank.rankers.boosting.rank_boost.SmoothMarginRanker",
     "toprank.rankers.boosting.stumps.Stump",
     "toprank.rankers.linear.IRPush",
     "toprank.rankers.linear.PNormPush",
     "toprank.rankers.proper.ProperRanker",
-    "toprank.rankers.trees.columns.Columns",
+    "toprank.rankers.trees.columns.Categories",
     "toprank.rankers.trees.estimator.PushTrees",
 }
 ALLOWED: dict[str, set[str]] = {**_PLAIN, "ObjectNode": _OBJECTS}
@@ -213,7 +211,14 @@ TRUSTED = sorted(set().union(*ALLOWED.values()))
 
 
 #: Types that stood elsewhere when older files were saved, and where they stand now.
-_MOVED = {"toprank.blocks.arrays.Units": Units}
+_MOVED = {
+    "toprank.blocks.arrays.Units": "toprank.blocks.units.Units",
+    "toprank.rankers.boosting.model.StumpSum": "toprank.rankers.boosting.weak.StumpSum",
+    "toprank.rankers.boosting.smooth_margin.SmoothMarginRanker": (
+        "toprank.rankers.boosting.rank_boost.SmoothMarginRanker"
+    ),
+    "toprank.rankers.trees.columns.Columns": "toprank.rankers.trees.columns.Categories",
+}
 
 
 def foreign_types(payload: bytes) -> list[str]:
@@ -233,8 +238,7 @@ def update_types(payload: bytes) -> bytes:
             return payload
         others = {name: archive.read(name) for name in set(archive.namelist()) - {"schema.json"}}
     for node in moved:
-        now = _MOVED[_type_name(node)]
-        node["__module__"], node["__class__"] = now.__module__, now.__qualname__
+        node["__module__"], _, node["__class__"] = _MOVED[_type_name(node)].rpartition(".")
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in {"schema.json": json.dumps(tree).encode(), **others}.items():

@@ -95,7 +95,7 @@ class PairTask:
         """Resolve names into a price and a loss, and say which side's heights are priced."""
         price, loss = price_and_loss(price, p, loss)
         if price.outer == "winners":
-            relation, sign = relation.turned(), -1.0
+            relation, sign = relation.reverse(), -1.0
         else:
             sign = 1.0
         side = _side(relation, weight, sign, price)
@@ -215,7 +215,7 @@ class PairProblem(LinearProblem[BlockData]):
         count = min(max(least, a_feature * self.size), most, max(least, 2 * self.n_rows))
         few = relation.n_pairs <= count
         if isinstance(price, Power) and price.p == 1.0 and (few or not exact):
-            return self._hessian_of_pairs(coef, *relation.sampled(count))
+            return self._hessian_of_pairs(coef, *relation.sample_pairs(count))
         coarse = None if exact else self.coarse()
         if coarse is not None:
             return coarse.hessian(coef, exact=coarse.n_rows <= HESSIAN_ROWS_ENOUGH)

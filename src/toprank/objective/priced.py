@@ -28,7 +28,9 @@ from toprank.blocks.design import Tile
 from toprank.blocks.source import Block
 from toprank.objective.labelled import View, open_block
 from toprank.objective.problem import TwoClassProblem
+from toprank.objective.risk import PushObjective
 from toprank.objective.row_sums import RowSums
+from toprank.objective.scored import HESSIAN_ROWS_ENOUGH, gradient_in_scores
 from toprank.objective.sweeps import Evaluate
 from toprank.objective.task import Task
 from toprank.objective.tilted import Tilted
@@ -142,7 +144,14 @@ class PricedProblem(TwoClassProblem):
         value, slope = self.task.price.value_slope(np.array(log_s), np.array(log_w))
         return float(np.sum(slope)) or max(1.0, value)
 
+    @cached_property
+    def _in_scores(self) -> PushObjective:
+        objective: PushObjective = self.task.objective(*self.data.labels)
+        return objective
+
     def value_grad(self, coef: FloatArray) -> tuple[float, FloatArray]:
+        if self.data.source.in_memory:  # the scores cost no memory to speak of, and no merging
+            return self.penalised(*gradient_in_scores(self.data, self._in_scores, coef), coef)
         inner, sums = self._sums(coef, 1)
         value, factor = self._total(sums)
         if not np.isfinite(value):
@@ -155,7 +164,7 @@ class PricedProblem(TwoClassProblem):
     def hessian(self, coef: FloatArray, *, exact: bool = True) -> FloatArray:
         coarse = None if exact or self.cheap_curvature else self.coarse()
         if coarse is not None:
-            return coarse.hessian(coef, exact=False)
+            return coarse.hessian(coef, exact=coarse.n_rows <= HESSIAN_ROWS_ENOUGH)
         inner, sums = self._sums(coef, 2)
         value, factor = self._total(sums)
         hessian = np.zeros((self.size, self.size))

@@ -11,16 +11,12 @@ import numpy as np
 from toprank._numerics import FloatArray
 from toprank.blocks import Workers
 from toprank.losses import Loss, ZeroOne
-from toprank.pair_sums.base import PairSum
-from toprank.pair_sums.blocked import Blocked
-from toprank.pair_sums.factorised import Factorised
-from toprank.pair_sums.graded_factorised import GradedFactorised
-from toprank.pair_sums.graded_interpolated import GradedInterpolated
-from toprank.pair_sums.graded_sorted import GradedSorted
-from toprank.pair_sums.interpolated import Interpolated
+from toprank.pair_sums.base import PairSum, RelatedSum
+from toprank.pair_sums.factorised import Factorised, GradedFactorised
+from toprank.pair_sums.interpolated import GradedInterpolated, Interpolated
+from toprank.pair_sums.pair_by_pair import Blocked, Listed
 from toprank.pair_sums.reference import Reference
-from toprank.pair_sums.related import Listed, RelatedSum
-from toprank.pair_sums.sorted import Sorted
+from toprank.pair_sums.sorted import GradedSorted, Sorted
 from toprank.pairs import Relation
 
 #: Fast ways first; ``Blocked`` takes whatever is left.

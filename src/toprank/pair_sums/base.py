@@ -1,4 +1,4 @@
-"""What every way of summing over pairs offers."""
+"""What every way of summing over pairs offers: all pairs of two classes, or those of a relation."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from toprank._numerics import FloatArray, log_of
+from toprank.blocks import Workers
 from toprank.losses import Loss
+from toprank.pairs import Graded, Relation
 
 
 class PairSum(ABC):
@@ -49,3 +51,67 @@ class PairSum(ABC):
         (scaled,) = self.to_outer((0,), weights)
         # cancellation in signed node sums can leave a zero height at -1e-17
         return log_of(np.maximum(scaled, 0.0)) + self.log_scale
+
+
+class RelatedSum(PairSum):
+    """A way of summing over the pairs of a relation, at the oriented scores of all rows."""
+
+    relation: Relation
+    n_rows: int
+
+    def __init__(
+        self, loss: Loss, relation: Relation, scores: FloatArray, workers: Workers | None = None
+    ):
+        super().__init__(loss, scores[relation.inner], scores[relation.outer])
+        self.relation, self.n_rows = relation, len(scores)
+
+    @staticmethod
+    def accepts(relation: Relation) -> bool:
+        """Whether this way can follow the relation at all."""
+        return True
+
+    def value_grad(self, v: FloatArray, u: FloatArray) -> tuple[float, FloatArray]:
+        """Return the sum of v u l(r) over the pairs, and its gradient in the scores of all rows.
+
+        For losses without a ``log_scale``.
+        """
+        height, tilt = self.to_outer((0, 1), v)
+        (pull,) = self.to_inner((1,), u)
+        grad = np.zeros(self.n_rows)
+        grad[self.relation.inner] += v * pull
+        grad[self.relation.outer] -= u * tilt
+        return float(u @ height), grad
+
+
+class GradedSum(RelatedSum):
+    """Sums over the pairs of graded labels, with everything in order of place."""
+
+    relation: Graded
+
+    def __init__(
+        self, loss: Loss, relation: Graded, scores: FloatArray, workers: Workers | None = None
+    ):
+        self.relation, self.n_rows = relation, len(scores)
+        self.workers = Workers() if workers is None else workers
+        self.x = scores[relation.rows]
+        self.loss, self.log_scale = loss, 0.0
+
+    @staticmethod
+    def accepts(relation: Relation) -> bool:
+        return isinstance(relation, Graded)
+
+    def to_outer(self, orders: tuple[int, ...], v: FloatArray) -> list[FloatArray]:
+        full = np.zeros(len(self.x))
+        full[self.relation.inner_places] = v
+        places = self.relation.outer_places
+        return [total[places] for total in self._sums(orders, full, inward=False)]
+
+    def to_inner(self, orders: tuple[int, ...], u: FloatArray) -> list[FloatArray]:
+        full = np.zeros(len(self.x))
+        full[self.relation.outer_places] = u
+        places = self.relation.inner_places
+        return [total[places] for total in self._sums(orders, full, inward=True)]
+
+    @abstractmethod
+    def _sums(self, orders: tuple[int, ...], v: FloatArray, *, inward: bool) -> list[FloatArray]:
+        """Sums over the winners of each place; inward, over its losers."""

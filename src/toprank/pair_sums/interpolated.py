@@ -7,6 +7,12 @@ loss is analytic in the strip |Im r| < pi, so ``DEGREE`` terms leave an error ne
 its slope and curvature too. Beyond ``REACH`` the loss is its own asymptote to the last bit:
 e^-r on the right, -r on the left, so far boxes enter through running sums and the range of
 the scores costs nothing.
+
+Graded pairs: Chebyshev moments that run along the labels. In order of label the rows of a group
+are cut into chunks of whole levels. Pairs inside a chunk are summed one by one. Between chunks,
+the moments of all higher chunks run along as one sum, and each chunk turns that sum into a series
+at its own rows, as for two classes. With chunks of C rows the cost is O(n C) for the pairs and O(n
+/ C) series; C is chosen to balance them, about 100 where the scores span a few units.
 """
 
 from __future__ import annotations
@@ -14,12 +20,12 @@ from __future__ import annotations
 from functools import cached_property, lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray
 from toprank.losses import Loss
 from toprank.losses.margin import Logistic
-from toprank.pair_sums.base import PairSum
+from toprank.pair_sums.base import GradedSum, PairSum
+from toprank.pairs import Graded, IntArray
 
 WIDTH = 0.5
 DEGREE = 11
@@ -28,8 +34,10 @@ _NEAR = int(np.ceil(REACH / WIDTH))
 _CHUNK = 1 << 14
 #: Entries up to which the boxes' interactions are kept as one matrix (16 MB).
 _DENSE_ENTRIES = 1 << 21
-
-IntArray = NDArray[np.intp]
+#: Seconds for a pair, for a call, and for an entry of a matrix from moments to a series: only
+#: their proportions matter, for the choice of the chunks.
+_PAIR, _CALL, _ENTRY = 1.5e-8, 2e-5, 5e-10
+_NEIGHBOURS = 2 * REACH / WIDTH
 
 
 class Interpolated(PairSum):
@@ -166,7 +174,7 @@ class Potential:
         """Coefficients at the target boxes from the source boxes within reach."""
         if self.source.count * self.target.count * DEGREE**2 <= _DENSE_ENTRIES:
             return self._whole(k) @ moments.ravel()
-        kernels = _kernels(k)
+        kernels = _series_matrices(k)
         series = np.zeros((DEGREE, self.target.count))
         for distance, hit, found in self._neighbours:
             series[:, hit] += kernels[distance] @ moments[:, found]
@@ -178,7 +186,7 @@ class Potential:
             distance = self.source.number[None, :] - self.target.number[:, None]
             near = np.abs(distance) <= _NEAR
             which = np.where(near, distance, 0).astype(np.intp) + _NEAR
-            blocks = np.where(near[:, :, None, None], _kernels(k)[which], 0.0)
+            blocks = np.where(near[:, :, None, None], _series_matrices(k)[which], 0.0)
             rows, columns = DEGREE * self.target.count, DEGREE * self.source.count
             self._matrices[k] = blocks.transpose(2, 0, 3, 1).reshape(rows, columns)
         return self._matrices[k]
@@ -224,7 +232,7 @@ class Potential:
         """Add sign * e^{t} sum e^{-s} over the source boxes from ``right`` on."""
         number = self.source.number
         mass = _expansion(-0.5 * WIDTH) @ moments  # e^{-(s - centre)} summed over a box
-        running = _discounted(mass[::-1], np.diff(number)[::-1] * WIDTH)[::-1]
+        running = _discount_sums(mass[::-1], np.diff(number)[::-1] * WIDTH)[::-1]
         at = np.flatnonzero(right < self.source.count)
         gap = (number[right[at]] - self.target.number[at]) * WIDTH
         series[:, at] += sign * np.outer(_expansion(0.5 * WIDTH), running[right[at]] * np.exp(-gap))
@@ -233,7 +241,7 @@ class Potential:
         """Add e^{-t} sum e^{s} over the source boxes before ``left``: curvature's left tail."""
         number = self.source.number
         mass = _expansion(0.5 * WIDTH) @ moments
-        running = _discounted(mass, np.diff(number) * WIDTH)
+        running = _discount_sums(mass, np.diff(number) * WIDTH)
         at = np.flatnonzero(left > 0)
         gap = (self.target.number[at] - number[left[at] - 1]) * WIDTH
         decayed = running[left[at] - 1] * np.exp(-gap)
@@ -256,7 +264,7 @@ class Potential:
         series[1, at] += 0.5 * WIDTH * mass[last]
 
 
-def _discounted(mass: FloatArray, gaps: FloatArray) -> FloatArray:
+def _discount_sums(mass: FloatArray, gaps: FloatArray) -> FloatArray:
     """running[j] = mass[j] + e^{-gaps[j-1]} running[j-1], one number per box."""
     running = np.array(mass)
     for j, keep in enumerate(np.exp(-gaps), start=1):
@@ -274,7 +282,7 @@ def nodes() -> tuple[FloatArray, FloatArray]:
 
 
 @lru_cache(maxsize=8)
-def _kernels(k: int) -> FloatArray:
+def _series_matrices(k: int) -> FloatArray:
     """Moments-to-series matrices of l_k for every distance of boxes within reach."""
     at, to_series = nodes()
     distance = WIDTH * np.arange(-_NEAR, _NEAR + 1)
@@ -288,3 +296,83 @@ def _expansion(rate: float) -> FloatArray:
     """Chebyshev coefficients of e^{rate x} on [-1, 1]."""
     at, to_series = nodes()
     return to_series @ np.exp(rate * at)
+
+
+class GradedInterpolated(GradedSum):
+    """Chunks of label levels, each facing the running moments of all higher ones."""
+
+    @staticmethod
+    def supports(loss: Loss) -> bool:
+        return Interpolated.supports(loss)
+
+    @cached_property
+    def _outward(self) -> Potential:
+        return Potential(self.x, self.x)
+
+    @cached_property
+    def _inward(self) -> Potential:
+        # r = a - b is (-b) - (-a): the same potential with both axes turned round
+        return Potential(-self.x, -self.x)
+
+    @cached_property
+    def _chunks(self) -> _Chunks:
+        boxes = self._outward.target.count
+        series = _CALL + _ENTRY * boxes * DEGREE**2 * min(boxes, _NEIGHBOURS)
+        return _Chunks(self.relation, max(16, int(np.sqrt(2.0 * series / _PAIR))))
+
+    def _sums(self, orders: tuple[int, ...], v: FloatArray, *, inward: bool) -> list[FloatArray]:
+        from toprank.pair_sums.graded_kernels import gather_chunks, logistic_blocks, spread_chunks
+
+        chunks, totals = self._chunks, np.zeros((3, len(self.x)))
+        wanted = np.isin(np.arange(3), orders)
+        blocks = (chunks.block_start, chunks.block_end, self.relation.level_end)
+        logistic_blocks(self.x, v, *blocks, wanted, inward, totals)
+        potential = self._inward if inward else self._outward
+        source, target = potential.source, potential.target
+        moments = np.zeros((chunks.count, DEGREE, source.count))
+        spread_chunks(chunks.of_place, source.index, source.local, v, moments)
+        running = _running(moments, chunks.first if inward else chunks.last, inward)
+        for k in set(orders):
+            series = np.zeros((chunks.count, DEGREE, target.count))
+            for into, above in zip(series, running, strict=True):
+                into += potential.series(k, above)
+            gather_chunks(chunks.of_place, target.index, target.local, series, totals[k])
+        return [totals[k] for k in orders]
+
+
+def _running(moments: FloatArray, restart: np.ndarray, forward: bool) -> FloatArray:
+    """Sums of the moments of the chunks before each one (after it, unless forward) in its group."""
+    running = np.zeros_like(moments)
+    order = range(len(moments)) if forward else range(len(moments) - 1, -1, -1)
+    last = -1
+    for chunk in order:
+        if not restart[chunk]:
+            np.add(running[last], moments[last], out=running[chunk])
+        last = chunk
+    return running
+
+
+class _Chunks:
+    """Runs of whole levels of about the given size; a larger level is a chunk of its own.
+
+    Attributes
+    ----------
+    of_place : the chunk of each place, -1 in groups that are one chunk altogether
+    count, first, last : how many there are, and which are the first and the last of a group
+    block_start, block_end : the places of the chunks with several levels
+    """
+
+    def __init__(self, relation: Graded, size: int):
+        from toprank.pair_sums.graded_kernels import cut_chunks
+
+        start = cut_chunks(relation.level_end, relation.group_end, size)
+        end = np.append(start[1:], relation.n_places)
+        several = relation.level_end[start] < end
+        self.block_start, self.block_end = start[several], end[several]
+        first = start == relation.group_start[start]
+        last = end == relation.group_end[start]
+        open_ = ~(first & last)
+        self.first, self.last = first[open_], last[open_]
+        self.count = int(np.count_nonzero(open_))
+        number = np.where(open_, np.cumsum(open_) - 1, -1)
+        self.of_place = np.repeat(number, end - start)

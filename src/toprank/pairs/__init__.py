@@ -1,31 +1,34 @@
 """Rows and pairs: the door that checks them, which rows face which, relations between rows."""
 
+from toprank._columns import to_numpy
 from toprank.pairs.door import (
     LARGEST_SIZE,
     check_counts,
-    check_grades,
+    check_entries,
     check_groups,
-    check_labels,
+    check_related_rows,
     check_rows,
     check_scores,
-    check_sizes,
     check_span,
     check_table,
     check_times,
     check_weights,
-    distinct_labels,
     group_labels,
     is_frame,
     read_any_table,
     read_table,
     refuse_huge,
+    relate,
     repetition_counts,
-    split_classes,
-    to_numpy,
-    two_classes,
     weigh_classes,
 )
-from toprank.pairs.related_rows import RelatedRows, check_related_rows, relate
+from toprank.pairs.labels import (
+    check_grades,
+    check_labels,
+    distinct_labels,
+    split_classes,
+    two_classes,
+)
 from toprank.pairs.relations import (
     Explicit,
     Graded,
@@ -35,7 +38,7 @@ from toprank.pairs.relations import (
     check_pairs,
     relation_of,
 )
-from toprank.pairs.rows import Rows
+from toprank.pairs.rows import RelatedRows, Rows
 from toprank.pairs.sides import ENDS, End, Sides, orient
 
 __all__ = [
@@ -51,6 +54,7 @@ __all__ = [
     "Rows",
     "Sides",
     "check_counts",
+    "check_entries",
     "check_grades",
     "check_groups",
     "check_labels",
@@ -58,7 +62,6 @@ __all__ = [
     "check_related_rows",
     "check_rows",
     "check_scores",
-    "check_sizes",
     "check_span",
     "check_table",
     "check_times",

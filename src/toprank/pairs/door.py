@@ -4,10 +4,12 @@ Every public entry that takes data calls these functions, so that the same mista
 everywhere in the same words:
 
 - `check_rows`: all that an estimator is fitted to; gives a `Rows`.
+- `check_related_rows`: the same with grades, groups and listed pairs; gives a `RelatedRows`.
 - `check_table`: features alone.
-- `check_labels`, `two_classes`, `check_grades`: labels of any kind, of two classes, in order.
 - `check_weights`, `check_counts`, `weigh_classes`: sample weights, which are repetition counts.
 - `check_groups`, `check_times`, `check_scores`: groups, times, and scores to be ranked by.
+
+Labels are checked by `toprank.pairs.labels`.
 """
 
 from __future__ import annotations
@@ -23,13 +25,13 @@ from sklearn.utils import (
     check_consistent_length,
     compute_class_weight,
 )
-from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from toprank._columns import finite_column, labels_column, numbers
+from toprank._columns import finite_column, labels_column, numbers, to_numpy
 from toprank._numerics import LARGEST_SIZE, FloatArray, sum_of_squares
-from toprank.pairs.relations import IntArray
-from toprank.pairs.rows import Rows
+from toprank.pairs.labels import check_grades, check_labels, split_classes
+from toprank.pairs.relations import IntArray, Pairs, check_pairs
+from toprank.pairs.rows import RelatedRows, Rows
 
 #: The smallest weight of a row beside the largest: their products are still floats.
 _FARTHEST_APART = 1e-150
@@ -103,6 +105,41 @@ def check_rows(
     return Rows(X, positive, weight, check_groups(groups, n)), classes
 
 
+def relate(rows: Rows, pairs: ArrayLike | Pairs | None) -> RelatedRows:
+    """Return rows with the pairs that the user has listed, or raise ValueError."""
+    listed = None
+    if pairs is not None:
+        if rows.groups is not None:
+            raise ValueError(
+                "Give groups or pairs, not both: pairs say by themselves which rows are compared."
+            )
+        listed = Pairs(check_pairs(pairs, len(rows)), len(rows))
+    return RelatedRows(rows.X, rows.y, rows.weight, rows.groups, listed)
+
+
+def check_related_rows(
+    estimator: Any,
+    table: Any,
+    y: Any,
+    groups: ArrayLike | None,
+    pairs: ArrayLike | Pairs | None,
+    sample_weight: ArrayLike | None,
+) -> RelatedRows:
+    """Return a checked table with its grades, groups, pairs and weights as the user gave them.
+
+    ValueError where they are wrong, or where neither grades nor pairs say what to compare.
+    """
+    if y is None and pairs is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None; give "
+            "labels as y, or pairs=."
+        )
+    n = table.shape[0]
+    grades = None if y is None else check_grades(y, n)
+    rows = Rows(table, grades, check_counts(sample_weight, n), check_groups(groups, n))
+    return relate(rows, pairs)
+
+
 def check_table(
     X: Any,
     *,
@@ -135,7 +172,7 @@ def check_table(
             table = check_array(X, ensure_all_finite=False, input_name="X", **accepted)
         else:
             table = validate_data(estimator, X, reset=reset, ensure_all_finite=False, **accepted)
-    return _numbers_of(table, estimator, missing, infinite, dtype)
+    return _check_numbers(table, estimator, missing, infinite, dtype)
 
 
 def _table_and_labels(estimator: Any, X: Any, y: Any, **expected: Any) -> tuple[Any, NDArray[Any]]:
@@ -187,35 +224,24 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "columns") and hasattr(X, "dtypes")
 
 
-def to_numpy(values: Any) -> Any:
-    """Return a torch tensor as a NumPy array, copied from its device; anything else as it is."""
-    if type(values).__module__.partition(".")[0] != "torch" or not hasattr(values, "detach"):
-        return values
-    if str(values.layout) != "torch.strided":
-        raise ValueError(f"A tensor has the layout {values.layout}: call .to_dense() first.")
-    tensor = values.detach().cpu()
-    # NumPy has no bfloat16
-    return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
-
-
 def _is_time(kind: Any) -> bool:
     """Whether the type of a column of pandas or polars, or of an array, is one of times."""
     temporal = getattr(kind, "is_temporal", None)
     return getattr(kind, "kind", "") in ("m", "M") or (callable(temporal) and bool(temporal()))
 
 
-def _numbers_of(table: Any, estimator: Any, missing: bool, infinite: bool, dtype: Any) -> Any:
+def _check_numbers(table: Any, estimator: Any, missing: bool, infinite: bool, dtype: Any) -> Any:
     """Columns of mixed numeric types arrive as objects; NaN, infinity and huge entries are seen."""
     if dtype is None:
         return table
     if table.dtype == object:
         table = table.astype(np.float64)
     if not (missing and infinite):
-        check_sizes(table, estimator=estimator, missing=missing)
+        check_entries(table, estimator=estimator, missing=missing)
     return table
 
 
-def check_sizes(table: Any, *, estimator: Any = None, missing: bool = False) -> None:
+def check_entries(table: Any, *, estimator: Any = None, missing: bool = False) -> None:
     """Refuse infinite and huge entries of a matrix, and NaN unless it is a missing value."""
     entries = table.data if scipy_sparse.issparse(table) else table
     if _are_small(entries):
@@ -246,96 +272,6 @@ def _are_small(entries: NDArray[Any]) -> bool:
     if entries.dtype.kind != "f" or entries.size == 0:
         return True
     return sum_of_squares(entries) < LARGEST_SIZE**2
-
-
-# Labels -----------------------------------------------------------------------------------------
-
-
-def check_labels(y: Any, name: str = "y") -> NDArray[Any]:
-    """Return one label per row, numbers, text or dates, none of them missing."""
-    labels = labels_column(name, to_numpy(y))
-    if labels.dtype == object and len({type(label) for label in labels}) == 1:
-        plain = np.array(labels.tolist())
-        if plain.dtype.kind in ("f" if isinstance(labels[0], float) else "biu"):
-            return plain  # numbers that came as objects
-    return labels
-
-
-def distinct_labels(labels: NDArray[Any]) -> NDArray[Any]:
-    """Return the distinct labels in order; numbers of two values are not sorted for it."""
-    if labels.dtype.kind in "biuf" and labels.size:
-        ends = np.array([labels.min(), labels.max()])
-        if ends[0] != ends[1] and np.all((labels == ends[0]) | (labels == ends[1])):
-            return ends
-    return np.unique(labels)
-
-
-def two_classes(
-    y: Any, name: str = "y", pos_label: Any = None
-) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Return the two classes, the positive one last, and which rows are positive.
-
-    Without ``pos_label`` the larger label in sorted order is positive, as in scikit-learn.
-    """
-    return split_classes(check_labels(y, name), name, pos_label)
-
-
-def split_classes(
-    labels: NDArray[Any], name: str = "y", pos_label: Any = None
-) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Do as `two_classes` does with labels that are known to be there."""
-    try:
-        classes = distinct_labels(labels)
-    except TypeError as error:
-        raise ValueError(
-            f"{name} mixes labels that have no order ({error}); expected labels of one type."
-        ) from error
-    if len(classes) != 2:
-        raise ValueError(_no_two_classes(labels, classes, name))
-    if pos_label is None or pos_label == classes[1]:
-        return classes, np.asarray(labels == classes[1])
-    if pos_label != classes[0]:
-        raise ValueError(f"pos_label={pos_label!r} is not one of the labels {classes.tolist()}.")
-    return classes[::-1], np.asarray(labels == classes[0])
-
-
-def _no_two_classes(labels: NDArray[Any], classes: NDArray[Any], name: str) -> str:
-    if len(classes) == 0:
-        return "Found 0 rows while a minimum of 1 is required."
-    if len(classes) == 1:
-        return (
-            f"{name} has one class only ({classes.tolist()[0]!r}), expected two: check the label "
-            "column, or the split that lost the rare class."
-        )
-    kind = type_of_target(labels)
-    if kind.startswith("continuous"):
-        return (
-            f"Unknown label type: {kind}. {name} has {len(classes)} different values, expected two "
-            "classes: say from which value on a row belongs at the top."
-        )
-    return (
-        f"Only binary classification is supported: {name} has {len(classes)} classes ({kind} "
-        "labels), expected two. Choose the class that belongs at the top and pass y == that_class."
-    )
-
-
-def check_grades(y: Any, n: int | None = None, name: str = "y") -> FloatArray:
-    """Return labels in order, grades or real numbers, as float64; larger is better."""
-    labels = check_labels(y, name)
-    if labels.dtype.kind in "SUMm" or any(isinstance(v, str | bytes) for v in _objects(labels)):
-        raise ValueError(
-            f"{name} has dtype {labels.dtype}, and it is not known which label belongs above "
-            "which: grades must be numbers, larger is better. Map them, for example with "
-            "y.map({'bad': 0, 'fair': 1, 'good': 2}); for an ordered categorical use y.cat.codes."
-        )
-    grades = finite_column(name, labels)
-    if n is not None:
-        check_consistent_length(grades, np.empty(n))
-    return grades
-
-
-def _objects(labels: NDArray[Any]) -> Any:
-    return labels if labels.dtype == object else ()
 
 
 # Weights ----------------------------------------------------------------------------------------

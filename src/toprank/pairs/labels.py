@@ -1,13 +1,13 @@
-"""Which of two labels is positive: the one that belongs at the top of the list.
+"""Labels: one per row, of two classes or in order; and which of two labels is positive.
 
-There are two policies, for two kinds of callers.
+The positive label belongs at the top of the list. There are two policies, for two kinds of callers.
 
 - Tables (`toprank fit`, `choose-p` and `report`, `toprank.models`, `toprank.report`): their labels
   are words that people chose, and `positive_label` decides. Pairs of words that everybody reads in
   one way are known; for any other pair the caller names the positive label, or is refused. What a
   model learned from its training table holds for `evaluate`, `compare` and `monitor` too.
 - Estimators and metrics, which take an array y: the larger label in sorted order is positive, as
-  everywhere in scikit-learn (`toprank.pairs.door.two_classes`).
+  everywhere in scikit-learn (`toprank.pairs.labels.two_classes`).
 
 The two agree on numbers and booleans that a table decides by itself. They differ on words such as
 ``Pos`` and ``neg`` or ``+`` and ``-``, whose sorted order means nothing. No label is judged twice:
@@ -20,6 +20,12 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_consistent_length
+from sklearn.utils.multiclass import type_of_target
+
+from toprank._columns import finite_column, labels_column, to_numpy
+from toprank._numerics import FloatArray
 
 #: Pairs of labels of which the first is positive; in small letters, numbers without a point.
 KNOWN_PAIRS = (
@@ -49,6 +55,95 @@ class LabelError(ValueError):
     def __init__(self, message: str, choices: tuple[str, ...] = ()) -> None:
         super().__init__(message)
         self.choices = choices
+
+
+def check_labels(y: Any, name: str = "y") -> NDArray[Any]:
+    """Return one label per row, numbers, text or dates, none of them missing."""
+    labels = labels_column(name, to_numpy(y))
+    if labels.dtype == object and len({type(label) for label in labels}) == 1:
+        plain = np.array(labels.tolist())
+        if plain.dtype.kind in ("f" if isinstance(labels[0], float) else "biu"):
+            return plain  # numbers that came as objects
+    return labels
+
+
+def distinct_labels(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return the distinct labels in order; numbers of two values are not sorted for it."""
+    if labels.dtype.kind in "biuf" and labels.size:
+        ends = np.array([labels.min(), labels.max()])
+        if ends[0] != ends[1] and np.all((labels == ends[0]) | (labels == ends[1])):
+            return ends
+    return np.unique(labels)
+
+
+def two_classes(
+    y: Any, name: str = "y", pos_label: Any = None
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Return the two classes, the positive one last, and which rows are positive.
+
+    Without ``pos_label`` the larger label in sorted order is positive, as in scikit-learn.
+    """
+    return split_classes(check_labels(y, name), name, pos_label)
+
+
+def split_classes(
+    labels: NDArray[Any], name: str = "y", pos_label: Any = None
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Do as `two_classes` does with labels that are known to be there."""
+    try:
+        classes = distinct_labels(labels)
+    except TypeError as error:
+        raise ValueError(
+            f"{name} mixes labels that have no order ({error}); expected labels of one type."
+        ) from error
+    if len(classes) != 2:
+        raise ValueError(_no_two_classes(labels, classes, name))
+    if pos_label is None or pos_label == classes[1]:
+        return classes, np.asarray(labels == classes[1])
+    if pos_label != classes[0]:
+        raise ValueError(f"pos_label={pos_label!r} is not one of the labels {classes.tolist()}.")
+    return classes[::-1], np.asarray(labels == classes[0])
+
+
+def _no_two_classes(labels: NDArray[Any], classes: NDArray[Any], name: str) -> str:
+    if len(classes) == 0:
+        return "Found 0 rows while a minimum of 1 is required."
+    if len(classes) == 1:
+        return (
+            f"{name} has one class only ({classes.tolist()[0]!r}), expected two: check the label "
+            "column, or the split that lost the rare class."
+        )
+    kind = type_of_target(labels)
+    if kind.startswith("continuous"):
+        return (
+            f"Unknown label type: {kind}. {name} has {len(classes)} different values, expected two "
+            "classes: say from which value on a row belongs at the top."
+        )
+    return (
+        f"Only binary classification is supported: {name} has {len(classes)} classes ({kind} "
+        "labels), expected two. Choose the class that belongs at the top and pass y == that_class."
+    )
+
+
+def check_grades(y: Any, n: int | None = None, name: str = "y") -> FloatArray:
+    """Return labels in order, grades or real numbers, as float64; larger is better."""
+    labels = check_labels(y, name)
+    if labels.dtype.kind in "SUMm" or any(
+        isinstance(v, str | bytes) for v in _objects_among(labels)
+    ):
+        raise ValueError(
+            f"{name} has dtype {labels.dtype}, and it is not known which label belongs above "
+            "which: grades must be numbers, larger is better. Map them, for example with "
+            "y.map({'bad': 0, 'fair': 1, 'good': 2}); for an ordered categorical use y.cat.codes."
+        )
+    grades = finite_column(name, labels)
+    if n is not None:
+        check_consistent_length(grades, np.empty(n))
+    return grades
+
+
+def _objects_among(labels: NDArray[Any]) -> Any:
+    return labels if labels.dtype == object else ()
 
 
 def label_text(value: Any) -> str:
@@ -98,12 +193,12 @@ belongs at the top: add positive='alive' or positive='dead'.
     named = None if positive is None else _named_label(name, distinct, positive)
     if named is None and len(distinct) > 2:
         raise LabelError(
-            f"{name!r} has {len(distinct)} different values ({_listed(distinct)}), expected two. "
+            f"{name!r} has {len(distinct)} different values ({_quote(distinct)}), expected two. "
             "Pass positive= to name the one that belongs at the top; the others are then negative."
         )
     if len(distinct) < 2:
         raise LabelError(
-            f"{name!r} has one value only ({_listed(distinct) or 'none'}); a ranking needs rows of "
+            f"{name!r} has one value only ({_quote(distinct) or 'none'}); a ranking needs rows of "
             "two classes: check the column, or the selection that lost the rare class."
         )
     return _known_label(name, distinct) if named is None else named
@@ -117,7 +212,7 @@ def _named_label(name: str, distinct: list[str], positive: Any) -> str:
     alike = [label for label in distinct if _folded(label) == _folded(text)]
     if len(alike) != 1:
         raise LabelError(
-            f"positive={positive!r}: {name!r} never has that value; it has {_listed(distinct)}."
+            f"positive={positive!r}: {name!r} never has that value; it has {_quote(distinct)}."
         )
     return alike[0]
 
@@ -145,6 +240,6 @@ def _folded(label: str) -> str:
     return label_text(number) if np.isfinite(number) else text
 
 
-def _listed(labels: list[str]) -> str:
+def _quote(labels: list[str]) -> str:
     shown = ", ".join(map(repr, labels[:_MOST_NAMED]))
     return shown if len(labels) <= _MOST_NAMED else f"{shown}, ..."

@@ -138,7 +138,7 @@ class Relation(ABC):
     n_pairs: int
 
     @abstractmethod
-    def turned(self) -> Relation:
+    def reverse(self) -> Relation:
         """Return the same pairs with winners as outer rows."""
 
     @abstractmethod
@@ -169,7 +169,7 @@ class Relation(ABC):
     def _all_pairs(self) -> tuple[IntArray, IntArray]:
         return self.pairs_at(np.arange(self.n_pairs))
 
-    def sampled(self, count: int) -> tuple[IntArray, IntArray]:
+    def sample_pairs(self, count: int) -> tuple[IntArray, IntArray]:
         """Return (inner, outer) of pairs drawn evenly, always the same; all if there are few."""
         if self.n_pairs <= count:
             return self.pairs_at(np.arange(self.n_pairs))
@@ -199,7 +199,7 @@ class Explicit(Relation):
         """The outer row of each pair, ascending."""
         return self.outer[self._outer_place]
 
-    def turned(self) -> Explicit:
+    def reverse(self) -> Explicit:
         return Explicit(self.outer_rows, self.inner_rows)
 
     def facing(self, weight: FloatArray) -> FloatArray:
@@ -271,7 +271,7 @@ class Graded(Relation):
         groups[rows] = self.group_start[kept]
         return Graded(labels, groups, rows)
 
-    def turned(self) -> Graded:
+    def reverse(self) -> Graded:
         return self._again(-1, np.arange(self.n_places), self.rows)
 
     def facing(self, weight: FloatArray) -> FloatArray:

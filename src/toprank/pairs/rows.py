@@ -1,4 +1,4 @@
-"""One table of rows: features, labels, weights and groups, which always travel together."""
+"""One table of rows: features, labels, weights, groups and pairs, which always travel together."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from toprank._numerics import FloatArray
-from toprank.pairs.relations import IntArray, Pairs
+from toprank.pairs.relations import IntArray, Pairs, Relation, relation_of
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,38 @@ class Rows:
     def counts(self) -> FloatArray:
         """The weight of each row; one where there are no weights."""
         return np.ones(len(self)) if self.weight is None else self.weight
+
+
+@dataclass(frozen=True)
+class RelatedRows(Rows):
+    """Rows, and the pairs of them that are to be compared.
+
+    Parameters
+    ----------
+    X, y, weight, groups
+        As in `Rows`.
+    pairs : Pairs, optional
+        They replace the pairs that the labels imply.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from toprank.pairs import RelatedRows
+    >>> RelatedRows(np.zeros((3, 1)), np.array([2.0, 0.0, 1.0])).relation().n_pairs
+    3
+    """
+
+    pairs: Pairs | None = None
+
+    @property
+    def is_bipartite(self) -> bool:
+        """Whether every row of one class faces every row of the other, and no other pair counts."""
+        two_classes = self.y is not None and self.y.dtype == bool
+        return two_classes and self.groups is None and self.pairs is None
+
+    def relation(self) -> Relation:
+        """Return which rows belong above which; ValueError if there is no such pair."""
+        return relation_of(self.y, self.groups, self.pairs, self.weight)
 
 
 def _length(column: Any) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from toprank._numerics import FloatArray
 from toprank.blocks import BlockSource, Units
-from toprank.inference.block_scores import BlockScores
-from toprank.metrics.block_list import check_sizes
+from toprank.inference.intervals import BlockScores
 from toprank.objective import count_labels
 from toprank.rankers.blockwise import BlockScore, check_columns, check_row_weights
 
@@ -81,7 +81,7 @@ class BlockScoring:
         auc = 0.8624, 95% interval 0.8553 to 0.8693 (Hoeffding projection (DeLong), logit scale)
         """
         check_is_fitted(self)
-        check_sizes(keep_top, bins)
+        _check_sizes(keep_top, bins)
         check_columns(self, source)
         n_rows = _count_rows(source, self.classes_)
         return BlockScores.of(source, self.block_score(), self.classes_, n_rows, keep_top, bins)
@@ -102,3 +102,10 @@ def _count_rows(source: BlockSource, classes: NDArray[Any]) -> int:
         )
     check_row_weights(counts)
     return sum(int(np.sum(block.present)) for block in counts.blocks.values())
+
+
+def _check_sizes(keep_top: int, bins: int) -> None:
+    """Raise ValueError unless both are whole numbers of at least 1."""
+    for name, number in (("keep_top", keep_top), ("bins", bins)):
+        if not isinstance(number, Integral) or isinstance(number, bool) or number < 1:
+            raise ValueError(f"{name}={number!r}: expected a whole number of at least 1.")

@@ -15,7 +15,7 @@ from toprank.blocks import BlockSource, Units
 from toprank.blocks.design import design_of
 from toprank.blocks.statistics import LabelCounts
 from toprank.objective import LabelledData, TwoClassProblem, count_labels
-from toprank.pairs.door import check_weights, split_classes
+from toprank.pairs import check_weights, split_classes
 from toprank.solvers import Result
 
 #: Features up to which the error of a fit is estimated with a Hessian.

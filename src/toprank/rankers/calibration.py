@@ -14,7 +14,7 @@ from toprank.metrics.lists import Lists
 
 
 @dataclass(frozen=True)
-class Band:
+class CalibrationBand:
     """Consecutive places of a ranked list: what was predicted there and what was seen.
 
     Attributes
@@ -56,9 +56,9 @@ class CalibrationReport:
 
     Attributes
     ----------
-    bands : tuple of Band
+    bands : tuple of CalibrationBand
         Bands of the list that do not overlap, the top one first.
-    whole : Band
+    whole : CalibrationBand
         All rows as one band.
     brier_score : float
         Mean squared difference of probability and label, over all rows.
@@ -66,8 +66,8 @@ class CalibrationReport:
         Confidence level of the intervals.
     """
 
-    bands: tuple[Band, ...]
-    whole: Band
+    bands: tuple[CalibrationBand, ...]
+    whole: CalibrationBand
     brier_score: float
     level: float
 
@@ -79,8 +79,8 @@ class CalibrationReport:
     def __str__(self) -> str:
         interval = f"{100 * self.level:g}% interval"
         lines = [f"{'places':>17} {'rows':>9} {'predicted':>10} {'observed':>9} {interval:>18}"]
-        lines += [_line(band, f"{band.start + 1:g}-{band.stop:g}") for band in self.bands]
-        lines.append(_line(self.whole, "whole list"))
+        lines += [_table_line(band, f"{band.start + 1:g}-{band.stop:g}") for band in self.bands]
+        lines.append(_table_line(self.whole, "whole list"))
         lines.append(f"Brier score {self.brier_score:.4f}")
         return "\n".join(lines)
 
@@ -106,16 +106,16 @@ def calibration_report(
     if len(sizes) == 0:
         raise ValueError("cuts is empty; expected counts (int) or fractions (float) of the list.")
     edges = np.concatenate([[0.0], sizes])
-    bands = tuple(_band(ranked, a, b, level) for a, b in pairwise(edges))
+    bands = tuple(_calibration_band(ranked, a, b, level) for a, b in pairwise(edges))
     return CalibrationReport(
         bands,
-        _band(ranked, 0.0, float(ranked.totals[0]), level),
+        _calibration_band(ranked, 0.0, float(ranked.totals[0]), level),
         float(np.average((probability - positive) ** 2, weights=weight)),
         level,
     )
 
 
-def _band(ranked: Lists, start: float, stop: float, level: float) -> Band:
+def _calibration_band(ranked: Lists, start: float, stop: float, level: float) -> CalibrationBand:
     from toprank.inference.shares import clopper_pearson
 
     kept = ranked.kept(np.array([stop])) - ranked.kept(np.array([start]))
@@ -124,10 +124,10 @@ def _band(ranked: Lists, start: float, stop: float, level: float) -> Band:
     observed = min(1.0, max(0.0, positives / rows))
     low, high = (float(end) for end in clopper_pearson(observed, rows, level))
     predicted = float(kept @ ranked.amount) / rows
-    return Band(float(start), float(stop), positives, predicted, observed, low, high)
+    return CalibrationBand(float(start), float(stop), positives, predicted, observed, low, high)
 
 
-def _line(band: Band, places: str) -> str:
+def _table_line(band: CalibrationBand, places: str) -> str:
     verdict = "" if band.reliable else "  too high" if band.predicted > band.high else "  too low"
     interval = f"[{band.low:.4f}, {band.high:.4f}]"
     return (

@@ -19,10 +19,10 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 from toprank._numerics import FloatArray
 from toprank.blocks import Workers
 from toprank.pairs import check_counts, check_labels, check_table, to_numpy
-from toprank.rankers.boosting.bins import bin_columns
 from toprank.rankers.boosting.label_stumps import LabelObjective, LabelStumps
-from toprank.rankers.boosting.model import StumpSum
 from toprank.rankers.boosting.rounds import Descent, Ensemble, boost
+from toprank.rankers.boosting.stumps import bin_columns
+from toprank.rankers.boosting.weak import StumpSum
 from toprank.rankers.links import logistic
 from toprank.rankers.whole import fits
 
@@ -219,14 +219,14 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
             scores = [label.scores(X, workers) for label in self._sums]
         return np.column_stack(scores) + self._constants + self.intercept_
 
-    def _shaped(self, scores: FloatArray) -> FloatArray:
+    def _reshape(self, scores: FloatArray) -> FloatArray:
         """Two classes have one score: how far the second is above the first."""
         two = self._one_each and len(self.classes_) == 2
         return scores[:, 1] - scores[:, 0] if two else scores
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return the score of each label, of shape (n, labels); (n,) for two classes."""
-        return self._shaped(self._scores(X))
+        return self._reshape(self._scores(X))
 
     def staged_decision_function(self, X: Any) -> Iterator[FloatArray]:
         """Yield the scores after each round, all with the intercept of the last."""
@@ -238,7 +238,7 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
             if self.method == "mh" and choice.stump is not None:
                 h = 2.0 * h - 1.0
             scores[:, choice.label] += step * h
-            yield self._shaped(scores.copy())
+            yield self._reshape(scores.copy())
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the labels with a positive score, as 0 and 1; or the class of highest score."""

@@ -24,8 +24,7 @@ from toprank.pairs import Pairs, RelatedRows, Relation, check_related_rows, chec
 from toprank.prices import PRICES, Price, get_price
 from toprank.rankers.base import LinearRanker
 from toprank.rankers.blockwise import BlockScore
-from toprank.rankers.kernel import KERNELS, Kernel, expansion, landmarks
-from toprank.rankers.pair_kernel import PairFeatures, PairRule
+from toprank.rankers.kernel import KERNELS, Kernel, PairFeatures, PairRule, expansion, landmarks
 from toprank.rankers.whole import fits, warn_caller
 from toprank.solvers import Result
 

@@ -18,7 +18,7 @@ import scipy
 import sklearn
 
 from toprank._files import replacing
-from toprank._text import plain, short_number
+from toprank._text import clean_text, plain, short_number
 from toprank._version import __version__
 from toprank.folds import Fold, check_powers
 from toprank.models.errors import ModelError, catching
@@ -27,7 +27,6 @@ from toprank.report.held_out import ALPHA, HeldOut, score_held_out
 from toprank.report.page import page
 from toprank.report.results import results
 from toprank.report.table import Table
-from toprank.report.text import clean_text
 from toprank.tuning import supported_p
 from toprank.tuning.support import Support
 

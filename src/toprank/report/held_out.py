@@ -218,7 +218,7 @@ class Chosen:
     verdict: str
 
 
-def choose_power(
+def choose_first_p(
     held: HeldOut, figure: Figure, support: Support | None, test_to_train: float
 ) -> Chosen:
     """Choose the best of the p that the data supports; among equals the gentlest.

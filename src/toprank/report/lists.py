@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray
+from toprank._text import clean_text, percent
 from toprank.models.columns import Column
 from toprank.models.model import largest_reasons
 from toprank.report.held_out import HeldOut
 from toprank.report.table import Table, word_of
-from toprank.report.text import clean_text, percent
 
 #: Rows shown on each side of the cut.
 NEAR = 6

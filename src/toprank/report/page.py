@@ -15,8 +15,7 @@ from html import escape
 from importlib import resources
 from typing import Any
 
-from toprank._text import short_number
-from toprank.report.text import count, format_figure, percent
+from toprank._text import count, format_figure, percent, short_number
 
 
 def page(data: dict[str, Any]) -> str:

@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 
 from toprank._numerics import FloatArray
-from toprank._text import short_number
+from toprank._text import clean_text, count, percent, short_number
 from toprank.folds import tested_over_trained
-from toprank.report.held_out import TREES, Chosen, HeldOut, choose_power
+from toprank.report.held_out import TREES, Chosen, HeldOut, choose_first_p
 from toprank.report.lists import features, item_lists
 from toprank.report.measures import LEVEL, Figure, compare_rankers, curves, figures, measure_figures
 from toprank.report.table import Table
-from toprank.report.text import clean_text, count, percent
 from toprank.tuning.support import Support
 
 #: Negatives that the zoomed ROC curve shows at least.
@@ -42,7 +41,7 @@ def results(
     max_fpr = min(1.0, max(0.05, _FEWEST_NEGATIVES / np.count_nonzero(~held.positive)))
     which = figures(k, max_fpr)
     overlap = tested_over_trained(held.folds)
-    chosen = choose_power(held, which[0], support, overlap)
+    chosen = choose_first_p(held, which[0], support, overlap)
     lists, items = item_lists(table, held, k)
 
     def worth(scores: FloatArray) -> dict[str, Any]:

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 
+from toprank._text import clean_text
 from toprank.folds import Fold
 from toprank.models import frames
 from toprank.models.columns import Column, as_words
 from toprank.models.rows import TrainingRows, learn_table
 from toprank.models.schema import Schema, Target
-from toprank.report.text import clean_text
 from toprank.tuning import folds_of
 
 

@@ -11,9 +11,8 @@ from scipy import stats
 from scipy.special import ndtri
 from sklearn.utils import check_consistent_length
 
-from toprank._numerics import FloatArray
+from toprank._numerics import FloatArray, is_number
 from toprank.inference.shares import clopper_pearson
-from toprank.metrics._inputs import is_number
 from toprank.pairs import check_counts, check_labels, check_scores, check_weights, split_classes
 
 #: Numbers of alerts and of periods beyond these are mistaken units, and have no quantiles.

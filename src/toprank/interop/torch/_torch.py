@@ -17,14 +17,14 @@ class _Missing:
         return getattr(require("torch", "torch"), name)
 
 
-def _present() -> bool:
+def _is_installed() -> bool:
     try:
         return find_spec("torch") is not None
     except (ImportError, ValueError):
         return False
 
 
-PRESENT: bool = _present()
+PRESENT: bool = _is_installed()
 # compiled code cannot import, so torch is looked up once, here
 torch: Any = require("torch", "torch") if PRESENT else _Missing()
 Module: Any = torch.nn.Module if PRESENT else object

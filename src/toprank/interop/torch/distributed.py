@@ -14,26 +14,26 @@ def world_size() -> int:
     return int(torch.distributed.get_world_size())
 
 
-def sum_of(value: Any) -> Any:
+def sum_over_processes(value: Any) -> Any:
     """Return the sum over the processes, without a gradient."""
     total = value.detach().clone()
     torch.distributed.all_reduce(total)
     return total
 
 
-def log_sum_exp_of(local: Any) -> Any:
+def log_sum_exp_over_processes(local: Any) -> Any:
     """Return the log-sum-exp over the processes; its gradient is this process's share of it."""
     top = local.detach().clone()
     torch.distributed.all_reduce(top, op=torch.distributed.ReduceOp.MAX)
     shift = torch.where(torch.isfinite(top), top, torch.zeros_like(top))
-    total = shift + torch.log(sum_of(torch.exp(local - shift)))
+    total = shift + torch.log(sum_over_processes(torch.exp(local - shift)))
     share = torch.exp(local.detach() - total)
     share = torch.where(torch.isfinite(total), share, torch.zeros_like(share))
     live = torch.where(torch.isfinite(local), local, torch.zeros_like(local))
     return total + share * (live - live.detach())
 
 
-def gathered(value: Any) -> Any:
+def rows_of_all(value: Any) -> Any:
     """Return the rows of all processes, this one's with their gradient; None for None."""
     if value is None:  # in every process alike
         return None
@@ -50,7 +50,7 @@ def gathered(value: Any) -> Any:
     return torch.cat(rows)
 
 
-def for_the_mean(value: Any) -> Any:
+def scaled_for_mean(value: Any) -> Any:
     """Return the value with its gradient times the number of processes.
 
     Each process holds its own part of the gradient of one common value; the mean over the
@@ -59,9 +59,25 @@ def for_the_mean(value: Any) -> Any:
     return value + (world_size() - 1) * (value - value.detach())
 
 
-def of_every_process(value: Any) -> Any:
+def shared_among_processes(value: Any) -> Any:
     """Return the value with its gradient divided by the number of processes.
 
-    For what each process differentiates in full, before `for_the_mean`.
+    For what each process differentiates in full, before `scaled_for_mean`.
     """
     return value.detach() + (value - value.detach()) / world_size()
+
+
+def class_log_sum(terms: Any, members: Any, across: bool = False) -> Any:
+    """Return log of the sum of e^terms over the members; minus infinity where there are none.
+
+    By a mask, not an index: compiled code wants shapes that do not depend on the labels.
+    """
+    inside = torch.where(members, terms, torch.full_like(terms, -torch.inf))
+    local = torch.logsumexp(inside, 0)
+    return log_sum_exp_over_processes(local) if across else local
+
+
+def class_log_count(members: Any, like: Any, across: bool = False) -> Any:
+    """Return log of the number of members, of one where there are none."""
+    count = members.sum().to(like)
+    return torch.log((sum_over_processes(count) if across else count).clamp(min=1.0))

@@ -4,14 +4,24 @@
 
 The gradient is known as soon as the value is: minus a softmax over the positives, a softmax over
 the negatives. Keeping it takes fewer passes over the scores than tracing the sums would.
+
+On a GPU, Triton needs two passes over the scores. The first leaves the (max, mass, weight) of both
+classes for each block of rows, which merge as everywhere in this library; the second writes the
+gradient. Triton comes with torch for CUDA. Where it is missing, or the scores are not float32 on a
+GPU, torch does it in more passes.
 """
 
 from __future__ import annotations
 
+import importlib
+from functools import cache
 from typing import Any
 
+from toprank._extras import has_triton
 from toprank.interop.torch._torch import Function, torch
-from toprank.interop.torch.fused import usable, value_and_gradient
+
+_BLOCK = 8192
+_CHUNK = 1024
 
 
 class _ExponentialPower(Function):
@@ -84,6 +94,103 @@ def exponential_power(f: Any, positive: Any, weight: Any, p: float) -> Any:
     weight : tensor of shape (n,) or None
     p : float
     """
-    if usable(f):
+    if has_fused_kernels(f):
         return _Fused.apply(f, positive, weight, p)
     return _ExponentialPower.apply(f, positive, None if weight is None else torch.log(weight), p)
+
+
+def has_fused_kernels(f: Any) -> bool:
+    """Whether the kernels can serve these scores."""
+    if not f.is_cuda or f.dtype != torch.float32 or f.numel() == 0 or f.numel() >= 2**31:
+        return False
+    return not torch.compiler.is_compiling() and has_triton()
+
+
+@cache
+def _triton_kernels() -> tuple[Any, Any, Any]:
+    triton: Any = importlib.import_module("triton")
+    tl: Any = importlib.import_module("triton.language")
+
+    @triton.jit
+    def partials(f_at, y_at, w_at, out_at, n, p, weighted: tl.constexpr, block: tl.constexpr):  # type: ignore[no-untyped-def]
+        number = tl.program_id(0)
+        rows = number * block + tl.arange(0, block)
+        there = rows < n
+        f = tl.load(f_at + rows, mask=there, other=0.0)
+        y = tl.load(y_at + rows, mask=there, other=0)
+        w = tl.load(w_at + rows, mask=there, other=0.0) if weighted else there.to(tl.float32)
+        there = there & (w > 0)
+        t = tl.where(y != 0, -f, p * f)
+        if weighted:
+            t += tl.log(tl.where(there, w, 1.0))
+        for side in tl.static_range(2):
+            mine = there & ((y != 0) if side == 0 else (y == 0))
+            values = tl.where(mine, t, float("-inf"))
+            top = tl.max(values, 0)
+            shift = tl.where(top == float("-inf"), 0.0, top)
+            tl.store(out_at + number * 6 + 3 * side, top)
+            tl.store(out_at + number * 6 + 3 * side + 1, tl.sum(tl.exp(values - shift), 0))
+            tl.store(out_at + number * 6 + 3 * side + 2, tl.sum(tl.where(mine, w, 0.0), 0))
+
+    @triton.jit
+    def gradient(f_at, y_at, w_at, log_at, g_at, n, p, weighted: tl.constexpr, block: tl.constexpr):  # type: ignore[no-untyped-def]
+        rows = tl.program_id(0) * block + tl.arange(0, block)
+        there = rows < n
+        f = tl.load(f_at + rows, mask=there, other=0.0)
+        y = tl.load(y_at + rows, mask=there, other=0)
+        high, low = tl.load(log_at), tl.load(log_at + 1)
+        t = tl.where(y != 0, -f - high, p * f - low)
+        if weighted:
+            w = tl.load(w_at + rows, mask=there, other=0.0)
+            t += tl.log(w)
+        g = tl.exp(t)
+        tl.store(g_at + rows, tl.where(y != 0, -g, g), mask=there)
+
+    @triton.jit
+    def merge(parts_at, out_at, blocks, p, chunk: tl.constexpr):  # type: ignore[no-untyped-def]
+        value = tl.full((), 0.0, tl.float64)
+        both = True
+        for side in tl.static_range(2):
+            top = tl.full((), float("-inf"), tl.float64)
+            mass = tl.full((), 0.0, tl.float64)
+            weight = tl.full((), 0.0, tl.float64)
+            for start in range(0, blocks, chunk):
+                block = start + tl.arange(0, chunk)
+                there = block < blocks
+                at = parts_at + block * 6 + 3 * side
+                tops = tl.load(at, mask=there, other=float("-inf")).to(tl.float64)
+                masses = tl.load(at + 1, mask=there, other=0.0).to(tl.float64)
+                weight += tl.sum(tl.load(at + 2, mask=there, other=0.0).to(tl.float64), 0)
+                higher = tl.maximum(top, tl.max(tops, 0))
+                shift = tl.where(higher == float("-inf"), 0.0, higher)
+                mass = mass * tl.exp(top - shift) + tl.sum(masses * tl.exp(tops - shift), 0)
+                top = higher
+            log_mass = top + tl.log(mass)
+            value += (log_mass - tl.log(weight)) / (1.0 if side == 0 else p)
+            both = both & (mass > 0)
+            # an absent class leaves no gradient to the other one either
+            tl.store(out_at + 1 + side, log_mass.to(tl.float32))
+        tl.store(out_at, tl.where(both, value, 0.0).to(tl.float32))
+        if not both:
+            tl.store(out_at + 1, float("inf"))
+            tl.store(out_at + 2, float("inf"))
+
+    return partials, merge, gradient
+
+
+def value_and_gradient(f: Any, positive: Any, weight: Any, p: float) -> tuple[Any, Any]:
+    """Return F and its gradient; both zero where a class is absent."""
+    partials, merge, gradient = _triton_kernels()
+    f, n = f.contiguous(), f.numel()
+    y = positive.contiguous().view(torch.uint8)
+    w = f if weight is None else weight.contiguous()
+    blocks = -(-n // _BLOCK)
+    settings = {"weighted": weight is not None, "block": _BLOCK}
+    # the first three numbers are F and the logarithms of both masses
+    room = torch.empty(3 + 6 * blocks, dtype=torch.float32, device=f.device)
+    slopes = torch.empty_like(f)
+    with torch.cuda.device(f.device):
+        partials[(blocks,)](f, y, w, room[3:], n, p, **settings)
+        merge[(1,)](room[3:], room, blocks, p, chunk=_CHUNK)
+        gradient[(blocks,)](f, y, w, room[1:], slopes, n, p, **settings)
+    return room[0], slopes

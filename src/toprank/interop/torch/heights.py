@@ -1,9 +1,10 @@
-"""Heights in torch: log S_o = log sum_i w_i l(a_i - b_o) for inner scores a and outer scores b.
+"""Heights in torch, and their price: log S_o = log sum_i w_i l(a_i - b_o).
 
-How they are summed follows from what the loss declares, as in `toprank.pair_sums`: a loss that
-factorises needs two sums, one that is given by its pieces is sorted where the scores lie. Any other
-loss is summed by `toprank.pair_sums` on the host, and block by block on a device, by its own
-``value`` and ``slope``.
+The inner scores are a, the outer scores b. How the heights are summed follows from what the loss
+declares, as in `toprank.pair_sums`: a loss that factorises needs two sums, one that is given by its
+pieces is sorted where the scores lie. Any other loss is summed by `toprank.pair_sums` on the host,
+and block by block on a device, by its own ``value`` and ``slope``. So is the price: its own value
+and slope, where the heights lie.
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from toprank.blocks.on_device import OnDevice, handed_back
 from toprank.interop.torch._torch import Function, torch
 from toprank.losses import Loss
 from toprank.pair_sums import PairSum, Sorted, pair_sum
+from toprank.prices import Price
 
 #: Pairs held in memory at once.
 PAIRS_ON_DEVICE = 1 << 22
@@ -45,7 +49,7 @@ class Members:
         )
 
 
-def members(chosen: Any, scores: Any, weight: Any) -> Members:
+def class_members(chosen: Any, scores: Any, weight: Any) -> Members:
     """Return the chosen rows; a row of weight zero is absent."""
     rows = torch.nonzero(chosen if weight is None else chosen & (weight > 0)).reshape(-1)
     f = scores.index_select(0, rows)
@@ -175,3 +179,38 @@ class _OnDevice(PairSum):
             outer.append(slope @ v)
             inner += u[part] @ slope
         return torch.cat(outer), inner
+
+
+def objective_of_heights(price: Price, log_s: Any, log_w: Any) -> Any:
+    """Return the objective F of log heights and log weights; its gradient is the price's slope.
+
+    Parameters
+    ----------
+    price : Price
+    log_s, log_w : float64 tensors of shape (K,)
+        On the host the price sees NumPy's arrays; on a device it sees vectors that answer to
+        NumPy's functions, and what they cannot do there is refused by name.
+    """
+    return _Priced.apply(log_s, log_w, price)
+
+
+class _Priced(Function):
+    @staticmethod
+    def forward(ctx: Any, log_s: Any, log_w: Any, price: Price) -> Any:
+        value, slope = price.value_slope(_host_or_device(log_s), _host_or_device(log_w))
+        if isinstance(slope, OnDevice):
+            slope = slope.tensor
+        else:
+            slope = torch.from_numpy(np.require(slope, np.float64, ["C", "W"]))
+        ctx.save_for_backward(slope)
+        return log_s.new_tensor(value)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        (slope,) = ctx.saved_tensors
+        return grad * slope, None, None
+
+
+def _host_or_device(tensor: Any) -> Any:
+    tensor = tensor.detach()
+    return tensor.numpy() if tensor.device.type == "cpu" else OnDevice(tensor)

@@ -1,4 +1,21 @@
-"""`PushLoss`: the push as a torch loss."""
+"""`PushLoss`: the push as a torch loss, of a batch, or of all rows from one batch to the next.
+
+Exponential loss, power price (P-Classification, Ertekin & Rudin 2011):
+
+    min_b  A e^-b + (1/p) B e^{pb} = (1 + 1/p) (A B^{1/p})^{p/(1+p)},
+    A = mean_i e^{-f_i},  B = mean_k e^{p f_k}
+
+so batches need no pair: the class means of a batch are unbiased for A and B, and a constant factor
+on either, as from batches that lack a class, is taken up by b. Only the scale of the steps is
+tracked (by a moving average of the value), not their direction.
+
+Any other loss with the power price:
+
+    grad F = sum_k w_k (S_k / F)^{p-1} grad S_k,   F = (sum_k w_k S_k^p)^{1/p}
+
+with F tracked in logarithms, and S_k too, row by row, where rows are told apart by ``index``.
+Without an index S_k is that of the batch, and p > 1 is biased; p = 1 never is.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +26,24 @@ from typing import Any
 from toprank._extras import require
 from toprank.interop.torch._torch import Module, torch
 from toprank.interop.torch.distributed import (
-    for_the_mean,
-    gathered,
-    of_every_process,
+    class_log_count,
+    class_log_sum,
+    rows_of_all,
+    scaled_for_mean,
+    shared_among_processes,
     world_size,
 )
 from toprank.interop.torch.exponential import exponential_power
-from toprank.interop.torch.heights import Members, log_heights, members
-from toprank.interop.torch.minibatch import moved, moved_heights, pointwise
-from toprank.interop.torch.priced import priced
-from toprank.interop.torch.sums import class_log_count, class_log_sum
+from toprank.interop.torch.heights import Members, class_members, log_heights, objective_of_heights
 from toprank.losses import get_trainable_loss
 from toprank.objective import price_and_loss
 from toprank.pairs import ENDS
 from toprank.prices import Max, Power, Price
 
 _CALLS_BEFORE_WARNING = 100
+#: A batch counts as at most this many times the tracked value, e^9.2 = 10,000; beyond, its
+#: gradient grows no more.
+LARGEST_EXCESS = 9.2
 
 
 class PushLoss(Module):
@@ -104,7 +123,7 @@ class PushLoss(Module):
         self.price, self.loss, self.mode = price, loss, mode
         self.end, self.balance = end, balance
         self.rate, self.n_rows, self.reduce = rate, n_rows, reduce
-        _check(self._price, self.p, end, balance, mode, rate)
+        _check_push(self._price, self.p, end, balance, mode, rate)
         # with the classes' roles and the sign of the scores swapped, every end is the top
         self._turned = (end == "bottom") != (self._price.outer == "winners")
         # processes need only add sums then; where not, they gather the rows
@@ -157,8 +176,8 @@ class PushLoss(Module):
                 value = self._by_class_sums(scores, positive, weight, together)
             else:
                 rows = (scores, positive, weight, None if index is None else index.reshape(-1))
-                value = self._by_heights(*(map(gathered, rows) if together else rows))
-            return for_the_mean(value) if together else value
+                value = self._by_heights(*(map(rows_of_all, rows) if together else rows))
+            return scaled_for_mean(value) if together else value
 
     # the objective of a batch
 
@@ -178,7 +197,7 @@ class PushLoss(Module):
     def _by_heights(self, f: Any, positive: Any, weight: Any, index: Any) -> Any:
         if torch.compiler.is_compiling():  # prices and losses are NumPy's code, left as it is
             return torch.compiler.disable(self._by_heights)(f, positive, weight, index)
-        inner, outer = members(positive, f, weight), members(~positive, f, weight)
+        inner, outer = class_members(positive, f, weight), class_members(~positive, f, weight)
         if not len(inner) or not len(outer):
             return 0.0 * f.sum()
         log_s, log_w = self._log_heights(inner, outer)
@@ -188,7 +207,7 @@ class PushLoss(Module):
             bottom = self._log_heights(outer.turned(), inner.turned())
             log_s = torch.cat([log_s, bottom[0]])
             log_w = torch.cat([log_w, bottom[1] + math.log(self.balance)])
-        value = priced(self._price, log_s, log_w)
+        value = objective_of_heights(self._price, log_s, log_w)
         # where the objective exceeds every float it has no slope
         return value.clamp(max=torch.finfo(f.dtype).max).to(f.dtype)
 
@@ -211,7 +230,7 @@ class PushLoss(Module):
         level = torch.nan_to_num(self.log_level).to(f)
         intercept = self.intercept.to(f)
         if across:  # every process has its whole gradient already
-            intercept = of_every_process(intercept)
+            intercept = shared_among_processes(intercept)
         value = pointwise(log_a, log_b, self.p, intercept, level)
         if self.training:
             self._follow(value.detach(), level)
@@ -231,7 +250,7 @@ class PushLoss(Module):
         with torch.no_grad():
             now = level + torch.log(value / (1.0 + 1.0 / self.p))
             started = ~torch.isnan(self.log_level)
-            new = moved(self.log_level, now.to(self.log_level), self.rate)
+            new = moving_average(self.log_level, now.to(self.log_level), self.rate)
             self.log_level.copy_(torch.where(started, new, self.log_level))
         if not torch.compiler.is_compiling():
             self._warn_if_not_learned()
@@ -250,9 +269,9 @@ class PushLoss(Module):
 
     def _tracked(self, log_s: Any, log_w: Any, rows: Any) -> Any:
         held = self._row_heights(log_s.detach(), rows)
-        now = torch.log(priced(self._price, held, log_w))
+        now = torch.log(objective_of_heights(self._price, held, log_w))
         if self.training:
-            self.log_level.copy_(moved(self.log_level, now.to(self.log_level), self.rate))
+            self.log_level.copy_(moving_average(self.log_level, now.to(self.log_level), self.rate))
         level = torch.where(torch.isnan(self.log_level), now.to(self.log_level), self.log_level)
         push = torch.exp(log_w + (self.p - 1.0) * (held - level.to(held)).clamp(max=10.0))
         surrogate = (push * torch.exp(log_s)).sum()
@@ -265,12 +284,12 @@ class PushLoss(Module):
             raise ValueError("PushLoss was given n_rows, so it needs index: the rows' numbers.")
         if not self.training:
             return log_s
-        held = moved_heights(self.log_heights[rows].to(log_s), log_s, self.rate)
+        held = moving_average_of_heights(self.log_heights[rows].to(log_s), log_s, self.rate)
         self.log_heights[rows] = held.to(self.log_heights)
         return held
 
 
-def _check(price: Price, p: float, end: str, balance: float, mode: str, rate: float) -> None:
+def _check_push(price: Price, p: float, end: str, balance: float, mode: str, rate: float) -> None:
     if end not in ENDS:
         raise ValueError(f"Unknown end {end!r}: expected one of {list(ENDS)}.")
     if not 0 < balance < math.inf:
@@ -285,3 +304,32 @@ def _check(price: Price, p: float, end: str, balance: float, mode: str, rate: fl
         )
     if not 0 < rate < 1:
         raise ValueError(f"rate={rate!r} must lie between 0 and 1.")
+
+
+def bounded_exp(x: Any) -> Any:
+    """e^x, continued by its tangent beyond the largest excess; convex."""
+    inside = x.clamp(max=LARGEST_EXCESS)
+    return torch.exp(inside) * (1.0 + (x - inside))
+
+
+def pointwise(log_a: Any, log_b: Any, p: float, intercept: Any, log_level: Any) -> Any:
+    """Return (A e^-b + B e^{pb} / p) / level, with an absent class (log of zero) left out."""
+    terms = []
+    for log_mass, factor in ((log_a - intercept, 1.0), (log_b + p * intercept, 1.0 / p)):
+        there = torch.isfinite(log_mass)
+        safe = torch.where(there, log_mass - log_level, torch.zeros_like(log_mass))
+        terms.append(torch.where(there, factor * bounded_exp(safe), torch.zeros_like(safe)))
+    return terms[0] + terms[1]
+
+
+def moving_average(tracked: Any, now: Any, rate: float) -> Any:
+    """Return the tracked logarithm moved towards the one of now; all the way the first time."""
+    fresh = torch.where(torch.isnan(tracked), now, tracked + rate * (now - tracked))
+    return torch.where(torch.isfinite(now), fresh, tracked)
+
+
+def moving_average_of_heights(tracked: Any, log_s: Any, rate: float) -> Any:
+    """Return logarithms of tracked heights moved towards those of now, by arithmetic means."""
+    keep = torch.nan_to_num(tracked) + math.log1p(-rate)
+    mixed = torch.logaddexp(keep, log_s + math.log(rate))
+    return torch.where(torch.isnan(tracked), log_s, mixed)

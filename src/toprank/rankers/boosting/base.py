@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,10 +28,7 @@ from toprank.pairs import (
     read_table,
     relate,
 )
-from toprank.rankers.boosting import weak
-from toprank.rankers.boosting.bins import bin_columns
-from toprank.rankers.boosting.columns import ColumnRankers
-from toprank.rankers.boosting.model import ColumnSum, StumpSum, WeakSum, column_importances
+from toprank.rankers.boosting.pair_stumps import GradedStumps, ListedStumps, TwoClassStumps
 from toprank.rankers.boosting.pair_weights import (
     GradedWeights,
     ListedWeights,
@@ -39,12 +36,21 @@ from toprank.rankers.boosting.pair_weights import (
     TwoClassWeights,
     weigh_pairs,
 )
-from toprank.rankers.boosting.related import GradedStumps, ListedStumps
-from toprank.rankers.boosting.rounds import Descent, Ensemble, boost
-from toprank.rankers.boosting.stopping import EarlyStopping, set_apart
-from toprank.rankers.boosting.two_class import TwoClassStumps
+from toprank.rankers.boosting.rounds import Descent, EarlyStopping, Ensemble, boost
+from toprank.rankers.boosting.stumps import bin_columns
+from toprank.rankers.boosting.weak import (
+    WEAK_RANKERS,
+    ColumnRankers,
+    ColumnSum,
+    StumpSum,
+    WeakSum,
+    are_binary,
+    column_importances,
+    weak_outputs,
+)
+from toprank.rankers.held_out import set_apart
 from toprank.rankers.links import Link, Probabilities, logistic
-from toprank.rankers.whole import fits, forget, warn_caller
+from toprank.rankers.whole import forget, warn_caller
 
 #: How stumps are judged on pairs of each kind.
 _STUMPS: dict[type[PairWeights], Any] = {
@@ -63,7 +69,7 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
-        "weak_rankers": [StrOptions(set(weak.NAMES)), list, tuple],
+        "weak_rankers": [StrOptions(set(WEAK_RANKERS)), list, tuple],
         "n_thresholds": [Interval(Integral, 1, 254, closed="both"), None],
         "max_bins": [Interval(Integral, 2, 255, closed="both")],
         "link": [StrOptions({"p_classification", "logistic"})],
@@ -133,22 +139,22 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
     ) -> RelatedRows:
         """Check everything; return the rows that are present, as the weak rankers see them."""
         if _is_classifier(self):
-            rows, classes = check_rows(self, X, y, sample_weight, groups, **self._expected())
+            rows, classes = check_rows(self, X, y, sample_weight, groups, **self._table_options())
             assert classes is not None
             self.classes_ = classes
             related = relate(rows, pairs)
         else:
-            table = check_table(X, estimator=self, **self._expected())
+            table = check_table(X, estimator=self, **self._table_options())
             related = check_related_rows(self, table, y, groups, pairs, sample_weight)
         columns = self._weak_columns(X, related.X)
-        self._binary_weak = weak.are_binary(self.weak_rankers, columns)
+        self._binary_weak = are_binary(self.weak_rankers, columns)
         self._n_columns = columns.shape[1]
         return replace(related, X=columns).present()
 
     def _reads_missing(self) -> bool:
         return self.weak_rankers not in ("features", "binary")
 
-    def _expected(self) -> dict[str, Any]:
+    def _table_options(self) -> dict[str, Any]:
         """What X may hold; what a function or an estimator can read is its own affair."""
         compares = self._reads_missing()
         named = isinstance(self.weak_rankers, str)
@@ -158,14 +164,14 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
         """The columns that stumps read, or what each weak ranker says about each row."""
         if isinstance(self.weak_rankers, str):
             return table
-        return weak.outputs(self.weak_rankers, read_table(X), len(table))
+        return weak_outputs(self.weak_rankers, read_table(X), len(table))
 
     def _engine(self, rows: RelatedRows, pairs: PairWeights, workers: Workers) -> Any:
         if not self._binary_weak:
             return ColumnRankers(pairs, np.asarray(rows.X, dtype=np.float64))
-        return _STUMPS[type(pairs)](pairs, self._binned(rows, pairs.place, workers), workers)
+        return _STUMPS[type(pairs)](pairs, self._bin_columns(rows, pairs.place, workers), workers)
 
-    def _binned(self, rows: RelatedRows, place: NDArray[np.intp], workers: Workers) -> Any:
+    def _bin_columns(self, rows: RelatedRows, place: NDArray[np.intp], workers: Workers) -> Any:
         most = self.max_bins - 1
         if self.n_thresholds is not None:
             most = min(most, self.n_thresholds)
@@ -254,7 +260,7 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
 
     def _outputs(self, X: Any) -> Any:
         check_is_fitted(self)
-        table = check_table(X, estimator=self, reset=False, **self._expected())
+        table = check_table(X, estimator=self, reset=False, **self._table_options())
         return self._weak_columns(X, table)
 
     def decision_function(self, X: Any) -> FloatArray:
@@ -308,44 +314,3 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
             tags.estimator_type = None
             tags.classifier_tags = None
         return tags
-
-
-class PairBooster(Booster):
-    """Base of the boosters over any pairs: two classes, grades, groups or pairs listed."""
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **Booster._parameter_constraints,
-        "target": [StrOptions({"binary", "graded"})],
-    }
-
-    @fits
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        groups: ArrayLike | None = None,
-        pairs: ArrayLike | Pairs | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Fit the ranker.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n, d)
-            Numbers; for stumps NaN is a missing value and infinities are values.
-        y : array-like of shape (n,)
-            Labels of two classes, the larger one at the top; numbers for target="graded", where
-            None will do if pairs are listed.
-        groups : array-like of shape (n,), optional
-            Pairs are then those within a group.
-        pairs : array-like of shape (m, 2) or `toprank.Pairs`, optional
-            Rows (winner, loser); they replace the pairs that y implies.
-        sample_weight : array-like of shape (n,), optional
-            Repetition counts; a row of weight zero is absent, a pair weighs the product.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit(X, y, groups, pairs, sample_weight)

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray, log_of, log_sum_exp, softmax
 from toprank.blocks import Workers
-from toprank.rankers.boosting.bins import Binned
 from toprank.rankers.boosting.rounds import EQUAL
-from toprank.rankers.boosting.stumps import Masses, Stump, best_stump
+from toprank.rankers.boosting.stumps import Binned, Masses, Stump, best_stump
 
 
 @dataclass(frozen=True)
@@ -73,10 +72,10 @@ class LabelObjective:
             out = np.empty_like(terms)
             for kind in (self.members, ~self.members):
                 out[kind] = softmax(terms[kind])
-            return self._pooled(terms), out
+            return self._pool(terms), out
         return self._by_example(scores)
 
-    def _pooled(self, terms: FloatArray) -> float:
+    def _pool(self, terms: FloatArray) -> float:
         return log_sum_exp(terms[self.members]) + log_sum_exp(terms[~self.members])
 
     def _by_example(self, scores: FloatArray) -> tuple[float, FloatArray]:

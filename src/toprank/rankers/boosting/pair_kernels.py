@@ -38,8 +38,8 @@ def listed_curves(
 ) -> None:
     """Add the differences of d+ and d- in t; a pair counts from one code to the other."""
     for q in range(len(winners)):
-        a = _shifted(column[winners[q]], side)
-        b = _shifted(column[losers[q]], side)
+        a = _shift_code(column[winners[q]], side)
+        b = _shift_code(column[losers[q]], side)
         if a > b:
             plus[b] += weight[q]
             plus[a] -= weight[q]
@@ -76,26 +76,26 @@ def graded_curves(
         while start < last:
             end = level_end[start]
             for i in range(start, end):
-                b = _shifted(column[i], side)
+                b = _shift_code(column[i], side)
                 below, upto = _below(tree, b), _below(tree, b + 1)
                 plus[b] -= win[i] * below
                 minus[b] += win[i] * max(0.0, total - upto)
             for i in range(start, end):
                 total += lose[i]
-                _plant(tree, _shifted(column[i], side), lose[i])
+                _plant(tree, _shift_code(column[i], side), lose[i])
             start = end
         _clear(tree, column, side, first, last)
         total, end = 0.0, last
         while end > first:
             start = level_start[end - 1]
             for i in range(start, end):
-                b = _shifted(column[i], side)
+                b = _shift_code(column[i], side)
                 below, upto = _below(tree, b), _below(tree, b + 1)
                 plus[b] += lose[i] * max(0.0, total - upto)
                 minus[b] -= lose[i] * below
             for i in range(start, end):
                 total += win[i]
-                _plant(tree, _shifted(column[i], side), win[i])
+                _plant(tree, _shift_code(column[i], side), win[i])
             end = start
         _clear(tree, column, side, first, last)
 
@@ -113,9 +113,9 @@ def _few_rows(
     minus: Any,
 ) -> None:
     for i in range(first, last):
-        a = _shifted(column[i], side)
+        a = _shift_code(column[i], side)
         for k in range(first, level_start[i]):
-            b = _shifted(column[k], side)
+            b = _shift_code(column[k], side)
             weight = win[i] * lose[k]
             if a > b:
                 plus[b] += weight
@@ -126,7 +126,7 @@ def _few_rows(
 
 
 @_compiled
-def _shifted(code: int, side: int) -> int:
+def _shift_code(code: int, side: int) -> int:
     """Codes in order with missing values first (side 0) or last (side 1)."""
     return (256 if side else 0) if code == MISSING else code + 1
 
@@ -151,7 +151,7 @@ def _below(tree: Any, b: int) -> float:
 @_compiled
 def _clear(tree: Any, column: Any, side: int, start: int, stop: int) -> None:
     for i in range(start, stop):
-        b = _shifted(column[i], side) + 1
+        b = _shift_code(column[i], side) + 1
         while b < 258:
             tree[b] = 0.0
             b += b & -b

@@ -1,7 +1,7 @@
-"""The rounds of boosting: choose a weak ranker, choose a step, move.
+"""The rounds of boosting: choose a weak ranker, choose a step, move, stop.
 
 RankBoost, coordinate descent RankBoost, smooth margin ranking, the push and AdaBoost differ in
-how they choose, not in the loop.
+how they choose, not in the loop. Rows held out say when to stop.
 """
 
 from __future__ import annotations
@@ -11,6 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+
+from toprank._numerics import FloatArray
+from toprank.pair_sums import concordance
+from toprank.pairs import RelatedRows
+from toprank.rankers.held_out import TopMetric
 
 #: Gains, of weights of total one, that differ by less than this differ by rounding only.
 EQUAL = 1e-11
@@ -158,3 +163,85 @@ def boost(
         if watch is not None and watch(ensemble):
             break
     return ensemble
+
+
+class EarlyStopping:
+    """Follows the scores of rows set apart and says when they have stopped improving.
+
+    Parameters
+    ----------
+    rows : RelatedRows
+        The rows set apart.
+    scoring : str, callable or None
+        Name of a metric of `toprank.metrics`, or a function of (labels, scores) that is larger
+        when better; None is the share of the crucial pairs in order.
+    patience : int
+        Rounds without improvement after which to stop.
+    outputs : callable
+        What a round's choice adds to the scores of those rows, for a step of one.
+    """
+
+    def __init__(
+        self,
+        rows: RelatedRows,
+        scoring: Any,
+        patience: int,
+        outputs: Callable[[Any], FloatArray],
+    ):
+        self.rows, self.patience, self.outputs = rows, patience, outputs
+        self.scores = np.zeros(len(rows))
+        self.values: list[float] = []
+        self.best_round = 0
+        self._best = -np.inf
+        self.scoring = scoring
+        self._measure = _pairs_in_order(rows) if scoring is None else _metric_of(rows, scoring)
+
+    def should_stop(self, ensemble: Ensemble) -> bool:
+        """Measure the last round; return whether to stop."""
+        self.scores += ensemble.steps[-1] * self.outputs(ensemble.choices[-1])
+        value = float(self._measure(self.scores))
+        if np.isnan(value):
+            raise ValueError(
+                f"scoring={self.scoring!r} is NaN on the {len(self.scores)} rows set apart after "
+                f"round {len(self.values) + 1}; expected a number, larger when better."
+            )
+        self.values.append(value)
+        if value > self._best:
+            self._best, self.best_round = value, len(self.values)
+        return len(self.values) - self.best_round >= self.patience
+
+    def best_rounds(self, ensemble: Ensemble) -> Ensemble:
+        """Return the rounds up to the best."""
+        best = ensemble.first(self.best_round)
+        if self.best_round < len(ensemble.steps):
+            best.message = f"the rows set apart were ranked best after round {self.best_round}"
+        return best
+
+
+def _pairs_in_order(rows: RelatedRows) -> Callable[[FloatArray], float]:
+    """The share of the crucial pairs in order; for two classes that is the AUC."""
+    if rows.is_bipartite:
+        return _metric_of(rows, "auc")
+    try:
+        relation = rows.relation()
+    except ValueError:
+        raise ValueError(
+            "The rows set apart for validation hold no crucial pair. Raise validation_fraction, or "
+            "use n_iter_no_change=None."
+        ) from None
+    return lambda scores: concordance(relation, scores, rows.weight)
+
+
+def _metric_of(rows: RelatedRows, scoring: Any) -> TopMetric:
+    """A metric by its name, or a user's function of (labels, scores); larger is better."""
+    if hasattr(scoring, "_score_func"):
+        raise ValueError(
+            "scoring is a scikit-learn scorer, which needs an estimator; expected a function "
+            "of (labels, scores), for example functools.partial(precision_at, k=50)."
+        )
+    if rows.y is None:
+        raise ValueError(
+            "scoring measures labels, and there is no y. Give y beside pairs, or scoring=None: "
+            "the share of the pairs in order."
+        )
+    return TopMetric(scoring, None, rows)

@@ -17,11 +17,11 @@ from toprank.folds import (
     folds_of,
 )
 from toprank.pairs import Rows
+from toprank.rankers.held_out import TopMetric
 from toprank.rankers.trees.plan import TreeRows
-from toprank.rankers.trees.stopping import TopMetric
 
 
-class OwnRows:
+class RowTable:
     """Everything that belongs to the rows, so that folds can be taken by row number."""
 
     def __init__(self, X: Any, fit_params: dict[str, Any], init_model: Any):
@@ -29,7 +29,7 @@ class OwnRows:
         self.fit_params = fit_params
         self.init_model = init_model
 
-    def __deepcopy__(self, memo: Any) -> OwnRows:
+    def __deepcopy__(self, memo: Any) -> RowTable:
         return self  # scikit-learn's clone copies parameters; data and a fitted model are none
 
     def part(self, rows: Any) -> tuple[Any, dict[str, Any]]:
@@ -39,10 +39,10 @@ class OwnRows:
         return _safe_indexing(self.X, numbers), given
 
 
-class OnRows(ClassifierMixin, BaseEstimator):
+class TreesByRow(ClassifierMixin, BaseEstimator):
     """Trees fitted by row number: groups and starting scores go with their rows."""
 
-    def __init__(self, p: Any, trees: Any, rows: OwnRows):
+    def __init__(self, p: Any, trees: Any, rows: RowTable):
         self.p = p
         self.trees = trees
         self.rows = rows
@@ -71,16 +71,16 @@ def _scorer(trees: Any) -> Any:
     return top_metric
 
 
-def chosen_p(
+def choose_power(
     trees: Any, X: Any, y: Any, sample_weight: Any, fit_params: dict[str, Any], init_model: Any
 ) -> PChoice:
     """Compare every p of ``trees.ps`` and the binary objective by cross-validation."""
-    own = OwnRows(X, fit_params, init_model)
+    own = RowTable(X, fit_params, init_model)
     template = clone(trees).set_params(p=4.0)
     powers = check_powers(trees.ps)
     candidates = [Candidate("the binary objective", None, pushes=False)]
     candidates += [Candidate(f"p = {p:g}", p) for p in powers]
-    models = [OnRows(p, template, own) for p in (None, *powers)]
+    models = [TreesByRow(p, template, own) for p in (None, *powers)]
     groups = fit_params.get("groups")
     score = Scoring(trees.metric, trees.metric_kwargs)
     if groups is not None or callable(trees.metric):

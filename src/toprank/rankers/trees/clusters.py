@@ -11,8 +11,8 @@ from toprank.rankers.whole import fits
 class OnClusters:
     """Fits across workers: the trees of one process, by the push of the rows of all workers.
 
-    The exponential loss with the price "power" or "identity" exchanges five numbers a round;
-    every other price and loss, and groups, gather the scores, eight bytes a row and round on
+    The exponential loss with the price "power" or "identity" exchanges five numbers per round;
+    every other price and loss, and groups, gather the scores, eight bytes per row and round on
     every worker. The metric to stop by is exact: the scores of the held-out rows are gathered.
     The trees are the same where columns have at most ``max_bins`` values; otherwise the workers
     agree on bins by XGBoost's sketch. ``subsample`` below one draws rows worker by worker.

@@ -17,7 +17,7 @@ _CATEGORY_TYPES = ("category", "Categorical", "Enum", "String", "Utf8", "str", "
 
 
 @dataclass(frozen=True)
-class Columns:
+class Categories:
     """Which columns hold categories, and which categories were seen in training.
 
     A category becomes its place among them; one never seen is missing.
@@ -31,22 +31,22 @@ class Columns:
         return tuple(sorted(self.categories))
 
     @classmethod
-    def learn(cls, X: Any, chosen: Any) -> Columns:
+    def learn(cls, X: Any, chosen: Any) -> Categories:
         """Find the columns of categories and their values."""
-        frame = _columns_of(X)
+        frame = _names_of_frame(X)
         d = X.shape[1] if frame is None else len(frame)
-        places = _places(X, chosen, frame, d)
-        return cls({j: _distinct(_column(X, frame, j)) for j in places})
+        places = _category_places(X, chosen, frame, d)
+        return cls({j: _distinct_values(_column_values(X, frame, j)) for j in places})
 
     def numbers(self, X: Any) -> FloatArray:
         """Return the rows as float64, categories as codes, missing values as NaN."""
-        frame = _columns_of(X)
+        frame = _names_of_frame(X)
         if frame is None and not self.categories:
             return np.asarray(X, dtype=np.float64)
         d = X.shape[1] if frame is None else len(frame)
         Z = np.empty((X.shape[0], d))
         for j in range(d):
-            values = _column(X, frame, j)
+            values = _column_values(X, frame, j)
             if j in self.categories:
                 Z[:, j] = _codes(values, self.categories[j])
             else:
@@ -54,19 +54,19 @@ class Columns:
         return check_table(Z, missing=True)
 
 
-def _columns_of(X: Any) -> list[str] | None:
+def _names_of_frame(X: Any) -> list[str] | None:
     """The names of a data frame's columns; None for anything else."""
     return list(X.columns) if is_frame(X) else None
 
 
-def _column(X: Any, frame: list[str] | None, j: int) -> NDArray[Any]:
+def _column_values(X: Any, frame: list[str] | None, j: int) -> NDArray[Any]:
     if frame is None:
         return np.asarray(X)[:, j]
     column = X.iloc[:, j] if hasattr(X, "iloc") else X[frame[j]]
     return np.asarray(column.to_numpy())
 
 
-def _places(X: Any, chosen: Any, frame: list[str] | None, d: int) -> list[int]:
+def _category_places(X: Any, chosen: Any, frame: list[str] | None, d: int) -> list[int]:
     if isinstance(chosen, str) and chosen == "from_dtype":
         if frame is None:
             return []
@@ -74,7 +74,7 @@ def _places(X: Any, chosen: Any, frame: list[str] | None, d: int) -> list[int]:
         return [j for j, kind in enumerate(types) if _holds_categories(X, frame, j, kind)]
     if chosen is None:
         return []
-    return columns_named(chosen, frame, d, "categorical_features")
+    return find_columns(chosen, frame, d, "categorical_features")
 
 
 def _holds_categories(X: Any, frame: list[str], j: int, kind: Any) -> bool:
@@ -82,14 +82,14 @@ def _holds_categories(X: Any, frame: list[str], j: int, kind: Any) -> bool:
         return False
     if str(kind) != "object":
         return True
-    return not _all_numbers(_column(X, frame, j))
+    return not _all_numbers(_column_values(X, frame, j))
 
 
 def _all_numbers(values: NDArray[Any]) -> bool:
     return all(v is None or isinstance(v, int | float | np.number | np.bool_) for v in values)
 
 
-def columns_named(chosen: Any, frame: Sequence[str] | None, d: int, what: str) -> list[int]:
+def find_columns(chosen: Any, frame: Sequence[str] | None, d: int, what: str) -> list[int]:
     """Return the places of columns given by name, by place or as a mask."""
     items = np.asarray(chosen)
     if items.dtype == bool:
@@ -109,7 +109,7 @@ def columns_named(chosen: Any, frame: Sequence[str] | None, d: int, what: str) -
     return places
 
 
-def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+def _missing_values(values: NDArray[Any]) -> NDArray[np.bool_]:
     if values.dtype.kind in "biuSU":
         return np.zeros(len(values), dtype=bool)
     if values.dtype.kind == "f":
@@ -123,13 +123,13 @@ def _as_text(values: NDArray[Any]) -> NDArray[Any]:
     return values.astype(str) if values.dtype.kind == "O" else values
 
 
-def _distinct(values: NDArray[Any]) -> NDArray[Any]:
-    return np.unique(_as_text(values[~_missing(values)]))
+def _distinct_values(values: NDArray[Any]) -> NDArray[Any]:
+    return np.unique(_as_text(values[~_missing_values(values)]))
 
 
 def _codes(values: NDArray[Any], categories: NDArray[Any]) -> FloatArray:
     codes = np.full(len(values), np.nan)
-    there = np.flatnonzero(~_missing(values))
+    there = np.flatnonzero(~_missing_values(values))
     if not len(categories) or not len(there):
         return codes
     given = _as_text(values[there])
@@ -151,7 +151,7 @@ def _as_numbers(values: NDArray[Any], name: str) -> FloatArray:
             "weekday, days since an event."
         )
     if values.dtype.kind == "O":
-        values = np.where(_missing(values), np.nan, values)
+        values = np.where(_missing_values(values), np.nan, values)
     try:
         return values.astype(np.float64)
     except (TypeError, ValueError) as error:

@@ -17,14 +17,18 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from toprank._numerics import FloatArray
-from toprank.interop.team import Team
-from toprank.interop.together import team_weights
+from toprank.interop.team import Team, team_weights
 from toprank.pairs import check_labels, check_table, group_labels, two_classes
-from toprank.rankers.trees.columns import Columns
+from toprank.rankers.held_out import TopMetric
+from toprank.rankers.trees.columns import Categories
+from toprank.rankers.trees.libraries import (
+    check_largest,
+    check_weight_reach,
+    small_column_notes,
+    warn_all,
+)
+from toprank.rankers.trees.model import check_start, model_scores
 from toprank.rankers.trees.plan import TreeRows, Watch
-from toprank.rankers.trees.reach import check_largest, check_weight_reach, of_the_smallest, tell
-from toprank.rankers.trees.start import check_start, model_scores
-from toprank.rankers.trees.stopping import TopMetric
 
 Result = TypeVar("Result")
 
@@ -102,7 +106,7 @@ class Learned:
     def hand_to(self, trees: Any) -> Any:
         """Return the estimator, fitted; warnings come from here, where somebody sees them."""
         vars(trees).update(self.state)
-        tell(self.notes)
+        warn_all(self.notes)
         return trees
 
 
@@ -146,19 +150,19 @@ def grow_together(
     Learned
         The same on every worker.
     """
-    labels = _everywhere(team, lambda: [_labels(part) for part in parts])
+    labels = _everywhere(team, lambda: [_part_labels(part) for part in parts])
     trees.classes_ = _classes(team, labels)
     trees._columns = _learn_columns(
         team, [part.rows.X for part in parts], trees.categorical_features
     )
-    rows = _checked(trees, parts, team)
+    rows = _check_rows_of(trees, parts, team)
     check_weight_reach(rows.weight, team)
-    notes = of_the_smallest(trees.backend, rows, team)
+    notes = small_column_notes(trees.backend, rows, team)
     where = np.repeat([part.index for part in parts], [part.n_rows for part in parts])
     rows, where = rows.present(), where[rows.places_present]
     watch = None
     if held is not None:
-        watch = _watch(trees, _checked(trees, held, team), team)
+        watch = _watch(trees, _check_rows_of(trees, held, team), team)
     elif trees._stops_early(int(team.sum(len(rows)))):
         out = held_out_together(
             team, rows, where, trees.validation_fraction, int(trees.random_state)
@@ -181,7 +185,7 @@ def _everywhere(team: Team, action: Callable[[], Result]) -> Result:
     return result  # type: ignore[return-value]
 
 
-def _labels(part: Part) -> NDArray[Any]:
+def _part_labels(part: Part) -> NDArray[Any]:
     labels = check_labels(part.rows.y)
     if len(labels) != part.n_rows:
         raise ValueError(f"A part of X has {part.n_rows} rows, that of y {len(labels)}.")
@@ -202,20 +206,20 @@ def _classes(team: Team, labels: Sequence[NDArray[Any]]) -> NDArray[Any]:
     return two_classes(distinct)[0]
 
 
-def _learn_columns(team: Team, frames: Sequence[Any], chosen: Any) -> Columns:
+def _learn_columns(team: Team, frames: Sequence[Any], chosen: Any) -> Categories:
     """The columns of categories and their values on all workers."""
-    learned = _everywhere(team, lambda: [Columns.learn(X, chosen) for X in frames])
+    learned = _everywhere(team, lambda: [Categories.learn(X, chosen) for X in frames])
     places = {j for part in team.objects(learned) for columns in part for j in columns.places}
     if not places:
-        return Columns({})
+        return Categories({})
     # a column of objects may hold numbers here and text elsewhere
-    again = [Columns.learn(X, sorted(places)).categories for X in frames]
-    return Columns({j: _union(team, [part[j] for part in again]) for j in sorted(places)})
+    again = [Categories.learn(X, sorted(places)).categories for X in frames]
+    return Categories({j: _union(team, [part[j] for part in again]) for j in sorted(places)})
 
 
-def _checked(trees: Any, parts: Sequence[Part], team: Team) -> TreeRows:
+def _check_rows_of(trees: Any, parts: Sequence[Part], team: Team) -> TreeRows:
     """The rows that lie here, checked with those of all workers."""
-    one = _joined(_everywhere(team, lambda: [_checked_part(trees, part) for part in parts]))
+    one = _join_parts(_everywhere(team, lambda: [_check_part(trees, part) for part in parts]))
     weight = team_weights(team, one.y, one.weight)
     groups = one.groups
     if groups is not None:
@@ -223,8 +227,8 @@ def _checked(trees: Any, parts: Sequence[Part], team: Team) -> TreeRows:
     return replace(one, weight=weight, groups=groups)
 
 
-def _checked_part(trees: Any, part: Part) -> TreeRows:
-    labels, given = _labels(part), part.rows
+def _check_part(trees: Any, part: Part) -> TreeRows:
+    labels, given = _part_labels(part), part.rows
     if not np.all(np.isin(labels, trees.classes_)):
         raise ValueError(f"eval_set has labels other than the classes fitted: {trees.classes_}.")
     if isinstance(given.start, Exception):
@@ -233,7 +237,7 @@ def _checked_part(trees: Any, part: Part) -> TreeRows:
     if start is not None:
         start = check_start(start, part.n_rows) if part.n_rows else np.zeros(0)
     return TreeRows(
-        _numbers(trees, part),
+        _part_numbers(trees, part),
         np.asarray(labels == trees.classes_[1]),
         None if given.weight is None else np.asarray(given.weight, dtype=np.float64),
         group_labels(given.groups, part.n_rows),
@@ -241,7 +245,7 @@ def _checked_part(trees: Any, part: Part) -> TreeRows:
     )
 
 
-def _numbers(trees: Any, part: Part) -> FloatArray:
+def _part_numbers(trees: Any, part: Part) -> FloatArray:
     X = part.rows.X
     if X.shape[1] != trees.n_features_in_:
         raise ValueError(f"eval_set has {X.shape[1]} columns, X has {trees.n_features_in_}.")
@@ -250,7 +254,7 @@ def _numbers(trees: Any, part: Part) -> FloatArray:
     return trees._columns.numbers(check_table(X, missing=True, frames=True))
 
 
-def _joined(parts: Sequence[TreeRows]) -> TreeRows:
+def _join_parts(parts: Sequence[TreeRows]) -> TreeRows:
     def column(name: str) -> Any:
         values = [getattr(part, name) for part in parts]
         return None if values[0] is None else np.concatenate(values)
@@ -261,7 +265,7 @@ def _joined(parts: Sequence[TreeRows]) -> TreeRows:
 class SharedMetric:
     """A metric of the held-out rows of all workers, exactly: their scores are gathered.
 
-    Four bytes (XGBoost) or eight (LightGBM) a held-out row and round go over the network.
+    Four bytes (XGBoost) or eight (LightGBM) per held-out row and round go over the network.
     """
 
     def __init__(self, metric: TopMetric, team: Team):

@@ -3,6 +3,9 @@
 The workers speak through XGBoost's communicator, whose meeting point is on the first of them.
 Chunks are computed once and stay where they are. One fit at a time uses a worker; if a worker is
 lost the fit fails, and says so. A fit that fails or is interrupted is stopped on all workers.
+
+A thread cannot be ended from outside. A fit asks before every round whether it is still wanted; one
+that waits for other workers hears of it when their meeting point closes.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
+from threading import Lock, Thread
 from typing import Any
 from uuid import uuid4
 
@@ -20,7 +24,7 @@ from sklearn.utils.validation import validate_data
 
 from toprank._extras import require
 from toprank.blocks.dask import aligned_parts
-from toprank.blocks.threads import Stopped, go_on
+from toprank.blocks.threads import Stopped, go_on, stopping_where
 from toprank.interop.team import xgboost_team
 from toprank.rankers.trees.distributed import (
     Learned,
@@ -30,7 +34,6 @@ from toprank.rankers.trees.distributed import (
     ready_to_ship,
     with_start,
 )
-from toprank.rankers.trees.runs import RUNS, stop
 
 #: Seconds between two looks at whether all workers are still there.
 _LOOK = 0.5
@@ -38,6 +41,68 @@ _LOOK = 0.5
 _GRACE = 10.0
 #: Seconds that workers have to end a round before their meeting point is closed.
 _PATIENCE = 3.0
+
+
+class Runs:
+    """What goes on in this process, by the name of the fit."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._busy: list[str] = []  # a name for each thread: workers may share a process
+        self._trackers: dict[str, Any] = {}
+        self._stopped: set[str] = set()
+
+    @contextmanager
+    def part_of(self, run: str) -> Iterator[None]:
+        """Work for a fit; `go_on` raises where it was stopped."""
+        with self._lock:
+            self._busy.append(run)
+        try:
+            with stopping_where(lambda: run in self._stopped):
+                yield
+        finally:
+            with self._lock:
+                self._busy.remove(run)
+
+    def meet(self, run: str, tracker: Any) -> None:
+        """Keep a meeting point until the workers part."""
+        with self._lock:
+            self._trackers[run] = tracker
+        Thread(target=self._wait, args=(run, tracker), daemon=True, name="toprank-tracker").start()
+
+    def _wait(self, run: str, tracker: Any) -> None:
+        with suppress(Exception):  # it was closed, or a worker was lost: the workers say so
+            tracker.wait_for()
+        with self._lock:
+            self._trackers.pop(run, None)
+
+    def stop(self, run: str, close: bool) -> bool:
+        """Stop a fit, and return whether any of its threads is still busy.
+
+        Threads that are busy stop at their next round, together. ``close`` closes the meeting
+        point too, for those that wait there for somebody who will not come.
+        """
+        self._stopped.add(run)
+        with self._lock:
+            tracker = self._trackers.pop(run, None) if close else None
+        if tracker is not None:
+            # in a thread: it waits for the meeting point to close
+            Thread(target=self._close, args=(tracker,), daemon=True, name="toprank-close").start()
+        with self._lock:
+            return run in self._busy
+
+    @staticmethod
+    def _close(tracker: Any) -> None:
+        with suppress(Exception):  # it complains of the workers that never came
+            tracker.free()
+
+
+RUNS = Runs()
+
+
+def stop(run: str, close: bool) -> bool:
+    """Stop a fit on this worker, and return whether any of its threads is still busy."""
+    return RUNS.stop(run, close)
 
 
 def fit_dask(
@@ -54,21 +119,22 @@ def fit_dask(
     require("xgboost", "xgboost")
     prepare(trees, init_model, rows["init_score"] is not None, eval_set is not None)
     _name_columns(trees, X)
-    parts, empty = _parts(client, X, y, rows), [_empty(X, rows)]
+    parts, empty = _submit_parts(client, X, y, rows), [_empty(X, rows)]
     held: list[Any] = []
     none_held = None
     try:
         if eval_set is not None:
             held_X, held_y, *groups = eval_set
             columns = {"groups": groups[0] if groups else None}
-            held, none_held = _parts(client, held_X, held_y, columns), [_empty(held_X, columns)]
+            held = _submit_parts(client, held_X, held_y, columns)
+            none_held = [_empty(held_X, columns)]
         mine, theirs = _by_worker(client, parts), _by_worker(client, held)
         tasks = {
             worker: (mine.get(worker, empty), theirs.get(worker, none_held))
             for worker in sorted({*mine, *theirs})
         }
-        with _in_turn(client, list(tasks)):
-            return _run(client, trees, tasks).hand_to(trees)
+        with _exclusive(client, list(tasks)):
+            return _run_tasks(client, trees, tasks).hand_to(trees)
     except BaseException:
         with suppress(Exception):  # the cluster may be gone
             client.cancel([*parts, *held], force=True)  # a traceback would keep them
@@ -76,7 +142,7 @@ def fit_dask(
 
 
 @contextmanager
-def _in_turn(client: Any, workers: list[str]) -> Iterator[None]:
+def _exclusive(client: Any, workers: list[str]) -> Iterator[None]:
     """Wait until no other fit uses the workers, and keep them until this one ends."""
     lock = require("distributed", "dask").MultiLock(names=workers, client=client)
     try:
@@ -98,7 +164,7 @@ def _name_columns(trees: Any, X: Any) -> None:
     trees.n_features_in_ = int(X.shape[1])
 
 
-def _parts(client: Any, X: Any, y: Any, rows: dict[str, Any]) -> list[Any]:
+def _submit_parts(client: Any, X: Any, y: Any, rows: dict[str, Any]) -> list[Any]:
     """The chunks on their workers, as futures of `Part`."""
     dask = require("dask", "dask")
     names = ("sample_weight", "groups", "init_score")
@@ -139,7 +205,7 @@ def _by_worker(client: Any, parts: Sequence[Any]) -> dict[str, list[Any]]:
     return {worker: own for worker, own in chosen.items() if own}
 
 
-def _run(client: Any, trees: Any, tasks: dict[str, Any]) -> Learned:
+def _run_tasks(client: Any, trees: Any, tasks: dict[str, Any]) -> Learned:
     """Grow the trees on all workers at once; whatever ends that early ends it everywhere."""
     run = uuid4().hex[:12]
     futures: list[Any] = []
@@ -156,7 +222,7 @@ def _run(client: Any, trees: Any, tasks: dict[str, Any]) -> Learned:
 
 
 def _start(client: Any, trees: Any, tasks: dict[str, Any], run: str) -> list[Any]:
-    """Start one task a worker; the first returns what it has learned."""
+    """Start one task per worker; the first returns what it has learned."""
     workers = list(tasks)
     host = workers[0].split("://")[-1].rsplit(":", 1)[0]
     try:

@@ -48,8 +48,8 @@ def fit_spark(
             check_frame(frame, columns)
     trees.n_features_in_ = len(features)
     trees.feature_names_in_ = np.array(features, dtype=object)
-    workers = _count(data, num_workers)
-    rows = _flagged(data, columns, eval_data)
+    workers = _task_count(data, num_workers)
+    rows = _flag_rows(data, columns, eval_data)
     if rows.rdd.getNumPartitions() != workers:
         rows = rows.repartition(workers)
     task = _Task(ready_to_ship(trees), features, roles, eval_data is not None)
@@ -62,7 +62,7 @@ def fit_spark(
     return answer.hand_to(trees)
 
 
-def _count(data: Any, num_workers: int | None) -> int:
+def _task_count(data: Any, num_workers: int | None) -> int:
     if num_workers is None:
         return max(1, int(data.sparkSession.sparkContext.defaultParallelism))
     if num_workers < 1:
@@ -70,7 +70,7 @@ def _count(data: Any, num_workers: int | None) -> int:
     return int(num_workers)
 
 
-def _flagged(data: Any, columns: list[str], eval_data: Any) -> Any:
+def _flag_rows(data: Any, columns: list[str], eval_data: Any) -> Any:
     """All rows in one frame, those to stop by marked."""
     literal = require("pyspark.sql.functions", "spark").lit
     rows = data.select(*columns).withColumn(_HELD, literal(False))
@@ -106,7 +106,7 @@ class _Task:
             except (TypeError, ValueError) as problem:  # the same on every worker
                 error, answer = True, problem
         if context.partitionId() == 0:
-            yield _row(error, answer)
+            yield _answer_row(error, answer)
 
     def _frame(self, batches: Iterator[Any]) -> Any:
         arrow = require("pyarrow", "spark")
@@ -123,7 +123,7 @@ class _Task:
         return with_start(self.trees, [Part.of(index, frame[self.features], **columns)])
 
 
-def _row(error: bool, answer: Any) -> Any:
+def _answer_row(error: bool, answer: Any) -> Any:
     arrow = require("pyarrow", "spark")
     return arrow.RecordBatch.from_pydict({"error": [error], "what": [pickle.dumps(answer)]})
 

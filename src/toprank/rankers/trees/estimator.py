@@ -14,21 +14,20 @@ from sklearn.utils import check_consistent_length
 from toprank._numerics import FloatArray
 from toprank.interop.team import ALONE, Team
 from toprank.pairs import check_groups, check_labels, check_rows
+from toprank.rankers.held_out import TopMetric, choose_round, held_out
 from toprank.rankers.links import Link, logistic, p_classification
-from toprank.rankers.trees.auto import chosen_p
+from toprank.rankers.trees.auto import choose_power
 from toprank.rankers.trees.clusters import OnClusters
-from toprank.rankers.trees.columns import Columns
-from toprank.rankers.trees.model import TreeScores
-from toprank.rankers.trees.plan import TreeRows, Watch
-from toprank.rankers.trees.reach import (
+from toprank.rankers.trees.columns import Categories
+from toprank.rankers.trees.libraries import (
+    BACKENDS,
     check_weight_reach,
-    of_light_rows,
-    of_the_smallest,
-    tell,
+    light_row_notes,
+    small_column_notes,
+    warn_all,
 )
-from toprank.rankers.trees.settings import BACKENDS, CONSTRAINTS, plan_of
-from toprank.rankers.trees.start import check_start, model_scores, natural_scale
-from toprank.rankers.trees.stopping import TopMetric, chosen_round, held_out
+from toprank.rankers.trees.model import TreeScores, check_start, model_scores, natural_scale
+from toprank.rankers.trees.plan import CONSTRAINTS, TreeRows, Watch, plan_of
 from toprank.rankers.whole import fits
 
 #: Rows from which early_stopping="auto" holds some out.
@@ -38,7 +37,7 @@ _MANY_ROWS = 10_000
 class PushTrees(OnClusters, TreeScores, ClassifierMixin, BaseEstimator):
     r"""Gradient-boosted trees under the push, by LightGBM or XGBoost.
 
-    The trees minimise, exactly and in linear time a round,
+    The trees minimise, exactly and in linear time per round,
 
     .. math::
         R_{g,\ell}(f) = \sum_k g\Big(\sum_i \ell(f_i - f_k)\Big)
@@ -264,17 +263,17 @@ class PushTrees(OnClusters, TreeScores, ClassifierMixin, BaseEstimator):
         if isinstance(self.p, str):
             given = {"groups": groups, "init_score": init_score}
             given = {name: value for name, value in given.items() if value is not None}
-            self.choice_ = chosen_p(self, X, labels, rows.weight, given, init_model)
+            self.choice_ = choose_power(self, X, labels, rows.weight, given, init_model)
             self.p_ = self.choice_.p
         self._keep_scale()
-        rows = self._with_start(rows, X, init_score).present()
+        rows = self._add_start(rows, X, init_score).present()
         watch = None
         if eval_set is not None:
             watch = self._watch(self._eval_rows(eval_set))
         elif self._stops_early(len(rows)):
             train, test = held_out(rows, self.validation_fraction, self.random_state)
             rows, watch = rows.take(train), self._watch(rows.take(test))
-        tell(self._grow(rows, watch))
+        warn_all(self._grow(rows, watch))
         return self
 
     def _check_fit(
@@ -284,10 +283,10 @@ class PushTrees(OnClusters, TreeScores, ClassifierMixin, BaseEstimator):
         checked, classes = check_rows(self, X, y, sample_weight, groups, missing=True, frames=True)
         check_weight_reach(checked.weight)
         self.classes_ = classes
-        self._columns = Columns.learn(checked.X, self.categorical_features)
+        self._columns = Categories.learn(checked.X, self.categorical_features)
         numbers = self._columns.numbers(checked.X)
         rows = TreeRows(numbers, checked.y, checked.weight, checked.groups)
-        tell(of_the_smallest(self.backend, rows))
+        warn_all(small_column_notes(self.backend, rows))
         return rows, classes[checked.y.astype(np.intp)]
 
     def _check_link(self) -> None:
@@ -306,7 +305,7 @@ class PushTrees(OnClusters, TreeScores, ClassifierMixin, BaseEstimator):
         else:
             self.init_scale_ = natural_scale(self.p_, self.price, self.loss)
 
-    def _with_start(self, rows: TreeRows, X: Any, init_score: Any) -> TreeRows:
+    def _add_start(self, rows: TreeRows, X: Any, init_score: Any) -> TreeRows:
         if self.init_model_ is not None:
             start = model_scores(self.init_model_, X)
         elif init_score is not None:
@@ -326,7 +325,7 @@ class PushTrees(OnClusters, TreeScores, ClassifierMixin, BaseEstimator):
             raise ValueError(f"eval_set has labels other than the classes fitted: {self.classes_}.")
         positive = np.asarray(labels == self.classes_[1])
         codes = check_groups(groups[0], len(labels)) if groups else None
-        return self._with_start(TreeRows(numbers, positive, None, codes), X, None)
+        return self._add_start(TreeRows(numbers, positive, None, codes), X, None)
 
     def _watch(self, rows: TreeRows) -> Watch:
         measure = TopMetric(self.metric, self.metric_kwargs, rows)
@@ -348,7 +347,9 @@ class PushTrees(OnClusters, TreeScores, ClassifierMixin, BaseEstimator):
         self.feature_importances_ = gains / (np.sum(gains) or 1.0)
         self._keep_link(self._fit_link(team.gather(self._from(shown)), shown.of_all(team)))
         # the trees are the same for the whole team, which is asked as a whole
-        return [] if np.any(gains > 0) else of_light_rows(rows.weight, self.min_child_weight, team)
+        return (
+            [] if np.any(gains > 0) else light_row_notes(rows.weight, self.min_child_weight, team)
+        )
 
     def _keep_best(self, watch: Watch, values: FloatArray) -> None:
         measure: Any = watch.measure
@@ -356,7 +357,7 @@ class PushTrees(OnClusters, TreeScores, ClassifierMixin, BaseEstimator):
         at_best = self._from(watch.rows, best)
         self.validation_scores_ = values
         self.validation_standard_error_ = measure.standard_error(at_best)
-        self._trees.n_rounds = chosen_round(values, self.validation_standard_error_, self.rule)
+        self._trees.n_rounds = choose_round(values, self.validation_standard_error_, self.rule)
 
     def _from(self, rows: TreeRows, n_rounds: int | None = None) -> FloatArray:
         scores = self._trees.scores(rows.X, n_rounds)

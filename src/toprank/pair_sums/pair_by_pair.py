@@ -1,49 +1,60 @@
-"""Sums over the pairs of a relation: graded labels, groups, or a list of crucial pairs.
+"""Any loss, exactly, pair by pair, in blocks of bounded memory.
 
-The same two questions as for two classes, to_outer and to_inner, with the sums restricted to the
-pairs of the relation. :func:`related_sum` picks the fastest way that is exact for the loss.
+The way of summing for a user's own loss, about which nothing is known.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Iterator
 
-from toprank._numerics import FloatArray
+import numpy as np
+from scipy.special import logsumexp
+
+from toprank._numerics import FloatArray, log_of
 from toprank.blocks import Workers
 from toprank.losses import Loss
-from toprank.pair_sums.base import PairSum
-from toprank.pair_sums.blocked import PAIRS_PER_BLOCK
+from toprank.pair_sums.base import PairSum, RelatedSum
 from toprank.pairs import Relation
 
+#: Pairs held in memory at once (8 MB of margins).
+PAIRS_PER_BLOCK = 1 << 20
 
-class RelatedSum(PairSum):
-    """A way of summing over the pairs of a relation, at the oriented scores of all rows."""
 
-    relation: Relation
-    n_rows: int
-
-    def __init__(
-        self, loss: Loss, relation: Relation, scores: FloatArray, workers: Workers | None = None
-    ):
-        super().__init__(loss, scores[relation.inner], scores[relation.outer])
-        self.relation, self.n_rows = relation, len(scores)
+class Blocked(PairSum):
+    """Margins of a block of outer rows against all inner rows, one block after another."""
 
     @staticmethod
-    def accepts(relation: Relation) -> bool:
-        """Whether this way can follow the relation at all."""
+    def supports(loss: Loss) -> bool:
         return True
 
-    def value_grad(self, v: FloatArray, u: FloatArray) -> tuple[float, FloatArray]:
-        """Return the sum of v u l(r) over the pairs, and its gradient in the scores of all rows.
+    def _blocks(self) -> Iterator[tuple[slice, FloatArray]]:
+        rows = max(1, PAIRS_PER_BLOCK // max(1, len(self.inner)))
+        for start in range(0, len(self.outer), rows):
+            part = slice(start, start + rows)
+            yield part, self.inner[None, :] - self.outer[part, None]
 
-        For losses without a ``log_scale``.
-        """
-        height, tilt = self.to_outer((0, 1), v)
-        (pull,) = self.to_inner((1,), u)
-        grad = np.zeros(self.n_rows)
-        grad[self.relation.inner] += v * pull
-        grad[self.relation.outer] -= u * tilt
-        return float(u @ height), grad
+    def to_outer(self, orders: tuple[int, ...], v: FloatArray) -> list[FloatArray]:
+        sums = [np.zeros(len(self.outer)) for _ in orders]
+        for part, margins in self._blocks():
+            for total, k in zip(sums, orders, strict=True):
+                with np.errstate(over="ignore"):
+                    total[part] = self.loss.derivative(k, margins) @ v
+        return sums
+
+    def to_inner(self, orders: tuple[int, ...], u: FloatArray) -> list[FloatArray]:
+        sums = [np.zeros(len(self.inner)) for _ in orders]
+        for part, margins in self._blocks():
+            for total, k in zip(sums, orders, strict=True):
+                with np.errstate(over="ignore"):
+                    total += u[part] @ self.loss.derivative(k, margins)
+        return sums
+
+    def log_heights(self, weights: FloatArray) -> FloatArray:
+        # from the loss's own logarithm, which lasts where the loss over- or underflows
+        log_weights, log_heights = log_of(weights), np.empty(len(self.outer))
+        for part, margins in self._blocks():
+            log_heights[part] = logsumexp(log_weights + self.loss.log_value(margins), axis=1)
+        return log_heights
 
 
 class Listed(RelatedSum):

@@ -1,4 +1,4 @@
-"""Early stopping: rows held out, a metric of the top of the list, and its standard error."""
+"""Rows held out of a fit: how they are split off, and the metric of them that rounds stop by."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import inspect
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.model_selection import GroupShuffleSplit, StratifiedShuffleSplit
 
 from toprank._numerics import FloatArray
 from toprank.inference import interval
 from toprank.metrics.registry import get_metric
-from toprank.rankers.trees.plan import TreeRows
+from toprank.pairs import IntArray, RelatedRows, Rows
 
 _TRIES = 20
 
@@ -20,7 +19,7 @@ _TRIES = 20
 class TopMetric:
     """A metric of held-out rows, larger is better, within groups where it knows them."""
 
-    def __init__(self, metric: Any, kwargs: dict[str, Any] | None, rows: TreeRows):
+    def __init__(self, metric: Any, kwargs: dict[str, Any] | None, rows: Rows):
         self.rows = rows
         self._name = metric
         self._kwargs = dict(kwargs or {})
@@ -61,7 +60,7 @@ class TopMetric:
             return float("nan")
 
 
-def chosen_round(values: FloatArray, standard_error: float, rule: str) -> int:
+def choose_round(values: FloatArray, standard_error: float, rule: str) -> int:
     """Return how many rounds to keep: those to the best value, or to one as good but for noise."""
     best = int(np.argmax(values))
     if rule == "best" or not np.isfinite(standard_error):
@@ -69,9 +68,7 @@ def chosen_round(values: FloatArray, standard_error: float, rule: str) -> int:
     return int(np.flatnonzero(values >= values[best] - standard_error)[0]) + 1
 
 
-def held_out(
-    rows: TreeRows, fraction: float, random_state: Any
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def held_out(rows: Rows, fraction: float, random_state: Any) -> tuple[IntArray, IntArray]:
     """Return rows to train on and rows to stop by, both of two classes, groups kept whole."""
     splitter: Any
     if rows.groups is None:
@@ -94,3 +91,30 @@ def held_out(
         "No split of the rows leaves both classes on both sides. Raise validation_fraction, or use "
         "early_stopping=False."
     )
+
+
+def set_apart(
+    rows: RelatedRows, fraction: float, random_state: np.random.RandomState
+) -> tuple[RelatedRows, RelatedRows]:
+    """Split the rows for validation: whole groups, or a share of each class, or of all rows."""
+    apart = np.zeros(len(rows), dtype=bool)
+    if rows.groups is not None:
+        names, group = np.unique(rows.groups, return_inverse=True)
+        apart = np.isin(group.reshape(-1), _share_of(np.arange(len(names)), fraction, random_state))
+    elif rows.is_bipartite:
+        for members in (np.flatnonzero(rows.y), np.flatnonzero(~rows.y)):
+            apart[_share_of(members, fraction, random_state)] = True
+    else:
+        apart[_share_of(np.arange(len(rows)), fraction, random_state)] = True
+    return rows.take(~apart), rows.take(apart)
+
+
+def _share_of(members: IntArray, fraction: float, random_state: np.random.RandomState) -> IntArray:
+    """A share of the members, at least one, and not all."""
+    if len(members) < 2:
+        raise ValueError(
+            "n_iter_no_change sets rows of each class (whole groups, where there are groups) apart "
+            "for validation, but a class, or the table, has only one. Use n_iter_no_change=None."
+        )
+    count = min(max(1, round(fraction * len(members))), len(members) - 1)
+    return random_state.permutation(members)[:count]

@@ -1,0 +1,368 @@
+"""Trees grown by LightGBM and by XGBoost, and the numbers that each library can tell apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from toprank._extras import require
+from toprank._numerics import FloatArray
+from toprank.blocks import go_on
+from toprank.blocks.threads import Stopped, is_stopped
+from toprank.interop import lightgbm as lightgbm_push
+from toprank.interop import xgboost as xgboost_push
+from toprank.interop.team import ALONE, Team, xgboost_team
+from toprank.pairs import Rows
+from toprank.rankers.trees.plan import Grown, TreePlan, TreeRows, Trees, Watch
+from toprank.rankers.whole import warn_caller
+
+#: Each library's name, and the sizes that it reads as they are, from the smallest to the largest.
+REACH = {
+    "lightgbm": ("LightGBM", 1e-35, np.inf),
+    "xgboost": ("XGBoost", float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)),
+}
+#: Weights, whose sums and products both hold as float32.
+_WEIGHTS = (1e-30, 1e30)
+#: What the libraries call the held-out rows and their metric.
+HELD_OUT = "held_out"
+#: Signs that the libraries do not allow in names.
+_NOT_IN_LIGHTGBM_NAMES = frozenset('",:[]{}')
+_NOT_IN_XGBOOST_NAMES = frozenset("[]<")
+
+
+def check_largest(backend: str, Z: FloatArray, team: Team = ALONE) -> None:
+    """Refuse columns with entries that the library would take for infinity, wherever they lie."""
+    library, _, most = REACH[backend]
+    largest = _largest_sizes(Z, team)
+    lost = np.flatnonzero(largest > most)
+    if len(lost):
+        raise ValueError(
+            f"Column {lost[0]} of X has entries of up to {largest[lost[0]]:.3g} in size; {library} "
+            f"reads sizes up to {most:.2g}. Scale the column, or replace infinity."
+        )
+
+
+def small_column_notes(backend: str, rows: Rows, team: Team = ALONE) -> list[str]:
+    """Return what to say where a column is zero to the library and not to its user."""
+    library, least, _ = REACH[backend]
+    largest = _largest_sizes(rows.present().X, team)
+    lost = np.flatnonzero((largest > 0) & (largest < least))
+    if not len(lost):
+        return []
+    return [
+        f"{len(lost)} column(s) of X (column {lost[0]} first) have no entry above "
+        f"{least:.2g} in size: {library} takes them for zero and splits by none of them. "
+        "Scale such columns."
+    ]
+
+
+def is_blank(backend: str, Z: FloatArray) -> bool:
+    """Whether every entry is zero to the library, and none is missing."""
+    return bool(np.all(_largest_sizes(Z) < REACH[backend][1])) and not np.any(np.isnan(Z))
+
+
+def _largest_sizes(Z: FloatArray, team: Team = ALONE) -> NDArray[np.float64]:
+    """The largest size in each column; zero where every entry is missing, or there is none."""
+    ends = (np.fmax.reduce(Z, axis=0, initial=0.0), -np.fmin.reduce(Z, axis=0, initial=0.0))
+    return team.max(np.fmax(*ends))
+
+
+def check_weight_reach(weight: FloatArray | None, team: Team = ALONE) -> None:
+    """Refuse weights that are zero, infinite or lost as float32."""
+    if weight is None:
+        return
+    smallest = -float(team.max(-np.min(weight, where=weight > 0, initial=np.inf)))
+    total = float(team.sum(np.sum(weight)))
+    if smallest < _WEIGHTS[0] or total > _WEIGHTS[1]:
+        raise ValueError(
+            f"sample_weight holds {smallest:g} and adds up to {total:g}; the tree libraries hold "
+            f"weights as float32: expected none below {_WEIGHTS[0]:g} and a sum of at most "
+            f"{_WEIGHTS[1]:g}. Divide the weights by their mean, and use 0 to leave a row out."
+        )
+
+
+def light_row_notes(weight: FloatArray | None, least: float, team: Team = ALONE) -> list[str]:
+    """Return what to say of trees without a split where weights are shares, not counts."""
+    if weight is None:
+        return []
+    total, rows = team.sum([np.sum(weight), np.count_nonzero(weight)])
+    if total >= rows:
+        return []
+    return [
+        f"No tree found a split, and all scores are equal. sample_weight adds up to {total:g} "
+        f"for {rows:.0f} rows, and a leaf needs min_child_weight={least:g}. "
+        "Divide the weights by their mean, or lower min_child_weight."
+    ]
+
+
+def warn_all(notes: Sequence[str]) -> None:
+    """Warn whoever asked for the trees."""
+    for note in notes:
+        warn_caller(note, ConvergenceWarning)
+
+
+class LightGBMTrees(Trees):
+    """A LightGBM booster."""
+
+    library = "lightgbm"
+
+    def __init__(self, booster: Any, n_rounds: int, n_threads: int = 1):
+        self.booster = booster
+        self.n_rounds = n_rounds
+        self.n_threads = n_threads
+
+    @classmethod
+    def grow(cls, rows: TreeRows, plan: TreePlan, push: Any, watch: Watch | None) -> Grown:
+        lightgbm = require("lightgbm", "lightgbm")
+        objective = (
+            "binary" if push is None else lightgbm_push.push_objective(**push, groups=rows.groups)
+        )
+        params = {**_lightgbm_parameters(plan), "objective": objective}
+        data = _lightgbm_data(lightgbm, rows, plan)
+        record: dict[str, Any] = {}
+        watched: dict[str, Any] = {"callbacks": [lambda _: go_on()]}
+        if watch is not None:
+            watched = {
+                "valid_sets": [_lightgbm_data(lightgbm, watch.rows, plan, reference=data)],
+                "valid_names": [HELD_OUT],
+                "feval": lambda scores, _: (HELD_OUT, watch.measure(scores), True),
+                "callbacks": [
+                    *watched["callbacks"],
+                    lightgbm.early_stopping(watch.patience, verbose=False),
+                    lightgbm.record_evaluation(record),
+                ],
+            }
+        booster = lightgbm.train(params, data, plan.n_estimators, **watched)
+        values = np.array(record.get(HELD_OUT, {}).get(HELD_OUT, []))
+        booster.free_dataset()
+        return Grown(cls(booster, booster.current_iteration(), plan.n_threads), values)
+
+    def _predict(self, Z: FloatArray, **kwargs: Any) -> FloatArray:
+        # left to itself LightGBM takes every core, and processes forked afterwards wait for ever
+        found = self.booster.predict(Z, num_threads=self.n_threads, **kwargs)
+        return np.asarray(found, dtype=np.float64)
+
+    def scores(self, Z: FloatArray, n_rounds: int | None = None) -> FloatArray:
+        rounds = self.n_rounds if n_rounds is None else n_rounds
+        return self._predict(Z, raw_score=True, num_iteration=rounds)
+
+    def staged(self, Z: FloatArray) -> Iterator[FloatArray]:
+        total = np.zeros(len(Z))
+        for k in range(self.n_rounds):
+            total = total + self._predict(Z, raw_score=True, start_iteration=k, num_iteration=1)
+            yield total
+
+    def contributions(self, Z: FloatArray) -> FloatArray:
+        return self._predict(Z, pred_contrib=True, num_iteration=self.n_rounds)
+
+    def gains(self) -> FloatArray:
+        gains = self.booster.feature_importance("gain", iteration=self.n_rounds)
+        return np.asarray(gains, dtype=np.float64)
+
+
+def _lightgbm_data(lightgbm: Any, rows: TreeRows, plan: TreePlan, reference: Any = None) -> Any:
+    names: Any = "auto"
+    if plan.names and not any(_NOT_IN_LIGHTGBM_NAMES & set(name) for name in plan.names):
+        names = [name.replace(" ", "_") for name in plan.names]
+        names = names if len(set(names)) == len(names) else "auto"
+    # it refuses a table of zeros; one of ones says as little, and no tree splits it either
+    Z = np.ones_like(rows.X) if is_blank("lightgbm", rows.X) else rows.X
+    return lightgbm.Dataset(
+        Z,
+        rows.y.astype(np.float32),
+        weight=rows.weight,
+        init_score=rows.start,
+        categorical_feature=list(plan.categorical),
+        feature_name=names,
+        reference=reference,
+        params=_lightgbm_parameters(plan),
+    )
+
+
+def _lightgbm_parameters(plan: TreePlan) -> dict[str, Any]:
+    params: dict[str, Any] = {
+        "learning_rate": plan.learning_rate,
+        "num_leaves": plan.max_leaves,
+        "max_depth": -1 if plan.max_depth is None else plan.max_depth,
+        # LightGBM takes the number of rows from the curvature, so that even a limit of 1 bites
+        "min_data_in_leaf": plan.min_samples_leaf if plan.min_samples_leaf > 1 else 0,
+        # bins that do not count rows, so that a weight is a repetition
+        "min_data_in_bin": 1,
+        # columns that no leaf can be split by are left in, so that there is always one
+        "feature_pre_filter": False,
+        "min_sum_hessian_in_leaf": plan.min_child_weight,
+        "lambda_l2": plan.reg_lambda,
+        "bagging_fraction": plan.subsample,
+        "bagging_freq": 1 if plan.subsample < 1 else 0,
+        "feature_fraction": plan.colsample,
+        "max_bin": plan.max_bins,
+        "seed": plan.seed,
+        "num_threads": plan.n_threads,
+        "deterministic": True,
+        "force_row_wise": True,
+        "metric": "None",
+        "verbose": plan.verbose - 1,
+    }
+    if plan.monotone is not None:
+        params["monotone_constraints"] = list(plan.monotone)
+    if plan.interactions is not None:
+        params["interaction_constraints"] = [list(group) for group in plan.interactions]
+    return {**params, **plan.extra}
+
+
+class XGBoostTrees(Trees):
+    """An XGBoost booster."""
+
+    library = "xgboost"
+
+    def __init__(self, booster: Any, n_rounds: int, plan: TreePlan, base: float):
+        self.booster = booster
+        booster.set_param("nthread", plan.n_threads)  # one that was read from a file takes all
+        self.n_rounds = n_rounds
+        self._plan = plan
+        self._base = base  # what every prediction starts from
+
+    @classmethod
+    def grow(cls, rows: TreeRows, plan: TreePlan, push: Any, watch: Watch | None) -> Grown:
+        xgboost = require("xgboost", "xgboost")
+        objective = (
+            None if push is None else xgboost_push.push_objective(**push, groups=rows.groups)
+        )
+        link, base = ({}, 0.0) if push is not None else _own_objective(rows)
+        values: list[float] = []
+        watched: dict[str, Any] = {"callbacks": [_round_by_round()]}
+        if watch is not None:
+            measure = watch.measure
+
+            def value_of(scores: FloatArray, _: Any) -> tuple[str, float]:
+                values.append(measure(scores))
+                return HELD_OUT, values[-1]
+
+            stop = xgboost.callback.EarlyStopping(
+                rounds=watch.patience, metric_name=HELD_OUT, maximize=True
+            )
+            watched = {
+                "evals": [(_xgboost_data(xgboost, watch.rows, plan), HELD_OUT)],
+                "custom_metric": value_of,
+                "callbacks": [*watched["callbacks"], stop],
+                "verbose_eval": False,
+            }
+        booster = xgboost.train(
+            {"base_score": 0.0, **_xgboost_parameters(plan), **link, **plan.extra},
+            _xgboost_data(xgboost, rows, plan),
+            plan.n_estimators,
+            obj=objective,
+            **watched,
+        )
+        return Grown(cls(booster, booster.num_boosted_rounds(), plan, base), np.array(values))
+
+    def _predict(self, Z: FloatArray, first: int, last: int, what: str) -> FloatArray:
+        data = _xgboost_data(
+            require("xgboost", "xgboost"), TreeRows(Z, np.zeros(0, dtype=bool)), self._plan
+        )
+        out = self.booster.predict(data, iteration_range=(first, last), **{what: True})
+        return np.asarray(out, dtype=np.float64)
+
+    def scores(self, Z: FloatArray, n_rounds: int | None = None) -> FloatArray:
+        rounds = self.n_rounds if n_rounds is None else n_rounds
+        return self._predict(Z, 0, rounds, "output_margin")
+
+    def staged(self, Z: FloatArray) -> Iterator[FloatArray]:
+        total = np.full(len(Z), self._base)
+        for k in range(self.n_rounds):
+            total = total + self._predict(Z, k, k + 1, "output_margin") - self._base
+            yield total
+
+    def contributions(self, Z: FloatArray) -> FloatArray:
+        parts = self._predict(Z, 0, self.n_rounds, "pred_contribs")
+        # float32 sums: what rounding lost goes to the expected score
+        parts[:, -1] += self.scores(Z) - parts.sum(axis=1)
+        return parts
+
+    def gains(self) -> FloatArray:
+        d = self.booster.num_features()
+        booster = self.booster[: self.n_rounds]
+        names = booster.feature_names or [f"f{j}" for j in range(d)]
+        of_name = booster.get_score(importance_type="total_gain")
+        return np.array([of_name.get(name, 0.0) for name in names], dtype=np.float64)
+
+
+@cache
+def _round_by_round() -> Any:
+    """What lets a round begin only where somebody still waits for the trees.
+
+    Workers that train together stop together: one that left alone would wait for the others to
+    part, and they for its sums.
+    """
+
+    class RoundByRound(require("xgboost.callback", "xgboost").TrainingCallback):  # type: ignore[misc]
+        def before_iteration(self, *_: Any) -> bool:
+            if xgboost_team().any(is_stopped()):
+                raise Stopped
+            return False
+
+    return RoundByRound()
+
+
+def _own_objective(rows: TreeRows) -> tuple[dict[str, Any], float]:
+    """The library's own objective, from the mean or from the scores to start from."""
+    share = 0.5
+    if rows.start is None:
+        weight = np.ones(len(rows.y)) if rows.weight is None else rows.weight
+        sums = [np.sum(weight, where=rows.y), np.sum(weight)]
+        plus, total = xgboost_team().sum(np.array(sums))
+        share = float(plus / total)
+    link = {"objective": "binary:logistic", "base_score": share, "disable_default_eval_metric": 1}
+    return link, float(np.log(np.float32(share)) - np.log1p(-np.float32(share)))
+
+
+def _xgboost_data(xgboost: Any, rows: TreeRows, plan: TreePlan) -> Any:
+    names = None
+    if plan.names and not any(_NOT_IN_XGBOOST_NAMES & set(name) for name in plan.names):
+        names = list(plan.names)
+    types = np.full(rows.X.shape[1], "q", dtype=object)
+    types[list(plan.categorical)] = "c"
+    check_largest("xgboost", rows.X)
+    return xgboost.DMatrix(
+        rows.X,
+        rows.y.astype(np.float32) if len(rows.y) else None,
+        weight=rows.weight,
+        base_margin=rows.start,
+        feature_names=names,
+        feature_types=list(types),
+        enable_categorical=True,
+        nthread=plan.n_threads,
+    )
+
+
+def _xgboost_parameters(plan: TreePlan) -> dict[str, Any]:
+    params: dict[str, Any] = {
+        "tree_method": "hist",
+        "grow_policy": "lossguide",
+        "learning_rate": plan.learning_rate,
+        "max_leaves": plan.max_leaves,
+        "max_depth": 0 if plan.max_depth is None else plan.max_depth,
+        "min_child_weight": plan.min_child_weight,
+        "reg_lambda": plan.reg_lambda,
+        "subsample": plan.subsample,
+        "colsample_bytree": plan.colsample,
+        "max_bin": plan.max_bins,
+        "seed": plan.seed,
+        "nthread": plan.n_threads,
+        "verbosity": 1 if plan.verbose else 0,
+        "disable_default_eval_metric": 1,
+    }
+    if plan.monotone is not None:
+        params["monotone_constraints"] = tuple(plan.monotone)
+    if plan.interactions is not None:
+        params["interaction_constraints"] = str([list(group) for group in plan.interactions])
+    return params
+
+
+#: The libraries by their names.
+BACKENDS: dict[str, type[Trees]] = {cls.library: cls for cls in (LightGBMTrees, XGBoostTrees)}
