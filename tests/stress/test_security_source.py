@@ -158,7 +158,7 @@ IMPORTED = {
     ("cli/__init__.py", "require"): "a tuple in the line above",
     ("models/frames.py", "require"): "pandas or polars, by the type of the caller's frame",
     ("blocks/design.py", "import_module"): "a table of kernels in the file",
-    ("rankers/arrays_in.py", "import_module"): "the library of the caller's own array",
+    ("rankers/links.py", "import_module"): "the library of the caller's own array",
 }
 
 
