@@ -5,7 +5,7 @@ import pytest
 from scipy.special import logsumexp
 
 from toprank.blocks import Block, Units, Workers
-from toprank.blocks.host import DenseTile
+from toprank.blocks.design import DenseTile
 from toprank.objective import LabelledData, View, labelled, open_block
 from toprank.objective.forms import sampled_moments
 from toprank.objective.sums import Tilted

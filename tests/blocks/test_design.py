@@ -9,8 +9,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from toprank import PNormPush
 from toprank.blocks import Block, Units, Workers, from_arrays
-from toprank.blocks.design import design_of
-from toprank.blocks.host import HostDesign
+from toprank.blocks.design import HostDesign, design_of
 
 N, D = 20_000, 7
 DENSE = (np.random.default_rng(0).normal(size=(N, D)) * 3).round(2)
