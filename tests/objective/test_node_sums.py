@@ -12,8 +12,8 @@ from toprank import PNormPush, PushRanker, blocks
 from toprank.blocks import Block, BlockSource
 from toprank.losses import Logistic
 from toprank.objective import NodesProblem, ScoredProblem, node_sums, problem_of
+from toprank.objective.node_sums import NodeSums
 from toprank.pair_sums import Interpolated, Reference
-from toprank.pair_sums.nodes import NodeSums
 from toprank.rankers.blockwise import look
 
 RANKERS = {

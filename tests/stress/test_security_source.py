@@ -159,7 +159,7 @@ IMPORTED = {
     ("interop/torch/priced.py", "require"): "NumPy's function of that name, of an array",
     ("models/frames.py", "require"): "pandas or polars, by the type of the caller's frame",
     ("blocks/design.py", "import_module"): "a table of kernels in the file",
-    ("rankers/arrays_in.py", "import_module"): "the library of the caller's own array",
+    ("rankers/links.py", "import_module"): "the library of the caller's own array",
 }
 
 

@@ -28,10 +28,16 @@ from toprank.objective import (
     problem_of,
 )
 from toprank.pairs.door import check_rows, check_table
-from toprank.rankers.arrays_in import given_back, scores_of
 from toprank.rankers.block_scoring import BlockScoring
 from toprank.rankers.blockwise import Certificate, check_columns, look
-from toprank.rankers.links import Link, Probabilities, logistic_curve, vanishing_skew
+from toprank.rankers.links import (
+    Link,
+    Probabilities,
+    device_scores,
+    logistic_curve,
+    to_library_of,
+    vanishing_skew,
+)
 from toprank.rankers.whole import fits, warn_caller
 from toprank.solvers import SEPARABLE, SOLVERS, Result, duality_gap, minimise
 
@@ -265,10 +271,10 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         """Return the ranking score of each row; zero is a probability of one half."""
         check_is_fitted(self)
         if tensor_on_device(X) is not None:
-            scores = scores_of(X, self.coef_[0], self._units, type(self).__name__)
-            return given_back(OnDevice(scores + self._offset), X)
+            scores = device_scores(X, self.coef_[0], self._units, type(self).__name__)
+            return to_library_of(OnDevice(scores + self._offset), X)
         table = check_table(X, estimator=self, reset=False, sparse=True)
-        return given_back(self._score_table(table), X)
+        return to_library_of(self._score_table(table), X)
 
     def _score_table(self, table: Any) -> FloatArray:
         source = ArraySource(table, None, None, None, self.n_jobs)

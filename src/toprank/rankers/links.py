@@ -1,11 +1,17 @@
 """From scores to probabilities: slope and offset of an increasing logistic curve.
 
 Whatever the link, a decision value of zero is a probability of one half.
+
+Scores may be NumPy's or lie on a device. A tensor of the host is a NumPy array under another name,
+and goes NumPy's way. A tensor on a device, and a CuPy array, stay there: the fit passes over them
+by `toprank.blocks.from_torch`, and scores, classes and probabilities come back where the rows lie.
+Coefficients are always NumPy's.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -13,9 +19,59 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from toprank._numerics import FloatArray, log_of, log_sum_exp
+from toprank.blocks import Units
+from toprank.blocks.design import design_of
+from toprank.blocks.on_device import OnDevice
+from toprank.blocks.tensors import all_finite, tensor_of
+from toprank.blocks.torch import check_tensor
 from toprank.objective.histogram import Points, Standard, standard_points
-from toprank.rankers.arrays_in import answering, classes_of, given_back
 from toprank.solvers import newton
+
+
+def device_scores(X: Any, coef: FloatArray, units: Units, owner: str) -> Any:
+    """Return the scores of a tensor on a device, as a tensor beside it."""
+    tensor = check_tensor(X)
+    if tensor.shape[1] != len(coef):
+        raise ValueError(
+            f"X has {tensor.shape[1]} features, but {owner} is expecting {len(coef)} features as "
+            "input."
+        )
+    if not all_finite(tensor):
+        raise ValueError("Input X contains NaN or infinity; impute, or drop such rows.")
+    return design_of(tensor, units).scores(coef).tensor
+
+
+def numpy_like(scores: Any) -> Any:
+    """Return scores in a form that NumPy's functions accept, wherever they lie."""
+    tensor = tensor_of(scores)
+    return scores if tensor is None else OnDevice(tensor)
+
+
+def to_library_of(values: Any, X: Any) -> Any:
+    """Return an answer in the library of X, on its device.
+
+    Tensors of the host come back as such; whatever else NumPy has computed stays NumPy's.
+    """
+    if isinstance(values, OnDevice):
+        values = values.tensor
+    tensor = tensor_of(X)
+    if tensor is None:
+        return values
+    if isinstance(values, np.ndarray):
+        return values if values.dtype.kind in "OUS" else import_module("torch").from_numpy(values)
+    library = type(X).__module__.partition(".")[0]
+    return values if library == "torch" else import_module(library).from_dlpack(values)
+
+
+def predicted_classes(classes: NDArray[Any], positive: Any) -> Any:
+    """Return the class of each row; labels that are not numbers are NumPy's."""
+    if not isinstance(positive, OnDevice):
+        return classes[positive.astype(np.intp)]
+    torch = import_module("torch")
+    if classes.dtype.kind not in "biuf":
+        return classes[positive.tensor.long().cpu().numpy()]
+    return OnDevice(torch.from_numpy(classes).to(positive.tensor.device)[positive.tensor.long()])
+
 
 #: The flattest curve, per standard deviation of the scores.
 _FLATTEST = 1e-3
@@ -45,21 +101,21 @@ class Probabilities:
     def predict(self, X: Any) -> Any:
         """Return the more probable class of each row."""
         scores = self.decision_function(X)
-        return given_back(classes_of(self.classes_, answering(scores) > 0), scores)
+        return to_library_of(predicted_classes(self.classes_, numpy_like(scores) > 0), scores)
 
     def predict_proba(self, X: Any) -> Any:
         """Return the probabilities of the two classes, by the link."""
         scores = self.decision_function(X)
-        z = self._slope * answering(scores)
+        z = self._slope * numpy_like(scores)
         # 1 - expit(z) would round to 0
-        return given_back(np.column_stack([expit(-z), expit(z)]), scores)
+        return to_library_of(np.column_stack([expit(-z), expit(z)]), scores)
 
     def predict_log_proba(self, X: Any) -> Any:
         """Return the logarithms of the probabilities of the two classes."""
         scores = self.decision_function(X)
-        z = self._slope * answering(scores)
+        z = self._slope * numpy_like(scores)
         logs = np.column_stack([-np.logaddexp(0.0, z), -np.logaddexp(0.0, -z)])
-        return given_back(logs, scores)
+        return to_library_of(logs, scores)
 
 
 def p_classification(

@@ -15,10 +15,9 @@ from toprank._numerics import FloatArray
 from toprank.losses.proper import PROPER_LOSSES, ProperLoss, canonical, get_proper_loss
 from toprank.objective import PointwiseProblem, PointwiseTask, TwoClassProblem
 from toprank.pairs import check_counts, check_labels, to_numpy
-from toprank.rankers.arrays_in import answering, given_back
 from toprank.rankers.base import LinearRanker, overflow_is_handled
 from toprank.rankers.calibration import CalibrationReport, calibration_report
-from toprank.rankers.links import Link
+from toprank.rankers.links import Link, numpy_like, to_library_of
 from toprank.solvers import Result
 from toprank.solvers.result import at_rounding
 
@@ -174,12 +173,12 @@ class ProperRanker(LinearRanker):
     def predict_proba(self, X: Any) -> Any:
         """Return the probabilities of the two classes, by the inverse link of the loss."""
         scores = self.decision_function(X)
-        return given_back(self.loss_.probabilities(answering(scores) + self._half), scores)
+        return to_library_of(self.loss_.probabilities(numpy_like(scores) + self._half), scores)
 
     def predict_log_proba(self, X: Any) -> Any:
         """Return the logarithms of the probabilities; minus infinity where one is zero."""
         scores = self.decision_function(X)
-        return given_back(self.loss_.log_probabilities(answering(scores) + self._half), scores)
+        return to_library_of(self.loss_.log_probabilities(numpy_like(scores) + self._half), scores)
 
     def calibration_report(
         self,
