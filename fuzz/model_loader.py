@@ -121,7 +121,7 @@ def _show(model: Any) -> None:
         cards.show_card(model, Path("model"))
     finally:
         cards.console = screen
-    json.dumps({**model.card, "schema": cards._columns_of(model)}, allow_nan=False)
+    json.dumps({**model.card, "schema": cards.schema_as_dict(model)}, allow_nan=False)
     assert isinstance(repr(model) + model._repr_html_(), str)
 
 

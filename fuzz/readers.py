@@ -27,11 +27,11 @@ from fuzz.guard import harmless
 from fuzz.model_loader import table
 from fuzz.mutation import Mutate, bytes_changed, text_changed
 from toprank.blocks import from_parquet
-from toprank.cli.failures import Failure
-from toprank.cli.io.dialect import Reading
-from toprank.cli.io.rows import read_rows
+from toprank.cli.choose_p import read_rows
+from toprank.cli.io.source import Reading
 from toprank.cli.io.tables import open_table
 from toprank.cli.rank import read_top
+from toprank.cli.terminal import Failure
 from toprank.models import ModelError, ModelWarning, Schema, fit_table
 
 #: The first byte of an input says what the file is called, the second how it is to be read.

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from toprank.blocks.statistics import LabelCounts
-from toprank.blocks.units import ColumnStatistics
+from toprank.blocks.statistics import ColumnStatistics, LabelCounts
 
 rows = st.integers(1, 40)
 values = st.floats(-1e6, 1e6, width=32)

@@ -16,10 +16,10 @@ pytest.importorskip("matplotlib")
 from typer.testing import CliRunner
 
 import toprank
+from toprank._files import replacing
 from toprank.cli import demo as demo_command
-from toprank.cli import main
+from toprank.cli import main, options
 from toprank.cli.app import app
-from toprank.cli.io import files
 from toprank.reproduce import demo as demo_experiment
 from toprank.reproduce.demo import MEASURES, run_demo
 
@@ -73,7 +73,7 @@ def with_values(result, before, after):
 )
 def test_the_sentence_says_what_the_push_bought_and_what_it_cost(result, shift, expected):
     before = np.full((len(MEASURES), 3), 0.5)
-    assert expected in demo_command._sentence(with_values(result, before, before + shift))
+    assert expected in demo_command._verdict_text(with_values(result, before, before + shift))
 
 
 def test_the_command_prints_a_row_a_model_and_saves_a_picture(small, tmp_path):
@@ -132,7 +132,7 @@ def test_a_folder_that_cannot_be_written_is_refused(small, tmp_path, monkeypatch
     def refuse(folder):
         raise PermissionError(13, "could not be written (Permission denied)")
 
-    monkeypatch.setattr(files, "check_folder", refuse)
+    monkeypatch.setattr(options, "check_folder", refuse)
     answer = invoke("demo", "--output", str(tmp_path / "roc.png"), columns="400")
     assert answer.exit_code == 2
     assert "could not be written (Permission denied)" in words(answer.stderr)
@@ -142,11 +142,11 @@ def test_a_folder_that_cannot_be_written_is_refused(small, tmp_path, monkeypatch
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
     path = tmp_path / "roc.png"
     path.write_bytes(b"old")
-    with pytest.raises(RuntimeError), files.replacing(path) as file:
+    with pytest.raises(RuntimeError), replacing(path) as file:
         file.write(b"half")
         raise RuntimeError
     assert path.read_bytes() == b"old"
-    with files.replacing(path) as file:
+    with replacing(path) as file:
         file.write(b"new")
     assert path.read_bytes() == b"new"
     assert list(tmp_path.iterdir()) == [path]

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import feather, parquet
 
-from toprank.cli.failures import Failure
 from toprank.cli.io import source as source_module
 from toprank.cli.io import text as text_table
-from toprank.cli.io.dialect import Reading
+from toprank.cli.io.source import Reading
 from toprank.cli.io.tables import open_table
+from toprank.cli.terminal import Failure
 
 
 def read(path, **reading):
@@ -159,7 +159,7 @@ def test_what_is_not_utf8_is_named_by_line_and_byte(text):
 
 @given(st.text(max_size=40), st.binary(max_size=3), st.text(max_size=40))
 def test_the_first_byte_that_cannot_be_read_is_the_one_python_names(tmp_path_factory, a, bad, b):
-    from toprank.cli.io.dialect import find_undecodable_byte
+    from toprank.cli.io.text import find_undecodable_byte
 
     data = a.encode() + bad + b.encode()
     failure = find_undecodable_byte("it", lambda: io.BytesIO(data), "utf-8")

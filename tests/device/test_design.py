@@ -14,8 +14,8 @@ from toprank import IRPush, PNormPush, ProperRanker, blocks  # noqa: E402
 from toprank.blocks import Block, Units  # noqa: E402
 from toprank.blocks.device import DeviceDesign  # noqa: E402
 from toprank.objective.device_sums import count_scores  # noqa: E402
-from toprank.objective.histogram import BIN, BINS, ScoreHistogram, Standard  # noqa: E402
 from toprank.objective.labelled import OpenBlock, View  # noqa: E402
+from toprank.objective.sums import BIN, BINS, ScoreHistogram, Standard  # noqa: E402
 
 TILTS = ((-1.0, 3.3), (-2.0, 1.0))
 

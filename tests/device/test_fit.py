@@ -6,7 +6,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from toprank import IRPush, PNormPush, ProperRanker, PushRanker, blocks  # noqa: E402
-from toprank.rankers import base, links  # noqa: E402
+from toprank.rankers import base, common  # noqa: E402
 
 #: Every path of the passes: factorised at either end, priced in two, pointwise, gathered.
 RANKERS = {
@@ -110,7 +110,7 @@ def door(request, monkeypatch):
     if request.param == "gpu" and not torch.cuda.is_available():
         pytest.skip("there is no GPU here")
     if request.param == "as if on a device":
-        monkeypatch.setattr(base, "tensor_on_device", links.tensor_of)
+        monkeypatch.setattr(base, "tensor_on_device", common.tensor_of)
     return torch.device("cuda" if request.param == "gpu" else "cpu")
 
 

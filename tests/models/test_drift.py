@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import kstest
 
 from toprank.models import DriftWatch, ModelError, fit_table
-from toprank.models.drift import SCORES
+from toprank.models.monitor import SCORES
 
 pd = pytest.importorskip("pandas", reason="tables need the extra models")
 pytest.importorskip("skrub", reason="tables are prepared with the extra models")

@@ -86,8 +86,7 @@ def test_id_time_weight_groups_and_target_are_no_features(table):
 
 def test_rows_held_out_by_time_are_the_last(table):
     from toprank.models.rows import TrainingRows
-    from toprank.models.schema import Schema
-    from toprank.models.target import Target
+    from toprank.models.schema import Schema, Target
 
     frame = table.assign(day=np.random.default_rng(0).permutation(len(table)))
     schema = Schema.learn(frame, target="bought", time="day", id="customer")
@@ -101,8 +100,7 @@ def test_rows_held_out_by_time_are_the_last(table):
 @pytest.mark.parametrize("timed", [False, True])
 def test_groups_are_never_parted(table, timed):
     from toprank.models.rows import TrainingRows
-    from toprank.models.schema import Schema
-    from toprank.models.target import Target
+    from toprank.models.schema import Schema, Target
 
     rng = np.random.default_rng(0)
     frame = table.assign(home=rng.integers(0, 60, len(table)), day=np.arange(len(table)))
@@ -115,8 +113,8 @@ def test_groups_are_never_parted(table, timed):
 
 @pytest.mark.parametrize("name", ["pnorm", "rankboost"])
 def test_a_weight_is_a_repetition_and_zero_is_absent(table, name):
+    from toprank.models.fit import RANKER_KINDS
     from toprank.models.preparation import Preparation
-    from toprank.models.ranker_kinds import RANKER_KINDS
     from toprank.models.schema import Schema
 
     counts = np.random.default_rng(0).integers(0, 3, len(table))

@@ -236,7 +236,7 @@ def test_trees_cannot_start_from_a_file_of_the_readers_disk(fitted, refused):
 def test_texts_of_a_table_are_never_taken_for_names_of_files(full_model, refused):
     import copy
 
-    from toprank.models.allowed_types import reads_texts_unsafely
+    from toprank.models.storage import reads_texts_unsafely
 
     hostile = copy.deepcopy(full_model)
     assert not reads_texts_unsafely(hostile.preparation)

@@ -10,12 +10,12 @@ from scipy import sparse
 from sklearn.utils import gen_batches
 
 from toprank.blocks import Block, Units
-from toprank.blocks.columns import Columns
+from toprank.blocks.parquet_files import Columns
 from toprank.losses.proper import Logistic
-from toprank.objective.histogram import Standard
 from toprank.objective.labelled import OpenBlock, View, open_block
 from toprank.objective.pointwise import Pointwise
 from toprank.objective.priced import End, Priced
+from toprank.objective.sums import Standard
 from toprank.objective.sweeps import Evaluate, Extremes, Histogram, Products
 from toprank.prices import Exponential, Log1p
 

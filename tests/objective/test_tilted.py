@@ -7,9 +7,9 @@ from scipy.special import logsumexp
 from toprank.blocks import Block, Units, Workers
 from toprank.blocks.host import DenseTile
 from toprank.objective import LabelledData, View, labelled, open_block
-from toprank.objective.sampled import sampled_moments
+from toprank.objective.forms import sampled_moments
+from toprank.objective.sums import Tilted
 from toprank.objective.sweeps import Evaluate
-from toprank.objective.tilted import Tilted
 
 
 def data(n=5000, d=6, rare=0.2, seed=0):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from toprank.solvers import nonnegative
-from toprank.solvers.nonnegative import is_minimum, non_negative_least_squares
+from toprank.solvers import max_price
+from toprank.solvers.max_price import is_minimum, non_negative_least_squares
 
 
 def by_every_support(columns, target):
@@ -45,7 +45,7 @@ def test_the_active_set_agrees_with_a_checked_answer_of_scipy(seed):
     columns[:, 30:] = columns[:, :30] * (1 + 1e-9 * rng.normal(size=30))  # nearly twins
     target = rng.normal(size=40)
     unit = columns / np.linalg.norm(columns, axis=0)
-    x = nonnegative._active_set(unit, target)
+    x = max_price._active_set(unit, target)
     assert is_minimum(unit, target, x)
     scipys, _ = optimize.nnls(unit, target)
     assert np.linalg.norm(unit @ x - target) <= np.linalg.norm(unit @ scipys - target) + 1e-9

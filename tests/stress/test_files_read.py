@@ -20,8 +20,8 @@ parquet = pytest.importorskip("pyarrow.parquet", reason="tables are read with Ar
 pytest.importorskip("typer", reason="the command line needs the extra cli")
 
 from toprank.blocks import from_parquet  # noqa: E402
-from toprank.cli.failures import Failure  # noqa: E402
 from toprank.cli.io.tables import open_table  # noqa: E402
+from toprank.cli.terminal import Failure  # noqa: E402
 
 N = 4_000
 RNG = np.random.default_rng(0)

@@ -21,13 +21,14 @@ import pyarrow.parquet
 from fuzz import guard, model_loader, readers
 from fuzz.mutation import members_of, sealed, zipped
 
-from toprank.cli.failures import Failure
-from toprank.cli.io.dialect import Reading
-from toprank.cli.io.rows import read_rows
+from toprank.cli.choose_p import read_rows
+from toprank.cli.io.source import Reading
 from toprank.cli.io.tables import open_table
-from toprank.models import ModelError, ModelWarning, Schema, columns, lightgbm_text, xgboost_ubj
+from toprank.cli.terminal import Failure
+from toprank.models import ModelError, ModelWarning, Schema, columns
 from toprank.models.loader import from_bytes
 from toprank.models.storage import to_bytes
+from toprank.models.tree_files import check_lightgbm, check_xgboost
 
 
 def with_member(kind, name, change):
@@ -75,7 +76,7 @@ def text():
 
 
 def test_the_trees_of_these_tests_are_read_as_they_are(text):
-    lightgbm_text.check_trees(text)
+    check_lightgbm(text)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +112,7 @@ def test_a_number_out_of_place_in_the_trees_ended_the_process(text, old, new):
     assert old in text
     damaged = text.replace(old, new, 1)
     with pytest.raises(ModelError, match="trees in the file are damaged"):
-        lightgbm_text.check_trees(damaged)
+        check_lightgbm(damaged)
     with pytest.raises(ModelError, match="trees in the file are damaged"):
         from_bytes(with_member("trees", "trees-0", lambda _: damaged.encode()))
 
@@ -138,7 +139,7 @@ def field(data, name, place, value):
 
 
 def test_the_booster_of_these_tests_is_read_as_it_is(booster):
-    xgboost_ubj.check_trees(booster)
+    check_xgboost(booster)
     assert field(booster, "left_children", 0, 1) == booster
 
 
@@ -162,7 +163,7 @@ def test_the_booster_of_these_tests_is_read_as_it_is(booster):
 )
 def test_a_child_that_does_not_exist_was_read_from_memory(booster, name, value):
     with pytest.raises(ModelError, match="trees in the file are damaged"):
-        xgboost_ubj.check_trees(field(booster, name, 0, value))
+        check_xgboost(field(booster, name, 0, value))
 
 
 def test_bytes_that_are_cut_or_changed_are_no_trees_or_trees_of_other_numbers(
@@ -175,7 +176,7 @@ def test_bytes_that_are_cut_or_changed_are_no_trees_or_trees_of_other_numbers(
         changed = booster[:place] + bytes([rng.randrange(256)]) + booster[place + 1 :]
         for data in (cut, changed):
             try:
-                xgboost_ubj.check_trees(data)
+                check_xgboost(data)
             except ModelError:
                 refused += 1
     record_property("cases", 600)

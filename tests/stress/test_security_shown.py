@@ -188,7 +188,7 @@ def test_a_query_printed_on_a_terminal_acts_on_nothing(monkeypatch, capsys):
 
 
 def test_the_traceback_that_a_user_asks_for_acts_on_nothing(capsys):
-    from toprank.cli.failures import show_traceback
+    from toprank.cli.terminal import show_traceback
 
     try:
         raise ValueError(HARM)
@@ -202,7 +202,7 @@ def test_the_picture_of_the_demo_is_named_without_acting(monkeypatch, invoke, tm
     from toprank.cli import demo
 
     monkeypatch.setattr("toprank.reproduce.demo.run_demo", lambda **_: None)
-    for name in ("_show", "_save_picture"):
+    for name in ("_show_demo", "_save_roc_curves"):
         monkeypatch.setattr(demo, name, lambda *_: None)
     answer = invoke("demo", "-o", tmp_path / f"{NAME}.png")
     assert answer.exit_code == 0 and "owned" in answer.output and harmful(answer.output) == []

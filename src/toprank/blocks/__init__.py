@@ -6,9 +6,9 @@ from toprank.blocks.negatives import sample_negatives
 from toprank.blocks.parquet import from_parquet
 from toprank.blocks.source import Block, BlockSource, Sweep
 from toprank.blocks.spark import from_spark, spark_session
+from toprank.blocks.statistics import Units
 from toprank.blocks.threads import Workers, go_on
 from toprank.blocks.torch import from_torch
-from toprank.blocks.units import Units
 
 __all__ = [
     "Block",

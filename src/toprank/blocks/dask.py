@@ -18,8 +18,7 @@ from scipy import sparse
 
 from toprank._extras import require
 from toprank._numerics import FloatArray
-from toprank.blocks.progress import Progress
-from toprank.blocks.source import Block, BlockSource, Partial, State, Sweep
+from toprank.blocks.source import Block, BlockSource, Partial, Progress, State, Sweep
 
 #: Partial results merged by one task.
 _FAN_IN = 16

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray
 from toprank.blocks.source import Block
-from toprank.blocks.statistics import LabelCounts
-from toprank.blocks.units import ColumnStatistics, Units
+from toprank.blocks.statistics import ColumnStatistics, LabelCounts, Units
 
 #: Where the class for arrays of another library is found: the library's top-level module, and
 #: "module:class" of a subclass of `Design`, imported when the first such block is opened.

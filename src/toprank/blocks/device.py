@@ -17,11 +17,15 @@ import numpy as np
 from toprank._extras import has_triton, require
 from toprank._numerics import LARGEST_SIZE, FloatArray
 from toprank.blocks.design import Design, Tile
-from toprank.blocks.on_device import OnDevice, on_host
 from toprank.blocks.source import Block
-from toprank.blocks.statistics import BlockCounts, LabelCounts
-from toprank.blocks.tensors import all_finite, distinct, on_device
-from toprank.blocks.units import ColumnStatistics, Units, describe_entry
+from toprank.blocks.statistics import (
+    BlockCounts,
+    ColumnStatistics,
+    LabelCounts,
+    Units,
+    describe_entry,
+)
+from toprank.blocks.tensors import OnDevice, all_finite, distinct, on_device, on_host
 
 #: Entries of a tile that is converted to float64: small for a cache, large for a GPU.
 _TILE_ENTRIES = {"cpu": 1 << 17}

@@ -18,8 +18,7 @@ from scipy import sparse
 from toprank._numerics import FloatArray
 from toprank.blocks.design import Design, Tile
 from toprank.blocks.source import Block
-from toprank.blocks.statistics import LabelCounts
-from toprank.blocks.units import ColumnStatistics, Units, bad_entry
+from toprank.blocks.statistics import ColumnStatistics, LabelCounts, Units, bad_entry
 
 #: Entries of a dense tile: 1 MB of float64, small enough for the cache, large enough for Python.
 _TILE_ENTRIES = 1 << 17

@@ -17,8 +17,7 @@ from sklearn.utils.validation import _get_feature_names
 
 from toprank._files import Stamp, replacing
 from toprank._numerics import FloatArray
-from toprank.blocks.local import LocalSource
-from toprank.blocks.source import Block, Partial, State, Sweep
+from toprank.blocks.source import Block, LocalSource, Partial, State, Sweep
 from toprank.blocks.threads import Workers, lent_workers
 from toprank.pairs import check_counts, check_labels, check_table, refuse_huge
 

@@ -14,10 +14,8 @@ from numpy.typing import NDArray
 from toprank._extras import require
 from toprank._files import replacing
 from toprank._numerics import FloatArray
-from toprank.blocks.columns import Columns
-from toprank.blocks.local import LocalSource
-from toprank.blocks.parquet_files import ParquetColumns, ParquetPart, find_files, look_at
-from toprank.blocks.source import Block
+from toprank.blocks.parquet_files import Columns, ParquetColumns, ParquetPart, find_files, look_at
+from toprank.blocks.source import Block, LocalSource
 
 #: Entries of a block of features: 8 MB of float32.
 _BLOCK_ENTRIES = 1 << 21

@@ -4,21 +4,30 @@ A source knows where its blocks are: in this process, in files, on the workers o
 a device. A sweep knows what one block contributes and how two contributions merge. Nothing
 else depends on scale: threads, Parquet row groups, Dask, Spark and GPUs differ only in how they
 bring a sweep to the blocks.
+
+Blocks that this process reads are mapped over in threads and merged in order. A thread of its own
+reads ahead, so that reading and computing overlap. No more blocks are held than there are threads
+to work on them, one in waiting and one being read.
 """
 
 from __future__ import annotations
 
+import sys
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
+from time import sleep
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray
-from toprank.blocks.threads import Workers
+from toprank.blocks.threads import Workers, thread_pool
 
 State = TypeVar("State", contravariant=True)
 Partial = TypeVar("Partial")
@@ -28,10 +37,9 @@ Partial = TypeVar("Partial")
 class Block:
     """Some rows of the data, as they lie: features, labels, weights.
 
-    ``X`` is a NumPy array, a CSR matrix, `toprank.blocks.columns.Columns` from a file, or a tensor
-    on its device; ``y`` holds the labels as
-    the user gave them (None where rows are only scored). A block without rows is allowed, and
-    so is one with rows of a single class.
+    ``X`` is a NumPy array, a CSR matrix, `toprank.blocks.parquet_files.Columns` from a file, or a
+    tensor on its device; ``y`` holds the labels as the user gave them (None where rows are only
+    scored). A block without rows is allowed, and so is one with rows of a single class.
     """
 
     index: int  #: its place in the order in which partial results are merged
@@ -127,3 +135,86 @@ class BlockSource(ABC):
         ``score`` takes the ``X`` of a block; it is picklable. ``to`` says where scores go when
         they are written to files.
         """
+
+
+class LocalSource(BlockSource):
+    """Blocks of one process, mapped over in threads."""
+
+    @abstractmethod
+    def read(self, *, features: bool = True) -> Generator[Block, None, None]:
+        """Yield the blocks in order, at least one; without features where labels are enough."""
+
+    def map_reduce(self, sweep: Sweep[State, Partial], state: State) -> Partial:
+        features = getattr(sweep, "needs_features", True)
+        partials = self.map(lambda block: sweep.local(block, state), features=features)
+        with closing(partials):  # threads and files are not to wait for a traceback to go
+            total = next(partials)
+            for partial in partials:
+                total = sweep.merge(total, partial)
+        return total
+
+    def map(
+        self, function: Callable[[Block], Partial], *, features: bool = True
+    ) -> Generator[Partial, None, None]:
+        """Yield function(block) for every block, in order."""
+        workers = Workers(self.n_jobs)
+        with workers.running():
+            yield from _map_ahead(function, self.read(features=features), workers.n_jobs)
+
+
+def _map_ahead(
+    function: Callable[[Block], Partial], blocks: Generator[Block, None, None], n_jobs: int
+) -> Iterator[Partial]:
+    pending: deque[Future[Partial]] = deque()
+    with (
+        thread_pool(n_jobs) as pool,
+        thread_pool(1, "toprank-reader") as reader,
+    ):
+        try:
+            ahead = reader.submit(next, blocks, None)
+            while (block := ahead.result()) is not None:
+                ahead = reader.submit(next, blocks, None)
+                pending.append(pool.submit(function, block))
+                del block  # or it would stay in memory until the next one has been read
+                if len(pending) > n_jobs:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            for left in pending:
+                left.cancel()
+            reader.submit(_close, blocks).result()  # a generator belongs to the thread that runs it
+
+
+def _close(blocks: Generator[Block, None, None]) -> None:
+    """Close a generator, once nobody reads from it.
+
+    An interrupt while the pool starts its thread can leave it uncounted, and a second one starts.
+    """
+    while True:
+        try:
+            blocks.close()
+            return
+        except ValueError as error:
+            if "already executing" not in str(error):
+                raise
+            sleep(0.001)
+
+
+class Progress:
+    """Counts the passes over a source, and prints a line for each if asked to."""
+
+    def __init__(self, verbose: int):
+        self.verbose = verbose
+        self.passes = 0
+
+    @contextmanager
+    def one_pass(self, name: str, n_blocks: int) -> Iterator[None]:
+        """Print what was done and how long it took, on the error stream."""
+        started = time.perf_counter()
+        yield
+        self.passes += 1
+        if self.verbose:
+            took = time.perf_counter() - started
+            line = f"toprank: pass {self.passes} ({name}) over {n_blocks} blocks, {took:.2f} s"
+            print(line, file=sys.stderr, flush=True)

@@ -24,8 +24,7 @@ import numpy as np
 
 from toprank._extras import require
 from toprank._numerics import FloatArray
-from toprank.blocks.progress import Progress
-from toprank.blocks.source import BlockSource, Partial, State, Sweep
+from toprank.blocks.source import BlockSource, Partial, Progress, State, Sweep
 from toprank.blocks.spark_jobs import run_everywhere, run_job
 from toprank.blocks.spill import GONE, Spill, clear_spilled, matrix, open_block, told
 

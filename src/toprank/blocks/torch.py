@@ -12,9 +12,8 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from toprank._extras import require
-from toprank.blocks.on_device import handed_back
 from toprank.blocks.source import Block, BlockSource, Partial, State, Sweep
-from toprank.blocks.tensors import on_device, tensor_of
+from toprank.blocks.tensors import handed_back, on_device, tensor_of
 
 #: Rows up to which second moments are taken from all of them, and not from a sample.
 _CURVED_ROWS = 1 << 22

@@ -17,7 +17,7 @@ __all__ = ["main"]
 def main() -> None:
     """Run the command line; say what to install if its libraries are missing."""
     try:
-        _run()
+        _run_app()
     except KeyboardInterrupt:  # before or after a command, which says so itself
         sys.stderr.write(f"toprank: {INTERRUPTED_NOTE}\n")
         _leave_at_once()
@@ -27,7 +27,7 @@ def main() -> None:
         raise
 
 
-def _run() -> None:
+def _run_app() -> None:
     try:
         for module in ("typer", "rich"):
             require(module, "cli")
@@ -37,7 +37,7 @@ def _run() -> None:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a pipe may not know the sign ±
     from toprank.cli.app import app
-    from toprank.cli.failures import show_traceback
+    from toprank.cli.terminal import show_traceback
 
     sys.excepthook = show_traceback
     app(prog_name="toprank")

@@ -14,13 +14,13 @@ from toprank.cli.compare import compare
 from toprank.cli.demo import demo
 from toprank.cli.evaluate import evaluate
 from toprank.cli.export import export
-from toprank.cli.failures import Commands
 from toprank.cli.fit import fit
 from toprank.cli.monitor import monitor
 from toprank.cli.rank import rank
 from toprank.cli.report import report
 from toprank.cli.reproduce import reproduce
 from toprank.cli.show import show
+from toprank.cli.terminal import Commands
 
 _START, _LOOK, _THEORY = "From a table to a list", "Look closer", "What the theory says"
 

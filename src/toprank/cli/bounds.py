@@ -9,9 +9,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from toprank.cli.failures import Failure
 from toprank.cli.options import Json, parse_numbers
-from toprank.cli.terminal import print_json
+from toprank.cli.terminal import Failure, print_json
 
 if TYPE_CHECKING:
     from toprank.bounds import Bound
@@ -63,12 +62,12 @@ def bounds(
         for p in powers
     ]
     if as_json:
-        print_json([_plain(*line) for line in found])
+        print_json([_bound_as_dict(*line) for line in found])
         return
-    _show(Console(), found, positives, negatives, epsilon, probability)
+    _show_bounds(Console(), found, positives, negatives, epsilon, probability)
 
 
-def _plain(p: float, excess: Bound, rows: Bound) -> dict[str, Any]:
+def _bound_as_dict(p: float, excess: Bound, rows: Bound) -> dict[str, Any]:
     return {
         "p": p,
         "excess": excess.value,
@@ -79,7 +78,7 @@ def _plain(p: float, excess: Bound, rows: Bound) -> dict[str, Any]:
     }
 
 
-def _show(
+def _show_bounds(
     console: Console,
     found: list[tuple[float, Bound, Bound]],
     positives: float,
@@ -102,10 +101,10 @@ def _show(
         highlight=False,
     )
     console.print(table)
-    told = [p for p, excess, _ in found if not excess.vacuous]
+    informative = [p for p, excess, _ in found if not excess.vacuous]
     verdict = (
-        f"The theorem speaks up to p = {max(told):g} at this sample size."
-        if told
+        f"The theorem is informative up to p = {max(informative):g} at this sample size."
+        if informative
         else "At this sample size the theorem says nothing for any of these p."
     )
     console.print(verdict, style="bold", highlight=False)

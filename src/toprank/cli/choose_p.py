@@ -13,21 +13,22 @@ from rich.console import Console
 from rich.table import Table
 
 from toprank._extras import require
-from toprank.cli.failures import Failure
-from toprank.cli.io.dialect import Reading
-from toprank.cli.io.files import check_output, replacing
-from toprank.cli.io.rows import read_rows
+from toprank._files import replacing
+from toprank.cli.io.source import Reading
+from toprank.cli.io.tables import open_table
 from toprank.cli.options import (
     Data,
     Json,
     MaxColumns,
     Positive,
     Target,
+    check_output,
+    find_positive,
     parse_k,
     parse_numbers,
     reads,
 )
-from toprank.cli.terminal import console, print_json, safe
+from toprank.cli.terminal import Failure, console, names, print_json, safe
 
 if TYPE_CHECKING:
     from toprank.models.rows import TrainingRows
@@ -91,11 +92,11 @@ def choose_p(
     # the library is loaded here, because --help need not wait for it
     from sklearn.preprocessing import StandardScaler
 
-    settings = _settings(metric, k)
+    settings = _metric_parameters(metric, k)
     rows = read_rows(data, target, positive, group, time, reading, max_columns)
-    cv, by = _splits(rows, folds, gap)
+    cv, by = _find_folds(rows, folds, gap)
     X = StandardScaler().fit_transform(rows.X) if scale else rows.X
-    ranker = _fit(
+    ranker = _cross_validate(
         X,
         rows.y,
         by,
@@ -109,17 +110,19 @@ def choose_p(
     )
     advice = _advise(ranker, X, rows, folds, cv, by, jobs) if support else None
     if output is not None:
-        _save_picture(ranker, output)
+        _save_push_path(ranker, output)
     if as_json:
-        print_json(_answer(ranker, advice))
+        print_json(_choice_as_dict(ranker, advice))
         return
     screen = console()
-    _show(screen, ranker, advice, rows)
+    _show_choice(screen, ranker, advice, rows)
     if output is not None:
         screen.print(f"\nPicture: {safe(output)}", soft_wrap=True)
 
 
-def _fit(X: Any, y: Any, by: Any, *, ps: tuple[float, ...], **settings: Any) -> PNormPushCV:
+def _cross_validate(
+    X: Any, y: Any, by: Any, *, ps: tuple[float, ...], **settings: Any
+) -> PNormPushCV:
     """The push cross-validated; `by` is the column that the folds follow, or None."""
     from toprank.tuning import PNormPushCV
 
@@ -129,7 +132,7 @@ def _fit(X: Any, y: Any, by: Any, *, ps: tuple[float, ...], **settings: Any) -> 
         raise Failure(str(error)) from error
 
 
-def _splits(rows: TrainingRows, folds: int, gap: float) -> tuple[Any, Any]:
+def _find_folds(rows: TrainingRows, folds: int, gap: float) -> tuple[Any, Any]:
     """The folds, and the column that they follow."""
     import numpy as np
 
@@ -152,7 +155,7 @@ def _splits(rows: TrainingRows, folds: int, gap: float) -> tuple[Any, Any]:
     return TimeOrderedSplit(folds, gap=gap), time
 
 
-def _settings(metric: str, k: str | None) -> dict[str, Any] | None:
+def _metric_parameters(metric: str, k: str | None) -> dict[str, Any] | None:
     """The parameters of a metric; Failure if there is no such metric or it takes none."""
     from toprank.metrics.registry import METRICS
 
@@ -191,7 +194,7 @@ def _advise(
     )
 
 
-def _answer(ranker: PNormPushCV, advice: Support | None) -> dict[str, Any]:
+def _choice_as_dict(ranker: PNormPushCV, advice: Support | None) -> dict[str, Any]:
     """The answer as plain values."""
     held_out = ranker.score_interval_
     answer = ranker.choice_.as_dict()
@@ -200,7 +203,7 @@ def _answer(ranker: PNormPushCV, advice: Support | None) -> dict[str, Any]:
     return answer
 
 
-def _show(
+def _show_choice(
     console: Console, ranker: PNormPushCV, advice: Support | None, rows: TrainingRows
 ) -> None:
     """Print a row for each p, and the verdict in words."""
@@ -240,7 +243,7 @@ def _show(
         )
 
 
-def _save_picture(ranker: PNormPushCV, path: Path) -> None:
+def _save_push_path(ranker: PNormPushCV, path: Path) -> None:
     """Save the metric against p."""
     from toprank.plots import PushPathDisplay
 
@@ -248,3 +251,62 @@ def _save_picture(ranker: PNormPushCV, path: Path) -> None:
     PushPathDisplay.from_estimator(ranker, name="P-Norm Push", ax=figure.subplots())
     with replacing(path) as file:
         figure.savefig(file, format=path.suffix.lstrip(".").lower(), dpi=110)
+
+
+def read_rows(
+    path: Path,
+    target: str,
+    positive: str | None = None,
+    groups: str | None = None,
+    time: str | None = None,
+    reading: Reading | None = None,
+    max_columns: int = 5_000,
+) -> TrainingRows:
+    """Read a table, or leave the command with a sentence that says what is wrong.
+
+    Parameters
+    ----------
+    path : Path
+        The file; "-" is standard input.
+    target : str
+        Column of the labels.
+    positive : str, optional
+        The label that belongs at the top, where that is not plain.
+    groups, time : str, optional
+        Columns that are not features.
+    reading : Reading, optional
+        What the user says of the text.
+    max_columns : int, default=5000
+        Columns that the table may have at most.
+    """
+    import numpy as np
+
+    from toprank.models import Target as TargetLabels
+    from toprank.models import frames
+    from toprank.models.rows import TrainingRows
+
+    roles = {"group": groups, "time": time}
+    named = {role: column for role, column in roles.items() if column is not None}
+    with open_table(path, reading) as source:
+        wanted = {target: "--target"} | {c: f"--{role}" for role, c in named.items()}
+        source.check_columns(wanted)
+        source.check_width(max_columns)
+        rows = source.read()
+    table = require("pandas", "frames").DataFrame(frames.columns(rows, rows.column_names))
+    values = frames.column(rows, target)
+    labels = TargetLabels.learn(target, values, find_positive(rows, target, positive)).of(values)
+    features = [c for c in table.columns if c != target and c not in named.values()]
+    words = [c for c in features if table[c].dtype.kind not in "biuf"]
+    if words:
+        raise Failure(
+            f"these columns are not numbers: {names(words)}. Encode them or leave them out; "
+            "'toprank fit' prepares columns of every kind."
+        )
+    if not features:
+        raise Failure(f"'{path}' has no columns but the labels: there is nothing to fit.")
+    X = table[features].to_numpy(dtype=np.float64)
+    if not np.all(np.isfinite(X)):
+        bad = [c for c, ok in zip(features, np.isfinite(X).all(axis=0), strict=True) if not ok]
+        raise Failure(f"values are missing or infinite in: {names(bad)}.")
+    others = {role: table[column].to_numpy() for role, column in named.items()}
+    return TrainingRows(X, labels, groups=others.get("group"), time=others.get("time"))

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toprank.cli.failures import Failure
-from toprank.cli.io.dialect import Reading
-from toprank.cli.io.source import Source
+from toprank.cli.io.source import Reading, Source
 from toprank.cli.io.tables import open_table
 from toprank.cli.options import (
     Json,
@@ -23,14 +21,15 @@ from toprank.cli.options import (
     reads,
 )
 from toprank.cli.terminal import (
+    Failure,
     Step,
     cells,
     console,
     names,
-    number,
     print_json,
     progress,
     safe,
+    short_number,
     table,
 )
 
@@ -77,12 +76,12 @@ def compare(
     depth = parse_k(k)
     loaded = _load_by_name(models)
     with open_table(data, reading, quiet) as source, progress("Ranking", quiet) as step:
-        positive, scores, known = _score(loaded, source, step)
-        found = _compare(metric, depth, positive, scores, known, level, resamples, step)
+        positive, scores, known = _score_models(loaded, source, step)
+        found = _compare_models(metric, depth, positive, scores, known, level, resamples, step)
     if as_json:
         print_json([pair.as_dict() for each in found for pair in each])
     else:
-        _show(found, data, len(positive), int(positive.sum()), list(scores))
+        _show_comparisons(found, data, len(positive), int(positive.sum()), list(scores))
 
 
 def _load_by_name(paths: Sequence[Path]) -> dict[str, TableModel]:
@@ -96,7 +95,7 @@ def _load_by_name(paths: Sequence[Path]) -> dict[str, TableModel]:
     return {name: load_model(path) for name, path in zip(names, paths, strict=True)}
 
 
-def _score(
+def _score_models(
     models: Mapping[str, TableModel], source: Source, step: Step
 ) -> tuple[Any, dict[str, FloatArray], dict[str, Any]]:
     """Labels, scores by model, and what else is known of the rows.
@@ -107,17 +106,20 @@ def _score(
 
     goals = {(model.target.column, model.target.positive) for model in models.values()}
     if len(goals) > 1:
-        told = " and ".join(f"'{column}' = '{value}'" for column, value in sorted(goals))
-        raise Failure(f"the models rank for different things: {told}.")
+        listed = " and ".join(f"'{column}' = '{value}'" for column, value in sorted(goals))
+        raise Failure(f"the models rank for different things: {listed}.")
     rows = {name: score_labelled_table(model, source, step)[0] for name, model in models.items()}
     known: dict[str, Any] = {"sample_weight": None, "groups": None}
     for one in rows.values():
-        known = {key: one.known[key] if value is None else value for key, value in known.items()}
+        known = {
+            key: one.inference_options[key] if value is None else value
+            for key, value in known.items()
+        }
     first = next(iter(rows.values()))
     return first.y, {name: one.scores for name, one in rows.items()}, known
 
 
-def _compare(
+def _compare_models(
     metrics: Sequence[str] | None,
     k: int | float,
     positive: Any,
@@ -130,7 +132,7 @@ def _compare(
     """All pairs of models by each metric."""
     from toprank.inference import compare
     from toprank.metrics.registry import METRICS
-    from toprank.models.measures import metric_settings
+    from toprank.models.rows import metric_settings
 
     wanted = metrics or ("precision_at", "auc")
     unknown = [name for name in wanted if name not in METRICS]
@@ -151,7 +153,7 @@ def _compare(
     return found
 
 
-def _show(
+def _show_comparisons(
     found: Sequence[Comparisons], data: Path, rows: int, positives: int, models: list[str]
 ) -> None:
     screen = console()
@@ -166,10 +168,10 @@ def _show(
             [first.metric, "", "difference", span, "p (Holm)"], left=["", first.metric, span]
         )
         for pair in each:
-            drawn.add_row(*_row(pair))
+            drawn.add_row(*_pair_cells(pair))
         screen.print(drawn)
-    told = {pair.note for each in found for pair in each if pair.note}
-    for note in sorted(told):
+    notes = {pair.note for each in found for pair in each if pair.note}
+    for note in sorted(notes):
         screen.print(safe(note), style="dim")
     screen.print(
         "Intervals are for one pair alone; p-values are corrected for all pairs (Holm).",
@@ -177,12 +179,12 @@ def _show(
     )
 
 
-def _row(pair: Any) -> list[Any]:
+def _pair_cells(pair: Any) -> list[Any]:
     (a, b), (value_a, value_b) = pair.names, pair.estimates
     return cells(
         f"{a} − {b}",
-        f"{number(value_a)} − {number(value_b)}",
+        f"{short_number(value_a)} − {short_number(value_b)}",
         f"{pair.difference:+.4g}",
-        f"{number(pair.low)} to {number(pair.high)}",
+        f"{short_number(pair.low)} to {short_number(pair.high)}",
         f"{pair.adjusted_p_value:.3g}",
     )

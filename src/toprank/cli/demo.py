@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.table import Table
 
 from toprank._extras import require
-from toprank.cli.io.files import check_output, replacing
-from toprank.cli.options import Json, Quiet
+from toprank._files import replacing
+from toprank.cli.options import Json, Quiet, check_output
 from toprank.cli.terminal import print_json, progress, safe
 
 if TYPE_CHECKING:
@@ -57,17 +57,17 @@ def demo(
             on_fit=lambda model, done, total: step(f"Training: {model}", done, total),
         )
     if picture:
-        _save_picture(result, output)
+        _save_roc_curves(result, output)
     if as_json:
-        print_json(_plain(result))
+        print_json(_result_as_dict(result))
         return
     console = Console()
-    _show(console, result)
+    _show_demo(console, result)
     if picture:
         console.print(f"\nPicture: {safe(output)}", soft_wrap=True, highlight=False, markup=False)
 
 
-def _plain(result: DemoResult) -> dict[str, Any]:
+def _result_as_dict(result: DemoResult) -> dict[str, Any]:
     from toprank.reproduce.demo import MEASURES
 
     return {
@@ -85,7 +85,7 @@ def _plain(result: DemoResult) -> dict[str, Any]:
     }
 
 
-def _show(console: Console, result: DemoResult) -> None:
+def _show_demo(console: Console, result: DemoResult) -> None:
     """Print the table, what its columns mean, and the sentence."""
     n_rows = result.n_train + result.n_test
     console.print(
@@ -93,12 +93,12 @@ def _show(console: Console, result: DemoResult) -> None:
         "positives), which should be ranked above the others (the negatives).",
         highlight=False,
     )
-    console.print(_table(result.models))
-    console.print(_notes(result), style="dim", highlight=False)
-    console.print("\n" + _sentence(result), style="bold", highlight=False)
+    console.print(_models_table(result.models))
+    console.print(_table_notes(result), style="dim", highlight=False)
+    console.print("\n" + _verdict_text(result), style="bold", highlight=False)
 
 
-def _table(models: Sequence[ModelResult]) -> Table:
+def _models_table(models: Sequence[ModelResult]) -> Table:
     """One row per model: the mean over the splits ± the standard deviation between them."""
     from toprank.reproduce.demo import MEASURES
 
@@ -109,11 +109,11 @@ def _table(models: Sequence[ModelResult]) -> Table:
         name = MEASURES[m].name
         rows.add_column(name[0].upper() + name[1:], justify="right", min_width=12)
     for model in models:
-        rows.add_row(model.name, *(_cell(MEASURES[m], model.values[m]) for m in shown))
+        rows.add_row(model.name, *(_measure_cell(MEASURES[m], model.values[m]) for m in shown))
     return rows
 
 
-def _notes(result: DemoResult) -> str:
+def _table_notes(result: DemoResult) -> str:
     """What a reader must know of the rows and columns."""
     from toprank.reproduce.demo import CLEAR, MAX_FPR, TOP
 
@@ -132,11 +132,11 @@ def _notes(result: DemoResult) -> str:
     )
 
 
-def _sentence(result: DemoResult) -> str:
+def _verdict_text(result: DemoResult) -> str:
     """What the strongest push bought against logistic regression, and what it cost."""
     changes = result.changes()
     bought, cost, unclear = (
-        [_change(change) for change in changes if change.direction == direction]
+        [_change_text(change) for change in changes if change.direction == direction]
         for direction in (1, -1, 0)
     )
     verdict = f"bought {_join(bought)}" if bought else "bought nothing"
@@ -147,7 +147,7 @@ def _sentence(result: DemoResult) -> str:
     return f"Compared with {first.name}, the P-Norm Push with p = {last.p:g} {verdict}."
 
 
-def _save_picture(result: DemoResult, path: Path) -> None:
+def _save_roc_curves(result: DemoResult, path: Path) -> None:
     """Save the mean ROC curves, whole and at the top of the list."""
     from toprank.plots import TopRocDisplay
     from toprank.reproduce.demo import MAX_FPR
@@ -165,7 +165,7 @@ def _save_picture(result: DemoResult, path: Path) -> None:
         figure.savefig(file, format=path.suffix.lstrip(".").lower(), dpi=110)
 
 
-def _cell(measure: Measure, values: FloatArray) -> str:
+def _measure_cell(measure: Measure, values: FloatArray) -> str:
     """Mean ± standard deviation, or the value itself if there is one only."""
     scale, digits, unit = (100, 1, " %") if measure.percent else (1, 3, "")
     mean = f"{scale * values.mean():.{digits}f}"
@@ -175,7 +175,7 @@ def _cell(measure: Measure, values: FloatArray) -> str:
     return f"{mean} ± {spread if measure.percent else spread.lstrip('0')}{unit}"
 
 
-def _change(change: Change) -> str:
+def _change_text(change: Change) -> str:
     if change.measure.percent:
         return f"{change.measure.name} ({100 * change.before:.1f}% → {100 * change.after:.1f}%)"
     return f"{change.measure.name} ({change.before:.3f} → {change.after:.3f})"

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toprank.cli.failures import Failure
-from toprank.cli.io.dialect import Reading
+from toprank.cli.io.source import Reading
 from toprank.cli.io.tables import open_table
 from toprank.cli.options import (
     Data,
@@ -25,12 +24,22 @@ from toprank.cli.options import (
     parse_ks,
     reads,
 )
-from toprank.cli.terminal import Step, cells, console, number, print_json, progress, safe, table
+from toprank.cli.terminal import (
+    Failure,
+    Step,
+    cells,
+    console,
+    print_json,
+    progress,
+    safe,
+    short_number,
+    table,
+)
 
 if TYPE_CHECKING:
     from toprank.metrics.registry import Entry as SummaryEntry
     from toprank.models import TableModel
-    from toprank.models.measures import Measurement, ScoredRows
+    from toprank.models.rows import Measurement, ScoredRows
 
 _REPEATS = 30  # of scoring one row, to time it
 
@@ -61,7 +70,7 @@ def evaluate(
     loaded = load_model(model)
     with open_table(data, reading, quiet) as source, progress("Ranking", quiet) as step:
         rows, first = score_labelled_table(loaded, source, step)
-        found = _measure(rows, tops, level, resamples, step)
+        found = _measure_all(rows, tops, level, resamples, step)
     one_row = _latency(loaded, first)
     answer = {
         "model": str(model),
@@ -75,11 +84,11 @@ def evaluate(
     if as_json:
         print_json(answer)
     else:
-        _show(answer, found)
+        _show_evaluation(answer, found)
 
 
 @dataclass(frozen=True)
-class Line:
+class MetricRow:
     """One metric: its value, its interval where there is one, and what else to know."""
 
     label: str
@@ -97,13 +106,13 @@ class Line:
         return asdict(self)
 
 
-def _measure(
+def _measure_all(
     rows: ScoredRows,
     tops: Sequence[int | float],
     level: float,
     resamples: int | None,
     step: Step,
-) -> list[Line]:
+) -> list[MetricRow]:
     """Every metric of the rows, with its interval.
 
     Parameters
@@ -116,10 +125,10 @@ def _measure(
     resamples : int or None
         How often the bootstrap draws; None leaves it to the number of rows.
     step : callable
-        Told which metric is being measured.
+        Called with the metric that is being measured.
     """
     from toprank.metrics import summary
-    from toprank.models.measures import measure
+    from toprank.models.rows import measure
 
     if rows.y.all() or not rows.y.any():
         only = "positive" if rows.y.all() else "negative"
@@ -133,16 +142,16 @@ def _measure(
     found = []
     for done, entry in enumerate(entries):
         step(f"Measuring {entry.label}", done, len(entries))
-        found.append(_line(entry, next(measured)))
+        found.append(_metric_row(entry, next(measured)))
     return found
 
 
-def _line(entry: SummaryEntry, measured: Measurement) -> Line:
+def _metric_row(entry: SummaryEntry, measured: Measurement) -> MetricRow:
     what = (entry.label, entry.name, entry.settings, entry.value)
     one = measured.interval
     if one is None:  # a metric that has no interval on these rows: the value stays
-        return Line(*what, note=f"no interval: {measured.why_not}")
-    return Line(
+        return MetricRow(*what, note=f"no interval: {measured.why_not}")
+    return MetricRow(
         *what, one.low, one.high, one.standard_error, one.method, " ".join(one.note.split())
     )
 
@@ -153,7 +162,7 @@ def _latency(model: TableModel, row: Any) -> float:
 
     times = []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ModelWarning)  # said when the rows were scored
+        warnings.simplefilter("ignore", ModelWarning)  # shown when the rows were scored
         for _ in range(1 + _REPEATS):
             start = time.perf_counter()
             model.score(row)
@@ -161,7 +170,7 @@ def _latency(model: TableModel, row: Any) -> float:
     return 1000 * statistics.median(times[1:])
 
 
-def _show(answer: dict[str, Any], found: list[Line]) -> None:
+def _show_evaluation(answer: dict[str, Any], found: list[MetricRow]) -> None:
     screen = console()
     share = f"{100 * answer['level']:g}% interval"
     screen.print(
@@ -175,8 +184,10 @@ def _show(answer: dict[str, Any], found: list[Line]) -> None:
         if line.note and line.note not in notes:
             notes.append(line.note)
         mark = f"[{notes.index(line.note) + 1}]" if line.note else ""
-        span = f"{number(line.low)} to {number(line.high)}" if line.low is not None else ""
-        drawn.add_row(*cells(line.label, number(line.value), span, mark))
+        span = (
+            f"{short_number(line.low)} to {short_number(line.high)}" if line.low is not None else ""
+        )
+        drawn.add_row(*cells(line.label, short_number(line.value), span, mark))
     screen.print(drawn)
     for place, text in enumerate(notes, 1):
         screen.print(f"[{place}] {safe(text)}", style="dim")

@@ -6,7 +6,7 @@ LIMIT_PASSED = 1
 UNUSABLE = 2
 #: A fault of toprank itself.
 FAULT = 70
-#: The user interrupted the program; and what is said then.
+#: The user interrupted the program; and the message then.
 INTERRUPTED, INTERRUPTED_NOTE = 130, "interrupted; no file is half-written."
 #: The reader of a pipe left.
 PIPE_CLOSED = 141

@@ -7,12 +7,11 @@ from typing import Annotated
 
 import typer
 
-from toprank.cli.failures import Failure
-from toprank.cli.io.dialect import Reading
-from toprank.cli.io.files import check_output, replacing
+from toprank._files import replacing
+from toprank.cli.io.source import Reading
 from toprank.cli.io.tables import open_table
-from toprank.cli.options import Model, Quiet, reads
-from toprank.cli.terminal import note, print_lines
+from toprank.cli.options import Model, Quiet, check_output, reads
+from toprank.cli.terminal import Failure, note, print_lines
 
 _CHECKED = 1_000  # rows on which ONNX Runtime must agree
 
@@ -66,5 +65,7 @@ def export(
                 wanted = [name for name in loaded.schema.names if name in source.columns]
                 rows = source.read(wanted).slice(0, _CHECKED)
         done = loaded.to_onnx(onnx, check=rows)
-        told = "" if rows is None else f"; scores differ by {done.largest_difference:.2g} at most"
-        note(f"wrote '{onnx}'{told}.", quiet)
+        difference = (
+            "" if rows is None else f"; scores differ by {done.largest_difference:.2g} at most"
+        )
+        note(f"wrote '{onnx}'{difference}.", quiet)

@@ -8,9 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from toprank.cli.failures import Failure
-from toprank.cli.io.dialect import Reading
-from toprank.cli.io.files import check_output
+from toprank.cli.io.source import Reading
 from toprank.cli.io.tables import open_table
 from toprank.cli.options import (
     Drop,
@@ -21,12 +19,14 @@ from toprank.cli.options import (
     RowId,
     Seed,
     Train,
+    check_output,
+    find_positive,
     metric_names,
     parse_k,
     reads,
 )
 from toprank.cli.show import show_card
-from toprank.cli.terminal import print_json, progress
+from toprank.cli.terminal import Failure, print_json, progress
 
 
 class Kind(StrEnum):
@@ -108,7 +108,7 @@ def fit(
         "groups": groups,
         "drop": tuple(drop or ()),
         "model": None if model is None else model.value,
-        "p": _power(p, start is not None),
+        "p": _parse_power(p, start is not None),
         "alpha": alpha,
         "metric": metric,
         "k": None if k is None else parse_k(k),
@@ -116,7 +116,6 @@ def fit(
     }
     # the library is loaded here, because --help need not wait for it
     from toprank.cli.scoring import load_model
-    from toprank.cli.target import learn_target
     from toprank.models import fit_table
 
     before = None if start is None else load_model(start)
@@ -127,11 +126,11 @@ def fit(
     with open_table(train, reading, quiet) as source:
         named = {"--target": target, "--id": id, "--time": time, "--weight": weight}
         named |= {"--groups": groups, **{f"--drop {name}": name for name in drop or ()}}
-        source.check_columns({name: asker for asker, name in named.items() if name is not None})
+        source.check_columns({name: option for option, name in named.items() if name is not None})
         source.check_width(max_columns)
         rows = source.read()
     if before is None:
-        positive = learn_target(rows, target, positive).positive
+        positive = find_positive(rows, target, positive)
     with progress("Reading", quiet) as step:
         fitted = fit_table(
             rows, target, positive=positive, from_model=before, progress=step, **options
@@ -143,7 +142,7 @@ def fit(
     show_card(fitted, output)
 
 
-def _power(text: str, warm: bool) -> Any:
+def _parse_power(text: str, warm: bool) -> Any:
     """The power as the library takes it; None leaves it to the model that the fit starts from."""
     if text == "auto":
         return None if warm else "auto"

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toprank.cli.exit_codes import LIMIT_PASSED
-from toprank.cli.io.dialect import Reading
+from toprank.cli.io.source import Reading
 from toprank.cli.io.tables import open_table
 from toprank.cli.options import Data, Json, Level, Model, Quiet, reads
-from toprank.cli.terminal import cells, console, number, print_json, progress, safe, table
+from toprank.cli.terminal import cells, console, print_json, progress, safe, short_number, table
 
 if TYPE_CHECKING:
     from toprank.models.monitor import Findings
@@ -80,12 +80,12 @@ def monitor(
     if as_json:
         print_json(asdict(found))
     else:
-        _show(found, model, data)
+        _show_findings(found, model, data)
     if found.alarms:
         raise typer.Exit(LIMIT_PASSED)
 
 
-def _show(found: Findings, model: Path, data: Path) -> None:
+def _show_findings(found: Findings, model: Path, data: Path) -> None:
     screen = console()
     screen.print(f"\n{safe(model)} on {safe(data)}: {found.rows} rows.", soft_wrap=True)
     drawn = table(["", "kind", "drift", "missing", "before"], left=["", "kind"])
@@ -97,8 +97,8 @@ def _show(found: Findings, model: Path, data: Path) -> None:
         screen.print(f"... and {len(found.columns) - _MOST_COLUMNS} columns that moved less")
     alerts, span = found.alerts, f"{100 * found.level:g}% interval"
     screen.print(
-        f"Alerts (scores above {number(found.cut_off)}): {_percent(alerts.estimate)} of the rows, "
-        f"{span} {_percent(alerts.low)} to {_percent(alerts.high)}; before "
+        f"Alerts (scores above {short_number(found.cut_off)}): {_percent(alerts.estimate)} of the "
+        f"rows, {span} {_percent(alerts.low)} to {_percent(alerts.high)}; before "
         f"{_percent(found.share_before)}."
     )
     if found.precision is not None:

@@ -1,17 +1,19 @@
-"""Options that several commands have."""
+"""Options that several commands have, and the checks of what they name."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Collection
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from toprank.cli.failures import Failure
-from toprank.cli.io.dialect import Reading
+from toprank._files import check_folder
+from toprank.cli.io.source import Reading
+from toprank.cli.terminal import Failure, can_ask, safe
 
 _READING = "Reading text files"
 
@@ -41,7 +43,7 @@ Drop = Annotated[list[str] | None, typer.Option(help="Column to leave out; may b
 Seed = Annotated[int, typer.Option(min=0, help="Seed of what is random.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines, not tables.")]
 Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="No progress bar, no notes; errors are still said.")
+    bool, typer.Option("--quiet", "-q", help="No progress bar, no notes; errors are still shown.")
 ]
 Level = Annotated[
     float, typer.Option(help="Confidence level of the intervals.", min=0.5, max=0.9999)
@@ -158,3 +160,76 @@ def parse_numbers(text: str, name: str) -> tuple[float, ...]:
         return tuple(float(part) for part in text.split(",") if part.strip())
     except ValueError as error:
         raise Failure(f"{name}: '{text}' is not a list of numbers such as 1,2,4.") from error
+
+
+def check_output(path: Path, suffixes: Collection[str] = (), read: Collection[Path] = ()) -> None:
+    """Find out before the work, not after, that its result cannot be saved.
+
+    Parameters
+    ----------
+    path : Path
+        The file to be written later.
+    suffixes : collection of str
+        Endings of a file name that are understood, without the dot; none for any.
+    read : collection of Path
+        Files that are read, and are not to be lost.
+    """
+    try:
+        check_writable(path, suffixes)
+    except (OSError, ValueError) as error:
+        raise Failure(f"--output: {error}") from error
+    for other in read:
+        if path.exists() and other.exists() and path.samefile(other):
+            raise Failure(f"--output: '{path}' is read by this command; name another file.")
+
+
+def check_writable(path: Path, suffixes: Collection[str] = ()) -> None:
+    """Raise OSError or ValueError, with the remedy, if no file can be written at a path.
+
+    Parameters
+    ----------
+    path : Path
+        The file to be written later.
+    suffixes : collection of str
+        Endings of a file name that are understood, without the dot; none for any.
+    """
+    if path.is_dir():
+        raise IsADirectoryError(f"'{path}' is a folder; name a file in it.")
+    if path.exists() and not path.is_file():
+        raise OSError(f"'{path}' is a device or a pipe, and would be replaced; name a file.")
+    if suffixes and path.suffix.lstrip(".").lower() not in suffixes:
+        raise ValueError(
+            f"'{path}' should end in one of: {', '.join('.' + s for s in sorted(suffixes))}."
+        )
+    if not path.parent.is_dir():
+        raise NotADirectoryError(f"'{path.parent}' is not a folder; make it, or name another.")
+    if path.exists() and not os.access(path, os.W_OK):
+        raise PermissionError(f"'{path}' is protected against writing; allow it, or name another.")
+    folder = Path(os.path.realpath(path)).parent  # a link may lead elsewhere
+    try:
+        check_folder(folder)
+    except OSError as error:
+        raise PermissionError(f"the folder '{folder}' {error.strerror}.") from error
+
+
+def find_positive(rows: Any, column: str, positive: str | None) -> str:
+    """Return the label that belongs at the top; the user is asked only where that is not plain."""
+    from toprank.models import ModelError, frames
+    from toprank.models import Target as TargetLabels
+
+    values = frames.column(rows, column)
+    try:
+        return TargetLabels.learn(column, values, positive).positive
+    except ModelError as error:
+        choices = getattr(error.__cause__, "choices", ())
+        if not choices or not can_ask():
+            raise
+    return _ask(column, choices)
+
+
+def _ask(column: str, choices: tuple[str, str]) -> str:
+    first, second = map(safe, choices)
+    question = f"Which belongs at the top of '{safe(column)}': '{first}' or '{second}'?"
+    while (answer := typer.prompt(question, err=True)) not in choices:
+        pass
+    return str(answer)

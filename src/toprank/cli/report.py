@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from toprank.cli.io.dialect import Reading
-from toprank.cli.io.files import check_output
+from toprank.cli.io.source import Reading
 from toprank.cli.io.tables import open_table
 from toprank.cli.options import (
     Drop,
@@ -20,6 +19,8 @@ from toprank.cli.options import (
     Seed,
     Target,
     Train,
+    check_output,
+    find_positive,
     reads,
 )
 from toprank.cli.terminal import console, print_json, progress, safe
@@ -54,15 +55,14 @@ def report(
     with open_table(train, reading, quiet) as source:
         named = {"--target": target, "--id": id, "--time": time}
         named |= {f"--drop {name}": name for name in drop or ()}
-        source.check_columns({name: asker for asker, name in named.items() if name is not None})
+        source.check_columns({name: option for option, name in named.items() if name is not None})
         source.check_width(max_columns)
         rows = source.read()
     # the library is loaded here, because --help need not wait for it
-    from toprank.cli.target import learn_target
     from toprank.report import build
 
     options: dict[str, Any] = {"id": id, "time": time, "drop": tuple(drop or ()), "k": top}
-    chosen = learn_target(rows, target, positive).positive
+    chosen = find_positive(rows, target, positive)
     with progress("Reading", quiet) as step:
         made = build(rows, target, positive=chosen, random_state=seed, progress=step, **options)
     made.save(output)

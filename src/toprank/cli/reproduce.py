@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from toprank.cli.failures import Failure
 from toprank.cli.options import Json, Quiet
-from toprank.cli.terminal import console, print_json, progress, safe
+from toprank.cli.terminal import Failure, console, print_json, progress, safe
 
 
 def _experiments(incomplete: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Scores of a table of any length: rows are read, scored and let go, some at a time."""
+"""Scores of a table of any length: rows are read and scored some at a time."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ import numpy as np
 
 from toprank._extras import require
 from toprank._numerics import FloatArray
-from toprank.cli.failures import Failure
 from toprank.cli.io.source import Source
 from toprank.cli.io.tables import check_exists
-from toprank.cli.terminal import Step, note, safe
+from toprank.cli.terminal import Failure, Step, note, safe
 from toprank.models import ModelWarning, TableModel, load
-from toprank.models.measures import ScoredRows
-from toprank.models.rows import read_groups, read_weight
+from toprank.models.rows import ScoredRows, read_groups, read_weight
 
 #: Columns that a refusal names at most.
 _MOST_NAMED = 20
@@ -39,28 +37,28 @@ def score_table(
     model : TableModel
     source : Source
     step : callable
-        Told how far the reading is.
+        Called with how far the reading is.
     also : sequence of str
         Columns that are wanted besides those that the model reads.
     """
     absent = [c for c in model.schema.columns if c.name not in source.columns]
-    _refuse([f"column '{c.name}' ({c.kind}) is missing" for c in absent], source)
+    _refuse_table([f"column '{c.name}' ({c.kind}) is missing" for c in absent], source)
     there = [name for name in (*also, *model.schema.names) if name in source.columns]
-    told = source.quiet
-    for chunk in source.chunks(list(dict.fromkeys(there)), _types(model, also)):
+    warned = source.quiet
+    for chunk in source.chunks(list(dict.fromkeys(there)), _column_types(model, also)):
         if not chunk.start:
-            _refuse(model.check(chunk.rows).problems, source)
+            _refuse_table(model.check(chunk.rows).problems, source)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ModelWarning)
             scores = model.score(chunk.rows)
-        if caught and not told:  # once, not for every chunk
+        if caught and not warned:  # once, not for every chunk
             note(f"{source.name}: {caught[0].message}", source.quiet)
-            told = True
+            warned = True
         step("Ranking", chunk.done, chunk.total)
         yield chunk.rows, scores
 
 
-def _refuse(problems: Sequence[str], source: Source) -> None:
+def _refuse_table(problems: Sequence[str], source: Source) -> None:
     """Say, column by column, why a table cannot be ranked."""
     if problems:
         more = [f"and {len(problems) - _MOST_NAMED} more"] if len(problems) > _MOST_NAMED else []
@@ -69,7 +67,7 @@ def _refuse(problems: Sequence[str], source: Source) -> None:
         raise Failure(f"{source.name} does not match the model:\n{lines}")
 
 
-def _types(model: TableModel, also: Sequence[str]) -> dict[str, Any]:
+def _column_types(model: TableModel, also: Sequence[str]) -> dict[str, Any]:
     """Types for columns of text: a guess from the first rows could fail further down.
 
     Columns that are only carried along stay as they are written. Only dates that Arrow reads are

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from toprank.cli.options import Json, Model
-from toprank.cli.terminal import cells, console, names, number, print_json, safe, table
+from toprank.cli.terminal import cells, console, names, print_json, safe, short_number, table
 
 if TYPE_CHECKING:
     from toprank.models import TableModel
@@ -26,13 +26,13 @@ def show(model: Model, as_json: Json = False) -> None:
 
     loaded = load_model(model)
     if as_json:
-        print_json({"file": str(model), **loaded.card, "schema": _columns_of(loaded)})
+        print_json({"file": str(model), **loaded.card, "schema": schema_as_dict(loaded)})
     else:
         show_card(loaded, model)
 
 
-def _columns_of(model: TableModel) -> dict[str, Any]:
-    """The columns that a table must have, and those with other parts in training."""
+def schema_as_dict(model: TableModel) -> dict[str, Any]:
+    """The columns that a table must have, and those with other roles in training."""
     schema = model.schema
     return {
         "columns": {column.name: column.kind for column in schema.columns},
@@ -46,7 +46,7 @@ def show_card(model: TableModel, path: Path) -> None:
     screen, card = console(), model.card
     training, target = card["training"], model.target
     screen.print(
-        f"\n{safe(path)}: {safe(card['ranker'])}{_power(card)}, puts "
+        f"\n{safe(path)}: {safe(card['ranker'])}{_power_text(card)}, puts "
         f"{safe(target.column)} = {safe(target.positive)} at the top.",
         style="bold",
         soft_wrap=True,
@@ -63,8 +63,8 @@ def show_card(model: TableModel, path: Path) -> None:
         screen.print(f"Note: {safe(text)}", style="dim")
 
 
-def _power(card: dict[str, Any]) -> str:
-    return "" if card.get("p") is None else f" with p = {number(card['p'])}"
+def _power_text(card: dict[str, Any]) -> str:
+    return "" if card.get("p") is None else f" with p = {short_number(card['p'])}"
 
 
 def _show_columns(screen: Console, model: TableModel) -> None:
@@ -72,7 +72,7 @@ def _show_columns(screen: Console, model: TableModel) -> None:
     ordered = sorted(model.schema.columns, key=lambda column: -weights.get(column.name, 0.0))
     drawn = table(["column", "kind", "moves the score by"], left=["column", "kind"])
     for column in ordered[:_MOST_COLUMNS]:
-        drawn.add_row(*cells(column.name, column.kind, number(weights.get(column.name, 0.0))))
+        drawn.add_row(*cells(column.name, column.kind, short_number(weights.get(column.name, 0.0))))
     screen.print(drawn)
     if len(ordered) > _MOST_COLUMNS:
         screen.print(f"... and {len(ordered) - _MOST_COLUMNS} more columns", style="dim")
@@ -84,8 +84,8 @@ def _show_columns(screen: Console, model: TableModel) -> None:
 def _show_metrics(screen: Console, metrics: dict[str, Any]) -> None:
     drawn = table(["metric", "value", "95% interval"], left=["metric", "95% interval"])
     for one in metrics["intervals"]:
-        span = f"{number(one['low'])} to {number(one['high'])}"
-        drawn.add_row(*cells(one["metric"], number(one["estimate"]), span))
+        span = f"{short_number(one['low'])} to {short_number(one['high'])}"
+        drawn.add_row(*cells(one["metric"], short_number(one["estimate"]), span))
     if metrics["intervals"]:
         screen.print(drawn)
     for text in metrics["notes"]:

@@ -1,7 +1,7 @@
 """What the metrics take: labels of two classes, scores and weights, checked at the door.
 
 Scores that lie on a device are checked there. Every metric is written once, in NumPy's words, and
-`toprank.blocks.on_device` lets tensors answer to them; only the door and the sort differ. What
+`toprank.blocks.tensors` lets tensors answer to them; only the door and the sort differ. What
 needs more than the order of the rows of two classes (`push_risk`, `heights`, groups, amounts) is
 refused by name.
 """
@@ -16,8 +16,7 @@ from sklearn.utils import check_consistent_length
 
 from toprank._columns import numbers
 from toprank._numerics import FloatArray
-from toprank.blocks.on_device import OnDevice
-from toprank.blocks.tensors import all_finite, distinct, on_device, tensor_on_device
+from toprank.blocks.tensors import OnDevice, all_finite, distinct, on_device, tensor_on_device
 from toprank.pairs import check_labels, check_scores, check_weights, split_classes
 
 #: What to do with weights, or amounts, whose products or sums would not be floats.

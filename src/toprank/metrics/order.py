@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from toprank._extras import require
 from toprank._numerics import FloatArray, sort_runs
-from toprank.blocks.on_device import OnDevice
+from toprank.blocks.tensors import OnDevice
 from toprank.metrics._inputs import check_ranking
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from toprank._numerics import FloatArray, is_number, log_of, log_sum_exp
-from toprank.blocks.on_device import handed_back
+from toprank.blocks.tensors import handed_back
 from toprank.losses import Loss, get_loss
 from toprank.metrics._inputs import check_ranking
 from toprank.metrics.margins import check_margin

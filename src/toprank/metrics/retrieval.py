@@ -10,7 +10,7 @@ from scipy.special import digamma, expi
 
 from toprank._extras import require
 from toprank._numerics import FloatArray, is_number
-from toprank.blocks.on_device import OnDevice
+from toprank.blocks.tensors import OnDevice
 from toprank.metrics.order import RankedList
 
 _PLACES = np.arange(4097.0)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from toprank._numerics import FloatArray, is_number
-from toprank.blocks.on_device import OnDevice
+from toprank.blocks.tensors import OnDevice
 from toprank.metrics._inputs import check_ranking
 from toprank.metrics.order import RankedList, SortedClasses
 

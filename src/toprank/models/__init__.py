@@ -4,15 +4,13 @@
 """
 
 from toprank.models.columns import Column
-from toprank.models.drift import Drift, DriftWatch
 from toprank.models.errors import ModelError, ModelWarning
-from toprank.models.explanation import Reason
 from toprank.models.fit import fit_table
 from toprank.models.loader import load
-from toprank.models.model import TableModel
-from toprank.models.schema import Match, Schema
+from toprank.models.model import Reason, TableModel
+from toprank.models.monitor import Drift, DriftWatch
+from toprank.models.schema import Match, Schema, Target
 from toprank.models.storage import save
-from toprank.models.target import Target
 from toprank.models.top_of_list import top
 
 __all__ = [

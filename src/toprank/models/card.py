@@ -22,9 +22,7 @@ from toprank import _version
 from toprank._numerics import FloatArray
 from toprank._text import plain
 from toprank.models.errors import ModelError
-from toprank.models.measures import ScoredRows, measure, metric_settings
-from toprank.models.ranker_kinds import Request
-from toprank.models.rows import TrainingRows
+from toprank.models.rows import ScoredRows, TrainingRows, measure, metric_settings
 from toprank.tuning import Scoring
 
 #: Libraries whose versions a model depends on.
@@ -95,7 +93,7 @@ def make_card(
     rows: TrainingRows,
     Z: FloatArray,
     name: str,
-    request: Request,
+    scoring: Scoring,
     held_out: HeldOutMetrics,
     choice: Any,
     notes: list[str],
@@ -111,7 +109,7 @@ def make_card(
         "ranker": type(ranker).__name__,
         "parameters": plain(ranker.get_params()),
         "p": plain(getattr(ranker, "p", None)),
-        "chosen_by": request.scoring.label,
+        "chosen_by": scoring.label,
         "choice": "" if choice is None else str(choice),
         "refitted_from": None if before is None else before.card.get("made"),
         "target": {
@@ -130,7 +128,7 @@ def make_card(
             "to": None if rows.time is None else str(np.max(rows.time)),
         },
         "metrics": {
-            "how": _how(rows, held_out, before),
+            "how": _describe_holdout(rows, held_out, before),
             "rows": held_out.rows,
             "positives": held_out.positives,
             "intervals": held_out.intervals,
@@ -142,7 +140,7 @@ def make_card(
     }
 
 
-def _how(rows: TrainingRows, held_out: HeldOutMetrics, before: Any) -> str:
+def _describe_holdout(rows: TrainingRows, held_out: HeldOutMetrics, before: Any) -> str:
     if not held_out.rows:
         return "not measured"
     which = "drawn at random, class by class"
@@ -173,7 +171,7 @@ def _importances(model: Any, Z: FloatArray, weight: FloatArray | None) -> dict[s
 
 
 def reference(model: Any, values_of: Mapping[str, NDArray[Any]], Z: FloatArray) -> dict[str, Any]:
-    """The distribution of the scores and of each column, for `toprank.models.drift`."""
+    """The distribution of the scores and of each column, for `toprank.models.monitor`."""
     scores = model.ranker.decision_function(Z)
     columns = {}
     for column in model.schema.columns:
@@ -217,7 +215,7 @@ _COUNT, _TEXT, _NUMBER, _MAYBE = "count", "text", "number", "number or nothing"
 _SHARE = "share"
 _ANY_NAME = "*"
 _SPREAD = {"missing": _SHARE, "quantiles": [_NUMBER], "at_most": [_SHARE]}
-#: Parts that are read somewhere. A list holds entries of one shape; "*" stands for any name.
+#: The parts of a card that are used. A list holds entries of one shape; "*" stands for any name.
 _SHAPE: dict[str, Any] = {
     "made": _TEXT,
     "versions": {_ANY_NAME: _TEXT},
@@ -266,11 +264,11 @@ def check_card(card: Any) -> dict[str, Any]:
     Traceback (most recent call last):
     toprank.models.errors.ModelError: The card in the file cannot be used: 'made' is not a text.
     """
-    _check("", card, _SHAPE)
+    _check_part("", card, _SHAPE)
     known = card["reference"]
     entries = {"scores": {"kind": "number", **known["scores"]}, **known["columns"]}
     for name, entry in entries.items():
-        _check(f"reference.{name}", entry, _OF_KIND.get(entry["kind"], _SPREAD))
+        _check_part(f"reference.{name}", entry, _OF_KIND.get(entry["kind"], _SPREAD))
         spread = [entry[part] for part in ("quantiles", "at_most") if part in entry]
         lengths = {len(part) for part in spread}
         if lengths - {0, len(known["shares"])} or len(lengths) > 1 or not _rise(*spread):
@@ -280,14 +278,14 @@ def check_card(card: Any) -> dict[str, Any]:
     return dict(card)
 
 
-def _check(place: str, value: Any, shape: Any) -> None:
+def _check_part(place: str, value: Any, shape: Any) -> None:
     if isinstance(shape, dict):
         _check_parts(place, value, shape)
     elif isinstance(shape, list):
         if not isinstance(value, list):
             raise _unusable(place, "list")
         for entry in value:
-            _check(place, entry, shape[0])
+            _check_part(place, entry, shape[0])
     elif not _IS[shape](value):
         raise _unusable(place, shape)
 
@@ -298,11 +296,11 @@ def _check_parts(place: str, value: Any, shape: dict[str, Any]) -> None:
     for name, inner in shape.items():
         if name == _ANY_NAME:
             for key, entry in value.items():
-                _check(f"{place}.{key}", entry, inner)
+                _check_part(f"{place}.{key}", entry, inner)
         elif name not in value:
             raise ModelError(f"The card in the file cannot be used: it lacks {_at(place, name)!r}.")
         else:
-            _check(_at(place, name), value[name], inner)
+            _check_part(_at(place, name), value[name], inner)
 
 
 def _at(place: str, name: str) -> str:
@@ -317,7 +315,7 @@ def _rise(*lists: list[float]) -> bool:
     return all(a <= b + 1e-9 * (1 + abs(b)) for values in lists for a, b in pairwise(values))
 
 
-def _is_number(value: Any) -> bool:
+def _is_finite_number(value: Any) -> bool:
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         return False
     try:
@@ -327,9 +325,11 @@ def _is_number(value: Any) -> bool:
 
 
 _IS = {
-    _COUNT: lambda value: isinstance(value, int) and _is_number(value) and 0 <= value < 2**63,
-    _SHARE: lambda value: _is_number(value) and 0 <= value <= 1 + 1e-9,
+    _COUNT: lambda value: (
+        isinstance(value, int) and _is_finite_number(value) and 0 <= value < 2**63
+    ),
+    _SHARE: lambda value: _is_finite_number(value) and 0 <= value <= 1 + 1e-9,
     _TEXT: lambda value: isinstance(value, str),
-    _NUMBER: _is_number,
-    _MAYBE: lambda value: value is None or _is_number(value) or value in _WORDS,
+    _NUMBER: _is_finite_number,
+    _MAYBE: lambda value: value is None or _is_finite_number(value) or value in _WORDS,
 }

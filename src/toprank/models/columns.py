@@ -6,6 +6,7 @@ type their reader gave the column: a file read in pieces has many.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -54,6 +55,11 @@ def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
     return gaps
 
 
+def are_words(values: Iterable[Any]) -> bool:
+    """Whether all values are text."""
+    return all(isinstance(value, str) for value in values)
+
+
 def find_kind(values: NDArray[Any], *, declared_category: bool = False) -> Finding:
     """Return what a column of the training table holds."""
     there = values[~is_missing(values)]
@@ -61,27 +67,27 @@ def find_kind(values: NDArray[Any], *, declared_category: bool = False) -> Findi
         return Finding("number", left_out="every value is missing")
     if declared_category:
         few = len(set(as_words(there).tolist())) <= MOST_CATEGORIES
-        return Finding("category" if few else "text", left_out=_constant(there))
+        return Finding("category" if few else "text", left_out=_constant_reason(there))
     if there.dtype.kind in "biufMm":
         kind = {"b": "boolean", "M": "date"}.get(there.dtype.kind, "number")
-        return Finding(kind, left_out=_constant(there))
+        return Finding(kind, left_out=_constant_reason(there))
     return _kind_of_objects(there)
 
 
-def _constant(there: NDArray[Any]) -> str | None:
+def _constant_reason(there: NDArray[Any]) -> str | None:
     return "every value is the same" if np.all(there == there[0]) else None
 
 
 def _kind_of_objects(there: NDArray[Any]) -> Finding:
     types = {type(value) for value in there}
     if types <= {bool, np.bool_}:
-        return Finding("boolean", left_out=_constant(there))
+        return Finding("boolean", left_out=_constant_reason(there))
     if all(issubclass(kind, (datetime, date, np.datetime64)) for kind in types):
-        return Finding("date", left_out=_constant(as_dates(there)))
+        return Finding("date", left_out=_constant_reason(as_dates(there)))
     if all(issubclass(kind, _NUMBERS) for kind in types):
         if not all(map(_is_number, there)):
-            return Finding("number", left_out="it holds numbers too large to reckon with")
-        return Finding("number", left_out=_constant(there.astype(np.float64)))
+            return Finding("number", left_out="it holds numbers too large for floating point")
+        return Finding("number", left_out=_constant_reason(there.astype(np.float64)))
     if any(not issubclass(kind, (str, *_NUMBERS)) for kind in types):
         odd = next(k for k in types if not issubclass(k, (str, *_NUMBERS)))
         return Finding("text", left_out=f"it holds values of type {odd.__name__}")
@@ -273,8 +279,8 @@ class Column:
 def _unreadable(wanted: str, values: NDArray[Any], wrong: NDArray[np.bool_]) -> Unreadable:
     example = str(values[np.flatnonzero(wrong)[0]])
     rows = int(np.count_nonzero(wrong))
-    return Unreadable(f"expected {wanted}, got {_short(example)} ({rows} such rows)")
+    return Unreadable(f"expected {wanted}, got {_shorten(example)} ({rows} such rows)")
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     return repr(text if len(text) <= 40 else text[:37] + "...")

@@ -39,7 +39,7 @@ def table_to_onnx(
 
 
 def onnx_inputs(model: Model, frame: Any) -> dict[str, Any]:
-    """Return a table as the inputs of the model's ONNX form: a column (rows, 1) each."""
+    """Return a table as the inputs of the model's ONNX form: one array (rows, 1) per column."""
     values, match = model.schema.read(frame)
     match.ensure_ok()
     rows = frames.n_rows(frame)
@@ -64,14 +64,14 @@ def _add_preparation(graph: Graph, model: Model) -> str:
     parts, preparation = [], model.preparation
     if len(preparation.numbers):
         inputs = [graph.input(name, graph.double, 1) for name in preparation.numbers.tolist()]
-        parts += _numbers(graph, model, graph.add("Concat", *inputs, axis=1))
+        parts += _add_numbers(graph, model, graph.add("Concat", *inputs, axis=1))
     for place, name in enumerate(preparation.categories.tolist()):
         words = graph.input(name, graph.onnx.TensorProto.STRING, 1)
-        parts.append(_category(graph, model, words, preparation.encoder.categories_[place]))
+        parts.append(_add_category(graph, model, words, preparation.encoder.categories_[place]))
     return parts[0] if len(parts) == 1 else graph.add("Concat", *parts, axis=1)
 
 
-def _numbers(graph: Graph, model: Model, x: str) -> list[str]:
+def _add_numbers(graph: Graph, model: Model, x: str) -> list[str]:
     """Standardised, missing as the mean, and which were missing; or as they are."""
     preparation = model.preparation
     gap = graph.add("Or", graph.add("IsNaN", x), graph.add("IsInf", x))
@@ -87,7 +87,7 @@ def _numbers(graph: Graph, model: Model, x: str) -> list[str]:
     return parts
 
 
-def _category(graph: Graph, model: Model, words: str, known: Any) -> str:
+def _add_category(graph: Graph, model: Model, words: str, known: Any) -> str:
     """A column of 0 and 1 for each category; for trees its code, NaN if it was never seen."""
     code = graph.add(
         "LabelEncoder",
@@ -115,22 +115,22 @@ def table_to_sql(model: Model, table: str | None, dialect: str) -> str:
     form = additive_form(model.ranker)
     _refuse_columns(model, "SQL", set(form.terms))
     try:
-        said = get_dialect(dialect)
-        terms = [said.number(form.intercept)]
+        language = get_dialect(dialect)
+        terms = [language.number(form.intercept)]
         place = {name: j for j, name in enumerate(model.preparation.numbers.tolist())}
         place |= {name: j for j, name in enumerate(model.preparation.categories.tolist())}
-        for column, mine in zip(model.schema.columns, _numbers_of(model), strict=True):
+        for column, mine in zip(model.schema.columns, _numbers_by_column(model), strict=True):
             if any(j in form.terms for j in mine):
-                term = _Term(model, form, said, column, mine, place[column.name])
+                term = _Term(model, form, language, column, mine, place[column.name])
                 terms.append(term.sql())
-        return finish(summed(terms), table, said)
+        return finish(summed(terms), table, language)
     except ModelError:
         raise
     except ValueError as error:
         raise ModelError(str(error)) from error
 
 
-def _numbers_of(model: Model) -> list[list[int]]:
+def _numbers_by_column(model: Model) -> list[list[int]]:
     """The numbers that each column of the schema becomes."""
     found: list[list[int]] = [[] for _ in model.schema.columns]
     for number, place in enumerate(model.preparation.owner.tolist()):
@@ -168,10 +168,10 @@ class _Term:
 
     def _category(self) -> str:
         levels = list(self.preparation.encoder.categories_[self.place])
-        x, said = self.x, self.dialect
+        x, sql = self.x, self.dialect
         cases = [f"WHEN {x} IS NULL OR {x} = '' THEN {self._level(levels, '')}"]
         for word in self.column.categories:
-            cases.append(f"WHEN {x} = {said.word(word)} THEN {self._level(levels, word)}")
+            cases.append(f"WHEN {x} = {sql.word(word)} THEN {self._level(levels, word)}")
         return f"CASE {' '.join(cases)} ELSE {self._level(levels, None)} END"
 
     def _level(self, levels: list[str], word: str | None) -> str:
@@ -197,15 +197,15 @@ class _Term:
 
     def _number(self) -> str:
         """A line through standardised values, or steps; elsewhere what a missing value adds."""
-        said, x = self.dialect, self.x
+        sql, x = self.dialect, self.x
         term = self.form.terms.get(self.mine[0], Line(0.0))
         if isinstance(term, Steps):
-            first = said.number(float(term.values[0]))
-            inside = f"CASE {' '.join(steps_sql(term, x, said))} ELSE {first} END"
+            first = sql.number(float(term.values[0]))
+            inside = f"CASE {' '.join(steps_sql(term, x, sql))} ELSE {first} END"
         else:
-            mean, spread = (said.number(value) for value in self._standard())
-            inside = f"{said.number(term.slope)} * (({x} - {mean}) / {spread})"
-        within = f"{x} BETWEEN {said.number(-_LARGEST)} AND {said.number(_LARGEST)}"
+            mean, spread = (sql.number(value) for value in self._standard())
+            inside = f"{sql.number(term.slope)} * (({x} - {mean}) / {spread})"
+        within = f"{x} BETWEEN {sql.number(-_LARGEST)} AND {sql.number(_LARGEST)}"
         return f"CASE WHEN {within} THEN {inside} ELSE {self._missing()} END"
 
     def _standard(self) -> tuple[float, float]:

@@ -12,20 +12,168 @@ import numpy as np
 from sklearn.base import clone
 
 from toprank._numerics import FloatArray
+from toprank.folds import Fold
 from toprank.metrics.registry import METRICS
-from toprank.models import frames
 from toprank.models.card import HeldOutMetrics, make_card
 from toprank.models.errors import ModelError, ModelWarning, catching
-from toprank.models.explanation import contributions
-from toprank.models.measures import ScoredRows, metric_settings
-from toprank.models.model import TableModel
+from toprank.models.model import TableModel, contributions
 from toprank.models.preparation import Preparation
-from toprank.models.ranker_kinds import RankerKind, Request, check_ranker
-from toprank.models.rows import TrainingRows, check_roles, learn_table, present
+from toprank.models.rows import (
+    ScoredRows,
+    TrainingRows,
+    drop_zero_weight,
+    learn_table,
+    metric_settings,
+    reuse_table,
+)
 from toprank.models.schema import Schema, doubtful_columns
-from toprank.models.target import Target
 from toprank.pairs import Rows
-from toprank.tuning import PChoice, Scoring
+from toprank.rankers import (
+    IRPush,
+    PNormPush,
+    ProperRanker,
+    PushTrees,
+    RankBoost,
+    SmoothMarginRanker,
+)
+from toprank.tuning import PChoice, PNormPushCV, Scoring, choose_p
+
+#: The powers that p = "auto" tries for boosted stumps and trees, where each is a fit per fold.
+_FEW_PS = (1.0, 2.0, 4.0, 16.0)
+
+
+@dataclass(frozen=True)
+class RankerRequest:
+    """What the user asks of a ranker."""
+
+    p: Any
+    alpha: float | None
+    scoring: Scoring
+    random_state: int
+
+
+@dataclass(frozen=True)
+class RankerKind:
+    """One kind of ranker.
+
+    Attributes
+    ----------
+    style : str
+        What it needs of its numbers; see `Preparation`.
+    make : callable
+        (request, p, categorical) -> unfitted ranker; `categorical` are the columns of codes.
+    choose : callable, optional
+        (request, rows, categorical, folds) -> (unfitted ranker, PChoice); None if it has no p.
+    has_alpha : bool
+        Whether it takes a penalty.
+    """
+
+    style: str
+    make: Callable[[RankerRequest, float, list[int]], Any]
+    choose: Callable[[RankerRequest, Rows, list[int], list[Fold]], tuple[Any, PChoice]] | None = (
+        None
+    )
+    has_alpha: bool = False
+
+
+def _penalty(request: RankerRequest) -> dict[str, Any]:
+    return {} if request.alpha is None else {"alpha": request.alpha}
+
+
+def _choose_linear(
+    request: RankerRequest, rows: Rows, categorical: list[int], folds: list[Fold]
+) -> tuple[Any, PChoice]:
+    grid: dict[str, Any] = {} if request.alpha is None else {"alphas": (request.alpha,)}
+    search = PNormPushCV(
+        scoring=request.scoring.name,
+        scoring_kwargs=request.scoring.kwargs or None,
+        cv=folds,
+        test_size=None,
+        **grid,
+    ).fit(rows.X, rows.y, rows.weight)
+    return clone(search.best_estimator_), search.choice_
+
+
+def _search(
+    request: RankerRequest, rows: Rows, folds: list[Fold], ranker: Any, **baseline: Any
+) -> PChoice:
+    return choose_p(
+        ranker,
+        rows.X,
+        rows.y,
+        ps=_FEW_PS,
+        scoring=request.scoring.name,
+        scoring_kwargs=request.scoring.kwargs or None,
+        cv=folds,
+        sample_weight=rows.weight,
+        **baseline,
+    )
+
+
+def _choose_stumps(
+    request: RankerRequest, rows: Rows, categorical: list[int], folds: list[Fold]
+) -> tuple[Any, PChoice]:
+    choice = _search(request, rows, folds, RankBoost(), baseline=None)
+    assert choice.p is not None  # every candidate pushes
+    return RankBoost(p=choice.p), choice
+
+
+def _make_trees(request: RankerRequest, p: Any, categorical: list[int]) -> PushTrees:
+    return PushTrees(
+        p,
+        categorical_features=categorical or None,
+        metric=request.scoring.name,
+        metric_kwargs=request.scoring.kwargs or None,
+        random_state=request.random_state,
+    )
+
+
+def _choose_trees(
+    request: RankerRequest, rows: Rows, categorical: list[int], folds: list[Fold]
+) -> tuple[Any, PChoice]:
+    choice = _search(
+        request,
+        rows,
+        folds,
+        _make_trees(request, 4.0, categorical),
+        baseline=_make_trees(request, None, categorical),
+        baseline_name="the library's binary objective",
+    )
+    return _make_trees(request, choice.p, categorical), choice
+
+
+RANKER_KINDS: dict[str, RankerKind] = {
+    "pnorm": RankerKind(
+        "linear", lambda r, p, _: PNormPush(p, **_penalty(r)), _choose_linear, has_alpha=True
+    ),
+    "ir": RankerKind("linear", lambda r, p, _: IRPush(**_penalty(r)), has_alpha=True),
+    "proper": RankerKind("linear", lambda r, p, _: ProperRanker(**_penalty(r)), has_alpha=True),
+    "rankboost": RankerKind("stumps", lambda r, p, _: RankBoost(p=p), _choose_stumps),
+    "smooth-margin": RankerKind("stumps", lambda r, p, _: SmoothMarginRanker()),
+    "trees": RankerKind("trees", _make_trees, _choose_trees),
+}
+
+#: Every class of rankers among them.
+RANKERS = (PNormPush, IRPush, ProperRanker, RankBoost, SmoothMarginRanker, PushTrees)
+
+
+def check_ranker(model: str, p: Any, alpha: float | None) -> RankerKind:
+    """Return a kind of ranker by name; ModelError if it does not take what is asked of it."""
+    if model not in RANKER_KINDS:
+        raise ModelError(f"model={model!r}: expected one of {', '.join(RANKER_KINDS)}.")
+    kind = RANKER_KINDS[model]
+    if p != "auto":
+        if not isinstance(p, (int, float, np.number)) or isinstance(p, bool) or not p >= 1:
+            raise ModelError(f"p={p!r}: expected 'auto' or a number from 1 on.")
+        if kind.choose is None:
+            raise ModelError(f"model={model!r} has no p; leave p out.")
+    if alpha is not None:
+        if not kind.has_alpha:
+            raise ModelError(f"model={model!r} has no alpha; leave alpha out.")
+        if not (np.isfinite(alpha) and alpha > 0):
+            raise ModelError(f"alpha={alpha!r}: expected a positive number.")
+    return kind
+
 
 #: Called as progress(step, done, total).
 Progress = Callable[[str, int, int], None]
@@ -124,22 +272,27 @@ def fit_table(
     (3,)
     """
     started = clock.perf_counter()
-    tell = _teller(progress)
+    tell = _make_teller(progress)
     tell(0)
-    request, kind, name = _request(model, p, alpha, metric, k, random_state, from_model)
+    request, kind, name = _read_request(model, p, alpha, metric, k, random_state, from_model)
     roles = {"id": id, "time": time, "weight": weight, "groups": groups}
-    schema, known = _schema(frame, target, positive, drop, from_model, roles)
+    if from_model is None:
+        schema, known = learn_table(frame, target, positive, drop, roles)
+    else:
+        schema, known = reuse_table(
+            frame, target, positive, roles, from_model.schema, from_model.target
+        )
     rows = TrainingRows.read(frame, schema, known)
     if rows.n_positive in (0, len(rows)):
         raise ModelError("Only one class has rows of positive weight; a ranking needs two.")
     if from_model is not None:  # it keeps the categories that it knows
-        unknown = schema.match(present(frame, schema.weight)).notes
+        unknown = schema.match(drop_zero_weight(frame, schema.weight)).notes
         if unknown:
             warnings.warn("; ".join(unknown) + ".", ModelWarning, stacklevel=2)
-    fit = _Fit(kind, request, schema, from_model)
+    fit = _TableFit(kind, request, schema, from_model)
     tell(1)
     try:
-        held_out, template, choice = _settle_and_measure(fit, rows, random_state, tell)
+        held_out, template, choice = _choose_and_measure(fit, rows, random_state, tell)
         tell(3)
         with catching(record=True) as caught:
             warnings.simplefilter("always")
@@ -151,7 +304,7 @@ def fit_table(
     made = TableModel(schema, known, preparation, ranker, {}, fit.centre(ranker, Z, rows.weight))
     notes = [] if from_model is not None else doubtful_columns(frame, schema, rows.X)
     notes += [str(warning.message) for warning in caught]
-    card = make_card(made, rows, Z, name, request, held_out, choice, notes, from_model)
+    card = make_card(made, rows, Z, name, request.scoring, held_out, choice, notes, from_model)
     made = made.with_card({**card, "seconds": round(clock.perf_counter() - started, 3)})
     tell(4)
     for warning in caught:
@@ -159,7 +312,7 @@ def fit_table(
     return made
 
 
-def _teller(progress: Progress | None) -> Callable[[int], None]:
+def _make_teller(progress: Progress | None) -> Callable[[int], None]:
     def tell(done: int) -> None:
         if progress is not None:
             progress(_STEPS[min(done, len(_STEPS) - 1)], done, len(_STEPS))
@@ -167,7 +320,7 @@ def _teller(progress: Progress | None) -> Callable[[int], None]:
     return tell
 
 
-def _request(
+def _read_request(
     model: str | None,
     p: Any,
     alpha: float | None,
@@ -175,7 +328,7 @@ def _request(
     k: int | float | None,
     random_state: int,
     from_model: TableModel | None,
-) -> tuple[Request, RankerKind, str]:
+) -> tuple[RankerRequest, RankerKind, str]:
     name = model or "pnorm"
     if from_model is not None:
         was = from_model.card.get("model", "pnorm")
@@ -190,37 +343,15 @@ def _request(
         if not METRICS[metric].takes_k:
             raise ModelError(f"metric={metric!r} has no k; leave k out.")
         settings = metric_settings(metric, k)
-    return Request(p, alpha, Scoring(metric, settings), random_state), kind, name
-
-
-def _schema(
-    frame: Any,
-    target: str,
-    positive: Any,
-    drop: Sequence[str],
-    from_model: TableModel | None,
-    roles: dict[str, str | None],
-) -> tuple[Schema, Target]:
-    """The columns and the target: learned from the table, or those of the model to start from."""
-    if from_model is None:
-        return learn_table(frame, target, positive, drop, roles)
-    frame = check_roles(frame, target, roles)
-    was = from_model.target.positive
-    if positive is not None:
-        named = Target.learn(target, frames.column(frame, target), positive).positive
-        if named != was:
-            raise ModelError(
-                f"positive={positive!r}: the model to start from ranks {was!r} at the top."
-            )
-    return from_model.schema.with_roles(frame, target, roles), from_model.target.renamed(target)
+    return RankerRequest(p, alpha, Scoring(metric, settings), random_state), kind, name
 
 
 @dataclass(frozen=True)
-class _Fit:
+class _TableFit:
     """The steps that the first fit, on some of the rows, and the last one share."""
 
     kind: RankerKind
-    request: Request
+    request: RankerRequest
     schema: Schema
     before: TableModel | None
 
@@ -256,7 +387,7 @@ class _Fit:
         given = {} if rows.weight is None else {"sample_weight": rows.weight}
         ranker = clone(template)
         if self.before is not None:
-            given |= _warm(ranker, self.before.ranker)
+            given |= _start_from(ranker, self.before.ranker)
         return preparation, ranker.fit(Z, rows.y, **given), Z
 
     def centre(self, ranker: Any, Z: FloatArray, weight: FloatArray | None) -> FloatArray:
@@ -264,7 +395,7 @@ class _Fit:
         return np.average(contributions(ranker, Z), axis=0, weights=weight)
 
 
-def _warm(ranker: Any, old: Any) -> dict[str, Any]:
+def _start_from(ranker: Any, old: Any) -> dict[str, Any]:
     """Let a ranker start where an old one ended; what ``fit`` is to be given for it."""
     if hasattr(ranker, "backend"):
         return {"init_model": old}
@@ -276,8 +407,8 @@ def _warm(ranker: Any, old: Any) -> dict[str, Any]:
     return {}
 
 
-def _settle_and_measure(
-    fit: _Fit, rows: TrainingRows, random_state: int, tell: Callable[[int], None]
+def _choose_and_measure(
+    fit: _TableFit, rows: TrainingRows, random_state: int, tell: Callable[[int], None]
 ) -> tuple[HeldOutMetrics, Any, PChoice | None]:
     """Settle on some of the rows, and measure on the others."""
     parts = rows.held_out(random_state)

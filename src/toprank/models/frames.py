@@ -37,12 +37,12 @@ def names_of(frame: Any) -> list[str]:
     if len(set(names)) < len(names):
         twice = sorted({name for name in names if names.count(name) > 1})
         raise ModelError(
-            f"The table has several columns of the same name: {_listed(twice)}. Rename them."
+            f"The table has several columns of the same name: {_quote_names(twice)}. Rename them."
         )
     return names
 
 
-def check_columns(frame: Any, wanted: Mapping[str, str | None]) -> None:
+def require_columns(frame: Any, wanted: Mapping[str, str | None]) -> None:
     """Raise ModelError unless a table has these columns; `wanted` is what they are for."""
     names = names_of(frame)
     for role, name in wanted.items():
@@ -143,14 +143,14 @@ def select(frame: Any, names: list[str]) -> Any:
     library = library_of(frame)
     lacking = sorted(set(names) - set(names_of(frame)))
     if lacking:
-        raise ModelError(f"The table lacks columns that the model reads: {_listed(lacking)}.")
+        raise ModelError(f"The table lacks columns that the model reads: {_quote_names(lacking)}.")
     if library == "pandas":
         return frame[names]
     part = frame.select(names)
     return part if library == "polars" else part.to_pandas()
 
 
-def build(data: Mapping[str, Any], library: str) -> Any:
+def make_frame(data: Mapping[str, Any], library: str) -> Any:
     """Return a table of the library's kind with the given columns."""
     if library == "pyarrow":
         return require("pyarrow", "frames").table({k: list(v) for k, v in data.items()})
@@ -164,6 +164,6 @@ def _is_object(values: Any) -> bool:
     return np.asarray(values).dtype == object
 
 
-def _listed(names: list[str], most: int = 10) -> str:
+def _quote_names(names: list[str], most: int = 10) -> str:
     shown = ", ".join(repr(name) for name in names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

@@ -7,7 +7,7 @@ import json
 import os
 import warnings
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -17,29 +17,26 @@ from numpy.typing import NDArray
 from sklearn.exceptions import InconsistentVersionWarning
 
 from toprank._extras import require
-from toprank.models.allowed_types import (
-    TRUSTED,
-    foreign_types,
-    reads_texts_unsafely,
-    update_types,
-)
-from toprank.models.boosters import attach
 from toprank.models.card import VERSIONED, check_card, installed_version
-from toprank.models.columns import Column
+from toprank.models.columns import Column, are_words
 from toprank.models.errors import ModelError, ModelWarning, catching
+from toprank.models.fit import RANKERS
 from toprank.models.model import TableModel
 from toprank.models.preparation import Preparation
-from toprank.models.ranker_kinds import RANKERS
-from toprank.models.schema import Schema
+from toprank.models.schema import Schema, Target
 from toprank.models.storage import (
     MEMBERS,
     MOST_BYTES,
+    TRUSTED,
+    attach,
     check_entry_sizes,
     check_format,
     check_seal,
+    foreign_types,
     read_members,
+    reads_texts_unsafely,
+    update_types,
 )
-from toprank.models.target import Target
 
 #: How many libraries a warning names.
 _NAMED = 12
@@ -117,13 +114,9 @@ def _read_schema(given: Any) -> tuple[Schema, Target]:
     values = given.pop("values")
     schema = Schema.from_dict(given)
     positive, negative = values["positive"], values["negative"]
-    if not isinstance(negative, list) or not _are_words([positive, *negative]):
+    if not isinstance(negative, list) or not are_words([positive, *negative]):
         raise ModelError("The target in the file cannot be used: its values are not texts.")
     return schema, Target(schema.target, positive, tuple(negative))
-
-
-def _are_words(values: Iterable[Any]) -> bool:
-    return all(isinstance(value, str) for value in values)
 
 
 def _read_payload(payload: bytes, most_bytes: int) -> dict[str, Any]:
@@ -205,8 +198,8 @@ def check_works(model: TableModel) -> None:
     """Raise unless a row of nothing and an ordinary row get scores, chances and reasons.
 
     The parts of a file can be of the right types and still not fit each other: an index beyond
-    the columns, an array of another shape, a number that is none. What such parts raise is left
-    to the caller.
+    the columns, an array of another shape, a NaN. The caller handles what such parts
+    raise.
     """
     values = {column.name: _sample_values(column) for column in model.schema.columns}
     width = len(model.preparation.names)

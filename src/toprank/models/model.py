@@ -1,4 +1,4 @@
-"""A ranker together with everything it needs to read a table: a model that travels."""
+"""A ranker together with everything it needs to read a table, and the reasons of its scores."""
 
 from __future__ import annotations
 
@@ -6,28 +6,107 @@ import warnings
 from dataclasses import dataclass, replace
 from html import escape
 from os import PathLike
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray
 from toprank._text import visible
+from toprank.interop.additive import additive_form, is_additive
 from toprank.models import frames
-from toprank.models.columns import is_missing
+from toprank.models.columns import as_words, is_missing
 from toprank.models.errors import ModelError, ModelWarning
-from toprank.models.explanation import (
-    Reason,
-    column_texts,
-    contributions,
-    largest_reasons,
-    per_column,
-)
 from toprank.models.export import table_to_onnx, table_to_sql
 from toprank.models.preparation import Preparation
-from toprank.models.schema import Match, Schema
+from toprank.models.schema import Match, Schema, Target
 from toprank.models.storage import save
-from toprank.models.target import Target
+
+
+class Reason(NamedTuple):
+    """What one column adds to the score of a row, against the mean of the training rows.
+
+    Examples
+    --------
+    >>> from toprank.models import Reason
+    >>> print(Reason("age", 0.8312, "41"))
+    age = 41 (+0.831)
+    """
+
+    column: str
+    contribution: float
+    value: str
+
+    def __str__(self) -> str:
+        value = f"= {self.value}" if self.value else "missing"
+        return f"{self.column} {value} ({self.contribution:+.3g})"
+
+
+def contributions(ranker: Any, Z: FloatArray) -> FloatArray:
+    """Return what each number adds to each score: for trees their SHAP values.
+
+    For linear rankers and stumps these are the terms of the sum; whoever explains takes a mean
+    off. ValueError for other rankers.
+    """
+    if hasattr(ranker, "explain"):
+        parts = ranker.explain(Z)[:, :-1]
+        before = getattr(ranker, "init_model_", None)
+        if before is not None and explains(before):
+            parts = parts + ranker.init_scale_ * contributions(before, Z)
+        return parts
+    return additive_form(ranker).contributions(Z)
+
+
+def explains(ranker: Any) -> bool:
+    """Whether `contributions` has an answer for a fitted ranker."""
+    return hasattr(ranker, "explain") or is_additive(ranker)
+
+
+def per_column(parts: FloatArray, owner: NDArray[np.intp], n_columns: int) -> FloatArray:
+    """Sum contributions of numbers over the columns of the table that they came from."""
+    order = np.argsort(owner, kind="stable")
+    out = np.zeros((len(parts), n_columns))
+    if len(order):
+        starts = np.flatnonzero(np.diff(owner[order], prepend=-1))
+        out[:, owner[order][starts]] = np.add.reduceat(parts[:, order], starts, axis=1)
+    return out
+
+
+def column_texts(values: NDArray[Any]) -> list[str]:
+    """Return the values of a column for people to read; a missing one is the empty word."""
+    if values.dtype.kind == "f":
+        return ["" if np.isnan(value) else f"{value:.6g}" for value in values.tolist()]
+    if values.dtype.kind == "M":
+        words = np.datetime_as_string(values, unit="s").tolist()
+        short = [word.replace("T", " ").removesuffix(" 00:00:00") for word in words]
+        return ["" if word == "NaT" else word for word in short]
+    return as_words(values).tolist()
+
+
+def largest_reasons(
+    parts: FloatArray, names: list[str], values: list[Any], n: int
+) -> list[list[Reason]]:
+    """Return the n largest contributions to each row, in absolute value; none that is zero.
+
+    Parameters
+    ----------
+    parts : array of shape (rows, columns)
+    names : list of str
+        The columns.
+    values : list of sequences
+        The values of each column, as words.
+    n : int
+        How many.
+    """
+    order = np.argsort(-np.abs(parts), axis=1, kind="stable")[:, :n]
+    return [
+        [
+            Reason(names[j], float(parts[i, j]), values[j][i])
+            for j in chosen.tolist()
+            if parts[i, j] != 0
+        ]
+        for i, chosen in enumerate(order)
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +116,7 @@ class TableModel:
     Attributes
     ----------
     schema : Schema
-        The columns it reads, and those that had other parts in training.
+        The columns it reads, and those with other roles in training.
     target : Target
         The label that belongs at the top, and the others.
     preparation : Preparation
@@ -102,7 +181,7 @@ class TableModel:
         return self.ranker.decision_function(Z) if len(Z) else np.empty(0)
 
     def predict_proba(self, frame: Any) -> FloatArray:
-        """Return the probabilities of the negative and of the positive label, a row each."""
+        """Return, for each row, the probabilities of the negative and of the positive label."""
         Z = self.numbers(frame)
         return self.ranker.predict_proba(Z) if len(Z) else np.empty((0, 2))
 
@@ -216,10 +295,8 @@ def _model_html(model: TableModel) -> str:
     ]
     for found in metrics.get("intervals", []):
         level = f"{100 * found['level']:g}%"
-        said = f"{_number(found['estimate'])}, {level} interval "
-        rows.append(
-            (found["metric"], said + f"{_number(found['low'])} to {_number(found['high'])}")
-        )
+        estimate, low, high = (_number_text(found[part]) for part in ("estimate", "low", "high"))
+        rows.append((found["metric"], f"{estimate}, {level} interval {low} to {high}"))
     leading = list(card.get("importances", {}).items())[:5]
     rows.append(("leading columns", ", ".join(f"{name} ({size:.3g})" for name, size in leading)))
     return _table_html(f"TableModel: {card.get('model')}", rows, metrics.get("how", ""))
@@ -238,7 +315,7 @@ def _table_html(caption: str, rows: list[tuple[str, str]], note: str = "") -> st
     )
 
 
-def _number(value: Any) -> str:
+def _number_text(value: Any) -> str:
     if value is None:
         return "unknown"
     return value if isinstance(value, str) else f"{value:.4g}"  # infinity is a word on a card

@@ -30,7 +30,7 @@ Values = Mapping[str, NDArray[Any]]
 
 
 class Preparation:
-    """How columns become numbers: fitted on a training table, the same ever after.
+    """How columns become numbers: fitted on a training table, then the same for every table.
 
     ========  =====================================  ==========================  ===============
     kind      linear                                 stumps                      trees
@@ -107,7 +107,7 @@ class Preparation:
         return np.hstack(parts, dtype=np.float64)
 
     def _plain(self, values: Values) -> FloatArray:
-        """The numbers and what becomes of dates, missing as NaN."""
+        """The numbers and those made of dates, missing as NaN."""
         n = len(next(iter(values.values()))) if values else 0
         parts = [values[name].reshape(n, 1) for name in self.numbers.tolist()]
         for name, encoder in zip(self.dates.tolist(), self.date_encoders, strict=True):

@@ -1,8 +1,8 @@
-"""The rows a model is trained on: their columns, labels, weights, times and groups."""
+"""Rows of a table: those that a model is trained on, and scored ones with their metrics."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +12,12 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedShuffleSplit
 
 from toprank._numerics import FloatArray
 from toprank.folds import Fold
+from toprank.inference import Interval, interval
+from toprank.metrics.registry import METRICS
 from toprank.models import frames
 from toprank.models.columns import Unreadable, as_dates, as_numbers, as_words, find_kind, is_missing
 from toprank.models.errors import ModelError
-from toprank.models.schema import Schema
-from toprank.models.target import Target
+from toprank.models.schema import Schema, Target
 from toprank.pairs import Rows
 from toprank.pairs.door import check_groups, repetition_counts
 from toprank.tuning import TimeOrderedSplit, folds_of
@@ -138,23 +139,43 @@ def learn_table(
     return schema, known
 
 
+def reuse_table(
+    frame: Any,
+    target: str,
+    positive: Any,
+    roles: Mapping[str, str | None],
+    schema: Schema,
+    known: Target,
+) -> tuple[Schema, Target]:
+    """Return the schema and the target of an earlier model, for another training table."""
+    frame = check_roles(frame, target, roles)
+    if positive is not None:
+        named = Target.learn(target, frames.column(frame, target), positive).positive
+        if named != known.positive:
+            raise ModelError(
+                f"positive={positive!r}: the model to start from ranks {known.positive!r} at the "
+                "top."
+            )
+    return schema.with_roles(frame, target, roles), known.renamed(target)
+
+
 def check_roles(frame: Any, target: str, roles: Mapping[str, str | None]) -> Any:
     """Return the rows of positive weight; ModelError if columns cannot have these roles."""
-    frames.check_columns(frame, {"target": target, **roles})
-    taken = {target: "target"}
+    frames.require_columns(frame, {"target": target, **roles})
+    role_of = {target: "target"}
     for role, name in roles.items():
-        if name in taken:
-            raise ModelError(f"{role}={name!r}: that column is the {taken[name]} already.")
+        if name in role_of:
+            raise ModelError(f"{role}={name!r}: that column is the {role_of[name]} already.")
         if name is not None:
-            taken[name] = role
+            role_of[name] = role
     weight = roles.get("weight")
-    kept = present(frame, weight)
+    kept = drop_zero_weight(frame, weight)
     if frames.n_rows(kept) == 0:
         raise ModelError(f"The table has no rows{' of positive weight' if weight else ''}.")
     return kept
 
 
-def present(frame: Any, weight: str | None) -> Any:
+def drop_zero_weight(frame: Any, weight: str | None) -> Any:
     """Return the rows of a table whose weight is not zero."""
     if weight is None or weight not in frames.names_of(frame):
         return frame
@@ -172,8 +193,8 @@ def read_weight(frame: Any, name: str | None) -> FloatArray | None:
     except Unreadable as error:
         raise ModelError(f"weight={name!r}: {error}.") from error
     except ValueError as error:
-        said = str(error).replace("sample_weight", f"the column {name!r}")
-        raise ModelError(f"weight={name!r}: {said}") from error
+        reason = str(error).replace("sample_weight", f"the column {name!r}")
+        raise ModelError(f"weight={name!r}: {reason}") from error
 
 
 def read_groups(frame: Any, name: str | None) -> NDArray[np.intp] | None:
@@ -208,3 +229,76 @@ def _read_time(frame: Any, name: str | None) -> NDArray[Any] | None:
         return as_numbers(values)
     except Unreadable as error:
         raise ModelError(f"time={name!r}: expected dates or numbers; {error}.") from error
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoredRows(Rows):
+    """Labelled rows and their scores; the features may be left out."""
+
+    scores: FloatArray
+
+    @property
+    def inference_options(self) -> dict[str, Any]:
+        """Weight and groups, as the functions of `toprank.inference` take them."""
+        return {"sample_weight": self.weight, "groups": self.groups}
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One metric of a list.
+
+    Attributes
+    ----------
+    name : str
+        The metric's name in `toprank.metrics`.
+    settings : mapping
+        The parameters it was given.
+    interval : Interval or None
+        None where the rows allow no interval.
+    why_not : str
+        Why there is no interval; empty if there is one.
+    """
+
+    name: str
+    settings: Mapping[str, Any]
+    interval: Interval | None
+    why_not: str = ""
+
+
+def metric_settings(name: str, k: int | float | None = None) -> dict[str, Any]:
+    """The usual parameters of a metric, with this length of the top where it has one."""
+    metric = METRICS[name]
+    return {**metric.settings, **({"k": k} if k is not None and metric.takes_k else {})}
+
+
+def measure(
+    rows: ScoredRows, wanted: Iterable[tuple[str, Mapping[str, Any]]], **options: Any
+) -> Iterator[Measurement]:
+    """Measure a list by several metrics, one after the other.
+
+    Parameters
+    ----------
+    rows : ScoredRows
+    wanted : iterable of (str, mapping)
+        Names of metrics, and their parameters.
+    **options
+        ``level`` and ``n_resamples`` of `toprank.inference.interval`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> positive = rng.random(200) < 0.3
+    >>> rows = ScoredRows(None, positive, scores=positive + rng.normal(size=200))
+    >>> [round(one.interval.estimate, 2) for one in measure(rows, [("auc", {})])]
+    [0.8]
+    """
+    for name, settings in wanted:
+        try:
+            found = interval(
+                name, rows.y, rows.scores, **rows.inference_options, **options, **settings
+            )
+        except ValueError as error:  # a metric that has no interval on these rows
+            yield Measurement(name, settings, None, str(error))
+        else:
+            yield Measurement(name, settings, found)

@@ -1,4 +1,4 @@
-"""Which columns a model reads, what they hold, and how well another table matches."""
+"""Which columns a model reads, which label belongs at the top, and how well a table matches."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from toprank.models.columns import (
     Column,
     Finding,
     Unreadable,
+    are_words,
     as_words,
     find_kind,
     is_missing,
 )
 from toprank.models.errors import ModelError
+from toprank.pairs.labels import LabelError, positive_label
 
 #: How many unexpected categories a message names.
 _NAMED = 3
@@ -98,7 +100,7 @@ class Schema:
     target : str
         Column of the labels.
     id, time, weight, groups : str or None
-        Columns with other parts; never read as features.
+        Columns with other roles; never read as features.
     left_out : dict
         Columns that are not read, and why.
 
@@ -131,7 +133,7 @@ the known ones
 
     @property
     def roles(self) -> dict[str, str]:
-        """The columns with other parts: what they are for, and their names."""
+        """The columns with other roles: the role, and the name of its column."""
         given = {
             "target": self.target or None,
             "id": self.id,
@@ -155,9 +157,9 @@ the known ones
         """
         names = frames.names_of(frame)
         given = {role: name for role, name in roles.items() if name is not None}
-        frames.check_columns(frame, given)
+        frames.require_columns(frame, given)
         for name in drop:
-            frames.check_columns(frame, {"drop": name})
+            frames.require_columns(frame, {"drop": name})
         left_out = {name: "as asked" for name in drop}
         wanted = [n for n in names if n not in left_out and n not in given.values()]
         declared, found = frames.declared_categories(frame), []
@@ -166,13 +168,13 @@ the known ones
             if finding.left_out is not None:
                 left_out[name] = finding.left_out
             else:
-                found.append(_column(name, values, finding))
+                found.append(_make_column(name, values, finding))
         return cls(tuple(found), left_out=left_out, **given)
 
-    def with_roles(self, frame: Any, target: str, roles: dict[str, str | None]) -> Schema:
+    def with_roles(self, frame: Any, target: str, roles: Mapping[str, str | None]) -> Schema:
         """Return the schema for another training table, with its roles where they are given."""
         names = frames.names_of(frame)
-        frames.check_columns(frame, roles)
+        frames.require_columns(frame, roles)
         kept: dict[str, Any] = {
             role: name or (was if (was := getattr(self, role)) in names else None)
             for role, name in roles.items()
@@ -197,7 +199,7 @@ the known ones
                 unreadable[column.name] = str(error)
                 continue
             if column.kind == "category":
-                unseen = _unseen(column, values[column.name])
+                unseen = _count_unseen(column, values[column.name])
                 if unseen[0]:
                     new[column.name] = unseen
         return values, Match(missing, unreadable, new, tuple(extra))
@@ -230,10 +232,10 @@ the known ones
     def _names_are_words(self) -> bool:
         words = [self.target, *self.names, *self.left_out, *self.left_out.values()]
         words += [word for column in self.columns for word in column.categories]
-        return all(isinstance(word, str) for word in (*words, *self.roles.values()))
+        return are_words([*words, *self.roles.values()])
 
 
-def _column(name: str, values: NDArray[Any], finding: Finding) -> Column:
+def _make_column(name: str, values: NDArray[Any], finding: Finding) -> Column:
     categories: tuple[str, ...] = ()
     if finding.kind == "category":
         words = as_words(values)
@@ -242,7 +244,7 @@ def _column(name: str, values: NDArray[Any], finding: Finding) -> Column:
     return Column(name, finding.kind, str(values.dtype), share, finding.date_format, categories)
 
 
-def _unseen(column: Column, words: NDArray[Any]) -> tuple[int, tuple[str, ...]]:
+def _count_unseen(column: Column, words: NDArray[Any]) -> tuple[int, tuple[str, ...]]:
     unseen = set(words.tolist()).difference(column.categories, [""])
     return (int(np.isin(words, list(unseen)).sum()) if unseen else 0), tuple(sorted(unseen))
 
@@ -262,7 +264,7 @@ def doubtful_columns(frame: Any, schema: Schema, values: Mapping[str, NDArray[An
     >>> print(fit_table(frame, "ill", p=2).card["warnings"][0])
     column 'case' counts the rows and is used as a feature: if it names them, make it the id.
     """
-    said = [
+    notes = [
         f"column {column.name!r} counts the rows and is used as a feature: if it names them, make "
         "it the id."
         for column in schema.columns
@@ -273,11 +275,11 @@ def doubtful_columns(frame: Any, schema: Schema, values: Mapping[str, NDArray[An
         words = as_words(frames.column(frame, name))
         seen = [word for word in words[:_LOOKED_AT].tolist() if word]
         if seen and all(map(_NUMBER_WITH_SIGNS.fullmatch, seen)):
-            said.append(
+            notes.append(
                 f"column {name!r} holds words such as {seen[0]!r}: to have them read as numbers, "
                 "write them without signs."
             )
-    return said
+    return notes
 
 
 def _counts_rows(numbers: Any) -> bool:
@@ -285,3 +287,75 @@ def _counts_rows(numbers: Any) -> bool:
     if len(numbers) < _FEWEST_COUNTED or not np.all(np.isfinite(numbers)):
         return False
     return bool(np.all(np.diff(np.sort(numbers)) == 1))
+
+
+@dataclass(frozen=True)
+class Target:
+    """The values of a target, as words: the one that belongs at the top, and the others.
+
+    Attributes
+    ----------
+    column : str
+        Its name in the table.
+    positive : str
+    negative : tuple of str
+        One value; or several, where the positive one was named.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from toprank.models import Target
+    >>> target = Target.learn("bought", np.array(["no", "yes", "no"], dtype=object))
+    >>> target.positive, target.of(np.array(["yes", "no"], dtype=object)).tolist()
+    ('yes', [True, False])
+    """
+
+    column: str
+    positive: str
+    negative: tuple[str, ...]
+
+    @classmethod
+    def learn(cls, column: str, values: NDArray[Any], positive: Any = None) -> Target:
+        """Find out which value belongs at the top; ModelError where it must be named."""
+        words = set(_target_words(column, values).tolist())
+        try:
+            chosen = positive_label(words, positive, name=column)
+        except LabelError as error:
+            raise ModelError(str(error)) from error
+        return cls(column, chosen, tuple(sorted(words - {chosen})))
+
+    def renamed(self, column: str) -> Target:
+        """Return the same values in a column of another name."""
+        return replace(self, column=column)
+
+    def of(self, values: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return which rows are positive; ModelError for values never seen."""
+        words = _target_words(self.column, values)
+        positive = np.asarray(words == self.positive, dtype=bool)
+        if len(self.negative) == 1:
+            strange = ~positive & (words != self.negative[0])
+            if np.any(strange):
+                raise ModelError(
+                    f"{self.column!r} is {_quote_some(sorted(set(words[strange].tolist())))} in "
+                    f"{np.count_nonzero(strange)} rows; the model knows {self.positive!r} "
+                    f"(positive) and {self.negative[0]!r}."
+                )
+        return positive
+
+
+def _target_words(column: str, values: NDArray[Any]) -> NDArray[np.object_]:
+    gaps = is_missing(values)
+    if np.any(gaps):
+        raise ModelError(
+            f"{column!r} is missing in {np.count_nonzero(gaps)} of {len(values)} rows; leave these "
+            "rows out, or label them."
+        )
+    try:
+        return as_words(values)
+    except Unreadable as error:
+        raise ModelError(f"{column!r} cannot be the target: {error}.") from error
+
+
+def _quote_some(words: list[str], most: int = 6) -> str:
+    shown = ", ".join(map(repr, words[:most]))
+    return shown if len(words) <= most else f"{shown}, ..."

@@ -15,8 +15,7 @@ from toprank._numerics import FloatArray
 from toprank.models import frames
 from toprank.models.columns import as_numbers
 from toprank.models.errors import ModelError
-from toprank.models.explanation import column_texts, contributions, explains, largest_reasons
-from toprank.models.model import TableModel
+from toprank.models.model import TableModel, column_texts, contributions, explains, largest_reasons
 
 #: Columns of a ranked list besides the one that names the rows.
 LIST_COLUMNS = ("score", "rank", "reasons", "tied_at_the_cut")
@@ -68,25 +67,25 @@ def top(
     is_array = isinstance(frame, np.ndarray)
     library = "pandas" if is_array else frames.library_of(frame)
     n = len(frame) if is_array else frames.n_rows(frame)
-    size = _size(k, n)
-    scores = _scores(model, frame)
+    size = _list_size(k, n)
+    scores = _score_rows(model, frame)
     order = np.argsort(-scores, kind="stable")
     chosen = order[:size]
     part = frame[chosen] if is_array else frames.take(frame, chosen)
     name, names = _ids(model, part, id, chosen, is_array)
-    return frames.build(
+    return frames.make_frame(
         {
             name: names,
             "score": scores[chosen],
             "rank": np.arange(1, size + 1),
-            "reasons": _reasons(model, frame, part, n_reasons),
+            "reasons": _reason_texts(model, frame, part, n_reasons),
             "tied_at_the_cut": _tied(scores, order, size),
         },
         library,
     )
 
 
-def _size(k: int | float, n: int) -> int:
+def _list_size(k: int | float, n: int) -> int:
     if isinstance(k, (bool, np.bool_)) or not isinstance(k, (int, float, np.number)):
         raise ModelError(f"k={k!r}: expected a count or a share in (0, 1].")
     if isinstance(k, (float, np.floating)):
@@ -106,7 +105,7 @@ def _features(model: Any, frame: Any) -> Any:
     return frames.select(frame, frames.names_of(frame) if known is None else list(known))
 
 
-def _scores(model: Any, frame: Any) -> FloatArray:
+def _score_rows(model: Any, frame: Any) -> FloatArray:
     if isinstance(model, TableModel):
         scores = model.score(frame)
     elif hasattr(model, "decision_function"):
@@ -149,7 +148,7 @@ def _tied(scores: FloatArray, order: NDArray[np.intp], size: int) -> NDArray[np.
     return np.asarray(chosen == scores[order[size]])
 
 
-def _reasons(model: Any, frame: Any, part: Any, n: int) -> list[str]:
+def _reason_texts(model: Any, frame: Any, part: Any, n: int) -> list[str]:
     if isinstance(model, TableModel):
         found = model.reasons(part, n)
     else:
@@ -163,7 +162,8 @@ def _estimator_reasons(model: Any, frame: Any, part: Any, n: int) -> list[Any]:
     if not explains(model) or not rows:
         return [[]] * rows
     frame, part = _features(model, frame), _features(model, part)
-    numbers = (lambda X: X) if hasattr(model, "explain") else _numbers  # trees read for themselves
+    # trees read tables for themselves
+    numbers = (lambda X: X) if hasattr(model, "explain") else _as_matrix
     centre = np.mean(contributions(model, numbers(frame)), axis=0)
     parts = contributions(model, numbers(part)) - centre
     if isinstance(part, np.ndarray):
@@ -175,7 +175,7 @@ def _estimator_reasons(model: Any, frame: Any, part: Any, n: int) -> list[Any]:
     )
 
 
-def _numbers(frame: Any) -> FloatArray:
+def _as_matrix(frame: Any) -> FloatArray:
     if isinstance(frame, np.ndarray):
         return frame.astype(np.float64)
     values = frames.columns(frame, frames.names_of(frame))
@@ -242,7 +242,7 @@ class RunningTop:
             self.settle()
 
     def settle(self) -> None:
-        """Put the rows that wait in their places, and let go of those beyond k."""
+        """Sort the waiting rows into the list, and drop those beyond k."""
         if not self._waiting:
             return
         before = self.cut

@@ -21,10 +21,9 @@ from toprank._numerics import FloatArray
 from toprank.blocks.design import design_of
 from toprank.blocks.memory import ArraySource, gathered
 from toprank.blocks.source import BlockSource
-from toprank.blocks.statistics import LabelCounts
-from toprank.blocks.units import Units, refusal, sample_step
-from toprank.objective.histogram import LOCATION_ROWS
+from toprank.blocks.statistics import LabelCounts, Units, refusal, sample_step
 from toprank.objective.labelled import View
+from toprank.objective.sums import LOCATION_ROWS
 from toprank.objective.sweeps import (
     Describe,
     Extremes,

@@ -11,8 +11,7 @@ import numpy as np
 
 from toprank._numerics import FloatArray
 from toprank.blocks.device import DeviceDesign
-from toprank.objective.histogram import BIN, BINS, ScoreHistogram, Standard
-from toprank.objective.tilted import EndPartial, Tilted, Tilts
+from toprank.objective.sums import BIN, BINS, EndPartial, ScoreHistogram, Standard, Tilted, Tilts
 
 #: Rows that tell where the largest exponents lie, roughly.
 _SAMPLE_ROWS = 4096

@@ -12,7 +12,7 @@ import numpy as np
 
 from toprank._extras import compiled
 from toprank._numerics import FloatArray
-from toprank.objective.tilted import EndPartial, Tilted, Tilts
+from toprank.objective.sums import EndPartial, Tilted, Tilts
 
 # unsigned indices spare the test for negative ones; the flags allow the dot product to use
 # vector registers, and keep infinities and NaN as they are

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray, log_of
 from toprank.blocks.design import Design, Tile, design_of
-from toprank.blocks.on_device import handed_back
 from toprank.blocks.source import Block
-from toprank.blocks.units import Units
-from toprank.objective.histogram import ScoreHistogram, Standard
-from toprank.objective.tilted import Classes, EndPartial, Tilts, empty_ends
+from toprank.blocks.statistics import Units
+from toprank.blocks.tensors import handed_back
+from toprank.objective.sums import Classes, EndPartial, ScoreHistogram, Standard, Tilts, empty_ends
 
 #: Entries of X from which compiled kernels repay their loading time (benchmarks/speed.py kernels).
 COMPILED_FROM = 20_000_000

@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray
-from toprank.objective.scored import ScoredProblem
-from toprank.objective.task import Task
+from toprank.objective.problem import ScoredProblem
+from toprank.objective.risk import Task
 from toprank.pairs import Sides
 from toprank.prices import Max
 

@@ -26,10 +26,9 @@ from toprank.losses import Loss
 from toprank.objective.data import LabelledData
 from toprank.objective.labelled import OpenBlock, View, open_block
 from toprank.objective.priced import End, ends_of
-from toprank.objective.problem import TwoClassProblem
-from toprank.objective.scored import ScoredProblem
-from toprank.objective.task import Task
-from toprank.objective.tilted import rescaling
+from toprank.objective.problem import ScoredProblem, TwoClassProblem
+from toprank.objective.risk import Task
+from toprank.objective.sums import rescaling
 from toprank.pair_sums import pair_sum
 from toprank.pair_sums.interpolated import DEGREE, WIDTH, Boxes, nodes, spread
 from toprank.prices import Power

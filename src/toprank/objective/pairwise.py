@@ -24,10 +24,13 @@ from toprank._numerics import FloatArray, log_of, softmax
 from toprank.blocks import Workers
 from toprank.losses import Loss, ZeroOne
 from toprank.objective.data import BlockData
-from toprank.objective.problem import LinearProblem
-from toprank.objective.risk import PushObjective, price_and_loss, smooth_parts
-from toprank.objective.scored import HESSIAN_ROWS_ENOUGH, gradient_in_scores, hessian_in_scores
-from toprank.objective.task import gentler_price
+from toprank.objective.problem import (
+    HESSIAN_ROWS_ENOUGH,
+    LinearProblem,
+    gradient_in_scores,
+    hessian_in_scores,
+)
+from toprank.objective.risk import PushObjective, gentler_price, price_and_loss, smooth_parts
 from toprank.pair_sums import PairSum, RelatedSum, related_sum
 from toprank.pairs import IntArray, Relation, Sides
 from toprank.prices import Power, Price

@@ -20,8 +20,8 @@ from toprank.losses.proper import ProperLoss
 from toprank.objective.data import LabelledData
 from toprank.objective.labelled import OpenBlock, View, open_block
 from toprank.objective.problem import TwoClassProblem
-from toprank.objective.row_sums import RowSums
-from toprank.objective.task import PointwiseTask
+from toprank.objective.risk import PointwiseTask
+from toprank.objective.sums import RowSums
 
 #: Steps of the intercept alone, at the most, and the slope at which it is settled: what is left
 #: to win is of the order of its square.

@@ -27,13 +27,10 @@ from toprank._numerics import FloatArray, log_of
 from toprank.blocks.design import Tile
 from toprank.blocks.source import Block
 from toprank.objective.labelled import View, open_block
-from toprank.objective.problem import TwoClassProblem
-from toprank.objective.risk import PushObjective
-from toprank.objective.row_sums import RowSums
-from toprank.objective.scored import HESSIAN_ROWS_ENOUGH, gradient_in_scores
+from toprank.objective.problem import HESSIAN_ROWS_ENOUGH, TwoClassProblem, gradient_in_scores
+from toprank.objective.risk import PushObjective, Task
+from toprank.objective.sums import RowSums, Tilted
 from toprank.objective.sweeps import Evaluate
-from toprank.objective.task import Task
-from toprank.objective.tilted import Tilted
 from toprank.prices import Exponential, Price
 
 

@@ -1,20 +1,25 @@
-"""R_{g,l} as a function of scores: value, gradient, curvature. All that trees and torch need."""
+"""What is minimised: R_{g,l} as a function of scores, and the task that asks for it.
+
+The objective in scores (value, gradient, curvature) is all that trees and torch need. A task is
+a price, a loss, the ends of the list and a penalty, without rows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray, log_of
 from toprank.losses import Loss, get_loss
+from toprank.losses.proper import ProperLoss
 from toprank.pair_sums import PairSum, pair_sum
 from toprank.pairs import Sides, orient
-from toprank.prices import Max, Price, get_price
+from toprank.prices import Max, Power, Price, get_price
 
 
 @dataclass(frozen=True)
@@ -263,3 +268,106 @@ def push_objective(
     if price.homogeneous:
         sides = tuple(side.normalised() for side in sides)
     return PushObjective(sides, price, loss, balance, top)
+
+
+class AnyTask(Protocol):
+    """What every problem must know of its task."""
+
+    @property
+    def alpha(self) -> float: ...
+
+    @property
+    def smooth(self) -> bool: ...
+
+    @property
+    def has_curvature(self) -> bool: ...
+
+    def smoothed(self, level: float) -> Any: ...
+
+    def gentler(self, p: float) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Task:
+    """A price of the heights of one class, at one end of the list or both."""
+
+    intercepts: ClassVar[int] = 0  #: coefficients beyond those of the columns
+
+    price: Price
+    loss: Loss
+    end: str = "top"
+    balance: float = 1.0
+    top: float = 1.0
+    alpha: float = 0.0
+
+    @classmethod
+    def build(
+        cls, *, price: Any = "power", p: float = 4.0, loss: Any = "exponential", **rest: Any
+    ) -> Task:
+        """Resolve names into a price and a loss, in the form that is convex for the two."""
+        return cls(*price_and_loss(price, p, loss), **rest)
+
+    @property
+    def smooth(self) -> bool:
+        return self.price.smooth and self.loss.smooth
+
+    @property
+    def has_curvature(self) -> bool:
+        return self.price.has_curvature and self.loss.has_curvature
+
+    @property
+    def p(self) -> float:
+        """The power of the price; NaN if it has none."""
+        return float(getattr(self.price, "p", np.nan))
+
+    def objective(
+        self, positive: NDArray[np.bool_], weight: FloatArray | None = None
+    ) -> PushObjective:
+        """Return the objective in scores of labelled rows."""
+        return push_objective(
+            positive,
+            weight,
+            price=self.price,
+            loss=self.loss,
+            end=self.end,
+            balance=self.balance,
+            top=self.top,
+        )
+
+    def smoothed(self, level: float) -> Task:
+        """Return a smooth task that lies below this one and meets it as level -> 0."""
+        parts = smooth_parts(self.price, self.loss, self.top, self.balance, level)
+        return replace(self, **parts)
+
+    def gentler(self, p: float) -> Task | None:
+        """Return the task with a power price of at most p; None if this one is as gentle."""
+        price = gentler_price(self.price, p)
+        return None if price is None else replace(self, price=price)
+
+
+def gentler_price(price: Price, p: float) -> Price | None:
+    """Return a power price of at most p; None if this price is as gentle, or no power."""
+    if not isinstance(price, Power) or price.p <= p:
+        return None
+    return Power(p, root=price.root)
+
+
+@dataclass(frozen=True)
+class PointwiseTask:
+    """A composite loss of each row's score, with a free intercept."""
+
+    intercepts: ClassVar[int] = 1  #: coefficients beyond those of the columns
+
+    loss: ProperLoss
+    alpha: float = 0.0
+    smooth: ClassVar[bool] = True
+
+    @property
+    def has_curvature(self) -> bool:
+        return self.loss.has_curvature
+
+    def smoothed(self, level: float) -> PointwiseTask:
+        return self
+
+    def gentler(self, p: float) -> None:
+        return None

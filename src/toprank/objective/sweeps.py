@@ -17,11 +17,9 @@ from numpy.typing import NDArray
 from toprank._numerics import FloatArray
 from toprank.blocks.design import design_kind, design_of
 from toprank.blocks.source import Block, joined
-from toprank.blocks.statistics import LabelCounts
-from toprank.blocks.units import ColumnStatistics
-from toprank.objective.histogram import ScoreHistogram, Standard
+from toprank.blocks.statistics import ColumnStatistics, LabelCounts
 from toprank.objective.labelled import OpenBlock, View, open_block
-from toprank.objective.tilted import EndPartial, Tilted, Tilts, merge_ends
+from toprank.objective.sums import EndPartial, ScoreHistogram, Standard, Tilted, Tilts, merge_ends
 
 #: Pieces of an answer by the index of the block they come from.
 Pieces = dict[int, Any]

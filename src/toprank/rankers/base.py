@@ -17,8 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from toprank._numerics import FloatArray
 from toprank.blocks import BlockSource, Units
 from toprank.blocks.memory import ArraySource
-from toprank.blocks.on_device import OnDevice
-from toprank.blocks.tensors import tensor_on_device
+from toprank.blocks.tensors import OnDevice, tensor_on_device
 from toprank.blocks.torch import from_torch
 from toprank.objective import (
     PointwiseTask,
@@ -28,17 +27,17 @@ from toprank.objective import (
     problem_of,
 )
 from toprank.pairs.door import check_rows, check_table
-from toprank.rankers.block_scoring import BlockScoring
-from toprank.rankers.blockwise import Certificate, check_columns, look
-from toprank.rankers.links import (
+from toprank.rankers.blockwise import BlockScoring, Certificate, check_columns, look
+from toprank.rankers.common import (
     Link,
     Probabilities,
     device_scores,
+    fits,
     logistic_curve,
     to_library_of,
     vanishing_skew,
+    warn_caller,
 )
-from toprank.rankers.whole import fits, warn_caller
 from toprank.solvers import SEPARABLE, SOLVERS, Result, duality_gap, minimise
 
 DEFAULT_ROUNDS = {"newton": 1000, "lbfgs": 10_000, "coordinate": 100}

@@ -23,8 +23,7 @@ from toprank.rankers.boosting.label_stumps import LabelObjective, LabelStumps
 from toprank.rankers.boosting.rounds import Descent, Ensemble, boost
 from toprank.rankers.boosting.stumps import bin_columns
 from toprank.rankers.boosting.weak import StumpSum
-from toprank.rankers.links import logistic
-from toprank.rankers.whole import fits
+from toprank.rankers.common import fits, logistic
 
 
 class LabelRanker(ClassifierMixin, BaseEstimator):

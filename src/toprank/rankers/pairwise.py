@@ -24,8 +24,8 @@ from toprank.pairs import Pairs, RelatedRows, Relation, check_related_rows, chec
 from toprank.prices import PRICES, Price, get_price
 from toprank.rankers.base import LinearRanker
 from toprank.rankers.blockwise import BlockScore
+from toprank.rankers.common import fits, warn_caller
 from toprank.rankers.kernel import KERNELS, Kernel, PairFeatures, PairRule, expansion, landmarks
-from toprank.rankers.whole import fits, warn_caller
 from toprank.solvers import Result
 
 

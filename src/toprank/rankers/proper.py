@@ -17,7 +17,7 @@ from toprank.objective import PointwiseProblem, PointwiseTask, TwoClassProblem
 from toprank.pairs import check_counts, check_labels, to_numpy
 from toprank.rankers.base import LinearRanker, overflow_is_handled
 from toprank.rankers.calibration import CalibrationReport, calibration_report
-from toprank.rankers.links import Link, numpy_like, to_library_of
+from toprank.rankers.common import Link, numpy_like, to_library_of
 from toprank.solvers import Result
 from toprank.solvers.result import at_rounding
 

@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 from toprank._numerics import FloatArray
 from toprank._text import short_number
 from toprank.folds import Fold
-from toprank.models.explanation import contributions, per_column
+from toprank.models.model import contributions, per_column
 from toprank.models.preparation import Preparation
 from toprank.models.rows import TrainingRows
 from toprank.rankers import PNormPush

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from toprank._numerics import FloatArray
 from toprank._text import clean_text, percent
 from toprank.models.columns import Column
-from toprank.models.explanation import largest_reasons
+from toprank.models.model import largest_reasons
 from toprank.report.held_out import HeldOut
 from toprank.report.table import Table, word_of
 

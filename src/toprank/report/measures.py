@@ -13,7 +13,7 @@ from toprank._numerics import FloatArray
 from toprank._text import format_figure, percent
 from toprank.inference import compare, lift_band, roc_band
 from toprank.metrics.registry import METRICS
-from toprank.models.measures import Measurement, ScoredRows, measure
+from toprank.models.rows import Measurement, ScoredRows, measure
 from toprank.tuning import corrected_difference
 
 LEVEL = 0.95

@@ -15,8 +15,7 @@ from toprank.folds import Fold
 from toprank.models import frames
 from toprank.models.columns import Column, as_words
 from toprank.models.rows import TrainingRows, learn_table
-from toprank.models.schema import Schema
-from toprank.models.target import Target
+from toprank.models.schema import Schema, Target
 from toprank.tuning import folds_of
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from toprank.solvers.continuation import Minimiser, minimise
 from toprank.solvers.coordinate import coordinate
 from toprank.solvers.lbfgs import lbfgs
-from toprank.solvers.newton import newton
+from toprank.solvers.minimise import Minimiser, minimise, newton
 from toprank.solvers.result import SEPARABLE, Problem, Result, duality_gap
 
 SOLVERS: dict[str, Minimiser] = {"lbfgs": lbfgs, "newton": newton, "coordinate": coordinate}

@@ -28,9 +28,9 @@ from toprank.folds import (
 )
 from toprank.pairs import check_rows, group_labels, weigh_classes
 from toprank.rankers.base import LinearRanker
+from toprank.rankers.common import fits, warn_caller
 from toprank.rankers.linear import _LOSS, PNormPush
 from toprank.rankers.proper import ProperRanker
-from toprank.rankers.whole import fits, warn_caller
 from toprank.tuning.grid import GridFit, fit_grid
 from toprank.tuning.rows import TuningRows, split_outer
 

@@ -1,4 +1,4 @@
-"""A table in a file: its column names, all of its rows, or some rows at a time."""
+"""A table in a file, its names, all rows or some at a time; Parquet and Arrow files."""
 
 from __future__ import annotations
 
@@ -16,12 +16,22 @@ from typing import Any
 
 from toprank._extras import require
 from toprank._files import Stamp
-from toprank.cli.failures import Failure
-from toprank.cli.io.dialect import Reading
-from toprank.cli.terminal import names, note
+from toprank.cli.terminal import Failure, names, note
 
 _CELLS = 2_000_000  # values of a chunk
+#: Some rows, how much is read, and how much there is.
+Batches = Iterator[tuple[Any, float, float | None]]
 _NAMELESS = re.compile(r"\s*|__index_level_\d+__")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the user says of the text; None where the file is to say it."""
+
+    encoding: str | None = None
+    delimiter: str | None = None
+    decimal: str | None = None
+    missing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -50,9 +60,7 @@ class Source(ABC):
         """All rows."""
 
     @abstractmethod
-    def _batches(
-        self, columns: list[str], types: Mapping[str, Any], rows: int
-    ) -> Iterator[tuple[Any, float, float | None]]:
+    def _batches(self, columns: list[str], types: Mapping[str, Any], rows: int) -> Batches:
         """Tables of about so many rows, the amount read, and the amount there is."""
 
     @cached_property
@@ -75,19 +83,19 @@ class Source(ABC):
         return kept
 
     def check_columns(self, wanted: Mapping[str, str]) -> None:
-        """Refuse, with near names, unless the columns are there; the values say who asks."""
-        for column, asker in wanted.items():
+        """Refuse, with near names, unless the columns are there; the values name the options."""
+        for column, option in wanted.items():
             if column not in self.columns:
                 raise Failure(
-                    f"{self.name} has no column '{column}' ({asker}); {self._hint(column)}"
+                    f"{self.name} has no column '{column}' ({option}); {self._hint(column)}"
                 )
 
     def check_width(self, most: int) -> None:
         """Refuse a table with more columns than the user expects."""
         if len(self.columns) > most:
             raise Failure(
-                f"{self.name} has {len(self.columns)} columns, at most {most} are allowed; is it "
-                f"turned on its side? If not: --max-columns {len(self.columns)}."
+                f"{self.name} has {len(self.columns)} columns, at most {most} are allowed; are "
+                f"rows and columns exchanged? If not: --max-columns {len(self.columns)}."
             )
 
     def _hint(self, column: str) -> str:
@@ -165,3 +173,93 @@ def _with_times(table: Any) -> Any:
             times = table.column(place).cast(pyarrow.timestamp("ms"))
             table = table.set_column(place, field.name, times)
     return table
+
+
+def _validate(table: Any) -> Any:
+    """Return the table, its values checked: Arrow would believe the lengths in a damaged file."""
+    table.validate(full=True)
+    return table
+
+
+def _check_complete(rows: int, file: Any) -> None:
+    """Arrow takes the end of a file that was cut for the end of its rows."""
+    announced = file.metadata.num_rows
+    if rows != announced:
+        raise OSError(f"it has {rows} of the {announced} rows that it announces; was it cut short?")
+
+
+class ParquetTable(Source):
+    """A Parquet file; row groups are decoded page by page, so that their size does not matter."""
+
+    def _names(self) -> Sequence[str]:
+        with self._open() as file:
+            return list(file.schema_arrow.names)
+
+    def _whole(self, columns: list[str]) -> Any:
+        with self._open() as file:
+            table = _validate(file.read(columns=columns))
+            _check_complete(table.num_rows, file)
+            return table
+
+    def _batches(self, columns: list[str], types: Mapping[str, Any], rows: int) -> Batches:
+        table = require("pyarrow", "frames").Table
+        with self._open() as file:
+            total, done = file.metadata.num_rows, 0
+            for batch in file.iter_batches(rows, columns=columns):
+                done += batch.num_rows
+                yield _validate(table.from_batches([batch])), done, total
+            _check_complete(done, file)
+
+    def count_rows(self) -> int:
+        with self._open() as file:
+            return int(file.metadata.num_rows)
+
+    @contextmanager
+    def _open(self) -> Iterator[Any]:
+        parquet = require("pyarrow.parquet", "frames")
+        with parquet.ParquetFile(self.file, pre_buffer=False, buffer_size=1 << 20) as file:
+            yield file
+
+
+class ArrowTable(Source):
+    """An Arrow file: record batches with a table of contents at the end."""
+
+    def _names(self) -> Sequence[str]:
+        with self._open() as reader:
+            return list(reader.schema.names)
+
+    def _whole(self, columns: list[str]) -> Any:
+        with self._open() as reader:
+            return _validate(reader.read_all().select(columns))
+
+    def _batches(self, columns: list[str], types: Mapping[str, Any], rows: int) -> Batches:
+        table = require("pyarrow", "frames").Table
+        with self._open() as reader:
+            found, total = self._record_batches(reader)
+            for done, batch in enumerate(found, 1):
+                whole = _validate(table.from_batches([batch]).select(columns))
+                for start in range(0, whole.num_rows, rows):
+                    yield whole.slice(start, rows), done, total
+
+    def _record_batches(self, reader: Any) -> tuple[Iterator[Any], int | None]:
+        total = reader.num_record_batches
+        return map(reader.get_batch, range(total)), total
+
+    def _reader(self, stream: Any) -> Any:
+        return require("pyarrow.ipc", "frames").open_file(stream)
+
+    @contextmanager
+    def _open(self) -> Iterator[Any]:
+        pyarrow = require("pyarrow", "frames")
+        with pyarrow.OSFile(str(self.file)) as stream, self._reader(stream) as reader:
+            yield reader
+
+
+class ArrowStreamTable(ArrowTable):
+    """An Arrow stream: record batches one after another."""
+
+    def _record_batches(self, reader: Any) -> tuple[Iterator[Any], int | None]:
+        return iter(reader), None
+
+    def _reader(self, stream: Any) -> Any:
+        return require("pyarrow.ipc", "frames").open_stream(stream)

@@ -12,16 +12,14 @@ from pathlib import Path
 from typing import IO, Any
 
 from toprank._extras import require
-from toprank.cli.failures import Failure
-from toprank.cli.io.columnar import ArrowSource, ArrowStreamSource, ParquetSource
-from toprank.cli.io.dialect import Reading
-from toprank.cli.io.source import Source
-from toprank.cli.io.text import TextSource
+from toprank.cli.io.source import ArrowStreamTable, ArrowTable, ParquetTable, Reading, Source
+from toprank.cli.io.text import TextTable
+from toprank.cli.terminal import Failure
 
 _KINDS: dict[bytes, type[Source]] = {
-    b"PAR1": ParquetSource,
-    b"ARRO": ArrowSource,
-    b"\xff\xff\xff\xff": ArrowStreamSource,
+    b"PAR1": ParquetTable,
+    b"ARRO": ArrowTable,
+    b"\xff\xff\xff\xff": ArrowStreamTable,
 }
 _PROMISED = {".parquet": "Parquet", ".pq": "Parquet", ".feather": "Arrow", ".arrow": "Arrow"}
 _FOREIGN = {
@@ -56,10 +54,10 @@ def open_table(path: Path, reading: Reading | None = None, quiet: bool = False) 
     if not is_stdin:
         check_exists(path)
         if path.is_file():
-            yield _source(name, path, reading, quiet)
+            yield _open_source(name, path, reading, quiet)
             return
     with _stream(path, is_stdin) as stream, _keep_copy(stream, name) as file:
-        yield _source(name, file, reading, quiet)
+        yield _open_source(name, file, reading, quiet)
 
 
 @contextmanager
@@ -77,7 +75,7 @@ def _keep_copy(stream: IO[bytes], name: str) -> Iterator[Path]:
             shutil.copyfileobj(stream, copy)
             copy.flush()
         except OSError as error:
-            with suppress(OSError):  # what its buffer still holds is for nobody
+            with suppress(OSError):  # the rest of its buffer is lost anyway
                 stack.close()
             raise Failure(
                 f"{name} could not be kept in '{tempfile.gettempdir()}' while it is read "
@@ -102,15 +100,15 @@ def check_exists(path: Path) -> None:
         raise Failure(f"there is no file '{path}'{hint}")
 
 
-def _source(name: str, file: Path, reading: Reading, quiet: bool) -> Source:
+def _open_source(name: str, file: Path, reading: Reading, quiet: bool) -> Source:
     with file.open("rb") as stream:
         head = stream.read(4)
     if head in _FOREIGN:
         raise Failure(f"{name} is {_FOREIGN[head]}.")
     if not head:
         raise Failure(f"{name} is empty; expected a table with column names.")
-    kind = _KINDS.get(head, TextSource)
+    kind = _KINDS.get(head, TextTable)
     promised = _PROMISED.get(file.suffix.lower())
-    if kind is TextSource and promised is not None:
+    if kind is TextTable and promised is not None:
         raise Failure(f"{name} could not be read: it is not a file of {promised}.")
     return kind(name, file, reading, quiet)

@@ -1,21 +1,196 @@
-"""CSV and TSV files, plain or packed with gzip or bzip2."""
+"""CSV and TSV files, plain or packed: how their text is written, and their rows."""
 
 from __future__ import annotations
 
 import bz2
+import codecs
+import csv
 import gzip
+import io
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from typing import IO, Any
 
 from toprank._extras import require
-from toprank.cli.failures import Failure
-from toprank.cli.io.dialect import Dialect, dialect_of, find_ragged_line, find_undecodable_byte
-from toprank.cli.io.source import Source
-from toprank.cli.terminal import note
+from toprank.cli.io.source import Batches, Reading, Source
+from toprank.cli.terminal import Failure, note
+
+_DELIMITERS = ",;\t|"
+_MARKS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+_POINT = re.compile(r"[+-]?\d*\.\d+")
+_COMMA = re.compile(r"[+-]?\d*,\d+")
+_ROWS = 200  # enough to tell the delimiters apart
+Opener = Callable[[], IO[bytes]]
+
+
+@dataclass(frozen=True)
+class TextDialect:
+    """How to read one text table."""
+
+    encoding: str
+    delimiter: str
+    decimal: str
+
+
+def find_dialect(
+    name: str, sample: bytes, whole: bool, reading: Reading, hint: str = ""
+) -> TextDialect:
+    """Find out how a text is to be read.
+
+    Parameters
+    ----------
+    name : str
+        What messages call the file.
+    sample : bytes
+        Its first bytes.
+    whole : bool
+        Whether they are all there is.
+    reading : Reading
+        What the user says.
+    hint : str
+        The delimiter that the ending of the file's name promises, if any.
+    """
+    encoding = _encoding(sample, reading.encoding)
+    try:
+        text = codecs.getincrementaldecoder(encoding)("replace").decode(sample, final=whole)
+    except UnicodeError as error:  # some encodings leave no way to replace what is wrong
+        raise _not_in(name, encoding, error) from error
+    text = text.removeprefix("\ufeff")
+    if "\0" in text:
+        raise Failure(
+            f"{name} holds binary data; expected a table as CSV, TSV, Parquet or Arrow (IPC)."
+        )
+    lines = text.splitlines(keepends=True)
+    if not whole and len(lines) > 1:
+        lines = lines[:-1]  # the last line is cut
+    text = "".join(lines)
+    if not text.strip():
+        raise Failure(f"{name} is empty; expected a table with a line of column names.")
+    delimiter = reading.delimiter or _delimiter(text, hint)
+    return TextDialect(encoding, delimiter, reading.decimal or _decimal(text, delimiter))
+
+
+def _encoding(sample: bytes, given: str | None) -> str:
+    if given is None:
+        return _MARKS.get(sample[:2], "utf-8")
+    try:
+        found = codecs.lookup(given).name
+        io.TextIOWrapper(io.BytesIO(), encoding=found)  # refuses codecs such as base64
+    except LookupError:
+        raise Failure(f"there is no encoding '{given}'; try latin-1, cp1252 or utf-16.") from None
+    if sample.startswith(codecs.BOM_UTF8) and found != "utf-8":
+        raise Failure(f"the file says that it is UTF-8; leave out --encoding {given}.")
+    return found
+
+
+def _split_rows(text: str, delimiter: str) -> list[list[str]]:
+    try:
+        rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+        return [row for _, row in zip(range(_ROWS), rows, strict=False) if row]
+    except csv.Error:  # a field beyond the limits of the module: another delimiter
+        return []
+
+
+def _delimiter(text: str, hint: str) -> str:
+    """The delimiter that cuts the most rows into as many fields as there are names."""
+
+    def fit(delimiter: str) -> tuple[float, int, bool]:
+        rows = _split_rows(text, delimiter)
+        width = len(rows[0]) if rows else 1
+        if width == 1:
+            return 0.0, 1, delimiter == hint
+        alike = sum(len(row) == width for row in rows) / len(rows)
+        return round(alike, 1), width, delimiter == hint
+
+    return max(_DELIMITERS, key=fit)
+
+
+def _decimal(text: str, delimiter: str) -> str:
+    """A comma where numbers are written with commas and none with a point."""
+    if delimiter == ",":
+        return "."
+    fields = [field.strip() for row in _split_rows(text, delimiter)[1:] for field in row]
+    commas = any(_COMMA.fullmatch(field) for field in fields)
+    return "," if commas and not any(_POINT.fullmatch(field) for field in fields) else "."
+
+
+def find_undecodable_byte(name: str, opener: Opener, encoding: str) -> Failure | None:
+    """Say where the text is not in its encoding; None if it is throughout."""
+    decoder = codecs.getincrementaldecoder(encoding)("strict")
+    seen, lines = 0, 1
+    for chunk in _blocks(opener):
+        pending = decoder.getstate()[0]
+        data = pending + chunk
+        try:
+            decoder.decode(chunk)
+        except UnicodeDecodeError as error:
+            line = lines + data[: error.start].count(b"\n")
+            byte = seen - len(pending) + error.start
+            return _bad_byte(name, encoding, line, byte, data[error.start])
+        except UnicodeError as error:
+            return _not_in(name, encoding, error)
+        seen += len(chunk)
+        lines += chunk.count(b"\n") - pending.count(b"\n")
+    try:
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError as error:
+        return _bad_byte(name, encoding, lines, seen - len(error.object), error.object[0])
+    except UnicodeError as error:
+        return _not_in(name, encoding, error)
+    return None
+
+
+def _not_in(name: str, encoding: str, error: UnicodeError) -> Failure:
+    return Failure(f"{name} is not {encoding.upper()} ({error}). Try another --encoding.")
+
+
+def _bad_byte(name: str, encoding: str, line: int, byte: int, value: int) -> Failure:
+    remedy = (
+        "Save it as UTF-8, or say how it was saved: --encoding latin-1 (or cp1252)."
+        if encoding == "utf-8"
+        else "Try another --encoding."
+    )
+    return Failure(
+        f"{name} is not {encoding.upper()}: line {line} holds the byte 0x{value:02x} (byte {byte} "
+        f"of the text, counted from 0). {remedy}"
+    )
+
+
+def _blocks(opener: Opener) -> Iterator[bytes]:
+    with opener() as stream:
+        while chunk := stream.read(1 << 20):
+            yield bytes(chunk)
+
+
+def find_ragged_line(name: str, opener: Opener, dialect: TextDialect) -> Failure | None:
+    """Say which line has another number of fields than there are names; None if none has."""
+    encoding = "utf-8-sig" if dialect.encoding == "utf-8" else dialect.encoding
+    with opener() as stream, io.TextIOWrapper(stream, encoding=encoding, newline="") as text:
+        rows = csv.reader(text, delimiter=dialect.delimiter, strict=True)
+        try:
+            width, started = 0, 1
+            for row in rows:
+                if row and not width:
+                    width = len(row)
+                elif row and len(row) != width:
+                    return _ragged_line(name, started, len(row), width, dialect.delimiter)
+                started = rows.line_num + 1
+        except csv.Error as error:
+            return Failure(f"{name}, line {started}: {error}. Is a quotation mark left open there?")
+    return None
+
+
+def _ragged_line(name: str, line: int, fields: int, width: int, delimiter: str) -> Failure:
+    sign = {"\t": "tab"}.get(delimiter, delimiter)
+    return Failure(
+        f"{name}, line {line}: {fields} field(s), but there are {width} column name(s). A field "
+        f"that holds the delimiter ({sign}) must stand in double quotes; --delimiter names another."
+    )
+
 
 _SAMPLE = 1 << 18
 _BLOCK = 1 << 23  # bytes at a time; a row must fit
@@ -28,7 +203,7 @@ _DATE = "a date such as 2026-01-31"
 _WANTED = {"double": "a number", "timestamp": _DATE, "date32": _DATE}
 
 
-class TextSource(Source):
+class TextTable(Source):
     """A table as text, read by Arrow; what Arrow refuses is looked up line by line."""
 
     def _names(self) -> Sequence[str]:
@@ -43,9 +218,7 @@ class TextSource(Source):
         self._check_decoded(table.schema)
         return table
 
-    def _batches(
-        self, columns: list[str], types: Mapping[str, Any], rows: int
-    ) -> Iterator[tuple[Any, float, float | None]]:
+    def _batches(self, columns: list[str], types: Mapping[str, Any], rows: int) -> Batches:
         table, total = require("pyarrow", "frames").Table, self.file.stat().st_size
         with self._reader(columns, types) as (reader, file):
             for batch in reader:
@@ -67,12 +240,12 @@ class TextSource(Source):
         return stream
 
     @cached_property
-    def _dialect(self) -> Dialect:
+    def _dialect(self) -> TextDialect:
         with self._open() as stream:
             sample = stream.read(_SAMPLE)
             whole = not stream.read(1)
         tabs = re.search(r"\.(tsv|tab)(\.\w+)?$", self.file.name.lower())
-        found = dialect_of(self.name, sample, whole, self.reading, "\t" if tabs else ",")
+        found = find_dialect(self.name, sample, whole, self.reading, "\t" if tabs else ",")
         if found.decimal == "," and self.reading.decimal is None:
             note(f"{self.name}: 1,5 is read as one and a half (if not: --decimal .).", self.quiet)
         return found

@@ -13,9 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
-from toprank.blocks.on_device import OnDevice, handed_back
+from toprank.blocks.tensors import OnDevice, handed_back
 from toprank.interop.torch._torch import Function, torch
 from toprank.losses import Loss
 from toprank.pair_sums import PairSum, Sorted, pair_sum
@@ -201,7 +199,7 @@ class _Priced(Function):
         if isinstance(slope, OnDevice):
             slope = slope.tensor
         else:
-            slope = torch.from_numpy(np.require(slope, np.float64, ["C", "W"]))
+            slope = torch.tensor(slope, dtype=torch.float64)
         ctx.save_for_backward(slope)
         return log_s.new_tensor(value)
 

@@ -24,8 +24,7 @@ from toprank.rankers.boosting.pair_weights import PairWeights
 from toprank.rankers.boosting.rounds import EQUAL, Descent, Ensemble
 from toprank.rankers.boosting.stumps import Masses, Stump
 from toprank.rankers.boosting.weak import ColumnChoice, ColumnRankers, WeakSum
-from toprank.rankers.links import Link
-from toprank.rankers.whole import fits
+from toprank.rankers.common import Link, fits
 
 
 @dataclass(frozen=True)

@@ -48,9 +48,8 @@ from toprank.rankers.boosting.weak import (
     column_importances,
     weak_outputs,
 )
+from toprank.rankers.common import Link, Probabilities, forget, logistic, warn_caller
 from toprank.rankers.held_out import set_apart
-from toprank.rankers.links import Link, Probabilities, logistic
-from toprank.rankers.whole import forget, warn_caller
 
 #: How stumps are judged on pairs of each kind.
 _STUMPS: dict[type[PairWeights], Any] = {

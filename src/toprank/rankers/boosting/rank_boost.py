@@ -16,8 +16,7 @@ from toprank.pairs import Pairs, RelatedRows
 from toprank.rankers.boosting.base import Booster
 from toprank.rankers.boosting.pair_weights import PairWeights
 from toprank.rankers.boosting.rounds import Descent, Ensemble, SmoothAscent
-from toprank.rankers.links import Link, p_classification
-from toprank.rankers.whole import fits, warn_caller
+from toprank.rankers.common import Link, fits, p_classification, warn_caller
 
 
 class PairBooster(Booster):

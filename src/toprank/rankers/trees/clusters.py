@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from toprank.rankers.whole import fits
+from toprank.rankers.common import fits
 
 
 class OnClusters:

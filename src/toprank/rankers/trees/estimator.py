@@ -14,8 +14,8 @@ from sklearn.utils import check_consistent_length
 from toprank._numerics import FloatArray
 from toprank.interop.team import ALONE, Team
 from toprank.pairs import check_groups, check_labels, check_rows
+from toprank.rankers.common import Link, fits, logistic, p_classification
 from toprank.rankers.held_out import TopMetric, choose_round, held_out
-from toprank.rankers.links import Link, logistic, p_classification
 from toprank.rankers.trees.auto import choose_power
 from toprank.rankers.trees.clusters import OnClusters
 from toprank.rankers.trees.columns import Categories
@@ -28,7 +28,6 @@ from toprank.rankers.trees.libraries import (
 )
 from toprank.rankers.trees.model import TreeScores, check_start, model_scores, natural_scale
 from toprank.rankers.trees.plan import CONSTRAINTS, TreeRows, Watch, plan_of
-from toprank.rankers.whole import fits
 
 #: Rows from which early_stopping="auto" holds some out.
 _MANY_ROWS = 10_000

@@ -18,8 +18,8 @@ from toprank.interop import lightgbm as lightgbm_push
 from toprank.interop import xgboost as xgboost_push
 from toprank.interop.team import ALONE, Team, xgboost_team
 from toprank.pairs import Rows
+from toprank.rankers.common import warn_caller
 from toprank.rankers.trees.plan import Grown, TreePlan, TreeRows, Trees, Watch
-from toprank.rankers.whole import warn_caller
 
 #: Each library's name, and the sizes that it reads as they are, from the smallest to the largest.
 REACH = {

@@ -14,7 +14,7 @@ from toprank._numerics import FloatArray
 from toprank.inference import compare
 from toprank.metrics.registry import get_metric
 from toprank.pairs import check_labels, check_scores, check_table
-from toprank.rankers.links import Link, Probabilities
+from toprank.rankers.common import Link, Probabilities
 from toprank.rankers.trees.columns import Categories
 from toprank.rankers.trees.plan import Trees
 

@@ -1,6 +1,9 @@
-"""From scores to probabilities: slope and offset of an increasing logistic curve.
+"""What every ranker shares: a fit that is whole or not, and probabilities from scores.
 
-Whatever the link, a decision value of zero is a probability of one half.
+A fit that fails leaves what was there, an interrupted one nothing.
+
+Probabilities come from scores by slope and offset of an increasing logistic curve. Whatever the
+link, a decision value of zero is a probability of one half.
 
 Scores may be NumPy's or lie on a device. A tensor of the host is a NumPy array under another name,
 and goes NumPy's way. A tensor on a device, and a CuPy array, stay there: the fit passes over them
@@ -10,22 +13,91 @@ Coefficients are always NumPy's.
 
 from __future__ import annotations
 
+import os
+import sys
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from importlib import import_module
-from typing import Any
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
+import sklearn
 from numpy.typing import NDArray
 from scipy.special import expit
+from sklearn.base import _fit_context
 
 from toprank._numerics import FloatArray, log_of, log_sum_exp
 from toprank.blocks import Units
 from toprank.blocks.design import design_of
-from toprank.blocks.on_device import OnDevice
-from toprank.blocks.tensors import all_finite, tensor_of
+from toprank.blocks.tensors import OnDevice, all_finite, tensor_of
 from toprank.blocks.torch import check_tensor
-from toprank.objective.histogram import Points, Standard, standard_points
+from toprank.objective.sums import Points, Standard, standard_points
 from toprank.solvers import newton
+
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
+
+#: How the names begin that scikit-learn keeps with an estimator and that are no part of its fit.
+_KEPT = ("__", "_metadata_request", "_skl", "_parent_callback", "_callback")
+_LIBRARIES = tuple(
+    f"{Path(module.__file__ or '').parent}{os.sep}" for module in (sys.modules["toprank"], sklearn)
+)
+
+
+def fits(method: Callable[Given, Answer]) -> Callable[Given, Answer]:
+    """Make a method a fit: the parameters are checked first, and all is kept or nothing.
+
+    A fit that fails by an error is as one that was never asked for: what was fitted before still
+    scores. A fit that is interrupted leaves the estimator unfitted, also where it was fitted
+    before: whoever stops a fit and goes on would take the old model for the new one. Parameters
+    stay as they are, and the estimator can be fitted again.
+    """
+    checked = _fit_context(prefer_skip_nested_validation=True)(method)
+
+    @wraps(method)
+    def whole(*given: Given.args, **named: Given.kwargs) -> Answer:
+        estimator: Any = given[0]
+        before = _fitted(estimator)
+        try:
+            answer: Answer = checked(*given, **named)
+        except BaseException as error:
+            forget(estimator)
+            if isinstance(error, Exception):
+                vars(estimator).update(before)
+            raise
+        return answer
+
+    return whole
+
+
+def forget(estimator: Any) -> None:
+    """Drop what fits have left."""
+    for name in _fitted(estimator):
+        del vars(estimator)[name]
+
+
+def _fitted(estimator: Any) -> dict[str, Any]:
+    """What fits have left: attributes that end or begin with an underscore."""
+    return {
+        name: value
+        for name, value in vars(estimator).items()
+        if (name.endswith("_") or name.startswith("_")) and not name.startswith(_KEPT)
+    }
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Warn of a fit at the line that asked for it, the first outside the libraries.
+
+    Python shows a warning once a line: at a line of the library the second fit of a program would
+    have nothing to say.
+    """
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_LIBRARIES):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 def device_scores(X: Any, coef: FloatArray, units: Units, owner: str) -> Any:
