@@ -199,14 +199,14 @@ class Spilled:
             path.write_bytes(data)
 
     def check_whole(self):
-        block = spill.open_block(0, self.path, self.files)
+        block = spill.open_spilled(0, self.path, self.files)
         np.testing.assert_array_equal(block.X, self.X)
         np.testing.assert_array_equal(block.y, self.y)
         np.testing.assert_array_equal(block.weight, self.weight)
 
     def check_refused(self):
         with pytest.raises(OSError, match=spill.GONE):
-            spill.open_block(0, self.path, self.files)
+            spill.open_spilled(0, self.path, self.files)
 
 
 @pytest.mark.parametrize("flips", [20, pytest.param(1500, marks=pytest.mark.slow)])
@@ -259,5 +259,5 @@ def test_a_partition_without_rows_needs_no_bytes(tmp_path):
     empty = arrow.RecordBatch.from_pydict({"a": arrow.array([], arrow.float32())})
     for batches, kind in (([], np.float64), ([empty], np.float32)):
         path, kept = spill.Spill(["a"], None, None, str(tmp_path), "toprank-0").write(batches, 0)
-        block = spill.open_block(3, path, spill.as_text(kept))
+        block = spill.open_spilled(3, path, spill.as_text(kept))
         assert (block.X.shape, block.X.dtype, block.y) == ((0, 1), kind, None)

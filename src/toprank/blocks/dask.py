@@ -49,7 +49,7 @@ def from_dask(
     persist : bool, default=True
         Keep the blocks in the memory of the workers. Otherwise every pass computes them anew.
     verbose : int, default=0
-        1 prints a line a pass, 2 Dask's progress bar too.
+        1 prints a line per pass, 2 Dask's progress bar too.
 
     Returns
     -------
@@ -128,7 +128,7 @@ class DaskBlocks(BlockSource):
             return self._compute(self._pass(sweep, state, name))
 
     def _pass(self, sweep: Sweep[State, Partial], state: State, name: str) -> Any:
-        """One pass as a graph, written out by hand: one task a block, and a tree of merges."""
+        """One pass as a graph, written out by hand: one task per block, and a tree of merges."""
         token = _token()
         local, merge = _Local(sweep, state), _Merge(sweep)
         graph: dict[Any, Any] = dict(self._graph)
@@ -217,7 +217,7 @@ def _cut(name: str, column: Any, rows: Sequence[float]) -> list[Any]:
     if column.ndim == 2 and _is_array(column) and column.shape[1] == 1:
         column = column[:, 0]
     if column.ndim != 1:
-        raise ValueError(f"{name} has {column.ndim} dimensions, expected 1: one value a row.")
+        raise ValueError(f"{name} has {column.ndim} dimensions, expected 1: one value per row.")
     own = _chunk_rows(column)
     known = not np.any(np.isnan(rows)) and not np.any(np.isnan(own))
     if known and sum(own) != sum(rows):

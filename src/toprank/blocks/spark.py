@@ -26,7 +26,7 @@ from toprank._extras import require
 from toprank._numerics import FloatArray
 from toprank.blocks.source import BlockSource, Partial, Progress, State, Sweep
 from toprank.blocks.spark_jobs import run_everywhere, run_job
-from toprank.blocks.spill import GONE, Spill, clear_spilled, matrix, open_block, told
+from toprank.blocks.spill import GONE, Spill, clear_spilled, matrix, open_spilled, spill_error
 
 #: Partitions from which partial results are merged by the executors first, and how many at once.
 _MANY, _FAN_IN = 256, 32
@@ -55,7 +55,7 @@ def from_spark(
         Folder for the files, on every executor. By default Spark's own (``spark.local.dir``), which
         Spark removes when an executor ends.
     verbose : int, default=0
-        1 prints a line a pass.
+        1 prints a line per pass.
 
     Returns
     -------
@@ -155,7 +155,7 @@ class SparkBlocks(BlockSource):
         errors = [entry["error"] for entry in entries if entry["error"]]
         if errors:
             self.close()
-            raise told(errors[0])
+            raise spill_error(errors[0])
         if not entries:
             raise ValueError("The data frame has no partitions; a ranking needs rows.")
         self._n_blocks = len(entries)
@@ -295,8 +295,8 @@ class _Local:
     def __call__(self, entries: Iterator[Any]) -> Iterator[Any]:
         for entry in entries:
             if entry["error"]:
-                raise told(entry["error"])
-            block = open_block(entry["index"], entry["path"], entry["files"])
+                raise spill_error(entry["error"])
+            block = open_spilled(entry["index"], entry["path"], entry["files"])
             yield entry["index"], [entry["path"]], self.sweep.local(block, self.state)
 
 

@@ -76,7 +76,7 @@ class Spill:
         index = 0 if context is None else context.partitionId()
         path: str | None = None
         files: str | None = None
-        what: str | None = None  # told to the driver, which stops at once: to retry would fail too
+        what: str | None = None  # for the driver, which stops at once: to retry would fail too
         try:
             path, kept = self.write(batches, index)
             files = as_text(kept)
@@ -142,8 +142,8 @@ def clear_spilled(folders: set[str]) -> None:
             shutil.rmtree(one, ignore_errors=True)
 
 
-def told(what: str) -> Exception:
-    """The error that a task told of."""
+def spill_error(what: str) -> Exception:
+    """Return the error that a task has reported."""
     kind, text = json.loads(what)
     return OSError(text) if kind == "OSError" else ValueError(text)
 
@@ -190,7 +190,7 @@ class _Opened:
 _OPEN: dict[str, _Opened] = {}
 
 
-def open_block(index: int, path: str, files: str) -> Block:
+def open_spilled(index: int, path: str, files: str) -> Block:
     """Map the files of a block, or take the mapping of an earlier pass.
 
     Parameters

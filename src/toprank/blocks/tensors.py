@@ -179,8 +179,8 @@ class OnDevice(NDArrayOperatorsMixin):
         return answer(*args, **kwargs)
 
 
-def handed_back(values: Any) -> Any:
-    """A vector as the user knows it: a tensor on its device, or NumPy's array."""
+def unwrap(values: Any) -> Any:
+    """Return a vector as the user knows it: a tensor on its device, or a NumPy array."""
     return values.tensor if isinstance(values, OnDevice) else values
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from toprank._extras import require
 from toprank.blocks.source import Block, BlockSource, Partial, State, Sweep
-from toprank.blocks.tensors import handed_back, on_device, tensor_of
+from toprank.blocks.tensors import on_device, tensor_of, unwrap
 
 #: Rows up to which second moments are taken from all of them, and not from a sample.
 _CURVED_ROWS = 1 << 22
@@ -61,7 +61,7 @@ class TensorSource(BlockSource):
                 "Scores of a tensor come back as a tensor on its device; leave to= out and save "
                 "them with torch.save."
             )
-        return handed_back(score(self.block.X))
+        return unwrap(score(self.block.X))
 
 
 class _Group:
@@ -183,7 +183,7 @@ def check_tensor(X: Any) -> Any:
 
 
 def _beside(name: str, values: Any, X: Any) -> Any:
-    """A vector of labels or weights on the device of X, one entry a row."""
+    """A vector of labels or weights on the device of X, one entry per row."""
     if values is None:
         return None
     vector = _numbers(name, values, X)
@@ -192,7 +192,7 @@ def _beside(name: str, values: Any, X: Any) -> Any:
     if tuple(vector.shape) != (len(X),):
         raise ValueError(
             f"{name} has shape {tuple(vector.shape)}, but X has {len(X)} rows: expected one "
-            "number a row."
+            "number per row."
         )
     return vector
 

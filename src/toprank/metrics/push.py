@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from toprank._numerics import FloatArray, is_number, log_of, log_sum_exp
-from toprank.blocks.tensors import handed_back
+from toprank.blocks.tensors import unwrap
 from toprank.losses import Loss, get_loss
 from toprank.metrics._inputs import check_ranking
 from toprank.metrics.margins import check_margin
@@ -329,7 +329,7 @@ def ranks(
     ranked = RankedList.ranked(positive, scores, weight)
     # a row of weight zero may stand between the ties
     ties = np.searchsorted(-ranked.scores, -scores[positive], side="right")
-    return handed_back(ranked.places[ties])
+    return unwrap(ranked.places[ties])
 
 
 def _heights(

@@ -135,7 +135,7 @@ def tilts_of(objective: PushObjective) -> tuple[tuple[float, float], ...] | None
 
 
 class _FactorisedPower:
-    """The same at the speed of one exponential a row, because trees ask every round."""
+    """The same at the speed of one exponential per row, because trees ask every round."""
 
     def __init__(self, objective: PushObjective):
         (side,), p = objective.sides, float(getattr(objective.price, "p", np.nan))

@@ -14,7 +14,7 @@ from toprank._numerics import FloatArray, log_of
 from toprank.blocks.design import Design, Tile, design_of
 from toprank.blocks.source import Block
 from toprank.blocks.statistics import Units
-from toprank.blocks.tensors import handed_back
+from toprank.blocks.tensors import unwrap
 from toprank.objective.sums import Classes, EndPartial, ScoreHistogram, Standard, Tilts, empty_ends
 
 #: Entries of X from which compiled kernels repay their loading time (benchmarks/speed.py kernels).
@@ -157,7 +157,7 @@ class OpenBlock:
         from toprank.objective.device_sums import FusedSums
 
         design: Any = self.design
-        return FusedSums(design, handed_back(self.positive), handed_back(self.log_weight))
+        return FusedSums(design, unwrap(self.positive), unwrap(self.log_weight))
 
     def extremes(self, coef: FloatArray) -> tuple[float, float]:
         """Return the lowest score of a positive and the highest of a negative that is present."""
@@ -171,7 +171,7 @@ class OpenBlock:
         if self.design.place == "device":
             from toprank.objective.device_sums import device_histogram
 
-            vectors = (handed_back(self.positive), handed_back(self.weight))
+            vectors = (unwrap(self.positive), unwrap(self.weight))
             design: Any = self.design
             return device_histogram(design, *vectors, coef, shift, standard)
         return ScoreHistogram.of(self.scores(coef) + shift, self.positive, self.weight, standard)
@@ -216,9 +216,7 @@ class OpenBlock:
         if self.block.weight is not None:
             weight = weight * self.design.floats(self.block.weight)[rows]
         labels = self.design.vector(self.block.y)[rows]
-        return Block(
-            self.block.index, self.design.thinned(rows), handed_back(labels), handed_back(weight)
-        )
+        return Block(self.block.index, self.design.thinned(rows), unwrap(labels), unwrap(weight))
 
     def located(self, step: int, before: int) -> Any:
         """Return evenly spaced rows of weight above zero, raw, where they lie."""

@@ -328,7 +328,7 @@ class ScoreHistogram:
         )
 
     def points(self) -> Points:
-        """Return one point a bin and class, and the scores beyond the bins."""
+        """Return one point per bin and class, and the scores beyond the bins."""
         used = np.flatnonzero(self.mass > 0)
         binned = (self.moment[used] / self.mass[used], used >= BINS, self.mass[used])
         u, label, w = (np.concatenate(parts) for parts in zip(*self.outside, binned, strict=True))

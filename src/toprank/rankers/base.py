@@ -111,7 +111,7 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         (p = inf included) and two with the others; ``ProperRanker`` takes one. The logistic loss
         takes three on 200,000 rows or more, with sums at interpolation nodes that equal those
         over the rows to rounding. Hinges, a loss of your own, ``solver="coordinate"`` and fewer
-        rows take two and hold the scores of all rows (8 bytes a row) where ``fit_blocks`` is
+        rows take two and hold the scores of all rows (8 bytes per row) where ``fit_blocks`` is
         called: exact too, by sorting there.
 
         Parameters

@@ -91,8 +91,8 @@ def _fitted(estimator: Any) -> dict[str, Any]:
 def warn_caller(message: str, category: type[Warning]) -> None:
     """Warn of a fit at the line that asked for it, the first outside the libraries.
 
-    Python shows a warning once a line: at a line of the library the second fit of a program would
-    have nothing to say.
+    Python shows a warning once per line: at a line of the library the second fit of a program
+    would have nothing to say.
     """
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_LIBRARIES):

@@ -285,7 +285,7 @@ def _active_set(unit: FloatArray, target: FloatArray) -> FloatArray:
         if pull[enters] <= nothing:
             return x
         used[enters] = True
-        z = _fitted(unit, target, used)
+        z = _least_squares(unit, target, used)
         if z[enters] <= 0.0:  # rounding alone lets it in: it would leave at once
             used[enters], barred[enters] = False, True
             continue
@@ -296,12 +296,12 @@ def _active_set(unit: FloatArray, target: FloatArray) -> FloatArray:
             x = np.where(used, x + share * (z - x), 0.0)
             used &= x > np.finfo(float).eps * np.max(x)
             x[~used] = 0.0
-            z = _fitted(unit, target, used)
+            z = _least_squares(unit, target, used)
         x = z
     raise RuntimeError("Non-negative least squares did not come to rest.")
 
 
-def _fitted(unit: FloatArray, target: FloatArray, used: NDArray[np.bool_]) -> FloatArray:
+def _least_squares(unit: FloatArray, target: FloatArray, used: NDArray[np.bool_]) -> FloatArray:
     """Plain least squares over the columns in use."""
     z = np.zeros(unit.shape[1])
     z[used] = np.linalg.lstsq(unit[:, used], target, rcond=None)[0]

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from toprank.blocks.tensors import OnDevice, handed_back
+from toprank.blocks.tensors import OnDevice, unwrap
 from toprank.interop.torch._torch import Function, torch
 from toprank.losses import Loss
 from toprank.pair_sums import PairSum, Sorted, pair_sum
@@ -157,7 +157,7 @@ class _OnDevice(PairSum):
 
     def to_outer(self, orders: tuple[int, ...], v: Any) -> list[Any]:
         parts = [
-            [handed_back(self.loss.derivative(k, margins)) @ v for k in orders]
+            [unwrap(self.loss.derivative(k, margins)) @ v for k in orders]
             for _, margins in self._blocks()
         ]
         return [torch.cat(part) for part in zip(*parts, strict=True)]
@@ -166,14 +166,14 @@ class _OnDevice(PairSum):
         sums = [torch.zeros_like(self.inner) for _ in orders]
         for part, margins in self._blocks():
             for total, k in zip(sums, orders, strict=True):
-                total += u[part] @ handed_back(self.loss.derivative(k, margins))
+                total += u[part] @ unwrap(self.loss.derivative(k, margins))
         return sums
 
     def slopes(self, v: Any, u: Any) -> tuple[Any, Any]:
         """Both sums of the slope from one pass over the margins."""
         outer, inner = [], torch.zeros_like(self.inner)
         for part, margins in self._blocks():
-            slope = handed_back(self.loss.slope(margins))
+            slope = unwrap(self.loss.slope(margins))
             outer.append(slope @ v)
             inner += u[part] @ slope
         return torch.cat(outer), inner
