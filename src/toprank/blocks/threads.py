@@ -1,4 +1,4 @@
-"""Threads over blocks: BLAS held to one thread a worker, answers merged in a fixed order.
+"""Threads over blocks: BLAS held to one thread per worker, answers merged in a fixed order.
 
 An interrupt (Ctrl-C) reaches the main thread only. The pools here tell their threads: what runs in
 them asks `go_on` between pieces of work, and is stopped by it once nobody waits for its answer.
