@@ -217,7 +217,7 @@ def from_parquet(
     weight : str, optional
         A column of repetition counts.
     block_rows : int, optional
-        Rows of a block, at the most; by default 2 million entries a block.
+        Rows of a block, at the most; by default 2 million entries per block.
     n_jobs : int, optional
         Threads that work on blocks, beside one that reads. The answer does not depend on it.
 

@@ -44,7 +44,7 @@ class PNormPush(LinearRanker):
         L2 penalty on the normalised objective. With 0, separable data have no finite solution.
     solver : {"auto", "lbfgs", "newton", "coordinate"}, default="auto"
         "auto" is Newton up to a few hundred features and L-BFGS beyond. "coordinate" is the
-        paper's boosting-style algorithm (Figure 2): one feature a round, the one of largest
+        paper's boosting-style algorithm (Figure 2): one feature per round, the one of largest
         absolute slope, moved to its minimum; alpha=0 is the paper's setting.
     max_iter : int, optional
         Iterations, or rounds of "coordinate"; by default 1,000 (newton), 10,000 (lbfgs),
