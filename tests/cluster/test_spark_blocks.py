@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from toprank import PNormPush, blocks
-from toprank.blocks.spill import Spill, clear_spilled, told
+from toprank.blocks.spill import Spill, clear_spilled, spill_error
 
 FEATURES = list("abc")
 
@@ -52,8 +52,8 @@ def test_spark_gives_the_coefficients_of_the_fit_in_memory_and_scores_in_place(f
         np.testing.assert_array_equal(fitted.classes_, ["no", "yes"])
         scored = fitted.score_blocks(source)
         assert scored.columns == [*skewed.columns, "score"]
-        told = scored.select("row", "score").toPandas().sort_values("row")["score"]
-        np.testing.assert_allclose(told, fitted.decision_function(frame[FEATURES]), rtol=1e-12)
+        scores = scored.select("row", "score").toPandas().sort_values("row")["score"]
+        np.testing.assert_allclose(scores, fitted.decision_function(frame[FEATURES]), rtol=1e-12)
         files = files_of(source)
         assert all(folder.is_dir() for folder in files)
     assert not any(folder.exists() for folder in files)
@@ -145,7 +145,7 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Path, "write_bytes", full)
     (entry,) = spill(iter([batch]))
-    error = told(entry.to_pydict()["error"][0])
+    error = spill_error(entry.to_pydict()["error"][0])
     assert isinstance(error, OSError) and "the disk is full" in str(error)
     assert list(tmp_path.iterdir()) == []
 
@@ -161,8 +161,8 @@ def test_what_a_killed_task_spilled_is_removed_with_the_rest(tmp_path):
 
 
 def test_an_error_comes_back_from_a_task_in_its_words():
-    assert isinstance(told('["ValueError", "no number"]'), ValueError)
-    assert str(told('["OSError", "no room"]')) == "no room"
+    assert isinstance(spill_error('["ValueError", "no number"]'), ValueError)
+    assert str(spill_error('["OSError", "no room"]')) == "no room"
 
 
 @pytest.mark.parametrize(

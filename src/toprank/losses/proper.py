@@ -209,7 +209,10 @@ class SquaredHinge(Squared):
     monotone = True
 
     def _phi(self, order: int, r: FloatArray) -> FloatArray:
-        return margin.SquaredHinge().derivative(order, r)
+        gap = np.maximum(1.0 - r, 0.0)  # scores may be infinite here, unlike margins of pairs
+        if order == 0:
+            return gap**2
+        return -2.0 * gap if order == 1 else np.where(gap > 0, 2.0, 0.0)
 
 
 class CanonicalSquared(Squared):
