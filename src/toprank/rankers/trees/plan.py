@@ -105,7 +105,7 @@ class Trees(ABC):
         """Return the raw scores after so many rounds, all by default."""
 
     @abstractmethod
-    def staged(self, Z: FloatArray) -> Iterator[FloatArray]:
+    def staged_scores(self, Z: FloatArray) -> Iterator[FloatArray]:
         """Yield the raw scores after each round."""
 
     @abstractmethod
