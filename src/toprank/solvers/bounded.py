@@ -24,7 +24,7 @@ from scipy import optimize
 from toprank._numerics import FloatArray
 from toprank.solvers.coordinate import coordinate
 from toprank.solvers.lbfgs import lbfgs
-from toprank.solvers.newton_step import rounding_of, solve_step
+from toprank.solvers.newton_step import rounding_error, solve_step
 from toprank.solvers.result import (
     SEPARABLE,
     STUCK,
@@ -114,7 +114,7 @@ def _step(
         trial_value, trial_grad = problem.value_grad(trial)
         rise = trial_value - value
         # below rounding the values say nothing; the gradients still do
-        idle = abs(rise) <= rounding_of(value) and (
+        idle = abs(rise) <= rounding_error(value) and (
             largest(free_gradient(trial, trial_grad, lower)) < residual
         )
         if (slope < 0 and rise <= _SUFFICIENT_DECREASE * slope) or idle:

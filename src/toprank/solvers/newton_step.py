@@ -8,7 +8,7 @@ from scipy import linalg
 from toprank._numerics import FloatArray
 
 
-def rounding_of(value: float) -> float:
+def rounding_error(value: float) -> float:
     """Return how much an objective may change by rounding alone."""
     return float(8 * np.finfo(np.float64).eps * max(1.0, abs(value)))
 
