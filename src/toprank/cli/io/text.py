@@ -227,6 +227,18 @@ class TextTable(Source):
                 for start in range(0, whole.num_rows, rows):
                     yield whole.slice(start, rows), min(file.tell(), total), total
 
+    def _carried(self, columns: list[str], rows: int) -> Iterator[Any]:
+        # a reading of its own: as text every word stays what it is, also those for missing values
+        table, csv = require("pyarrow", "frames").Table, require("pyarrow.csv", "frames")
+        as_text = dict.fromkeys(columns, require("pyarrow", "frames").string())
+        options = self._options(columns, as_text)
+        options["convert_options"].strings_can_be_null = False
+        with self._stream() as (stream, _), csv.open_csv(stream, **options) as reader:
+            for batch in reader:
+                whole = table.from_batches([batch])
+                for start in range(0, whole.num_rows, rows):
+                    yield whole.slice(start, rows)
+
     @cached_property
     def _packing(self) -> str | None:
         with self.file.open("rb") as stream:
