@@ -27,9 +27,7 @@ def load_model(path: Path) -> TableModel:
     return load(path)
 
 
-def score_table(
-    model: TableModel, source: Source, step: Step
-) -> Iterator[tuple[Any, FloatArray]]:
+def score_table(model: TableModel, source: Source, step: Step) -> Iterator[tuple[Any, FloatArray]]:
     """Read a table and score it; yield some rows at a time, and their scores."""
     for chunk, scores in score_chunks(model, source, step):
         yield chunk.rows, scores

@@ -46,11 +46,21 @@ def require_columns(frame: Any, wanted: Mapping[str, str | None]) -> None:
     """Raise ModelError unless a table has these columns; `wanted` is what they are for."""
     names = names_of(frame)
     for role, name in wanted.items():
+        if name is not None and not isinstance(name, str) and np.ndim(name):
+            raise ModelError(
+                f"{role}= is {_describe(name)}; expected the name of a column. Put the values into "
+                f"the table (frame.assign({role}=values), then {role}={role!r}), or use "
+                "TableRanker, whose fit takes a table and its labels apart."
+            )
         if name is not None and name not in names:
             shown = ", ".join(map(repr, names[:20])) + (", ..." if len(names) > 20 else "")
             raise ModelError(
                 f"{role}={name!r}: the table has no such column; it has {shown or 'none'}."
             )
+
+
+def _describe(values: Any) -> str:
+    return f"a {type(values).__name__} of {len(values)} values"
 
 
 def n_rows(frame: Any) -> int:
@@ -180,17 +190,12 @@ def make_frame(data: Mapping[str, Any], library: str) -> Any:
     if library == "pyarrow":
         pyarrow = require("pyarrow", "frames")
         kinds = (pyarrow.Array, pyarrow.ChunkedArray)
-        return pyarrow.table(
-            {k: v if isinstance(v, kinds) else list(v) for k, v in data.items()}
-        )
+        return pyarrow.table({k: v if isinstance(v, kinds) else list(v) for k, v in data.items()})
     module = require(library, "frames")
     if library == "polars":
         own = module.Series
         return module.DataFrame(
-            {
-                k: list(v) if not isinstance(v, own) and _is_object(v) else v
-                for k, v in data.items()
-            }
+            {k: list(v) if not isinstance(v, own) and _is_object(v) else v for k, v in data.items()}
         )
     return module.DataFrame(dict(data))
 
