@@ -84,7 +84,7 @@ def double_loop(positive, weight, scores, price, loss, end, balance=0.5, *, norm
     """F and its gradient in the scores, from sums over pairs that are written out."""
     sides = orient(positive, weight, end=end, outer=price.outer)
     if price.homogeneous and normalised:
-        sides = tuple(side.normalised() for side in sides)
+        sides = tuple(side.normalise() for side in sides)
     parts = []
     for number, side in enumerate(sides):
         sums = Reference(loss, side.sign * scores[side.inner], side.sign * scores[side.outer])

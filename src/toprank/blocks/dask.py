@@ -192,7 +192,7 @@ def aligned_parts(X: Any, **columns: Any) -> list[tuple[Any, ...]]:
     ----------
     X : dask array or data frame
     **columns : dask arrays or series, arrays in memory, or None
-        One value a row of X.
+        One value per row of X.
     """
     if not _is_array(X) and not _is_frame(X):
         raise TypeError(

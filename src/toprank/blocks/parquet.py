@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toprank._extras import require
-from toprank._files import replacing
+from toprank._files import replace_file
 from toprank._numerics import FloatArray
 from toprank.blocks.parquet_files import Columns, ParquetColumns, ParquetPart, find_files, look_at
 from toprank.blocks.source import Block, LocalSource
@@ -79,7 +79,7 @@ class ParquetSource(LocalSource):
             yield self._empty()
 
     def _batches(self, part: ParquetPart, names: list[str]) -> Iterator[tuple[int, Any]]:
-        with part.opened() as file:
+        with part.open() as file:
             for group, rows in enumerate(part.row_groups):
                 if rows == 0:
                     continue
@@ -156,7 +156,7 @@ class ParquetSource(LocalSource):
             raise ValueError(f"{output} is one of the files that are scored; choose another to=.")
         one = ParquetSource(parts, self.columns, self.block_rows, self.n_jobs)
         schema = arrow.schema([*one._kept_fields(keep), ("score", arrow.float64())])
-        with replacing(output) as file, parquet.ParquetWriter(file, schema) as writer:
+        with replace_file(output) as file, parquet.ParquetWriter(file, schema) as writer:
             kept = one._kept_batches(keep)
             with closing(one.map(lambda block: score(block.X))) as found:
                 for scores in found:

@@ -142,7 +142,7 @@ class SparkBlocks(BlockSource):
         names = [n for n in (self._spill.target, self._spill.weight) if n is not None]
         rows = self._df.select(*self._spill.features, *names)
         written = rows.mapInArrow(self._spill, _MANIFEST).rdd
-        self._manifest = written.mapPartitionsWithIndex(_numbered).persist()
+        self._manifest = written.mapPartitionsWithIndex(_number_entries).persist()
         try:
             entries = run_job(self._df.sparkSession, self._manifest.collect)
         except BaseException:
@@ -165,7 +165,7 @@ class SparkBlocks(BlockSource):
         """The manifest, one partition a task.
 
         A task costs Spark more than it computes. Where any executor can open any file, because all
-        run on one host, one task a core is enough.
+        run on one host, one task per core is enough.
         """
         cores = self._manifest.context.defaultParallelism
         if not self._one_host or self._n_blocks <= cores:
@@ -208,7 +208,7 @@ class SparkBlocks(BlockSource):
         finally:
             context.setJobDescription(None)
         self._folders.update(folder for _, folders, _ in found for folder in folders)
-        return _merged(sweep, found)[2]
+        return _merge_in_order(sweep, found)[2]
 
     def write_scores(self, score: Callable[[Any], FloatArray], to: Any = None) -> Any:
         """Return the data frame with a column of scores, computed where the rows are.
@@ -275,7 +275,7 @@ def check_numbers(df: Any, features: Sequence[str]) -> None:
         )
 
 
-def _numbered(index: int, entries: Iterator[Any]) -> Iterator[dict[str, Any]]:
+def _number_entries(index: int, entries: Iterator[Any]) -> Iterator[dict[str, Any]]:
     """Give entries the number of their partition.
 
     Should an executor be lost, its partitions are written again by a task for several of them,
@@ -307,10 +307,10 @@ class _MergeGroup:
         self.sweep = sweep
 
     def __call__(self, group: tuple[int, Any]) -> Any:
-        return _merged(self.sweep, sorted(group[1], key=lambda partial: partial[0]))
+        return _merge_in_order(self.sweep, sorted(group[1], key=lambda partial: partial[0]))
 
 
-def _merged(sweep: Any, partials: list[Any]) -> Any:
+def _merge_in_order(sweep: Any, partials: list[Any]) -> Any:
     index, folders, total = partials[0]
     for _, more, partial in partials[1:]:
         folders = folders + more

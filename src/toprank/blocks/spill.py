@@ -153,8 +153,8 @@ def _why(problem: OSError, directory: str | None, index: int) -> str:
     where = "Spark's local folder (spark.local.dir)" if directory is None else directory
     return (
         f"Partition {index} could not be spilled to {where}: {full}. Nothing was left there. Each "
-        "executor needs room for its share of the features, 8 bytes a number (4 where all columns "
-        "are float); point spill_dir= to a larger disk."
+        "executor needs room for its share of the features, 8 bytes per number (4 where all "
+        "columns are float); point spill_dir= to a larger disk."
     )
 
 

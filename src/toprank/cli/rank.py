@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 import typer
 
 from toprank._extras import require
-from toprank._files import replacing
+from toprank._files import replace_file
 from toprank._text import plain
 from toprank.cli.io.source import Reading, Source
 from toprank.cli.io.tables import open_table
@@ -257,7 +257,7 @@ def write_listing(rows: Any, output: Path, excel_safe: bool = False) -> None:
         sys.stdout.flush()
         return
     kind = _file_format(output)
-    with replacing(output) as file:
+    with replace_file(output) as file:
         if kind == "parquet":
             require("pyarrow.parquet", "frames").write_table(rows, file)
         elif kind in ("feather", "arrow"):

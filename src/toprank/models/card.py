@@ -47,7 +47,7 @@ class HeldOutMetrics:
     notes: list[str] = field(default_factory=list)
 
     @classmethod
-    def nothing(cls) -> HeldOutMetrics:
+    def empty(cls) -> HeldOutMetrics:
         """No rows could be held out."""
         return cls(notes=["too few rows of one class, groups or times to hold some out"])
 

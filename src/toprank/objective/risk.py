@@ -266,7 +266,7 @@ def push_objective(
     price, loss = price_and_loss(price, p, loss)
     sides = orient(positive, sample_weight, end=end, outer=price.outer)
     if price.homogeneous:
-        sides = tuple(side.normalised() for side in sides)
+        sides = tuple(side.normalise() for side in sides)
     return PushObjective(sides, price, loss, balance, top)
 
 

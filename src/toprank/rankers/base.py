@@ -107,7 +107,7 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         """Fit the ranker to the rows of a block source, wherever they lie.
 
         The model is that of ``fit`` on all rows: the same objective, minimised by passes over
-        the blocks. The exponential loss takes one pass an evaluation with the price "power"
+        the blocks. The exponential loss takes one pass per evaluation with the price "power"
         (p = inf included) and two with the others; ``ProperRanker`` takes one. The logistic loss
         takes three on 200,000 rows or more, with sums at interpolation nodes that equal those
         over the rows to rounding. Hinges, a loss of your own, ``solver="coordinate"`` and fewer
@@ -138,7 +138,7 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         """
         task = self._task()
         self._check_link(task)
-        with self._running(source), overflow_is_handled():
+        with self._start_threads(source), overflow_is_handled():
             data = look(source, self.class_weight, task.intercepts, classes)
             problem = problem_of(data, task, gather=self.solver == "coordinate")
             result = self._minimise(problem)
@@ -146,9 +146,11 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
             self._warn(result, problem)
         return dict(data.passes)
 
-    def _running(self, source: Any) -> Any:
+    def _start_threads(self, source: Any) -> Any:
         """The threads of the source; what is no source is refused when it is looked at."""
-        return source.running(self.n_jobs) if isinstance(source, BlockSource) else nullcontext()
+        return (
+            source.start_threads(self.n_jobs) if isinstance(source, BlockSource) else nullcontext()
+        )
 
     def _keep_fit(self, classes: NDArray[Any], problem: TwoClassProblem, result: Result) -> None:
         """Keep what a solver found, with a link fitted to its scores."""
@@ -245,7 +247,7 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         self.intercept_ = np.array([link.offset - shift])
 
     def _warn(self, result: Result, problem: TwoClassProblem) -> None:
-        if problem.undetermined(result.coef):
+        if problem.is_undetermined(result.coef):
             cause = (
                 "The classes are separable: a linear score puts every positive above every "
                 "negative, so with alpha=0 the objective has no finite minimiser, or no unique "
@@ -304,7 +306,7 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         check_columns(self, source)
         task = self._task()
-        with self._running(source), overflow_is_handled():
+        with self._start_threads(source), overflow_is_handled():
             data = look(source, self.class_weight, task.intercepts)
             problem = problem_of(data, task)
             if not problem.smooth:
@@ -312,10 +314,10 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
                     "certify_blocks needs an objective with a gradient; the hinge loss and the max "
                     "price have corners. Certify a smooth relative: a squared hinge, a large p."
                 )
-            result = self._looked_up(problem)
+            result = self._known_result(problem)
             return Certificate.of(problem, result)
 
-    def _looked_up(self, problem: TwoClassProblem) -> Result:
+    def _known_result(self, problem: TwoClassProblem) -> Result:
         """What is known of the objective at the fitted coefficients."""
         point = self._point(problem)
         value, gradient = problem.value_grad(point)

@@ -255,7 +255,7 @@ class PairRanker(BaseEstimator):
         """Minimise over the columns of X; say so where the minimum was not reached."""
         task = self._task(relation, weight)
         workers = Workers(self.n_jobs)
-        with workers.running():
+        with workers.start_threads():
             problem = PairProblem(BlockData.of(X, self.n_jobs), task, workers)
             result = self._minimise(problem)
             separable = self.alpha == 0 and problem.separates(result.coef)

@@ -144,8 +144,8 @@ class ProperRanker(LinearRanker):
         shift = float(self.intercept_[0]) + self._half + problem.data.units.shift(coef)
         return np.append(coef, shift)
 
-    def _looked_up(self, problem: TwoClassProblem) -> Result:
-        result = super()._looked_up(problem)
+    def _known_result(self, problem: TwoClassProblem) -> Result:
+        result = super()._known_result(problem)
         _settle(problem, result)  # type: ignore[arg-type]
         return result
 
@@ -232,7 +232,7 @@ class ProperRanker(LinearRanker):
 
 def _settle(problem: PointwiseProblem, result: Result) -> None:
     """Give the coefficients their best intercept, and certify them."""
-    result.coef = problem.settled(result.coef)
+    result.coef = problem.settle_intercept(result.coef)
     result.value, result.gradient = problem.value_grad(result.coef)
     penalty = problem.penalty[:-1]
     if np.all(penalty > 0) and abs(result.gradient[-1]) <= _SETTLED:

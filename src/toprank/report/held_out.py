@@ -144,8 +144,14 @@ def merge(scores: FloatArray, fold: NDArray[np.intp]) -> FloatArray:
     # complex numbers sort by the place, then by the score
     _, group, size = np.unique(place + 1j * scores, return_inverse=True, return_counts=True)
     middle = (np.cumsum(size) - size / 2) / len(scores)
-    quantiles = [np.quantile(scores[fold == j], middle) for j in np.unique(fold)]
+    quantiles = [_quantiles(scores[fold == j], middle) for j in np.unique(fold)]
     return np.asarray(np.mean(quantiles, axis=0)[group.reshape(-1)])
+
+
+def _quantiles(values: FloatArray, shares: FloatArray) -> FloatArray:
+    """What `np.quantile` answers, by one sort: it takes minutes for as many shares as values."""
+    last = len(values) - 1
+    return np.interp(shares * last, np.arange(len(values)), np.sort(values))
 
 
 def _score_linear(

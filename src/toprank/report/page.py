@@ -45,7 +45,7 @@ def page(data: dict[str, Any]) -> str:
 {_by_p(data)}
 {_comparison_section(data)}
 {_support_section(data)}
-{_making_section(data)}
+{_run_section(data)}
 </main>
 <footer><p>Made with toprank {escape(data["made"]["toprank"])}. This page holds its own data and
 asks nothing of any network.</p></footer>
@@ -297,7 +297,7 @@ def _few(value: float) -> str:
     return count(value) if value >= 20 else f"{value:.1f}"
 
 
-def _making_section(data: dict[str, Any]) -> str:
+def _run_section(data: dict[str, Any]) -> str:
     made = "\n".join(
         f"<div><dt>{escape(str(key))}</dt><dd>{escape(str(value))}</dd></div>"
         for key, value in data["made"].items()

@@ -43,7 +43,7 @@ class ScoresProblem(Problem, Protocol):
 
     def column(self, feature: int) -> FloatArray: ...
 
-    def penalised(
+    def add_penalty(
         self, value: float, grad: FloatArray, coef: FloatArray
     ) -> tuple[float, FloatArray]: ...
 
@@ -94,7 +94,7 @@ class _Descent:
     def _evaluate(self) -> None:
         value, in_scores = self.problem.in_scores(self.scores)
         grad = self.problem.pull_back(in_scores)
-        self.value, self.grad = self.problem.penalised(value, grad, self.coef)
+        self.value, self.grad = self.problem.add_penalty(value, grad, self.coef)
 
     def round(self) -> tuple[int, float]:
         """Move the steepest coefficient to its minimum; return (feature, step)."""

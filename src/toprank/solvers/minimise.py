@@ -133,23 +133,23 @@ def _narrow(
             break
         smooth = smoothed(level)
         result = minimiser(smooth, coef, max_iter=budget, tol=inner, callback=callback, warm=warm)
-        result = _certified(problem, result)
+        result = _certify(problem, result)
         coef, warm = result.coef, True
         history += result.history
         close = _is_close(problem, result, tol)
         if close and inner > tol and minimiser is not coordinate:
             polished = minimiser(smooth, coef, max_iter=_POLISH, tol=tol, warm=True)
-            result = _certified(problem, polished)
+            result = _certify(problem, polished)
             history += result.history
         # without a penalty every gap is infinite, and the value decides
         if best is None or close or (result.gap, result.value) < (best.gap, best.value):
             best = result
         if close or result.message == SEPARABLE:
             break
-    return _closing(best, history, close)
+    return _close_result(best, history, close)
 
 
-def _certified(problem: Any, result: Result) -> Result:
+def _certify(problem: Any, result: Result) -> Result:
     """Turn a result for a smooth problem into one for the problem above it."""
     value = problem.value(result.coef)
     result.above = value - result.value
@@ -170,7 +170,7 @@ def _path(minimiser: Minimiser, max_iter: int) -> tuple[list[float], int]:
     return [_FACTOR**k for k in range(_LEVELS)], max_iter
 
 
-def _closing(best: Any, history: list[dict[str, Any]], close: bool) -> Result:
+def _close_result(best: Any, history: list[dict[str, Any]], close: bool) -> Result:
     result: Result = best
     result.history, result.n_iter = history, len(history)
     if result.message != SEPARABLE:
@@ -272,13 +272,13 @@ class _Patience:
 
     def ends(self, value: float, gradient: float) -> bool:
         """Whether neither the value nor the gradient has come down for long."""
-        lower = value < self.best[0] - _rounding(self.best[0]) or gradient < self.best[1]
+        lower = value < self.best[0] - _rounding_error(self.best[0]) or gradient < self.best[1]
         self.best = min(self.best[0], value), min(self.best[1], gradient)
         self.idle = 0 if lower else self.idle + 1
         return self.idle >= _PATIENCE
 
 
-def _rounding(value: float) -> float:
+def _rounding_error(value: float) -> float:
     return float(8 * np.finfo(np.float64).eps * max(1.0, abs(value)))
 
 
@@ -312,7 +312,7 @@ class _Damping:
         hessian: FloatArray,
     ) -> _Trial | None:
         """Return the first trial point that lowers the objective enough; None if none does."""
-        rounding = _rounding(value)
+        rounding = _rounding_error(value)
         while self.amount <= _MOST_DAMPING:
             direction = _solve(hessian + np.diag(self.amount * self.curvature), -grad)
             slope = float(grad @ direction)

@@ -206,7 +206,7 @@ class PNormPushCV(LinearRanker):
         )
         candidates, templates = self._grid()
         workers = Workers(self.n_jobs)
-        with workers.running():
+        with workers.start_threads():
             self._choose(rows, candidates, templates, score, workers)
         template = templates[self.best_index_].set_params(tol=self.tol, n_jobs=self.n_jobs)
         self.best_estimator_ = template.fit(rows.X, classes[rows.y.astype(np.intp)], rows.weight)

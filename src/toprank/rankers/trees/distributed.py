@@ -29,6 +29,7 @@ from toprank.rankers.trees.libraries import (
 )
 from toprank.rankers.trees.model import check_start, model_scores
 from toprank.rankers.trees.plan import TreeRows, Watch
+from toprank.rankers.trees.stopping import StoppingRule
 
 Result = TypeVar("Result")
 
@@ -283,8 +284,9 @@ class SharedMetric:
 
 
 def _watch(trees: Any, rows: TreeRows, team: Team) -> Watch:
-    metric = TopMetric(trees.metric, trees.metric_kwargs, rows.of_all(team))
-    return Watch(rows, SharedMetric(metric, team), trees.n_iter_no_change)
+    rule = StoppingRule.of(trees, grouped=rows.groups is not None)
+    metric = SharedMetric(rule.measure(rows.of_all(team)), team)
+    return Watch(rows, metric, trees.n_iter_no_change, rule.least)
 
 
 def held_out_together(
