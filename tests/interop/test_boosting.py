@@ -10,7 +10,7 @@ from sklearn.metrics import roc_auc_score
 from toprank.interop import lightgbm as in_lightgbm
 from toprank.interop import xgboost as in_xgboost
 from toprank.metrics import precision_at, recall_at
-from toprank.objective import grad_curvature, push_objective
+from toprank.objective import build_objective, grad_curvature
 
 ROOMS = [pytest.param(room, id=room.__name__.split(".")[-1]) for room in (in_lightgbm, in_xgboost)]
 QUIET = {"verbose": -1, "num_threads": 1}
@@ -51,7 +51,7 @@ def test_the_gradient_is_the_engines_in_proportion_to_the_total_weight(room, p, 
     _, y, weight = data
     scores = np.random.default_rng(1).normal(size=len(y))
     gradient, curvature = room.push_objective(p)(y, scores, weight)
-    ours, h = grad_curvature(push_objective(y > 0, weight, p=p), scores)
+    ours, h = grad_curvature(build_objective(y > 0, weight, p=p), scores)
     share = np.average(y, weights=weight)
     factor = weight.sum() * share * (1 - share) / (1 + p)
     np.testing.assert_allclose(gradient, factor * ours, rtol=2e-6, atol=1e-12)
@@ -145,7 +145,7 @@ def test_a_weight_is_a_repetition(library, data):
 @pytest.mark.parametrize("library", SCORES)
 def test_hundreds_of_rounds_at_p_64_stay_finite_and_lower_the_objective(library, data):
     _, y, _ = data
-    objective = push_objective(y > 0, p=64.0)
+    objective = build_objective(y > 0, p=64.0)
     values = [
         objective.value(SCORES[library](data, rounds, p=64.0).astype(np.float32).astype(float))
         for rounds in (1, 20, 400)

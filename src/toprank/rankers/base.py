@@ -38,7 +38,7 @@ from toprank.rankers.common import (
     vanishing_skew,
     warn_caller,
 )
-from toprank.solvers import SEPARABLE, SOLVERS, Result, duality_gap, minimise
+from toprank.solvers import SEPARABLE, SOLVERS, Result, duality_gap, free_gradient, minimise
 
 DEFAULT_ROUNDS = {"newton": 1000, "lbfgs": 10_000, "coordinate": 100}
 
@@ -54,6 +54,7 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         "solver": [StrOptions({"auto", *SOLVERS})],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "tol": [Interval(Real, 0, None, closed="left")],
+        "positive": ["boolean"],
         "link": [StrOptions({"logistic", "p_classification"})],
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "warm_start": ["boolean"],
@@ -65,6 +66,7 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
     solver: str
     max_iter: int | None
     tol: float
+    positive: bool = False
     link: str
     class_weight: Any
     warm_start: bool
@@ -154,7 +156,8 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
 
     def _keep_fit(self, classes: NDArray[Any], problem: TwoClassProblem, result: Result) -> None:
         """Keep what a solver found, with a link fitted to its scores."""
-        if self.alpha == 0 and problem.has_dual and result.message != SEPARABLE:
+        free = not self.positive
+        if self.alpha == 0 and free and problem.has_dual and result.message != SEPARABLE:
             result.gap = primal_dual_gap(problem, result.coef)  # type: ignore[arg-type]
         link = self._fit_link(problem, result)
         if hasattr(self, "passes_"):  # those of an earlier fit to blocks
@@ -184,7 +187,16 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
                 tol=self.tol,
                 callback=self._report if self.verbose else None,
                 warm=warm,
+                lower=self._lower(problem),
             )
+
+    def _lower(self, problem: Any) -> FloatArray | None:
+        """Bounds on what the solver moves: on the coefficients, never on an intercept."""
+        if not self.positive:
+            return None
+        bounds = np.full(problem.size, -np.inf)
+        bounds[: problem.data.n_features] = 0.0
+        return bounds
 
     def _start(self, problem: Any) -> tuple[FloatArray, bool]:
         """Where the solver starts, and whether that is the last fit's solution."""
@@ -321,8 +333,11 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         """What is known of the objective at the fitted coefficients."""
         point = self._point(problem)
         value, gradient = problem.value_grad(point)
-        gap = duality_gap(problem, gradient)
-        return Result(point, value, gradient, 0, True, gap=gap)
+        lower = self._lower(problem)
+        if lower is None:
+            return Result(point, value, gradient, 0, True, gap=duality_gap(problem, gradient))
+        gap = duality_gap(problem, gradient, point - lower)
+        return Result(point, value, free_gradient(point, gradient, lower), 0, True, gap=gap)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -19,7 +19,7 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from toprank._numerics import FloatArray
-from toprank._text import short_number
+from toprank._text import format_p
 from toprank.folds import Fold
 from toprank.models.model import contributions, per_column
 from toprank.models.preparation import Preparation
@@ -101,7 +101,7 @@ def score_held_out(
     A row tested in several folds keeps its last score.
     """
     n = len(table.rows)
-    names = [*(f"p = {short_number(p)}" for p in ps), LOGISTIC, TREES]
+    names = [*(f"p = {format_p(p)}" for p in ps), LOGISTIC, TREES]
     scores = np.full((len(names), n), np.nan)
     tested_in = np.full(n, -1)
     models = []
@@ -169,7 +169,7 @@ def _score_linear(
     rankers, scores, centres = [], [], []
     ranker = PNormPush(ps[0], alpha=ALPHA, warm_start=True)
     for p in ps:
-        tell(f"p = {short_number(p)}")
+        tell(f"p = {format_p(p)}")
         ranker = copy.deepcopy(ranker).set_params(p=p).fit(Z, trained.y)
         rankers.append(ranker)
         scores.append(ranker.decision_function(Z_tested))
@@ -256,7 +256,7 @@ def _is_supported(p: float, support: Support | None) -> bool:
 
 
 def _pick(held: HeldOut, allowed: list[int], by_fold: FloatArray, test_to_train: float) -> PChoice:
-    candidates = tuple(Candidate(f"p = {short_number(held.ps[j])}", held.ps[j]) for j in allowed)
+    candidates = tuple(Candidate(f"p = {format_p(held.ps[j])}", held.ps[j]) for j in allowed)
     return PChoice(candidates, by_fold, "", "best", test_to_train, LEVEL)
 
 

@@ -15,7 +15,7 @@ from html import escape
 from importlib import resources
 from typing import Any
 
-from toprank._text import count, format_figure, percent, short_number
+from toprank._text import count, format_figure, format_p, percent
 
 
 def page(data: dict[str, Any]) -> str:
@@ -264,7 +264,7 @@ def _support_section(data: dict[str, Any]) -> str:
         head = ("p", "Negatives that carry it", "Risk trained on", "Risk held out", "Supported")
         body = [
             [
-                short_number(line["p"]),
+                format_p(line["p"]),
                 _few(line["effective_negatives"]),
                 _format_known(line["train_risk"], ".3g"),
                 f"{_format_known(line['test_risk'], '.3g')} "

@@ -18,7 +18,7 @@ import scipy
 import sklearn
 
 from toprank._files import replace_file
-from toprank._text import clean_text, plain, short_number
+from toprank._text import clean_text, format_p, plain
 from toprank._version import __version__
 from toprank.folds import Fold, check_powers
 from toprank.models.errors import ModelError, catch_warnings
@@ -216,7 +216,7 @@ def _describe_run(
         "k": k,
         "cv": cv,
         "push": f"PNormPush, exponential loss, alpha = {ALPHA:g}, p = "
-        + ", ".join(short_number(p) for p in held.ps),
+        + ", ".join(format_p(p) for p in held.ps),
         "logistic regression": "scikit-learn's LogisticRegression, C = 1, on the same columns",
         "boosted trees": "scikit-learn's HistGradientBoostingClassifier, default settings",
     }
