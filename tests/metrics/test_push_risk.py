@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from toprank.losses import LOSSES, from_callable, get_loss
 from toprank import PushRanker
+from toprank.losses import LOSSES, from_callable, get_loss
 from toprank.metrics import heights, push_risk, reverse_heights
 from toprank.prices import from_callable as price_from_callable
 

@@ -53,7 +53,7 @@ def interval_from_expansion(request: MetricRequest, expansion: Expansion) -> Int
             expansion.centre, VarianceEstimate(spread.variance, freedom), request.level
         )
     method = f"{expansion.method}, logit scale"
-    return _reported(request, expansion, estimate, ends, spread, method)
+    return _to_metric_scale(request, expansion, estimate, ends, spread, method)
 
 
 def spread_of(expansion: Expansion, sample: Sample) -> VarianceEstimate:
@@ -100,7 +100,7 @@ def _without_spread(
     )
 
 
-def _reported(
+def _to_metric_scale(
     request: MetricRequest,
     expansion: Expansion,
     estimate: float,
@@ -133,7 +133,7 @@ def _resampled_share(request: MetricRequest, expansion: Expansion, estimate: flo
     moved = replace(expansion, bias=float(np.mean(values)) - expansion.share)
     ends = interval_around(moved.centre, spread, request.level)
     method = f"bootstrap ({request.scheme}, {request.n_resamples}), bias taken off, logit scale"
-    return _reported(request, moved, estimate, ends, spread, method)
+    return _to_metric_scale(request, moved, estimate, ends, spread, method)
 
 
 def compare_influences(verdict: Verdict, a: MetricRequest, b: MetricRequest) -> Comparison:

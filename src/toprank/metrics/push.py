@@ -101,7 +101,7 @@ def push_risk(
     check_margins(scores, of_margin)
     sides = orient(positive, weight, end=end, outer=g.outer)
     of_means = end == "both" and g.homogeneous and balance_of == "means"
-    ends = tuple(side.normalised() for side in sides) if of_means else sides
+    ends = tuple(side.normalise() for side in sides) if of_means else sides
     log_risk = PushObjective(ends, g, of_margin, balance).log_risk(scores)
     if of_means:
         log_risk += _log_size(sides[0], g)
@@ -348,7 +348,7 @@ def ranks(
     [4.0, 2.0, 2.0]
     """
     positive, scores, weight = check_ranking(y_true, y_score, sample_weight, pos_label)
-    ranked = RankedList.ranked(positive, scores, weight)
+    ranked = RankedList.rank(positive, scores, weight)
     # a row of weight zero may stand between the ties
     ties = np.searchsorted(-ranked.scores, -scores[positive], side="right")
     return unwrap(ranked.places[ties])

@@ -52,6 +52,8 @@ class PNormPush(LinearRanker):
         100 (coordinate).
     tol : float, default=1e-6
         Stop when the largest entry of the normalised objective's gradient is this small.
+    positive : bool, default=False
+        Whether no coefficient may be negative, so that the score rises with every column.
     link : {"logistic", "p_classification"}, default="logistic"
         How scores become probabilities: an increasing logistic curve fitted to the training
         scores, or sigmoid((1 + p)(f + b)) with the b at which the F-skew vanishes.
@@ -105,6 +107,7 @@ class PNormPush(LinearRanker):
         solver: str = "auto",
         max_iter: int | None = None,
         tol: float = 1e-6,
+        positive: bool = False,
         link: str = "logistic",
         class_weight: Any = None,
         warm_start: bool = False,
@@ -117,6 +120,7 @@ class PNormPush(LinearRanker):
         self.solver = solver
         self.max_iter = max_iter
         self.tol = tol
+        self.positive = positive
         self.link = link
         self.class_weight = class_weight
         self.warm_start = warm_start
@@ -141,7 +145,7 @@ class IRPush(LinearRanker):
 
     Parameters
     ----------
-    alpha, solver, max_iter, tol, class_weight, warm_start, n_jobs, verbose
+    alpha, solver, max_iter, tol, positive, class_weight, warm_start, n_jobs, verbose
         As in :class:`PNormPush`; ``tol`` is relative to the number of positives.
     link : {"logistic"}
         How scores become probabilities.
@@ -162,6 +166,7 @@ class IRPush(LinearRanker):
         solver: str = "auto",
         max_iter: int | None = None,
         tol: float = 1e-6,
+        positive: bool = False,
         link: str = "logistic",
         class_weight: Any = None,
         warm_start: bool = False,
@@ -172,6 +177,7 @@ class IRPush(LinearRanker):
         self.solver = solver
         self.max_iter = max_iter
         self.tol = tol
+        self.positive = positive
         self.link = link
         self.class_weight = class_weight
         self.warm_start = warm_start
@@ -213,7 +219,7 @@ class PushRanker(LinearRanker):
         its largest possible count, R_top/(K I^p) + balance R_bottom/(I K^p) for I positives and K
         negatives, so that balance=1 treats both ends alike however rare the positives are; "sums"
         is R_top + balance R_bottom (Rudin 2009, Section 7).
-    alpha, solver, max_iter, tol, link, class_weight, warm_start, n_jobs, verbose
+    alpha, solver, max_iter, tol, positive, link, class_weight, warm_start, n_jobs, verbose
         As in :class:`PNormPush`.
 
     Examples
@@ -249,6 +255,7 @@ class PushRanker(LinearRanker):
         solver: str = "auto",
         max_iter: int | None = None,
         tol: float = 1e-6,
+        positive: bool = False,
         link: str = "logistic",
         class_weight: Any = None,
         warm_start: bool = False,
@@ -265,6 +272,7 @@ class PushRanker(LinearRanker):
         self.solver = solver
         self.max_iter = max_iter
         self.tol = tol
+        self.positive = positive
         self.link = link
         self.class_weight = class_weight
         self.warm_start = warm_start
