@@ -5,7 +5,6 @@ import pickle
 import lightgbm
 import numpy as np
 import pytest
-import xgboost
 from sklearn.metrics import roc_auc_score
 
 from toprank.interop import lightgbm as in_lightgbm
@@ -34,6 +33,8 @@ def lightgbm_scores(data, rounds=10, weight=None, group=None, **kwargs):
 
 
 def xgboost_scores(data, rounds=10, weight=None, qid=None, **kwargs):
+    import xgboost
+
     X, y, _ = data
     table = xgboost.DMatrix(X, y, weight=weight, qid=qid)
     params = {"base_score": 0.0, "nthread": 1}
@@ -82,6 +83,8 @@ def test_one_round_by_hand_is_lightgbms(data):
 
 
 def test_one_round_by_hand_is_xgboosts(data):
+    import xgboost
+
     X, y, _ = data
     column = X[:, :1]
     params = {"max_depth": 1, "learning_rate": 1.0, "lambda": 0.7, "min_child_weight": 0.0}
@@ -129,6 +132,8 @@ def test_a_weight_is_a_repetition(library, data):
             for A, b, w in ((X, y, weight), (repeated[0], repeated[1], None))
         )
     else:
+        import xgboost
+
         ours = xgboost_scores(data, weight=weight)
         table = xgboost.DMatrix(repeated[0], repeated[1])
         params = {"base_score": 0.0, "nthread": 1}
@@ -191,6 +196,8 @@ def test_lightgbms_estimator_hands_over_the_weights(data):
 
 
 def test_xgboosts_estimator_hands_over_the_weights(data):
+    import xgboost
+
     X, y, weight = data
     model = xgboost.XGBClassifier(
         objective=in_xgboost.push_objective(4.0), n_estimators=10, base_score=0.5, n_jobs=1
@@ -223,6 +230,8 @@ def test_lightgbm_stops_by_the_metric_named(data):
 
 @pytest.mark.parametrize("name", ["recall_at", "pnorm_risk"])
 def test_xgboost_stops_by_the_metric_named_whichever_way_is_up(name, data):
+    import xgboost
+
     X, y, _ = data
     kwargs = {"k": 20} if name == "recall_at" else {"p": 2.0}
     metric, record = in_xgboost.push_metric(name, **kwargs), {}
