@@ -43,9 +43,9 @@ def interval_from_expansion(request: MetricRequest, expansion: Expansion) -> Int
         return _resampled_share(request, expansion, estimate)
     spread = spread_of(expansion, sample)
     if request.method == "delong":
-        return _delong(request, expansion, estimate, spread)
+        return _by_delong(request, expansion, estimate, spread)
     if expansion.pairs is not None and request.method != "projection":
-        return _scored(request, expansion, estimate, spread)
+        return _by_score(request, expansion, estimate, spread)
     early = _without_spread(request, expansion, estimate, spread)
     if early is not None:
         return early
@@ -59,7 +59,7 @@ def interval_from_expansion(request: MetricRequest, expansion: Expansion) -> Int
             expansion.centre, VarianceEstimate(spread.variance, freedom), request.level
         )
     method = f"{expansion.method}, logit scale"
-    return _reported(request, expansion, estimate, ends, spread, method)
+    return _to_metric_scale(request, expansion, estimate, ends, spread, method)
 
 
 def _methods(expansion: Expansion) -> tuple[str, ...]:
@@ -69,13 +69,13 @@ def _methods(expansion: Expansion) -> tuple[str, ...]:
     return (*score, "projection", *delong, "bootstrap")
 
 
-def _scored(
+def _by_score(
     request: MetricRequest, expansion: Expansion, estimate: float, spread: VarianceEstimate
 ) -> Interval:
     """The score interval of a share of pairs."""
     assert expansion.pairs is not None
     if not np.isfinite(spread.variance):
-        return _of_a_single_row(request, expansion, estimate)
+        return _of_single_row(request, expansion, estimate)
     units = request.sample.units
     ends = score_interval(expansion.share, spread, expansion.pairs, units, request.level)
     method, note = f"score interval, {expansion.method}", ""
@@ -85,22 +85,22 @@ def _scored(
             f"what {units[0]:g} positives and {units[1]:g} negatives leave possible, if the "
             "scores have the spread of exponential ones (Newcombe 2006)."
         )
-    return _reported(request, expansion, estimate, ends, spread, method, note)
+    return _to_metric_scale(request, expansion, estimate, ends, spread, method, note)
 
 
-def _delong(
+def _by_delong(
     request: MetricRequest, expansion: Expansion, estimate: float, spread: VarianceEstimate
 ) -> Interval:
     """DeLong's variance and the normal law, as the literature has it."""
     if not np.isfinite(spread.variance):
-        return _of_a_single_row(request, expansion, estimate)
+        return _of_single_row(request, expansion, estimate)
     reach = float(-ndtri((1 - request.level) / 2)) * float(np.sqrt(spread.variance))
     ends = (max(0.0, expansion.share - reach), min(1.0, expansion.share + reach))
     note = ""
     if _shows_no_spread(expansion, spread):
         note = 'Every pair of rows says the same, where this method claims certainty: use "score".'
     method = "DeLong's variance, normal law"
-    return _reported(request, expansion, estimate, ends, spread, method, note)
+    return _to_metric_scale(request, expansion, estimate, ends, spread, method, note)
 
 
 def spread_of(expansion: Expansion, sample: Sample) -> VarianceEstimate:
@@ -122,7 +122,7 @@ def _without_spread(
 ) -> Interval | None:
     """Intervals where the rows show no spread at all, or too few of them could."""
     if not np.isfinite(spread.variance):
-        return _of_a_single_row(request, expansion, estimate)
+        return _of_single_row(request, expansion, estimate)
     if not _shows_no_spread(expansion, spread):
         return None
     ends = agreement_interval(expansion.share, expansion.trials, request.level)
@@ -143,7 +143,7 @@ def _shows_no_spread(expansion: Expansion, spread: VarianceEstimate) -> bool:
     return spread.variance <= 1e-24 or not 0 < expansion.share < 1
 
 
-def _of_a_single_row(request: MetricRequest, expansion: Expansion, estimate: float) -> Interval:
+def _of_single_row(request: MetricRequest, expansion: Expansion, estimate: float) -> Interval:
     """One class has a single row: everything is possible."""
     high, low = request.sample.units
     few = "positive" if high < low else "negative"
@@ -156,7 +156,7 @@ def _of_a_single_row(request: MetricRequest, expansion: Expansion, estimate: flo
     )
 
 
-def _reported(
+def _to_metric_scale(
     request: MetricRequest,
     expansion: Expansion,
     estimate: float,
@@ -191,7 +191,7 @@ def _resampled_share(request: MetricRequest, expansion: Expansion, estimate: flo
     moved = replace(expansion, bias=float(np.mean(values)) - expansion.share)
     ends = interval_around(moved.centre, spread, request.level)
     method = f"bootstrap ({request.scheme}, {request.n_resamples}), bias taken off, logit scale"
-    return _reported(request, moved, estimate, ends, spread, method)
+    return _to_metric_scale(request, moved, estimate, ends, spread, method)
 
 
 def compare_influences(verdict: Verdict, a: MetricRequest, b: MetricRequest) -> Comparison:

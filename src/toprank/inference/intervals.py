@@ -27,7 +27,7 @@ from toprank.inference.result import METHODS, Interval, MetricRequest, check_res
 from toprank.inference.sample import Sample, VarianceEstimate, rows_and_units
 from toprank.inference.shares import check_level, clopper_pearson, interval_around
 from toprank.inference.u_statistics import interval_of_kernel
-from toprank.metrics.at_cut import Cut, effective_trials, smoothed
+from toprank.metrics.at_cut import Cut, effective_trials, smooth_share
 from toprank.metrics.block_list import BlockList
 from toprank.metrics.metric import SHARE, Metric
 from toprank.metrics.registry import METRICS, as_metric
@@ -191,7 +191,7 @@ def interval_at_cut(request: MetricRequest, cut: Cut) -> Interval:
     if sample.groups is not None or request.method == "bootstrap":
         statistic = WeightedMetric(sample, request.metric, request.settings)
         variance = float(np.var(replicates(request, statistic) / cut.scale, ddof=1))
-        trials = effective_trials(smoothed(cut.share * trials, trials), variance, trials)
+        trials = effective_trials(smooth_share(cut.share * trials, trials), variance, trials)
         method = f"Clopper-Pearson, trials from a bootstrap ({request.scheme})"
     low, high = (float(end) for end in clopper_pearson(cut.share, trials, request.level))
     return request.result(
@@ -235,7 +235,7 @@ def _share_above_negatives(sample: Sample) -> tuple[float, float, float]:
     beaten = np.arange(len(ranked.scores)) >= ranked.first_negative
     share = float(ranked.found[ranked.first_negative] / ranked.positives)
     trials = sample.units[0]
-    inner = smoothed(share * trials, trials)
+    inner = smooth_share(share * trials, trials)
     variance = inner * (1 - inner) / trials
     if sample.groups is not None:
         spread = sample.spread((~beaten).astype(np.float64), np.zeros(len(beaten)))

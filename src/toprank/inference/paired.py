@@ -104,8 +104,8 @@ def compare(
     difference of each row's influence, in O(n log n) time and O(n) memory (for the AUC this is
     DeLong's test). In small samples the p-values of partial areas (up to 1,000 rows) and of the
     average precision (up to 4,000) come from random swaps of the two rankers' ranks, row by row.
-    Metrics at k are compared over the rows that stand differently: if the rankers are equally good,
-    labels fall on those rows at random. The rest is compared by a paired bootstrap.
+    Metrics at k are compared over the rows that they rank differently: if the rankers are equally
+    good, labels fall on those rows at random. The rest is compared by a paired bootstrap.
 
     Examples
     --------
@@ -227,10 +227,10 @@ def _pair(
         Sample.of(y, s, sample_weight, groups, weights, label_propensity, pos_label) for s in scores
     ]
     a, b = (MetricRequest(metric, settings, sample, verdict.level, **how) for sample in samples)
-    return _compared(verdict, a, b)
+    return _compare_by_strategy(verdict, a, b)
 
 
-def _compared(verdict: Verdict, a: MetricRequest, b: MetricRequest) -> Comparison:
+def _compare_by_strategy(verdict: Verdict, a: MetricRequest, b: MetricRequest) -> Comparison:
     """The comparison by the first of the strategies that the metric has an answer for."""
     metric = a.metric
     if metric.extreme_of(a.settings) is not None:
@@ -247,12 +247,12 @@ def _compared(verdict: Verdict, a: MetricRequest, b: MetricRequest) -> Compariso
 
 
 def compare_gains(verdict: Verdict, a: MetricRequest, b: MetricRequest) -> Comparison:
-    """Difference of a metric that is a sum of gains, from the rows that stand differently."""
+    """Difference of a metric that is a sum of gains, from the rows ranked differently."""
     shifts = Shifts.between(a, b)
     values = [statistic_of(one)[1] for one in (a, b)]
     check_size(verdict.label, max(map(abs, values)))
     trick = "labels permuted" if shifts.counted else "signs flipped"
-    method = f"{trick} over the rows that stand differently"
+    method = f"{trick} among the rows ranked differently"
     error = shifts.error(a.sample)
     if shifts.moved == 0 or (error == 0 and not shifts.counted):
         return verdict.without_spread(values, shifts.trials, method, shifts.largest)
@@ -354,11 +354,11 @@ class Shifts:
             hits = hits_a + int(np.sum(self.worth[self.shift < 0]))
             return _fisher_p_value(hits_a, self.moved, hits, int(np.sum(self.shift > 0)))
         if sample.groups is None and self.moved <= _FLIPPED:
-            return self._flipped(n_resamples, np.random.default_rng(random_state))
+            return self._sign_flip_p_value(n_resamples, np.random.default_rng(random_state))
         freedom = max(1.0, self.moved - 1.0)
         return float(2 * student.sf(abs(self.difference) / error, freedom))
 
-    def _flipped(self, n_resamples: int, rng: np.random.Generator) -> float:
+    def _sign_flip_p_value(self, n_resamples: int, rng: np.random.Generator) -> float:
         """p-value from random signs of the shifts: alike rankers may trade any row.
 
         Shifts sum to zero, so that any constant may be taken off the worths; with the median most

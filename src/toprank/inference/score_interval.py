@@ -58,9 +58,9 @@ def score_interval(
     )
     shared = max(positives, negatives) if pairs.wide else (positives + negatives) / 2
     counts = (positives, negatives, shared)
-    # a quarter of a pair away from 0 and 1
-    edge = max(0.25 / (positives * negatives), 1e-15)
-    modelled = pair_share_variance(min(max(share, edge), 1 - edge), *counts)
+    # at least a quarter of a pair away from 0 and 1
+    near = max(min(share, 1 - share), 0.25 / (positives * negatives))
+    modelled = pair_share_variance(near, *counts)
     ratio = spread.variance / modelled
     factor = ratio if ratio >= 1 else 1 - _trust(share, spread, pairs) * (1 - ratio)
     tail = (1 - level) / 2

@@ -220,7 +220,7 @@ def partial_auc_expansion(
     share = float(np.clip(area - floor * max(0.0, stop - first) / best, 0, 1))
 
     def report(u: float) -> float:
-        return part.standardized(u * best) if standardize else u * best
+        return part.standardize(u * best) if standardize else u * best
 
     trials = min(ranked.positives, max(1.0, (stop - start) * ranked.negatives))
     # its few negatives make the projection's variance too large already

@@ -326,7 +326,7 @@ def ranks(
     [4.0, 2.0, 2.0]
     """
     positive, scores, weight = check_ranking(y_true, y_score, sample_weight, pos_label)
-    ranked = RankedList.ranked(positive, scores, weight)
+    ranked = RankedList.rank(positive, scores, weight)
     # a row of weight zero may stand between the ties
     ties = np.searchsorted(-ranked.scores, -scores[positive], side="right")
     return unwrap(ranked.places[ties])

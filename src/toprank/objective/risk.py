@@ -251,7 +251,7 @@ def price_and_loss(price: Any, p: float, loss: Any) -> tuple[Price, Loss]:
     return of_height, of_margin
 
 
-def push_objective(
+def build_objective(
     positive: NDArray[np.bool_],
     sample_weight: FloatArray | None = None,
     *,
@@ -266,7 +266,7 @@ def push_objective(
     price, loss = price_and_loss(price, p, loss)
     sides = orient(positive, sample_weight, end=end, outer=price.outer)
     if price.homogeneous:
-        sides = tuple(side.normalised() for side in sides)
+        sides = tuple(side.normalise() for side in sides)
     return PushObjective(sides, price, loss, balance, top)
 
 
@@ -324,7 +324,7 @@ class Task:
         self, positive: NDArray[np.bool_], weight: FloatArray | None = None
     ) -> PushObjective:
         """Return the objective in scores of labelled rows."""
-        return push_objective(
+        return build_objective(
             positive,
             weight,
             price=self.price,

@@ -38,7 +38,7 @@ from toprank.rankers.common import (
     vanishing_skew,
     warn_caller,
 )
-from toprank.solvers import SEPARABLE, SOLVERS, Result, duality_gap, minimise
+from toprank.solvers import SEPARABLE, SOLVERS, Result, duality_gap, free_gradient, minimise
 
 DEFAULT_ROUNDS = {"newton": 1000, "lbfgs": 10_000, "coordinate": 100}
 
@@ -54,6 +54,7 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         "solver": [StrOptions({"auto", *SOLVERS})],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "tol": [Interval(Real, 0, None, closed="left")],
+        "positive": ["boolean"],
         "link": [StrOptions({"logistic", "p_classification"})],
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "warm_start": ["boolean"],
@@ -65,6 +66,7 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
     solver: str
     max_iter: int | None
     tol: float
+    positive: bool = False
     link: str
     class_weight: Any
     warm_start: bool
@@ -107,7 +109,7 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         """Fit the ranker to the rows of a block source, wherever they lie.
 
         The model is that of ``fit`` on all rows: the same objective, minimised by passes over
-        the blocks. The exponential loss takes one pass an evaluation with the price "power"
+        the blocks. The exponential loss takes one pass per evaluation with the price "power"
         (p = inf included) and two with the others; ``ProperRanker`` takes one. The logistic loss
         takes three on 200,000 rows or more, with sums at interpolation nodes that equal those
         over the rows to rounding. Hinges, a loss of your own, ``solver="coordinate"`` and fewer
@@ -138,7 +140,7 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         """
         task = self._task()
         self._check_link(task)
-        with self._running(source), overflow_is_handled():
+        with self._start_threads(source), overflow_is_handled():
             data = look(source, self.class_weight, task.intercepts, classes)
             problem = problem_of(data, task, gather=self.solver == "coordinate")
             result = self._minimise(problem)
@@ -146,13 +148,16 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
             self._warn(result, problem)
         return dict(data.passes)
 
-    def _running(self, source: Any) -> Any:
+    def _start_threads(self, source: Any) -> Any:
         """The threads of the source; what is no source is refused when it is looked at."""
-        return source.running(self.n_jobs) if isinstance(source, BlockSource) else nullcontext()
+        return (
+            source.start_threads(self.n_jobs) if isinstance(source, BlockSource) else nullcontext()
+        )
 
     def _keep_fit(self, classes: NDArray[Any], problem: TwoClassProblem, result: Result) -> None:
         """Keep what a solver found, with a link fitted to its scores."""
-        if self.alpha == 0 and problem.has_dual and result.message != SEPARABLE:
+        free = not self.positive
+        if self.alpha == 0 and free and problem.has_dual and result.message != SEPARABLE:
             result.gap = primal_dual_gap(problem, result.coef)  # type: ignore[arg-type]
         link = self._fit_link(problem, result)
         if hasattr(self, "passes_"):  # those of an earlier fit to blocks
@@ -182,7 +187,16 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
                 tol=self.tol,
                 callback=self._report if self.verbose else None,
                 warm=warm,
+                lower=self._lower(problem),
             )
+
+    def _lower(self, problem: Any) -> FloatArray | None:
+        """Bounds on what the solver moves: on the coefficients, never on an intercept."""
+        if not self.positive:
+            return None
+        bounds = np.full(problem.size, -np.inf)
+        bounds[: problem.data.n_features] = 0.0
+        return bounds
 
     def _start(self, problem: Any) -> tuple[FloatArray, bool]:
         """Where the solver starts, and whether that is the last fit's solution."""
@@ -245,7 +259,7 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         self.intercept_ = np.array([link.offset - shift])
 
     def _warn(self, result: Result, problem: TwoClassProblem) -> None:
-        if problem.undetermined(result.coef):
+        if problem.is_undetermined(result.coef):
             cause = (
                 "The classes are separable: a linear score puts every positive above every "
                 "negative, so with alpha=0 the objective has no finite minimiser, or no unique "
@@ -304,7 +318,7 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         check_columns(self, source)
         task = self._task()
-        with self._running(source), overflow_is_handled():
+        with self._start_threads(source), overflow_is_handled():
             data = look(source, self.class_weight, task.intercepts)
             problem = problem_of(data, task)
             if not problem.smooth:
@@ -312,15 +326,18 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
                     "certify_blocks needs an objective with a gradient; the hinge loss and the max "
                     "price have corners. Certify a smooth relative: a squared hinge, a large p."
                 )
-            result = self._looked_up(problem)
+            result = self._known_result(problem)
             return Certificate.of(problem, result)
 
-    def _looked_up(self, problem: TwoClassProblem) -> Result:
+    def _known_result(self, problem: TwoClassProblem) -> Result:
         """What is known of the objective at the fitted coefficients."""
         point = self._point(problem)
         value, gradient = problem.value_grad(point)
-        gap = duality_gap(problem, gradient)
-        return Result(point, value, gradient, 0, True, gap=gap)
+        lower = self._lower(problem)
+        if lower is None:
+            return Result(point, value, gradient, 0, True, gap=duality_gap(problem, gradient))
+        gap = duality_gap(problem, gradient, point - lower)
+        return Result(point, value, free_gradient(point, gradient, lower), 0, True, gap=gap)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

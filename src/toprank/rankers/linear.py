@@ -51,6 +51,8 @@ class PNormPush(LinearRanker):
         100 (coordinate).
     tol : float, default=1e-6
         Stop when the largest entry of the normalised objective's gradient is this small.
+    positive : bool, default=False
+        Whether no coefficient may be negative, so that the score rises with every column.
     link : {"logistic", "p_classification"}, default="logistic"
         How scores become probabilities: an increasing logistic curve fitted to the training
         scores, or sigmoid((1 + p)(f + b)) with the b at which the F-skew vanishes.
@@ -102,6 +104,7 @@ class PNormPush(LinearRanker):
         solver: str = "auto",
         max_iter: int | None = None,
         tol: float = 1e-6,
+        positive: bool = False,
         link: str = "logistic",
         class_weight: Any = None,
         warm_start: bool = False,
@@ -114,6 +117,7 @@ class PNormPush(LinearRanker):
         self.solver = solver
         self.max_iter = max_iter
         self.tol = tol
+        self.positive = positive
         self.link = link
         self.class_weight = class_weight
         self.warm_start = warm_start
@@ -138,7 +142,7 @@ class IRPush(LinearRanker):
 
     Parameters
     ----------
-    alpha, solver, max_iter, tol, class_weight, warm_start, n_jobs, verbose
+    alpha, solver, max_iter, tol, positive, class_weight, warm_start, n_jobs, verbose
         As in :class:`PNormPush`; ``tol`` is relative to the number of positives.
     link : {"logistic"}
         How scores become probabilities.
@@ -159,6 +163,7 @@ class IRPush(LinearRanker):
         solver: str = "auto",
         max_iter: int | None = None,
         tol: float = 1e-6,
+        positive: bool = False,
         link: str = "logistic",
         class_weight: Any = None,
         warm_start: bool = False,
@@ -169,6 +174,7 @@ class IRPush(LinearRanker):
         self.solver = solver
         self.max_iter = max_iter
         self.tol = tol
+        self.positive = positive
         self.link = link
         self.class_weight = class_weight
         self.warm_start = warm_start
@@ -202,7 +208,7 @@ class PushRanker(LinearRanker):
         bottom, "both" does both.
     balance : float, default=1.0
         Weight of the bottom for ``end="both"``.
-    alpha, solver, max_iter, tol, link, class_weight, warm_start, n_jobs, verbose
+    alpha, solver, max_iter, tol, positive, link, class_weight, warm_start, n_jobs, verbose
         As in :class:`PNormPush`.
 
     Examples
@@ -236,6 +242,7 @@ class PushRanker(LinearRanker):
         solver: str = "auto",
         max_iter: int | None = None,
         tol: float = 1e-6,
+        positive: bool = False,
         link: str = "logistic",
         class_weight: Any = None,
         warm_start: bool = False,
@@ -251,6 +258,7 @@ class PushRanker(LinearRanker):
         self.solver = solver
         self.max_iter = max_iter
         self.tol = tol
+        self.positive = positive
         self.link = link
         self.class_weight = class_weight
         self.warm_start = warm_start

@@ -204,7 +204,7 @@ class PushLoss(Module):
         if self.mode == "minibatch":
             return self._tracked(log_s, log_w, None if index is None else index[outer.rows]).to(f)
         if self.end == "both":
-            bottom = self._log_heights(outer.turned(), inner.turned())
+            bottom = self._log_heights(outer.turn(), inner.turn())
             log_s = torch.cat([log_s, bottom[0]])
             log_w = torch.cat([log_w, bottom[1] + math.log(self.balance)])
         value = objective_of_heights(self._price, log_s, log_w)
@@ -214,7 +214,7 @@ class PushLoss(Module):
     def _log_heights(self, inner: Members, outer: Members) -> tuple[Any, Any]:
         """Return logarithms of the outer rows' heights and weights, as the price sees them."""
         if self._price.homogeneous:
-            inner, outer = inner.normalised(), outer.normalised()
+            inner, outer = inner.normalise(), outer.normalise()
         return log_heights(self._loss, inner, outer), outer.log_weight
 
     # the objective of all rows, from a batch
