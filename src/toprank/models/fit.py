@@ -403,7 +403,7 @@ class _TableFit:
             preparation, ranker, _ = self.final(part, template)
             return lambda others: ranker.decision_function(preparation.transform(others.X))
 
-        with catching():
+        with catch_warnings():
             warnings.simplefilter("ignore")  # the fit to all rows has said it
             try:
                 return unseen_scores(rows, own, fit_part, rows.held_out(random_state), random_state)
