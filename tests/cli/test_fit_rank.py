@@ -289,6 +289,7 @@ def write_long(frame, path, rows):
             writer.write_table(many)
 
 
+@pytest.mark.more
 def test_memory_does_not_grow_with_the_table(model, frame, tmp_path):
     pytest.importorskip("resource", reason="peak memory is measured on Unix only")
     short, long = tmp_path / "short.parquet", tmp_path / "long.parquet"

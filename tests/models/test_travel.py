@@ -64,6 +64,7 @@ print("every interrupted save left a whole file")
 """
 
 
+@pytest.mark.more
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="interrupted saves are tried by forking")
 def test_another_process_scores_the_same_bits_and_survives_interrupted_saves(
     fitted, table, tmp_path
