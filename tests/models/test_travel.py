@@ -151,6 +151,23 @@ def test_other_versions_are_named_in_a_warning(fitted, tmp_path):
         load(tmp_path / "m")
 
 
+def test_where_another_version_cannot_read_a_model_the_message_names_it(
+    fitted, tmp_path, monkeypatch
+):
+    from dataclasses import replace
+
+    model = fitted("pnorm")
+    card = {**model.card, "versions": {**model.card["versions"], "scikit-learn": "99.0"}}
+    replace(model, card=card).save(tmp_path / "m")
+
+    def fails(_):
+        raise AttributeError("'SimpleImputer' object has no attribute 'of_tomorrow'")
+
+    monkeypatch.setattr("toprank.models.loader.check_works", fails)
+    with pytest.raises(ModelError, match=r"of_tomorrow.*made with scikit-learn 99\.0 \(here"):
+        load(tmp_path / "m")
+
+
 def test_a_newer_format_is_refused_with_the_remedy(fitted, tmp_path, monkeypatch):
     monkeypatch.setattr(storage, "FORMAT", 2)
     fitted("pnorm").save(tmp_path / "m")
