@@ -180,6 +180,15 @@ def test_the_ending_says_the_format(model, train, tmp_path, invoke, ending):
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
 
+def test_the_list_goes_to_stdout_alone(model, train, invoke):
+    done = invoke("rank", model, "-", "--top", "5", "-o", "-", input=train.read_bytes())
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
+    assert lines[0] == "customer,score,rank,reasons,tied_at_the_cut" and len(lines) == 6
+    assert done.stderr == ""
+
+
+@pytest.mark.more
 def test_the_list_goes_to_stdout_and_nothing_else_does(model, train):
     with train.open("rb") as table:
         done = run("rank", model, "-", "--top", "5", "-o", "-", stdin=table)
