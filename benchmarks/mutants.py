@@ -158,7 +158,7 @@ def run_tests(tree: Path, checkout: Path, tests: list[str]) -> int:
     sys.dont_write_bytecode = True  # of a broken file nothing is to be left
     import pytest
 
-    options = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider", "-p", "no:timeout"]
+    options = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider"]
     return int(pytest.main([*options, "-o", "timeout=0", *tests]))
 
 
