@@ -130,7 +130,7 @@ def growth(size: float, threads: int) -> dict[str, Any]:
 
 
 def memory(size: float, threads: int) -> dict[str, Any]:
-    """Peak of what a fit allocates, against one byte a cell and 80 bytes a row."""
+    """Peak of what a fit allocates, against one byte per cell and 80 bytes per row."""
     results = {}
     for n, d in ((int(1_000_000 * size), 30), (int(400_000 * size), 100)):
         say(f"memory: {n} x {d}")
@@ -140,7 +140,7 @@ def memory(size: float, threads: int) -> dict[str, Any]:
         ours(threads, 20).fit(X, y)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        results[f"{n} x {d}"] = report(1.0, peak / n, d + 80.0, unit="bytes a row")
+        results[f"{n} x {d}"] = report(1.0, peak / n, d + 80.0, unit="bytes per row")
     return results
 
 

@@ -109,7 +109,7 @@ def everything_weighted(d: Data) -> dict[str, Any]:
 
 
 def within_groups(d: Data) -> dict[str, Any]:
-    """A hundred rows a group, against one ROC area of all rows."""
+    """A hundred rows per group, against one ROC area of all rows."""
     return against(
         None,
         lambda: precision_at(d.y, d.s, 10, groups=d.groups),

@@ -116,7 +116,7 @@ def fit_ridge(X: Any, y: Any, threads: int, rounded: bool) -> Any:
     squared loss a row is the whole solution.
     """
     X, y = check_X_y(X, y)
-    with Workers(threads).running():
+    with Workers(threads).start_threads():
         problem = Ridge(BlockData.of(X), y, rounded)
         return lbfgs(problem, np.zeros(X.shape[1]), tol=TOL)
 

@@ -138,7 +138,7 @@ def evaluation(size: float, threads: int) -> dict[str, Any]:
     X, y = gaussian(n, 30, 0.0)
     coef = np.full(30, 0.05)
     workers = Workers(threads)
-    with workers.running():
+    with workers.start_threads():
         problem = problem_of(LabelledData.of_arrays(X, y == 1), Task.build(p=4))
         numbers = count(1)  # the answer at the last point is kept, so that each asks for another
 
@@ -157,7 +157,7 @@ def kernels(size: float, threads: int) -> dict[str, Any]:
         X, y = gaussian(n, 30, 0.0)
         coef = np.full(30, 0.05)
         workers = Workers(threads)
-        with workers.running():
+        with workers.start_threads():
             problem = problem_of(LabelledData.of_arrays(X, y == 1), Task.build(p=4))
 
             numbers = count(1)
@@ -175,7 +175,7 @@ def kernels(size: float, threads: int) -> dict[str, Any]:
 
 
 def memory(size: float, threads: int) -> dict[str, Any]:
-    """Peak of what a fit allocates, against the larger of 10% of X and 32 bytes a row."""
+    """Peak of what a fit allocates, against the larger of 10% of X and 32 bytes per row."""
     results = {}
     for n, d in ((int(1_000_000 * size), 30), (int(400_000 * size), 100)):
         say(f"memory: {n} x {d}")
@@ -186,7 +186,7 @@ def memory(size: float, threads: int) -> dict[str, Any]:
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         allowed = max(0.1 * X.nbytes, 32.0 * n)
-        results[f"{n} x {d}"] = report(1.0, peak / n, allowed / n, unit="bytes a row")
+        results[f"{n} x {d}"] = report(1.0, peak / n, allowed / n, unit="bytes per row")
     return results
 
 

@@ -393,12 +393,12 @@ def test_ctrl_c_at_any_moment_ends_a_command_with_130_and_one_line(
 def test_an_interrupt_while_numba_compiles_leaves_a_ranker_that_can_be_fitted(monkeypatch):
     from numba.core.typed_passes import NativeLowering
 
-    from toprank._extras import compiled
+    from toprank._extras import jit
     from toprank.rankers.boosting import kernels
 
     X, y = problem()
     expected = RankBoost(3).fit(X, y).decision_function(X)
-    fresh = compiled(nogil=True)(kernels.digitise.py_func)  # not compiled yet
+    fresh = jit(nogil=True)(kernels.digitise.py_func)  # not compiled yet
     monkeypatch.setattr(kernels, "digitise", fresh)
     ranker = RankBoost(3)
     parameters = ranker.get_params(deep=False)

@@ -114,7 +114,7 @@ class Design(ABC):
         """Return some rows as a NumPy array or CSR matrix, raw and in the dtype they have."""
 
     @abstractmethod
-    def thinned(self, rows: Any) -> Any:
+    def thin(self, rows: Any) -> Any:
         """Return some rows where they lie, as a matrix of the same library."""
 
     @abstractmethod
@@ -307,7 +307,7 @@ class HostDesign(Design):
     def take(self, rows: Any) -> Any:
         return self.X[rows]
 
-    def thinned(self, rows: Any) -> Any:
+    def thin(self, rows: Any) -> Any:
         return self.X[rows]
 
     def columns(self, first: int, last: int) -> FloatArray:

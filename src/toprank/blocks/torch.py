@@ -41,10 +41,10 @@ class TensorSource(BlockSource):
             total = sweep.merge(total, partial)
         return total
 
-    def thinned(self, pick: Callable[[Block], Block]) -> TensorSource:
+    def thin(self, pick: Callable[[Block], Block]) -> TensorSource:
         return TensorSource(pick(self.block), self.group)
 
-    def running(self, n_jobs: int | None = None) -> AbstractContextManager[Any]:
+    def start_threads(self, n_jobs: int | None = None) -> AbstractContextManager[Any]:
         return nullcontext()  # no rows come to this process, and its threads have nothing to do
 
     def cheap_curvature(self, n_rows: int) -> bool:

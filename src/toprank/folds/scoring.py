@@ -181,7 +181,7 @@ def compare_settings(
     """
     fits = [_WeightedFit(model, fit_params, rows.weight is not None) for model in models]
     workers = Workers(n_jobs)
-    with workers.running():
+    with workers.start_threads():
         columns = list(workers.map(lambda fold: _score_fold(fits, rows, fold, score), folds))
     overlap = tested_over_trained(folds)
     return PChoice(tuple(candidates), np.column_stack(columns), score.label, rule, overlap, level)

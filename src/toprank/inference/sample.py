@@ -117,14 +117,14 @@ class Sample:
                 )
         return cls(positive, scores, weight, counts, codes, present, rows)
 
-    def scored(self, scores: FloatArray) -> Sample:
+    def with_scores(self, scores: FloatArray) -> Sample:
         """The same rows with other scores."""
         return replace(self, scores=scores)
 
     @cached_property
     def ranked(self) -> RankedList:
         """The rows in order."""
-        return RankedList.ranked(self.positive, self.scores, self.weight)
+        return RankedList.rank(self.positive, self.scores, self.weight)
 
     @cached_property
     def ties(self) -> NDArray[np.intp]:

@@ -218,16 +218,16 @@ class BlockList:
             raise TypeError(
                 f"{name} takes no sample_weight, and the rows of this list have weights."
             )
-        value = self._evaluated(metric, 0.5, settings)
+        value = self._evaluate(metric, 0.5, settings)
         ends = [value]
         if not self.exact:
-            ends += [self._evaluated(metric, share, settings) for share in (0.0, 1.0)]
+            ends += [self._evaluate(metric, share, settings) for share in (0.0, 1.0)]
         if not self.exact and metric.by_place is not None:
             # tied positives count for less, or for more, than in places of their own
             ends += [self._before(metric.by_place, share) for share in (0.0, 1.0)]
         return BlockMetric(call_label(name, settings), value, min(ends), max(ends))
 
-    def _evaluated(self, metric: Metric, share: float, settings: dict[str, Any]) -> float:
+    def _evaluate(self, metric: Metric, share: float, settings: dict[str, Any]) -> float:
         positive, scores, weight = self._rows(share)
         return float(metric.function(positive, scores, sample_weight=weight, **settings))
 
@@ -235,7 +235,7 @@ class BlockList:
         self, by_place: Callable[[FloatArray, FloatArray], FloatArray], share: float
     ) -> float:
         """A metric by places, where the rows of a bin stand at the place before the bin."""
-        ranked = RankedList.ranked(*self._rows(share))
+        ranked = RankedList.rank(*self._rows(share))
         each = by_place(ranked.found[1:], ranked.places[1:])
         lowest = self.top[0, -1]
         each = np.where(ranked.scores < lowest, np.append(each[:1], each[:-1]), each)
@@ -266,8 +266,8 @@ class Scored:
         """Return scores, labels and weights of the rows of weight above zero."""
         opened = open_block(block, View(self.classes, units=self.score.units))
         with np.errstate(over="ignore", invalid="ignore"):
-            scores = opened.gathered("scores", self.score.coef) + self.score.offset
-        positive, weight = opened.gathered("labels")
+            scores = opened.on_host("scores", self.score.coef) + self.score.offset
+        positive, weight = opened.on_host("labels")
         if weight is None:
             return scores, positive, np.ones(len(scores))
         present = weight > 0

@@ -15,7 +15,7 @@ from toprank._numerics import FloatArray
 from toprank.folds import Fold
 from toprank.metrics.registry import METRICS
 from toprank.models.card import HeldOutMetrics, make_card
-from toprank.models.errors import ModelError, ModelWarning, catching
+from toprank.models.errors import ModelError, ModelWarning, catch_warnings
 from toprank.models.model import TableModel, contributions
 from toprank.models.preparation import Preparation
 from toprank.models.rows import (
@@ -294,7 +294,7 @@ def fit_table(
     try:
         held_out, template, choice = _choose_and_measure(fit, rows, random_state, tell)
         tell(3)
-        with catching(record=True) as caught:
+        with catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             preparation, ranker, Z = fit.final(rows, template)
     except ModelError:
@@ -412,12 +412,12 @@ def _choose_and_measure(
 ) -> tuple[HeldOutMetrics, Any, PChoice | None]:
     """Settle on some of the rows, and measure on the others."""
     parts = rows.held_out(random_state)
-    with catching():
+    with catch_warnings():
         warnings.simplefilter("ignore")  # the last fit says the same of all rows
         if parts is None:
             template, choice = fit.settle(rows)
             tell(2)
-            return HeldOutMetrics.nothing(), template, choice
+            return HeldOutMetrics.empty(), template, choice
         inner, outer = rows.take(parts[0]), rows.take(parts[1])
         template, choice = fit.settle(inner)
         tell(2)

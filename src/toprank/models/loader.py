@@ -19,7 +19,7 @@ from sklearn.exceptions import InconsistentVersionWarning
 from toprank._extras import require
 from toprank.models.card import VERSIONED, check_card, installed_version
 from toprank.models.columns import Column, are_words
-from toprank.models.errors import ModelError, ModelWarning, catching
+from toprank.models.errors import ModelError, ModelWarning, catch_warnings
 from toprank.models.fit import RANKERS
 from toprank.models.migration import to_present_format
 from toprank.models.model import TableModel
@@ -137,7 +137,7 @@ def _read_payload(payload: bytes, most_bytes: int) -> dict[str, Any]:
             "The file holds objects that no toprank model needs, and was not opened: "
             f"{', '.join(foreign[:5])}{', ...' if len(foreign) > 5 else ''}. Do not trust it."
         )
-    with catching():
+    with catch_warnings():
         # the versions are compared once, for all libraries
         warnings.simplefilter("ignore", InconsistentVersionWarning)
         parts: dict[str, Any] = require("skops.io", "models").loads(payload, trusted=TRUSTED)
@@ -206,7 +206,7 @@ def check_works(model: TableModel) -> None:
     """
     values = {column.name: _sample_values(column) for column in model.schema.columns}
     width = len(model.preparation.names)
-    with catching(), np.errstate(all="ignore"):
+    with catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # other versions of the libraries may have much to say
         Z = model.preparation.transform(values)
         scores = np.asarray(model.ranker.decision_function(Z))

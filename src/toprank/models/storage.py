@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from toprank._extras import require
-from toprank._files import replacing
+from toprank._files import replace_file
 from toprank._text import plain
 from toprank.models.errors import ModelError
 from toprank.models.tree_files import check_lightgbm, check_xgboost
@@ -65,7 +65,7 @@ def save(model: Any, path: str | PathLike[str]) -> None:
     if target.is_dir():
         raise ModelError(f"'{target}' is a folder; name a file in it.")
     try:
-        with replacing(target) as file:
+        with replace_file(target) as file:
             file.write(data)
     except OSError as error:
         raise ModelError(

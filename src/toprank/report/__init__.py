@@ -5,6 +5,6 @@
 'build'
 """
 
-from toprank.report.build import Report, build
+from toprank.report.builder import Report, build
 
 __all__ = ["Report", "build"]

@@ -15,7 +15,7 @@ from html import escape
 from importlib import resources
 from typing import Any
 
-from toprank._text import count, format_figure, percent, short_number
+from toprank._text import count, format_figure, format_p, percent
 
 
 def page(data: dict[str, Any]) -> str:
@@ -45,7 +45,7 @@ def page(data: dict[str, Any]) -> str:
 {_by_p(data)}
 {_comparison_section(data)}
 {_support_section(data)}
-{_making_section(data)}
+{_run_section(data)}
 </main>
 <footer><p>Made with toprank {escape(data["made"]["toprank"])}. This page holds its own data and
 asks nothing of any network.</p></footer>
@@ -264,7 +264,7 @@ def _support_section(data: dict[str, Any]) -> str:
         head = ("p", "Negatives that carry it", "Risk trained on", "Risk held out", "Supported")
         body = [
             [
-                short_number(line["p"]),
+                format_p(line["p"]),
                 _few(line["effective_negatives"]),
                 _format_known(line["train_risk"], ".3g"),
                 f"{_format_known(line['test_risk'], '.3g')} "
@@ -297,7 +297,7 @@ def _few(value: float) -> str:
     return count(value) if value >= 20 else f"{value:.1f}"
 
 
-def _making_section(data: dict[str, Any]) -> str:
+def _run_section(data: dict[str, Any]) -> str:
     made = "\n".join(
         f"<div><dt>{escape(str(key))}</dt><dd>{escape(str(value))}</dd></div>"
         for key, value in data["made"].items()

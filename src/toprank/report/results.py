@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from toprank._numerics import FloatArray
-from toprank._text import clean_text, count, percent, short_number
+from toprank._text import clean_text, count, format_p, percent
 from toprank.folds import tested_over_trained
 from toprank.report.held_out import TREES, Chosen, HeldOut, choose_first_p
 from toprank.report.lists import features, item_lists
@@ -56,7 +56,7 @@ def results(
         "max_fpr": max_fpr,
         "level": LEVEL,
         "ps": list(held.ps),
-        "labels": [f"p = {short_number(p)}" for p in held.ps],
+        "labels": [f"p = {format_p(p)}" for p in held.ps],
         "start": chosen.index,
         "figures": [_describe_figure(figure) for figure in which],
         "pushes": [
@@ -250,4 +250,4 @@ def _with_sign(value: float) -> str:
 def advice(data: dict[str, Any]) -> str:
     """Which p, and why."""
     p = data["ps"][data["start"]]
-    return f"The push shown first is p = {short_number(p)}. {data['choice']['verdict']}"
+    return f"The push shown first is p = {format_p(p)}. {data['choice']['verdict']}"

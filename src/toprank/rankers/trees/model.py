@@ -130,7 +130,7 @@ class TreeScores(Probabilities):
         check_is_fitted(self)
         Z = self._numbers(X)
         start = self._start_of(X, init_score) + self._offset
-        for scores in self._trees.staged(Z):
+        for scores in self._trees.staged_scores(Z):
             yield scores + start
 
     def explain(self, X: Any, init_score: ArrayLike | None = None) -> FloatArray:

@@ -17,11 +17,11 @@ import numpy as np
 import scipy
 import sklearn
 
-from toprank._files import replacing
-from toprank._text import clean_text, plain, short_number
+from toprank._files import replace_file
+from toprank._text import clean_text, format_p, plain
 from toprank._version import __version__
 from toprank.folds import Fold, check_powers
-from toprank.models.errors import ModelError, catching
+from toprank.models.errors import ModelError, catch_warnings
 from toprank.models.preparation import Preparation
 from toprank.report.held_out import ALPHA, HeldOut, score_held_out
 from toprank.report.page import page
@@ -57,7 +57,7 @@ class Report:
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the page; a file that is there is replaced when all is written, or not at all."""
         where = Path(path)
-        with replacing(where) as file:
+        with replace_file(where) as file:
             file.write(self.html.encode("utf-8"))
         return where
 
@@ -143,7 +143,7 @@ def build(
     tell("reading the table")
     table = Table.read(frame, target, positive, id, time, drop)
     folds = table.folds(cv, random_state)
-    with catching(record=True) as caught:
+    with catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         held = score_held_out(table, powers, folds, random_state, tell)
         tell("what p the data supports")
@@ -152,9 +152,7 @@ def build(
         data = results(table, held, support, k, cv)
     notes = [*data["notes"], *unsupported, *_list_warnings(caught)]
     data["notes"] = [clean_text(note, 400) for note in notes]
-    data["made"] = _describe_making(
-        table, held, k, cv, random_state, clock.perf_counter() - started
-    )
+    data["made"] = _describe_run(table, held, k, cv, random_state, clock.perf_counter() - started)
     tell.finish()
     return Report(plain(data, digits=6, infinities=False))
 
@@ -201,7 +199,7 @@ def _measure_support(
         return None, [f"What p the data supports cannot be determined: {error}"]
 
 
-def _describe_making(
+def _describe_run(
     table: Table, held: HeldOut, k: int, cv: int, random_state: int, seconds: float
 ) -> dict[str, Any]:
     kind = "in the order of time" if table.rows.time is not None else "stratified, shuffled"
@@ -218,7 +216,7 @@ def _describe_making(
         "k": k,
         "cv": cv,
         "push": f"PNormPush, exponential loss, alpha = {ALPHA:g}, p = "
-        + ", ".join(short_number(p) for p in held.ps),
+        + ", ".join(format_p(p) for p in held.ps),
         "logistic regression": "scikit-learn's LogisticRegression, C = 1, on the same columns",
         "boosted trees": "scikit-learn's HistGradientBoostingClassifier, default settings",
     }
