@@ -154,7 +154,7 @@ def test_a_pair_that_everybody_reads_in_one_way_is_decided(pair, entry, tmp_path
 def test_any_other_pair_is_refused_in_the_same_words(pair, tmp_path, monkeypatch):
     said = {name: answer(name, pair, None, tmp_path, monkeypatch) for name in ENTRIES}
     first = said["Target.learn"]
-    assert "it is not plain which belongs at the top: add --positive " in str(first)
+    assert "it is not clear which belongs at the top: add --positive " in str(first)
     assert said == dict.fromkeys(ENTRIES, first)
 
 

@@ -159,13 +159,13 @@ def _assemble(
     preparation, ranker = parts["preparation"], parts["ranker"]
     centre = np.asarray(parts["centre"], dtype=np.float64)
     if type(preparation) is not Preparation or not all(type(r) in RANKERS for r in _chain(ranker)):
-        raise ModelError("This is not a toprank model: its parts are not those of one.")
+        raise ModelError("This is not a toprank model: its parts have other types.")
     width = len(preparation.names)
     if width != ranker.n_features_in_ or centre.shape != (width,) or not preparation.fits(schema):
-        raise ModelError("The parts of the file are not of one model.")
+        raise ModelError("The parts of the file belong to different models.")
     remembered = {name: entry["kind"] for name, entry in card["reference"]["columns"].items()}
     if remembered != {column.name: column.kind for column in schema.columns}:
-        raise ModelError("The card in the file is not that of the model.")
+        raise ModelError("The card in the file describes another model.")
     for one in _chain(ranker):
         if hasattr(one, "n_jobs"):
             one.n_jobs = _threads_here(one.n_jobs)
@@ -214,9 +214,9 @@ def check_works(model: TableModel) -> None:
         parts = np.asarray(model.column_contributions(Z))
     found = (Z.shape, scores.shape, chances.shape, parts.shape)
     if found != ((2, width), (2,), (2, 2), (2, len(model.schema.columns))):
-        raise ModelError("The parts of the file are not of one model.")
+        raise ModelError("The parts of the file belong to different models.")
     if not all(np.all(np.isfinite(array)) for array in (scores, chances, parts)):
-        raise ModelError("The model in the file gives scores that are no numbers.")
+        raise ModelError("The model in the file gives scores that are not numbers.")
 
 
 def _sample_values(column: Column) -> NDArray[Any]:
