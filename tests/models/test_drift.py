@@ -90,6 +90,7 @@ def test_a_column_that_moves_is_found_and_the_others_are_not(model, frame, colum
     assert watch.columns()[0].name == column
 
 
+@pytest.mark.more
 def test_p_values_are_uniform_where_nothing_has_changed(model):
     rng = np.random.default_rng(1)
     found = {name: [] for name in ("x", "city", "flag")}

@@ -118,7 +118,7 @@ class UStatistic:
         """
         first, second = np.broadcast_arrays(np.asarray(i, dtype=np.intp), j)
         if np.any(first == second):
-            raise ValueError("i and j name the same row: the remainder is one of two rows.")
+            raise ValueError("i and j name the same row: expected two different rows.")
         effect = effects_of_rows(self.projection, self.value, self.rows)
         kernel = np.asarray(self._kernel(self._data[first], self._data[second]), dtype=np.float64)
         return np.asarray(kernel - self.value - effect[first] - effect[second])

@@ -322,7 +322,9 @@ def _check_concave(H: ArrayMap, dH: ArrayMap) -> None:
     q = np.linspace(0.0, 1.0, _CELLS + 1)
     risk, slope = H(q), dH(q)
     if risk.shape != q.shape or slope.shape != q.shape:
-        raise ValueError("H and dH must work elementwise: an array in, one of its shape out.")
+        raise ValueError(
+            "H and dH must work elementwise: expected an array of the shape of their input."
+        )
     if not np.all(np.isfinite(risk)) or np.any(np.isnan(slope)):
         raise ValueError(
             "H must be finite on [0, 1] and dH must not be NaN there; write their limits at 0 and "
@@ -330,7 +332,7 @@ def _check_concave(H: ArrayMap, dH: ArrayMap) -> None:
         )
     rounding = 1e-9 * max(1.0, float(np.max(np.abs(risk))))
     if np.any(risk < -rounding):
-        raise ValueError(f"H is negative ({float(np.min(risk)):.3g}); a loss cannot be.")
+        raise ValueError(f"H is negative ({float(np.min(risk)):.3g}); a loss is never negative.")
     # a concave function's chord slope lies between the slopes at its ends
     chord = np.diff(risk) / np.diff(q)
     slack = 1e-6 * (1.0 + np.abs(chord))
