@@ -228,9 +228,11 @@ class SmoothMarginRanker(PairBooster):
     alone, is below (2/3)(1 - r)(1 - r^2) in every round, r its edge, the margin goes to the
     largest one, rho (Theorem 8; RankBoost may stop short of it). Where the condition fails, as it
     does in many rounds on real data, the theorem is silent; ``theorem_7_`` says per round whether
-    it held, and ``rho_`` how far the margin can still be from the largest. It begins with coordinate descent RankBoost until the smooth margin is positive,
-    then takes the steps of equation (12), or the line search of equation (10) for real-valued
-    weak rankers. On pairs that are not separated within the rounds it is RankBoost, and warns.
+    it held, and ``rho_`` how far the margin can still be from the largest.
+
+    It begins with coordinate descent RankBoost until the smooth margin is positive, then takes the
+    steps of equation (12), or the line search of equation (10) for real-valued weak rankers. On
+    pairs that are not separated within the rounds it is RankBoost, and warns.
 
     Parameters
     ----------
