@@ -493,7 +493,6 @@ def check(name, y, s, w):
 
 
 @pytest.mark.parametrize("name", CASES)
-@settings(max_examples=20)
 @given(drawn=ugly_rows())
 def test_the_metric_is_the_exact_value_of_its_definition(name, drawn):
     check(name, *drawn)
@@ -507,7 +506,6 @@ def test_the_metric_is_exact_in_many_cases(name, drawn):
     check(name, *drawn)
 
 
-@settings(max_examples=20)
 @given(drawn=ugly_rows())
 def test_heights_ranks_and_f_skew_are_exact(drawn):
     y, s, w = drawn
