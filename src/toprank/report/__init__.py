@@ -5,6 +5,8 @@
 'build'
 """
 
-from toprank.report.build import Report, build
+from toprank.report.build import build
+from toprank.report.describe import describe
+from toprank.report.report import Report
 
-__all__ = ["Report", "build"]
+__all__ = ["Report", "build", "describe"]
