@@ -131,7 +131,13 @@ def build(
     tell = _Teller(progress, 3 + cv * (len(powers) + 2) + 2 + (fit is not None))
     tell("reading the table")
     drop = (*drop, *([] if today is None else [today]))
-    roles = {"id": id, "time": time, "weight": weight, "groups": groups, "drop": drop}
+    roles: dict[str, Any] = {
+        "id": id,
+        "time": time,
+        "weight": weight,
+        "groups": groups,
+        "drop": drop,
+    }
     whole = Table.read(frame, target, positive, **roles)
     table = whole.sample(MOST_ROWS, random_state)
     folds = table.folds(cv, random_state)

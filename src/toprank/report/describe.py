@@ -109,7 +109,10 @@ def describe(
     before = None if today is None else subject_today(frame, today)
     shown = front(subjects, rows, k, value=value_positive, cost=cost, today=before)
     where = "the rows given" if data is None else clean_text(data)
-    shown["how"] = f"Measured on the {count(len(rows))} rows of {where}."
+    shown["how"] = (
+        f"Measured on the {count(len(rows))} rows of {where}. The figures hold only if the model "
+        "has not learned from these rows."
+    )
     made["front"] = shown
     made["verdict"] = {"headline": shown["said"]["headline"]}
     tell("done", len(named) + 1, len(named) + 1)

@@ -171,7 +171,7 @@ def _compare_lists(
     if len(subjects) < 2:
         return []
     pairs = len(subjects) * (len(subjects) - 1) // 2
-    known = {"sample_weight": rows.weight, "groups": rows.groups}
+    known: dict[str, Any] = {"sample_weight": rows.weight, "groups": rows.groups}
     scores = {one.name: one.scores for one in subjects}
     lines = []
     for figure in which:
@@ -211,7 +211,11 @@ def sentences(data: dict[str, Any]) -> dict[str, str]:
     said = {
         "headline": headline(data, model),
         "certainty": certainty(data, model),
-        "against": " ".join(against(data, line) for line in data["comparison"] if _leads(line)),
+        "against": " ".join(
+            against(data, line)
+            for line in data["comparison"]
+            if line["figure"] == "precision" and line["names"][0] == model["name"]
+        ),
         "money": "",
     }
     if model["money"] is not None:
@@ -219,10 +223,6 @@ def sentences(data: dict[str, Any]) -> dict[str, str]:
             model["money"], model["figures"]["precision"], data["k"], data["rows"]
         )
     return said
-
-
-def _leads(line: dict[str, Any]) -> bool:
-    return bool(line["figure"] == "precision")
 
 
 def headline(data: dict[str, Any], model: dict[str, Any]) -> str:

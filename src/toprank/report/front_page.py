@@ -71,8 +71,7 @@ def _answer_section(front: dict[str, Any], notes: list[str]) -> str:
 {cards}
 </dl>
 <p><a id="download" class="download" href="#list">The list, to see and to download</a></p>
-<p class="small">{escape(front["how"])} No row was seen by the model that judges it. Ranges hold 95
-times in 100.</p>
+<p class="small">{escape(front["how"])} Ranges hold 95 times in 100.</p>
 {notes_list([*front["notes"], *notes])}
 </section>"""
 
@@ -275,7 +274,7 @@ seen, to get the list, its reasons and how many rows to take.</p>
 def _card_section(card: dict[str, Any], place: int) -> str:
     body = [
         [
-            escape(one["metric"]),
+            escape(_metric_words(one["metric"])),
             _known(one["estimate"]),
             f"{_known(one['low'])} to {_known(one['high'])}",
         ]
@@ -290,6 +289,26 @@ def _card_section(card: dict[str, Any], place: int) -> str:
 {columns_table(card["columns"])}
 {notes_list(card["warnings"])}
 </section>"""
+
+
+#: What the figures of a card are called on the page.
+_METRICS = {
+    "precision_at": "right among the first {}",
+    "recall_at": "of all there are, found in the first {}",
+    "lift_at": "times better than at random, in the first {}",
+    "auc": "how often one of them is above another row (AUC)",
+    "average_precision": "average precision",
+    "positives_at_top": "above every other row",
+}
+
+
+def _metric_words(call: str) -> str:
+    """A metric of a card, such as precision_at(k=0.1), in words."""
+    name, _, settings = call.removesuffix(")").partition("(")
+    k = settings.removeprefix("k=")
+    if name not in _METRICS or (settings and k == settings):
+        return call
+    return _METRICS[name].format(percent(float(k)) if "." in k else f"{k} rows")
 
 
 def _known(value: Any) -> str:

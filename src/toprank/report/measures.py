@@ -112,7 +112,7 @@ def _with_interval(figure: Figure, rows: ScoredRows, one: Measurement) -> dict[s
 def curves(rows: ScoredRows, k: int, max_fpr: float) -> dict[str, Any]:
     """The zoomed ROC curve, the precision of the first rows and the lift, with bands."""
     n, what = len(rows), (rows.y, rows.scores, LEVEL)
-    weight = {"sample_weight": rows.weight}
+    weight: dict[str, Any] = {"sample_weight": rows.weight}
     depth = np.unique(np.round(np.linspace(max(1, min(k, 50) // 10), min(n, 4 * k), _POINTS)))
     top = np.geomspace(min(1.0, max(k / 5, 5) / n), 1.0, _POINTS)
     share = float(np.average(rows.y, weights=rows.weight))

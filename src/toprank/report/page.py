@@ -16,7 +16,7 @@ from typing import Any
 
 from toprank._text import count, format_figure, percent, short_number
 from toprank.report.front import luck
-from toprank.report.front_page import card_sections, format_change, front_sections
+from toprank.report.front_page import card_sections, format_change, front_header, front_sections
 from toprank.report.markup import figure_card, html_table, interval_text, notes_list, word
 
 
@@ -41,13 +41,9 @@ def page(data: dict[str, Any]) -> str:
 </head>
 <body>
 <a class="skip" href="#verdict">Skip to the verdict</a>
-{_page_header(data)}
+{front_header(data) if "front" in data else _page_header(data)}
 <main>
-{_verdict_section(data)}
-{_by_p(data)}
-{_comparison_section(data)}
-{_support_section(data)}
-{_run_section(data)}
+{_main_sections(data)}
 </main>
 <footer><p>Made with toprank {escape(data["made"]["toprank"])}. This page holds its own data and
 asks nothing of any network.</p></footer>
