@@ -2,6 +2,8 @@
 
 import os
 from collections import Counter
+from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if cases[test] % sampled.args[0]:
                 item.add_marker(pytest.mark.more)
             cases[test] += 1
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Item) -> Iterator[None]:
+    """Skip what asks for XGBoost where it is not installed: no extra of the tests brings it."""
+    try:
+        return (yield)
+    except ImportError as error:
+        if (error.name or "").split(".")[0] != "xgboost" or find_spec("xgboost") is not None:
+            raise
+        pytest.skip("XGBoost is not here: pip install '.[xgboost]', or '.[xgboost-cpu]'")
 
 
 @pytest.fixture(scope="session")

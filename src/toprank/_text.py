@@ -28,7 +28,7 @@ def visible(value: Any) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def short_number(value: float) -> str:
+def format_p(value: float) -> str:
     """Return p, or another number, as it is written: without needless zeros."""
     return "∞" if math.isinf(value) else f"{value:g}"
 

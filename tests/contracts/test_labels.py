@@ -99,7 +99,7 @@ def of_report(frame, positive, folder, monkeypatch):
     def count(table, *rest):
         raise Decided(int(np.count_nonzero(table.rows.y)))
 
-    monkeypatch.setattr(sys.modules["toprank.report.build"], "score_held_out", count)
+    monkeypatch.setattr(sys.modules["toprank.report.builder"], "score_held_out", count)
     try:
         build(frame, "state", positive=positive)
     except Decided as decided:

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from toprank import PushRanker
 from toprank.losses import LOSSES, from_callable, get_loss
 from toprank.metrics import heights, push_risk, reverse_heights
 from toprank.prices import from_callable as price_from_callable
@@ -153,9 +154,27 @@ def test_risk_of_both_ends_is_the_top_plus_balance_times_the_bottom(price, loss,
         loss=loss,
         end="both",
         balance=balance,
+        balance_of="sums",
         sample_weight=w,
     )
     assert got == pytest.approx(top + balance * bottom, rel=1e-10, abs=1e-12)
+
+
+@pytest.mark.parametrize("p", [1.0, 2.5, 4.0])
+def test_both_ends_were_weighed_otherwise_than_by_the_ranker(p):
+    """One meaning: the metric of a fitted ranker's scores is its objective, unnormalised."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = (X[:, 0] + rng.normal(size=60) > 1.0).astype(int)
+    n_pos, n_neg = y.sum(), (1 - y).sum()
+    for balance_of, size in (("means", n_neg * n_pos**p), ("sums", n_neg * n_pos**p)):
+        settings = {"p": p, "end": "both", "balance": 0.3, "balance_of": balance_of}
+        ranker = PushRanker(**settings, alpha=1e-12).fit(X, y)
+        risk = push_risk(y, X @ ranker.coef_[0], **settings, log=True)
+        assert (risk - np.log(size)) / p == pytest.approx(ranker.objective_, abs=1e-8)
+    top, bottom = (push_risk(y, X[:, 0], p=p, end=end) for end in ("top", "bottom"))
+    both = push_risk(y, X[:, 0], p=p, end="both", balance=0.3)
+    assert both == pytest.approx(top + 0.3 * (n_pos / n_neg) ** (p - 1) * bottom)
 
 
 @few
@@ -231,7 +250,8 @@ def test_infinite_power_is_the_highest_height():
 
 def test_highest_height_of_both_ends_is_the_larger_one():
     y, s = [1, 0, 0, 0], [0.0, 1.0, 2.0, 3.0]
-    assert push_risk(y, s, price="max", loss="zero_one", end="both") == 3.0
+    assert push_risk(y, s, price="max", loss="zero_one", end="both", balance_of="sums") == 3.0
+    assert push_risk(y, s, price="max", loss="zero_one", end="both") == 1.0  # all of one positive
 
 
 def test_log_risk_is_finite_where_the_risk_overflows():
@@ -336,6 +356,7 @@ def test_bad_input_is_refused_with_a_sentence_that_helps(metric, y, s, keywords,
         ({"loss": "hingee"}, "Unknown loss 'hingee': expected one of"),
         ({"end": "middle"}, "Unknown end 'middle': expected one of"),
         ({"end": "both", "balance": -1.0}, "balance=-1.0 .* expected a number >= 0"),
+        ({"balance_of": "parts"}, "balance_of='parts': expected one of"),
         ({"end": "both", "balance": np.nan}, "balance=nan .* expected a number >= 0"),
     ],
 )

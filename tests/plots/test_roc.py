@@ -20,12 +20,6 @@ from toprank.inference import roc_band  # noqa: E402
 from toprank.plots import TopRocDisplay  # noqa: E402
 
 
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
-
-
 @pytest.fixture(scope="module")
 def data():
     return make_classification(n_samples=300, flip_y=0.2, random_state=0)

@@ -1,11 +1,10 @@
 """A fit to blocks is the fit to the whole array, however the rows are cut and placed."""
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from block_sources import Pieces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -13,27 +12,6 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from toprank import IRPush, PNormPush, PNormPushCV, ProperRanker, PushRanker, blocks
-from toprank.blocks import Block, BlockSource
-
-
-class Pieces(BlockSource):
-    """Blocks given one by one, merged in any order, rebuilt at every pass."""
-
-    def __init__(self, pieces, order=None):
-        self.pieces = pieces
-        self.order = range(len(pieces)) if order is None else order
-        self.n_features = pieces[0][0].shape[1]
-
-    def map_reduce(self, sweep, state):
-        sweep, state = pickle.loads(pickle.dumps((sweep, state)))  # as a cluster would
-        partials = [sweep.local(Block(i, *self.pieces[i]), state) for i in self.order]
-        total = partials[0]
-        for partial in partials[1:]:
-            total = sweep.merge(total, partial)
-        return total
-
-    def write_scores(self, score, to=None):
-        return np.concatenate([score(X) for X, *_ in self.pieces])
 
 
 def data(n=400, seed=0):

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-import xgboost
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
@@ -394,6 +393,8 @@ def test_scores_to_start_from_can_be_given(backend, train, test, production):
 
 
 def test_any_classifier_can_be_started_from(train, test, tmp_path, production):
+    import xgboost
+
     X, y = train
     path = tmp_path / "model.txt"
     production.save_model(path)

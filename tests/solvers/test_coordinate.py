@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import brentq
 
 from toprank import PNormPush, PushRanker
-from toprank.objective import push_objective
+from toprank.objective import build_objective
 
 CASES = [
     {"p": 4.0},
@@ -99,7 +99,7 @@ def test_many_rounds_come_close_to_the_minimum(tasks):
 
 def test_an_infinite_push_is_not_left_at_a_small_p(tasks):
     X, positive = tasks["spambase"]
-    highest = push_objective(positive, p=np.inf)
+    highest = build_objective(positive, p=np.inf)
     pushed, mild = (
         PNormPush(p=p, solver="coordinate").fit(X, positive).coef_[0] for p in (np.inf, 1.0)
     )

@@ -294,11 +294,11 @@ def check_card(card: Any) -> dict[str, Any]:
     Traceback (most recent call last):
     toprank.models.errors.ModelError: The card in the file cannot be used: 'made' is not a text.
     """
-    _check_part("", card, _SHAPE)
+    _check_shape("", card, _SHAPE)
     known = card["reference"]
     entries = {"scores": {"kind": "number", **known["scores"]}, **known["columns"]}
     for name, entry in entries.items():
-        _check_part(f"reference.{name}", entry, _OF_KIND.get(entry["kind"], _SPREAD))
+        _check_shape(f"reference.{name}", entry, _OF_KIND.get(entry["kind"], _SPREAD))
         spread = [entry[part] for part in ("quantiles", "at_most") if part in entry]
         lengths = {len(part) for part in spread}
         if lengths - {0, len(known["shares"])} or len(lengths) > 1 or not _rise(*spread):
@@ -308,14 +308,14 @@ def check_card(card: Any) -> dict[str, Any]:
     return dict(card)
 
 
-def _check_part(place: str, value: Any, shape: Any) -> None:
+def _check_shape(place: str, value: Any, shape: Any) -> None:
     if isinstance(shape, dict):
         _check_parts(place, value, shape)
     elif isinstance(shape, list):
         if not isinstance(value, list):
             raise _unusable(place, "list")
         for entry in value:
-            _check_part(place, entry, shape[0])
+            _check_shape(place, entry, shape[0])
     elif not _IS[shape](value):
         raise _unusable(place, shape)
 
@@ -326,11 +326,11 @@ def _check_parts(place: str, value: Any, shape: dict[str, Any]) -> None:
     for name, inner in shape.items():
         if name == _ANY_NAME:
             for key, entry in value.items():
-                _check_part(f"{place}.{key}", entry, inner)
+                _check_shape(f"{place}.{key}", entry, inner)
         elif name not in value:
             raise ModelError(f"The card in the file cannot be used: it lacks {_at(place, name)!r}.")
         else:
-            _check_part(_at(place, name), value[name], inner)
+            _check_shape(_at(place, name), value[name], inner)
 
 
 def _at(place: str, name: str) -> str:

@@ -174,7 +174,9 @@ class PairRanker(BaseEstimator):
         self.verbose = verbose
 
     # the way from a problem to its minimum is that of the linear rankers
+    positive = False
     _minimise = LinearRanker._minimise
+    _lower = LinearRanker._lower
     _start = LinearRanker._start
     _has_point = LinearRanker._has_point
     _point = LinearRanker._point

@@ -5,8 +5,8 @@
 'build'
 """
 
-from toprank.report.build import build
-from toprank.report.describe import describe
+from toprank.report.builder import build
+from toprank.report.model_page import describe
 from toprank.report.report import Report
 
 __all__ = ["Report", "build", "describe"]

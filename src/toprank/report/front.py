@@ -26,7 +26,7 @@ _COMPARED = ("precision", "auc")
 _MOST_COLUMNS = 12
 
 
-def front(
+def front_results(
     subjects: Sequence[Subject],
     rows: LabelledRows,
     asked: int,

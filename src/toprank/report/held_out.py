@@ -20,7 +20,7 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from toprank._numerics import FloatArray
-from toprank._text import short_number
+from toprank._text import format_p
 from toprank.folds import Fold
 from toprank.models.model import contributions, per_column
 from toprank.models.preparation import Preparation
@@ -40,7 +40,7 @@ Tell = Callable[[str], None]
 
 def strength(p: float) -> str:
     """Return how hard a push is, in the page's word for p."""
-    return f"strength {short_number(p)}"
+    return f"strength {format_p(p)}"
 
 
 @dataclass(frozen=True)

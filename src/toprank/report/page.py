@@ -14,7 +14,7 @@ from html import escape
 from importlib import resources
 from typing import Any
 
-from toprank._text import count, format_figure, percent, short_number
+from toprank._text import count, format_figure, format_p, percent
 from toprank.report.front import luck
 from toprank.report.front_page import card_sections, format_change, front_header, front_sections
 from toprank.report.markup import figure_card, html_table, interval_text, notes_list, word
@@ -252,7 +252,7 @@ def _support_section(data: dict[str, Any]) -> str:
         )
         body = [
             [
-                short_number(line["p"]),
+                format_p(line["p"]),
                 _few(line["effective_negatives"]),
                 _format_known(line["train_risk"], ".3g"),
                 f"{_format_known(line['test_risk'], '.3g')} "

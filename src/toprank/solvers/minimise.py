@@ -27,11 +27,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 
 from toprank._numerics import FloatArray
+from toprank.solvers.bounded import bounded
 from toprank.solvers.coordinate import coordinate
 from toprank.solvers.max_price import newton_max
+from toprank.solvers.newton_step import rounding_error, solve_step
 from toprank.solvers.result import (
     SEPARABLE,
     STUCK,
@@ -68,13 +69,17 @@ def minimise(
     tol: float,
     callback: Callback | None = None,
     warm: bool = False,
+    lower: FloatArray | None = None,
 ) -> Result:
     """Minimise a problem, smooth or not, with a solver for smooth ones.
 
-    ``warm`` says that the start is near the minimum. The coordinate solver's rounds are the
-    paper's algorithm: they start where they are told to, and their number is given.
+    ``warm`` says that the start is near the minimum; ``lower`` are bounds on the coefficients,
+    minus infinity where there is none. The coordinate solver's rounds are the paper's algorithm:
+    they start where they are told to, and their number is given.
     """
     boosting = minimiser is coordinate
+    if lower is not None:
+        minimiser = bounded(minimiser, lower)
     settings: dict[str, Any] = {"max_iter": max_iter, "tol": tol, "callback": callback}
     if problem.peaked and minimiser is newton:
         direct = _to_the_peak(problem, start, settings)
@@ -137,7 +142,7 @@ def _narrow(
         coef, warm = result.coef, True
         history += result.history
         close = _is_close(problem, result, tol)
-        if close and inner > tol and minimiser is not coordinate:
+        if close and inner > tol and not _is_boosting(minimiser):
             polished = minimiser(smooth, coef, max_iter=_POLISH, tol=tol, warm=True)
             result = _certify(problem, polished)
             history += result.history
@@ -165,9 +170,13 @@ def _is_close(problem: Any, result: Result, tol: float) -> bool:
 
 def _path(minimiser: Minimiser, max_iter: int) -> tuple[list[float], int]:
     """The levels to pass through, and the most iterations to spend on each."""
-    if minimiser is coordinate:  # a fixed number of rounds, shared out
+    if _is_boosting(minimiser):  # a fixed number of rounds, shared out
         return list(_ROUND_LEVELS), max(1, max_iter // len(_ROUND_LEVELS))
     return [_FACTOR**k for k in range(_LEVELS)], max_iter
+
+
+def _is_boosting(minimiser: Minimiser) -> bool:
+    return getattr(minimiser, "func", minimiser) is coordinate
 
 
 def _close_result(best: Any, history: list[dict[str, Any]], close: bool) -> Result:
@@ -272,14 +281,10 @@ class _Patience:
 
     def ends(self, value: float, gradient: float) -> bool:
         """Whether neither the value nor the gradient has come down for long."""
-        lower = value < self.best[0] - _rounding_error(self.best[0]) or gradient < self.best[1]
+        lower = value < self.best[0] - rounding_error(self.best[0]) or gradient < self.best[1]
         self.best = min(self.best[0], value), min(self.best[1], gradient)
         self.idle = 0 if lower else self.idle + 1
         return self.idle >= _PATIENCE
-
-
-def _rounding_error(value: float) -> float:
-    return float(8 * np.finfo(np.float64).eps * max(1.0, abs(value)))
 
 
 class _Trial:
@@ -312,9 +317,9 @@ class _Damping:
         hessian: FloatArray,
     ) -> _Trial | None:
         """Return the first trial point that lowers the objective enough; None if none does."""
-        rounding = _rounding_error(value)
+        rounding = rounding_error(value)
         while self.amount <= _MOST_DAMPING:
-            direction = _solve(hessian + np.diag(self.amount * self.curvature), -grad)
+            direction = solve_step(hessian + np.diag(self.amount * self.curvature), -grad)
             slope = float(grad @ direction)
             if not np.isfinite(slope) or slope >= 0:
                 break
@@ -335,22 +340,3 @@ class _Damping:
             self.amount *= 0.1
         if self.amount < _LEAST_DAMPING:
             self.amount = 0.0
-
-
-def _solve(hessian: FloatArray, target: FloatArray) -> FloatArray:
-    """Solve H x = target in units of unit diagonal; raise small eigenvalues if H is singular."""
-    if not np.all(np.isfinite(hessian)):  # LAPACK may search for ever among infinities
-        return np.full_like(target, np.nan)
-    diagonal = np.diag(hessian)
-    scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-    scaled = hessian * np.outer(scale, scale)
-    try:
-        factor = linalg.cho_factor(scaled, check_finite=False)
-        if np.min(np.abs(np.diag(factor[0]))) < 1e-7:
-            raise linalg.LinAlgError("nearly singular")
-        return scale * linalg.cho_solve(factor, scale * target, check_finite=False)
-    except linalg.LinAlgError:
-        values, vectors = linalg.eigh(scaled, check_finite=False)
-        # a floor, not a cut: along a flat direction an unpenalised objective may still fall
-        floor = np.maximum(values, 1e-9 * max(1.0, float(values[-1])))
-        return scale * (vectors @ ((vectors.T @ (scale * target)) / floor))

@@ -133,6 +133,7 @@ class PNormPushCV(LinearRanker):
         "random_state": [Integral],
     }
     del _parameter_constraints["alpha"], _parameter_constraints["warm_start"]
+    del _parameter_constraints["positive"]
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ from toprank._text import clean_text, count, percent, plain
 from toprank._version import __version__
 from toprank.models.errors import ModelError
 from toprank.models.model import TableModel
-from toprank.report.front import front
+from toprank.report.front import front_results
 from toprank.report.report import SMALLEST, Report
 from toprank.report.subjects import (
     describe_model,
@@ -107,7 +107,7 @@ def describe(
         subjects.append(subject_of(name, model, frame, files.get(name)))
     tell("measuring", len(named), len(named) + 1)
     before = None if today is None else subject_today(frame, today)
-    shown = front(subjects, rows, k, value=value_positive, cost=cost, today=before)
+    shown = front_results(subjects, rows, k, value=value_positive, cost=cost, today=before)
     where = "the rows given" if data is None else clean_text(data)
     shown["how"] = (
         f"Measured on the {count(len(rows))} rows of {where}. The figures hold only if the model "

@@ -12,12 +12,12 @@ import numpy as np
 import scipy
 import sklearn
 
-from toprank._text import clean_text, count, plain, short_number
+from toprank._text import clean_text, count, format_p, plain
 from toprank._version import __version__
 from toprank.folds import Fold, check_powers
 from toprank.models.errors import ModelError, catch_warnings
 from toprank.models.preparation import Preparation
-from toprank.report.front import front
+from toprank.report.front import front_results
 from toprank.report.held_out import ALPHA, HeldOut, score_held_out
 from toprank.report.report import SMALLEST, Report
 from toprank.report.results import results
@@ -167,7 +167,7 @@ def _front(
     shown: Shipped, k: int, today: str | None, value: float | None, cost: float | None
 ) -> dict[str, Any]:
     before = None if today is None else subject_today(shown.frame, today)
-    found = front([shown.subject], shown.rows, k, value=value, cost=cost, today=before)
+    found = front_results([shown.subject], shown.rows, k, value=value, cost=cost, today=before)
     return found | {"how": shown.how}
 
 
@@ -239,7 +239,7 @@ def _describe_run(
         "k": k,
         "cv": cv,
         "push": f"PNormPush, exponential loss, alpha = {ALPHA:g}, p = "
-        + ", ".join(short_number(p) for p in held.ps),
+        + ", ".join(format_p(p) for p in held.ps),
         "logistic regression": "scikit-learn's LogisticRegression, C = 1, on the same columns",
         "boosted trees": "scikit-learn's HistGradientBoostingClassifier, default settings",
     }
