@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from block_sources import Pieces
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -116,7 +116,6 @@ class TestTheBound:
 
 
 class TestTheSameList:
-    @settings(max_examples=25, deadline=None)
     @given(st.data())
     def test_however_rows_are_placed_and_merged(self, choose):
         X, y, weight = data(150, tied=choose.draw(st.booleans()))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from block_sources import Pieces
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
@@ -64,7 +64,6 @@ class TestNodes:
                 ours * np.exp(nodes.log_scale), theirs * np.exp(rows.log_scale), rtol=1e-11
             )
 
-    @settings(max_examples=30, deadline=None)
     @given(st.lists(st.floats(-1e4, 1e4), max_size=40), st.integers(0, 40), st.integers(0, 40))
     def test_merge_in_any_order(self, scores, first, second):
         scores, cuts = np.array(scores), sorted((first, second))
@@ -84,6 +83,7 @@ class TestNodes:
 
 
 class TestTheSameObjective:
+    @pytest.mark.sampled(5)
     @each_ranker
     @pytest.mark.parametrize("scale", [0.0, 1.0, 30.0, 1e4], ids=lambda scale: f"scale-{scale:g}")
     def test_as_with_gathered_scores(self, name, scale):
@@ -92,7 +92,6 @@ class TestTheSameObjective:
         agree(RANKERS[name], source, scale * np.array([1.0, -0.5, 0.3]))
         agree(RANKERS[name], source, scale * np.array([-1.0, 0.5, 0.3]))
 
-    @settings(max_examples=25, deadline=None)
     @given(st.data())
     def test_however_rows_are_placed_and_merged(self, choose):
         X, y, weight = data(100)

@@ -163,6 +163,7 @@ def test_scores_that_are_not_numbers_are_refused():
         TopRocDisplay.from_predictions([0, 1], [0.0, np.nan])
 
 
+@pytest.mark.more
 def test_importing_the_room_does_not_import_matplotlib():
     code = "import sys, toprank.plots; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

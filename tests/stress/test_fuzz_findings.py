@@ -211,7 +211,7 @@ def test_an_index_beyond_the_columns_failed_only_when_the_model_was_used():
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_a_model_whose_scores_are_no_numbers_was_loaded(value):
     coef = model_loader.model("pnorm").ranker.coef_
-    with pytest.raises(ModelError, match="no numbers"):
+    with pytest.raises(ModelError, match="not numbers"):
         from_bytes(with_array("pnorm", coef, np.full_like(coef, value)))
 
 

@@ -108,7 +108,7 @@ def check_lightgbm(text: str) -> None:
     width = int(facts["max_feature_idx"]) + 1
     names, infos = (facts[part].split(" ") for part in ("feature_names", "feature_infos"))
     if _CONTROL.search(text) or len(names) != width or len(infos) != width:
-        raise _damage("the columns do not agree")
+        raise _damage("the trees read other columns than the model has")
     sizes = [int(size) for size in facts["tree_sizes"].split()]
     data, start = rest.encode(), 0
     for place, size in enumerate(sizes):
@@ -116,7 +116,7 @@ def check_lightgbm(text: str) -> None:
         _check_tree(place, block, width)
         start += size
     if not data[start:].startswith(b"end of trees\n"):
-        raise _damage("the sizes of the trees are not theirs")
+        raise _damage("the header gives other tree sizes than the trees have")
 
 
 def _damage(why: str) -> ModelError:
@@ -280,7 +280,7 @@ class _UbjsonReader:
         while self.data[self.place : self.place + 1] != b"}":
             name = self.take(self._count()).decode()
             if name in found:
-                raise ValueError(f"{name!r} is there twice")
+                raise ValueError(f"{name!r} occurs twice")
             found[name] = self.value(depth + 1)
         self.take(1)
         return found
