@@ -92,6 +92,36 @@ def installed_version(name: str) -> str | None:
     return None
 
 
+#: What users call the rankers.
+_WORDS_OF = {
+    "PNormPush": "a linear score, pushed to be right at the top",
+    "IRPush": "a linear score under the IR push",
+    "ProperRanker": "a linear model of the probability",
+    "RankBoost": "boosted stumps (RankBoost)",
+    "SmoothMarginRanker": "boosted stumps (smooth margin ranking)",
+    "PushTrees": "boosted trees, pushed to be right at the top",
+    "PushEnsemble": "a blend of several models, right at the top",
+}
+
+
+def describe_ranker(card: Mapping[str, Any]) -> str:
+    """Return in users' words what kind of ranker a card is about.
+
+    Examples
+    --------
+    >>> describe_ranker({"ranker": "ProperRanker", "parameters": {"loss": "logistic"}})
+    'logistic regression'
+    """
+    name, settings = str(card.get("ranker", "")), card.get("parameters") or {}
+    if not isinstance(settings, dict):
+        settings = {}
+    if name == "ProperRanker" and settings.get("loss", "logistic") == "logistic":
+        return "logistic regression"
+    if name == "PushTrees" and settings.get("p", 4.0) is None:
+        return "boosted trees for the two classes"
+    return _WORDS_OF.get(name, name)
+
+
 def make_card(
     model: Any,
     rows: TrainingRows,
