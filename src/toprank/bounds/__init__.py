@@ -40,7 +40,12 @@ from toprank.bounds.noise import (
     projection_variance_bound,
     regression_noise_condition,
 )
-from toprank.bounds.push import pnorm_push, pnorm_push_2006, pnorm_push_sample_size
+from toprank.bounds.push import (
+    pnorm_push,
+    pnorm_push_2006,
+    pnorm_push_fixed,
+    pnorm_push_sample_size,
+)
 from toprank.bounds.rademacher import (
     rademacher_average,
     rkhs_rademacher,
@@ -89,6 +94,7 @@ __all__ = [
     "plug_in_regret",
     "pnorm_push",
     "pnorm_push_2006",
+    "pnorm_push_fixed",
     "pnorm_push_sample_size",
     "projection_variance",
     "projection_variance_bound",
