@@ -28,7 +28,8 @@ from toprank.cli.terminal import Failure
 from toprank.models import ModelError, ModelWarning, Schema, columns
 from toprank.models.loader import from_bytes
 from toprank.models.storage import to_bytes
-from toprank.models.tree_files import check_lightgbm, check_xgboost
+from toprank.models.tree_files import check_lightgbm
+from toprank.models.xgboost_files import check_xgboost
 
 
 def with_member(kind, name, change):

@@ -52,8 +52,9 @@ class UStatistic:
     zeta_2 : float
         Unbiased estimate of Var(q(Z, Z')), the variance of the kernel.
     variance : float
-        Estimated variance of `value`: Hoeffding's formula with a negative `zeta_1` taken as zero
-        or, with groups, the sum of squares of the groups' summed influences.
+        Estimated variance of `value`: Hoeffding's formula, 4 zeta_1/n + 2 (zeta_2 - 2 zeta_1) /
+        (n (n - 1)), whose first term is left out where `zeta_1` is negative (the conservative
+        choice); or, with groups, the sum of squares of the groups' summed influences.
     freedom : float
         Degrees of freedom of `variance`, from the fourth moment of the projection: few, where a
         few rows account for most of it.

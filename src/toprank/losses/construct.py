@@ -266,6 +266,8 @@ def modulus(slope: ArrayMap, curvature: ArrayMap | None = None) -> float:
 
     By Theorem 10 it is the lambda of Definition 7. Sought on a grid, then on finer grids
     around the best cell; without H'' it is a difference quotient of H' over the finest cell.
+    Bounds divide by it, so it is rounded down: by what it differs from the cells beside it, which
+    the least value between two points can lie below it, and by what differences of H' lose.
     """
     low, high = 0.0, 1.0
     for _ in range(1 + _ZOOMS):
@@ -276,7 +278,14 @@ def modulus(slope: ArrayMap, curvature: ArrayMap | None = None) -> float:
         low, high = float(q[max(0, best - 1)]), float(q[min(_CELLS, best + 2)])
         if curvature is None and high - low < 1e-4:  # finer differences would be rounding
             break
-    return max(0.0, float(bend[best]))
+    beside = bend[max(0, best - 1) : best + 2]
+    lower = float(np.max(beside[np.isfinite(beside)], initial=bend[best]) - bend[best])
+    if curvature is None:
+        ends = slope(q[best : best + 2])
+        lower += float(4e-16 * np.max(np.abs(ends)) / (q[best + 1] - q[best]))
+    elif q[best] in (0.0, 1.0):  # at an end of the interval there is nothing beyond
+        lower = 0.0
+    return max(0.0, float(bend[best]) - lower)
 
 
 def _zero(

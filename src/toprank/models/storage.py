@@ -35,7 +35,8 @@ from toprank._extras import require
 from toprank._files import replace_file
 from toprank._text import plain
 from toprank.models.errors import ModelError
-from toprank.models.tree_files import check_lightgbm, check_xgboost
+from toprank.models.tree_files import check_lightgbm
+from toprank.models.xgboost_files import check_xgboost
 from toprank.rankers.trees.libraries import LightGBMTrees, XGBoostTrees
 from toprank.rankers.trees.plan import plan_of
 
