@@ -221,7 +221,7 @@ def compare_influences(verdict: Verdict, a: MetricRequest, b: MetricRequest) -> 
     swaps = a.metric.swaps
     if swaps is None or len(a.sample.scores) > swaps.up_to or not a.sample.plain:
         return result
-    chance = swap_p_value(a, b, swaps, value_a - value_b)
+    chance = swap_p_value(a, b, swaps)
     method += "; p-value from swaps of the rankers"
     return replace(result, p_value=chance, adjusted_p_value=chance, method=method)
 
@@ -238,24 +238,35 @@ def _influences(request: MetricRequest) -> tuple[float, FloatArray, float]:
     return value, influence, abs(slope)
 
 
-def swap_p_value(a: MetricRequest, b: MetricRequest, swaps: Swaps, difference: float) -> float:
-    """Two-sided p-value of a difference, from random swaps of the rankers' ranks."""
+def swap_p_value(a: MetricRequest, b: MetricRequest, swaps: Swaps) -> float:
+    """Two-sided p-value of a difference, from random swaps of the rankers' ranks.
+
+    Ties are broken at random, once for all swaps, and once more the other way round. Each half of
+    the pairs in a tie then counts as ranked rightly, and the order of the rows has no part in it.
+    """
     rng = np.random.default_rng(a.random_state)
-    positive, n = a.sample.positive, len(a.sample.scores)
-    # swapped ranks must not tie: one row keeps its jitter with either ranker
+    order = a.sample.table_free_order(b.sample.scores)
+    positive, n = a.sample.positive[order], len(order)
+    ranks = [rankdata(one.sample.scores[order]) for one in (a, b)]
+    # swapped ranks must not tie either: one row keeps its jitter with either ranker
     jitter = rng.permutation(n) / (4 * n)
-    ranks = [rankdata(one.sample.scores, "ordinal") + jitter for one in (a, b)]
+    tied = any(len(one.sample.ranked.scores) < n for one in (a, b))
+    jitters = (jitter, -jitter) if tied else (jitter,)
 
-    def statistic(ranks: FloatArray) -> FloatArray:
-        return swaps.of_orders(_from_the_top(positive, ranks), **a.settings)
+    def differences(first: FloatArray, second: FloatArray) -> FloatArray:
+        return sum(
+            swaps.of_orders(_from_the_top(positive, first + moved), **a.settings)
+            - swaps.of_orders(_from_the_top(positive, second + moved), **a.settings)
+            for moved in jitters
+        )
 
+    seen = abs(float(differences(*(one[None, :] for one in ranks))[0]))
     reached = done = 0
     while done < a.n_resamples:
         count = min(a.n_resamples - done, max(1, _CELLS // n))
         swap = rng.random((count, n)) < 0.5
         first, second = np.where(swap, ranks[1], ranks[0]), np.where(swap, ranks[0], ranks[1])
-        gaps = statistic(first) - statistic(second)
-        reached += int(np.count_nonzero(np.abs(gaps) >= abs(difference) * (1 - 1e-9)))
+        reached += int(np.count_nonzero(np.abs(differences(first, second)) >= seen * (1 - 1e-9)))
         done += count
     return (1 + reached) / (1 + a.n_resamples)
 

@@ -366,7 +366,7 @@ class Shifts:
         """
         rows = np.flatnonzero(self.shift)
         pulls = self.shift[rows] * (self.worth[rows] - np.median(self.worth[rows]))
-        pulls = pulls[pulls != 0]
+        pulls = np.sort(pulls[pulls != 0])  # whatever the order of the rows
         signs = rng.integers(0, 2, (n_resamples, len(pulls)), dtype=np.int8) * 2.0 - 1.0
         seen = abs(float(np.sum(pulls)))
         reached = np.count_nonzero(np.abs(signs @ pulls) >= seen * (1 - 1e-9))

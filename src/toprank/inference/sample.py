@@ -131,6 +131,15 @@ class Sample:
         """Which tie of the ranked list each row belongs to."""
         return np.searchsorted(-self.ranked.scores, -self.scores)
 
+    def table_free_order(self, *columns: NDArray[Any]) -> NDArray[np.intp]:
+        """An order of the rows that does not depend on their order in the table.
+
+        Rows that also agree in these columns are the same to everything that asks for them, and
+        in any order.
+        """
+        weight = () if self.weight is None else (self.weight,)
+        return np.lexsort((*columns, *weight, self.scores, self.positive))
+
     @property
     def by_ties(self) -> bool:
         """Whether rows of one class and one score are exchangeable units."""
