@@ -265,7 +265,9 @@ def _of_equal_values(
 def compare_resampled(verdict: Verdict, a: MetricRequest, b: MetricRequest) -> Comparison:
     """Difference of any metric, over resamples that both rankers share."""
     (of_a, value_a), (of_b, value_b) = (statistic_of(one) for one in (a, b))
-    values = replicates(a, lambda weight: of_a(weight) - of_b(weight), b.sample.scores)
+    # to trade the rankers turns the sign, and nothing else
+    first, second = (a, b) if value_a >= value_b else (b, a)
+    values = replicates(first, lambda weight: of_a(weight) - of_b(weight), second.sample.scores)
     method = f"paired bootstrap ({a.scheme}, {a.n_resamples})"
     if not np.all(np.isfinite(values)):
         raise ValueError(f"{verdict.label} is not finite in some resamples.")
