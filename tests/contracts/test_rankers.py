@@ -63,16 +63,22 @@ SEARCHED = {
     "SmoothMarginRanker": ("n_estimators", [200, 300]),
     "LabelRanker": ("n_estimators", [20, 50]),
     "PushTrees": ("n_estimators", [20, 50]),
+    "PushEnsemble": ("on_error", ["warn", "raise"]),
 }
 
 #: Smaller than the defaults, which scikit-learn's checks run with: a contract needs no more.
+#: An ensemble of many members is checked with two: its defaults have tests of their own.
+FEW_MEMBERS = [("push", toprank.PNormPush()), ("logistic", toprank.ProperRanker())]
 QUICK = {
+    "PushEnsemble": {"estimators": FEW_MEMBERS, "cv": 3, "quality": "fast"},
     "PNormPushCV": {"ps": (1, 4), "alphas": (0.01,), "cv": 3},
     "SmoothMarginRanker": {"n_estimators": 200},
 }
 
 # smooth margin ranking must warn where classes overlap; scikit-learn's random data do
 NOT_SEPARATED = "ignore:The pairs were not separated:sklearn.exceptions.ConvergenceWarning"
+# an ensemble must warn where its members know nothing; of scikit-learn's random labels none does
+NO_BETTER = "ignore:No member ranks better than chance:UserWarning"
 
 
 def variants(ranker):
@@ -97,8 +103,13 @@ def test_the_public_rankers_are_found():
     assert {"PNormPush", "IRPush", "PushRanker"} <= {ranker.__name__ for ranker in RANKERS}
 
 
-@pytest.mark.filterwarnings(NOT_SEPARATED)
-@parametrize_with_checks([ranker() for ranker in RANKERS])
+@pytest.mark.filterwarnings(NOT_SEPARATED, NO_BETTER)
+@parametrize_with_checks(
+    [
+        ranker(**(QUICK["PushEnsemble"] if ranker.__name__ == "PushEnsemble" else {}))
+        for ranker in RANKERS
+    ]
+)
 def test_scikit_learn_finds_nothing_to_say(estimator, check):
     check(estimator)
 
