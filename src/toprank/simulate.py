@@ -349,7 +349,7 @@ def _power(exponent: float, X: FloatArray) -> FloatArray:
 
 def _linear(n_features: int) -> OfRows:
     """Scores of unit variance for standard normal rows."""
-    return partial(_scores, _alternating_coef(n_features))
+    return partial(_linear_scores, _alternating_coef(n_features))
 
 
 def _alternating_coef(n_features: int) -> FloatArray:
@@ -358,7 +358,7 @@ def _alternating_coef(n_features: int) -> FloatArray:
     return coef
 
 
-def _scores(coef: FloatArray, X: FloatArray) -> FloatArray:
+def _linear_scores(coef: FloatArray, X: FloatArray) -> FloatArray:
     scores: FloatArray = X @ coef
     return scores
 

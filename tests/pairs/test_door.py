@@ -131,3 +131,13 @@ def test_a_tensor_is_a_table():
     assert check_table(torch.ones(3, 2, dtype=torch.bfloat16)).dtype == np.float32
     with pytest.raises(ValueError, match="to_dense"):
         check_table(torch.from_numpy(X).to_sparse())
+
+
+def test_words_are_refused_with_their_column_and_a_way_out():
+    frame = pytest.importorskip("pandas").DataFrame(
+        {"size": [1.0, 2.0], "name": ["Müller", "Huber"]}
+    )
+    with pytest.raises(ValueError, match=r"words, such as 'Müller' in the column 'name'.*Table"):
+        check_table(frame)
+    with pytest.raises(ValueError, match=r"words, such as 'Müller', expected numbers"):
+        check_table(frame.to_numpy())

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from toprank import reproduce
 from toprank.reproduce import NAMES, run, runner
 from toprank.reproduce.experiment import distribution_cell, exact_cell, power_of_ten
 from toprank.reproduce.page import Bullets, Grid, Paragraph, Section, to_html, to_markdown
@@ -83,6 +84,7 @@ def test_the_html_page_is_well_formed_and_whole(tmp_path):
     assert tags == []
 
 
+@pytest.mark.more
 def test_two_runs_and_any_number_of_processes_agree_to_the_last_byte(tmp_path, small):
     names = ["one-dimension", "table3"]
     for folder, jobs in (("a", 1), ("b", 2)):
@@ -246,3 +248,10 @@ def _section(page, title):
     start = page.index(f"## {title}\n")
     end = page.find("\n## ", start + 1)
     return page[start : end if end > 0 else None].strip()
+
+
+def test_the_old_name_of_what_run_returns_warns_and_is_the_same_class():
+    with pytest.warns(DeprecationWarning, match=r"reproduce\.Reproduction.*goes away"):
+        assert reproduce.Report is reproduce.Reproduction
+    with pytest.raises(AttributeError, match="no attribute 'Paper'"):
+        _ = reproduce.Paper

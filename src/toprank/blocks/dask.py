@@ -18,7 +18,15 @@ from scipy import sparse
 
 from toprank._extras import require
 from toprank._numerics import FloatArray
-from toprank.blocks.source import Block, BlockSource, Partial, Progress, State, Sweep
+from toprank.blocks.source import (
+    Block,
+    BlockSource,
+    Partial,
+    Progress,
+    State,
+    Sweep,
+    not_numbers,
+)
 
 #: Partial results merged by one task.
 _FAN_IN = 16
@@ -78,7 +86,7 @@ class DaskBlocks(BlockSource):
         self._client = client
         self._progress = Progress(verbose)
         self.feature_names = _names(X)
-        check_numbers(X)
+        check_frame_columns(X)
         parts = aligned_parts(X, y=y, sample_weight=sample_weight)
         self.n_features = int(X.shape[1])
         self._rows = _chunk_rows(X)
@@ -130,7 +138,7 @@ class DaskBlocks(BlockSource):
     def _pass(self, sweep: Sweep[State, Partial], state: State, name: str) -> Any:
         """One pass as a graph, written out by hand: one task per block, and a tree of merges."""
         token = _token()
-        local, merge = _Local(sweep, state), _Merge(sweep)
+        local, merge = _LocalTask(sweep, state), _Merge(sweep)
         graph: dict[Any, Any] = dict(self._graph)
         level: list[Any] = [(f"{name}-local-{token}", j) for j in range(self.n_blocks)]
         blocks = [block.key for block in self._blocks]
@@ -160,7 +168,7 @@ class DaskBlocks(BlockSource):
                 "its own methods, such as to_npy_stack or to_zarr."
             )
         array = require("dask.array", "dask")
-        scored = self._dask.delayed(_scores, pure=False)
+        scored = self._dask.delayed(_score_block, pure=False)
         token = f"toprank-score-{_token()}"
         chunks = [
             array.from_delayed(
@@ -246,7 +254,7 @@ def _cut_in_memory(name: str, column: Any, rows: Sequence[float]) -> list[Any]:
     return np.split(values, ends[:-1])
 
 
-def check_numbers(X: Any) -> None:
+def check_frame_columns(X: Any) -> None:
     """Refuse the columns of a data frame that hold something else than numbers."""
     if not _is_frame(X):
         return
@@ -256,11 +264,8 @@ def check_numbers(X: Any) -> None:
         if getattr(kind, "kind", "O") not in "biuf"
     ]
     if wrong:
-        raise ValueError(
-            f"A linear ranker needs numbers; these columns hold none: {', '.join(wrong)}. Encode "
-            "categories first, for example X.categorize() and dask.dataframe.get_dummies, or "
-            "choose the columns of numbers."
-        )
+        advice = "X.categorize() and dask.dataframe.get_dummies, or choose columns of numbers"
+        raise not_numbers(wrong, advice)
 
 
 def _is_array(collection: Any) -> bool:
@@ -314,7 +319,7 @@ def _column(name: str, values: Any, n: int) -> Any:
     return array
 
 
-class _Local:
+class _LocalTask:
     """The task of one block; it carries the sweep and the state, which are small."""
 
     def __init__(self, sweep: Any, state: Any):
@@ -339,7 +344,7 @@ class _Merge:
         return total
 
 
-def _scores(block: Block, score: Callable[[Any], FloatArray]) -> FloatArray:
+def _score_block(block: Block, score: Callable[[Any], FloatArray]) -> FloatArray:
     if block.n_rows == 0:
         return np.zeros(0)
     return np.asarray(score(block.X), dtype=np.float64)

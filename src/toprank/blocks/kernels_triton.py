@@ -179,7 +179,7 @@ class _Launch:
         return self.torch.cuda.device(self.X.device)
 
 
-def tilted_sums(
+def tilted_sums_on_device(
     X: Any,
     positive: Any,
     log_weight: Any,

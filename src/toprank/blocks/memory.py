@@ -156,12 +156,12 @@ def gather_blocks(
     """Put blocks together in memory, and cut them anew."""
     blocks = [block for block in blocks if block.n_rows] or list(blocks[:1])
     X, y, weight = (
-        _stack([getattr(block, name) for block in blocks]) for name in ("X", "y", "weight")
+        _stack_parts([getattr(block, name) for block in blocks]) for name in ("X", "y", "weight")
     )
     return ArraySource(X, y, weight, None, n_jobs, feature_names)
 
 
-def _stack(parts: list[Any]) -> Any:
+def _stack_parts(parts: list[Any]) -> Any:
     if parts[0] is None or len(parts) == 1:
         return parts[0]
     if sparse.issparse(parts[0]):

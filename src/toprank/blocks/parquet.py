@@ -103,10 +103,10 @@ class ParquetSource(LocalSource):
 
     def _block(self, index: int, batch: Any, features: bool, where: str) -> Block:
         names = self.columns.features if features else ()
-        columns = [_values(batch, name, where) for name in names]
+        columns = [_batch_column(batch, name, where) for name in names]
         X = Columns(columns, batch.num_rows, self.columns.dtype)
         y, weight = (
-            None if name is None else _values(batch, name, where)
+            None if name is None else _batch_column(batch, name, where)
             for name in (self.columns.target, self.columns.weight)
         )
         return Block(index, X, y, weight)
@@ -170,8 +170,8 @@ class ParquetSource(LocalSource):
         for name in keep:
             if name not in schema.names or name == "score":
                 raise ValueError(
-                    f"keep names {name!r}, which {self.parts[0].path} has not, or which is the "
-                    "name of the new column."
+                    f"keep={name!r}: {self.parts[0].path} has no such column, or it is the name "
+                    "of the new column of scores."
                 )
         return [schema.field(name) for name in keep]
 
@@ -181,7 +181,7 @@ class ParquetSource(LocalSource):
         return (batch for part in self.parts for _, batch in self._batches(part, list(keep)))
 
 
-def _values(batch: Any, name: str, where: str) -> NDArray[Any]:
+def _batch_column(batch: Any, name: str, where: str) -> NDArray[Any]:
     column = batch.column(name)
     if column.null_count:
         raise ValueError(

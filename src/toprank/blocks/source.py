@@ -16,7 +16,7 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
@@ -79,6 +79,14 @@ def join_pieces(left: dict[int, Any], right: dict[int, Any]) -> dict[int, Any]:
     small, large = sorted((left, right), key=len)  # a new one for every merge would be quadratic
     large.update(small)
     return large
+
+
+def not_numbers(columns: Sequence[str], advice: str) -> ValueError:
+    """Return the error for columns of a table that hold something else than numbers."""
+    return ValueError(
+        f"A linear ranker needs numbers; these columns hold none: {', '.join(columns)}. Encode "
+        f"categories first, for example with {advice}."
+    )
 
 
 class BlockSource(ABC):

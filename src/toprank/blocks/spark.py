@@ -24,7 +24,7 @@ import numpy as np
 
 from toprank._extras import require
 from toprank._numerics import FloatArray
-from toprank.blocks.source import BlockSource, Partial, Progress, State, Sweep
+from toprank.blocks.source import BlockSource, Partial, Progress, State, Sweep, not_numbers
 from toprank.blocks.spark_jobs import run_everywhere, run_job
 from toprank.blocks.spill import GONE, Spill, clear_spilled, matrix, open_spilled, spill_error
 
@@ -120,7 +120,7 @@ class SparkBlocks(BlockSource):
         verbose: int,
     ):
         check_frame(df, [*features, *(name for name in (target, weight) if name is not None)])
-        check_numbers(df, features)
+        check_spark_columns(df, features)
         self._df = df
         self._spill = Spill(features, target, weight, spill_dir, f"toprank-{uuid4().hex[:12]}")
         self._progress = Progress(verbose)
@@ -198,7 +198,7 @@ class SparkBlocks(BlockSource):
         context = self._manifest.context
         context.setJobDescription(f"toprank {type(sweep).__name__}")
         try:
-            partials = self._tasks().mapPartitions(_Local(sweep, state))
+            partials = self._tasks().mapPartitions(_LocalPartitions(sweep, state))
             if self._n_blocks > _MANY:
                 groups = partials.map(lambda partial: (partial[0] // _FAN_IN, partial))
                 count = -(-self._n_blocks // _FAN_IN)
@@ -262,17 +262,17 @@ def check_frame(df: Any, columns: Sequence[str]) -> None:
         )
 
 
-def check_numbers(df: Any, features: Sequence[str]) -> None:
+def check_spark_columns(df: Any, features: Sequence[str]) -> None:
     """Refuse features that hold something else than numbers."""
     numbers = ("tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "decimal")
     kinds = dict(df.dtypes)
     wrong = [f"{n!r} ({kinds[n]})" for n in features if kinds[n].split("(")[0] not in numbers]
     if wrong:
-        raise ValueError(
-            f"A linear ranker needs numbers; these columns hold none: {', '.join(wrong)}. Encode "
-            "categories first, for example with pyspark.ml.feature.OneHotEncoder, unpack "
-            "vectors with pyspark.ml.functions.vector_to_array, or choose columns of numbers."
+        advice = (
+            "pyspark.ml.feature.OneHotEncoder; unpack vectors with "
+            "pyspark.ml.functions.vector_to_array, or choose columns of numbers"
         )
+        raise not_numbers(wrong, advice)
 
 
 def _number_entries(index: int, entries: Iterator[Any]) -> Iterator[dict[str, Any]]:
@@ -285,7 +285,7 @@ def _number_entries(index: int, entries: Iterator[Any]) -> Iterator[dict[str, An
         yield {**entry.asDict(), "index": index}
 
 
-class _Local:
+class _LocalPartitions:
     """The contribution of the blocks of one partition of the manifest."""
 
     def __init__(self, sweep: Any, state: Any):

@@ -66,9 +66,9 @@ def grad_curvature(objective: PushObjective, scores: FloatArray) -> tuple[FloatA
     Examples
     --------
     >>> import numpy as np
-    >>> from toprank.objective import push_objective
+    >>> from toprank.objective import build_objective
     >>> from toprank.objective.curvature import grad_curvature
-    >>> F = push_objective(np.array([True, False, False]), p=3.0)
+    >>> F = build_objective(np.array([True, False, False]), p=3.0)
     >>> gradient, curvature = grad_curvature(F, np.zeros(3))
     >>> gradient.tolist(), curvature.tolist()
     ([-1.0, 0.5, 0.5], [2.0, 1.0, 1.0])

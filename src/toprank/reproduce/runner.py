@@ -57,7 +57,7 @@ _AWAY = ("outside", "different")
 
 
 @dataclass(frozen=True)
-class Report:
+class Reproduction:
     """What `run` wrote.
 
     Attributes
@@ -83,7 +83,7 @@ def run(
     progress: Progress | None = None,
     data_folder: str | Path | None = None,
     again: bool = False,
-) -> Report:
+) -> Reproduction:
     """Compute tables and figures of the papers and write a page with ours beside theirs.
 
     The folder gets ``reproduce.md``, ``reproduce.html`` (one file, pictures inside), the pictures
@@ -114,7 +114,7 @@ def run(
 
     Returns
     -------
-    Report
+    Reproduction
         Where the page is, and what was found.
 
     Examples
@@ -204,9 +204,9 @@ def _section(experiment: Experiment, result: Result, folder: Path) -> Section:
 
 def _write_page(
     folder: Path, sections: Sequence[Section], results: dict[str, Result], *, quick: bool, seed: int
-) -> Report:
+) -> Reproduction:
     opening = _opening_parts(results, quick, seed)
-    report = Report(folder / "reproduce.md", folder / "reproduce.html", results)
+    report = Reproduction(folder / "reproduce.md", folder / "reproduce.html", results)
     with replace_file(report.markdown) as file:
         file.write(to_markdown(TITLE, opening, sections).encode())
     with replace_file(report.html) as file:
