@@ -4,7 +4,7 @@ from decimal import ROUND_HALF_UP, Decimal
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -93,9 +93,6 @@ def test_table_2_prefers_the_better_top_from_the_printed_p_on(loss, p):
 # ---- the double loop and Theorem 1 -------------------------------------------------------------
 
 
-few = settings(max_examples=40)
-
-
 @st.composite
 def rankings(draw, most=12):
     """Labels of both classes, scores with ties, weights some of which are zero."""
@@ -123,7 +120,6 @@ def naive_risk(y, s, w, g, loss, end="top"):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@few
 @given(rankings(), st.sampled_from([1.0, 2.0, 3.7]), st.sampled_from(["top", "bottom"]))
 def test_power_risk_is_the_papers_sum(loss, ranking, p, end):
     y, s, w = ranking
@@ -142,7 +138,6 @@ CUSTOM = {"square": price_from_callable(np.square, lambda h: 2 * h)}
 
 @pytest.mark.parametrize("price", PRICES)
 @pytest.mark.parametrize("loss", ["zero_one", "logistic", "hinge"])
-@few
 @given(ranking=rankings(), balance=st.sampled_from([0.0, 0.5, 2.0]))
 def test_risk_of_both_ends_is_the_top_plus_balance_times_the_bottom(price, loss, ranking, balance):
     y, s, w = ranking
@@ -177,7 +172,6 @@ def test_both_ends_were_weighed_otherwise_than_by_the_ranker(p):
     assert both == pytest.approx(top + 0.3 * (n_pos / n_neg) ** (p - 1) * bottom)
 
 
-@few
 @given(rankings())
 def test_ir_push_sums_over_the_positives(ranking):
     """Equation (2): sum_i log(1 + sum_k e^{-(f_i - f_k)})."""
@@ -187,7 +181,6 @@ def test_ir_push_sums_over_the_positives(ranking):
     assert got == pytest.approx(expected, rel=1e-11)
 
 
-@few
 @given(rankings())
 def test_first_power_of_the_exponential_loss_is_the_objective_of_rankboost(ranking):
     y, s, _ = ranking
@@ -208,7 +201,6 @@ UPPER_BOUNDS = {
 
 
 @pytest.mark.parametrize("bound", UPPER_BOUNDS)
-@few
 @given(rankings(), st.sampled_from(["exponential", "power"]), st.floats(1.0, 50.0))
 def test_theorem_1_holds(bound, ranking, price, p):
     """K g(Rmax / K) <= R_{g,1} <= K g(Rmax) and R_{g,1} <= R_{g,l}, compared as logarithms."""
@@ -228,7 +220,6 @@ def test_theorem_1_holds(bound, ranking, price, p):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@few
 @given(rankings(), st.floats(1.0, 1e6))
 def test_large_powers_approach_the_highest_height_with_the_stated_certificate(loss, ranking, p):
     """0 <= log(R_p)/p - log Rmax <= log(K)/p."""
@@ -262,7 +253,6 @@ def test_log_risk_is_finite_where_the_risk_overflows():
     assert push_risk(y, -s, p=1000, log=True) == pytest.approx(1000 * -3.0, rel=1e-15)
 
 
-@few
 @given(rankings())
 def test_log_risk_is_the_logarithm_of_the_risk(ranking):
     y, s, w = ranking
@@ -272,7 +262,6 @@ def test_log_risk_is_the_logarithm_of_the_risk(ranking):
         assert np.exp(log_risk) == pytest.approx(risk, rel=1e-12)
 
 
-@few
 @given(rankings())
 def test_heights_are_counted_pair_by_pair_and_a_tie_is_a_misrank(ranking):
     y, s, w = ranking
@@ -285,7 +274,6 @@ def test_heights_are_counted_pair_by_pair_and_a_tie_is_a_misrank(ranking):
     assert push_risk(y, s, loss="zero_one") == heights(y, s).sum() == reverse_heights(y, s).sum()
 
 
-@few
 @given(rankings(), st.randoms(use_true_random=False))
 def test_order_of_the_rows_changes_nothing(ranking, random):
     y, s, w = ranking
