@@ -23,11 +23,13 @@ as it is, and a path is walked for the corners of the loss alone.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy import linalg
+from scipy.linalg import lapack
 
 from toprank._numerics import FloatArray
 from toprank.solvers.coordinate import coordinate
@@ -207,15 +209,16 @@ def newton(
     log = Log(callback)
     coef = start if warm else _coarse_start(problem, start, max_iter, tol)
     value, grad = problem.value_grad(coef)
+    size, enough = largest(grad), tol * problem.scale
     hessian, fresh, exact = None, False, False
-    patience = _Patience(value, largest(grad))
+    patience = _Patience(value, size)
     damping = _Damping(problem.size)
     message = f"no convergence in {max_iter} Newton iterations"
-    while len(log.history) < max_iter and largest(grad) > tol * problem.scale:
+    while len(log.history) < max_iter and size > enough:
         if hessian is None:
             hessian, fresh = problem.hessian(coef, exact=exact), True
             damping.see(hessian)
-        trial = damping.step(problem, coef, value, grad, hessian)
+        trial = damping.step(problem, coef, value, grad, size, hessian)
         if trial is None:
             if fresh and exact:
                 message = STUCK
@@ -223,22 +226,22 @@ def newton(
             exact = exact or fresh
             hessian = None
             continue
-        shrunk = largest(trial.grad) <= _CONTRACTION * largest(grad)
-        exact = exact or (fresh and largest(trial.grad) > _FAILURE * largest(grad))
+        shrunk = trial.size <= _CONTRACTION * size
+        exact = exact or (fresh and trial.size > _FAILURE * size)
         _learn(hessian, trial.coef - coef, trial.grad - grad)
-        coef, value, grad = trial.coef, trial.value, trial.grad
-        log.add(objective=value, gradient=largest(grad), damping=trial.damping)
+        coef, value, grad, size = trial.coef, trial.value, trial.grad, trial.size
+        log.add(objective=value, gradient=size, damping=trial.damping)
         fresh = False
         if trial.damping > 0 or not shrunk:
             hessian = None
         if problem.runs_away(coef):
             message = SEPARABLE
             break
-        if patience.ends(value, largest(grad)):
+        if patience.ends(value, size):
             message = STUCK
             break
     gap = duality_gap(problem, grad)
-    done = largest(grad) <= tol * problem.scale or at_rounding(gap, value)
+    done = size <= enough or at_rounding(gap, value)
     done = done or (message == STUCK and is_cancelled(problem, coef, grad, tol))
     message = "" if done else message
     return Result(coef, value, grad, len(log.history), done, message, log.history, gap)
@@ -260,7 +263,12 @@ def _learn(hessian: FloatArray, step: FloatArray, change: FloatArray) -> None:
     foreseen = hessian @ step
     seen, expected = float(change @ step), float(foreseen @ step)
     if seen > 0 and expected > 0:
-        hessian += np.outer(change, change) / seen - np.outer(foreseen, foreseen) / expected
+        hessian += _square(change) / seen - _square(foreseen) / expected
+
+
+def _square(v: FloatArray) -> FloatArray:
+    """The outer product of a vector with itself."""
+    return v[:, None] * v
 
 
 class _Patience:
@@ -279,7 +287,7 @@ class _Patience:
 
 
 def _rounding(value: float) -> float:
-    return float(8 * np.finfo(np.float64).eps * max(1.0, abs(value)))
+    return 8 * sys.float_info.epsilon * max(1.0, abs(value))
 
 
 class _Trial:
@@ -287,6 +295,7 @@ class _Trial:
         self.coef = coef
         self.damping = damping
         self.value, self.grad = problem.value_grad(coef)
+        self.size = largest(self.grad)
 
 
 class _Damping:
@@ -301,7 +310,7 @@ class _Damping:
         self.amount = 0.0
 
     def see(self, hessian: FloatArray) -> None:
-        self.curvature = np.maximum(self.curvature, np.diag(hessian))
+        self.curvature = np.maximum(self.curvature, hessian.diagonal())
 
     def step(
         self,
@@ -309,25 +318,29 @@ class _Damping:
         coef: FloatArray,
         value: float,
         grad: FloatArray,
+        size: float,
         hessian: FloatArray,
     ) -> _Trial | None:
         """Return the first trial point that lowers the objective enough; None if none does."""
         rounding = _rounding(value)
         while self.amount <= _MOST_DAMPING:
-            direction = _solve(hessian + np.diag(self.amount * self.curvature), -grad)
+            direction = _solve(self._damped(hessian), -grad)
             slope = float(grad @ direction)
             if not np.isfinite(slope) or slope >= 0:
                 break
             trial = _Trial(problem, coef + direction, self.amount)
             rise = trial.value - value
             # below rounding the values say nothing; the gradients still do
-            idle = abs(rise) <= rounding and largest(trial.grad) < largest(grad)
+            idle = abs(rise) <= rounding and trial.size < size
             if rise <= _SUFFICIENT_DECREASE * slope or idle:
                 self._ease(rise / slope)
                 return trial
             self.amount = max(10.0 * self.amount, _FIRST_DAMPING)
         self.amount = 0.0
         return None
+
+    def _damped(self, hessian: FloatArray) -> FloatArray:
+        return hessian + np.diag(self.amount * self.curvature) if self.amount else hessian
 
     def _ease(self, gain: float) -> None:
         """Damp less where the model, which promises half the slope, was right."""
@@ -339,18 +352,16 @@ class _Damping:
 
 def _solve(hessian: FloatArray, target: FloatArray) -> FloatArray:
     """Solve H x = target in units of unit diagonal; raise small eigenvalues if H is singular."""
-    if not np.all(np.isfinite(hessian)):  # LAPACK may search for ever among infinities
+    if not np.isfinite(hessian).all():  # LAPACK may search for ever among infinities
         return np.full_like(target, np.nan)
-    diagonal = np.diag(hessian)
+    diagonal = hessian.diagonal()
     scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-    scaled = hessian * np.outer(scale, scale)
-    try:
-        factor = linalg.cho_factor(scaled, check_finite=False)
-        if np.min(np.abs(np.diag(factor[0]))) < 1e-7:
-            raise linalg.LinAlgError("nearly singular")
-        return scale * linalg.cho_solve(factor, scale * target, check_finite=False)
-    except linalg.LinAlgError:
-        values, vectors = linalg.eigh(scaled, check_finite=False)
-        # a floor, not a cut: along a flat direction an unpenalised objective may still fall
-        floor = np.maximum(values, 1e-9 * max(1.0, float(values[-1])))
-        return scale * (vectors @ ((vectors.T @ (scale * target)) / floor))
+    scaled = hessian * _square(scale)
+    # LAPACK itself: SciPy's checks take longer than a small system
+    factor, failed = lapack.dpotrf(scaled, clean=False)
+    if not (failed or np.abs(factor.diagonal()).min() < 1e-7):
+        return scale * lapack.dpotrs(factor, scale * target)[0]
+    values, vectors = linalg.eigh(scaled, check_finite=False)
+    # a floor, not a cut: along a flat direction an unpenalised objective may still fall
+    floor = np.maximum(values, 1e-9 * max(1.0, float(values[-1])))
+    return scale * (vectors @ ((vectors.T @ (scale * target)) / floor))
