@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
-import time
 import tracemalloc
 import warnings
 from collections.abc import Callable
@@ -24,6 +22,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
+from timing import clock, report, say, side_by_side
 
 from toprank import PNormPush
 from toprank.blocks import Workers
@@ -33,35 +32,6 @@ from toprank.pair_sums import Interpolated
 
 GAP = 1e-6
 TOLERANCES = (1e-1, 1e-2, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 3e-6, 1e-6, 1e-7, 1e-8)
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
-def clock(action: Callable[[], Any]) -> float:
-    start = time.perf_counter()
-    action()
-    return time.perf_counter() - start
-
-
-def side_by_side(left: Callable[[], Any], right: Callable[[], Any], rounds: int = 5) -> Any:
-    """Best time of each, taken in turns."""
-    left(), right()  # warm up: caches, compiled code
-    times = [(clock(left), clock(right)) for _ in range(rounds)]
-    return tuple(min(column) for column in zip(*times, strict=True))
-
-
-def report(limit: float, ours: float, theirs: float, **facts: Any) -> dict[str, Any]:
-    ratio = ours / theirs
-    return {
-        "ratio": round(ratio, 3),
-        "limit": limit,
-        "within": bool(ratio <= limit),
-        "ours": round(ours, 4),
-        "theirs": round(theirs, 4),
-        **facts,
-    }
 
 
 def gaussian(n: int, d: int, correlation: float, seed: int = 0) -> tuple[Any, Any]:
@@ -138,7 +108,7 @@ def evaluation(size: float, threads: int) -> dict[str, Any]:
     X, y = gaussian(n, 30, 0.0)
     coef = np.full(30, 0.05)
     workers = Workers(threads)
-    with workers.running():
+    with workers.start_threads():
         problem = problem_of(LabelledData.of_arrays(X, y == 1), Task.build(p=4))
         numbers = count(1)  # the answer at the last point is kept, so that each asks for another
 
@@ -157,7 +127,7 @@ def kernels(size: float, threads: int) -> dict[str, Any]:
         X, y = gaussian(n, 30, 0.0)
         coef = np.full(30, 0.05)
         workers = Workers(threads)
-        with workers.running():
+        with workers.start_threads():
             problem = problem_of(LabelledData.of_arrays(X, y == 1), Task.build(p=4))
 
             numbers = count(1)
@@ -175,7 +145,7 @@ def kernels(size: float, threads: int) -> dict[str, Any]:
 
 
 def memory(size: float, threads: int) -> dict[str, Any]:
-    """Peak of what a fit allocates, against the larger of 10% of X and 32 bytes a row."""
+    """Peak of what a fit allocates, against the larger of 10% of X and 32 bytes per row."""
     results = {}
     for n, d in ((int(1_000_000 * size), 30), (int(400_000 * size), 100)):
         say(f"memory: {n} x {d}")
@@ -186,7 +156,7 @@ def memory(size: float, threads: int) -> dict[str, Any]:
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         allowed = max(0.1 * X.nbytes, 32.0 * n)
-        results[f"{n} x {d}"] = report(1.0, peak / n, allowed / n, unit="bytes a row")
+        results[f"{n} x {d}"] = report(1.0, peak / n, allowed / n, unit="bytes per row")
     return results
 
 

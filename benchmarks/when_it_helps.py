@@ -123,7 +123,7 @@ def measure(X: np.ndarray, y: np.ndarray, *, n_splits: int, seed: int, tuned: bo
 
 
 def markdown(results: dict) -> str:
-    """One table a measure: mean ± standard deviation over the splits."""
+    """One table per measure: mean ± standard deviation over the splits."""
     parts = []
     for what in MEASURES:
         parts += [f"\n{what}\n", "| data (positives/negatives) | " + " | ".join(models()) + " |"]

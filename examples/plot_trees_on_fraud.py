@@ -2,7 +2,7 @@
 Trees under the push, on data like card fraud
 =============================================
 
-An investigator can look at 200 transactions a day. Trees are trained on the library's binary
+An investigator can look at 200 transactions per day. Trees are trained on the library's binary
 objective and under the push, with everything else equal, and compared on a later day by what the
 investigator sees: the share of fraud among the first 200.
 

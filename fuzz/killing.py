@@ -176,7 +176,7 @@ def rank_command(folder: Path, frame: Any, model: Any) -> Written:
 def report(folder: Path, frame: Any) -> Written:
     """The page of a report."""
     from toprank.report import build
-    from toprank.report.build import Report
+    from toprank.report.builder import Report
 
     folder.mkdir()
     with warnings.catch_warnings():

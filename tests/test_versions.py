@@ -61,6 +61,17 @@ def test_a_library_has_one_floor_in_all_extras():
     assert len(set(floors)) == len({name for name, _ in floors})
 
 
+def test_no_extra_replaces_an_xgboost_that_is_there():
+    # pip takes xgboost-cpu for another project, and writes it over the files of xgboost
+    small = [
+        extra
+        for extra, lines in EXTRAS.items()
+        if "xgboost-cpu" in {one.name for one in requirements_of(lines)}
+    ]
+    assert small == ["xgboost-cpu"]
+    assert [one.name for one in requirements_of(EXTRAS["xgboost"])] == ["xgboost"]
+
+
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
 def test_the_pages_name_the_oldest_python_and_the_constraints(page):
     text = (ROOT / page).read_text(encoding="utf-8")

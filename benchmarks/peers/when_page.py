@@ -83,7 +83,7 @@ def _which_data(facts: dict, results: Results, sets: list[str]) -> str:
         found = mean(results.get((name, without), {}), "AUC")
         return [share * of["train"], share, of["features"] / of["train"], found]
 
-    head = ["positives to train on", "share of positives", "features a row", "AUC of p = 1"]
+    head = ["positives to train on", "share of positives", "features per row", "AUC of p = 1"]
     rows = []
     for family, (without, pushes) in COMPARED.items():
         for metric in ASKED:

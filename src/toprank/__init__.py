@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from toprank._version import __version__
 
 if TYPE_CHECKING:
+    from toprank.bounds.empirical import EmpiricalRanker
     from toprank.models import top
     from toprank.pairs import Pairs
     from toprank.rankers import (
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
         PairRanker,
         PNormPush,
         ProperRanker,
+        PushEnsemble,
         PushRanker,
         PushTrees,
         RankBoost,
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AdaBoostRanker",
+    "EmpiricalRanker",
     "IRPush",
     "LabelRanker",
     "PNormPush",
@@ -37,6 +40,7 @@ __all__ = [
     "PairRanker",
     "Pairs",
     "ProperRanker",
+    "PushEnsemble",
     "PushRanker",
     "PushTrees",
     "RankBoost",
@@ -45,7 +49,12 @@ __all__ = [
     "top",
 ]
 
-_ELSEWHERE = {"PNormPushCV": "tuning", "Pairs": "pairs", "top": "models"}
+_ELSEWHERE = {
+    "EmpiricalRanker": "bounds.empirical",
+    "PNormPushCV": "tuning",
+    "Pairs": "pairs",
+    "top": "models",
+}
 
 
 def __getattr__(name: str) -> Any:

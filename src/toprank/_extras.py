@@ -15,7 +15,7 @@ from typing import Any
 
 
 @contextmanager
-def interrupts_postponed() -> Iterator[None]:
+def postpone_interrupts() -> Iterator[None]:
     """Postpone an interrupt (Ctrl-C) to the end of the block.
 
     For imports: Python forgets a package whose import was interrupted, but not its submodules, so
@@ -23,7 +23,7 @@ def interrupts_postponed() -> Iterator[None]:
 
     Examples
     --------
-    >>> with interrupts_postponed():
+    >>> with postpone_interrupts():
     ...     import fractions
     >>> fractions.Fraction(1, 2)
     Fraction(1, 2)
@@ -48,9 +48,9 @@ def has_triton() -> bool:
     return find_spec("triton") is not None
 
 
-def compiled(**options: Any) -> Callable[[Any], Any]:
+def jit(**options: Any) -> Callable[[Any], Any]:
     """``numba.njit``, with Numba's import kept whole."""
-    with interrupts_postponed():
+    with postpone_interrupts():
         import numba
 
     decorator: Callable[[Any], Any] = numba.njit(**options)
@@ -88,7 +88,7 @@ def require(module: str, extra: str) -> ModuleType:
 install it with: pip install 'toprank[frames]'
     """
     try:
-        with nullcontext() if module in sys.modules else interrupts_postponed():
+        with nullcontext() if module in sys.modules else postpone_interrupts():
             return import_module(module)
     except ImportError as error:
         raise ImportError(

@@ -51,7 +51,7 @@ class Stamp:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
+def replace_file(path: Path) -> Iterator[BinaryIO]:
     """Open a file that takes the place of `path` once all of it is written.
 
     A link is followed. The permissions of a file that is replaced are kept; further names (hard

@@ -196,9 +196,11 @@ def linear_bipartite(
     """
     if not 0 < prevalence < 1:
         raise ValueError(f"prevalence={prevalence!r} is not between 0 and 1.")
-    coef = signal * _alternating(n_features)
+    coef = signal * _alternating_coef(n_features)
     shift = _intercept(inverse_link, abs(float(signal)), prevalence)
-    return BipartiteModel(_normal(n_features), partial(_linked, inverse_link, coef, shift))
+    return BipartiteModel(
+        _normal(n_features), partial(_linked_probability, inverse_link, coef, shift)
+    )
 
 
 def power_eta(noise_exponent: float = 1.0) -> BipartiteModel:
@@ -248,7 +250,7 @@ def rare_reversal(epsilon: float = 0.05) -> BipartiteModel:
     """
     if not 0 < epsilon < 1:
         raise ValueError(f"epsilon={epsilon!r} is not between 0 and 1.")
-    return BipartiteModel(partial(_with_ends, epsilon), _reversed_at_the_ends)
+    return BipartiteModel(partial(_with_ends, epsilon), _probability_reversed_at_ends)
 
 
 def regression(n_features: int = 3, *, noise: float = 0.0) -> RegressionModel:
@@ -297,7 +299,7 @@ def heteroscedastic(n_features: int = 3, *, noise: float = 0.5) -> RegressionMod
     """
     if not noise > 0:
         raise ValueError(f"noise={noise!r} is not positive; regression(noise=0) has no error.")
-    return RegressionModel(_normal(n_features), _linear(n_features), partial(_varying, noise))
+    return RegressionModel(_normal(n_features), _linear(n_features), partial(_noise_by_row, noise))
 
 
 def _count(n: int) -> int:
@@ -335,7 +337,7 @@ def _with_ends(epsilon: float, rng: np.random.Generator, n: int) -> FloatArray:
     return (size * np.where(rng.random(n) < 0.5, -1.0, 1.0)).reshape(n, 1)
 
 
-def _reversed_at_the_ends(X: FloatArray) -> FloatArray:
+def _probability_reversed_at_ends(X: FloatArray) -> FloatArray:
     x = X[:, 0]
     return (((x >= 0) & (x < 1)) | (x <= -1)).astype(np.float64)
 
@@ -347,21 +349,23 @@ def _power(exponent: float, X: FloatArray) -> FloatArray:
 
 def _linear(n_features: int) -> OfRows:
     """Scores of unit variance for standard normal rows."""
-    return partial(_scores, _alternating(n_features))
+    return partial(_linear_scores, _alternating_coef(n_features))
 
 
-def _alternating(n_features: int) -> FloatArray:
+def _alternating_coef(n_features: int) -> FloatArray:
     """Coefficients of equal size and alternating signs, of length one."""
     coef: FloatArray = (-1.0) ** np.arange(_count(n_features)) / np.sqrt(n_features)
     return coef
 
 
-def _scores(coef: FloatArray, X: FloatArray) -> FloatArray:
+def _linear_scores(coef: FloatArray, X: FloatArray) -> FloatArray:
     scores: FloatArray = X @ coef
     return scores
 
 
-def _linked(inverse_link: OfRows, coef: FloatArray, shift: float, X: FloatArray) -> FloatArray:
+def _linked_probability(
+    inverse_link: OfRows, coef: FloatArray, shift: float, X: FloatArray
+) -> FloatArray:
     return inverse_link(X @ coef + shift)
 
 
@@ -369,7 +373,7 @@ def _constant(noise: float, X: FloatArray) -> FloatArray:
     return np.full(len(X), float(noise))
 
 
-def _varying(noise: float, X: FloatArray) -> FloatArray:
+def _noise_by_row(noise: float, X: FloatArray) -> FloatArray:
     spread: FloatArray = noise * (0.5 + expit(2.0 * X[:, 0]))
     return spread
 

@@ -147,7 +147,7 @@ def test_partial_sums_are_merged_in_order():
 
     source = from_arrays(DENSE, block_rows=97, n_jobs=4)
     assert source.map_reduce(Order(), None) == list(range(len(source.blocks)))
-    with Workers(3).running():
+    with Workers(3).start_threads():
         assert source.map_reduce(Order(), None) == list(range(len(source.blocks)))
 
 
@@ -205,14 +205,14 @@ class TestBlasThreads:
     def test_blas_has_one_thread_inside_and_all_of_them_after(self):
         with threadpool_limits(2, user_api="blas"):
             before = self.limits()
-            with Workers(1).running():
+            with Workers(1).start_threads():
                 assert set(self.limits()) <= {1}
             assert self.limits() == before
 
     def test_the_limit_is_restored_when_a_fit_fails(self):
         with threadpool_limits(2, user_api="blas"):
             before = self.limits()
-            with pytest.raises(ZeroDivisionError), Workers(2).running():
+            with pytest.raises(ZeroDivisionError), Workers(2).start_threads():
                 raise ZeroDivisionError
             assert self.limits() == before
 
@@ -223,13 +223,13 @@ class TestBlasThreads:
             first_inside, second_inside = threading.Event(), threading.Event()
 
             def first():
-                with Workers(1).running():
+                with Workers(1).start_threads():
                     first_inside.set()
                     second_inside.wait(10)
 
             def second():
                 first_inside.wait(10)
-                with Workers(1).running():
+                with Workers(1).start_threads():
                     second_inside.set()
                     threads[0].join(10)  # leave after the one that came first
                     PNormPush(n_jobs=2).fit(DENSE, y)

@@ -16,7 +16,7 @@ pytest.importorskip("matplotlib")
 from typer.testing import CliRunner
 
 import toprank
-from toprank._files import replacing
+from toprank._files import replace_file
 from toprank.cli import demo as demo_command
 from toprank.cli import main, options
 from toprank.cli.app import app
@@ -142,11 +142,11 @@ def test_a_folder_that_cannot_be_written_is_refused(small, tmp_path, monkeypatch
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
     path = tmp_path / "roc.png"
     path.write_bytes(b"old")
-    with pytest.raises(RuntimeError), replacing(path) as file:
+    with pytest.raises(RuntimeError), replace_file(path) as file:
         file.write(b"half")
         raise RuntimeError
     assert path.read_bytes() == b"old"
-    with replacing(path) as file:
+    with replace_file(path) as file:
         file.write(b"new")
     assert path.read_bytes() == b"new"
     assert list(tmp_path.iterdir()) == [path]
@@ -178,6 +178,7 @@ def test_a_missing_matplotlib_is_asked_for_before_training(small, monkeypatch):
     assert small == {}
 
 
+@pytest.mark.more
 def test_the_real_demo_runs_from_the_shell_into_a_pipe_of_any_encoding(tmp_path):
     output = tmp_path / "roc.png"
     answer = subprocess.run(

@@ -180,6 +180,15 @@ def test_the_ending_says_the_format(model, train, tmp_path, invoke, ending):
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
 
+def test_the_list_goes_to_stdout_alone(model, train, invoke):
+    done = invoke("rank", model, "-", "--top", "5", "-o", "-", input=train.read_bytes())
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
+    assert lines[0] == "customer,score,rank,reasons,tied_at_the_cut" and len(lines) == 6
+    assert done.stderr == ""
+
+
+@pytest.mark.more
 def test_the_list_goes_to_stdout_and_nothing_else_does(model, train):
     with train.open("rb") as table:
         done = run("rank", model, "-", "--top", "5", "-o", "-", stdin=table)
@@ -289,6 +298,7 @@ def write_long(frame, path, rows):
             writer.write_table(many)
 
 
+@pytest.mark.more
 def test_memory_does_not_grow_with_the_table(model, frame, tmp_path):
     pytest.importorskip("resource", reason="peak memory is measured on Unix only")
     short, long = tmp_path / "short.parquet", tmp_path / "long.parquet"
@@ -305,3 +315,53 @@ def test_five_million_rows_are_ranked_in_bounded_memory(model, frame, tmp_path):
     write_long(frame, tmp_path / "big.parquet", 5_100_000)
     assert peak_of_ranking(model, tmp_path / "big.parquet", tmp_path / "r.csv") < 1_500
     assert len(pd.read_csv(tmp_path / "r.csv")) == 100
+
+
+def ugly_ids(n=60):
+    """Zip codes, long numbers and words that other columns would miss; zip and account are read."""
+    rng = np.random.default_rng(3)
+    zips = [f"{number:05d}" for number in rng.integers(500, 9000, n)]
+    accounts = [str(10**17 + number) for number in range(16, 16 + n)]
+    country = ["NA" if number % 7 == 0 else f" {number % 5}0 " for number in range(n)]
+    noise = rng.normal(size=n).round(3)
+    bought = (noise + rng.normal(size=n) > 0.3).astype(int)
+    return pd.DataFrame(
+        {"zip": zips, "account": accounts, "country": country, "noise": noise, "bought": bought}
+    )
+
+
+def test_a_list_carries_the_text_of_the_input_byte_for_byte(tmp_path, invoke):
+    frame = ugly_ids()
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    done = invoke("fit", tmp_path / "t.csv", "-y", "bought", "--p", "2", "-o", tmp_path / "m")
+    assert done.exit_code == 0, done.output
+    assert {"zip", "account"} <= set(load(tmp_path / "m").schema.names)
+    carried = ["zip", "account", "country", "noise"]
+    options = [word for name in carried for word in ("--id", name)]
+    out = tmp_path / "list.csv"
+    done = invoke("rank", tmp_path / "m", tmp_path / "t.csv", "--all", *options, "-o", out)
+    assert done.exit_code == 0, done.output
+    as_text = {"dtype": str, "keep_default_na": False}
+    written = pd.read_csv(tmp_path / "t.csv", **as_text)[carried]
+    listed = pd.read_csv(out, **as_text)[carried]
+    order = ["account"]
+    pd.testing.assert_frame_equal(
+        listed.sort_values(order, ignore_index=True), written.sort_values(order, ignore_index=True)
+    )
+
+
+def test_a_list_carries_the_values_of_a_parquet_file_as_they_are(tmp_path, invoke):
+    frame = ugly_ids().assign(day=pd.Timestamp("2026-01-31").date())
+    frame["account"] = frame.account.astype("int64")
+    frame.loc[5, "noise"] = np.nan
+    frame["account"] = frame.account.astype("Int64").where(frame.index != 5)
+    frame.to_parquet(tmp_path / "t.parquet")
+    done = invoke("fit", tmp_path / "t.parquet", "-y", "bought", "--p", "2", "-o", tmp_path / "m")
+    assert done.exit_code == 0, done.output
+    options = ["--id", "account", "--id", "day", "--json", "--all", "-q"]
+    done = invoke("rank", tmp_path / "m", tmp_path / "t.parquet", *options)
+    rows = json.loads(done.stdout)
+    assert {row["account"] for row in rows} == {
+        None if pd.isna(value) else int(value) for value in frame.account
+    }
+    assert {row["day"] for row in rows} == {"2026-01-31"}

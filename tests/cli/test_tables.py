@@ -216,3 +216,26 @@ def test_standard_input_is_a_table_of_any_format(monkeypatch):
         with open_table("-") as source:
             assert source.name == "standard input"
             assert source.read().to_pydict() == TABLE.to_pydict()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "<!DOCTYPE html>\n<html><p>Please, sign in</p></html>",
+        "<html>",
+        "\ufeff  <HTML lang='en'>\n",
+    ],
+)
+def test_a_web_page_saved_as_csv_is_called_one(text, content):
+    with pytest.raises(Failure, match=r"is a web page.*download the table itself"):
+        read(text(content))
+
+
+@pytest.mark.parametrize("content", ['{"a": 1}\n{"a": 2}\n', '[{"a": 1}]', "[\n {}\n]"])
+def test_json_saved_as_csv_is_called_that(text, content):
+    with pytest.raises(Failure, match="holds JSON"):
+        read(text(content))
+
+
+def test_names_that_only_look_like_markup_are_names(text):
+    assert read(text("<5,{x}\n1,2\n")).column_names == ["<5", "{x}"]

@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -47,12 +48,12 @@ def client(dask_cluster):
     import distributed
 
     with distributed.Client(dask_cluster) as client:
-        client.wait_for_workers(2)
+        client.wait_for_workers(2, timeout=90)
         yield client
 
 
 @pytest.fixture(scope="session")
-def spark():
+def spark_cluster():
     """Two executors of one core: processes of their own, as on a cluster."""
     pytest.importorskip("pyspark", reason="needs pip install 'toprank[spark]'")
     if shutil.which("java") is None:
@@ -71,12 +72,26 @@ def spark():
         spark__executor__extraJavaOptions=_LIGHT,
         spark__sql__codegen__wholeStage="false",
         spark__sql__adaptive__enabled="false",
+        # a barrier stage that lacks an executor is refused after seconds, not after ten minutes
+        spark__scheduler__barrier__maxConcurrentTasksCheck__interval="2s",
+        spark__scheduler__barrier__maxConcurrentTasksCheck__maxFailures="15",
         spark__log__level="ERROR",
         spark__driver__bindAddress="127.0.0.1",
         spark__driver__host="127.0.0.1",
     )
     yield session
     session.stop()
+
+
+@pytest.fixture
+def spark(spark_cluster):
+    """The session, once both executors are there: a test before may have killed one."""
+    end = time.monotonic() + 90.0
+    registered = spark_cluster.sparkContext._jsc.sc().getExecutorMemoryStatus
+    while registered().size() != 3:  # with the driver
+        assert time.monotonic() < end, f"{registered().size() - 1} of 2 executors after 90 seconds"
+        time.sleep(0.1)
+    return spark_cluster
 
 
 @pytest.fixture

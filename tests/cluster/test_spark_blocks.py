@@ -29,11 +29,15 @@ def frame():
 
 
 @pytest.fixture(scope="module")
-def skewed(spark, frame):
+def skewed(spark_cluster, frame):
     """Two of four partitions at most have rows: one of both classes, one of negatives only."""
     place = np.where(frame["label"] == "yes", 0, 1)
     place[:20] = 0
-    return spark.createDataFrame(frame.assign(place=place)).repartition(4, "place").drop("place")
+    return (
+        spark_cluster.createDataFrame(frame.assign(place=place))
+        .repartition(4, "place")
+        .drop("place")
+    )
 
 
 def files_of(source):
@@ -80,8 +84,9 @@ def test_an_executor_that_is_lost_does_not_change_the_answer(skewed):
         before = source.map_reduce(sums, None)
         # the parent of the Python worker's parent is the executor
         who = sweep(lambda block: psutil.Process().parent().parent().pid)
-        executor = source.map_reduce(who, None)[0]
-        psutil.Process(executor).kill()
+        executor = psutil.Process(source.map_reduce(who, None)[0])
+        assert any("ExecutorBackend" in word for word in executor.cmdline())
+        executor.kill()
         # a shuffle that is run again may bring the rows of a partition in another order
         np.testing.assert_allclose(source.map_reduce(sums, None), before, rtol=1e-12)
         files = files_of(source)

@@ -15,7 +15,7 @@ from toprank.inference import interval
 from toprank.interop.boosting import PushGradients
 from toprank.losses import LOSSES, TRAINABLE_LOSSES, Loss, get_loss
 from toprank.metrics import push_risk
-from toprank.objective import price_and_loss, push_objective
+from toprank.objective import build_objective, price_and_loss
 from toprank.pair_sums import Reference
 from toprank.pairs import ENDS, orient
 from toprank.prices import PRICES, Log1p, Max, Price, get_price
@@ -84,7 +84,7 @@ def double_loop(positive, weight, scores, price, loss, end, balance=0.5, *, norm
     """F and its gradient in the scores, from sums over pairs that are written out."""
     sides = orient(positive, weight, end=end, outer=price.outer)
     if price.homogeneous and normalised:
-        sides = tuple(side.normalised() for side in sides)
+        sides = tuple(side.normalise() for side in sides)
     parts = []
     for number, side in enumerate(sides):
         sums = Reference(loss, side.sign * scores[side.inner], side.sign * scores[side.outer])
@@ -117,7 +117,9 @@ def wanted(rows, price, loss, end):
 @each_case
 def test_the_objective_in_numpy(rows, price, loss, end):
     settings = {"price": price, "p": P, "loss": loss, "end": end, "balance": 0.5}
-    check(push_objective(*rows[:2], **settings).value_grad(rows[2]), wanted(rows, price, loss, end))
+    check(
+        build_objective(*rows[:2], **settings).value_grad(rows[2]), wanted(rows, price, loss, end)
+    )
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])

@@ -14,7 +14,7 @@ from toprank import PNormPush, PushRanker, blocks, metrics
 from toprank.inference import compare, interval
 from toprank.losses import LOSSES, check_convex
 from toprank.metrics import METRICS, push_risk, scorer
-from toprank.objective import push_objective
+from toprank.objective import build_objective
 from toprank.prices import PRICES
 
 PAGE = Path(__file__).resolve().parents[2] / "CONTRIBUTING.md"
@@ -80,7 +80,7 @@ def test_a_price_from_outside_is_known_by_its_name(run, data):
     scores = ranker.decision_function(X)
     wanted = double_loop(y, scores, lambda h: h**2, lambda r: np.exp(-r))
     assert push_risk(y, scores, price="square") == pytest.approx(wanted, rel=1e-12)
-    objective = push_objective(y == 1, price="square", loss="exponential")
+    objective = build_objective(y == 1, price="square", loss="exponential")
     slope = objective.value_grad(scores)[1]
     step = 1e-6 * np.random.default_rng(1).normal(size=len(scores))
     ahead, behind = (objective.value(scores + sign * step) for sign in (1, -1))
@@ -96,7 +96,7 @@ def test_a_price_from_outside_is_the_same_in_torch(run, data):
     scores = torch.tensor(X[:, 0] / 3, requires_grad=True)
     value = PushLoss(price="square")(scores, torch.tensor(y))
     value.backward()
-    objective = push_objective(y == 1, price="square", loss="exponential")
+    objective = build_objective(y == 1, price="square", loss="exponential")
     expected, slope = objective.value_grad(X[:, 0] / 3)
     assert float(value.detach()) == pytest.approx(expected, rel=1e-10)
     np.testing.assert_allclose(scores.grad.numpy(), slope, rtol=1e-9)

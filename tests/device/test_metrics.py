@@ -21,7 +21,7 @@ NAMES = sorted(METRICS.keys() - REFUSED)
 def ranked(y, s, w=None):
     """The list as ranked by torch, whatever the device of the scores."""
     checked = _inputs.check_on_device(torch.as_tensor(s), y, w, None, None)
-    return RankedList.ranked(*checked)
+    return RankedList.rank(*checked)
 
 
 def rows(seed, n=400, ties=True, dtype=np.float64):

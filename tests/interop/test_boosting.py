@@ -5,13 +5,12 @@ import pickle
 import lightgbm
 import numpy as np
 import pytest
-import xgboost
 from sklearn.metrics import roc_auc_score
 
 from toprank.interop import lightgbm as in_lightgbm
 from toprank.interop import xgboost as in_xgboost
 from toprank.metrics import precision_at, recall_at
-from toprank.objective import grad_curvature, push_objective
+from toprank.objective import build_objective, grad_curvature
 
 ROOMS = [pytest.param(room, id=room.__name__.split(".")[-1]) for room in (in_lightgbm, in_xgboost)]
 QUIET = {"verbose": -1, "num_threads": 1}
@@ -34,6 +33,8 @@ def lightgbm_scores(data, rounds=10, weight=None, group=None, **kwargs):
 
 
 def xgboost_scores(data, rounds=10, weight=None, qid=None, **kwargs):
+    import xgboost
+
     X, y, _ = data
     table = xgboost.DMatrix(X, y, weight=weight, qid=qid)
     params = {"base_score": 0.0, "nthread": 1}
@@ -50,7 +51,7 @@ def test_the_gradient_is_the_engines_in_proportion_to_the_total_weight(room, p, 
     _, y, weight = data
     scores = np.random.default_rng(1).normal(size=len(y))
     gradient, curvature = room.push_objective(p)(y, scores, weight)
-    ours, h = grad_curvature(push_objective(y > 0, weight, p=p), scores)
+    ours, h = grad_curvature(build_objective(y > 0, weight, p=p), scores)
     share = np.average(y, weights=weight)
     factor = weight.sum() * share * (1 - share) / (1 + p)
     np.testing.assert_allclose(gradient, factor * ours, rtol=2e-6, atol=1e-12)
@@ -82,6 +83,8 @@ def test_one_round_by_hand_is_lightgbms(data):
 
 
 def test_one_round_by_hand_is_xgboosts(data):
+    import xgboost
+
     X, y, _ = data
     column = X[:, :1]
     params = {"max_depth": 1, "learning_rate": 1.0, "lambda": 0.7, "min_child_weight": 0.0}
@@ -129,6 +132,8 @@ def test_a_weight_is_a_repetition(library, data):
             for A, b, w in ((X, y, weight), (repeated[0], repeated[1], None))
         )
     else:
+        import xgboost
+
         ours = xgboost_scores(data, weight=weight)
         table = xgboost.DMatrix(repeated[0], repeated[1])
         params = {"base_score": 0.0, "nthread": 1}
@@ -140,7 +145,7 @@ def test_a_weight_is_a_repetition(library, data):
 @pytest.mark.parametrize("library", SCORES)
 def test_hundreds_of_rounds_at_p_64_stay_finite_and_lower_the_objective(library, data):
     _, y, _ = data
-    objective = push_objective(y > 0, p=64.0)
+    objective = build_objective(y > 0, p=64.0)
     values = [
         objective.value(SCORES[library](data, rounds, p=64.0).astype(np.float32).astype(float))
         for rounds in (1, 20, 400)
@@ -191,6 +196,8 @@ def test_lightgbms_estimator_hands_over_the_weights(data):
 
 
 def test_xgboosts_estimator_hands_over_the_weights(data):
+    import xgboost
+
     X, y, weight = data
     model = xgboost.XGBClassifier(
         objective=in_xgboost.push_objective(4.0), n_estimators=10, base_score=0.5, n_jobs=1
@@ -223,6 +230,8 @@ def test_lightgbm_stops_by_the_metric_named(data):
 
 @pytest.mark.parametrize("name", ["recall_at", "pnorm_risk"])
 def test_xgboost_stops_by_the_metric_named_whichever_way_is_up(name, data):
+    import xgboost
+
     X, y, _ = data
     kwargs = {"k": 20} if name == "recall_at" else {"p": 2.0}
     metric, record = in_xgboost.push_metric(name, **kwargs), {}

@@ -179,3 +179,15 @@ def test_the_file_holds_the_model(tmp_path):
     to_onnx(ranker, tmp_path / "m.onnx", check=X)
     got = session_of(onnx.load(tmp_path / "m.onnx"))({"X": X})
     np.testing.assert_allclose(got, ranker.decision_function(X), rtol=1e-12, atol=1e-12)
+
+
+def test_trees_with_words_say_how_to_write_them_as_onnx():
+    pytest.importorskip("lightgbm")
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame({"name": rng.choice(["Müller", "Huber", "Meier"], 200)})
+    y = (frame["name"] == "Huber") ^ (rng.random(200) < 0.2)
+    frame["name"] = frame["name"].astype("category")
+    ranker = PushTrees(2.0, n_estimators=2).fit(frame, y)
+    with pytest.raises(ValueError, match=r"words, such as 'Huber'.*fit_table"):
+        to_onnx(ranker)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from toprank.interop.torch import PositiveBatchSampler, PushLoss
-from toprank.objective import push_objective
+from toprank.objective import build_objective
 
 torch = pytest.importorskip("torch")
 
@@ -43,7 +43,7 @@ def of(loss, scores, y, weight=None):
 def test_a_batch_is_the_engines_objective(rows, price, loss, p, weighted):
     y, scores, weight = rows
     weight = weight if weighted else None
-    value, gradient = push_objective(y, weight, price=price, p=p, loss=loss).value_grad(scores)
+    value, gradient = build_objective(y, weight, price=price, p=p, loss=loss).value_grad(scores)
     ours = of(PushLoss(p, price=price, loss=loss), scores, y, weight)
     assert ours[0] == pytest.approx(value, rel=1e-10)
     np.testing.assert_allclose(ours[1], gradient, rtol=1e-8, atol=1e-10 * np.abs(gradient).max())

@@ -327,3 +327,9 @@ def test_one_long_text_does_not_blow_up_the_memory():
     assert columns.find_kind(column).kind == "text"
     assert tracemalloc.get_traced_memory()[1] < 200e6
     tracemalloc.stop()
+
+
+def test_labels_apart_from_the_table_are_refused_with_a_way_out(table):
+    for labels in (table["bought"], table["bought"].to_numpy(), table["bought"].tolist()):
+        with pytest.raises(ModelError, match=r"target= is a \w+ of 240 values.*TableRanker"):
+            fit_table(table.drop(columns="bought"), labels)

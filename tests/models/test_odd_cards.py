@@ -8,7 +8,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from toprank._files import replacing
+from toprank._files import replace_file
 from toprank.models import ModelError, ModelWarning, fit_table
 from toprank.models.loader import from_bytes
 from toprank.models.storage import to_bytes
@@ -51,7 +51,7 @@ def edited(fitted):
         (["metrics", "intervals"], [{"metric": "auc"}], "lacks 'metrics.intervals.estimate'"),
         (["metrics", "notes"], HARM, "'metrics.notes' is not a list"),
         (["reference", "scores", "quantiles"], [0.5], "'reference.scores' is not a distribution"),
-        (["reference", "columns"], {}, "not that of the model"),
+        (["reference", "columns"], {}, "describes another model"),
     ],
 )
 def test_a_card_with_a_part_of_another_shape_is_refused_when_the_file_is_read(
@@ -112,7 +112,7 @@ def test_a_pipe_is_not_replaced_by_a_file(tmp_path):
 
     path = tmp_path / "pipe"
     os.mkfifo(path)
-    with pytest.raises(OSError, match="not a file that can be replaced"), replacing(path):
+    with pytest.raises(OSError, match="not a file that can be replaced"), replace_file(path):
         pass
     assert path.is_fifo()
     assert list(tmp_path.iterdir()) == [path]

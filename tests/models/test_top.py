@@ -169,3 +169,21 @@ def test_notebooks_show_hostile_names_and_values_as_text(table):
     assert first.reasons.str.contains("<script>", regex=False).any()
     assert "<script" not in first._repr_html_()
     assert evil in repr(model)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_top_carries_long_ids_digit_by_digit(library):
+    ids = [10**17 + number for number in range(5)] + [None]
+    x = [float(number) for number in range(6)]
+    plain = pd.DataFrame({"id": pd.array(ids, dtype="Int64"), "x": x})
+    if library == "polars":
+        frame = pytest.importorskip("polars").DataFrame({"id": ids, "x": x})
+    elif library == "pyarrow":
+        frame = pytest.importorskip("pyarrow").table({"id": ids, "x": x})
+    else:
+        frame = plain
+    ranker = PNormPush().fit(plain[["x"]], [0, 0, 1, 0, 1, 1])
+    first = toprank.top(ranker, frame, 6, id="id")
+    listed = first["id"].to_pylist() if library == "pyarrow" else list(first["id"])
+    assert sorted(value for value in listed if not pd.isna(value)) == ids[:5]
+    assert sum(pd.isna(value) for value in listed) == 1

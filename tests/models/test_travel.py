@@ -64,6 +64,7 @@ print("every interrupted save left a whole file")
 """
 
 
+@pytest.mark.more
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="interrupted saves are tried by forking")
 def test_another_process_scores_the_same_bits_and_survives_interrupted_saves(
     fitted, table, tmp_path
@@ -147,6 +148,23 @@ def test_other_versions_are_named_in_a_warning(fitted, tmp_path):
     card = {**model.card, "versions": {**model.card["versions"], "numpy": "1.0", "odd": "2"}}
     replace(model, card=card).save(tmp_path / "m")
     with pytest.warns(ModelWarning, match=r"numpy 1\.0 .*odd 2 \(here none\)"):
+        load(tmp_path / "m")
+
+
+def test_where_another_version_cannot_read_a_model_the_message_names_it(
+    fitted, tmp_path, monkeypatch
+):
+    from dataclasses import replace
+
+    model = fitted("pnorm")
+    card = {**model.card, "versions": {**model.card["versions"], "scikit-learn": "99.0"}}
+    replace(model, card=card).save(tmp_path / "m")
+
+    def fails(_):
+        raise AttributeError("'SimpleImputer' object has no attribute 'of_tomorrow'")
+
+    monkeypatch.setattr("toprank.models.loader.check_works", fails)
+    with pytest.raises(ModelError, match=r"of_tomorrow.*made with scikit-learn 99\.0 \(here"):
         load(tmp_path / "m")
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toprank.losses import TRAINABLE_LOSSES, Exponential
-from toprank.objective import boostable, grad_curvature, push_objective
+from toprank.objective import boostable, build_objective, grad_curvature
 from toprank.objective.curvature import LARGEST_POWER, _is_factorised_power
 from toprank.objective.pairwise import PairTask
 from toprank.pairs import Graded
@@ -41,7 +41,7 @@ class Unfused(Exponential):
 @pytest.mark.parametrize(("price", "loss", "p"), SETTINGS)
 def test_the_gradient_is_the_engines_own(rows, price, loss, p):
     positive, weight, scores = rows
-    objective = boostable(push_objective(positive, weight, price=price, p=p, loss=loss))
+    objective = boostable(build_objective(positive, weight, price=price, p=p, loss=loss))
     gradient, curvature = grad_curvature(objective, scores)
     np.testing.assert_allclose(gradient, objective.value_grad(scores)[1], rtol=1e-10, atol=1e-14)
     assert np.all(curvature >= 0)
@@ -52,7 +52,7 @@ def test_the_gradient_is_the_engines_own(rows, price, loss, p):
 @pytest.mark.parametrize(("price", "loss", "p"), [s for s in SETTINGS if s[0] != "max"])
 def test_the_gradient_matches_finite_differences(rows, price, loss, p):
     positive, weight, scores = rows
-    objective = push_objective(positive, weight, price=price, p=p, loss=loss)
+    objective = build_objective(positive, weight, price=price, p=p, loss=loss)
     gradient, _ = grad_curvature(objective, scores)
     step = 1e-6
     for row in range(0, 80, 7):
@@ -66,7 +66,7 @@ def test_the_gradient_matches_finite_differences(rows, price, loss, p):
 @pytest.mark.parametrize("p", [1.0, 4.0, 64.0])
 def test_the_shortcut_of_the_exponential_loss_equals_the_sums_over_pairs(rows, p):
     positive, weight, scores = rows
-    short = push_objective(positive, weight, p=p)
+    short = build_objective(positive, weight, p=p)
     sides, price = short.sides, Power(p)
     long = type(short)(sides, price, Unfused())
     assert _is_factorised_power(short)
@@ -83,7 +83,7 @@ def test_one_group_is_one_list(rows, p):
     weight = weight + 1.0
     relation = Graded(positive.astype(int), None, np.arange(80))
     grouped = PairTask.build(relation, weight, price="power", p=p, loss="exponential").objective()
-    whole = push_objective(positive, weight, p=p)
+    whole = build_objective(positive, weight, p=p)
     for ours, theirs in zip(
         grad_curvature(grouped, scores), grad_curvature(whole, scores), strict=True
     ):
@@ -106,7 +106,7 @@ def test_a_leaf_never_passes_its_best_step(s, t, p):
 def test_a_round_of_leaf_steps_never_raises_the_objective(seed, p):
     rng = np.random.default_rng(seed)
     positive = np.arange(40) % 4 == 0
-    objective = push_objective(positive, p=p)
+    objective = build_objective(positive, p=p)
     scores, leaf = rng.normal(size=40) / p, rng.integers(0, 6, 40)
     gradient, curvature = grad_curvature(objective, scores)
     step = -np.bincount(leaf, gradient, 6) / np.maximum(np.bincount(leaf, curvature, 6), 1e-300)
@@ -119,7 +119,7 @@ def test_the_curvature_bounds_the_hessian_of_the_power_price_at_p_1_up_to_a_fact
     rows, loss
 ):
     positive, _, scores = rows
-    objective = push_objective(positive, p=1.0, loss=loss)
+    objective = build_objective(positive, p=1.0, loss=loss)
     _, curvature = grad_curvature(objective, scores)
     times = objective.hessian_map(scores)
     hessian = np.column_stack([times(unit) for unit in np.eye(80)])
@@ -131,16 +131,16 @@ def test_the_curvature_bounds_the_hessian_of_the_power_price_at_p_1_up_to_a_fact
 def test_scores_of_any_size_have_finite_derivatives(rows, scale, p):
     positive, weight, scores = rows
     for loss in TRAINABLE_LOSSES:
-        objective = push_objective(positive, weight, p=p, loss=loss)
+        objective = build_objective(positive, weight, p=p, loss=loss)
         for part in grad_curvature(objective, scale * scores):
             assert np.all(np.isfinite(part))
 
 
 def test_the_maximum_becomes_the_largest_power(rows):
-    objective = boostable(push_objective(rows[0], price="max"))
+    objective = boostable(build_objective(rows[0], price="max"))
     assert objective.price.p == LARGEST_POWER
     with pytest.raises(ValueError, match="no slope"):
-        boostable(push_objective(rows[0], loss="zero_one"))
+        boostable(build_objective(rows[0], loss="zero_one"))
 
 
 @pytest.mark.parametrize("name", ["power", "exponential", "log1p"])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from toprank.losses import get_loss
-from toprank.objective import BlockData, push_objective
+from toprank.objective import BlockData, build_objective
 from toprank.objective.pairwise import PairProblem, PairTask
 from toprank.pairs import Explicit, Graded
 
@@ -62,7 +62,7 @@ def test_two_classes_are_the_push_of_two_classes(loss, price, rows):
     positive = np.arange(60) % 3 == 0
     relation = Graded(positive.astype(int), None, np.arange(60))
     pairs = PairTask.build(relation, weight, price=price, p=3.0, loss=loss).objective()
-    push = push_objective(positive, weight, price=price, p=3.0, loss=loss)
+    push = build_objective(positive, weight, price=price, p=3.0, loss=loss)
     value, grad = pairs.value_grad(scores)
     expected, expected_grad = push.value_grad(scores)
     assert value == pytest.approx(expected, rel=1e-12)

@@ -105,7 +105,7 @@ def test_absent_rows_count_for_nothing_even_where_their_loss_is_infinite():
 @pytest.mark.parametrize("loss", CONVEX)
 def test_settling_finds_the_best_intercept(loss):
     at = problem(loss)
-    settled = at.settled(COEF)
+    settled = at.settle_intercept(COEF)
     np.testing.assert_array_equal(settled[:-1], COEF[:-1])
     assert abs(at.value_grad(settled)[1][-1]) < 2e-12
     assert at.value(settled) <= at.value(COEF)
@@ -141,7 +141,7 @@ def test_only_losses_that_fall_for_ever_run_away_on_separated_rows():
     def at(loss, alpha=0.0):
         return on_rows(PointwiseTask(loss, alpha), X, positive)
 
-    assert at(Logistic()).runs_away(coef) and at(Logistic()).undetermined(coef)
+    assert at(Logistic()).runs_away(coef) and at(Logistic()).is_undetermined(coef)
     assert not at(Logistic()).runs_away(-coef)
     assert not at(Logistic(), 0.1).runs_away(coef)
-    assert not at(Squared()).runs_away(coef) and not at(Squared()).undetermined(coef)
+    assert not at(Squared()).runs_away(coef) and not at(Squared()).is_undetermined(coef)

@@ -11,8 +11,8 @@ from toprank.objective import (
     ScoredProblem,
     SweptProblem,
     Task,
+    build_objective,
     problem_of,
-    push_objective,
 )
 
 RNG = np.random.default_rng(4)
@@ -128,7 +128,7 @@ def test_the_hessian_is_that_of_the_gradients_for_every_price_and_loss(settings,
 
 def test_the_value_is_the_objective_in_scores_plus_the_penalty():
     for name, settings in TASKS.items():
-        expected = push_objective(POSITIVE, WEIGHT, **settings).value(X @ COEF)
+        expected = build_objective(POSITIVE, WEIGHT, **settings).value(X @ COEF)
         for problem in problems(task_of(name, alpha=0.5), WEIGHT):
             assert problem.value(COEF) == pytest.approx(expected + 0.25 * COEF @ COEF, rel=1e-12)
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toprank.losses import TRAINABLE_LOSSES, SmoothedHinge, from_callable, get_loss
-from toprank.objective import push_objective
+from toprank.objective import build_objective
 from toprank.prices import from_callable as price_from_callable
 
 ENDS = ("top", "bottom", "both")
@@ -41,7 +41,7 @@ each_objective = pytest.mark.parametrize(("price", "loss", "end"), COMBINATIONS)
 
 def objective(y, w=None, *, price="power", loss="exponential", end="top", balance=0.7):
     g, p = PRICES[price]
-    return push_objective(y, w, price=g, p=p, loss=LOSSES[loss], end=end, balance=balance)
+    return build_objective(y, w, price=g, p=p, loss=LOSSES[loss], end=end, balance=balance)
 
 
 def sample(seed=0, n=9, spread=1.0):
@@ -142,8 +142,8 @@ def test_hessian_map_is_the_difference_quotient_of_the_gradient(price, loss, end
         assert v @ times(v) >= -1e-9 * size
 
 
+@pytest.mark.sampled(7)
 @each_objective
-@settings(max_examples=15)
 @given(seed=st.integers(0, 2**32), spread=st.sampled_from([0.3, 2.0]), part=st.floats(0.0, 1.0))
 def test_objective_lies_below_its_chords(price, loss, end, seed, spread, part):
     y, f, w, rng = sample(seed, spread=spread)
@@ -155,6 +155,7 @@ def test_objective_lies_below_its_chords(price, loss, end, seed, spread, part):
     assert between <= chord + 1e-10 * (1 + np.max(np.abs(ends)))
 
 
+@pytest.mark.sampled(5)
 @each_objective
 @settings(max_examples=5)
 @given(seed=st.integers(0, 2**32))
@@ -173,6 +174,7 @@ def test_a_weight_is_a_repetition_and_weight_zero_an_absent_row(price, loss, end
     assert np.all(gradient[count == 0] == 0)
 
 
+@pytest.mark.sampled(5)
 @each_objective
 @pytest.mark.parametrize("extreme", [-1e300, 1e4])
 def test_absent_row_is_not_noticed_however_extreme_its_score(price, loss, end, extreme):
@@ -209,7 +211,7 @@ def test_bottom_of_the_reversed_list_is_the_top_of_the_list(price, loss):
 def test_exponential_loss_factorises_into_two_log_sums(seed, p, spread):
     """Fact 1: (1/p) log R = LSE_i(log w_i - f_i) + (1/p) LSE_k(log w_k + p f_k)."""
     y, f, w, _ = sample(seed, spread=spread)
-    F = push_objective(y, w, p=p)
+    F = build_objective(y, w, p=p)
     log_w = np.log(w)
     expected = np.logaddexp.reduce(log_w[y] - f[y]) - np.log(w[y].sum())
     expected += (np.logaddexp.reduce(log_w[~y] + p * f[~y]) - np.log(w[~y].sum())) / p
@@ -224,11 +226,12 @@ def test_exponential_loss_factorises_into_two_log_sums(seed, p, spread):
 @pytest.mark.parametrize("balance", [0.0, 0.5, 2.0])
 def test_both_ends_weigh_the_bottom_by_the_balance(balance):
     y, f, w, _ = sample()
-    top, bottom = (push_objective(y, w, p=4, end=end).value(f) for end in ("top", "bottom"))
-    both = push_objective(y, w, p=4, end="both", balance=balance).value(f)
+    top, bottom = (build_objective(y, w, p=4, end=end).value(f) for end in ("top", "bottom"))
+    both = build_objective(y, w, p=4, end="both", balance=balance).value(f)
     assert both == pytest.approx(np.log(np.exp(4 * top) + balance * np.exp(4 * bottom)) / 4)
 
 
+@pytest.mark.sampled(7)
 @each_objective
 @pytest.mark.parametrize("level", [1.0, 0.1, 1e-3])
 def test_smoothed_objective_lies_below_and_comes_near(price, loss, end, level):
@@ -247,6 +250,7 @@ def test_smoothed_objective_lies_below_and_comes_near(price, loss, end, level):
 class TestExtremes:
     """Warnings are errors here, so a warning that leaks from NumPy fails the test too."""
 
+    @pytest.mark.sampled(7)
     @each_objective
     @pytest.mark.parametrize("size", [1e4, 1e16, 1e300])
     def test_extreme_scores_give_numbers_or_infinity_and_never_nan(self, price, loss, end, size):
@@ -268,13 +272,13 @@ class TestExtremes:
     def test_steep_push_of_distant_scores_is_finite(self, loss, end):
         y, f, w, rng = sample(n=40)
         f = rng.uniform(-1e4, 1e4, 40)
-        F = push_objective(y, w, p=1000.0, loss=loss, end=end)
+        F = build_objective(y, w, p=1000.0, loss=loss, end=end)
         value, gradient = F.value_grad(f)
         assert np.isfinite(value) and np.all(np.isfinite(gradient)) and np.any(gradient)
 
     def test_hinge_that_vanishes_everywhere_is_zero_with_no_slope(self):
         y = np.array([True, False])
-        value, gradient = push_objective(y, loss="hinge", p=8).value_grad(np.array([2.0, 0.0]))
+        value, gradient = build_objective(y, loss="hinge", p=8).value_grad(np.array([2.0, 0.0]))
         assert value == 0.0 and gradient.tolist() == [0.0, 0.0]
 
 
@@ -286,4 +290,4 @@ class TestRefusals:
 
     def test_unknown_end_is_refused_with_the_ends_that_work(self):
         with pytest.raises(ValueError, match=r"Unknown end 'middle'.*'top', 'bottom', 'both'"):
-            push_objective(sample()[0], end="middle")
+            build_objective(sample()[0], end="middle")

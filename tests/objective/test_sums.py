@@ -86,7 +86,7 @@ class TestMerging:
 def test_scores_of_any_size_neither_overflow_nor_vanish(p, scale):
     X, positive = data(d=2)
     X[:, 0] = np.linspace(-scale, scale, len(X))
-    ((pos, neg),) = opened(X, positive).tilted(np.array([1.0, 0.0]), ((-1.0, p),))
+    ((pos, neg),) = opened(X, positive).sum_tilted(np.array([1.0, 0.0]), ((-1.0, p),))
     assert pos.log_mass == pytest.approx(logsumexp(-X[positive, 0]), rel=1e-13)
     assert neg.log_mass == pytest.approx(logsumexp(p * X[~positive, 0]), rel=1e-13)
     assert np.isfinite(pos.mean).all()
@@ -104,11 +104,11 @@ def test_the_compiled_kernel_equals_the_numpy_sweep(tilts, rare, weighted, dtype
     weight = np.random.default_rng(0).integers(0, 3, len(X)).astype(float)
     coef = np.linspace(-3, 3, X.shape[1])
     rows = opened(X, positive, weight if weighted else None)
-    plain = rows.tilted(coef, tilts)
+    plain = rows.sum_tilted(coef, tilts)
     scores = rows.scores(coef).copy()
     monkeypatch.setattr(labelled, "COMPILED_FROM", 0)
     assert rows.design.kernel == "numba"
-    compiled = rows.tilted(coef, tilts)
+    compiled = rows.sum_tilted(coef, tilts)
     np.testing.assert_allclose(rows.scores(coef), scores, rtol=1e-12, atol=1e-12)
     for end, other in zip(plain, compiled, strict=True):
         for tilted, again in zip(end, other, strict=True):
@@ -139,7 +139,7 @@ def test_any_number_of_threads_gives_the_same_bits(compiled, order, monkeypatch)
     for n_jobs in (1, 2, 5):
         rows = LabelledData.of_arrays(X, positive)
         sweep = Evaluate(rows.view, ((-1.0, 4.0),), order)
-        with Workers(n_jobs).running():
+        with Workers(n_jobs).start_threads():
             ((pos, neg),) = rows.run(sweep, np.linspace(-1, 1, 6)).ends
         results.append([(t.top, t.mass, t.moment.tolist()) for t in (pos, neg)])
     assert results[0] == results[1] == results[2]
@@ -159,9 +159,9 @@ def test_the_kept_scores_are_those_of_the_last_coefficients():
     X, positive = data()
     rows, tilts = opened(X, positive), ((-1.0, 4.0),)
     first, second = np.linspace(-1, 1, 6), np.linspace(2, 0, 6)
-    rows.tilted(first, tilts)
+    rows.sum_tilted(first, tilts)
     np.testing.assert_allclose(rows.scores(second), X @ second, atol=1e-12)
-    rows.tilted(second, tilts)
+    rows.sum_tilted(second, tilts)
     np.testing.assert_allclose(rows.scores(first), X @ first, atol=1e-12)
     np.testing.assert_allclose(rows.scores(second), X @ second, atol=1e-12)
 
@@ -173,9 +173,9 @@ def test_many_settings_at_once_give_the_sums_of_each(weighted):
     rows = opened(X, positive, weight if weighted else None)
     coefs = np.random.default_rng(1).normal(size=(4, 6))
     tilts = np.column_stack([np.full(4, -1.0), [1.0, 4.0, 16.0, 256.0]])
-    ((pos, neg),) = rows.tilted(coefs, ((tilts[:, :1], tilts[:, 1:]),))
+    ((pos, neg),) = rows.sum_tilted(coefs, ((tilts[:, :1], tilts[:, 1:]),))
     for i, coef in enumerate(coefs):
-        ((one, other),) = rows.tilted(coef, (tuple(tilts[i]),))
+        ((one, other),) = rows.sum_tilted(coef, (tuple(tilts[i]),))
         for many, single in ((pos, one), (neg, other)):
             assert many.log_mass[i] == pytest.approx(single.log_mass, rel=1e-13)
             np.testing.assert_allclose(many.mean[i], single.mean, rtol=1e-11, atol=1e-12)

@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.utils import gen_batches
@@ -69,7 +69,6 @@ def numbers(partial):
 
 
 @pytest.mark.parametrize("name", SWEEPS)
-@settings(max_examples=15)
 @given(data=st.data())
 def test_merging_is_associative_and_commutative_to_rounding(name, data):
     sweep, state = SWEEPS[name]
@@ -131,7 +130,7 @@ class TestOpenBlocks:
     def test_give_the_tilted_sums_of_each_class(self, kind, n):
         opened, X, y, weight = self.opened(kind, n)
         coef = np.array([1.0, -2.0, 0.5])
-        (end,) = opened.tilted(coef, ((-1.0, 3.0),), 2)
+        (end,) = opened.sum_tilted(coef, ((-1.0, 3.0),), 2)
         weight = weight * np.where(y, 1.0, 2.0)
         for tilted, tilt, members in zip(end, (-1.0, 3.0), (y, ~y), strict=True):
             w = np.where(members, weight * np.exp(tilt * (X @ coef)), 0.0)

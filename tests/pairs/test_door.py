@@ -144,3 +144,13 @@ def test_one_huge_or_missing_entry_is_noticed_wherever_it_stands(n, kind):
             wrong = entries.copy()
             wrong[place] = bad
             assert not sum_of_squares(wrong) < np.inf
+
+
+def test_words_are_refused_with_their_column_and_a_way_out():
+    frame = pytest.importorskip("pandas").DataFrame(
+        {"size": [1.0, 2.0], "name": ["Müller", "Huber"]}
+    )
+    with pytest.raises(ValueError, match=r"words, such as 'Müller' in the column 'name'.*Table"):
+        check_table(frame)
+    with pytest.raises(ValueError, match=r"words, such as 'Müller', expected numbers"):
+        check_table(frame.to_numpy())

@@ -7,14 +7,14 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-import xgboost
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from toprank import PushTrees
-from toprank.metrics import auc, precision_at
+from toprank.metrics import auc, average_precision, precision_at
 from toprank.simulate import linear_bipartite
 
 BACKENDS = ["lightgbm", "xgboost"]
@@ -119,7 +119,8 @@ def test_early_stopping_stops_on_the_named_metric_where_another_disagrees(backen
     settings |= {"n_iter_no_change": 60, "validation_fraction": 0.3}
     chosen = {}
     for metric, kwargs in (("auc", None), ("precision_at", {"k": 20})):
-        trees = PushTrees(metric=metric, metric_kwargs=kwargs, **settings).fit(X, y)
+        named = {"metric": metric, "stop_by": metric, "metric_kwargs": kwargs}
+        trees = PushTrees(**named, **settings).fit(X, y)
         assert trees.n_iter_ == np.argmax(trees.validation_scores_) + 1
         assert len(trees.validation_scores_) == 60
         chosen[metric] = trees.n_iter_
@@ -133,6 +134,35 @@ def test_early_stopping_waits_as_long_as_it_is_told(backend, train):
         backend=backend, n_estimators=200, early_stopping=True, n_iter_no_change=3, random_state=0
     ).fit(*train)
     assert len(trees.validation_scores_) == np.argmax(trees.validation_scores_) + 1 + 3
+
+
+def easy_and_hard(n, seed):
+    """Some positives are found by the first tree, the others by many."""
+    rng = np.random.default_rng(seed)
+    y = (rng.random(n) < 0.05).astype(int)
+    X = rng.normal(size=(n, 5))
+    X[:, 0] += 6 * y * (rng.random(n) < 0.4)
+    X[:, 1:] += 0.9 * y[:, None]
+    return X, y
+
+
+@both
+def test_a_metric_that_moves_in_steps_does_not_stop_the_rounds_by_luck(backend):
+    train, test = easy_and_hard(3_000, 0), easy_and_hard(3_000, 1)
+    settings = {"backend": backend, "n_estimators": 60, "random_state": 0, "early_stopping": True}
+    settings |= {"metric_kwargs": {"k": 10}}
+    stopped = PushTrees(**settings).fit(*train)
+    by_steps = PushTrees(stop_by="precision_at", **settings).fit(*train)
+    assert by_steps.n_iter_ < 10 < 20 <= stopped.n_iter_
+    ranked = [average_precision(test[1], t.decision_function(test[0])) for t in (stopped, by_steps)]
+    assert ranked[0] > ranked[1] + 0.05
+
+
+def test_a_top_that_ties_is_said():
+    X, y = sample(1500, 0)
+    settings = {"n_estimators": 1, "max_leaves": 2, "metric_kwargs": {"k": 50}}
+    with pytest.warns(ConvergenceWarning, match="share the highest score.*first 50 the order"):
+        PushTrees(early_stopping=False, **settings).fit(X, y)
 
 
 @both
@@ -363,6 +393,8 @@ def test_scores_to_start_from_can_be_given(backend, train, test, production):
 
 
 def test_any_classifier_can_be_started_from(train, test, tmp_path, production):
+    import xgboost
+
     X, y = train
     path = tmp_path / "model.txt"
     production.save_model(path)
@@ -454,7 +486,7 @@ def test_unusable_input_is_refused_in_words(settings, given, message, train):
 
 def test_trees_that_started_from_nothing_have_nothing_to_compare_with(train):
     trees = PushTrees(n_estimators=3).fit(*train)
-    with pytest.raises(ValueError, match="started from nothing"):
+    with pytest.raises(ValueError, match="have no starting scores"):
         trees.compare_with_start(*train)
 
 

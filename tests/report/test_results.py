@@ -1,6 +1,7 @@
 """The results behind the page: the same folds for all, and figures that can be checked."""
 
 import json
+from time import process_time
 
 import numpy as np
 import pytest
@@ -82,6 +83,28 @@ def test_merged_lists_keep_each_fold_s_order_and_share_of_the_top(seed):
     if distinct:
         top = np.argsort(-merge(stretched, fold))[:folds]
         assert sorted(fold[top]) == list(range(folds))
+
+
+def test_a_merged_score_is_the_mean_of_the_folds_quantiles():
+    rng = np.random.default_rng(0)
+    fold, scores = np.arange(60) % 3, rng.normal(size=60)
+    order = np.argsort(merge(scores, fold))
+    middle = (np.arange(60) + 0.5) / 60
+    quantiles = [np.quantile(scores[fold == j], middle) for j in range(3)]
+    np.testing.assert_allclose(merge(scores, fold)[order], np.mean(quantiles, axis=0), atol=1e-14)
+
+
+def test_merging_long_lists_takes_as_long_as_sorting_them():
+    rng = np.random.default_rng(0)
+    fold, scores = np.arange(100_000) % 5, rng.normal(size=100_000)
+
+    def seconds(action):
+        start = process_time()
+        action()
+        return process_time() - start
+
+    sorting = min(seconds(lambda: np.sort(scores + 1j * scores)) for _ in range(3))
+    assert seconds(lambda: merge(scores, fold)) < 40 * sorting
 
 
 def test_the_figures_are_the_metrics_of_the_merged_list(held, data):

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from toprank import reproduce
 from toprank.reproduce import NAMES, run, runner
 from toprank.reproduce.experiment import distribution_cell, exact_cell, power_of_ten
 from toprank.reproduce.page import Bullets, Grid, Paragraph, Section, to_html, to_markdown
@@ -83,6 +84,7 @@ def test_the_html_page_is_well_formed_and_whole(tmp_path):
     assert tags == []
 
 
+@pytest.mark.more
 def test_two_runs_and_any_number_of_processes_agree_to_the_last_byte(tmp_path, small):
     names = ["one-dimension", "table3"]
     for folder, jobs in (("a", 1), ("b", 2)):
@@ -216,13 +218,16 @@ def test_markup_is_escaped_in_html_and_kept_in_markdown():
     assert "## A < B" in to_markdown("T", [], [section])
 
 
-@pytest.mark.parametrize("name", ["table1", "table2", "figure1", "figure3", "figure4", "figure8"])
+QUICK = ["table1", "table2", "figure1", "figure3", "figure4", "figure8"]
+
+
+@pytest.mark.parametrize("name", QUICK)
 def test_the_committed_page_comes_out_again(name, tmp_path):
     _compare_with_docs(name, tmp_path)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["margin-8x8", "equivalence", "one-dimension", "rates", "figure6"])
+@pytest.mark.parametrize("name", [name for name in runner._KNOWN if name not in QUICK])
 def test_the_committed_page_comes_out_again_slowly(name, tmp_path):
     _compare_with_docs(name, tmp_path)
 
@@ -246,3 +251,10 @@ def _section(page, title):
     start = page.index(f"## {title}\n")
     end = page.find("\n## ", start + 1)
     return page[start : end if end > 0 else None].strip()
+
+
+def test_the_old_name_of_what_run_returns_warns_and_is_the_same_class():
+    with pytest.warns(DeprecationWarning, match=r"reproduce\.Reproduction.*goes away"):
+        assert reproduce.Report is reproduce.Reproduction
+    with pytest.raises(AttributeError, match="no attribute 'Paper'"):
+        _ = reproduce.Paper

@@ -9,16 +9,17 @@ from scipy.optimize import minimize
 
 from toprank import PNormPush, PushRanker
 from toprank.losses import get_loss
-from toprank.objective import LabelledData, MaxProblem, Task, push_objective
+from toprank.objective import LabelledData, MaxProblem, Task, build_objective
 
 LOSSES = ["squared_hinge", "logistic", "hinge"]
 
 
 def value_of(X, positive, coef, loss, alpha, end="top", weight=None):
-    objective = push_objective(positive, weight, price="max", loss=loss, end=end)
+    objective = build_objective(positive, weight, price="max", loss=loss, end=end)
     return objective.value(X @ coef) + alpha / 2 * coef @ coef
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("end", ["top", "bottom"])
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("data", ["wdbc", "ill_conditioned"])

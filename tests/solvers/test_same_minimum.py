@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from toprank import PNormPush, PushRanker
-from toprank.objective import push_objective
+from toprank.objective import build_objective
 
 SMOOTH = [
     {"p": 1.0},
@@ -34,13 +34,14 @@ def name_of(settings):
     return "-".join(str(value) for value in settings.values())
 
 
-def penalised(settings, X, positive, coef, alpha=1e-3):
+def add_penalty(settings, X, positive, coef, alpha=1e-3):
     """Value, gradient and scale of the objective, straight from the scores."""
-    objective = push_objective(positive, **settings)
+    objective = build_objective(positive, **settings)
     value, in_scores = objective.value_grad(X @ coef)
     return value + alpha / 2 * coef @ coef, X.T @ in_scores + alpha * coef, objective.scale
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("settings", SMOOTH, ids=name_of)
 @pytest.mark.parametrize("data", DATA)
 def test_newton_and_lbfgs_reach_the_same_stationary_point(data, settings, tasks):
@@ -50,7 +51,7 @@ def test_newton_and_lbfgs_reach_the_same_stationary_point(data, settings, tasks)
         for solver in ("newton", "lbfgs")
     ]
     for fit in fits:
-        value, gradient, scale = penalised(settings, X, positive, fit.coef_[0])
+        value, gradient, scale = add_penalty(settings, X, positive, fit.coef_[0])
         assert np.max(np.abs(gradient)) <= 1e-6 * scale
         assert fit.objective_ == pytest.approx(value, rel=1e-10, abs=1e-10)
     first, second = fits
@@ -65,7 +66,7 @@ def test_coordinate_descent_comes_down_to_the_same_minimum(settings, small):
     best = PushRanker(**settings, alpha=0.1, solver="newton", tol=1e-9).fit(X, positive)
     boosted = PushRanker(**settings, alpha=0.1, solver="coordinate", max_iter=2000)
     boosted.fit(X, positive)
-    _, gradient, scale = penalised(settings, X, positive, boosted.coef_[0], alpha=0.1)
+    _, gradient, scale = add_penalty(settings, X, positive, boosted.coef_[0], alpha=0.1)
     assert np.max(np.abs(gradient)) <= 1e-6 * scale
     assert boosted.objective_ >= best.objective_ - 1e-12 * scale
     atol = 1e-4 * np.max(np.abs(best.coef_))
@@ -76,10 +77,11 @@ def test_coordinate_descent_comes_down_to_the_same_minimum(settings, small):
 def test_a_steep_price_is_solved_to_the_same_tolerance(solver, small):
     X, positive = small
     fit = PNormPush(p=1000, alpha=0.1, solver=solver, max_iter=3000).fit(X, positive)
-    _, gradient, _ = penalised({"p": 1000.0}, X, positive, fit.coef_[0], alpha=0.1)
+    _, gradient, _ = add_penalty({"p": 1000.0}, X, positive, fit.coef_[0], alpha=0.1)
     assert np.max(np.abs(gradient)) <= 1e-6
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("solver", ["newton", "lbfgs", "coordinate"])
 @pytest.mark.parametrize("settings", CORNERED, ids=name_of)
 def test_the_stated_gap_holds_where_the_objective_has_corners(settings, solver, small):
@@ -87,12 +89,13 @@ def test_the_stated_gap_holds_where_the_objective_has_corners(settings, solver, 
     fit = PushRanker(**settings, alpha=0.1, solver=solver).fit(X, positive)
     rival = PushRanker(**settings, alpha=0.1, solver="newton").fit(X, positive)
     elsewhere = [1.001 * rival.coef_[0], 0.999 * rival.coef_[0], fit.coef_[0]]
-    values = [penalised(settings, X, positive, coef, alpha=0.1)[0] for coef in elsewhere]
+    values = [add_penalty(settings, X, positive, coef, alpha=0.1)[0] for coef in elsewhere]
     assert fit.objective_ == pytest.approx(values[-1], abs=1e-12)
     assert fit.optimality_gap_ >= 0
     assert fit.objective_ - fit.optimality_gap_ <= min(*values, rival.objective_) + 1e-12
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("solver", ["newton", "lbfgs"])
 @pytest.mark.parametrize("settings", CORNERED, ids=name_of)
 @pytest.mark.parametrize("data", ["wdbc", "ill_conditioned"])
@@ -162,8 +165,8 @@ def test_a_finite_p_lies_below_the_maximum_by_the_papers_gap(p, small):
     coef = PNormPush(p=p).fit(X, positive).coef_[0]
     f = (X @ coef)[~positive]
     gap = np.log(len(f)) / p - (logsumexp(p * f) / p - f.max())
-    at_p = push_objective(positive, p=p).value(X @ coef)
-    at_most = push_objective(positive, p=np.inf).value(X @ coef)
+    at_p = build_objective(positive, p=p).value(X @ coef)
+    at_most = build_objective(positive, p=np.inf).value(X @ coef)
     assert at_most - at_p == pytest.approx(gap, abs=1e-12)
 
 

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from toprank import _files
-from toprank._files import check_folder, replacing
+from toprank._files import check_folder, replace_file
 
 posix = pytest.mark.skipif(os.name != "posix", reason="permissions and links are those of POSIX")
 pytestmark = posix
 
 
 def write(path, data):
-    with replacing(Path(path)) as file:
+    with replace_file(Path(path)) as file:
         file.write(data)
 
 
@@ -66,7 +66,7 @@ def test_a_file_that_was_private_stays_so_when_it_is_replaced(tmp_path, mode):
     path.write_bytes(b"old")
     path.chmod(mode)
     seen = []
-    with replacing(path) as file:
+    with replace_file(path) as file:
         file.write(b"new")
         (part,) = tmp_path.glob(".toprank-*.part")
         seen.append(stat.S_IMODE(part.stat().st_mode))
@@ -175,7 +175,7 @@ def test_a_disk_that_fills_up_at_any_byte_leaves_the_old_file(tmp_path, size):
 
 
 def test_an_error_of_the_caller_is_not_hidden_by_a_full_disk(tmp_path):
-    with pytest.raises(ZeroDivisionError), limited(10), replacing(tmp_path / "m") as file:
+    with pytest.raises(ZeroDivisionError), limited(10), replace_file(tmp_path / "m") as file:
         file.write(b"x" * 1_000)  # still in the buffer, which closing would write
         raise ZeroDivisionError
     assert names(tmp_path) == []
@@ -185,7 +185,7 @@ def test_an_error_of_the_caller_is_not_hidden_by_a_full_disk(tmp_path):
 def test_whatever_ends_a_writer_leaves_the_old_file_and_nothing_else(tmp_path, error):
     path = tmp_path / "m"
     path.write_bytes(b"old")
-    with pytest.raises(error), replacing(path) as file:
+    with pytest.raises(error), replace_file(path) as file:
         file.write(b"half")
         raise error
     assert path.read_bytes() == b"old" and names(tmp_path) == ["m"]
@@ -262,9 +262,10 @@ def test_a_link_to_another_disk_is_written_there(mounted, tmp_path):
 
 def test_writers_in_two_processes_do_not_mix_their_files(tmp_path):
     code = (
-        "import sys; from pathlib import Path; from toprank._files import replacing\n"
+        "import sys; from pathlib import Path; from toprank._files import replace_file\n"
         "for _ in range(40):\n"
-        "    with replacing(Path(sys.argv[1])) as file: file.write(sys.argv[2].encode() * 99_999)\n"
+        "    with replace_file(Path(sys.argv[1])) as file:\n"
+        "        file.write(sys.argv[2].encode() * 99_999)\n"
     )
     path = tmp_path / "m"
     runs = [subprocess.Popen([sys.executable, "-c", code, str(path), one]) for one in "ab"]

@@ -12,10 +12,10 @@ from toprank.objective import (
     LabelledData,
     PointwiseTask,
     Task,
+    build_objective,
     grad_curvature,
     primal_dual_gap,
     problem_of,
-    push_objective,
 )
 from toprank.prices import PRICES as REGISTERED
 
@@ -161,7 +161,7 @@ def attack(name, attacks):
 
 
 def compare(scores, weight, price, p, loss, end):
-    objective = push_objective(
+    objective = build_objective(
         POSITIVE, weight, price=price, p=p, loss=loss, end=end, balance=BALANCE
     )
     value, gradient = objective.value_grad(scores)
@@ -204,7 +204,7 @@ def test_all_objectives_are_their_formula_in_extended_precision(name, record_pro
 @pytest.mark.parametrize("size", [1e-150, 1.0, 1e3])
 def test_derivatives_for_boosters_are_those_of_the_objective(size, end):
     scores = size * np.random.default_rng(3).normal(size=N)
-    objective = push_objective(POSITIVE, None, p=8.0, end=end)
+    objective = build_objective(POSITIVE, None, p=8.0, end=end)
     gradient, curvature = grad_curvature(objective, scores)
     np.testing.assert_allclose(gradient, objective.value_grad(scores)[1], rtol=1e-12, atol=1e-300)
     assert np.all(np.isfinite(curvature))

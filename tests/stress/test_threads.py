@@ -99,6 +99,7 @@ def at_once(function, items):
         return list(pool.map(run, items))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", RANKERS)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_fits_in_eight_threads_give_the_bits_of_one_after_the_other(name):
@@ -136,7 +137,7 @@ def test_metrics_and_seeded_intervals_in_eight_threads_are_those_of_one():
 def test_blas_is_as_it_was_after_overlapping_fits_end_in_any_order():
     with threadpool_limits(2, user_api="blas"):
         before = threadpool_info()
-        first, second = Workers(1).running(), Workers(1).running()
+        first, second = Workers(1).start_threads(), Workers(1).start_threads()
         first.__enter__(), second.__enter__()
         inside = [line["num_threads"] for line in threadpool_info() if line["user_api"] == "blas"]
         first.__exit__(None, None, None), second.__exit__(None, None, None)
@@ -150,7 +151,7 @@ def test_a_hold_on_blas_whose_end_was_cut_off_ends_with_the_next_one():
 
         lost = threads._BLAS_LIMIT.enter()
         del lost  # an interrupt fell between the work and its end
-        with Workers(1).running():
+        with Workers(1).start_threads():
             pass
         assert threadpool_info() == before
 
@@ -171,7 +172,7 @@ def test_an_error_in_one_thread_stops_the_others():
     started_waiting = threading.Event()
     with pytest.raises(ValueError, match="enough"):
         workers = Workers(2)
-        with workers.running():
+        with workers.start_threads():
             list(workers.map(work, [0, 1]))
     assert len(rounds) < 100_000
     assert not [t for t in threading.enumerate() if t.name.startswith("toprank")]
@@ -192,11 +193,11 @@ def test_a_pool_inside_a_pool_stops_with_it():
             going.wait(10)
             raise ValueError("enough")
         nested = Workers(2)
-        with nested.running():
+        with nested.start_threads():
             list(nested.map(inner, [0, 1]))
 
     workers = Workers(2)
-    with pytest.raises(ValueError, match="enough"), workers.running():
+    with pytest.raises(ValueError, match="enough"), workers.start_threads():
         list(workers.map(outer, [0, 1]))
     assert len(inner_rounds) < 100_000
 
@@ -300,6 +301,7 @@ FIRST_USE = """
 """
 
 
+@pytest.mark.more
 def test_eight_threads_may_load_and_compile_at_the_same_moment():
     assert run_script(FIRST_USE) == "alike\n"
 
@@ -361,19 +363,19 @@ def test_the_same_seed_gives_the_same_fit_whatever_ran_between(name):
 
 def test_warnings_are_caught_by_one_thread_at_a_time():
     """Two threads loading models at once left the process with the filters of one of them."""
-    from toprank.models.errors import catching
+    from toprank.models.errors import catch_warnings
 
     filters, inside = list(warnings.filters), threading.Event()
 
     def first():
-        with catching(record=True):
+        with catch_warnings(record=True):
             warnings.simplefilter("always")
             inside.set()
             second_tries.wait(0.2)
 
     def second():
         inside.wait()
-        with catching():
+        with catch_warnings():
             warnings.simplefilter("ignore")
             found.append(list(warnings.filters[1:]))
 

@@ -114,7 +114,7 @@ class Design(ABC):
         """Return some rows as a NumPy array or CSR matrix, raw and in the dtype they have."""
 
     @abstractmethod
-    def thinned(self, rows: Any) -> Any:
+    def thin(self, rows: Any) -> Any:
         """Return some rows where they lie, as a matrix of the same library."""
 
     @abstractmethod
@@ -310,7 +310,7 @@ class HostDesign(Design):
             return X.take(rows, axis=0)  # half the time of X[rows]
         return X[rows]
 
-    def thinned(self, rows: Any) -> Any:
+    def thin(self, rows: Any) -> Any:
         return self.take(rows)
 
     def columns(self, first: int, last: int) -> FloatArray:

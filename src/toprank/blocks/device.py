@@ -159,7 +159,7 @@ class DeviceDesign(Design):
         chosen = self.X[on_device(on_host(rows), self.X)]
         return (chosen if chosen.dtype.itemsize >= 4 else chosen.double()).cpu().numpy()
 
-    def thinned(self, rows: Any) -> Any:
+    def thin(self, rows: Any) -> Any:
         return self.X[rows.tensor if isinstance(rows, OnDevice) else on_device(rows, self.X)]
 
     def columns(self, first: int, last: int) -> FloatArray:

@@ -150,7 +150,7 @@ class _Launch:
         width = max(2, 1 << (self.d - 1).bit_length())
         self.height = max(2, _TILE // width)
         self.width = width
-        self.centre = self._padded(centre)
+        self.centre = self._pad(centre)
         self.built_for = {
             "centred": centre is not None,
             "height": self.height,
@@ -160,7 +160,7 @@ class _Launch:
         cuts = range(0, n, _LAUNCH_ROWS)
         self.parts = [slice(first, min(first + _LAUNCH_ROWS, n)) for first in cuts]
 
-    def _padded(self, centre: Any) -> Any:
+    def _pad(self, centre: Any) -> Any:
         """The centre, zero beyond the columns."""
         padded = self.torch.zeros(self.width, dtype=self.torch.float64, device=self.X.device)
         if centre is not None:
@@ -179,7 +179,7 @@ class _Launch:
         return self.torch.cuda.device(self.X.device)
 
 
-def tilted_sums(
+def tilted_sums_on_device(
     X: Any,
     positive: Any,
     log_weight: Any,

@@ -15,7 +15,7 @@ from scipy import sparse
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _get_feature_names
 
-from toprank._files import Stamp, replacing
+from toprank._files import Stamp, replace_file
 from toprank._numerics import FloatArray
 from toprank.blocks.source import Block, LocalSource, Partial, State, Sweep
 from toprank.blocks.threads import Workers, go_on, lent_workers
@@ -85,12 +85,14 @@ class ArraySource(LocalSource):
     def map_reduce(self, sweep: Sweep[State, Partial], state: State) -> Partial:
         workers = lent_workers()
         if workers is None:
-            with Workers(self.n_jobs).running():
+            with Workers(self.n_jobs).start_threads():
                 return self.map_reduce(sweep, state)
         if len(self.blocks) == 1 and not self.stamps:  # a small fit makes many passes
             go_on()
             return sweep.local(self.blocks[0], state)
-        partials = workers.map_few(self._checked(lambda b: sweep.local(b, state)), self.blocks)
+        partials = workers.map_few(
+            self._check_files_first(lambda b: sweep.local(b, state)), self.blocks
+        )
         total = next(partials)
         for partial in partials:
             total = sweep.merge(total, partial)
@@ -100,24 +102,28 @@ class ArraySource(LocalSource):
         self, function: Callable[[Block], Partial], *, features: bool = True
     ) -> Generator[Partial, None, None]:
         # there is nothing to read ahead
-        with Workers(self.n_jobs).running() as workers:
-            yield from workers.map_few(self._checked(function), self.blocks)
+        with Workers(self.n_jobs).start_threads() as workers:
+            yield from workers.map_few(self._check_files_first(function), self.blocks)
 
-    def _checked(self, function: Callable[[Block], Partial]) -> Callable[[Block], Partial]:
+    def _check_files_first(
+        self, function: Callable[[Block], Partial]
+    ) -> Callable[[Block], Partial]:
         if not self.stamps:
             return function
 
-        def checked(block: Block) -> Partial:
+        def check_then_call(block: Block) -> Partial:
             self._check_files()
             return function(block)
 
-        return checked
+        return check_then_call
 
     def cheap_curvature(self, n_rows: int) -> bool:
         return False  # reading costs so little that moments of fewer rows are worth it
 
-    def thinned(self, pick: Callable[[Block], Block]) -> ArraySource:
-        return gathered([pick(block) for block in self.blocks], self.n_jobs, self.feature_names)
+    def thin(self, pick: Callable[[Block], Block]) -> ArraySource:
+        return gather_blocks(
+            [pick(block) for block in self.blocks], self.n_jobs, self.feature_names
+        )
 
     def name_of(self, index: int) -> str:
         start = index * self.block_rows
@@ -132,7 +138,7 @@ class ArraySource(LocalSource):
             return self._scores(score)
         path = Path(to)
         header = {"descr": "<f8", "fortran_order": False, "shape": (self.n_rows,)}
-        with replacing(path) as file, closing(self.map(lambda block: score(block.X))) as parts:
+        with replace_file(path) as file, closing(self.map(lambda block: score(block.X))) as parts:
             np.lib.format.write_array_header_1_0(file, header)
             for scores in parts:
                 file.write(scores.astype("<f8", copy=False).tobytes())
@@ -141,7 +147,7 @@ class ArraySource(LocalSource):
     def _scores(self, score: Callable[..., FloatArray]) -> FloatArray:
         scores = np.empty(self.n_rows)
         if self.n_rows <= self.block_rows and not self.stamps:
-            with Workers(1).running():
+            with Workers(1).start_threads():
                 return score(self._arrays[0], out=scores)
 
         def fill(block: Block) -> None:
@@ -164,18 +170,18 @@ def _row_view(X: Any, first: int, last: int) -> Any:
     return type(X)(stored, shape=(last - first, X.shape[1]), copy=False)
 
 
-def gathered(
+def gather_blocks(
     blocks: Sequence[Block], n_jobs: int | None = None, feature_names: Any = None
 ) -> ArraySource:
     """Put blocks together in memory, and cut them anew."""
     blocks = [block for block in blocks if block.n_rows] or list(blocks[:1])
     X, y, weight = (
-        _stacked([getattr(block, name) for block in blocks]) for name in ("X", "y", "weight")
+        _stack_parts([getattr(block, name) for block in blocks]) for name in ("X", "y", "weight")
     )
     return ArraySource(X, y, weight, None, n_jobs, feature_names)
 
 
-def _stacked(parts: list[Any]) -> Any:
+def _stack_parts(parts: list[Any]) -> Any:
     if parts[0] is None or len(parts) == 1:
         return parts[0]
     if sparse.issparse(parts[0]):
@@ -259,15 +265,15 @@ def from_memmap(
     >>> bool(np.allclose(ranker.coef_, PNormPush(p=4).fit(X, y).coef_))
     True
     """
-    X = _mapped(X, shape, dtype)
+    X = _map_file(X, shape, dtype)
     if X.ndim != 2 or X.dtype.kind not in "biuf":
         raise ValueError(
             f"The file holds an array of shape {X.shape} and type {X.dtype}; expected a matrix of "
-            "numbers, one row an item."
+            "numbers, one row per item."
         )
-    y = _mapped(y) if isinstance(y, str | os.PathLike) else y
+    y = _map_file(y) if isinstance(y, str | os.PathLike) else y
     if isinstance(sample_weight, str | os.PathLike):
-        sample_weight = _mapped(sample_weight)
+        sample_weight = _map_file(sample_weight)
     source = _source(X, y, sample_weight, block_rows, n_jobs, None)
     source.stamps = [
         Stamp.of(Path(array.filename))
@@ -277,11 +283,11 @@ def from_memmap(
     return source
 
 
-def _mapped(array: Any, shape: Any = None, dtype: Any = None) -> Any:
+def _map_file(array: Any, shape: Any = None, dtype: Any = None) -> Any:
     if not isinstance(array, str | os.PathLike):
         return np.asanyarray(array)
     if shape is None and dtype is None:
-        return _mapped_npy(Path(array))
+        return _map_npy(Path(array))
     if shape is None or dtype is None:
         raise ValueError("A file of bare numbers needs both shape=(n, d) and dtype=.")
     size = os.path.getsize(array)
@@ -294,7 +300,7 @@ def _mapped(array: Any, shape: Any = None, dtype: Any = None) -> Any:
     return np.memmap(array, dtype=dtype, mode="r", shape=tuple(shape))
 
 
-def _mapped_npy(path: Path) -> Any:
+def _map_npy(path: Path) -> Any:
     try:
         with np.errstate(over="raise"):  # a shape that only pretends to fit into the file
             return np.lib.format.open_memmap(path, mode="r")

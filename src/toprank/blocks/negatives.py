@@ -20,7 +20,7 @@ from scipy import sparse
 
 from toprank._numerics import FloatArray
 from toprank.blocks.memory import ArraySource
-from toprank.blocks.source import Block, BlockSource, joined
+from toprank.blocks.source import Block, BlockSource, join_pieces
 
 Score = Callable[[Any], FloatArray]
 
@@ -87,7 +87,7 @@ class _Keep:
         return {block.index: (block.X[rows], y[rows], counts[rows])}
 
     def merge(self, left: dict[int, Any], right: dict[int, Any]) -> dict[int, Any]:
-        return joined(left, right)
+        return join_pieces(left, right)
 
 
 def sample_negatives(

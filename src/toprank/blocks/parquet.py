@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toprank._extras import require
-from toprank._files import replacing
+from toprank._files import replace_file
 from toprank._numerics import FloatArray
 from toprank.blocks.parquet_files import Columns, ParquetColumns, ParquetPart, find_files, look_at
 from toprank.blocks.source import Block, LocalSource
@@ -79,7 +79,7 @@ class ParquetSource(LocalSource):
             yield self._empty()
 
     def _batches(self, part: ParquetPart, names: list[str]) -> Iterator[tuple[int, Any]]:
-        with part.opened() as file:
+        with part.open() as file:
             for group, rows in enumerate(part.row_groups):
                 if rows == 0:
                     continue
@@ -103,10 +103,10 @@ class ParquetSource(LocalSource):
 
     def _block(self, index: int, batch: Any, features: bool, where: str) -> Block:
         names = self.columns.features if features else ()
-        columns = [_values(batch, name, where) for name in names]
+        columns = [_batch_column(batch, name, where) for name in names]
         X = Columns(columns, batch.num_rows, self.columns.dtype)
         y, weight = (
-            None if name is None else _values(batch, name, where)
+            None if name is None else _batch_column(batch, name, where)
             for name in (self.columns.target, self.columns.weight)
         )
         return Block(index, X, y, weight)
@@ -156,7 +156,7 @@ class ParquetSource(LocalSource):
             raise ValueError(f"{output} is one of the files that are scored; choose another to=.")
         one = ParquetSource(parts, self.columns, self.block_rows, self.n_jobs)
         schema = arrow.schema([*one._kept_fields(keep), ("score", arrow.float64())])
-        with replacing(output) as file, parquet.ParquetWriter(file, schema) as writer:
+        with replace_file(output) as file, parquet.ParquetWriter(file, schema) as writer:
             kept = one._kept_batches(keep)
             with closing(one.map(lambda block: score(block.X))) as found:
                 for scores in found:
@@ -170,8 +170,8 @@ class ParquetSource(LocalSource):
         for name in keep:
             if name not in schema.names or name == "score":
                 raise ValueError(
-                    f"keep names {name!r}, which {self.parts[0].path} has not, or which is the "
-                    "name of the new column."
+                    f"keep={name!r}: {self.parts[0].path} has no such column, or it is the name "
+                    "of the new column of scores."
                 )
         return [schema.field(name) for name in keep]
 
@@ -181,7 +181,7 @@ class ParquetSource(LocalSource):
         return (batch for part in self.parts for _, batch in self._batches(part, list(keep)))
 
 
-def _values(batch: Any, name: str, where: str) -> NDArray[Any]:
+def _batch_column(batch: Any, name: str, where: str) -> NDArray[Any]:
     column = batch.column(name)
     if column.null_count:
         raise ValueError(

@@ -40,13 +40,13 @@ class ParquetPart:
     stamp: Stamp
 
     @contextmanager
-    def opened(self) -> Iterator[Any]:
+    def open(self) -> Iterator[Any]:
         """Open the file for one pass."""
         self.stamp.check()
         parquet = require("pyarrow.parquet", "frames")
         # column chunks are streamed: a row group may be larger than the memory there is
         with (
-            named(self.path),
+            name_in_errors(self.path),
             parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=_BUFFER) as file,
         ):
             yield file
@@ -54,7 +54,7 @@ class ParquetPart:
 
 
 @contextmanager
-def named(path: Path) -> Iterator[None]:
+def name_in_errors(path: Path) -> Iterator[None]:
     """Say which file could not be read."""
     arrow = require("pyarrow", "frames")
     try:
@@ -71,7 +71,7 @@ def named(path: Path) -> Iterator[None]:
 def find_files(path: Any) -> list[Path]:
     """Return the files of a path, a folder, a glob pattern, or a list of these, in order."""
     if isinstance(path, str | os.PathLike):
-        files = sorted(_expanded(os.fspath(path)))
+        files = sorted(_expand(os.fspath(path)))
     else:
         files = [file for part in path for file in find_files(part)]
     if not files:
@@ -82,7 +82,7 @@ def find_files(path: Any) -> list[Path]:
     return files
 
 
-def _expanded(path: str) -> list[Path]:
+def _expand(path: str) -> list[Path]:
     if os.path.isdir(path):
         return [
             file
@@ -98,7 +98,7 @@ def look_at(path: Path) -> tuple[ParquetPart, Any]:
     """Read the footer of a file: its row groups, and its schema."""
     parquet = require("pyarrow.parquet", "frames")
     stamp = Stamp.of(path)
-    with named(path), parquet.ParquetFile(path) as file:
+    with name_in_errors(path), parquet.ParquetFile(path) as file:
         metadata, schema = file.metadata, file.schema_arrow
         rows = tuple(metadata.row_group(g).num_rows for g in range(metadata.num_row_groups))
     return ParquetPart(path, rows, stamp), schema
@@ -127,7 +127,7 @@ class ParquetColumns:
         for role, name in (("target", target), ("weight", weight)):
             if name is not None and name not in names:
                 raise ValueError(
-                    f"{path} has no column {name!r} for {role}=; it has {_listed(names)}."
+                    f"{path} has no column {name!r} for {role}=; it has {_list_names(names)}."
                 )
         if columns is None:
             columns = [name for name in names if name not in (target, weight)]
@@ -135,7 +135,7 @@ class ParquetColumns:
             raise ValueError(f"columns={columns!r}: expected a list of names.")
         for name in columns:
             if name not in names:
-                raise ValueError(f"{path} has no column {name!r}; it has {_listed(names)}.")
+                raise ValueError(f"{path} has no column {name!r}; it has {_list_names(names)}.")
             if name in (target, weight):
                 raise ValueError(f"Column {name!r} cannot be a feature and the target or weight.")
         types = [_number_type(path, schema.field(name), columns) for name in columns]
@@ -172,7 +172,7 @@ class ParquetColumns:
             )
 
 
-def _listed(names: Sequence[str], most: int = 12) -> str:
+def _list_names(names: Sequence[str], most: int = 12) -> str:
     more = f", ... ({len(names)} in all)" if len(names) > most else ""
     return ", ".join(repr(name) for name in names[:most]) + more
 

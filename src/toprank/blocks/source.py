@@ -16,7 +16,7 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
@@ -67,18 +67,26 @@ class Sweep(Protocol[State, Partial]):
         ...
 
 
-def joined(left: dict[int, Any], right: dict[int, Any]) -> dict[int, Any]:
+def join_pieces(left: dict[int, Any], right: dict[int, Any]) -> dict[int, Any]:
     """Join pieces of an answer kept under the indices of their blocks, in the larger of the two.
 
     Examples
     --------
-    >>> from toprank.blocks.source import joined
-    >>> joined({2: "c"}, {0: "a", 1: "b"})
+    >>> from toprank.blocks.source import join_pieces
+    >>> join_pieces({2: "c"}, {0: "a", 1: "b"})
     {0: 'a', 1: 'b', 2: 'c'}
     """
     small, large = sorted((left, right), key=len)  # a new one for every merge would be quadratic
     large.update(small)
     return large
+
+
+def not_numbers(columns: Sequence[str], advice: str) -> ValueError:
+    """Return the error for columns of a table that hold something else than numbers."""
+    return ValueError(
+        f"A linear ranker needs numbers; these columns hold none: {', '.join(columns)}. Encode "
+        f"categories first, for example with {advice}."
+    )
 
 
 class BlockSource(ABC):
@@ -95,7 +103,7 @@ class BlockSource(ABC):
     feature_names: NDArray[np.object_] | None = None
     #: Threads that work on blocks in this process, as in joblib.
     n_jobs: int | None = None
-    #: Whether a sample of the rows stays where they lie: such a source has `thinned`.
+    #: Whether a sample of the rows stays where they lie: such a source has `thin`.
     keeps_samples: bool = False
     #: Whether every pass reads the rows anew, so that a pass saved is worth some computing.
     reads_anew: bool = False
@@ -112,15 +120,15 @@ class BlockSource(ABC):
         the same bits for any number of workers.
         """
 
-    def running(self, n_jobs: int | None = None) -> AbstractContextManager[Any]:
+    def start_threads(self, n_jobs: int | None = None) -> AbstractContextManager[Any]:
         """Start the threads that passes in this process use, for as long as several are made."""
-        return Workers(n_jobs if self.n_jobs is None else self.n_jobs).running()
+        return Workers(n_jobs if self.n_jobs is None else self.n_jobs).start_threads()
 
     def name_of(self, index: int) -> str:
         """Say where a block comes from, for messages."""
         return f"block {index}"
 
-    def thinned(self, pick: Callable[[Block], Block]) -> BlockSource:
+    def thin(self, pick: Callable[[Block], Block]) -> BlockSource:
         """Return a source of the rows that ``pick`` takes of each block, left where they lie."""
         raise TypeError(f"{type(self).__name__} hands samples of its rows to the driver")
 
@@ -158,7 +166,7 @@ class LocalSource(BlockSource):
     ) -> Generator[Partial, None, None]:
         """Yield function(block) for every block, in order."""
         workers = Workers(self.n_jobs)
-        with workers.running():
+        with workers.start_threads():
             yield from _map_ahead(function, self.read(features=features), workers.n_jobs)
 
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from toprank._extras import require
 from toprank._numerics import FloatArray
-from toprank.blocks.source import BlockSource, Partial, Progress, State, Sweep
+from toprank.blocks.source import BlockSource, Partial, Progress, State, Sweep, not_numbers
 from toprank.blocks.spark_jobs import run_everywhere, run_job
 from toprank.blocks.spill import GONE, Spill, clear_spilled, matrix, open_spilled, spill_error
 
@@ -120,7 +120,7 @@ class SparkBlocks(BlockSource):
         verbose: int,
     ):
         check_frame(df, [*features, *(name for name in (target, weight) if name is not None)])
-        check_numbers(df, features)
+        check_spark_columns(df, features)
         self._df = df
         self._spill = Spill(features, target, weight, spill_dir, f"toprank-{uuid4().hex[:12]}")
         self._progress = Progress(verbose)
@@ -142,7 +142,7 @@ class SparkBlocks(BlockSource):
         names = [n for n in (self._spill.target, self._spill.weight) if n is not None]
         rows = self._df.select(*self._spill.features, *names)
         written = rows.mapInArrow(self._spill, _MANIFEST).rdd
-        self._manifest = written.mapPartitionsWithIndex(_numbered).persist()
+        self._manifest = written.mapPartitionsWithIndex(_number_entries).persist()
         try:
             entries = run_job(self._df.sparkSession, self._manifest.collect)
         except BaseException:
@@ -165,7 +165,7 @@ class SparkBlocks(BlockSource):
         """The manifest, one partition a task.
 
         A task costs Spark more than it computes. Where any executor can open any file, because all
-        run on one host, one task a core is enough.
+        run on one host, one task per core is enough.
         """
         cores = self._manifest.context.defaultParallelism
         if not self._one_host or self._n_blocks <= cores:
@@ -198,7 +198,7 @@ class SparkBlocks(BlockSource):
         context = self._manifest.context
         context.setJobDescription(f"toprank {type(sweep).__name__}")
         try:
-            partials = self._tasks().mapPartitions(_Local(sweep, state))
+            partials = self._tasks().mapPartitions(_LocalPartitions(sweep, state))
             if self._n_blocks > _MANY:
                 groups = partials.map(lambda partial: (partial[0] // _FAN_IN, partial))
                 count = -(-self._n_blocks // _FAN_IN)
@@ -208,7 +208,7 @@ class SparkBlocks(BlockSource):
         finally:
             context.setJobDescription(None)
         self._folders.update(folder for _, folders, _ in found for folder in folders)
-        return _merged(sweep, found)[2]
+        return _merge_in_order(sweep, found)[2]
 
     def write_scores(self, score: Callable[[Any], FloatArray], to: Any = None) -> Any:
         """Return the data frame with a column of scores, computed where the rows are.
@@ -262,20 +262,20 @@ def check_frame(df: Any, columns: Sequence[str]) -> None:
         )
 
 
-def check_numbers(df: Any, features: Sequence[str]) -> None:
+def check_spark_columns(df: Any, features: Sequence[str]) -> None:
     """Refuse features that hold something else than numbers."""
     numbers = ("tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "decimal")
     kinds = dict(df.dtypes)
     wrong = [f"{n!r} ({kinds[n]})" for n in features if kinds[n].split("(")[0] not in numbers]
     if wrong:
-        raise ValueError(
-            f"A linear ranker needs numbers; these columns hold none: {', '.join(wrong)}. Encode "
-            "categories first, for example with pyspark.ml.feature.OneHotEncoder, unpack "
-            "vectors with pyspark.ml.functions.vector_to_array, or choose columns of numbers."
+        advice = (
+            "pyspark.ml.feature.OneHotEncoder; unpack vectors with "
+            "pyspark.ml.functions.vector_to_array, or choose columns of numbers"
         )
+        raise not_numbers(wrong, advice)
 
 
-def _numbered(index: int, entries: Iterator[Any]) -> Iterator[dict[str, Any]]:
+def _number_entries(index: int, entries: Iterator[Any]) -> Iterator[dict[str, Any]]:
     """Give entries the number of their partition.
 
     Should an executor be lost, its partitions are written again by a task for several of them,
@@ -285,7 +285,7 @@ def _numbered(index: int, entries: Iterator[Any]) -> Iterator[dict[str, Any]]:
         yield {**entry.asDict(), "index": index}
 
 
-class _Local:
+class _LocalPartitions:
     """The contribution of the blocks of one partition of the manifest."""
 
     def __init__(self, sweep: Any, state: Any):
@@ -307,10 +307,10 @@ class _MergeGroup:
         self.sweep = sweep
 
     def __call__(self, group: tuple[int, Any]) -> Any:
-        return _merged(self.sweep, sorted(group[1], key=lambda partial: partial[0]))
+        return _merge_in_order(self.sweep, sorted(group[1], key=lambda partial: partial[0]))
 
 
-def _merged(sweep: Any, partials: list[Any]) -> Any:
+def _merge_in_order(sweep: Any, partials: list[Any]) -> Any:
     index, folders, total = partials[0]
     for _, more, partial in partials[1:]:
         folders = folders + more

@@ -124,7 +124,7 @@ class Spill:
                 rows, kind, crc = rows + len(X), X.dtype, zlib.crc32(X.data, crc)
                 file.write(X.data)
                 for name, parts in columns.items():
-                    parts.append(_values(batch, str(given[name])))
+                    parts.append(_label_values(batch, str(given[name])))
         kept = [Kept("X", (rows, len(self.features)), kind.str, crc)]
         for name, parts in columns.items():
             data = np.ascontiguousarray(np.concatenate(parts) if parts else np.zeros(0))
@@ -153,8 +153,8 @@ def _why(problem: OSError, directory: str | None, index: int) -> str:
     where = "Spark's local folder (spark.local.dir)" if directory is None else directory
     return (
         f"Partition {index} could not be spilled to {where}: {full}. Nothing was left there. Each "
-        "executor needs room for its share of the features, 8 bytes a number (4 where all columns "
-        "are float); point spill_dir= to a larger disk."
+        "executor needs room for its share of the features, 8 bytes per number (4 where all "
+        "columns are float); point spill_dir= to a larger disk."
     )
 
 
@@ -171,7 +171,7 @@ def matrix(batch: Any, features: Sequence[str]) -> Any:
     return X
 
 
-def _values(batch: Any, name: str) -> Any:
+def _label_values(batch: Any, name: str) -> Any:
     column = batch.column(batch.schema.get_field_index(name))
     if column.null_count:
         raise ValueError(f"The column {name!r} holds {column.null_count} nulls; drop those rows.")

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from toprank._numerics import LARGEST_SIZE, FloatArray, sum_of_squares
-from toprank.blocks.source import joined
+from toprank.blocks.source import join_pieces
 
 #: Distinct labels that are told apart; a target with more is no label.
 MOST_LABELS = 1000
@@ -88,7 +88,7 @@ class LabelCounts:
         return LabelCounts(
             labels[:MOST_LABELS],
             weight[:MOST_LABELS],
-            joined(self.blocks, other.blocks),
+            join_pieces(self.blocks, other.blocks),
             self.weighted or other.weighted,
             min(self.smallest, other.smallest),
             self.finite and other.finite,

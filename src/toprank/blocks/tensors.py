@@ -257,11 +257,11 @@ def _extreme(name: str) -> Callable[..., float]:
     return extreme
 
 
-def _filled(value: float) -> Callable[..., OnDevice]:
-    def filled(vector: OnDevice, dtype: Any = None) -> OnDevice:
+def _fill_with(value: float) -> Callable[..., OnDevice]:
+    def fill(vector: OnDevice, dtype: Any = None) -> OnDevice:
         return _full_like(vector, value)
 
-    return filled
+    return fill
 
 
 def _full_like(vector: OnDevice, value: float) -> OnDevice:
@@ -284,11 +284,11 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.full_like: _full_like,
     np.max: _extreme("max"),
     np.min: _extreme("min"),
-    np.ones_like: _filled(1.0),
+    np.ones_like: _fill_with(1.0),
     np.searchsorted: _searchsorted,
     np.sort: lambda v: OnDevice(v.tensor.sort().values),
     np.stack: lambda parts, axis=0: _stack(parts, axis),
     np.sum: lambda v, axis=-1: _number(v.tensor.sum()),
     np.where: _where,
-    np.zeros_like: _filled(0.0),
+    np.zeros_like: _fill_with(0.0),
 }

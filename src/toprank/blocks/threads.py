@@ -133,7 +133,7 @@ class _Asked:
 
 
 @contextmanager
-def stopping_where(is_set: Callable[[], bool]) -> Iterator[None]:
+def stop_where(is_set: Callable[[], bool]) -> Iterator[None]:
     """Let `go_on` stop a thread that no pool here has started, once ``is_set`` says so."""
     before = getattr(_HERE, "stop", None)
     _HERE.stop = _Asked(is_set)
@@ -163,7 +163,7 @@ class Workers:
         self._pool: ThreadPoolExecutor | None = None
 
     @contextmanager
-    def running(self) -> Iterator[Workers]:
+    def start_threads(self) -> Iterator[Workers]:
         """Start the threads, and stop them on leaving; BLAS is single-threaded inside."""
         hold = _BLAS_LIMIT.enter()
         before = getattr(_HERE, "lent", None)
@@ -183,7 +183,7 @@ class Workers:
 
     def map(self, function: Callable[[Item], Partial], items: Sequence[Item]) -> Iterator[Partial]:
         """Yield function(item) for every item, in order."""
-        one = _unless_stopped(function)
+        one = _stop_if_told(function)
         if self._pool is None or len(items) == 1:
             return map(one, items)
         return self._pool.map(one, items)
@@ -203,7 +203,7 @@ class Workers:
         items: Sequence[Item],
     ) -> Iterator[Partial]:
         pending: deque[Future[Partial]] = deque()
-        one = _unless_stopped(function)
+        one = _stop_if_told(function)
 
         def in_thread(item: Item) -> Partial:
             # steps that go too far overflow and are taken back; each thread must be told anew
@@ -222,7 +222,7 @@ class Workers:
                 left.cancel()
 
 
-def _unless_stopped(function: Callable[[Item], Partial]) -> Callable[[Item], Partial]:
+def _stop_if_told(function: Callable[[Item], Partial]) -> Callable[[Item], Partial]:
     def one(item: Item) -> Partial:
         go_on()
         return function(item)

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from toprank._extras import require
-from toprank._files import replacing
+from toprank._files import replace_file
 from toprank.cli.io.source import Reading
 from toprank.cli.io.tables import open_table
 from toprank.cli.options import (
@@ -249,7 +249,7 @@ def _save_push_path(ranker: PNormPushCV, path: Path) -> None:
 
     figure = require("matplotlib.figure", "cli").Figure(figsize=(6.4, 4.4), layout="constrained")
     PushPathDisplay.from_estimator(ranker, name="P-Norm Push", ax=figure.subplots())
-    with replacing(path) as file:
+    with replace_file(path) as file:
         figure.savefig(file, format=path.suffix.lstrip(".").lower(), dpi=110)
 
 

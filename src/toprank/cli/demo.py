@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from toprank._extras import require
-from toprank._files import replacing
+from toprank._files import replace_file
 from toprank.cli.options import Json, Quiet, check_output
 from toprank.cli.terminal import print_json, progress, safe
 
@@ -161,7 +161,7 @@ def _save_roc_curves(result: DemoResult, path: Path) -> None:
     axes[1].set_title(f"The top of the list: at most {MAX_FPR:.0%} of the negatives")
     splits = "one random split" if result.n_splits == 1 else f"mean of {result.n_splits} splits"
     figure.suptitle(f"MAGIC telescope data, {splits}")
-    with replacing(path) as file:
+    with replace_file(path) as file:
         figure.savefig(file, format=path.suffix.lstrip(".").lower(), dpi=110)
 
 

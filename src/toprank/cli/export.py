@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from toprank._files import replacing
+from toprank._files import replace_file
 from toprank.cli.io.source import Reading
 from toprank.cli.io.tables import open_table
 from toprank.cli.options import Model, Quiet, check_output, reads
@@ -55,7 +55,7 @@ def export(
         if str(sql) == "-":
             print_lines(query)
         else:
-            with replacing(sql) as file:
+            with replace_file(sql) as file:
                 file.write(query.encode())
             note(f"wrote '{sql}'.", quiet)
     if onnx is not None:

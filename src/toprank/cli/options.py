@@ -110,7 +110,7 @@ def reads(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def with_reading(**given: Any) -> None:
-        reading = _reading(**{name: given.pop(name) for name in _READING_OPTIONS})
+        reading = _text_options(**{name: given.pop(name) for name in _READING_OPTIONS})
         command(**given, reading=reading)
 
     parameters = [*(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own), *more]
@@ -119,7 +119,7 @@ def reads(command: Callable[..., None]) -> Callable[..., None]:
     return with_reading
 
 
-def _reading(
+def _text_options(
     encoding: str | None, delimiter: str | None, decimal: str | None, missing: list[str] | None
 ) -> Reading:
     """What the user says of the text, checked."""

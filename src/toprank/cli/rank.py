@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 import typer
 
 from toprank._extras import require
-from toprank._files import replacing
+from toprank._files import replace_file
 from toprank._text import plain
 from toprank.cli.io.source import Reading, Source
 from toprank.cli.io.tables import open_table
@@ -164,19 +164,30 @@ def read_top(
     step : callable
         Called with how far the reading is.
     """
-    from toprank.cli.scoring import score_table
+    from toprank.cli.scoring import score_chunks
     from toprank.models.top_of_list import RunningTop
 
     source.check_columns(dict.fromkeys(carried, "--id"))
     ids = [model.schema.id] if model.schema.id in source.columns else []
     names = list(dict.fromkeys([*ids, *carried]))
-    needed = list(dict.fromkeys([*names, *(model.schema.names if n_reasons else ())]))
+    needed = model.schema.names if n_reasons else model.schema.names[:1]
     kept = RunningTop(_rows_to_keep(source, k))
-    for rows, scores in score_table(model, source, step, names):
-        kept.add(scores, rows.select(needed or model.schema.names[:1]))
+    for chunk, scores in score_chunks(model, source, step, names):
+        kept.add(scores, _beside(chunk.rows.select(needed), chunk.carried))
     kept.settle()
     reasons = _find_reasons(model, kept.rows, n_reasons, step)
     return Ranked(_listing(kept, names, reasons), kept.scores, reasons, kept.tied_out, kept.n)
+
+
+def _beside(rows: Any, carried: Any) -> Any:
+    """A table with the carried columns too, under names that no column has."""
+    for place, column in enumerate(carried.columns if carried is not None else ()):
+        rows = rows.append_column(_carried_name(place), column)
+    return rows
+
+
+def _carried_name(place: int) -> str:
+    return f"\0carried {place}"
 
 
 def _rows_to_keep(source: Source, k: int | float) -> int | None:
@@ -202,7 +213,9 @@ def _find_reasons(model: TableModel, rows: Any, n: int, step: Step) -> list[list
 def _listing(kept: RunningTop, names: list[str], reasons: list[list[Reason]]) -> Any:
     from toprank.models.top_of_list import id_name
 
-    columns: dict[str, Any] = {id_name(name): kept.rows.column(name) for name in names}
+    columns: dict[str, Any] = {
+        id_name(name): kept.rows.column(_carried_name(place)) for place, name in enumerate(names)
+    }
     if not columns:
         columns["row"] = kept.places + 1
     columns["score"] = kept.scores
@@ -244,7 +257,7 @@ def write_listing(rows: Any, output: Path, excel_safe: bool = False) -> None:
         sys.stdout.flush()
         return
     kind = _file_format(output)
-    with replacing(output) as file:
+    with replace_file(output) as file:
         if kind == "parquet":
             require("pyarrow.parquet", "frames").write_table(rows, file)
         elif kind in ("feather", "arrow"):

@@ -11,7 +11,7 @@ import numpy as np
 
 from toprank._extras import require
 from toprank._numerics import FloatArray
-from toprank.cli.io.source import Source
+from toprank.cli.io.source import Chunk, Source
 from toprank.cli.io.tables import check_exists
 from toprank.cli.terminal import Failure, Step, note, safe
 from toprank.models import ModelWarning, TableModel, load
@@ -27,9 +27,24 @@ def load_model(path: Path) -> TableModel:
     return load(path)
 
 
-def score_table(
-    model: TableModel, source: Source, step: Step, also: Sequence[str] = ()
-) -> Iterator[tuple[Any, FloatArray]]:
+def load_by_name(paths: Sequence[Path]) -> dict[str, TableModel]:
+    """The models by the names of their files, or by the paths where those are the same."""
+    stems = [path.stem for path in paths]
+    names = stems if len(set(stems)) == len(stems) else [str(path) for path in paths]
+    if len(set(names)) < len(names):
+        raise Failure("the same model is named twice; name different files.")
+    return {name: load_model(path) for name, path in zip(names, paths, strict=True)}
+
+
+def score_table(model: TableModel, source: Source, step: Step) -> Iterator[tuple[Any, FloatArray]]:
+    """Read a table and score it; yield some rows at a time, and their scores."""
+    for chunk, scores in score_chunks(model, source, step):
+        yield chunk.rows, scores
+
+
+def score_chunks(
+    model: TableModel, source: Source, step: Step, carried: Sequence[str] = ()
+) -> Iterator[tuple[Chunk, FloatArray]]:
     """Read a table and score it; yield some rows at a time, and their scores.
 
     Parameters
@@ -38,14 +53,13 @@ def score_table(
     source : Source
     step : callable
         Called with how far the reading is.
-    also : sequence of str
-        Columns that are wanted besides those that the model reads.
+    carried : sequence of str
+        Columns that are wanted as the file has them.
     """
     absent = [c for c in model.schema.columns if c.name not in source.columns]
     _refuse_table([f"column '{c.name}' ({c.kind}) is missing" for c in absent], source)
-    there = [name for name in (*also, *model.schema.names) if name in source.columns]
     warned = source.quiet
-    for chunk in source.chunks(list(dict.fromkeys(there)), _column_types(model, also)):
+    for chunk in source.chunks(model.schema.names, _column_types(model), carried):
         if not chunk.start:
             _refuse_table(model.check(chunk.rows).problems, source)
         with warnings.catch_warnings(record=True) as caught:
@@ -55,7 +69,7 @@ def score_table(
             note(f"{source.name}: {caught[0].message}", source.quiet)
             warned = True
         step("Ranking", chunk.done, chunk.total)
-        yield chunk.rows, scores
+        yield chunk, scores
 
 
 def _refuse_table(problems: Sequence[str], source: Source) -> None:
@@ -67,14 +81,13 @@ def _refuse_table(problems: Sequence[str], source: Source) -> None:
         raise Failure(f"{source.name} does not match the model:\n{lines}")
 
 
-def _column_types(model: TableModel, also: Sequence[str]) -> dict[str, Any]:
+def _column_types(model: TableModel) -> dict[str, Any]:
     """Types for columns of text: a guess from the first rows could fail further down.
 
-    Columns that are only carried along stay as they are written. Only dates that Arrow reads are
-    left to it, with or without a zone.
+    Only dates that Arrow reads are left to it, with or without a zone.
     """
     pyarrow = require("pyarrow", "frames")
-    types = dict.fromkeys(also, pyarrow.string())
+    types: dict[str, Any] = {}
     for column in model.schema.columns:
         if column.kind == "number":
             types[column.name] = pyarrow.float64()

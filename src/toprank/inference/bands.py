@@ -224,8 +224,8 @@ def precision_recall_band(
         return _pointwise(x, cut, names, level, precision)
     low, high = _roc_box(sample, level)
     grid = _grid(sample.ranked)
-    worst = np.interp(x, *_increasing(low(grid), grid), right=1.0)
-    best = np.interp(x, *_increasing(high(grid), grid), left=0.0)
+    worst = np.interp(x, *_increasing_part(low(grid), grid), right=1.0)
+    best = np.interp(x, *_increasing_part(high(grid), grid), left=0.0)
     return Band(
         x, precision(cut.share), precision(worst), precision(best), names, level, kind, _BOX
     )
@@ -315,7 +315,7 @@ def _grid(ranked: RankedList) -> FloatArray:
     return np.unique(np.concatenate((ranked.passed / ranked.negatives, np.linspace(0, 1, 2001))))
 
 
-def _increasing(values: FloatArray, grid: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _increasing_part(values: FloatArray, grid: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Values and grid where the values grow, for reading the curve from the side."""
     grows = np.append(True, np.diff(np.maximum.accumulate(values)) > 0)
     return values[grows], grid[grows]

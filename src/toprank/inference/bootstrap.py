@@ -58,7 +58,7 @@ def replicates(request: MetricRequest, statistic: Callable[[FloatArray], Any]) -
         return values
 
     workers = Workers(request.n_jobs)
-    with workers.running():
+    with workers.start_threads():
         parts = list(workers.map(run, list(zip(streams, shares.tolist(), strict=True))))
     return np.asarray([value for part in parts for value in part], dtype=np.float64)
 
@@ -171,7 +171,7 @@ class WeightedMetric:
         held = None if metric.empty_ties else positive + negative > 0
         if held is not None and not np.all(held):
             scores, positive, negative = scores[held], positive[held], negative[held]
-        ranked = _reweighted(scores, positive, negative, self.sample.ranked.whole)
+        ranked = _reweigh(scores, positive, negative, self.sample.ranked.whole)
         if metric.of_resample is not None:
             return metric.of_resample(ranked)
         return metric.of(ranked, **self.settings)
@@ -181,7 +181,7 @@ class WeightedMetric:
         return len(self.sample.ranked.scores)
 
 
-def _reweighted(
+def _reweigh(
     scores: FloatArray, positive: FloatArray, negative: FloatArray, whole: bool
 ) -> RankedList:
     """A ranked list from the weights of its ties."""

@@ -66,7 +66,7 @@ def moments_of(kernel: Kernel, data: NDArray[Any], weight: FloatArray, total: fl
         square += float(weight[rows] @ here**2 @ weight[rows])
         square -= float(weight[rows] @ np.diagonal(here) ** 2)
         for others in blocks[number + 1 :]:
-            there = _between(kernel, data[rows], data[others]) - shift
+            there = _kernel_between(kernel, data[rows], data[others]) - shift
             sums[rows] += there @ weight[others]
             sums[others] += weight[rows] @ there
             square += 2 * float(weight[rows] @ there**2 @ weight[others])
@@ -104,7 +104,7 @@ def _within(
     return values - shift
 
 
-def _between(kernel: Kernel, rows: NDArray[Any], others: NDArray[Any]) -> FloatArray:
+def _kernel_between(kernel: Kernel, rows: NDArray[Any], others: NDArray[Any]) -> FloatArray:
     values = _kernel_values(kernel, rows, others)
     _check_finite(values)
     return values

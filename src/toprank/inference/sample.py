@@ -11,7 +11,7 @@ how many rows of the population it stands for (inverse propensities).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -117,14 +117,10 @@ class Sample:
                 )
         return cls(positive, scores, weight, counts, codes, present, rows)
 
-    def scored(self, scores: FloatArray) -> Sample:
-        """The same rows with other scores."""
-        return replace(self, scores=scores)
-
     @cached_property
     def ranked(self) -> RankedList:
         """The rows in order."""
-        return RankedList.ranked(self.positive, self.scores, self.weight)
+        return RankedList.rank(self.positive, self.scores, self.weight)
 
     @cached_property
     def ties(self) -> NDArray[np.intp]:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from toprank._numerics import FloatArray
 from toprank.interop.team import ALONE, Team, derivatives_together, team_positives, team_weights
 from toprank.metrics.registry import Metric, get_metric
-from toprank.objective import PushObjective, boostable, derivatives_of, push_objective
+from toprank.objective import PushObjective, boostable, build_objective, derivatives_of
 from toprank.objective.curvature import Derivatives
 from toprank.objective.pairwise import PairTask
 from toprank.pairs import relation_of
@@ -76,7 +76,7 @@ class PushGradients:
         names = {"price": self.price, "p": self.p, "loss": self.loss}
         if groups is None:
             return boostable(
-                push_objective(positive, weight, end=self.end, balance=self.balance, **names)
+                build_objective(positive, weight, end=self.end, balance=self.balance, **names)
             )
         if self.end != "top":
             raise ValueError(f"end={self.end!r} is not available with groups; use end='top'.")

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._extras import require
-from toprank._files import replacing
+from toprank._files import replace_file
 from toprank._numerics import FloatArray
 from toprank._version import __version__
 from toprank.interop.additive import is_additive
@@ -117,7 +117,7 @@ class OnnxExport:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a file, whole or not at all."""
-        with replacing(Path(path)) as file:
+        with replace_file(Path(path)) as file:
             file.write(self.model.SerializeToString())
 
 

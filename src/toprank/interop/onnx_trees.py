@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from toprank._numerics import FloatArray
+
 #: Numbers of the comparisons of a TreeEnsemble.
 _AT_MOST, _LESS, _MEMBER = 0, 1, 6
 
@@ -139,7 +141,7 @@ def _in_raw_categories(tree: Split | Leaf, categories: dict[int, Any]) -> Split 
         return tree
     members = tree.members
     if tree.mode == _MEMBER:
-        known = np.asarray(categories[tree.column], dtype=np.float64)
+        known = _category_numbers(categories[tree.column], tree.column)
         members = tuple(float(known[int(c)]) for c in members if int(c) < len(known))
     return Split(
         tree.column,
@@ -150,6 +152,19 @@ def _in_raw_categories(tree: Split | Leaf, categories: dict[int, Any]) -> Split 
         _in_raw_categories(tree.yes, categories),
         _in_raw_categories(tree.no, categories),
     )
+
+
+def _category_numbers(categories: Any, column: int) -> FloatArray:
+    """The categories of a column as numbers, which the ONNX form takes alone."""
+    try:
+        return np.asarray(categories, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"Column {column} holds categories that are words, such as {str(categories[0])!r}, and "
+            "the ONNX form of a ranker takes a matrix of numbers. Fit a TableRanker, or fit_table "
+            "with model='trees': its to_onnx takes the columns by name, words included; or code "
+            "the words as numbers before fit."
+        ) from error
 
 
 def _known_categories(graph: Any, X: str, categories: dict[int, Any], d: int) -> str:

@@ -136,7 +136,7 @@ def to_sql(
     terms = [syntax.number(form.intercept)]
     for j, term in form.terms.items():
         terms.append(term_sql(term, syntax.name(columns[j]), syntax))
-    return finish(summed(terms), table, syntax)
+    return finish(bracketed_sum(terms), table, syntax)
 
 
 def term_sql(term: Line | Steps, x: str, dialect: Dialect) -> str:
@@ -156,13 +156,13 @@ def steps_sql(term: Steps, x: str, dialect: Dialect) -> list[str]:
     ]
 
 
-def summed(terms: Iterable[str]) -> str:
+def bracketed_sum(terms: Iterable[str]) -> str:
     """Return the sum of terms, bracketed in halves: databases limit how deep an expression goes."""
     terms = list(terms)
     if len(terms) <= 8:
         return " + ".join(terms)
     middle = len(terms) // 2
-    return f"({summed(terms[:middle])})\n + ({summed(terms[middle:])})"
+    return f"({bracketed_sum(terms[:middle])})\n + ({bracketed_sum(terms[middle:])})"
 
 
 def finish(score: str, table: str | None, dialect: Dialect) -> str:

@@ -71,7 +71,7 @@ class Cut:
         return min(self.most, share * self.scale)
 
 
-def smoothed(hits: Any, trials: Any) -> Any:
+def smooth_share(hits: Any, trials: Any) -> Any:
     """A share that one more hit and one more miss keep away from 0 and 1."""
     return (hits + 1) / (trials + 2)
 
@@ -100,7 +100,7 @@ def precision_cut(sample: RowSample, depth: Any) -> Cut:
     ranked = sample.ranked
     hits, near = _hits(ranked, depth), _near(ranked, depth)
     trials = depth * sample.worth(depth)
-    share, rest = smoothed(hits, depth), 1 - depth / ranked.total
+    share, rest = smooth_share(hits, depth), 1 - depth / ranked.total
     variance = (share * (1 - share) + rest * (share - near) ** 2) / trials
     observed = np.minimum(1.0, hits / depth)
     return Cut(observed, effective_trials(share, variance, trials), variance)
@@ -126,7 +126,7 @@ def discounted_cut(sample: RowSample, depth: float) -> Cut:
     within = np.diff(summed_discount(np.minimum(ranked.places, depth)))
     share = ranked.positive / (ranked.positive + ranked.negative)
     observed = min(1.0, float(np.dot(share, within)) / total)
-    inner = smoothed(observed * trials, trials)
+    inner = smooth_share(observed * trials, trials)
     return Cut(observed, effective_trials(inner, variance, trials), variance)
 
 
@@ -158,7 +158,7 @@ def recall_cut(sample: RowSample, depth: float) -> Cut:
     high = sample.units[0]
     total = high * ranked.total / ranked.positives
     pi, q = ranked.positives / ranked.total, depth / ranked.total
-    share = smoothed(hits, ranked.positives)
+    share = smooth_share(hits, ranked.positives)
     above = min(pi * share, q)  # rounding up the share must not leave the cut
     cells = np.array([above, pi - above, q - above, max(0.0, 1 - pi - q + above)])
     pulls = np.array([1 - share - eta * (1 - q), eta * q - share, -eta * (1 - q), eta * q])
@@ -172,7 +172,7 @@ def tpr_cut(sample: RowSample, fpr: Any) -> Cut:
     observed = np.vectorize(lambda rate: tpr_at_fpr_of(sample.ranked, rate))(fpr)
     high, low = sample.units
     slope = slope_of_curve(sample.ranked, fpr, observed)
-    share = smoothed(observed * high, high)
+    share = smooth_share(observed * high, high)
     variance = share * (1 - share) / high + slope**2 * fpr * (1 - fpr) / low
     return Cut(observed, effective_trials(share, variance, high), variance)
 
@@ -183,7 +183,7 @@ def fpr_cut(sample: RowSample, tpr: Any) -> Cut:
     observed = np.interp(tpr, ranked.found / ranked.positives, ranked.passed / ranked.negatives)
     high, low = sample.units
     slope = slope_of_curve(ranked, observed, tpr)
-    share = smoothed(observed * low, low)
+    share = smooth_share(observed * low, low)
     variance = share * (1 - share) / low + tpr * (1 - tpr) / (slope**2 * high)
     return Cut(observed, effective_trials(share, variance, low), variance)
 

@@ -271,7 +271,7 @@ def ndcg_at(
 def ndcg_at_each(lists: Lists, k: int | float) -> FloatArray:
     """`ndcg_at` of each ranked list that has a positive."""
     sizes = lists.sizes(k)
-    ties = lists.reached(sizes)
+    ties = lists.ties_within(sizes)
     weight = lists.weight[ties]
     within = discount_within(lists.above[ties], weight * lists.kept(sizes, ties))
     gained = lists.per_list(lists.positive[ties] / weight * within, ties)

@@ -59,7 +59,7 @@ class Lists:
         """Check the input of a metric at k and rank each group, or all rows as one list."""
         checked = check_ranking(y_true, y_score, sample_weight, pos_label, label_propensity)
         if groups is None:
-            return cls.of_one(RankedList.ranked(*checked))
+            return cls.of_one(RankedList.rank(*checked))
         return cls.by_rows(*checked, group_codes(groups, len(checked[1])))
 
     @classmethod
@@ -130,7 +130,7 @@ class Lists:
         """The value of its list for each tie; one number where there is one list."""
         return float(values[0]) if self.count == 1 else values[self.owner[ties]]
 
-    def reached(self, sizes: FloatArray) -> slice:
+    def ties_within(self, sizes: FloatArray) -> slice:
         """Ties that may lie within the first `sizes` units: of one list, none below the cut."""
         if self.count > 1 or sizes[0] >= self.totals[0]:
             return slice(None)
@@ -148,7 +148,7 @@ class Lists:
 
     def hits(self, sizes: FloatArray) -> FloatArray:
         """Expected weight of positives among the first `sizes` units of each list."""
-        ties = self.reached(sizes)
+        ties = self.ties_within(sizes)
         return self.per_list(self.positive[ties] * self.kept(sizes, ties), ties)
 
     def each(self, values: FloatArray, divisor: FloatArray) -> FloatArray:

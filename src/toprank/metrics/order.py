@@ -46,7 +46,10 @@ class SortedClasses:
         cls, positive: NDArray[np.bool_], scores: FloatArray, weight: FloatArray | None = None
     ) -> SortedClasses:
         """Sort checked input."""
-        return cls(*_descending(scores, weight, positive), *_descending(scores, weight, ~positive))
+        return cls(
+            *_sort_descending(scores, weight, positive),
+            *_sort_descending(scores, weight, ~positive),
+        )
 
     def share_in_order(self) -> float:
         """Share of the pairs with the positive above, a tie counting one half: the AUC.
@@ -105,22 +108,20 @@ class RankedList:
         pos_label: Any = None,
     ) -> RankedList:
         """Check the input of a metric and rank it."""
-        return cls.ranked(
-            *check_ranking(y_true, y_score, sample_weight, pos_label, label_propensity)
-        )
+        return cls.rank(*check_ranking(y_true, y_score, sample_weight, pos_label, label_propensity))
 
     @classmethod
-    def ranked(
+    def rank(
         cls, positive: NDArray[np.bool_], scores: FloatArray, weight: FloatArray | None = None
     ) -> RankedList:
         """Rank checked input."""
         if isinstance(scores, OnDevice):
             return cls(*_ranked_on_device(positive, scores, weight))
         whole = weight is None or bool(np.all(weight == np.round(weight)))
-        return cls.merged(SortedClasses.of(positive, scores, weight), whole)
+        return cls.from_sorted(SortedClasses.of(positive, scores, weight), whole)
 
     @classmethod
-    def merged(cls, classes: SortedClasses, whole: bool = True) -> RankedList:
+    def from_sorted(cls, classes: SortedClasses, whole: bool = True) -> RankedList:
         """Merge the two sorted classes into one list of ties."""
         depths = np.concatenate((classes.high, classes.low))
         order = np.argsort(depths, kind="stable")  # two sorted runs: a linear merge
@@ -187,7 +188,7 @@ def _per_tie(weight: FloatArray, met: NDArray[np.intp]) -> FloatArray:
     return np.where(met[1:] > met[:-1], sums, 0.0)
 
 
-def _descending(
+def _sort_descending(
     scores: FloatArray, weight: FloatArray | None, members: NDArray[np.bool_]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Negated scores of the members in ascending order, their weights, and those cumulated.

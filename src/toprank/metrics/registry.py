@@ -317,7 +317,7 @@ def summary(
     auc  ...
     """
     checked = check_ranking(y_true, y_score, sample_weight, pos_label, label_propensity)
-    ranked = RankedList.ranked(*checked)
+    ranked = RankedList.rank(*checked)
     lists = (
         Lists.of_one(ranked)
         if groups is None

@@ -216,13 +216,15 @@ def bedroc_of(ranked: RankedList, alpha: float = 20.0) -> float:
     below = np.append(np.cumsum(low[::-1])[::-1][1:], 0.0)
     # geometric sums over the places of each tie, less those of the worst order; as a sum over
     # the negatives that a positive leads, nothing cancels
-    led = _fading(high) * np.exp(-low) * _fading(below) + _led_in_tie(high, low)
+    led = _discount_sum(high) * np.exp(-low) * _discount_sum(below) + _led_in_tie(high, low)
     gained = float(np.sum(np.exp(-above) * led))
-    most = _fading(decay * ranked.positives / total) * _fading(decay * ranked.negatives / total)
+    most = _discount_sum(decay * ranked.positives / total) * _discount_sum(
+        decay * ranked.negatives / total
+    )
     return float(np.clip(gained / most, 0.0, 1.0))
 
 
-def _fading(length: Any) -> Any:
+def _discount_sum(length: Any) -> Any:
     """Sum of the discounts e^-x over this length, 1 - e^-length."""
     return -np.expm1(-length)
 
@@ -237,8 +239,8 @@ def _led_in_tie(high: Any, low: Any) -> Any:
     """
     length = high + low
     with np.errstate(invalid="ignore"):  # weights whose share of the list is below every float
-        few_low = _fading(low) - low / length * _fading(length)
-        few_high = high / length * _fading(length) - np.exp(-low) * _fading(high)
+        few_low = _discount_sum(low) - low / length * _discount_sum(length)
+        few_high = high / length * _discount_sum(length) - np.exp(-low) * _discount_sum(high)
     m, n = np.minimum(high, 1.0), np.minimum(low, 1.0)
     powers, series, factor = np.ones_like(m), np.zeros_like(m), 0.5
     for k in range(2, 22):

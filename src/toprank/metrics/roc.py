@@ -63,7 +63,7 @@ def auc(
     """
     checked = check_ranking(y_true, y_score, sample_weight, pos_label, label_propensity)
     if isinstance(checked[1], OnDevice):
-        return auc_of(RankedList.ranked(*checked))
+        return auc_of(RankedList.rank(*checked))
     return SortedClasses.of(*checked).share_in_order()
 
 
@@ -248,7 +248,7 @@ def partial_auc_of(
     fpr = ranked.passed[within] / ranked.negatives
     tpr = ranked.found[within] / ranked.positives
     area = _area_above(fpr, tpr, start, stop, part.floor)
-    return part.standardized(area) if standardize else area
+    return part.standardize(area) if standardize else area
 
 
 def partial_auc_of_orders(
@@ -303,7 +303,7 @@ class PartOfCurve:
         left, right = max(self.start - self.floor, 0.0), max(self.stop - self.floor, 0.0)
         return (right - left) * (right + left) / 2
 
-    def standardized(self, area: float) -> float:
+    def standardize(self, area: float) -> float:
         """The area on McClish's scale: one half for random scores, 1 for perfect ones."""
         return 0.5 * (1 + (area - self.chance) / (self.best - self.chance))
 
@@ -322,7 +322,7 @@ def part_of_curve(max_fpr: float | None, min_fpr: float, min_tpr: float | None) 
     for name, rate in (("min_fpr", min_fpr), ("min_tpr", floor)):
         if rate > _LAST_RATE:
             raise ValueError(
-                f"{name}={rate!r} leaves no area that rounding would not swallow: expected a rate "
+                f"{name}={rate!r} leaves an area too small to compute: expected a rate "
                 f"up to {_LAST_RATE}."
             )
     return PartOfCurve(float(min_fpr), float(stop), float(floor))

@@ -83,7 +83,7 @@ def value_each(
     pos_label: Any = None,
 ) -> FloatArray:
     """The value at k of each group; `value_at` is their mean."""
-    lists = _valued(
+    lists = _rank_values(
         y_true, y_score, benefit, cost, groups, sample_weight, label_propensity, pos_label
     )
     return lists.per_list(lists.amount * lists.kept(lists.sizes(k)))
@@ -132,7 +132,7 @@ def best_k(
     >>> best_k([1, 0, 1, 0], [4, 3, 2, 1], benefit=3, cost=1, groups=["a", "a", "b", "b"])
     1
     """
-    lists = _valued(
+    lists = _rank_values(
         y_true, y_score, benefit, cost, groups, sample_weight, label_propensity, pos_label
     )
     depths, values = _values_at_ends(lists)
@@ -163,7 +163,7 @@ def _values_at_ends(lists: Lists) -> tuple[FloatArray, FloatArray]:
     return depths, over + running * depths - begun
 
 
-def _valued(
+def _rank_values(
     y_true: ArrayLike,
     y_score: ArrayLike,
     benefit: ArrayLike,

@@ -41,7 +41,7 @@ _LOCK = threading.RLock()
 
 
 @contextmanager
-def catching(*, record: bool = False) -> Iterator[Any]:
+def catch_warnings(*, record: bool = False) -> Iterator[Any]:
     """``warnings.catch_warnings``, one thread at a time.
 
     Two threads inside it at once would restore each other's filters, and the process would then

@@ -9,7 +9,7 @@ import numpy as np
 
 from toprank.interop.additive import Additive, Line, Steps, additive_form, is_additive
 from toprank.interop.onnx import Graph, OnnxExport, add_ranker, check_export
-from toprank.interop.sql import Dialect, finish, get_dialect, steps_sql, summed
+from toprank.interop.sql import Dialect, bracketed_sum, finish, get_dialect, steps_sql
 from toprank.models import frames
 from toprank.models.errors import ModelError
 from toprank.models.schema import Column
@@ -123,7 +123,7 @@ def table_to_sql(model: Model, table: str | None, dialect: str) -> str:
             if any(j in form.terms for j in mine):
                 term = _Term(model, form, language, column, mine, place[column.name])
                 terms.append(term.sql())
-        return finish(summed(terms), table, language)
+        return finish(bracketed_sum(terms), table, language)
     except ModelError:
         raise
     except ValueError as error:

@@ -15,7 +15,7 @@ from toprank._numerics import FloatArray
 from toprank.folds import Fold
 from toprank.metrics.registry import METRICS
 from toprank.models.card import HeldOutMetrics, make_card
-from toprank.models.errors import ModelError, ModelWarning, catching
+from toprank.models.errors import ModelError, ModelWarning, catch_warnings
 from toprank.models.model import TableModel, contributions
 from toprank.models.preparation import Preparation
 from toprank.models.rows import (
@@ -27,6 +27,7 @@ from toprank.models.rows import (
     reuse_table,
 )
 from toprank.models.schema import Schema, doubtful_columns
+from toprank.models.unseen import UnseenScores, unseen_scores
 from toprank.pairs import Rows
 from toprank.rankers import (
     IRPush,
@@ -203,7 +204,8 @@ def fit_table(
 
     A fifth of the rows is held out: the choice of p and a first fit never see it, and the metric
     intervals on the model's card are those of that fit on these rows. The model itself is then
-    fitted to all rows, with the same settings.
+    fitted to all rows, with the same settings. Up to 10,000 rows, five more fits to four fifths
+    of the rows score the others, so that `toprank monitor` knows what scores of new rows look like.
 
     Parameters
     ----------
@@ -294,7 +296,7 @@ def fit_table(
     try:
         held_out, template, choice = _choose_and_measure(fit, rows, random_state, tell)
         tell(3)
-        with catching(record=True) as caught:
+        with catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             preparation, ranker, Z = fit.final(rows, template)
     except ModelError:
@@ -302,9 +304,11 @@ def fit_table(
     except ValueError as error:  # what the ranker or the metric says of rows or settings
         raise ModelError(str(error)) from error
     made = TableModel(schema, known, preparation, ranker, {}, fit.centre(ranker, Z, rows.weight))
+    unseen = fit.unseen(rows, template, ranker.decision_function(Z), random_state)
     notes = [] if from_model is not None else doubtful_columns(frame, schema, rows.X)
     notes += [str(warning.message) for warning in caught]
-    card = make_card(made, rows, Z, name, request.scoring, held_out, choice, notes, from_model)
+    about = (held_out, choice, notes, from_model, unseen)
+    card = make_card(made, rows, Z, name, request.scoring, *about)
     made = made.with_card({**card, "seconds": round(clock.perf_counter() - started, 3)})
     tell(4)
     for warning in caught:
@@ -390,6 +394,22 @@ class _TableFit:
             given |= _start_from(ranker, self.before.ranker)
         return preparation, ranker.fit(Z, rows.y, **given), Z
 
+    def unseen(
+        self, rows: TrainingRows, template: Any, own: FloatArray, random_state: int
+    ) -> UnseenScores:
+        """Scores of the training rows from fits that have not seen them."""
+
+        def fit_part(part: TrainingRows) -> Callable[[TrainingRows], FloatArray]:
+            preparation, ranker, _ = self.final(part, template)
+            return lambda others: ranker.decision_function(preparation.transform(others.X))
+
+        with catch_warnings():
+            warnings.simplefilter("ignore")  # the fit to all rows has said it
+            try:
+                return unseen_scores(rows, own, fit_part, rows.held_out(random_state), random_state)
+            except ValueError:  # a part that the ranker cannot be fitted to
+                return UnseenScores(own, "training")
+
     def centre(self, ranker: Any, Z: FloatArray, weight: FloatArray | None) -> FloatArray:
         """The mean contribution of each number over the training rows."""
         return np.average(contributions(ranker, Z), axis=0, weights=weight)
@@ -412,12 +432,12 @@ def _choose_and_measure(
 ) -> tuple[HeldOutMetrics, Any, PChoice | None]:
     """Settle on some of the rows, and measure on the others."""
     parts = rows.held_out(random_state)
-    with catching():
+    with catch_warnings():
         warnings.simplefilter("ignore")  # the last fit says the same of all rows
         if parts is None:
             template, choice = fit.settle(rows)
             tell(2)
-            return HeldOutMetrics.nothing(), template, choice
+            return HeldOutMetrics.empty(), template, choice
         inner, outer = rows.take(parts[0]), rows.take(parts[1])
         template, choice = fit.settle(inner)
         tell(2)

@@ -46,11 +46,21 @@ def require_columns(frame: Any, wanted: Mapping[str, str | None]) -> None:
     """Raise ModelError unless a table has these columns; `wanted` is what they are for."""
     names = names_of(frame)
     for role, name in wanted.items():
+        if name is not None and not isinstance(name, str) and np.ndim(name):
+            raise ModelError(
+                f"{role}= is {_describe(name)}; expected the name of a column. Put the values into "
+                f"the table (frame.assign({role}=values), then {role}={role!r}), or use "
+                "TableRanker, whose fit takes a table and its labels apart."
+            )
         if name is not None and name not in names:
             shown = ", ".join(map(repr, names[:20])) + (", ..." if len(names) > 20 else "")
             raise ModelError(
                 f"{role}={name!r}: the table has no such column; it has {shown or 'none'}."
             )
+
+
+def _describe(values: Any) -> str:
+    return f"a {type(values).__name__} of {len(values)} values"
 
 
 def n_rows(frame: Any) -> int:
@@ -66,6 +76,16 @@ def column(frame: Any, name: str) -> NDArray[Any]:
     if library == "pyarrow":
         return _from_pandas(_from_arrow(frame.column(name), name))
     return _from_pandas(frame.iloc[:, names_of(frame).index(name)])
+
+
+def own_values(frame: Any, name: str) -> Any:
+    """Return a column as the table has it, to be carried into another table of its kind."""
+    library = library_of(frame)
+    if library == "polars":
+        return frame.get_column(name)
+    if library == "pyarrow":
+        return frame.column(name)
+    return frame.iloc[:, names_of(frame).index(name)].array
 
 
 def columns(frame: Any, names: list[str]) -> dict[str, NDArray[Any]]:
@@ -93,9 +113,19 @@ def _from_pandas(series: Any) -> NDArray[Any]:
         series = series.dt.tz_convert("UTC").dt.tz_localize(None)
     if kind == "category":
         series = series.astype(object)
+    if kind.startswith(("Int", "UInt")) and _too_long_for_floats(series.min(), series.max()):
+        return np.asarray(series.to_numpy(dtype=object, na_value=None))
     if kind.startswith(("Int", "UInt", "Float")):
         return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
     return np.asarray(series.to_numpy())
+
+
+def _too_long_for_floats(low: Any, high: Any) -> bool:
+    """Whether whole numbers, if there are any, have more digits than floats keep."""
+    try:
+        return max(abs(int(low)), abs(int(high))) > 2**53
+    except TypeError:  # all are missing
+        return False
 
 
 def _from_polars(series: Any) -> NDArray[Any]:
@@ -107,7 +137,9 @@ def _from_polars(series: Any) -> NDArray[Any]:
         series = series.cast(polars.Float64)
     elif kind in (polars.Categorical, polars.Enum):
         series = series.cast(polars.String)
-    if kind.is_nested() or kind == polars.Object:
+    gaps = kind.is_integer() and series.null_count() > 0  # NumPy has floats for those
+    long = gaps and _too_long_for_floats(series.min(), series.max())
+    if kind.is_nested() or kind == polars.Object or long:
         return np.fromiter(series.to_list(), dtype=object, count=len(series))
     return np.asarray(series.to_numpy())
 
@@ -123,7 +155,10 @@ def _from_arrow(values: Any, name: str) -> Any:
             values = values.cast(pyarrow.float64())
         if pyarrow.types.is_time64(values.type):  # Python has no nanoseconds
             values = values.cast(pyarrow.time64("us"), safe=False)
-        return values.to_pandas()
+        gaps = values.null_count > 0 and pyarrow.types.is_integer(values.type)
+        ends = require("pyarrow.compute", "frames").min_max(values).as_py() if gaps else {}
+        long = gaps and _too_long_for_floats(ends["min"], ends["max"])
+        return values.to_pandas(integer_object_nulls=long)
     except (pyarrow.ArrowException, ValueError, OverflowError) as error:
         raise ModelError(
             f"The column {name!r} ({kind}) cannot be read: {error}. Leave it out, or cast it."
@@ -153,10 +188,15 @@ def select(frame: Any, names: list[str]) -> Any:
 def make_frame(data: Mapping[str, Any], library: str) -> Any:
     """Return a table of the library's kind with the given columns."""
     if library == "pyarrow":
-        return require("pyarrow", "frames").table({k: list(v) for k, v in data.items()})
+        pyarrow = require("pyarrow", "frames")
+        kinds = (pyarrow.Array, pyarrow.ChunkedArray)
+        return pyarrow.table({k: v if isinstance(v, kinds) else list(v) for k, v in data.items()})
     module = require(library, "frames")
     if library == "polars":
-        return module.DataFrame({k: list(v) if _is_object(v) else v for k, v in data.items()})
+        own = module.Series
+        return module.DataFrame(
+            {k: list(v) if not isinstance(v, own) and _is_object(v) else v for k, v in data.items()}
+        )
     return module.DataFrame(dict(data))
 
 

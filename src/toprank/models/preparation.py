@@ -18,7 +18,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from toprank._extras import require
 from toprank._numerics import LARGEST_SIZE, FloatArray
 from toprank.models.columns import Column
-from toprank.models.errors import catching
+from toprank.models.errors import catch_warnings
 from toprank.models.schema import Schema
 
 #: What a ranker needs of its numbers.
@@ -183,7 +183,7 @@ def _date_encoder(values: NDArray[Any], name: str) -> Any:
 def _text_encoder(values: NDArray[Any], name: str, random_state: int) -> Any:
     skrub = require("skrub", "models")
     encoder = skrub.StringEncoder(n_components=_TEXT_COMPONENTS, random_state=random_state)
-    with catching():
+    with catch_warnings():
         warnings.simplefilter("ignore")  # it says when a text has fewer n-grams than components
         encoder.fit_transform(_series(values, name))
     return encoder

@@ -133,7 +133,7 @@ def _ids(
         id = model.schema.id
     if id is None:
         return "row", chosen
-    return id_name(id), frames.column(part, id)
+    return id_name(id), frames.own_values(part, id)
 
 
 def id_name(column: str) -> str:

@@ -14,8 +14,8 @@ from toprank.objective.risk import (
     PointwiseTask,
     PushObjective,
     Task,
+    build_objective,
     price_and_loss,
-    push_objective,
 )
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "TwoClassProblem",
     "View",
     "boostable",
+    "build_objective",
     "count_labels",
     "derivatives_of",
     "grad_curvature",
@@ -44,5 +45,4 @@ __all__ = [
     "price_and_loss",
     "primal_dual_gap",
     "problem_of",
-    "push_objective",
 ]

@@ -66,9 +66,9 @@ def grad_curvature(objective: PushObjective, scores: FloatArray) -> tuple[FloatA
     Examples
     --------
     >>> import numpy as np
-    >>> from toprank.objective import push_objective
+    >>> from toprank.objective import build_objective
     >>> from toprank.objective.curvature import grad_curvature
-    >>> F = push_objective(np.array([True, False, False]), p=3.0)
+    >>> F = build_objective(np.array([True, False, False]), p=3.0)
     >>> gradient, curvature = grad_curvature(F, np.zeros(3))
     >>> gradient.tolist(), curvature.tolist()
     ([-1.0, 0.5, 0.5], [2.0, 1.0, 1.0])
@@ -142,8 +142,8 @@ class _FactorisedPower:
         self.curvature = 0.5 * (1.0 + p)
         # rows, what their scores are multiplied by, their weights, the sign of their gradient
         self.classes = (
-            (side.inner, -side.sign, _varying(log_of(side.inner_weight)), -side.sign),
-            (side.outer, side.sign * p, _varying(side.log_outer_weight), side.sign),
+            (side.inner, -side.sign, _unequal_weight(log_of(side.inner_weight)), -side.sign),
+            (side.outer, side.sign * p, _unequal_weight(side.log_outer_weight), side.sign),
         )
 
     def __call__(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -162,6 +162,6 @@ class _FactorisedPower:
         return gradient, curvature
 
 
-def _varying(log_weight: FloatArray) -> FloatArray | None:
+def _unequal_weight(log_weight: FloatArray) -> FloatArray | None:
     """None for weights that are all equal: a softmax does not see them."""
     return None if np.ptp(log_weight) == 0 else log_weight

@@ -19,7 +19,7 @@ from scipy import sparse
 
 from toprank._numerics import FloatArray
 from toprank.blocks.design import design_of
-from toprank.blocks.memory import ArraySource, gathered
+from toprank.blocks.memory import ArraySource, gather_blocks
 from toprank.blocks.source import BlockSource
 from toprank.blocks.statistics import LabelCounts, Units, refusal, sample_step
 from toprank.objective.labelled import View
@@ -347,16 +347,16 @@ class LabelledData(BlockData):
         if not self.thinning.keeps_rows:
             return None
         if self.source.keeps_samples:
-            source = self.source.thinned(Thin(self.view, self.thinning))
+            source = self.source.thin(Thin(self.view, self.thinning))
         else:
             parts = [self._samples[index][0] for index in sorted(self._samples)]
-            source = gathered(parts, self.source.n_jobs)
+            source = gather_blocks(parts, self.source.n_jobs)
         counts = count_labels(source)
         if len(counts.labels) < 2 or not np.all(counts.weight > 0):
             return None
         return LabelledData(source, counts, self.classes, self.class_weight, self.size, self)
 
-    def located_scores(self, coef: FloatArray) -> FloatArray:
+    def spaced_scores(self, coef: FloatArray) -> FloatArray:
         """Return the scores of evenly spaced rows of weight above zero."""
         if self.source.keeps_samples:
             return self.in_order(self.run(Located(self.view, self.thinning), coef))

@@ -123,7 +123,7 @@ class SweptProblem(TwoClassProblem):
         grad = np.zeros(self.size)
         for share, (pos, neg) in zip(shares, ends, strict=True):
             grad += share * (neg.mean - pos.mean)
-        return self.penalised(value, grad, coef)
+        return self.add_penalty(value, grad, coef)
 
     def hessian(self, coef: FloatArray, *, exact: bool = True) -> FloatArray:
         ends = self._curved_ends(coef, exact or self.cheap_curvature)
@@ -254,7 +254,7 @@ class ManySwept:
         values = np.sum((masses - log_totals) / np.abs(self.tilts), axis=1)
         grads = neg.mean - pos.mean
         for i, problem in enumerate(self.problems):
-            values[i], grads[i] = problem.penalised(float(values[i]), grads[i], coefs[i])
+            values[i], grads[i] = problem.add_penalty(float(values[i]), grads[i], coefs[i])
         return values, grads
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from toprank._extras import compiled
+from toprank._extras import jit
 from toprank._numerics import FloatArray
 from toprank.objective.sums import EndPartial, Tilted, Tilts
 
@@ -36,7 +36,7 @@ def tilted_ends(
     return ends
 
 
-@compiled(nogil=True, cache=True, fastmath=_FAST)
+@jit(nogil=True, cache=True, fastmath=_FAST)
 def tilted_sums(X: Any, kind: Any, log_weight: Any, coef: Any, tilts: Any, scores: Any) -> Any:
     """Return (top, mass, moment) of w e^{tilt f} for each class.
 

@@ -116,7 +116,7 @@ class OpenBlock:
     def _knows(self, coef: FloatArray) -> bool:
         return self._scored_at == coef.tobytes()
 
-    def tilted(self, coef: FloatArray, tilts: Tilts, order: int = 1) -> list[EndPartial]:
+    def sum_tilted(self, coef: FloatArray, tilts: Tilts, order: int = 1) -> list[EndPartial]:
         """Return for each end the tilted sums of positives and negatives.
 
         ``order`` is 1 for masses and means, 2 for second moments too. Coefficients of shape
@@ -124,7 +124,7 @@ class OpenBlock:
         """
         if self.n_rows and order == 1 and coef.ndim == 1:
             if self.view.entries >= COMPILED_FROM and self.design.kernel == "numba":
-                return self._compiled(coef, tilts)
+                return self._sum_with_numba(coef, tilts)
             if self.design.kernel == "triton":
                 return self._fused.tilted_ends(coef, tilts)
         d = self.design.n_features
@@ -144,7 +144,7 @@ class OpenBlock:
             self._scores = self.design.empty()
         return self._scores
 
-    def _compiled(self, coef: FloatArray, tilts: Tilts) -> list[EndPartial]:
+    def _sum_with_numba(self, coef: FloatArray, tilts: Tilts) -> list[EndPartial]:
         from toprank.objective.kernels_numba import tilted_ends
 
         scores = self._scores_to_fill()
@@ -188,7 +188,7 @@ class OpenBlock:
         """Return some rows as a NumPy array or CSR matrix, raw."""
         return self.design.take(rows)
 
-    def gathered(self, what: str, *arguments: Any) -> Any:
+    def on_host(self, what: str, *arguments: Any) -> Any:
         """Return what a method returns, as arrays of the host."""
         found, to_host = getattr(self, what)(*arguments), self.design.to_host
         return tuple(map(to_host, found)) if isinstance(found, tuple) else to_host(found)
@@ -205,7 +205,7 @@ class OpenBlock:
             self._every[key] = self.every(members & self.present, step, before)
         return self._every[key]
 
-    def thinned(
+    def thin(
         self, steps: tuple[int, int], before: tuple[int, int], stands_for: list[float]
     ) -> Block:
         """Return every so many rows of (negatives, positives), weighted to stand for all."""
@@ -216,19 +216,19 @@ class OpenBlock:
         if self.block.weight is not None:
             weight = weight * self.design.floats(self.block.weight)[rows]
         labels = self.design.vector(self.block.y)[rows]
-        return Block(self.block.index, self.design.thinned(rows), unwrap(labels), unwrap(weight))
+        return Block(self.block.index, self.design.thin(rows), unwrap(labels), unwrap(weight))
 
-    def located(self, step: int, before: int) -> Any:
+    def spaced_rows(self, step: int, before: int) -> Any:
         """Return evenly spaced rows of weight above zero, raw, where they lie."""
-        return self.design.thinned(self.every(self.present, step, before))
+        return self.design.thin(self.every(self.present, step, before))
 
-    def located_scores(self, coef: FloatArray, step: int, before: int) -> FloatArray:
+    def spaced_scores(self, coef: FloatArray, step: int, before: int) -> FloatArray:
         """Return their scores, on the host; they are known if the last pass was for this coef."""
         rows = self.every(self.present, step, before)
         if self._knows(coef):
             known: FloatArray = self.design.to_host(self._scores[rows])
             return known
-        some = design_of(self.design.thinned(rows), self.view.units)
+        some = design_of(self.design.thin(rows), self.view.units)
         scores: FloatArray = some.to_host(some.scores(coef))
         return scores
 

@@ -28,7 +28,7 @@ from toprank.objective.labelled import OpenBlock, View, open_block
 from toprank.objective.priced import End, ends_of
 from toprank.objective.problem import ScoredProblem, TwoClassProblem
 from toprank.objective.risk import Task
-from toprank.objective.sums import rescaling
+from toprank.objective.sums import rescale_factor
 from toprank.pair_sums import pair_sum
 from toprank.pair_sums.interpolated import DEGREE, WIDTH, Boxes, nodes, spread
 from toprank.prices import Power
@@ -105,8 +105,8 @@ class _Rows:
     def __init__(self, opened: OpenBlock, coef: FloatArray):
         self.opened = opened
         with np.errstate(over="ignore", invalid="ignore"):
-            self.scores: FloatArray = opened.gathered("scores", coef)
-        self.positive, weight = opened.gathered("labels")
+            self.scores: FloatArray = opened.on_host("scores", coef)
+        self.positive, weight = opened.on_host("labels")
         self.weight: FloatArray = np.ones(len(self.scores)) if weight is None else weight
         self.present = self.weight > 0
 
@@ -157,7 +157,7 @@ class PricedHeights:
     def merge(self, other: PricedHeights) -> PricedHeights:
         """Join the heights of other rows."""
         top = max(self.top, other.top)
-        keep = [rescaling(part.top, top) for part in (self, other)]
+        keep = [rescale_factor(part.top, top) for part in (self, other)]
         return PricedHeights(
             float(np.logaddexp(self.log_risk, other.log_risk)),
             top,
@@ -253,10 +253,10 @@ class NodesProblem(TwoClassProblem):
         return float(np.exp(of_neg if end.prices_positives else of_pos))
 
     def value_grad(self, coef: FloatArray) -> tuple[float, FloatArray]:
-        value, grad = self._last.at(coef, 1, lambda: self._evaluated(coef))
-        return self.penalised(value, grad, coef)
+        value, grad = self._last.at(coef, 1, lambda: self._evaluate(coef))
+        return self.add_penalty(value, grad, coef)
 
-    def _evaluated(self, coef: FloatArray) -> tuple[float, FloatArray]:
+    def _evaluate(self, coef: FloatArray) -> tuple[float, FloatArray]:
         data, task = self.data, self.task
         nowhere = np.inf, np.zeros(self.size)
         inner = data.run(Spread(data.view, self.ends), coef)

@@ -127,9 +127,9 @@ class PairTask:
         price = gentler_price(self.price, p)
         return None if price is None else replace(self, price=price)
 
-    def thinned(self, n_rows: int) -> tuple[Any, PairTask] | None:
+    def thin(self, n_rows: int) -> tuple[Any, PairTask] | None:
         """Return about n_rows rows and the task among them."""
-        thin = self.relation.thinned(n_rows)
+        thin = self.relation.thin(n_rows)
         if thin is None:
             return None
         rows, relation = thin
@@ -144,7 +144,9 @@ def _side(relation: Relation, weight: FloatArray, sign: float, price: Price) -> 
         log_outer = log_outer - np.log(np.sum(weight[relation.outer]))
         # the norm of the heights where every pair has a loss of one
         in_logs = price.with_form(root=False)
-        inner = inner / np.exp(in_logs.value_slope(log_of(relation.facing(weight)), log_outer)[0])
+        inner = inner / np.exp(
+            in_logs.value_slope(log_of(relation.facing_weight(weight)), log_outer)[0]
+        )
     return Sides(relation.outer, relation.inner, sign, log_outer, inner)
 
 
@@ -181,7 +183,7 @@ class PairProblem(LinearProblem[BlockData]):
         return self.objective.scale
 
     def value_grad(self, coef: FloatArray) -> tuple[float, FloatArray]:
-        return self.penalised(*gradient_in_scores(self.data, self.objective, coef), coef)
+        return self.add_penalty(*gradient_in_scores(self.data, self.objective, coef), coef)
 
     def value(self, coef: FloatArray) -> float:
         return self.objective.value(self.scores(coef)) + self.cost(coef)
@@ -201,7 +203,7 @@ class PairProblem(LinearProblem[BlockData]):
         rows = max(_COARSE_ROWS, _COARSE_ROWS_PER_FEATURE * self.size)
         if self.n_rows < 4 * rows or not self.task.price.homogeneous:
             return None
-        thin = self.task.thinned(rows)
+        thin = self.task.thin(rows)
         if thin is None:
             return None
         return PairProblem(self.data.take(thin[0]), thin[1], self.workers)

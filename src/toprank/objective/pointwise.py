@@ -129,7 +129,7 @@ class PointwiseProblem(TwoClassProblem):
     def value_grad(self, coef: FloatArray) -> tuple[float, FloatArray]:
         first = self._last.order == 0 and self.has_curvature and self.cheap_curvature
         sums = self._sums(coef, 2 if first else 1)
-        return self.penalised(sums.value / self._total, sums.slope / self._total, coef)
+        return self.add_penalty(sums.value / self._total, sums.slope / self._total, coef)
 
     def hessian(self, coef: FloatArray, *, exact: bool = True) -> FloatArray:
         coarse = None if exact or self.cheap_curvature else self.coarse()
@@ -147,8 +147,8 @@ class PointwiseProblem(TwoClassProblem):
     def scores(self, coef: FloatArray) -> FloatArray:
         return self.data.scores(coef[:-1]) + coef[-1]
 
-    def undetermined(self, coef: FloatArray) -> bool:
-        return self.task.loss.monotone and super().undetermined(coef)
+    def is_undetermined(self, coef: FloatArray) -> bool:
+        return self.task.loss.monotone and super().is_undetermined(coef)
 
     def runs_away(self, coef: FloatArray) -> bool:
         unbounded = np.isinf(self.task.loss.prediction_space[1])
@@ -157,7 +157,7 @@ class PointwiseProblem(TwoClassProblem):
     def column_scale(self) -> FloatArray:
         return np.append(super().column_scale(), 1.0)
 
-    def settled(self, coef: FloatArray) -> FloatArray:
+    def settle_intercept(self, coef: FloatArray) -> FloatArray:
         """Return the coefficients with the best intercept for them.
 
         With it the gradient of F is that of min over b of F(coef, b), whose every coefficient is

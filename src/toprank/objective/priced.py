@@ -148,15 +148,15 @@ class PricedProblem(TwoClassProblem):
 
     def value_grad(self, coef: FloatArray) -> tuple[float, FloatArray]:
         if self.data.source.in_memory:  # the scores cost no memory to speak of, and no merging
-            return self.penalised(*gradient_in_scores(self.data, self._in_scores, coef), coef)
+            return self.add_penalty(*gradient_in_scores(self.data, self._in_scores, coef), coef)
         inner, sums = self._sums(coef, 1)
         value, factor = self._total(sums)
         if not np.isfinite(value):
-            return self.penalised(np.inf, np.zeros(self.size), coef)
+            return self.add_penalty(np.inf, np.zeros(self.size), coef)
         grad = np.zeros(self.size)
         for part, of_inner, end in zip(sums, inner, self.ends, strict=True):
             grad += end.sign * (part.slope[:-1] - part.slope[-1] * of_inner.mean) * factor
-        return self.penalised(value, grad, coef)
+        return self.add_penalty(value, grad, coef)
 
     def hessian(self, coef: FloatArray, *, exact: bool = True) -> FloatArray:
         coarse = None if exact or self.cheap_curvature else self.coarse()

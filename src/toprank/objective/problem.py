@@ -94,7 +94,7 @@ class LinearProblem(ABC, Generic[Data]):
         """Return the penalty."""
         return 0.5 * float(coef @ (self.penalty * coef))
 
-    def penalised(
+    def add_penalty(
         self, value: float, grad: FloatArray, coef: FloatArray
     ) -> tuple[float, FloatArray]:
         """Add the penalty to an objective and its gradient."""
@@ -117,7 +117,7 @@ class LinearProblem(ABC, Generic[Data]):
         """Return the scores X @ coef (less the centre of the units) of all rows."""
         return self.data.scores(coef)
 
-    def undetermined(self, coef: FloatArray) -> bool:
+    def is_undetermined(self, coef: FloatArray) -> bool:
         """Whether no minimiser is finite, or none is unique: separated and unpenalised."""
         return self.alpha == 0 and self.separates(coef)
 
@@ -211,7 +211,7 @@ class TwoClassProblem(LinearProblem[LabelledData]):
 
     def standard(self, coef: FloatArray, shift: float = 0.0) -> Standard:
         """Return where the scores lie, from evenly spaced rows."""
-        return Standard.of(self.data.located_scores(coef) + shift)
+        return Standard.of(self.data.spaced_scores(coef) + shift)
 
     def log_masses(self, coef: FloatArray) -> tuple[float, float]:
         """Return LSE(-f) over the positives and LSE(p f) over the negatives, p the price's."""
@@ -271,7 +271,7 @@ class ScoredProblem(TwoClassProblem):
         return self.objective.scale
 
     def value_grad(self, coef: FloatArray) -> tuple[float, FloatArray]:
-        return self.penalised(*gradient_in_scores(self.data, self.objective, coef), coef)
+        return self.add_penalty(*gradient_in_scores(self.data, self.objective, coef), coef)
 
     def value(self, coef: FloatArray) -> float:
         return self.objective.value(self.scores(coef)) + self.cost(coef)

@@ -84,23 +84,22 @@ class PushObjective:
             for s in self.sides
         ]
 
-    def value(self, scores: FloatArray) -> float:
-        """Return F(scores)."""
-        log_s = np.concatenate(
+    def log_heights(self, scores: FloatArray) -> FloatArray:
+        """Return log S of all outer rows, the bottom's after the top's."""
+        return np.concatenate(
             [
                 sums.log_heights(side.inner_weight)
                 for sums, side in zip(self._sums(scores), self.sides, strict=True)
             ]
         )
-        return self.price.value_slope(log_s, self.log_outer_weight)[0]
+
+    def value(self, scores: FloatArray) -> float:
+        """Return F(scores)."""
+        return self.price.value_slope(self.log_heights(scores), self.log_outer_weight)[0]
 
     def log_risk(self, scores: FloatArray) -> float:
         """Return the logarithm of the paper's sum R_{g,l} (with the weights as they are)."""
-        log_s = [
-            sums.log_heights(side.inner_weight)
-            for sums, side in zip(self._sums(scores), self.sides, strict=True)
-        ]
-        return self.price.log_risk(np.concatenate(log_s), self.log_outer_weight)
+        return self.price.log_risk(self.log_heights(scores), self.log_outer_weight)
 
     def value_grad(self, scores: FloatArray) -> tuple[float, FloatArray]:
         """Return F and its gradient in the scores."""
@@ -251,7 +250,7 @@ def price_and_loss(price: Any, p: float, loss: Any) -> tuple[Price, Loss]:
     return of_height, of_margin
 
 
-def push_objective(
+def build_objective(
     positive: NDArray[np.bool_],
     sample_weight: FloatArray | None = None,
     *,
@@ -266,7 +265,7 @@ def push_objective(
     price, loss = price_and_loss(price, p, loss)
     sides = orient(positive, sample_weight, end=end, outer=price.outer)
     if price.homogeneous:
-        sides = tuple(side.normalised() for side in sides)
+        sides = tuple(side.normalise() for side in sides)
     return PushObjective(sides, price, loss, balance, top)
 
 
@@ -324,7 +323,7 @@ class Task:
         self, positive: NDArray[np.bool_], weight: FloatArray | None = None
     ) -> PushObjective:
         """Return the objective in scores of labelled rows."""
-        return push_objective(
+        return build_objective(
             positive,
             weight,
             price=self.price,

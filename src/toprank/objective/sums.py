@@ -38,7 +38,7 @@ _NOTHING = -600.0
 Tilts = tuple[tuple[Any, Any], ...]
 
 
-def rescaling(top: Any, higher: Any) -> Any:
+def rescale_factor(top: Any, higher: Any) -> Any:
     """Return what sums relative to e^top are multiplied by to be relative to e^higher."""
     if isinstance(higher, float):
         return 1.0 if top == higher else math.exp(top - higher) if top < higher else np.nan
@@ -63,13 +63,13 @@ class RelativeSums:
             before, self.top = self.top, top
             if before == -np.inf:  # there are no terms yet
                 return
-            keep, here = rescaling(before, top), vars(self)
+            keep, here = rescale_factor(before, top), vars(self)
             for name in self._sums:
                 if here[name] is not None:
                     here[name] *= keep
         elif not np.all(top <= self.top):
             higher = np.maximum(self.top, top)
-            keep = rescaling(self.top, higher)
+            keep = rescale_factor(self.top, higher)
             self.top = higher
             here = vars(self)
             for name in self._sums:

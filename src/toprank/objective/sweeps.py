@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray
 from toprank.blocks.design import design_kind, design_of
-from toprank.blocks.source import Block, joined
+from toprank.blocks.source import Block, join_pieces
 from toprank.blocks.statistics import ColumnStatistics, LabelCounts
 from toprank.objective.labelled import OpenBlock, View, open_block
 from toprank.objective.sums import EndPartial, ScoreHistogram, Standard, Tilted, Tilts, merge_ends
@@ -55,7 +55,7 @@ class RowCounts:
         return {block.index: block.n_rows}
 
     def merge(self, left: Pieces, right: Pieces) -> Pieces:
-        return joined(left, right)
+        return join_pieces(left, right)
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Thin:
         thinning = self.thinning
         steps, before = thinning.steps[:2], thinning.before[block.index][:2]
         stands_for = [n / -(-n // step) for n, step in zip(thinning.members, steps, strict=True)]
-        return open_block(block, self.view).thinned(steps, before, stands_for)
+        return open_block(block, self.view).thin(steps, before, stands_for)
 
 
 @dataclass(frozen=True)
@@ -100,10 +100,10 @@ class Located:
 
     def local(self, block: Block, coef: FloatArray) -> Pieces:
         step, before = self.thinning.steps[2], self.thinning.before[block.index][2]
-        return {block.index: open_block(block, self.view).located_scores(coef, step, before)}
+        return {block.index: open_block(block, self.view).spaced_scores(coef, step, before)}
 
     def merge(self, left: Pieces, right: Pieces) -> Pieces:
-        return joined(left, right)
+        return join_pieces(left, right)
 
 
 @dataclass(frozen=True)
@@ -126,14 +126,14 @@ class Describe:
         if self.thinning is None:
             return statistics, {}
         step, before = self.thinning.steps[2], self.thinning.before[block.index][2]
-        located = open_block(block, self.view).located(step, before)
+        located = open_block(block, self.view).spaced_rows(step, before)
         pick = Thin(self.view, self.thinning) if self.thinning.keeps_rows else None
         return statistics, {block.index: (None if pick is None else pick(block), located)}
 
     def merge(
         self, left: tuple[ColumnStatistics, Pieces], right: tuple[ColumnStatistics, Pieces]
     ) -> tuple[ColumnStatistics, Pieces]:
-        return left[0].merge(right[0]), joined(left[1], right[1])
+        return left[0].merge(right[0]), join_pieces(left[1], right[1])
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ class Evaluate:
     def local(self, block: Block, coef: FloatArray) -> Evaluation:
         opened = open_block(block, self.view)
         return Evaluation(
-            opened.tilted(coef, self.tilts, self.order),
+            opened.sum_tilted(coef, self.tilts, self.order),
             opened.extremes(coef) if self.extremes else (np.inf, -np.inf),
             None if self.standard is None else opened.histogram(coef, 0.0, self.standard),
         )
@@ -204,7 +204,7 @@ class Exponents:
         return {block.index: tuple(drawn)}
 
     def merge(self, left: Pieces, right: Pieces) -> Pieces:
-        return joined(left, right)
+        return join_pieces(left, right)
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ class DrawnMoments:
     def _moments(self, opened: OpenBlock, rows: Any, counts: FloatArray) -> Tilted:
         total = Tilted.empty(opened.design.n_features, order=2)
         if len(rows):
-            drawn = design_of(opened.design.thinned(rows), self.view.units)
+            drawn = design_of(opened.design.thin(rows), self.view.units)
             for part, tile in drawn.tiles():
                 total.add(tile, np.log(counts[part]))
         return total
@@ -271,10 +271,10 @@ class Gather:
 
     def local(self, block: Block, state: tuple[Any, ...] | Pieces) -> Pieces:
         arguments = state[block.index] if isinstance(state, dict) else state
-        return {block.index: open_block(block, self.view).gathered(self.what, *arguments)}
+        return {block.index: open_block(block, self.view).on_host(self.what, *arguments)}
 
     def merge(self, left: Pieces, right: Pieces) -> Pieces:
-        return joined(left, right)
+        return join_pieces(left, right)
 
 
 @dataclass(frozen=True)

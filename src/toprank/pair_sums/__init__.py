@@ -76,7 +76,7 @@ def concordance(relation: Relation, scores: FloatArray, weight: FloatArray | Non
     # relative to the largest, products of weights neither over- nor underflow
     weight = np.ones(len(scores)) if weight is None else weight / np.max(weight)
     inner, outer = weight[relation.inner], weight[relation.outer]
-    total = float(np.sum(outer * relation.facing(weight)))
+    total = float(np.sum(outer * relation.facing_weight(weight)))
     not_above, not_below = (
         float(np.sum(outer * related_sum(ZeroOne(), relation, x).to_outer((0,), inner)[0]))
         for x in (scores, -scores)

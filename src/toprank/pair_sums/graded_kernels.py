@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from toprank._extras import compiled
+from toprank._extras import jit
 
 
-@compiled(nogil=True, cache=True)
+@jit(nogil=True, cache=True)
 def lowest_winner(x: Any, level_end: Any, group_end: Any, out: Any) -> None:
     """The lowest score among the winners over each place; infinity where there are none."""
     lowest, seen = np.inf, len(x)
@@ -28,7 +28,7 @@ def lowest_winner(x: Any, level_end: Any, group_end: Any, out: Any) -> None:
         out[place] = lowest
 
 
-@compiled(nogil=True, cache=True)
+@jit(nogil=True, cache=True)
 def decays_to_outer(x: Any, lowest: Any, v: Any, level_end: Any, group_end: Any, out: Any) -> None:
     """Give out = sum over the winners of v e^{lowest - x}, lowest that of the loser's place."""
     total, at, seen = 0.0, np.inf, len(x)
@@ -45,7 +45,7 @@ def decays_to_outer(x: Any, lowest: Any, v: Any, level_end: Any, group_end: Any,
         out[place] = total
 
 
-@compiled(nogil=True, cache=True)
+@jit(nogil=True, cache=True)
 def decays_to_inner(
     x: Any, lowest: Any, u: Any, level_start: Any, group_start: Any, out: Any
 ) -> None:
@@ -64,7 +64,7 @@ def decays_to_inner(
         out[place] = total * math.exp(at - x[place])
 
 
-@compiled(nogil=True, cache=True)
+@jit(nogil=True, cache=True)
 def logistic_blocks(
     x: Any, v: Any, start: Any, end: Any, level_end: Any, wanted: Any, inward: bool, out: Any
 ) -> None:
@@ -84,7 +84,7 @@ def logistic_blocks(
                     out[2, target] += v[source] * decay * share * share
 
 
-@compiled(nogil=True, cache=True)
+@jit(nogil=True, cache=True)
 def cut_chunks(level_end: Any, group_end: Any, most: int) -> Any:
     """Where runs of whole levels start that hold at most so many places, or one level alone."""
     starts = np.empty(len(level_end), dtype=np.intp)
@@ -99,7 +99,7 @@ def cut_chunks(level_end: Any, group_end: Any, most: int) -> Any:
     return starts[:count]
 
 
-@compiled(nogil=True, cache=True)
+@jit(nogil=True, cache=True)
 def spread_chunks(chunk: Any, box: Any, local: Any, v: Any, moments: Any) -> None:
     """Add to moments[chunk, m, box] the sums of v T_m(local), T_m Chebyshev's polynomials."""
     for place in range(len(v)):
@@ -112,7 +112,7 @@ def spread_chunks(chunk: Any, box: Any, local: Any, v: Any, moments: Any) -> Non
                 older, old = old, 2.0 * local[place] * old - older
 
 
-@compiled(nogil=True, cache=True)
+@jit(nogil=True, cache=True)
 def gather_chunks(chunk: Any, box: Any, local: Any, series: Any, out: Any) -> None:
     """Add to out the Chebyshev series[chunk, :, box] at each place (Clenshaw's rule)."""
     for place in range(len(out)):

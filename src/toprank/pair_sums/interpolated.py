@@ -331,7 +331,7 @@ class GradedInterpolated(GradedSum):
         source, target = potential.source, potential.target
         moments = np.zeros((chunks.count, DEGREE, source.count))
         spread_chunks(chunks.of_place, source.index, source.local, v, moments)
-        running = _running(moments, chunks.first if inward else chunks.last, inward)
+        running = _running_sums(moments, chunks.first if inward else chunks.last, inward)
         for k in set(orders):
             series = np.zeros((chunks.count, DEGREE, target.count))
             for into, above in zip(series, running, strict=True):
@@ -340,7 +340,7 @@ class GradedInterpolated(GradedSum):
         return [totals[k] for k in orders]
 
 
-def _running(moments: FloatArray, restart: np.ndarray, forward: bool) -> FloatArray:
+def _running_sums(moments: FloatArray, restart: np.ndarray, forward: bool) -> FloatArray:
     """Sums of the moments of the chunks before each one (after it, unless forward) in its group."""
     running = np.zeros_like(moments)
     order = range(len(moments)) if forward else range(len(moments) - 1, -1, -1)

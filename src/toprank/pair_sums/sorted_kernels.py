@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from toprank._extras import compiled
+from toprank._extras import jit
 
 #: Digits of eleven bits: three of them hold the upper half of a float64.
 _BITS, _DIGITS = 11, 3
@@ -32,7 +32,7 @@ def score_order(x: Any) -> Any:
     return order if sorted_ else np.argsort(x)
 
 
-@compiled(nogil=True, cache=True)
+@jit(nogil=True, cache=True)
 def _by_digit(key: Any, order: Any, shift: Any, count: Any, new_key: Any, new_order: Any) -> None:
     filled = np.cumsum(count) - count
     for i in range(len(key)):
@@ -42,7 +42,7 @@ def _by_digit(key: Any, order: Any, shift: Any, count: Any, new_key: Any, new_or
         filled[digit] = at + 1
 
 
-@compiled(nogil=True, cache=True)
+@jit(nogil=True, cache=True)
 def _by_upper_half(x: Any) -> Any:
     """Sort by the upper halves, digit by digit, and the rest by insertion if that is little."""
     n = len(x)
@@ -71,7 +71,7 @@ def _by_upper_half(x: Any) -> Any:
     return order, True
 
 
-@compiled(nogil=True, cache=True)
+@jit(nogil=True, cache=True)
 def distribute(by_score: Any, group_start: Any, out: Any) -> None:
     """Put the places, given in order of score, into their groups, in order of score there."""
     filled = group_start.copy()
@@ -81,7 +81,7 @@ def distribute(by_score: Any, group_start: Any, out: Any) -> None:
         filled[first] += 1
 
 
-@compiled(nogil=True, cache=True)
+@jit(nogil=True, cache=True)
 def part_nodes(low: Any, middle: Any, high: Any, above: Any, out: Any) -> None:
     """Part the places low:high of each node at its middle, in order of score on both sides."""
     out[:] = above
@@ -96,7 +96,7 @@ def part_nodes(low: Any, middle: Any, high: Any, above: Any, out: Any) -> None:
             right += np.uint64(1) - is_left
 
 
-@compiled(nogil=True, cache=True)
+@jit(nogil=True, cache=True)
 def node_sums(
     x: Any,
     v: Any,
@@ -139,7 +139,7 @@ def node_sums(
         _scatter(near, sums, targets, out)
 
 
-@compiled(nogil=True, cache=True)
+@jit(nogil=True, cache=True)
 def _scatter(terms: Any, sums: Any, targets: Any, out: Any) -> None:
     """Add terms[j] @ sums to out[:, j] at the targets."""
     for j in range(len(terms)):
@@ -150,7 +150,7 @@ def _scatter(terms: Any, sums: Any, targets: Any, out: Any) -> None:
                     out[targets[i], j] += term * sum_m[i]
 
 
-@compiled(nogil=True, cache=True)
+@jit(nogil=True, cache=True)
 def _walk_once(
     source: Any, weight: Any, threshold: Any, n_targets: int, includes_knot: bool, sums: Any
 ) -> None:
@@ -180,7 +180,7 @@ def _walk_once(
         done += 1 - enters
 
 
-@compiled(nogil=True, cache=True)
+@jit(nogil=True, cache=True)
 def _walk_limited(
     source: Any,
     weight: Any,
@@ -223,7 +223,7 @@ def _walk_limited(
         sums[3, done], sums[4, done], sums[5, done] = b0, b1, b2
 
 
-@compiled(nogil=True, cache=True)
+@jit(nogil=True, cache=True)
 def block_sums(
     x: Any,
     v: Any,
@@ -264,7 +264,7 @@ def block_sums(
                         out[place, j] += beyond[j, m] * moments[3 + m]
 
 
-@compiled(nogil=True, cache=True, fastmath={"contract"})
+@jit(nogil=True, cache=True, fastmath={"contract"})
 def node_squares(
     x: Any, v: Any, u: Any, low: Any, middle: Any, high: Any, order: Any, knot: float, grad: Any
 ) -> float:
@@ -288,7 +288,7 @@ def node_squares(
     return total
 
 
-@compiled(nogil=True, cache=True, fastmath={"contract"})
+@jit(nogil=True, cache=True, fastmath={"contract"})
 def _walk_both_ways(
     s: Any, t: Any, won: Any, lost: Any, counts: Any, above: Any, below: Any, squares: Any
 ) -> None:
@@ -329,7 +329,7 @@ def _walk_both_ways(
         k -= one - enters
 
 
-@compiled(nogil=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
+@jit(nogil=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
 def block_squares(
     x: Any, v: Any, u: Any, start: Any, end: Any, level_end: Any, knot: float, grad: Any
 ) -> float:

@@ -167,12 +167,33 @@ def check_table(
         return X
     X = read_table(X)
     accepted = {"accept_sparse": "csr" if sparse else False, "dtype": dtype}
-    with np.errstate(over="ignore", invalid="ignore"):
-        if estimator is None:
-            table = check_array(X, ensure_all_finite=False, input_name="X", **accepted)
-        else:
-            table = validate_data(estimator, X, reset=reset, ensure_all_finite=False, **accepted)
-    return _check_numbers(table, estimator, missing, infinite, dtype)
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            if estimator is None:
+                table = check_array(X, ensure_all_finite=False, input_name="X", **accepted)
+            else:
+                table = validate_data(
+                    estimator, X, reset=reset, ensure_all_finite=False, **accepted
+                )
+            return _check_numbers(table, estimator, missing, infinite, dtype)
+    except ValueError as error:
+        if "could not convert string" not in str(error):
+            raise
+        raise ValueError(_words_refused(X, str(error))) from error
+
+
+def _words_refused(X: Any, error: str) -> str:
+    """What to do with words, which are no numbers."""
+    word = error.partition(": ")[2]
+    where = ""
+    if is_frame(X):
+        held = [str(n) for n in X.columns if word.strip("'\"") in set(map(str, X[n]))]
+        where = f" in the column {held[0]!r}" if held else ""
+    return (
+        f"X holds words, such as {word}{where}, expected numbers. TableRanker (of toprank.models) "
+        "ranks tables with words, dates and missing values as they are; or encode the words, for "
+        "example with scikit-learn's OneHotEncoder."
+    )
 
 
 def _table_and_labels(estimator: Any, X: Any, y: Any, **expected: Any) -> tuple[Any, NDArray[Any]]:

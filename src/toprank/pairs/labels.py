@@ -209,7 +209,7 @@ def _named_label(name: str, distinct: list[str], positive: Any) -> str:
     text = label_text(positive)
     if text in distinct:
         return text
-    alike = [label for label in distinct if _folded(label) == _folded(text)]
+    alike = [label for label in distinct if _fold_case(label) == _fold_case(text)]
     if len(alike) != 1:
         raise LabelError(
             f"positive={positive!r}: {name!r} never has that value; it has {_quote(distinct)}."
@@ -218,19 +218,19 @@ def _named_label(name: str, distinct: list[str], positive: Any) -> str:
 
 
 def _known_label(name: str, distinct: list[str]) -> str:
-    folded = {_folded(label): label for label in distinct}
+    folded = {_fold_case(label): label for label in distinct}
     for high, low in KNOWN_PAIRS:
         if set(folded) == {high, low}:
             return folded[high]
     a, b = distinct
     raise LabelError(
-        f"{name!r} is {a!r} or {b!r}, and it is not plain which belongs at the top: add "
+        f"{name!r} is {a!r} or {b!r}, and it is not clear which belongs at the top: add "
         f"positive={a!r} or positive={b!r}.",
         (a, b),
     )
 
 
-def _folded(label: str) -> str:
+def _fold_case(label: str) -> str:
     """A label without capital letters and spaces around it, a number in its shortest spelling."""
     text = label.strip().lower()
     try:

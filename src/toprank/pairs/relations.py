@@ -142,7 +142,7 @@ class Relation(ABC):
         """Return the same pairs with winners as outer rows."""
 
     @abstractmethod
-    def facing(self, weight: FloatArray) -> FloatArray:
+    def facing_weight(self, weight: FloatArray) -> FloatArray:
         """Return, for each outer row, the total weight of the rows it faces."""
 
     @abstractmethod
@@ -154,7 +154,7 @@ class Relation(ABC):
         """Return the smallest of_inner[i] - of_outer[o] over the pairs; values are per row."""
 
     @abstractmethod
-    def thinned(self, n_rows: int) -> tuple[IntArray, Relation] | None:
+    def thin(self, n_rows: int) -> tuple[IntArray, Relation] | None:
         """Return about n_rows rows and the relation among them; None where that makes no sense."""
 
     def blocks(self, most: int) -> Iterator[tuple[IntArray, IntArray]]:
@@ -202,7 +202,7 @@ class Explicit(Relation):
     def reverse(self) -> Explicit:
         return Explicit(self.outer_rows, self.inner_rows)
 
-    def facing(self, weight: FloatArray) -> FloatArray:
+    def facing_weight(self, weight: FloatArray) -> FloatArray:
         of_inner = weight[self.inner][self._inner_place]
         sums = np.bincount(self._outer_place, of_inner, len(self.outer))
         return sums.astype(np.float64)
@@ -214,7 +214,7 @@ class Explicit(Relation):
         gaps = of_inner[self.inner_rows] - of_outer[self.outer_rows]
         return float(np.min(gaps, initial=np.inf))
 
-    def thinned(self, n_rows: int) -> tuple[IntArray, Relation] | None:
+    def thin(self, n_rows: int) -> tuple[IntArray, Relation] | None:
         step = -(-2 * self.n_pairs // n_rows)
         kept = np.arange(0, self.n_pairs, max(1, step))
         inner, outer = self.inner_rows[kept], self.outer_rows[kept]
@@ -274,7 +274,7 @@ class Graded(Relation):
     def reverse(self) -> Graded:
         return self._again(-1, np.arange(self.n_places), self.rows)
 
-    def facing(self, weight: FloatArray) -> FloatArray:
+    def facing_weight(self, weight: FloatArray) -> FloatArray:
         before = np.concatenate([[0.0], np.cumsum(weight[self.rows])])
         return (before[self.group_end] - before[self.level_end])[self.outer_places]
 
@@ -296,7 +296,7 @@ class Graded(Relation):
         gaps = of_inner[self.inner] - outer[order[largest[below]]]
         return float(np.min(gaps, initial=np.inf))
 
-    def thinned(self, n_rows: int) -> tuple[IntArray, Relation] | None:
+    def thin(self, n_rows: int) -> tuple[IntArray, Relation] | None:
         step = self.n_places // n_rows
         starts = self.group_cuts[:-1]
         if self.n_places >= 20 * step * len(starts):  # every group keeps some twenty rows

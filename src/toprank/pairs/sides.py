@@ -16,6 +16,8 @@ from toprank._numerics import FloatArray, log_of, log_sum_exp
 
 End = Literal["top", "bottom", "both"]
 ENDS = ("top", "bottom", "both")
+#: What the weight of the bottom multiplies for end="both".
+BALANCES = ("means", "sums")
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Sides:
     def log_total_outer_weight(self) -> float:
         return log_sum_exp(self.log_outer_weight)
 
-    def normalised(self) -> Sides:
+    def normalise(self) -> Sides:
         """Return the same sides with each side's weights divided by their total."""
         largest = float(np.max(self.inner_weight)) if len(self.inner_weight) else 1.0
         inner = self.inner_weight / largest  # no total of these overflows

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.pipeline import Pipeline
 
 from toprank._numerics import FloatArray, softmax
-from toprank._text import short_number
+from toprank._text import format_p
 from toprank.losses import Loss, get_loss
 from toprank.metrics._inputs import check_ranking
 from toprank.metrics.push import check_margins
@@ -278,7 +278,7 @@ def _push_settings(estimator: Any) -> dict[str, Any]:
 def _title(price: Any, p: float, end: str) -> str | None:
     where = "" if end == "top" else ", at the bottom"
     if price == "power":
-        return f"p = {short_number(p)}{where}"
+        return f"p = {format_p(p)}{where}"
     names = {"identity": "p = 1", "log1p": "IR Push", "max": "p = ∞", "exponential": "g = exp"}
     return names[price] + where if isinstance(price, str) and price in names else None
 

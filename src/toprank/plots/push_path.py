@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._numerics import FloatArray
-from toprank._text import short_number
+from toprank._text import format_p
 from toprank.inference import interval
 from toprank.plots._display import (
     check_drawable,
@@ -277,7 +277,7 @@ class PushPathDisplay:
             return None
         at = list(np.asarray(self.ps, dtype=np.float64)).index(float(self.chosen))
         look = {"markersize": 13, "markerfacecolor": "none", "markeredgewidth": 1.8}
-        label = f"chosen: p = {short_number(self.chosen)}"
+        label = f"chosen: p = {format_p(self.chosen)}"
         (ring,) = ax.plot(
             place[at], values[at], "o", color=colour, gid=_CHOSEN, label=label, **look
         )
@@ -298,7 +298,7 @@ def _frame_path(ax: Any, ps: FloatArray, place: FloatArray, metric: str | None) 
     known = dict(zip(ax.get_xticks(), (t.get_text() for t in ax.get_xticklabels()), strict=True))
     if len(find_marked(ax, _PATH)) == 1:
         known = {}
-    known |= {x: short_number(p) for x, p in zip(place, ps, strict=True)}
+    known |= {x: format_p(p) for x, p in zip(place, ps, strict=True)}
     ticks = sorted(known)
     ax.set_xticks(ticks, [known[x] for x in ticks])
     ax.set_xlim(ticks[0] - 0.4, ticks[-1] + 0.4)

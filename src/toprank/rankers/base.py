@@ -20,6 +20,7 @@ from toprank.blocks.memory import ArraySource
 from toprank.blocks.tensors import OnDevice, tensor_on_device
 from toprank.blocks.torch import from_torch
 from toprank.objective import (
+    LabelledData,
     PointwiseTask,
     Task,
     TwoClassProblem,
@@ -44,7 +45,8 @@ from toprank.rankers.common import (
     vanishing_skew,
     warn_caller,
 )
-from toprank.solvers import SEPARABLE, SOLVERS, Result, duality_gap, minimise
+from toprank.rankers.starts import bend_of, lowest_of_starts
+from toprank.solvers import SEPARABLE, SOLVERS, Result, duality_gap, free_gradient, minimise
 
 #: Rows per block where rows are only scored.
 _SCORED_AT_ONCE = 1 << 16
@@ -63,6 +65,7 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         "solver": [StrOptions({"auto", *SOLVERS})],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "tol": [Interval(Real, 0, None, closed="left")],
+        "positive": ["boolean"],
         "link": [StrOptions({"logistic", "p_classification"})],
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "warm_start": ["boolean"],
@@ -74,6 +77,7 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
     solver: str
     max_iter: int | None
     tol: float
+    positive: bool = False
     link: str
     class_weight: Any
     warm_start: bool
@@ -83,6 +87,10 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
 
     def _task(self) -> Task | PointwiseTask:
         raise TypeError(f"{type(self).__name__} must define _task")
+
+    def _task_on(self, data: LabelledData, task: Any) -> Any:
+        """Return the task where it depends on how many rows there are of each class."""
+        return task
 
     @fits
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Any:
@@ -116,7 +124,7 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         """Fit the ranker to the rows of a block source, wherever they lie.
 
         The model is that of ``fit`` on all rows: the same objective, minimised by passes over
-        the blocks. The exponential loss takes one pass an evaluation with the price "power"
+        the blocks. The exponential loss takes one pass per evaluation with the price "power"
         (p = inf included) and two with the others; ``ProperRanker`` takes one. The logistic loss
         takes three on 200,000 rows or more, with sums at interpolation nodes that equal those
         over the rows to rounding. Hinges, a loss of your own, ``solver="coordinate"`` and fewer
@@ -147,21 +155,28 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         """
         task = self._task()
         self._check_link(task)
-        with self._running(source), overflow_is_handled():
+        with self._start_threads(source), overflow_is_handled():
             data = look(source, self.class_weight, task.intercepts, classes)
+            task = self._task_on(data, task)
             problem = problem_of(data, task, gather=self.solver == "coordinate")
             result = self._minimise(problem)
+            bend = bend_of(problem, result.coef)
+            if bend is not None:
+                result = lowest_of_starts(problem, result, self._minimise_from)
             self._keep_fit(data.classes if classes is None else classes, problem, result)
-            self._warn(result, problem)
+            self._warn(result, problem, bend)
         return dict(data.passes)
 
-    def _running(self, source: Any) -> Any:
+    def _start_threads(self, source: Any) -> Any:
         """The threads of the source; what is no source is refused when it is looked at."""
-        return source.running(self.n_jobs) if isinstance(source, BlockSource) else nullcontext()
+        return (
+            source.start_threads(self.n_jobs) if isinstance(source, BlockSource) else nullcontext()
+        )
 
     def _keep_fit(self, classes: NDArray[Any], problem: TwoClassProblem, result: Result) -> None:
         """Keep what a solver found, with a link fitted to its scores."""
-        if self.alpha == 0 and problem.has_dual and result.message != SEPARABLE:
+        free = not self.positive
+        if self.alpha == 0 and free and problem.has_dual and result.message != SEPARABLE:
             result.gap = primal_dual_gap(problem, result.coef)  # type: ignore[arg-type]
         link = self._fit_link(problem, result)
         if hasattr(self, "passes_"):  # those of an earlier fit to blocks
@@ -180,8 +195,12 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
             del self.feature_names_in_
 
     def _minimise(self, problem: Any) -> Result:
-        solver = self._solver_for(problem)
         start, warm = self._start(problem)
+        return self._minimise_from(problem, start, self._solver_for(problem), warm)
+
+    def _minimise_from(
+        self, problem: Any, start: FloatArray, solver: str = "lbfgs", warm: bool = False
+    ) -> Result:
         with overflow_is_handled():
             return minimise(
                 problem,
@@ -191,7 +210,16 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
                 tol=self.tol,
                 callback=self._report if self.verbose else None,
                 warm=warm,
+                lower=self._lower(problem),
             )
+
+    def _lower(self, problem: Any) -> FloatArray | None:
+        """Bounds on what the solver moves: on the coefficients, never on an intercept."""
+        if not self.positive:
+            return None
+        bounds = np.full(problem.size, -np.inf)
+        bounds[: problem.data.n_features] = 0.0
+        return bounds
 
     def _start(self, problem: Any) -> tuple[FloatArray, bool]:
         """Where the solver starts, and whether that is the last fit's solution."""
@@ -253,8 +281,15 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         shift = self._units.shift(self.coef_[0])
         self.intercept_ = np.array([link.offset - shift])
 
-    def _warn(self, result: Result, problem: TwoClassProblem) -> None:
-        if problem.undetermined(result.coef):
+    def _warn(self, result: Result, problem: TwoClassProblem, bend: str | None = None) -> None:
+        if bend is not None:
+            cause = (
+                f"The price is not convex: {bend}. There may be lower minima than the one found, "
+                "the lowest of several starts, so that optimality_gap_ is infinite. Use a convex "
+                "price to be sure of the minimum; if yours is convex, say so with "
+                "toprank.prices.from_callable(..., convex=True)."
+            )
+        elif problem.is_undetermined(result.coef):
             cause = (
                 "The classes are separable: a linear score puts every positive above every "
                 "negative, so with alpha=0 the objective has no finite minimiser, or no unique "
@@ -314,23 +349,26 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         check_columns(self, source)
         task = self._task()
-        with self._running(source), overflow_is_handled():
+        with self._start_threads(source), overflow_is_handled():
             data = look(source, self.class_weight, task.intercepts)
-            problem = problem_of(data, task)
+            problem = problem_of(data, self._task_on(data, task))
             if not problem.smooth:
                 raise ValueError(
                     "certify_blocks needs an objective with a gradient; the hinge loss and the max "
                     "price have corners. Certify a smooth relative: a squared hinge, a large p."
                 )
-            result = self._looked_up(problem)
+            result = self._known_result(problem)
             return Certificate.of(problem, result)
 
-    def _looked_up(self, problem: TwoClassProblem) -> Result:
+    def _known_result(self, problem: TwoClassProblem) -> Result:
         """What is known of the objective at the fitted coefficients."""
         point = self._point(problem)
         value, gradient = problem.value_grad(point)
-        gap = duality_gap(problem, gradient)
-        return Result(point, value, gradient, 0, True, gap=gap)
+        lower = self._lower(problem)
+        if lower is None:
+            return Result(point, value, gradient, 0, True, gap=duality_gap(problem, gradient))
+        gap = duality_gap(problem, gradient, point - lower)
+        return Result(point, value, free_gradient(point, gradient, lower), 0, True, gap=gap)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

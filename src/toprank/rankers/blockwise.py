@@ -75,8 +75,11 @@ class Certificate:
         """Look at a problem where a solver, or another fit, has ended."""
         step = np.full(problem.size, np.nan)
         if problem.has_curvature and problem.size <= _HESSIAN_UP_TO:
-            hessian = problem.hessian(result.coef)
-            step = linalg.lstsq(hessian, result.gradient, check_finite=False)[0]
+            free = np.flatnonzero((result.coef != 0) | (result.gradient != 0))
+            hessian = problem.hessian(result.coef)[np.ix_(free, free)]
+            # what a bound holds at zero stays there
+            step = np.zeros(problem.size)
+            step[free] = linalg.lstsq(hessian, result.gradient[free], check_finite=False)[0]
         d = problem.data.n_features
         size = float(np.linalg.norm(result.coef[:d] - step[:d]))
         return cls(
@@ -225,7 +228,7 @@ class BlockScoring:
         >>> print(found.metric("average_precision"))
         average_precision = 0.8617 (exact)
         >>> print(found.interval("auc"))
-        auc = 0.8624, 95% interval 0.8553 to 0.8693 (Hoeffding projection (DeLong), logit scale)
+        auc = 0.8624, 95% interval 0.8553 to 0.8693 (score interval, Hoeffding projection (DeLong))
         """
         check_is_fitted(self)
         _check_sizes(keep_top, bins)

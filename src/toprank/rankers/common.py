@@ -60,7 +60,7 @@ def fits(method: Callable[Given, Answer]) -> Callable[Given, Answer]:
     @wraps(method)
     def whole(*given: Given.args, **named: Given.kwargs) -> Answer:
         estimator: Any = given[0]
-        before = _fitted(estimator)
+        before = _fitted_attributes(estimator)
         try:
             answer: Answer = checked(*given, **named)
         except BaseException as error:
@@ -75,11 +75,11 @@ def fits(method: Callable[Given, Answer]) -> Callable[Given, Answer]:
 
 def forget(estimator: Any) -> None:
     """Drop what fits have left."""
-    for name in _fitted(estimator):
+    for name in _fitted_attributes(estimator):
         del vars(estimator)[name]
 
 
-def _fitted(estimator: Any) -> dict[str, Any]:
+def _fitted_attributes(estimator: Any) -> dict[str, Any]:
     """What fits have left: attributes that end or begin with an underscore."""
     return {
         name: value

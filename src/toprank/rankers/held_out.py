@@ -60,12 +60,17 @@ class TopMetric:
             return float("nan")
 
 
-def choose_round(values: FloatArray, standard_error: float, rule: str) -> int:
-    """Return how many rounds to keep: those to the best value, or to one as good but for noise."""
-    best = int(np.argmax(values))
+def choose_round(values: FloatArray, standard_error: float, rule: str, least: int = 1) -> int:
+    """Return how many rounds to keep: those to the best value, or to one as good but for noise.
+
+    At least so many, where there are so many.
+    """
+    first = min(least, len(values)) - 1
+    best = first + int(np.argmax(values[first:]))
     if rule == "best" or not np.isfinite(standard_error):
         return best + 1
-    return int(np.flatnonzero(values >= values[best] - standard_error)[0]) + 1
+    as_good = values[first:] >= values[best] - standard_error
+    return first + int(np.flatnonzero(as_good)[0]) + 1
 
 
 def held_out(rows: Rows, fraction: float, random_state: Any) -> tuple[IntArray, IntArray]:

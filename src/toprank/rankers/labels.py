@@ -128,7 +128,7 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
         _check_members(members, self.method)
         workers = Workers(self.n_jobs)
         most = min(self.max_bins - 1, self.n_thresholds or self.max_bins)
-        with workers.running():
+        with workers.start_threads():
             binned = bin_columns(X, weight, np.arange(len(X)), workers, most)
             objective = LabelObjective(self.method, members, weight)
             engine = LabelStumps(objective, binned, workers)
@@ -214,7 +214,7 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         X = check_table(X, estimator=self, reset=False, missing=True, infinite=True)
         workers = Workers(self.n_jobs)
-        with workers.running():
+        with workers.start_threads():
             scores = [label.scores(X, workers) for label in self._sums]
         return np.column_stack(scores) + self._constants + self.intercept_
 

@@ -174,7 +174,9 @@ class PairRanker(BaseEstimator):
         self.verbose = verbose
 
     # the way from a problem to its minimum is that of the linear rankers
+    positive = False
     _minimise = LinearRanker._minimise
+    _lower = LinearRanker._lower
     _start = LinearRanker._start
     _has_point = LinearRanker._has_point
     _point = LinearRanker._point
@@ -255,7 +257,7 @@ class PairRanker(BaseEstimator):
         """Minimise over the columns of X; say so where the minimum was not reached."""
         task = self._task(relation, weight)
         workers = Workers(self.n_jobs)
-        with workers.running():
+        with workers.start_threads():
             problem = PairProblem(BlockData.of(X, self.n_jobs), task, workers)
             result = self._minimise(problem)
             separable = self.alpha == 0 and problem.separates(result.coef)

@@ -18,7 +18,7 @@ from toprank.pairs import check_counts, check_labels, to_numpy
 from toprank.rankers.base import LinearRanker, overflow_is_handled
 from toprank.rankers.calibration import CalibrationReport, calibration_report
 from toprank.rankers.common import Link, numpy_like, to_library_of
-from toprank.solvers import Result
+from toprank.solvers import Result, free_gradient, penalty_gap
 from toprank.solvers.result import at_rounding
 
 #: The slope in the intercept below which it counts as the best one.
@@ -55,6 +55,8 @@ class ProperRanker(LinearRanker):
         Iterations; by default 1,000 (newton) or 10,000 (lbfgs).
     tol : float, default=1e-6
         Stop when the largest entry of the gradient is this small.
+    positive : bool, default=False
+        Whether no coefficient may be negative; the intercept may.
     class_weight : "balanced", dict or None
         Multiplies the sample weights. Ranking and probabilities are then those of the
         reweighted classes.
@@ -111,6 +113,7 @@ class ProperRanker(LinearRanker):
         solver: str = "auto",
         max_iter: int | None = None,
         tol: float = 1e-6,
+        positive: bool = False,
         class_weight: Any = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
@@ -121,6 +124,7 @@ class ProperRanker(LinearRanker):
         self.solver = solver
         self.max_iter = max_iter
         self.tol = tol
+        self.positive = positive
         self.class_weight = class_weight
         self.warm_start = warm_start
         self.n_jobs = n_jobs
@@ -144,16 +148,16 @@ class ProperRanker(LinearRanker):
         shift = float(self.intercept_[0]) + self._half + problem.data.units.shift(coef)
         return np.append(coef, shift)
 
-    def _looked_up(self, problem: TwoClassProblem) -> Result:
-        result = super()._looked_up(problem)
-        _settle(problem, result)  # type: ignore[arg-type]
+    def _known_result(self, problem: TwoClassProblem) -> Result:
+        result = super()._known_result(problem)
+        _settle(problem, result, self._lower(problem))  # type: ignore[arg-type]
         return result
 
     def _minimise(self, problem: TwoClassProblem) -> Result:
         result = super()._minimise(problem)
         if isinstance(problem, PointwiseProblem) and np.isfinite(result.value):
             with overflow_is_handled():
-                _settle(problem, result)
+                _settle(problem, result, self._lower(problem))
         return result
 
     @property
@@ -230,11 +234,14 @@ class ProperRanker(LinearRanker):
         return calibration_report(positive, scores, probability, weight, cuts=cuts, level=level)
 
 
-def _settle(problem: PointwiseProblem, result: Result) -> None:
+def _settle(problem: PointwiseProblem, result: Result, lower: FloatArray | None) -> None:
     """Give the coefficients their best intercept, and certify them."""
-    result.coef = problem.settled(result.coef)
+    result.coef = problem.settle_intercept(result.coef)
     result.value, result.gradient = problem.value_grad(result.coef)
     penalty = problem.penalty[:-1]
     if np.all(penalty > 0) and abs(result.gradient[-1]) <= _SETTLED:
-        result.gap = float(np.sum(result.gradient[:-1] ** 2 / (2.0 * penalty)))
+        room = np.inf if lower is None else (result.coef - lower)[:-1]
+        result.gap = penalty_gap(result.gradient[:-1], penalty, room)
         result.converged = result.converged or at_rounding(result.gap, result.value)
+    if lower is not None:
+        result.gradient = free_gradient(result.coef, result.gradient, lower)

@@ -148,7 +148,7 @@ def _typical_value(
     if column.kind == "boolean":
         shares = [float(np.mean(values[part] == 1)) for part in (top, rows)]
         return {"what": "yes", "in_top": percent(shares[0]), "in_all": percent(shares[1])}
-    word, in_top, in_all = _over_represented(values[top], values[rows])
+    word, in_top, in_all = _most_over_represented(values[top], values[rows])
     return {
         "what": clean_text(word, 40) or "missing",
         "in_top": percent(in_top),
@@ -164,7 +164,7 @@ def _median(values: NDArray[Any]) -> Any:
     return np.median(there) if len(there) else np.nan
 
 
-def _over_represented(top: NDArray[Any], every: NDArray[Any]) -> tuple[str, float, float]:
+def _most_over_represented(top: NDArray[Any], every: NDArray[Any]) -> tuple[str, float, float]:
     """The value whose share in the first rows exceeds its share in all rows the most."""
     words, counts = np.unique(every.astype(str), return_counts=True)
     in_all = counts / len(every)

@@ -10,6 +10,21 @@
 reproduce.md [True]
 """
 
-from toprank.reproduce.runner import NAMES, Report, run
+import warnings
+from typing import Any
 
-__all__ = ["NAMES", "Report", "run"]
+from toprank.reproduce.runner import NAMES, Reproduction, run
+
+__all__ = ["NAMES", "Reproduction", "run"]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "Report":
+        raise AttributeError(f"module 'toprank.reproduce' has no attribute {name!r}")
+    warnings.warn(
+        "toprank.reproduce.Report is now toprank.reproduce.Reproduction; the old name goes away "
+        "in version 0.3.",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    return Reproduction

@@ -15,7 +15,7 @@ import joblib
 import numpy as np
 
 from toprank._extras import require
-from toprank._files import check_folder, replacing
+from toprank._files import check_folder, replace_file
 from toprank._version import __version__
 from toprank.datasets import fetch, load_ionosphere, load_magic, load_spambase, load_wdbc
 from toprank.reproduce import boosting, push_examples, push_tables, roc_curves, simulated
@@ -57,7 +57,7 @@ _AWAY = ("outside", "different")
 
 
 @dataclass(frozen=True)
-class Report:
+class Reproduction:
     """What `run` wrote.
 
     Attributes
@@ -83,7 +83,7 @@ def run(
     progress: Progress | None = None,
     data_folder: str | Path | None = None,
     again: bool = False,
-) -> Report:
+) -> Reproduction:
     """Compute tables and figures of the papers and write a page with ours beside theirs.
 
     The folder gets ``reproduce.md``, ``reproduce.html`` (one file, pictures inside), the pictures
@@ -114,7 +114,7 @@ def run(
 
     Returns
     -------
-    Report
+    Reproduction
         Where the page is, and what was found.
 
     Examples
@@ -178,7 +178,7 @@ def _result(experiment: Experiment, setup: Setup, folder: Path, again: bool) -> 
         if all(kept.get(key) == value for key, value in making.items()):
             return kept
     found = json.loads(json.dumps(making | experiment.compute(setup), allow_nan=False))
-    with replacing(path) as file:
+    with replace_file(path) as file:
         file.write((json.dumps(found, indent=1) + "\n").encode())
     return found
 
@@ -196,7 +196,7 @@ def _section(experiment: Experiment, result: Result, folder: Path) -> Section:
     parts = list(experiment.describe(result))
     if experiment.draw is not None:
         file = f"images/reproduce_{experiment.name.replace('-', '_')}.png"
-        with replacing(folder / file) as target:
+        with replace_file(folder / file) as target:
             experiment.draw(result).savefig(target, format="png", dpi=80)
         parts.append(Picture(file, experiment.alt))
     return Section(experiment.name, experiment.title, parts)
@@ -204,17 +204,17 @@ def _section(experiment: Experiment, result: Result, folder: Path) -> Section:
 
 def _write_page(
     folder: Path, sections: Sequence[Section], results: dict[str, Result], *, quick: bool, seed: int
-) -> Report:
-    opening = _opening(results, quick, seed)
-    report = Report(folder / "reproduce.md", folder / "reproduce.html", results)
-    with replacing(report.markdown) as file:
+) -> Reproduction:
+    opening = _opening_parts(results, quick, seed)
+    report = Reproduction(folder / "reproduce.md", folder / "reproduce.html", results)
+    with replace_file(report.markdown) as file:
         file.write(to_markdown(TITLE, opening, sections).encode())
-    with replacing(report.html) as file:
+    with replace_file(report.html) as file:
         file.write(to_html(TITLE, opening, sections, folder).encode())
     return report
 
 
-def _opening(results: dict[str, Result], quick: bool, seed: int) -> list[Part]:
+def _opening_parts(results: dict[str, Result], quick: bool, seed: int) -> list[Part]:
     command = " ".join(
         [
             "toprank reproduce",

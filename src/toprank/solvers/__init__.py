@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from toprank.solvers.bounded import free_gradient
 from toprank.solvers.coordinate import coordinate
 from toprank.solvers.lbfgs import lbfgs
 from toprank.solvers.minimise import Minimiser, minimise, newton
-from toprank.solvers.result import SEPARABLE, Problem, Result, duality_gap
+from toprank.solvers.result import SEPARABLE, Problem, Result, duality_gap, penalty_gap
 
 SOLVERS: dict[str, Minimiser] = {"lbfgs": lbfgs, "newton": newton, "coordinate": coordinate}
 
@@ -16,7 +17,9 @@ __all__ = [
     "Result",
     "coordinate",
     "duality_gap",
+    "free_gradient",
     "lbfgs",
     "minimise",
     "newton",
+    "penalty_gap",
 ]

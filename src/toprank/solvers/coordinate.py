@@ -43,7 +43,7 @@ class ScoresProblem(Problem, Protocol):
 
     def column(self, feature: int) -> FloatArray: ...
 
-    def penalised(
+    def add_penalty(
         self, value: float, grad: FloatArray, coef: FloatArray
     ) -> tuple[float, FloatArray]: ...
 
@@ -56,11 +56,16 @@ def coordinate(
     tol: float = 1e-6,
     callback: Callback | None = None,
     warm: bool = False,
+    lower: FloatArray | None = None,
 ) -> Result:
-    """Run max_iter rounds, fewer if every slope is within tol of zero."""
+    """Run max_iter rounds, fewer if every slope is within tol of zero.
+
+    No coefficient falls below ``lower``: a step ends at the bound, and a coefficient that its
+    slope would push beyond it is not chosen.
+    """
     log = Log(callback)
-    descent = _Descent(problem, start)
-    while len(log.history) < max_iter and largest(descent.grad) > tol * problem.scale:
+    descent = _Descent(problem, start, lower)
+    while len(log.history) < max_iter and largest(descent.slopes) > tol * problem.scale:
         before = descent.value
         feature, step = descent.round()
         log.add(objective=descent.value, feature=feature, step=step)
@@ -68,42 +73,54 @@ def coordinate(
             break
         if step == 0.0 or descent.value >= before:
             break
-    converged = largest(descent.grad) <= tol * problem.scale
+    converged = largest(descent.slopes) <= tol * problem.scale
     separable = problem.runs_away(descent.coef)
     return Result(
         descent.coef,
         descent.value,
-        descent.grad,
+        descent.slopes,
         len(log.history),
         converged,
         SEPARABLE if separable and not converged else "",
         log.history,
-        duality_gap(problem, descent.grad),
+        duality_gap(problem, descent.grad, descent.room),
     )
 
 
 class _Descent:
     """Coefficients and scores that move together, one column at a time."""
 
-    def __init__(self, problem: ScoresProblem, start: FloatArray):
+    def __init__(self, problem: ScoresProblem, start: FloatArray, lower: FloatArray | None):
         self.problem = problem
-        self.coef = start.copy()
-        self.scores = problem.scores(start)
+        self.lower = np.full(len(start), -np.inf) if lower is None else lower
+        self.coef = np.maximum(start, self.lower)
+        self.scores = problem.scores(self.coef)
         self._evaluate()
 
     def _evaluate(self) -> None:
         value, in_scores = self.problem.in_scores(self.scores)
         grad = self.problem.pull_back(in_scores)
-        self.value, self.grad = self.problem.penalised(value, grad, self.coef)
+        self.value, self.grad = self.problem.add_penalty(value, grad, self.coef)
+
+    @property
+    def room(self) -> FloatArray:
+        """How far each coefficient may come down."""
+        return self.coef - self.lower
+
+    @property
+    def slopes(self) -> FloatArray:
+        """The gradient, zero where a bound holds the coefficient against it."""
+        return np.where((self.room <= 0) & (self.grad > 0), 0.0, self.grad)
 
     def round(self) -> tuple[int, float]:
         """Move the steepest coefficient to its minimum; return (feature, step)."""
-        feature = int(np.argmax(np.abs(self.grad)))
+        feature = int(np.argmax(np.abs(self.slopes)))
         column = self.problem.column(feature)
         slope = self._slope_along(column, feature)
         spread = float(np.ptp(column[self.problem.present])) or 1.0
         farthest = np.inf if self.problem.alpha > 0 else _FARTHEST / spread
         step = zero_of(slope, float(self.grad[feature]), 0.25 / spread, farthest)
+        step = max(step, -float(self.room[feature]))
         kept = self.coef[feature], self.scores, self.value, self.grad
         self.coef[feature] += step
         self.scores = self.scores + step * column

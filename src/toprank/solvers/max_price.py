@@ -152,7 +152,7 @@ class _Model:
         step zero is feasible, so that in units of its y the answer is no longer than one.
         """
         unit = float(np.linalg.norm(self.origin))
-        through = self._back((rows * self.scale).T)  # R^-T A', a column a row
+        through = self._back((rows * self.scale).T)  # R^-T A', one column per row
         reach = (slack + through.T @ self.origin) / unit
         stacked = np.vstack([-through, -reach])
         target = np.zeros(len(stacked))
@@ -215,22 +215,22 @@ class _Cuts:
         self.weight = np.concatenate([self.weight, np.zeros(len(rows))])
         self.features = np.vstack([self.features, self.problem.outer_rows(rows)])
 
-    def _balanced(self, force: float) -> FloatArray:
+    def _balanced_weights(self, force: float) -> FloatArray:
         total = float(np.sum(self.weight))
         return self.weight * (force / total) if total > 0 else self.weight
 
     def certify(self, at: Any, slope: FloatArray) -> float:
         """The gap that the present weights certify, scaled to sum to the inner rows' pull."""
-        return float(self.problem.gap(at, slope, self.rows, self._balanced(at.force)))
+        return float(self.problem.gap(at, slope, self.rows, self._balanced_weights(at.force)))
 
     def at_rounding(self, at: Any, slope: FloatArray) -> bool:
         """Whether floating point leaves nothing to gain."""
-        weight = self._balanced(at.force)
+        weight = self._balanced_weights(at.force)
         return bool(self.problem.at_rounding(at, slope, self.rows, weight))
 
     def residual(self, slope: FloatArray) -> FloatArray:
         """The gradient that the present weights leave over."""
-        return slope[:-1] + self.features.T @ self._balanced(float(slope[-1]))
+        return slope[:-1] + self.features.T @ self._balanced_weights(float(slope[-1]))
 
 
 def _spread(rows: NDArray[np.intp], count: int) -> NDArray[np.intp]:
@@ -298,7 +298,7 @@ def _active_set(unit: FloatArray, target: FloatArray) -> FloatArray:
             x[~used] = 0.0
             z = _least_squares(unit, target, used)
         x = z
-    raise RuntimeError("Non-negative least squares did not come to rest.")
+    raise RuntimeError("Non-negative least squares did not converge.")
 
 
 def _least_squares(unit: FloatArray, target: FloatArray, used: NDArray[np.bool_]) -> FloatArray:

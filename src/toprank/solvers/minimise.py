@@ -23,17 +23,16 @@ as it is, and a path is walked for the corners of the loss alone.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy import linalg
-from scipy.linalg import lapack
 
 from toprank._numerics import FloatArray
+from toprank.solvers.bounded import bounded
 from toprank.solvers.coordinate import coordinate
 from toprank.solvers.max_price import newton_max
+from toprank.solvers.newton_step import rounding_error, solve_step, square
 from toprank.solvers.result import (
     SEPARABLE,
     STUCK,
@@ -70,13 +69,17 @@ def minimise(
     tol: float,
     callback: Callback | None = None,
     warm: bool = False,
+    lower: FloatArray | None = None,
 ) -> Result:
     """Minimise a problem, smooth or not, with a solver for smooth ones.
 
-    ``warm`` says that the start is near the minimum. The coordinate solver's rounds are the
-    paper's algorithm: they start where they are told to, and their number is given.
+    ``warm`` says that the start is near the minimum; ``lower`` are bounds on the coefficients,
+    minus infinity where there is none. The coordinate solver's rounds are the paper's algorithm:
+    they start where they are told to, and their number is given.
     """
     boosting = minimiser is coordinate
+    if lower is not None:
+        minimiser = bounded(minimiser, lower)
     settings: dict[str, Any] = {"max_iter": max_iter, "tol": tol, "callback": callback}
     if problem.peaked and minimiser is newton:
         direct = _to_the_peak(problem, start, settings)
@@ -135,23 +138,23 @@ def _narrow(
             break
         smooth = smoothed(level)
         result = minimiser(smooth, coef, max_iter=budget, tol=inner, callback=callback, warm=warm)
-        result = _certified(problem, result)
+        result = _certify(problem, result)
         coef, warm = result.coef, True
         history += result.history
         close = _is_close(problem, result, tol)
-        if close and inner > tol and minimiser is not coordinate:
+        if close and inner > tol and not _is_boosting(minimiser):
             polished = minimiser(smooth, coef, max_iter=_POLISH, tol=tol, warm=True)
-            result = _certified(problem, polished)
+            result = _certify(problem, polished)
             history += result.history
         # without a penalty every gap is infinite, and the value decides
         if best is None or close or (result.gap, result.value) < (best.gap, best.value):
             best = result
         if close or result.message == SEPARABLE:
             break
-    return _closing(best, history, close)
+    return _close_result(best, history, close)
 
 
-def _certified(problem: Any, result: Result) -> Result:
+def _certify(problem: Any, result: Result) -> Result:
     """Turn a result for a smooth problem into one for the problem above it."""
     value = problem.value(result.coef)
     result.above = value - result.value
@@ -167,12 +170,16 @@ def _is_close(problem: Any, result: Result, tol: float) -> bool:
 
 def _path(minimiser: Minimiser, max_iter: int) -> tuple[list[float], int]:
     """The levels to pass through, and the most iterations to spend on each."""
-    if minimiser is coordinate:  # a fixed number of rounds, shared out
+    if _is_boosting(minimiser):  # a fixed number of rounds, shared out
         return list(_ROUND_LEVELS), max(1, max_iter // len(_ROUND_LEVELS))
     return [_FACTOR**k for k in range(_LEVELS)], max_iter
 
 
-def _closing(best: Any, history: list[dict[str, Any]], close: bool) -> Result:
+def _is_boosting(minimiser: Minimiser) -> bool:
+    return getattr(minimiser, "func", minimiser) is coordinate
+
+
+def _close_result(best: Any, history: list[dict[str, Any]], close: bool) -> Result:
     result: Result = best
     result.history, result.n_iter = history, len(history)
     if result.message != SEPARABLE:
@@ -263,12 +270,7 @@ def _learn(hessian: FloatArray, step: FloatArray, change: FloatArray) -> None:
     foreseen = hessian @ step
     seen, expected = float(change @ step), float(foreseen @ step)
     if seen > 0 and expected > 0:
-        hessian += _square(change) / seen - _square(foreseen) / expected
-
-
-def _square(v: FloatArray) -> FloatArray:
-    """The outer product of a vector with itself."""
-    return v[:, None] * v
+        hessian += square(change) / seen - square(foreseen) / expected
 
 
 class _Patience:
@@ -280,14 +282,10 @@ class _Patience:
 
     def ends(self, value: float, gradient: float) -> bool:
         """Whether neither the value nor the gradient has come down for long."""
-        lower = value < self.best[0] - _rounding(self.best[0]) or gradient < self.best[1]
+        lower = value < self.best[0] - rounding_error(self.best[0]) or gradient < self.best[1]
         self.best = min(self.best[0], value), min(self.best[1], gradient)
         self.idle = 0 if lower else self.idle + 1
         return self.idle >= _PATIENCE
-
-
-def _rounding(value: float) -> float:
-    return 8 * sys.float_info.epsilon * max(1.0, abs(value))
 
 
 class _Trial:
@@ -322,9 +320,9 @@ class _Damping:
         hessian: FloatArray,
     ) -> _Trial | None:
         """Return the first trial point that lowers the objective enough; None if none does."""
-        rounding = _rounding(value)
+        rounding = rounding_error(value)
         while self.amount <= _MOST_DAMPING:
-            direction = _solve(self._damped(hessian), -grad)
+            direction = solve_step(self._damped(hessian), -grad)
             slope = float(grad @ direction)
             if not np.isfinite(slope) or slope >= 0:
                 break
@@ -348,20 +346,3 @@ class _Damping:
             self.amount *= 0.1
         if self.amount < _LEAST_DAMPING:
             self.amount = 0.0
-
-
-def _solve(hessian: FloatArray, target: FloatArray) -> FloatArray:
-    """Solve H x = target in units of unit diagonal; raise small eigenvalues if H is singular."""
-    if not np.isfinite(hessian).all():  # LAPACK may search for ever among infinities
-        return np.full_like(target, np.nan)
-    diagonal = hessian.diagonal()
-    scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-    scaled = hessian * _square(scale)
-    # LAPACK itself: SciPy's checks take longer than a small system
-    factor, failed = lapack.dpotrf(scaled, clean=False)
-    if not (failed or np.abs(factor.diagonal()).min() < 1e-7):
-        return scale * lapack.dpotrs(factor, scale * target)[0]
-    values, vectors = linalg.eigh(scaled, check_finite=False)
-    # a floor, not a cut: along a flat direction an unpenalised objective may still fall
-    floor = np.maximum(values, 1e-9 * max(1.0, float(values[-1])))
-    return scale * (vectors @ ((vectors.T @ (scale * target)) / floor))

@@ -103,16 +103,27 @@ class Log:
             self.callback(len(self.history), record)
 
 
-def duality_gap(problem: SmoothProblem, gradient: FloatArray) -> float:
+def duality_gap(
+    problem: SmoothProblem, gradient: FloatArray, room: FloatArray | float = np.inf
+) -> float:
     """Bound on F(coef) - min F from the gradient: sum of gradient^2 / (2 penalty).
 
     The gap between the penalised problem and its dual at the dual point that the scores
     define (the normalised pair weights of Theorem 4): F + F* = v'f there, so that only the
-    penalty's part of the gap is left. Infinite without a penalty.
+    penalty's part of the gap is left. Infinite without a penalty. ``room`` is how far each
+    coefficient may come down; see `penalty_gap`.
     """
-    if np.any(np.asarray(problem.penalty) <= 0):
-        return np.inf if largest(gradient) > 0 else 0.0
-    return float(np.sum(gradient**2 / (2.0 * problem.penalty)))
+    return penalty_gap(gradient, problem.penalty, room)
+
+
+def penalty_gap(gradient: FloatArray, penalty: Any, room: FloatArray | float = np.inf) -> float:
+    """Return the sum over coefficients of max (g t - penalty t^2 / 2) over steps t <= room down."""
+    penalty, room = (np.broadcast_to(part, gradient.shape) for part in (penalty, room))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        best = np.where(gradient == 0, 0.0, np.minimum(gradient / penalty, room))
+    if np.any(np.isinf(best)):
+        return np.inf
+    return float(np.sum(best * (gradient - 0.5 * penalty * best)))
 
 
 def at_rounding(gap: float, value: float) -> bool:

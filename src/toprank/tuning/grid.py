@@ -89,7 +89,7 @@ def fit_grid(
         X, positive, weight, intercepts=max(task.intercepts for task in tasks), like=like
     )
     problems = [problem_of(data, task) for task in tasks]
-    with data.source.running(), np.errstate(over="ignore", under="ignore", invalid="ignore"):
+    with data.source.start_threads(), np.errstate(over="ignore", under="ignore", invalid="ignore"):
         coefs, inverses = _solve_grid(templates, width, problems, near)
     return GridFit(coefs, inverses, data)
 

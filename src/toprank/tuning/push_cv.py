@@ -133,6 +133,7 @@ class PNormPushCV(LinearRanker):
         "random_state": [Integral],
     }
     del _parameter_constraints["alpha"], _parameter_constraints["warm_start"]
+    del _parameter_constraints["positive"]
 
     def __init__(
         self,
@@ -206,7 +207,7 @@ class PNormPushCV(LinearRanker):
         )
         candidates, templates = self._grid()
         workers = Workers(self.n_jobs)
-        with workers.running():
+        with workers.start_threads():
             self._choose(rows, candidates, templates, score, workers)
         template = templates[self.best_index_].set_params(tol=self.tol, n_jobs=self.n_jobs)
         self.best_estimator_ = template.fit(rows.X, classes[rows.y.astype(np.intp)], rows.weight)

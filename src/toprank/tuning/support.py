@@ -210,7 +210,7 @@ def supported_p(
     folds = folds_of(cv, rows.y, groups=groups, time=time, gap=gap, weight=rows.weight)
     templates = [PNormPush(p, alpha=alpha, loss=loss, tol=1e-5) for p in powers]
     workers = Workers(n_jobs)
-    with workers.running():
+    with workers.start_threads():
         whole = fit_grid(templates, 1, rows.X, rows.y, rows.weight)
         carried = [
             _effective_negatives(p, scores[~rows.y], rows.counts[~rows.y])

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -36,12 +37,16 @@ class Reading:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some rows as an Arrow table, the number of rows before them, and how far the reading is."""
+    """Some rows as an Arrow table, the number of rows before them, and how far the reading is.
+
+    `carried` are the columns that are wanted as the file has them: text letter for letter.
+    """
 
     rows: Any
     start: int
     done: float
     total: float | None
+    carried: Any = None
 
 
 class Source(ABC):
@@ -116,18 +121,37 @@ class Source(ABC):
             raise self._without_rows()
         return _with_times(table)
 
-    def chunks(self, columns: Sequence[str], types: Mapping[str, Any]) -> Iterator[Chunk]:
-        """Rows in order, some at a time; `types` are the Arrow types of columns of text."""
+    def _carried(self, columns: list[str], rows: int) -> Iterator[Any]:
+        """Tables of the same rows as those of `_batches`, their values as the file has them."""
+        for table, _, _ in self._batches(columns, {}, rows):
+            yield table
+
+    def chunks(
+        self, columns: Sequence[str], types: Mapping[str, Any], carried: Sequence[str] = ()
+    ) -> Iterator[Chunk]:
+        """Rows in order, some at a time.
+
+        Parameters
+        ----------
+        columns : sequence of str
+            The columns to read.
+        types : mapping
+            The Arrow types of columns of text.
+        carried : sequence of str
+            Columns that are wanted as the file has them too, whatever they are read as.
+        """
         start = 0
         rows = max(1_000, min(200_000, _CELLS // max(1, len(columns))))
         batches = self._batches(list(columns), types, rows)
+        own = self._carried(list(carried), rows) if carried else repeat(None)
         while True:
             with self._explain_errors():
                 table, done, total = next(batches, (None, 0.0, None))
+                beside = None if table is None else next(own)
             if table is None:
                 break
             if table.num_rows:
-                yield Chunk(_with_times(table), start, done, total)
+                yield Chunk(_with_times(table), start, done, total, beside)
                 start += table.num_rows
         self._check_unchanged()
         if not start:

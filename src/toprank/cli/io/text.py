@@ -70,8 +70,26 @@ def find_dialect(
     text = "".join(lines)
     if not text.strip():
         raise Failure(f"{name} is empty; expected a table with a line of column names.")
+    _refuse_markup(name, text)
     delimiter = reading.delimiter or _delimiter(text, hint)
     return TextDialect(encoding, delimiter, reading.decimal or _decimal(text, delimiter))
+
+
+def _refuse_markup(name: str, text: str) -> None:
+    """Refuse a web page, XML or JSON, whatever the name of its file says."""
+    start = text.lstrip()[:1000].lower()
+    if re.match(r"<(!doctype\s+html|html|head|body|table)\b", start):
+        raise Failure(
+            f"{name} is a web page, not a table: perhaps the page that asks you to sign in. Open "
+            "it in a browser, and download the table itself as CSV."
+        )
+    if re.match(r"<(\?xml|[a-z][\w:.-]*(\s[^<>]*)?/?>)", start):
+        raise Failure(f"{name} holds XML; expected a table as CSV, TSV, Parquet or Arrow (IPC).")
+    if re.match(r"(\[\s*)?\{\s*(\"[^\"]*\"\s*:|\})", start):
+        raise Failure(
+            f"{name} holds JSON; expected a table as CSV, TSV, Parquet or Arrow (IPC). "
+            "With pandas: read_json(file, lines=True).to_csv(...), without lines for an array."
+        )
 
 
 def _encoding(sample: bytes, given: str | None) -> str:
@@ -226,6 +244,18 @@ class TextTable(Source):
                 self._check_decoded(whole.schema)
                 for start in range(0, whole.num_rows, rows):
                     yield whole.slice(start, rows), min(file.tell(), total), total
+
+    def _carried(self, columns: list[str], rows: int) -> Iterator[Any]:
+        # a reading of its own: as text every word stays what it is, also those for missing values
+        table, csv = require("pyarrow", "frames").Table, require("pyarrow.csv", "frames")
+        as_text = dict.fromkeys(columns, require("pyarrow", "frames").string())
+        options = self._options(columns, as_text)
+        options["convert_options"].strings_can_be_null = False
+        with self._stream() as (stream, _), csv.open_csv(stream, **options) as reader:
+            for batch in reader:
+                whole = table.from_batches([batch])
+                for start in range(0, whole.num_rows, rows):
+                    yield whole.slice(start, rows)
 
     @cached_property
     def _packing(self) -> str | None:

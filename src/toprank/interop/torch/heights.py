@@ -35,11 +35,11 @@ class Members:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def turned(self) -> Members:
+    def turn(self) -> Members:
         """Return the rows as the other end of the list sees them."""
         return replace(self, scores=-self.scores)
 
-    def normalised(self) -> Members:
+    def normalise(self) -> Members:
         """Return the rows with weights that sum to one."""
         total = self.weight.sum()
         return replace(

@@ -69,7 +69,8 @@ class PushLoss(Module):
     end : {"top", "bottom", "both"}, default="top"
         Which end of the list is priced, as in :class:`toprank.PushRanker`.
     balance : float, default=1.0
-        Weight of the bottom for ``end="both"``.
+        Weight of the bottom for ``end="both"``, of the means of both ends as in
+        :class:`toprank.PushRanker`.
     mode : {"batch", "minibatch"}, default="batch"
         "batch": exactly the objective of the rows handed over. "minibatch": its gradient is one of
         the objective of all rows that batches are drawn from; for the power and identity prices.
@@ -204,7 +205,7 @@ class PushLoss(Module):
         if self.mode == "minibatch":
             return self._tracked(log_s, log_w, None if index is None else index[outer.rows]).to(f)
         if self.end == "both":
-            bottom = self._log_heights(outer.turned(), inner.turned())
+            bottom = self._log_heights(outer.turn(), inner.turn())
             log_s = torch.cat([log_s, bottom[0]])
             log_w = torch.cat([log_w, bottom[1] + math.log(self.balance)])
         value = objective_of_heights(self._price, log_s, log_w)
@@ -214,7 +215,7 @@ class PushLoss(Module):
     def _log_heights(self, inner: Members, outer: Members) -> tuple[Any, Any]:
         """Return logarithms of the outer rows' heights and weights, as the price sees them."""
         if self._price.homogeneous:
-            inner, outer = inner.normalised(), outer.normalised()
+            inner, outer = inner.normalise(), outer.normalise()
         return log_heights(self._loss, inner, outer), outer.log_weight
 
     # the objective of all rows, from a batch

@@ -111,7 +111,7 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
             )
         weights = weigh_pairs(rows, self._power())
         workers = Workers(self.n_jobs)
-        with workers.running():
+        with workers.start_threads():
             engine = self._engine(rows, weights, workers)
             ensemble = boost(engine, self._rule(), self.n_estimators, self._watch(stopping))
             del engine  # its weights and histograms have done their work
@@ -266,7 +266,7 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
         """Return the ranking score of each row; for two classes zero is a probability of 1/2."""
         Z = self._outputs(X)
         workers = Workers(self.n_jobs)
-        with workers.running():
+        with workers.start_threads():
             scores = self._sum.scores(Z, workers)
         scores += self._offset
         return scores
@@ -274,7 +274,7 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
     def staged_decision_function(self, X: Any) -> Iterator[FloatArray]:
         """Yield the scores after each round, all with the intercept of the last."""
         Z = self._outputs(X)
-        for scores in self._sum.staged(Z):
+        for scores in self._sum.staged_scores(Z):
             yield scores + self._offset
 
     def predict(self, X: Any) -> NDArray[Any]:

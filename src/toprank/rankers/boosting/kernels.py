@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from toprank._extras import compiled
+from toprank._extras import jit
 from toprank.rankers.boosting.rounds import EQUAL
 
 MISSING = 255
@@ -20,10 +20,10 @@ MISSING = 255
 #: for AdaBoost, and for one label among several.
 LOSS, SLOPE, PUSH, CLASSIFY, BY_ROW, BY_EXAMPLE, POOLED = range(7)
 
-_compiled: Any = compiled(nogil=True, cache=True)
+_jit: Any = jit(nogil=True, cache=True)
 
 
-@_compiled
+@_jit
 def digitise(block: Any, edges: Any, place: Any, codes: Any) -> None:
     """Write the codes of a block of rows to their places; edges are padded to 256 with inf."""
     for j in range(block.shape[1]):
@@ -41,7 +41,7 @@ def digitise(block: Any, edges: Any, place: Any, codes: Any) -> None:
             codes[j, place[r]] = position
 
 
-@_compiled
+@_jit
 def add_steps(block: Any, columns: Any, edges: Any, values: Any, missing: Any, out: Any) -> None:
     """Add the step functions of some columns; edges are padded to a power of two with inf."""
     half = edges.shape[1] >> 1
@@ -61,7 +61,7 @@ def add_steps(block: Any, columns: Any, edges: Any, values: Any, missing: Any, o
         out[r] += total
 
 
-@_compiled
+@_jit
 def rows_where(codes: Any, table: Any, wanted: int, starts: Any, out: Any) -> Any:
     """List the rows with table[code] = wanted, chunk by chunk; return how many each has."""
     counts = np.zeros(len(starts) - 1, dtype=np.int64)
@@ -74,7 +74,7 @@ def rows_where(codes: Any, table: Any, wanted: int, starts: Any, out: Any) -> An
     return counts
 
 
-@_compiled
+@_jit
 def accumulate(
     codes: Any, weight: Any, rows: Any, starts: Any, counts: Any, first: int, last: int, out: Any
 ) -> None:
@@ -107,7 +107,7 @@ def accumulate(
             out[j, b] = (tables[j, 0, b] + tables[j, 1, b]) + (tables[j, 2, b] + tables[j, 3, b])
 
 
-@_compiled
+@_jit
 def label_sums(codes: Any, members: Any, weight: Any, first: int, last: int, out: Any) -> None:
     """Histograms of one label's weights: of the rows that have it (out[0]) and of the others."""
     for j in range(first, last):
@@ -116,7 +116,7 @@ def label_sums(codes: Any, members: Any, weight: Any, first: int, last: int, out
             out[1 - members[i], j, column[i]] += weight[i]
 
 
-@_compiled
+@_jit
 def side_masses(codes: Any, table: Any, weight: Any, starts: Any) -> Any:
     """Sum the weights with h = 0 and with h = 1 in each chunk of rows; table[code] is h."""
     sums = np.zeros((len(starts) - 1, 2))
@@ -130,7 +130,7 @@ def side_masses(codes: Any, table: Any, weight: Any, starts: Any) -> Any:
     return sums
 
 
-@_compiled
+@_jit
 def move(codes: Any, steps: Any, factors: Any, weight: Any, scores: Any) -> None:
     """Add steps[code] to the scores, and multiply the weights by factors[code]."""
     for i in range(len(codes)):
@@ -138,7 +138,7 @@ def move(codes: Any, steps: Any, factors: Any, weight: Any, scores: Any) -> None
         weight[i] *= factors[codes[i]]
 
 
-@_compiled
+@_jit
 def class_gains(
     sums: Any, beside: Any, n_edges: Any, has_missing: Any, mode: int, p: float, gains: Any
 ) -> None:
@@ -171,7 +171,7 @@ def class_gains(
                 gains[j, side, t] = _gain(p1, p0, n1, n0, beside, mode, p)
 
 
-@_compiled
+@_jit
 def _gain(p1: float, p0: float, n1: float, n0: float, beside: Any, mode: int, p: float) -> float:
     if mode >= BY_ROW:
         right, wrong = label_masses(p1, p0, n1, n0, beside, mode)
@@ -187,7 +187,7 @@ def _gain(p1: float, p0: float, n1: float, n0: float, beside: Any, mode: int, p:
     return np.sqrt(push_decrease(p1, p0, n1, n0, p))
 
 
-@_compiled
+@_jit
 def push_decrease(p1: float, p0: float, n1: float, n0: float, p: float) -> float:
     """Return what the best step takes off log R^(1/p): -ln(P1 x + P0) - ln(N1 x^-p + N0)/p.
 
@@ -209,7 +209,7 @@ def push_decrease(p1: float, p0: float, n1: float, n0: float, p: float) -> float
     return -np.log1p(p1 * np.expm1(-alpha)) - np.log1p(n1 * np.expm1(p * alpha)) / p
 
 
-@_compiled
+@_jit
 def label_masses(p1: float, p0: float, n1: float, n0: float, beside: Any, mode: int) -> Any:
     """The weights that a stump of one label, zero for all others, ranks rightly and wrongly.
 
@@ -223,7 +223,7 @@ def label_masses(p1: float, p0: float, n1: float, n0: float, beside: Any, mode: 
     return p1 * (beside[1] + n0), (beside[0] + p0) * n1
 
 
-@_compiled
+@_jit
 def first_best(gains: Any, n_edges: Any) -> Any:
     """Return (column, threshold, side) of the best gain; among equals the first in that order."""
     best = -1.0

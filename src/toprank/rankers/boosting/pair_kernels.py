@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from toprank._extras import compiled
+from toprank._extras import jit
 from toprank.rankers.boosting.kernels import MISSING, SLOPE
 
 #: Groups of so few rows are compared row by row.
 FEW_ROWS = 32
 
-_compiled: Any = compiled(nogil=True, cache=True)
+_jit: Any = jit(nogil=True, cache=True)
 
 
-@_compiled
+@_jit
 def pair_gains(
     plus: Any, minus: Any, n_edges: Any, has_missing: Any, mode: int, gains: Any
 ) -> None:
@@ -32,7 +32,7 @@ def pair_gains(
                     gains[j, side, t] = abs(np.sqrt(right) - np.sqrt(wrong))
 
 
-@_compiled
+@_jit
 def listed_curves(
     column: Any, winners: Any, losers: Any, weight: Any, side: int, plus: Any, minus: Any
 ) -> None:
@@ -48,7 +48,7 @@ def listed_curves(
             minus[b] -= weight[q]
 
 
-@_compiled
+@_jit
 def graded_curves(
     column: Any,
     win: Any,
@@ -100,7 +100,7 @@ def graded_curves(
         _clear(tree, column, side, first, last)
 
 
-@_compiled
+@_jit
 def _few_rows(
     column: Any,
     win: Any,
@@ -125,13 +125,13 @@ def _few_rows(
                 minus[b] -= weight
 
 
-@_compiled
+@_jit
 def _shift_code(code: int, side: int) -> int:
     """Codes in order with missing values first (side 0) or last (side 1)."""
     return (256 if side else 0) if code == MISSING else code + 1
 
 
-@_compiled
+@_jit
 def _plant(tree: Any, b: int, value: float) -> None:
     b += 1
     while b < 258:
@@ -139,7 +139,7 @@ def _plant(tree: Any, b: int, value: float) -> None:
         b += b & -b
 
 
-@_compiled
+@_jit
 def _below(tree: Any, b: int) -> float:
     total = 0.0
     while b > 0:
@@ -148,7 +148,7 @@ def _below(tree: Any, b: int) -> float:
     return total
 
 
-@_compiled
+@_jit
 def _clear(tree: Any, column: Any, side: int, start: int, stop: int) -> None:
     for i in range(start, stop):
         b = _shift_code(column[i], side) + 1
@@ -157,7 +157,7 @@ def _clear(tree: Any, column: Any, side: int, start: int, stop: int) -> None:
             b += b & -b
 
 
-@_compiled
+@_jit
 def graded_masses(h: Any, win: Any, lose: Any, level_end: Any, cuts: Any) -> Any:
     """d+, d- and d0 of one stump with values h, each a sum of positive terms."""
     plus, minus, zero = 0.0, 0.0, 0.0
@@ -181,7 +181,7 @@ def graded_masses(h: Any, win: Any, lose: Any, level_end: Any, cuts: Any) -> Any
     return plus, minus, zero
 
 
-@_compiled
+@_jit
 def sums_below(values: Any, level_start: Any, cuts: Any) -> Any:
     """For each place, the sum of the values at the lower levels of its group."""
     out = np.empty(len(values))
@@ -195,7 +195,7 @@ def sums_below(values: Any, level_start: Any, cuts: Any) -> Any:
     return out
 
 
-@_compiled
+@_jit
 def sums_above(values: Any, level_end: Any, cuts: Any) -> Any:
     """For each place, the sum of the values at the higher levels of its group."""
     out = np.empty(len(values))

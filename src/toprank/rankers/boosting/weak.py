@@ -248,7 +248,7 @@ class WeakSum:
         self.columns = np.array([choice.column for choice in choices], dtype=np.intp)
         self.steps = np.array(steps, dtype=np.float64)
 
-    def staged(self, Z: Any) -> Iterator[FloatArray]:
+    def staged_scores(self, Z: Any) -> Iterator[FloatArray]:
         """Yield the scores after each round."""
         scores = np.zeros(len(Z))
         for choice, step in zip(self.choices, self.steps, strict=True):

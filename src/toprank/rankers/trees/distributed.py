@@ -29,6 +29,7 @@ from toprank.rankers.trees.libraries import (
 )
 from toprank.rankers.trees.model import check_start, model_scores
 from toprank.rankers.trees.plan import TreeRows, Watch
+from toprank.rankers.trees.stopping import StoppingRule
 
 Result = TypeVar("Result")
 
@@ -219,7 +220,9 @@ def _learn_columns(team: Team, frames: Sequence[Any], chosen: Any) -> Categories
 
 def _check_rows_of(trees: Any, parts: Sequence[Part], team: Team) -> TreeRows:
     """The rows that lie here, checked with those of all workers."""
-    one = _join_parts(_everywhere(team, lambda: [_check_part(trees, part) for part in parts]))
+    one = _join_parts(
+        _everywhere(team, lambda: [_check_rows_of_part(trees, part) for part in parts])
+    )
     weight = team_weights(team, one.y, one.weight)
     groups = one.groups
     if groups is not None:
@@ -227,7 +230,7 @@ def _check_rows_of(trees: Any, parts: Sequence[Part], team: Team) -> TreeRows:
     return replace(one, weight=weight, groups=groups)
 
 
-def _check_part(trees: Any, part: Part) -> TreeRows:
+def _check_rows_of_part(trees: Any, part: Part) -> TreeRows:
     labels, given = _part_labels(part), part.rows
     if not np.all(np.isin(labels, trees.classes_)):
         raise ValueError(f"eval_set has labels other than the classes fitted: {trees.classes_}.")
@@ -283,8 +286,9 @@ class SharedMetric:
 
 
 def _watch(trees: Any, rows: TreeRows, team: Team) -> Watch:
-    metric = TopMetric(trees.metric, trees.metric_kwargs, rows.of_all(team))
-    return Watch(rows, SharedMetric(metric, team), trees.n_iter_no_change)
+    rule = StoppingRule.of(trees, grouped=rows.groups is not None)
+    metric = SharedMetric(rule.measure(rows.of_all(team)), team)
+    return Watch(rows, metric, trees.n_iter_no_change, rule.least)
 
 
 def held_out_together(

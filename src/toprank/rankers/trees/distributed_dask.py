@@ -24,7 +24,7 @@ from sklearn.utils.validation import validate_data
 
 from toprank._extras import require
 from toprank.blocks.dask import aligned_parts
-from toprank.blocks.threads import Stopped, go_on, stopping_where
+from toprank.blocks.threads import Stopped, go_on, stop_where
 from toprank.interop.team import xgboost_team
 from toprank.rankers.trees.distributed import (
     Learned,
@@ -58,7 +58,7 @@ class Runs:
         with self._lock:
             self._busy.append(run)
         try:
-            with stopping_where(lambda: run in self._stopped):
+            with stop_where(lambda: run in self._stopped):
                 yield
         finally:
             with self._lock:

@@ -15,7 +15,7 @@ from toprank._numerics import FloatArray
 from toprank.interop.team import ALONE, Team
 from toprank.pairs import check_groups, check_labels, check_rows
 from toprank.rankers.common import Link, fits, logistic, p_classification
-from toprank.rankers.held_out import TopMetric, choose_round, held_out
+from toprank.rankers.held_out import choose_round, held_out
 from toprank.rankers.trees.auto import choose_power
 from toprank.rankers.trees.clusters import OnClusters
 from toprank.rankers.trees.columns import Categories
@@ -28,6 +28,7 @@ from toprank.rankers.trees.libraries import (
 )
 from toprank.rankers.trees.model import TreeScores, check_start, model_scores, natural_scale
 from toprank.rankers.trees.plan import CONSTRAINTS, TreeRows, Watch, plan_of
+from toprank.rankers.trees.stopping import StoppingRule, tied_top_notes
 
 #: Rows from which early_stopping="auto" holds some out.
 _MANY_ROWS = 10_000
@@ -79,8 +80,13 @@ class PushTrees(OnClusters, TreeScores, ClassifierMixin, BaseEstimator):
         Sets of columns, by name or place, that may meet in a tree; the columns in no set form
         one more.
     early_stopping : bool or "auto", default="auto"
-        Whether to hold rows out and stop by ``metric``; "auto" does from 10,000 rows on, and
+        Whether to hold rows out and stop by ``stop_by``; "auto" does from 10,000 rows on, and
         whenever ``fit`` is given an ``eval_set``.
+    stop_by : str or callable, default="auto"
+        The metric of the rows held out that the rounds stop by, named as ``metric`` is. "auto" is
+        ``metric`` itself, unless it looks at the first k rows alone. Such a metric moves in steps,
+        and by luck the best step is often the first: then the rounds stop by the average
+        precision, and at least 20 are kept.
     metric : str or callable, default="precision_at"
         Name of a metric of `toprank.metrics`, or a function of labels and scores, larger is
         better.
@@ -90,7 +96,7 @@ class PushTrees(OnClusters, TreeScores, ClassifierMixin, BaseEstimator):
         Which round is kept: the best, or the first within one standard error of it. The same for
         p = "auto".
     validation_fraction : float, default=0.1
-    n_iter_no_change : int, default=20
+    n_iter_no_change : int, default=50
         Rounds without improvement after which to stop.
     ps : sequence of float
         What p = "auto" tries.
@@ -120,7 +126,7 @@ class PushTrees(OnClusters, TreeScores, ClassifierMixin, BaseEstimator):
     n_iter_ : int
         Rounds kept.
     validation_scores_ : array
-        ``metric`` of the rows held out after each round, larger is better (risks are negated).
+        ``stop_by`` of the rows held out after each round, larger is better (risks are negated).
     validation_standard_error_ : float
         Its standard error at the best round; NaN where none is known.
     feature_importances_ : array of shape (d,)
@@ -166,11 +172,12 @@ class PushTrees(OnClusters, TreeScores, ClassifierMixin, BaseEstimator):
         monotone_constraints: Any = None,
         interaction_constraints: Any = None,
         early_stopping: Any = "auto",
+        stop_by: Any = "auto",
         metric: Any = "precision_at",
         metric_kwargs: dict[str, Any] | None = None,
         rule: str = "best",
         validation_fraction: float = 0.1,
-        n_iter_no_change: int = 20,
+        n_iter_no_change: int = 50,
         ps: Sequence[float] = (1.0, 2.0, 4.0, 16.0, 64.0),
         cv: Any = 5,
         init_scale: Any = "auto",
@@ -198,6 +205,7 @@ class PushTrees(OnClusters, TreeScores, ClassifierMixin, BaseEstimator):
         self.monotone_constraints = monotone_constraints
         self.interaction_constraints = interaction_constraints
         self.early_stopping = early_stopping
+        self.stop_by = stop_by
         self.metric = metric
         self.metric_kwargs = metric_kwargs
         self.rule = rule
@@ -327,8 +335,8 @@ class PushTrees(OnClusters, TreeScores, ClassifierMixin, BaseEstimator):
         return self._add_start(TreeRows(numbers, positive, None, codes), X, None)
 
     def _watch(self, rows: TreeRows) -> Watch:
-        measure = TopMetric(self.metric, self.metric_kwargs, rows)
-        return Watch(rows, measure, self.n_iter_no_change)
+        rule = StoppingRule.of(self, grouped=rows.groups is not None)
+        return Watch(rows, rule.measure(rows), self.n_iter_no_change, rule.least)
 
     def _grow(self, rows: TreeRows, watch: Watch | None, team: Team = ALONE) -> list[str]:
         """Grow the trees, and return what their user should be told."""
@@ -344,11 +352,12 @@ class PushTrees(OnClusters, TreeScores, ClassifierMixin, BaseEstimator):
         self.n_iter_ = self._trees.n_rounds
         gains = self._trees.gains()
         self.feature_importances_ = gains / (np.sum(gains) or 1.0)
-        self._keep_link(self._fit_link(team.gather(self._from(shown)), shown.of_all(team)))
+        scores, of_all = team.gather(self._from(shown)), shown.of_all(team)
+        self._keep_link(self._fit_link(scores, of_all))
         # the trees are the same for the whole team, which is asked as a whole
-        return (
-            [] if np.any(gains > 0) else light_row_notes(rows.weight, self.min_child_weight, team)
-        )
+        if not np.any(gains > 0):
+            return light_row_notes(rows.weight, self.min_child_weight, team)
+        return tied_top_notes(self, scores, of_all)
 
     def _keep_best(self, watch: Watch, values: FloatArray) -> None:
         measure: Any = watch.measure
@@ -356,7 +365,9 @@ class PushTrees(OnClusters, TreeScores, ClassifierMixin, BaseEstimator):
         at_best = self._from(watch.rows, best)
         self.validation_scores_ = values
         self.validation_standard_error_ = measure.standard_error(at_best)
-        self._trees.n_rounds = choose_round(values, self.validation_standard_error_, self.rule)
+        self._trees.n_rounds = choose_round(
+            values, self.validation_standard_error_, self.rule, watch.least
+        )
 
     def _from(self, rows: TreeRows, n_rounds: int | None = None) -> FloatArray:
         scores = self._trees.scores(rows.X, n_rounds)

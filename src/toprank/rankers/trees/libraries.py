@@ -151,7 +151,7 @@ class LightGBMTrees(Trees):
         rounds = self.n_rounds if n_rounds is None else n_rounds
         return self._predict(Z, raw_score=True, num_iteration=rounds)
 
-    def staged(self, Z: FloatArray) -> Iterator[FloatArray]:
+    def staged_scores(self, Z: FloatArray) -> Iterator[FloatArray]:
         total = np.zeros(len(Z))
         for k in range(self.n_rounds):
             total = total + self._predict(Z, raw_score=True, start_iteration=k, num_iteration=1)
@@ -272,7 +272,7 @@ class XGBoostTrees(Trees):
         rounds = self.n_rounds if n_rounds is None else n_rounds
         return self._predict(Z, 0, rounds, "output_margin")
 
-    def staged(self, Z: FloatArray) -> Iterator[FloatArray]:
+    def staged_scores(self, Z: FloatArray) -> Iterator[FloatArray]:
         total = np.full(len(Z), self._base)
         for k in range(self.n_rounds):
             total = total + self._predict(Z, k, k + 1, "output_margin") - self._base

@@ -130,7 +130,7 @@ class TreeScores(Probabilities):
         check_is_fitted(self)
         Z = self._numbers(X)
         start = self._start_of(X, init_score) + self._offset
-        for scores in self._trees.staged(Z):
+        for scores in self._trees.staged_scores(Z):
             yield scores + start
 
     def explain(self, X: Any, init_score: ArrayLike | None = None) -> FloatArray:
@@ -171,7 +171,9 @@ class TreeScores(Probabilities):
         """
         check_is_fitted(self)
         if self.init_model_ is None and not self._starts:
-            raise ValueError("The trees started from nothing: fit with init_model= or init_score=.")
+            raise ValueError(
+                "The trees have no starting scores: fit with init_model= or init_score=."
+            )
         scores, start = self.decision_function(X, init_score), self._start_of(X, init_score)
         settings = {} if callable(self.metric) else dict(get_metric(self.metric).settings)
         return compare(

@@ -44,11 +44,15 @@ class TreeRows(Rows):
 
 @dataclass(frozen=True)
 class Watch:
-    """Rows held out, the metric they are measured by, and how long to wait for it to improve."""
+    """Rows held out, the metric they are measured by, and how long to wait for it to improve.
+
+    ``least`` is how many rounds are kept at least.
+    """
 
     rows: TreeRows
     measure: Measure
     patience: int
+    least: int = 1
 
 
 @dataclass(frozen=True)
@@ -101,7 +105,7 @@ class Trees(ABC):
         """Return the raw scores after so many rounds, all by default."""
 
     @abstractmethod
-    def staged(self, Z: FloatArray) -> Iterator[FloatArray]:
+    def staged_scores(self, Z: FloatArray) -> Iterator[FloatArray]:
         """Yield the raw scores after each round."""
 
     @abstractmethod
@@ -133,6 +137,7 @@ CONSTRAINTS: dict[str, Any] = {
     "monotone_constraints": ["array-like", dict, None],
     "interaction_constraints": [list, tuple, None],
     "early_stopping": ["boolean", StrOptions({"auto"})],
+    "stop_by": [str, callable],
     "metric": [str, callable],
     "metric_kwargs": [dict, None],
     "rule": [StrOptions({"best", "one_standard_error"})],

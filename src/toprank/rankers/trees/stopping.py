@@ -1,0 +1,69 @@
+"""When to stop growing trees, and what to say of a list whose first rows tie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from toprank._numerics import FloatArray
+from toprank.metrics.registry import get_metric
+from toprank.rankers.held_out import TopMetric
+from toprank.rankers.trees.plan import TreeRows
+
+#: Rounds that are kept at least where "auto" has chosen what to stop by.
+FEWEST_ROUNDS = 20
+
+
+@dataclass(frozen=True)
+class StoppingRule:
+    """The metric that rounds stop by, its parameters, and how many rounds are kept at least."""
+
+    metric: Any
+    settings: dict[str, Any] | None
+    least: int = 1
+
+    @classmethod
+    def of(cls, trees: Any, *, grouped: bool) -> StoppingRule:
+        """Return the rule of an estimator, for rows with groups or without."""
+        metric, settings = trees.metric, trees.metric_kwargs
+        if trees.stop_by != "auto":
+            return cls(trees.stop_by, settings if trees.stop_by == metric else None)
+        if callable(metric) or not get_metric(metric).takes_k:
+            return cls(metric, settings)
+        # the user's metric moves in steps; these two see every positive, the second in its group
+        if grouped:
+            return cls("ndcg_at", {"k": 1.0}, FEWEST_ROUNDS)
+        return cls("average_precision", None, FEWEST_ROUNDS)
+
+    def measure(self, rows: TreeRows) -> TopMetric:
+        """Return the metric of held-out rows."""
+        return TopMetric(self.metric, self.settings, rows)
+
+
+def tied_top_notes(trees: Any, scores: FloatArray, rows: TreeRows) -> list[str]:
+    """Return what to say where the first k rows of a list tie, and are of both classes.
+
+    Nothing where nobody has said that the first rows matter, and no rows were held out for it.
+    """
+    cares = hasattr(trees, "validation_scores_") or "k" in (trees.metric_kwargs or {})
+    if not cares or rows.groups is not None or len(scores) == 0:
+        return []
+    k = _top_length(trees, len(scores))
+    first = scores == np.max(scores)
+    tied = int(np.count_nonzero(first))
+    if tied < max(k, 2) or np.all(rows.y[first]):
+        return []
+    return [
+        f"{tied} of {len(scores)} rows share the highest score, {int(np.sum(rows.y[first]))} of "
+        f"them positive: among the first {k} the order is arbitrary. Grow more trees "
+        "(n_estimators, n_iter_no_change), or larger ones (max_leaves, min_child_weight)."
+    ]
+
+
+def _top_length(trees: Any, n: int) -> int:
+    """How many rows the user looks at: the k of the metric, or a tenth."""
+    k = (trees.metric_kwargs or {}).get("k", 0.1)
+    k = max(k) if np.ndim(k) else k
+    return max(1, round(k * n) if isinstance(k, float) and k <= 1 else int(k))
