@@ -1,9 +1,10 @@
 """Kills processes while they write files, and looks at what is left.
 
 ``python -m fuzz.killing FOLDER KILLS CRASHES SEED`` prints what it found as JSON. Everything that
-toprank writes is prepared once (with the word ``lists`` at the end, ranked lists and scores alone); each attack forks a child that writes one of these files again and
-again, in two versions, and kills it after a random time (SIGKILL), or lets the system end it at an
-exact byte (a limit on the size of files). The file must then be one of the versions, whole.
+toprank writes is prepared once (with the word ``lists`` at the end, ranked lists and scores alone);
+each attack forks a child that writes one of these files again and again, in two versions, and kills
+it after a random time (SIGKILL), or lets the system end it at an exact byte (a limit on the size of
+files). The file must then be one of the versions, whole.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ how many rows of the population it stands for (inverse propensities).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -116,10 +116,6 @@ class Sample:
                     "with: expected at least two groups."
                 )
         return cls(positive, scores, weight, counts, codes, present, rows)
-
-    def with_scores(self, scores: FloatArray) -> Sample:
-        """The same rows with other scores."""
-        return replace(self, scores=scores)
 
     @cached_property
     def ranked(self) -> RankedList:
