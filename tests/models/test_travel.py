@@ -151,10 +151,9 @@ def test_other_versions_are_named_in_a_warning(fitted, tmp_path):
 
 
 def test_a_newer_format_is_refused_with_the_remedy(fitted, tmp_path, monkeypatch):
-    monkeypatch.setattr(storage, "FORMAT", 2)
+    monkeypatch.setattr(storage, "_format_for", lambda model: 3)
     fitted("pnorm").save(tmp_path / "m")
-    monkeypatch.setattr(storage, "FORMAT", 1)
-    with pytest.raises(ModelError, match=r"version 2.*upgrade toprank"):
+    with pytest.raises(ModelError, match=r"version 3.*upgrade toprank"):
         load(tmp_path / "m")
 
 

@@ -12,7 +12,7 @@ pyarrow = pytest.importorskip("pyarrow", reason="lists are Arrow tables")
 pytest.importorskip("typer", reason="the command line needs the extra cli")
 
 from toprank.cli.app import app  # noqa: E402
-from toprank.cli.rank import (  # noqa: E402
+from toprank.cli.listing import (  # noqa: E402
     without_formulas,
     write_listing,
 )

@@ -39,8 +39,9 @@ from toprank.models.tree_files import check_lightgbm, check_xgboost
 from toprank.rankers.trees.libraries import LightGBMTrees, XGBoostTrees
 from toprank.rankers.trees.plan import plan_of
 
-#: Raised when a file of the new format cannot be read by the old code.
-FORMAT = 1
+#: Raised when a file of the new format cannot be read by the old code. 2: columns that are clipped,
+#: written with signs or tidied.
+FORMAT = 2
 _SEAL = b"toprank model sha256:"
 MEMBERS = {"toprank.json", "card.json", "schema.json", "payload.skops"}
 _TREES = re.compile(r"trees-\d{1,4}")
@@ -88,7 +89,7 @@ def to_bytes(model: Any) -> bytes:
         )
     target = {"positive": model.target.positive, "negative": list(model.target.negative)}
     members = {
-        "toprank.json": _json({"format": FORMAT, "versions": model.card["versions"]}),
+        "toprank.json": _json({"format": _format_for(model), "versions": model.card["versions"]}),
         "card.json": _json(plain(model.card)),
         "schema.json": _json({**model.schema.as_dict(), "values": target}),
         "payload.skops": payload,
@@ -101,6 +102,11 @@ def to_bytes(model: Any) -> bytes:
         archive.comment = _SEAL + b"0" * 64
     data = buffer.getvalue()
     return data[:-64] + hashlib.sha256(data[:-64]).hexdigest().encode()
+
+
+def _format_for(model: Any) -> int:
+    """The oldest format that holds the model, so that an older toprank reads what it can."""
+    return 2 if model.schema.is_newer else 1
 
 
 def _json(value: Any) -> bytes:
