@@ -12,49 +12,19 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
-import time
 import tracemalloc
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import lightgbm
 import numpy as np
+from timing import clock, report, say, side_by_side
 
 from toprank import RankBoost
 from toprank.metrics import auc
 
 BOOSTING_ROUNDS = 200
 BINS = 255
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
-def clock(action: Callable[[], Any]) -> float:
-    start = time.perf_counter()
-    action()
-    return time.perf_counter() - start
-
-
-def side_by_side(left: Callable[[], Any], right: Callable[[], Any], rounds: int) -> Any:
-    """Best time of each, taken in turns."""
-    times = [(clock(left), clock(right)) for _ in range(rounds)]
-    return tuple(min(column) for column in zip(*times, strict=True))
-
-
-def report(limit: float, ours: float, theirs: float, **facts: Any) -> dict[str, Any]:
-    ratio = ours / theirs
-    return {
-        "ratio": round(ratio, 3),
-        "limit": limit,
-        "within": bool(ratio <= limit),
-        "ours": round(ours, 4),
-        "theirs": round(theirs, 4),
-        **facts,
-    }
 
 
 def table(n: int, d: int, seed: int = 0) -> tuple[Any, Any]:
@@ -83,7 +53,7 @@ def train(size: float, threads: int) -> dict[str, Any]:
     compiling = clock(lambda: ours(threads, 2).fit(X[:20_000], y[:20_000]))
     again = clock(lambda: ours(threads, 2).fit(X[:20_000], y[:20_000]))
     mine, other = side_by_side(
-        lambda: ours(threads).fit(X, y), lambda: theirs(threads).fit(X, y), 3
+        lambda: ours(threads).fit(X, y), lambda: theirs(threads).fit(X, y), 3, warm_up=False
     )
     scores = ours(threads).fit(X, y).decision_function(X)
     theirs_scores = theirs(threads).fit(X, y).predict(X, raw_score=True)
@@ -109,6 +79,7 @@ def score(size: float, threads: int) -> dict[str, Any]:
             lambda: mine.decision_function(X),
             lambda: other.predict(X, raw_score=True, num_threads=threads),
             5,
+            warm_up=False,
         ),
     )
 
@@ -152,7 +123,10 @@ def grouped(size: float, threads: int) -> dict[str, Any]:
     groups = np.arange(n) // 20
     ours(threads, 2).fit(X[:2000], y[:2000], groups=groups[:2000])
     mine, plain = side_by_side(
-        lambda: ours(threads, 20).fit(X, y, groups=groups), lambda: ours(threads, 20).fit(X, y), 2
+        lambda: ours(threads, 20).fit(X, y, groups=groups),
+        lambda: ours(threads, 20).fit(X, y),
+        2,
+        warm_up=False,
     )
     return report(25.0, mine, plain)
 

@@ -14,12 +14,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from timing import clock
 
 from toprank import PNormPush, PNormPushCV
 from toprank.metrics import scorer
@@ -28,12 +27,6 @@ PS = (1, 2, 4, 8, 16, 64)
 ALPHAS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 FOLDS = 5
 LIMIT = 40
-
-
-def clock(action: Callable[[], Any]) -> float:
-    start = time.perf_counter()
-    action()
-    return time.perf_counter() - start
 
 
 def rows(n: int, d: int, correlation: float = 0.7, seed: int = 0) -> tuple[Any, Any]:

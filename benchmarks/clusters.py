@@ -15,21 +15,16 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from timing import clock, say
 
 from toprank import PNormPush, blocks
 
 LIMITS = {"dask": 1.6, "spark": 4.0}
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 def sample(n: int, d: int) -> tuple[Any, Any]:
@@ -52,12 +47,6 @@ def evaluation(source: Any) -> Callable[[], Any]:
         return problem.value_grad(0.1 * generator.standard_normal(source.n_features))
 
     return evaluate
-
-
-def clock(action: Callable[[], Any]) -> float:
-    start = time.perf_counter()
-    action()
-    return time.perf_counter() - start
 
 
 def compare(engine: str, ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int) -> Any:

@@ -25,6 +25,7 @@ import numpy as np
 import torch
 from sklearn import config_context
 from sklearn.linear_model import LogisticRegression
+from timing import say
 
 from toprank import PNormPush
 from toprank.blocks import Block
@@ -33,10 +34,6 @@ from toprank.objective.labelled import OpenBlock, View
 
 GAP = 1e-6
 TOLERANCES = (1e-1, 1e-2, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 3e-6, 1e-6, 1e-7)
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 def finish(device: Any) -> None:
@@ -82,7 +79,7 @@ def evaluation(X: Any, y: Any) -> dict[str, Any]:
     """Value and gradient against a mere sum of X."""
     rows = OpenBlock(Block(0, X, y), View(np.array([False, True])))
     coef = np.random.default_rng(0).normal(size=X.shape[1]) / 10
-    ours = best(lambda: rows.tilted(coef, ((-1.0, 4.0),)), X.device, 20)
+    ours = best(lambda: rows.sum_tilted(coef, ((-1.0, 4.0),)), X.device, 20)
     theirs = best(lambda: X.sum(), X.device, 20)
     return ratio(1.6, ours, theirs, fused=rows.design.kernel)
 

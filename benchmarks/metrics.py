@@ -13,37 +13,22 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy.stats import kendalltau
 from sklearn.metrics import average_precision_score, roc_auc_score
+from timing import report, side_by_side
 
 from toprank.inference import compare, interval
 from toprank.metrics import auc, average_precision, partial_auc, precision_at, ranking_risk, summary
 
 
-def clock(action: Callable[[], Any]) -> float:
-    start = time.perf_counter()
-    action()
-    return time.perf_counter() - start
-
-
 def against(
     limit: float | None, ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int
 ) -> dict[str, Any]:
-    times = [(clock(ours), clock(theirs)) for _ in range(rounds)]
-    mine, other = (min(column) for column in zip(*times, strict=True))
-    ratio = mine / other
-    return {
-        "ratio": round(ratio, 3),
-        "limit": limit,
-        "within": None if limit is None else bool(ratio <= limit),
-        "ours": round(mine, 4),
-        "theirs": round(other, 4),
-    }
+    return report(limit, *side_by_side(ours, theirs, rounds, warm_up=False))
 
 
 class Data:

@@ -18,12 +18,12 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_X_y
 from threadpoolctl import threadpool_limits
+from timing import clock, report, say, side_by_side
 
 from toprank import PairRanker
 from toprank.blocks import Workers
@@ -31,41 +31,6 @@ from toprank.objective import BlockData
 from toprank.solvers import lbfgs
 
 ALPHA, TOL = 1e-3, 1e-6
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
-def clock(action: Callable[[], Any], timer: Callable[[], float]) -> float:
-    start = timer()
-    action()
-    return timer() - start
-
-
-def side_by_side(
-    left: Callable[[], Any],
-    right: Callable[[], Any],
-    rounds: int = 5,
-    timer: Callable[[], float] = time.perf_counter,
-) -> tuple[float, float]:
-    """Best time of each, taken in turns."""
-    left(), right()  # warm up: caches, compiled code
-    times = [(clock(left, timer), clock(right, timer)) for _ in range(rounds)]
-    ours, theirs = (min(column) for column in zip(*times, strict=True))
-    return ours, theirs
-
-
-def report(limit: float, ours: float, theirs: float, **facts: Any) -> dict[str, Any]:
-    ratio = ours / theirs
-    return {
-        "ratio": round(ratio, 4),
-        "limit": limit,
-        "within": bool(ratio <= limit),
-        "ours": round(ours, 4),
-        "theirs": round(theirs, 4),
-        **facts,
-    }
 
 
 def real_labels(n: int, d: int, correlation: float = 0.0, seed: int = 0) -> tuple[Any, Any]:

@@ -18,15 +18,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+from timing import say
+
 #: Rows that are made and written at once.
 PIECE = 250_000
 FILES = 8
 #: The memory that the fit may take, in bytes of address space: far less than the data.
 CAP = 1 << 30
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 def peak_megabytes() -> float:

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
-import time
 import tracemalloc
 import warnings
 from collections.abc import Callable
@@ -24,6 +22,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
+from timing import clock, report, say, side_by_side
 
 from toprank import PNormPush
 from toprank.blocks import Workers
@@ -33,35 +32,6 @@ from toprank.pair_sums import Interpolated
 
 GAP = 1e-6
 TOLERANCES = (1e-1, 1e-2, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 3e-6, 1e-6, 1e-7, 1e-8)
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
-def clock(action: Callable[[], Any]) -> float:
-    start = time.perf_counter()
-    action()
-    return time.perf_counter() - start
-
-
-def side_by_side(left: Callable[[], Any], right: Callable[[], Any], rounds: int = 5) -> Any:
-    """Best time of each, taken in turns."""
-    left(), right()  # warm up: caches, compiled code
-    times = [(clock(left), clock(right)) for _ in range(rounds)]
-    return tuple(min(column) for column in zip(*times, strict=True))
-
-
-def report(limit: float, ours: float, theirs: float, **facts: Any) -> dict[str, Any]:
-    ratio = ours / theirs
-    return {
-        "ratio": round(ratio, 3),
-        "limit": limit,
-        "within": bool(ratio <= limit),
-        "ours": round(ours, 4),
-        "theirs": round(theirs, 4),
-        **facts,
-    }
 
 
 def gaussian(n: int, d: int, correlation: float, seed: int = 0) -> tuple[Any, Any]:

@@ -21,7 +21,6 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -29,6 +28,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.model_selection import GroupShuffleSplit, StratifiedShuffleSplit
+from timing import report, say, side_by_side
 
 from toprank import PushTrees
 from toprank.interop import lightgbm as in_lightgbm
@@ -52,33 +52,6 @@ TEST_TO_TRAIN = 0.5
 LIMITS = {"lightgbm": 1.25, "xgboost": 1.35, "torch": 3.0}
 
 
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
-def clock(action: Callable[[], Any]) -> float:
-    start = time.perf_counter()
-    action()
-    return time.perf_counter() - start
-
-
-def side_by_side(ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int) -> Any:
-    """Best time of each, taken in turns."""
-    times = [(clock(ours), clock(theirs)) for _ in range(rounds)]
-    return tuple(min(column) for column in zip(*times, strict=True))
-
-
-def ratio(name: str, ours: float, theirs: float, **facts: Any) -> dict[str, Any]:
-    return {
-        "ratio": round(ours / theirs, 3),
-        "limit": LIMITS[name],
-        "within": bool(ours / theirs <= LIMITS[name]),
-        "ours": round(ours, 4),
-        "theirs": round(theirs, 4),
-        **facts,
-    }
-
-
 def speed(options: argparse.Namespace) -> dict[str, Any]:
     n, rounds = (100_000, 20) if options.quick else (options.rows, 100)
     rng = np.random.default_rng(0)
@@ -88,7 +61,9 @@ def speed(options: argparse.Namespace) -> dict[str, Any]:
     for name, make in (("lightgbm", lightgbm_fits), ("xgboost", xgboost_fits)):
         say(f"speed: {name}, {n} x 30, {rounds} rounds, {options.threads} threads")
         ours, theirs = make(X, y, rounds, options.threads)
-        results[name] = ratio(name, *side_by_side(ours, theirs, options.repeats), rows=n)
+        results[name] = report(
+            LIMITS[name], *side_by_side(ours, theirs, options.repeats, warm_up=False), rows=n
+        )
     return results
 
 
@@ -143,7 +118,9 @@ def torch_loss(options: argparse.Namespace) -> dict[str, Any]:
 
     push, binary = step(PushLoss(4.0)), step(torch.nn.BCEWithLogitsLoss())
     push(), binary()  # warm up
-    result = ratio("torch", *side_by_side(push, binary, 5), device=device, scores=n)
+    result = report(
+        LIMITS["torch"], *side_by_side(push, binary, 5, warm_up=False), device=device, scores=n
+    )
     if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()

@@ -13,11 +13,20 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     # there is a worker for every core: more threads in each would wait for one another
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-settings.register_profile("toprank", max_examples=50, deadline=None, derandomize="CI" in os.environ)
-# for the runs that look for a difference between versions, not for a rare example:
-# pytest --hypothesis-profile=few
-settings.register_profile("few", settings.get_profile("toprank"), max_examples=10)
-settings.load_profile("toprank")
+# how many examples hypothesis draws for a test that names no number: level 1 draws a few, level 2
+# more, and a night many, with a seed that it prints. `pytest --hypothesis-profile=NAME` chooses.
+LEVEL_1, LEVEL_2, NIGHT = "level-1", "level-2", "night"
+settings.register_profile(LEVEL_1, max_examples=10, deadline=None, derandomize="CI" in os.environ)
+settings.register_profile(LEVEL_2, settings.get_profile(LEVEL_1), max_examples=50)
+settings.register_profile(NIGHT, settings.get_profile(LEVEL_1), max_examples=500, derandomize=False)
+settings.register_profile("few", settings.get_profile(LEVEL_1))  # what level 1 was asked for once
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose hypothesis' profile by the level that is run."""
+    if config.getoption("--hypothesis-profile", None) is None:
+        level_1 = "not more" in config.getoption("markexpr", "")
+        settings.load_profile(LEVEL_1 if level_1 else LEVEL_2)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -45,6 +45,7 @@ def test_labels_are_positive_as_often_as_eta_says(model):
             assert abs(np.mean(y[here] - eta[here])) < 4.5 / np.sqrt(4 * np.sum(here))
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("prevalence", [0.01, 0.3, 0.9])
 @pytest.mark.parametrize("loss", [None, *sorted(set(PROPER_LOSSES) - {"spherical"})])
 def test_the_prevalence_asked_for_is_the_mean_of_eta(prevalence, loss):

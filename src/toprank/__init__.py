@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from toprank._version import __version__
 
 if TYPE_CHECKING:
+    from toprank.bounds.empirical import EmpiricalRanker
     from toprank.models import top
     from toprank.pairs import Pairs
     from toprank.rankers import (
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AdaBoostRanker",
+    "EmpiricalRanker",
     "IRPush",
     "LabelRanker",
     "PNormPush",
@@ -45,7 +47,12 @@ __all__ = [
     "top",
 ]
 
-_ELSEWHERE = {"PNormPushCV": "tuning", "Pairs": "pairs", "top": "models"}
+_ELSEWHERE = {
+    "EmpiricalRanker": "bounds.empirical",
+    "PNormPushCV": "tuning",
+    "Pairs": "pairs",
+    "top": "models",
+}
 
 
 def __getattr__(name: str) -> Any:

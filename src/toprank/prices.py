@@ -43,6 +43,8 @@ class Price:
     outer: str = "losers"
     #: Whether the objective is convex with the exponential loss only, as log(1 + S) is.
     exponential_loss_only: bool = False
+    #: Whether g is convex and non-decreasing; None: look at the heights that a fit meets.
+    convex: bool | None = None
 
     @classmethod
     def at(cls, p: float) -> Price:
@@ -97,6 +99,7 @@ class Power(Price):
     """g(S) = S^p, p >= 1: the P-Norm Push (Rudin 2009, Section 2)."""
 
     name = "power"
+    convex = True
     homogeneous = True
 
     def __init__(self, p: float = 4.0, *, root: bool = False):
@@ -170,6 +173,7 @@ class Exponential(Price):
     """g(S) = e^S, steeper than any power; minimised as log sum w e^S."""
 
     name = "exponential"
+    convex = True
     form = "log"
 
     def log_risk(self, log_s: FloatArray, log_w: FloatArray) -> float:
@@ -207,6 +211,7 @@ class Log1p(Price):
     """g(S) = log(1 + S) over the positives' reverse heights: the IR Push (equation 2)."""
 
     name = "log1p"
+    convex = True
     outer = "winners"
     exponential_loss_only = True
 
@@ -226,6 +231,7 @@ class Max(Price):
     """The p = inf limit: only the highest height counts (Rmax of Rudin 2009, Section 2)."""
 
     name = "max"
+    convex = True
     homogeneous = True
     smooth = False
     has_curvature = True  #: of the smooth versions that it is fitted through
@@ -260,8 +266,9 @@ class Max(Price):
 class _CallablePrice(Price):
     """A user's g, g' and perhaps g'', as plain callables of the height."""
 
-    def __init__(self, value: Any, slope: Any, curvature: Any = None):
+    def __init__(self, value: Any, slope: Any, curvature: Any = None, convex: bool | None = None):
         self._functions = (value, slope, curvature)
+        self.convex = convex
 
     @property
     def has_curvature(self) -> bool:
@@ -292,7 +299,14 @@ PRICES: dict[str, type[Price]] = {
 }
 
 
-def from_callable(value: Any, slope: Any, curvature: Any = None, *, check: bool = False) -> Price:
+def from_callable(
+    value: Any,
+    slope: Any,
+    curvature: Any = None,
+    *,
+    check: bool = False,
+    convex: bool | None = None,
+) -> Price:
     """Make a price from callables of the height S >= 0.
 
     Parameters
@@ -303,13 +317,17 @@ def from_callable(value: Any, slope: Any, curvature: Any = None, *, check: bool 
     check : bool, default=False
         Check on a grid of heights that g is non-negative, non-decreasing and convex, and
         that the slope given is its derivative. See :func:`check_convex`.
+    convex : bool, optional
+        Whether g is convex and non-decreasing. If you do not say, a fit looks at g on the
+        heights it meets; see :func:`bend_in_price`. Where g is not, a fit tries several starts
+        and certifies nothing.
 
     Examples
     --------
     >>> from toprank.prices import from_callable
     >>> cubic = from_callable(lambda s: s**3, lambda s: 3 * s**2, check=True)
     """
-    price = _CallablePrice(value, slope, curvature)
+    price = _CallablePrice(value, slope, curvature, convex)
     if check:
         check_convex(price)
     return price
@@ -336,6 +354,39 @@ def check_convex(price: Price, highest: float = 100.0, n: int = 2001) -> None:
     ):
         if not holds:
             raise ValueError(f"The price is not {what} on heights from 0 to {highest:g}.")
+
+
+def bend_in_price(
+    price: Price, low: float, high: float, *, in_log: bool = False, n: int = 513
+) -> str | None:
+    """Say where g is not convex and non-decreasing between two heights; None if it is.
+
+    With the exponential loss log S is convex in the scores too, so that g need only be convex in
+    log S (``in_log``), as log(1 + S) is.
+
+    Examples
+    --------
+    >>> from toprank.prices import bend_in_price, from_callable
+    >>> saturates = from_callable(lambda s: s**2 / (1 + s**2), lambda s: 2 * s / (1 + s**2) ** 2)
+    >>> bend_in_price(saturates, 0.01, 100.0)
+    'its slope falls from 0.6495 at height 0.5725 to 0.6495 at height 0.5829'
+    """
+    log_s = np.linspace(np.log(low), np.log(high), n)
+    if price.form == "sum":
+        slope = price.value_slope(log_s, np.zeros(n))[1]
+    else:
+        slope = np.array([price.value_slope(one, np.zeros(1))[1][0] for one in log_s[:, None]])
+    if not in_log:
+        slope = slope / np.exp(log_s)
+    rounding = 1e-9 * max(float(np.max(np.abs(slope))), np.finfo(float).tiny)
+    if np.any(slope < -rounding):
+        return f"it falls at height {np.exp(log_s[np.argmax(slope < -rounding)]):.4g}"
+    falls = np.diff(slope) < -rounding
+    if not np.any(falls):
+        return None
+    first = int(np.argmax(falls))
+    (s, t), (here, there) = np.exp(log_s[first : first + 2]), slope[first : first + 2]
+    return f"its slope falls from {here:.4g} at height {s:.4g} to {there:.4g} at height {t:.4g}"
 
 
 def get_price(price: str | Price | tuple[Any, ...], p: float = 1.0, *, root: bool = False) -> Price:

@@ -167,6 +167,7 @@ def test_positives_are_thinned_one_level_inside_the_other(peers):
             assert y[kept].sum() == pytest.approx(y[rows].sum() / 4, abs=1)
 
 
+@pytest.mark.more
 def test_the_pages_in_the_docs_are_those_of_the_record(peers, tmp_path):
     record = ROOT / "benchmarks" / "peers" / "record"
     if not (record / "peers.jsonl").is_file():

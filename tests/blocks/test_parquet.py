@@ -296,7 +296,7 @@ class TestScores:
             model.score_blocks(source)
         with pytest.raises(ValueError, match="one of the files that are scored"):
             model.score_blocks(source, folder / "part-0.parquet")
-        with pytest.raises(ValueError, match="keep names 'z'"):
+        with pytest.raises(ValueError, match="keep='z'"):
             model.score_blocks(source, folder / "scores.parquet", keep=["z"])
 
     def test_leave_nothing_behind_when_the_disk_is_full(self, folder, model, tmp_path):

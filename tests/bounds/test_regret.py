@@ -117,6 +117,7 @@ def test_labels_instead_of_probabilities_give_the_error_of_the_sample():
     assert ranking_error(y == 1, scores) == misranking_error(y, scores)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("loss", LOSSES)
 @given(population=populations(), spread=st.sampled_from([0.1, 0.5, 2.0]))
 def test_theorem_13_is_never_violated(loss, population, spread):

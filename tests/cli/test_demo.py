@@ -178,6 +178,7 @@ def test_a_missing_matplotlib_is_asked_for_before_training(small, monkeypatch):
     assert small == {}
 
 
+@pytest.mark.more
 def test_the_real_demo_runs_from_the_shell_into_a_pipe_of_any_encoding(tmp_path):
     output = tmp_path / "roc.png"
     answer = subprocess.run(

@@ -180,6 +180,15 @@ def test_the_ending_says_the_format(model, train, tmp_path, invoke, ending):
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
 
+def test_the_list_goes_to_stdout_alone(model, train, invoke):
+    done = invoke("rank", model, "-", "--top", "5", "-o", "-", input=train.read_bytes())
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
+    assert lines[0] == "customer,score,rank,reasons,tied_at_the_cut" and len(lines) == 6
+    assert done.stderr == ""
+
+
+@pytest.mark.more
 def test_the_list_goes_to_stdout_and_nothing_else_does(model, train):
     with train.open("rb") as table:
         done = run("rank", model, "-", "--top", "5", "-o", "-", stdin=table)
@@ -289,6 +298,7 @@ def write_long(frame, path, rows):
             writer.write_table(many)
 
 
+@pytest.mark.more
 def test_memory_does_not_grow_with_the_table(model, frame, tmp_path):
     pytest.importorskip("resource", reason="peak memory is measured on Unix only")
     short, long = tmp_path / "short.parquet", tmp_path / "long.parquet"

@@ -54,6 +54,7 @@ def test_asking_for_help_does_not_load_the_library():
     assert done.stdout.strip() == "[]", done.stderr
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_shell_completes_commands_and_options(shell):
     def complete(words, place):
@@ -209,6 +210,7 @@ def test_a_real_interrupt_ends_with_130(tmp_path):
     assert not (tmp_path / "model").exists()
 
 
+@pytest.mark.more
 @pytest.mark.skipif(os.name != "posix", reason="pipes are those of POSIX")
 def test_a_reader_that_leaves_is_no_error(model, train):
     code = (

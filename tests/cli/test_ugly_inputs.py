@@ -75,6 +75,7 @@ UGLY = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("what", UGLY)
 def test_a_table_that_cannot_be_read_is_refused(call, frame, tmp_path, what, command, words):
@@ -142,6 +143,7 @@ def test_learning_from_ten_thousand_columns_is_refused_unless_asked_for(
     assert len(answer.stderr) < 1000
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("command", ["rank", "evaluate", "compare", "monitor"])
 def test_a_model_picks_its_columns_out_of_ten_thousand(call, frame, tmp_path, command):
     table = tmp_path / "table.csv"
@@ -160,6 +162,7 @@ def test_a_wrong_name_in_a_wide_table_does_not_list_every_column(call, tmp_path,
     assert answer.exit_code == 2 and "and 9992 more" in words(answer.stderr)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("command", ["rank", "evaluate", "compare", "monitor"])
 @pytest.mark.parametrize(
     "text",

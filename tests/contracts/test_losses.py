@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from toprank.losses import (
@@ -48,7 +48,6 @@ BOUND = {"logistic": 1.0 / np.log(2.0)}
 STEP = 1e-5
 margins = st.floats(-30.0, 30.0)
 
-few = settings(max_examples=50)
 each_loss = pytest.mark.parametrize("name", ALL)
 each_convex_loss = pytest.mark.parametrize("name", CONVEX)
 
@@ -72,7 +71,6 @@ def test_the_registry_is_keyed_by_the_names_of_its_losses():
 
 
 @each_loss
-@few
 @given(r=margins)
 def test_slope_is_the_difference_quotient_of_value(name, r):
     loss = ALL[name]
@@ -85,7 +83,6 @@ def test_slope_is_the_difference_quotient_of_value(name, r):
 
 
 @each_loss
-@few
 @given(r=margins)
 def test_curvature_is_the_difference_quotient_of_slope(name, r):
     loss = ALL[name]
@@ -97,7 +94,6 @@ def test_curvature_is_the_difference_quotient_of_slope(name, r):
 
 
 @each_loss
-@few
 @given(r=st.lists(margins, min_size=1, max_size=5))
 def test_derivative_counts_its_orders_from_the_value(name, r):
     loss, r = ALL[name], np.array(r)
@@ -106,7 +102,6 @@ def test_derivative_counts_its_orders_from_the_value(name, r):
 
 
 @each_loss
-@few
 @given(r=margins)
 def test_log_value_is_the_logarithm_of_value(name, r):
     loss = ALL[name]
@@ -117,13 +112,11 @@ def test_log_value_is_the_logarithm_of_value(name, r):
         assert at(loss.log_value, r) == pytest.approx(np.log(value), rel=1e-13, abs=1e-13)
 
 
-@few
 @given(r=st.floats(-1e4, 1e4))
 def test_log_of_the_exponential_loss_is_exact_where_the_loss_overflows(r):
     assert at(Exponential().log_value, r) == -r
 
 
-@few
 @given(r=st.one_of(st.floats(-1e4, 1e4), st.floats(37.0, 39.0)))
 @pytest.mark.skipif(
     np.finfo(np.longdouble).nmant < 60, reason="long double is no longer than double here"
@@ -144,7 +137,6 @@ def test_extreme_margins_give_numbers_without_a_warning(name, r):
 
 
 @each_loss
-@few
 @given(r=margins, further=st.floats(0.0, 30.0))
 def test_loss_is_non_negative_and_never_grows_with_the_margin(name, r, further):
     loss = ALL[name]
@@ -154,7 +146,6 @@ def test_loss_is_non_negative_and_never_grows_with_the_margin(name, r, further):
 
 
 @each_convex_loss
-@few
 @given(left=margins, right=margins, part=st.floats(0.0, 1.0))
 def test_loss_lies_below_its_chords(name, left, right, part):
     loss = CONVEX[name]
@@ -164,7 +155,6 @@ def test_loss_lies_below_its_chords(name, left, right, part):
 
 
 @each_convex_loss
-@few
 @given(left=margins, further=st.floats(0.0, 30.0))
 def test_slope_never_falls_and_curvature_is_never_negative(name, left, further):
     loss = CONVEX[name]
@@ -173,7 +163,6 @@ def test_slope_never_falls_and_curvature_is_never_negative(name, left, further):
 
 
 @pytest.mark.parametrize("name", LOSSES)
-@few
 @given(r=margins)
 def test_loss_bounds_the_zero_one_loss_from_above(name, r):
     scale = BOUND.get(name, 1.0)
@@ -221,7 +210,6 @@ class TestEdges:
 
 
 @each_loss
-@few
 @given(r=st.lists(margins, min_size=1, max_size=5), width=st.floats(1e-6, 2.0))
 def test_smoothed_loss_lies_below_by_at_most_half_the_width(name, r, width):
     loss, r = ALL[name], np.array(r)

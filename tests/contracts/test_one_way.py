@@ -59,6 +59,7 @@ def same_fit(ranker, X, y, weight=None):
     np.testing.assert_array_equal(whole.decision_function(X), blockwise.decision_function(X))
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("ranker", RANKERS, ids=repr)
 def test_every_ranker_fits_an_array_as_it_fits_blocks_of_it(ranker, weighted):
@@ -73,6 +74,7 @@ def test_whatever_the_form_of_the_rows(ranker, form):
     same_fit(ranker, FORMS[form](X), y, weight)
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("n", [9_000, 25_000, 210_000])
 @pytest.mark.parametrize("form", ["dense", "float32", "sparse"])
 @pytest.mark.parametrize("ranker", LARGE, ids=repr)

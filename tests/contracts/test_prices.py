@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from toprank.prices import (
@@ -51,7 +51,6 @@ CASES = {
 SMOOTH = {name: price for name, price in CASES.items() if price.smooth}
 
 each_price = pytest.mark.parametrize("name", CASES)
-few = settings(max_examples=40)
 each_smooth_price = pytest.mark.parametrize("name", SMOOTH)
 
 
@@ -80,7 +79,6 @@ def test_every_price_of_the_registry_is_tested_here():
 
 
 @each_price
-@few
 @given(rows(directions=1))
 def test_slope_is_the_difference_quotient_of_value(name, drawn):
     price = CASES[name]
@@ -95,7 +93,6 @@ def test_slope_is_the_difference_quotient_of_value(name, drawn):
 
 
 @each_smooth_price
-@few
 @given(rows(directions=1))
 def test_slope_change_is_the_difference_quotient_of_slope(name, drawn):
     price = SMOOTH[name]
@@ -109,7 +106,6 @@ def test_slope_change_is_the_difference_quotient_of_slope(name, drawn):
 
 
 @each_smooth_price
-@few
 @given(rows(directions=2))
 def test_slope_change_is_symmetric(name, drawn):
     log_s, log_w, z, other = drawn
@@ -166,7 +162,6 @@ def test_powers_of_huge_and_tiny_heights_stay_finite(p):
 
 
 @each_price
-@few
 @given(rows())
 def test_row_of_weight_zero_is_an_absent_row(name, drawn):
     log_s, log_w = drawn
@@ -196,7 +191,6 @@ def test_infinite_height_costs_infinity_and_is_never_nan(name):
 
 
 @each_price
-@few
 @given(rows(directions=1), st.floats(0.0, 1.0))
 def test_objective_lies_below_its_chords(name, drawn, part):
     """In log S for the log forms and log1p (the exponential loss is linear there), else in S."""

@@ -65,26 +65,31 @@ SEARCHED = {
     "PushTrees": ("n_estimators", [20, 50]),
 }
 
-#: Smaller than the defaults, which scikit-learn's checks run with: a contract needs no more.
+#: Smaller than the defaults, which level 2 runs scikit-learn's checks with.
 QUICK = {
     "PNormPushCV": {"ps": (1, 4), "alphas": (0.01,), "cv": 3},
     "SmoothMarginRanker": {"n_estimators": 200},
+    "LabelRanker": {"n_estimators": 10},
+    "PushTrees": {"n_estimators": 20},
 }
 
 # smooth margin ranking must warn where classes overlap; scikit-learn's random data do
 NOT_SEPARATED = "ignore:The pairs were not separated:sklearn.exceptions.ConvergenceWarning"
 
 
+def quick(ranker):
+    return ranker(**QUICK.get(ranker.__name__, {}))
+
+
 def variants(ranker):
-    return [ranker(**setting) for setting in VARIANTS.get(ranker.__name__, [])]
+    """Other settings, and the defaults where level 1 checks smaller ones."""
+    defaults = [ranker()] if ranker.__name__ in QUICK else []
+    return defaults + [ranker(**setting) for setting in VARIANTS.get(ranker.__name__, [])]
 
 
 def each_ranker():
     two_class = (ranker for ranker in RANKERS if is_classifier(ranker()))
-    return [
-        pytest.param(ranker(**QUICK.get(ranker.__name__, {})), id=ranker.__name__)
-        for ranker in two_class
-    ]
+    return [pytest.param(quick(ranker), id=ranker.__name__) for ranker in two_class]
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +103,7 @@ def test_the_public_rankers_are_found():
 
 
 @pytest.mark.filterwarnings(NOT_SEPARATED)
-@parametrize_with_checks([ranker() for ranker in RANKERS])
+@parametrize_with_checks([quick(ranker) for ranker in RANKERS])
 def test_scikit_learn_finds_nothing_to_say(estimator, check):
     check(estimator)
 
@@ -121,6 +126,7 @@ def test_a_pipeline_scales_then_ranks(ranker):
     )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("ranker", each_ranker())
 def test_a_grid_search_chooses_a_parameter_by_auc(ranker, wdbc):
     X, y = wdbc
@@ -130,6 +136,7 @@ def test_a_grid_search_chooses_a_parameter_by_auc(ranker, wdbc):
     assert search.best_estimator_.classes_.tolist() == np.unique(y).tolist()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
 @pytest.mark.parametrize("ranker", each_ranker())
 def test_calibration_turns_scores_into_probabilities(ranker, method, wdbc):
@@ -141,6 +148,7 @@ def test_calibration_turns_scores_into_probabilities(ranker, method, wdbc):
     assert calibrated.score(X, y) > 0.95
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("ranker", each_ranker())
 def test_cross_validation_hands_weights_on_to_fit(ranker, wdbc):
     X, y = wdbc

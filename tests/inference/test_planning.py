@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit, logit, ndtri
 from scipy.stats import binom, binomtest, multivariate_normal
@@ -101,7 +101,6 @@ def half_width_of(value, positives, negatives, model):
 
 
 @pytest.mark.parametrize("model", MODELS)
-@settings(max_examples=15)
 @given(
     value=st.floats(0.05, 0.98), half_width=st.floats(0.02, 0.3), prevalence=st.floats(0.02, 0.9)
 )
@@ -163,6 +162,7 @@ def exact_half_width(value, k, level):
     return total
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("value", "half_width", "level"),
     [(0.5, 0.2, 0.9), (0.0, 0.1, 0.95), (1.0, 0.1, 0.95), (0.9, 0.15, 0.95), (0.03, 0.18, 0.99)],

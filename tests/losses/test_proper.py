@@ -364,3 +364,23 @@ def test_losses_survive_pickling(loss):
     again = pickle.loads(pickle.dumps(loss))
     assert isinstance(again, ProperLoss) and repr(again) == repr(loss)
     np.testing.assert_array_equal(again.link(GRID), loss.link(GRID))
+
+
+@pytest.mark.parametrize(
+    ("slope", "curvature", "least"),
+    [
+        (lambda q: 1 - 2 * q, None, 2.0),
+        (lambda q: 0.5 - q, None, 1.0),
+        (lambda q: np.log1p(-q) - np.log(q), None, 4.0),
+        (lambda q: (1 - 2 * q) / np.sqrt(q * (1 - q)), None, 4.0),
+        # least at an end, and between the points of every grid
+        (lambda q: -q - q**2, None, 1.0),
+        (lambda q: -q - (q - 1 / np.pi) ** 3, None, 1.0),
+        (lambda q: -q, lambda q: -1 - (q - 1 / np.pi) ** 2, 1.0),
+    ],
+)
+def test_a_modulus_was_rounded_up_where_bounds_divide_by_it(slope, curvature, least):
+    from toprank.losses.construct import modulus
+
+    found = modulus(slope, curvature)
+    assert least * (1 - 1e-5) <= found <= least

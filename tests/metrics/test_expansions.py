@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toprank.inference.sample import Sample
@@ -78,7 +78,6 @@ def test_influences_are_derivatives_in_the_weights(name, options, drawn):
 
 @pytest.mark.parametrize(("name", "options"), SMOOTH)
 @given(samples())
-@settings(max_examples=30)
 def test_the_share_reported_is_the_metric(name, options, drawn):
     positive, scores, weight = drawn
     expansion = METRICS[name].expansion(RankedList.rank(positive, scores / 2, weight), **options)

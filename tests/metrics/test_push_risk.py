@@ -4,10 +4,11 @@ from decimal import ROUND_HALF_UP, Decimal
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from toprank import PushRanker
 from toprank.losses import LOSSES, from_callable, get_loss
 from toprank.metrics import heights, push_risk, reverse_heights
 from toprank.prices import from_callable as price_from_callable
@@ -92,9 +93,6 @@ def test_table_2_prefers_the_better_top_from_the_printed_p_on(loss, p):
 # ---- the double loop and Theorem 1 -------------------------------------------------------------
 
 
-few = settings(max_examples=40)
-
-
 @st.composite
 def rankings(draw, most=12):
     """Labels of both classes, scores with ties, weights some of which are zero."""
@@ -122,7 +120,6 @@ def naive_risk(y, s, w, g, loss, end="top"):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@few
 @given(rankings(), st.sampled_from([1.0, 2.0, 3.7]), st.sampled_from(["top", "bottom"]))
 def test_power_risk_is_the_papers_sum(loss, ranking, p, end):
     y, s, w = ranking
@@ -141,7 +138,6 @@ CUSTOM = {"square": price_from_callable(np.square, lambda h: 2 * h)}
 
 @pytest.mark.parametrize("price", PRICES)
 @pytest.mark.parametrize("loss", ["zero_one", "logistic", "hinge"])
-@few
 @given(ranking=rankings(), balance=st.sampled_from([0.0, 0.5, 2.0]))
 def test_risk_of_both_ends_is_the_top_plus_balance_times_the_bottom(price, loss, ranking, balance):
     y, s, w = ranking
@@ -153,12 +149,29 @@ def test_risk_of_both_ends_is_the_top_plus_balance_times_the_bottom(price, loss,
         loss=loss,
         end="both",
         balance=balance,
+        balance_of="sums",
         sample_weight=w,
     )
     assert got == pytest.approx(top + balance * bottom, rel=1e-10, abs=1e-12)
 
 
-@few
+@pytest.mark.parametrize("p", [1.0, 2.5, 4.0])
+def test_both_ends_were_weighed_otherwise_than_by_the_ranker(p):
+    """One meaning: the metric of a fitted ranker's scores is its objective, unnormalised."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = (X[:, 0] + rng.normal(size=60) > 1.0).astype(int)
+    n_pos, n_neg = y.sum(), (1 - y).sum()
+    for balance_of, size in (("means", n_neg * n_pos**p), ("sums", n_neg * n_pos**p)):
+        settings = {"p": p, "end": "both", "balance": 0.3, "balance_of": balance_of}
+        ranker = PushRanker(**settings, alpha=1e-12).fit(X, y)
+        risk = push_risk(y, X @ ranker.coef_[0], **settings, log=True)
+        assert (risk - np.log(size)) / p == pytest.approx(ranker.objective_, abs=1e-8)
+    top, bottom = (push_risk(y, X[:, 0], p=p, end=end) for end in ("top", "bottom"))
+    both = push_risk(y, X[:, 0], p=p, end="both", balance=0.3)
+    assert both == pytest.approx(top + 0.3 * (n_pos / n_neg) ** (p - 1) * bottom)
+
+
 @given(rankings())
 def test_ir_push_sums_over_the_positives(ranking):
     """Equation (2): sum_i log(1 + sum_k e^{-(f_i - f_k)})."""
@@ -168,7 +181,6 @@ def test_ir_push_sums_over_the_positives(ranking):
     assert got == pytest.approx(expected, rel=1e-11)
 
 
-@few
 @given(rankings())
 def test_first_power_of_the_exponential_loss_is_the_objective_of_rankboost(ranking):
     y, s, _ = ranking
@@ -189,7 +201,6 @@ UPPER_BOUNDS = {
 
 
 @pytest.mark.parametrize("bound", UPPER_BOUNDS)
-@few
 @given(rankings(), st.sampled_from(["exponential", "power"]), st.floats(1.0, 50.0))
 def test_theorem_1_holds(bound, ranking, price, p):
     """K g(Rmax / K) <= R_{g,1} <= K g(Rmax) and R_{g,1} <= R_{g,l}, compared as logarithms."""
@@ -209,7 +220,6 @@ def test_theorem_1_holds(bound, ranking, price, p):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@few
 @given(rankings(), st.floats(1.0, 1e6))
 def test_large_powers_approach_the_highest_height_with_the_stated_certificate(loss, ranking, p):
     """0 <= log(R_p)/p - log Rmax <= log(K)/p."""
@@ -231,7 +241,8 @@ def test_infinite_power_is_the_highest_height():
 
 def test_highest_height_of_both_ends_is_the_larger_one():
     y, s = [1, 0, 0, 0], [0.0, 1.0, 2.0, 3.0]
-    assert push_risk(y, s, price="max", loss="zero_one", end="both") == 3.0
+    assert push_risk(y, s, price="max", loss="zero_one", end="both", balance_of="sums") == 3.0
+    assert push_risk(y, s, price="max", loss="zero_one", end="both") == 1.0  # all of one positive
 
 
 def test_log_risk_is_finite_where_the_risk_overflows():
@@ -242,7 +253,6 @@ def test_log_risk_is_finite_where_the_risk_overflows():
     assert push_risk(y, -s, p=1000, log=True) == pytest.approx(1000 * -3.0, rel=1e-15)
 
 
-@few
 @given(rankings())
 def test_log_risk_is_the_logarithm_of_the_risk(ranking):
     y, s, w = ranking
@@ -252,7 +262,6 @@ def test_log_risk_is_the_logarithm_of_the_risk(ranking):
         assert np.exp(log_risk) == pytest.approx(risk, rel=1e-12)
 
 
-@few
 @given(rankings())
 def test_heights_are_counted_pair_by_pair_and_a_tie_is_a_misrank(ranking):
     y, s, w = ranking
@@ -265,7 +274,6 @@ def test_heights_are_counted_pair_by_pair_and_a_tie_is_a_misrank(ranking):
     assert push_risk(y, s, loss="zero_one") == heights(y, s).sum() == reverse_heights(y, s).sum()
 
 
-@few
 @given(rankings(), st.randoms(use_true_random=False))
 def test_order_of_the_rows_changes_nothing(ranking, random):
     y, s, w = ranking
@@ -336,6 +344,7 @@ def test_bad_input_is_refused_with_a_sentence_that_helps(metric, y, s, keywords,
         ({"loss": "hingee"}, "Unknown loss 'hingee': expected one of"),
         ({"end": "middle"}, "Unknown end 'middle': expected one of"),
         ({"end": "both", "balance": -1.0}, "balance=-1.0 .* expected a number >= 0"),
+        ({"balance_of": "parts"}, "balance_of='parts': expected one of"),
         ({"end": "both", "balance": np.nan}, "balance=nan .* expected a number >= 0"),
     ],
 )

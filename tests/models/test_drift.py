@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import kstest
 
 from toprank.models import DriftWatch, ModelError, fit_table
-from toprank.models.monitor import SCORES
+from toprank.models.monitor import SCORES, Limits, monitor_model
 
 pd = pytest.importorskip("pandas", reason="tables need the extra models")
 pytest.importorskip("skrub", reason="tables are prepared with the extra models")
@@ -48,8 +48,10 @@ def test_the_training_rows_themselves_have_not_moved(model, frame):
     watch = watched(model, frame)
     assert watch.rows == len(frame)
     assert {one.name for one in watch.columns()} == set(model.schema.names)
-    for one in (watch.scores(), *watch.columns()):
+    for one in watch.columns():
         assert one.psi == pytest.approx(0.0, abs=1e-9) and one.p_value > 0.99
+    # scores are compared with those of rows that the model had not seen
+    assert watch.scores().psi < 0.05 and not watch.scores().passes(0.0)
 
 
 def test_pieces_count_as_the_whole(model, frame):
@@ -90,6 +92,7 @@ def test_a_column_that_moves_is_found_and_the_others_are_not(model, frame, colum
     assert watch.columns()[0].name == column
 
 
+@pytest.mark.more
 def test_p_values_are_uniform_where_nothing_has_changed(model):
     rng = np.random.default_rng(1)
     found = {name: [] for name in ("x", "city", "flag")}
@@ -107,13 +110,17 @@ def test_p_values_are_uniform_where_nothing_has_changed(model):
 
 def test_the_cut_off_parts_the_share_that_was_asked_for(model, frame):
     scores = model.score(frame)
-    cut, share = DriftWatch(model).cut_off(0.05)
+    cut, share = DriftWatch(model, frame).cut_off(0.05)
     assert share == pytest.approx(np.mean(scores > cut)) and share == pytest.approx(0.05, abs=2e-3)
+    cut, share = DriftWatch(model).cut_off(0.05)  # of unseen rows: so it holds for new ones
+    assert share == pytest.approx(0.05, abs=2e-3)
+    new = model.score(table(np.random.default_rng(5), 4_000))
+    assert np.mean(new > cut) == pytest.approx(0.05, abs=0.015)
 
 
 def test_tied_scores_give_the_share_that_is_above(frame):
     stump = fit_table(frame[["flag", "y"]], "y", model="rankboost", p=1)
-    cut, share = DriftWatch(stump).cut_off(0.1)
+    cut, share = DriftWatch(stump, frame).cut_off(0.1)
     assert share == pytest.approx(np.mean(stump.score(frame) > cut))
 
 
@@ -130,3 +137,69 @@ def test_what_does_not_match_is_refused(model, frame):
         DriftWatch(model, frame.drop(columns="x"))
     with pytest.raises(ModelError, match="card"):
         DriftWatch(model.with_card({}))
+
+
+def test_trees_raise_no_alarm_where_nothing_has_changed():
+    """Their scores of their own training rows are far apart: each new table looked like drift."""
+    rng = np.random.default_rng(0)
+
+    def draw(n):
+        made = pd.DataFrame(rng.normal(size=(n, 3)), columns=list("abc"))
+        return made.assign(y=made.a + 1.5 * rng.normal(size=n) > 1.5)
+
+    trees = fit_table(draw(500), "y", model="trees", p=4)
+    assert trees.card["reference"]["scores_from"] == "out of fold"
+    for _ in range(5):
+        assert alarms(trees, draw(500)) == []
+    assert any("score" in one for one in alarms(trees, draw(500).assign(a=lambda f: f.a + 1)))
+    own = {**trees.card["reference"], "scores_from": "training"}
+    old = trees.with_card({**trees.card, "reference": own})
+    found = findings(old, draw(500).assign(a=lambda f: f.a + 1))
+    assert [one for one in found.alarms if "score" in one or "alert" in one] == []
+    assert "reference table" in found.notes[0]
+
+
+def findings(model, frame, limit=0.25, volume=2.0):
+    rows = frame.drop(columns="y")
+    parts = [(rows, model.score(rows))]
+    return monitor_model(model, parts, lambda: None, Limits(limit, volume, None))
+
+
+def alarms(model, frame, limit=0.25, volume=2.0):
+    return findings(model, frame, limit, volume).alarms
+
+
+@pytest.mark.filterwarnings("ignore:column 'city'")  # most words of a small table are new
+def test_words_that_were_frequent_by_chance_are_no_drift():
+    """Of 200 equally rare words some are seen three times of 300: they will be rarer."""
+    rng = np.random.default_rng(1)
+
+    def draw(n):
+        made = pd.DataFrame({"city": [f"c{j}" for j in rng.integers(0, 200, n)]})
+        return made.assign(y=rng.random(n) < 0.3)
+
+    model = fit_table(draw(300), "y", p=1)
+    values = []
+    for _ in range(30):
+        watch = DriftWatch(model, draw(300))
+        watch.add(draw(300))
+        values.append(watch.columns()[0].p_value)
+    assert np.mean(np.array(values) < 0.05) <= 0.15
+
+
+def test_a_few_rows_of_a_new_kind_are_no_certain_drift(model, frame):
+    """One row in twelve with a missing value that none of 1,500 had: it happens."""
+    assert frame.city.notna().all()
+    watch = watched(model, frame.iloc[:12].assign(city=[None] + ["Rome"] * 6 + ["Oslo"] * 5))
+    city = next(one for one in watch.columns() if one.name == "city")
+    assert city.p_value > 1e-3
+
+
+def test_the_change_of_volume_allows_for_the_rows_of_both_tables(model):
+    watch = DriftWatch(model)
+    watch.rows = 100_000
+    low, high = watch.volume_change(10_000, 0.1, 0.95)
+    assert low < 1 < high
+    assert low < 0.9 and high > 1.1  # although 100,000 rows know their own share well
+    assert watch.volume_change(50_000, 0.1, 0.95)[0] > 2
+    assert watch.volume_change(0, 0.0, 0.95) == (0.0, float("inf"))

@@ -213,7 +213,7 @@ def test_parts_of_two_models_do_not_mix(good, refused, fitted, full_model):
     other = members_of(to_bytes(full_model))
     refused(sealed({**members_of(good), "trees-0": b"tree\n"}))
     mixed = {**members_of(good), "payload.skops": other["payload.skops"]}
-    assert "not of one model" in refused(sealed(mixed))
+    assert "belong to different models" in refused(sealed(mixed))
 
 
 def test_trees_that_are_none_are_refused(fitted, refused):
@@ -230,7 +230,7 @@ def test_trees_cannot_start_from_a_file_of_the_readers_disk(fitted, refused):
         state["init_model_"] = {**state["init_model_"], **name}
         return tree
 
-    assert "not those of one" in refused(with_payload(to_bytes(fitted("trees")), change))
+    assert "its parts have other types" in refused(with_payload(to_bytes(fitted("trees")), change))
 
 
 def test_texts_of_a_table_are_never_taken_for_names_of_files(full_model, refused):

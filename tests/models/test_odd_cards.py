@@ -51,7 +51,7 @@ def edited(fitted):
         (["metrics", "intervals"], [{"metric": "auc"}], "lacks 'metrics.intervals.estimate'"),
         (["metrics", "notes"], HARM, "'metrics.notes' is not a list"),
         (["reference", "scores", "quantiles"], [0.5], "'reference.scores' is not a distribution"),
-        (["reference", "columns"], {}, "not that of the model"),
+        (["reference", "columns"], {}, "describes another model"),
     ],
 )
 def test_a_card_with_a_part_of_another_shape_is_refused_when_the_file_is_read(

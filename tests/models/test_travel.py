@@ -64,6 +64,7 @@ print("every interrupted save left a whole file")
 """
 
 
+@pytest.mark.more
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="interrupted saves are tried by forking")
 def test_another_process_scores_the_same_bits_and_survives_interrupted_saves(
     fitted, table, tmp_path
@@ -150,10 +151,28 @@ def test_other_versions_are_named_in_a_warning(fitted, tmp_path):
         load(tmp_path / "m")
 
 
+def test_where_another_version_cannot_read_a_model_the_message_names_it(
+    fitted, tmp_path, monkeypatch
+):
+    from dataclasses import replace
+
+    model = fitted("pnorm")
+    card = {**model.card, "versions": {**model.card["versions"], "scikit-learn": "99.0"}}
+    replace(model, card=card).save(tmp_path / "m")
+
+    def fails(_):
+        raise AttributeError("'SimpleImputer' object has no attribute 'of_tomorrow'")
+
+    monkeypatch.setattr("toprank.models.loader.check_works", fails)
+    with pytest.raises(ModelError, match=r"of_tomorrow.*made with scikit-learn 99\.0 \(here"):
+        load(tmp_path / "m")
+
+
 def test_a_newer_format_is_refused_with_the_remedy(fitted, tmp_path, monkeypatch):
-    monkeypatch.setattr(storage, "_format_for", lambda model: 3)
+    monkeypatch.setattr(storage, "FORMAT", 2)
     fitted("pnorm").save(tmp_path / "m")
-    with pytest.raises(ModelError, match=r"version 3.*upgrade toprank"):
+    monkeypatch.setattr(storage, "FORMAT", 1)
+    with pytest.raises(ModelError, match=r"version 2.*upgrade toprank"):
         load(tmp_path / "m")
 
 

@@ -1,15 +1,13 @@
 """The logistic loss by sums at nodes: what gathered scores give, whatever lies in which block."""
 
-import pickle
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from block_sources import Pieces
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
 from toprank import PNormPush, PushRanker, blocks
-from toprank.blocks import Block, BlockSource
 from toprank.losses import Logistic
 from toprank.objective import NodesProblem, ScoredProblem, node_sums, problem_of
 from toprank.objective.node_sums import NodeSums
@@ -27,31 +25,10 @@ RANKERS = {
 each_ranker = pytest.mark.parametrize("name", RANKERS, ids=lambda name: name.replace(" ", "-"))
 
 
-class Pieces(BlockSource):
-    """Blocks given one by one, merged in a tree of any shape, rebuilt at every pass."""
-
-    def __init__(self, pieces, seed=0):
-        self.pieces = pieces
-        self.seed = seed
-        self.n_features = pieces[0][0].shape[1]
-
-    def map_reduce(self, sweep, state):
-        sweep, state = pickle.loads(pickle.dumps((sweep, state)))  # as a cluster would
-        partials = [sweep.local(Block(i, *piece), state) for i, piece in enumerate(self.pieces)]
-        rng = np.random.default_rng(self.seed)
-        while len(partials) > 1:
-            left, right = (partials.pop(rng.integers(len(partials))) for _ in range(2))
-            partials.append(sweep.merge(left, right))
-        return partials[0]
-
-    def write_scores(self, score, to=None):
-        return np.concatenate([score(X) for X, *_ in self.pieces])
-
-
 def in_pieces(X, y, weight, block_rows):
     cuts = range(block_rows, len(X), block_rows)
     parts = [np.split(part, cuts) for part in (X, y, weight) if part is not None]
-    return Pieces(list(zip(*parts, strict=True)))
+    return Pieces(list(zip(*parts, strict=True)), seed=0)
 
 
 def data(n=600, seed=0):
@@ -87,7 +64,6 @@ class TestNodes:
                 ours * np.exp(nodes.log_scale), theirs * np.exp(rows.log_scale), rtol=1e-11
             )
 
-    @settings(max_examples=30, deadline=None)
     @given(st.lists(st.floats(-1e4, 1e4), max_size=40), st.integers(0, 40), st.integers(0, 40))
     def test_merge_in_any_order(self, scores, first, second):
         scores, cuts = np.array(scores), sorted((first, second))
@@ -107,6 +83,7 @@ class TestNodes:
 
 
 class TestTheSameObjective:
+    @pytest.mark.sampled(5)
     @each_ranker
     @pytest.mark.parametrize("scale", [0.0, 1.0, 30.0, 1e4], ids=lambda scale: f"scale-{scale:g}")
     def test_as_with_gathered_scores(self, name, scale):
@@ -115,7 +92,6 @@ class TestTheSameObjective:
         agree(RANKERS[name], source, scale * np.array([1.0, -0.5, 0.3]))
         agree(RANKERS[name], source, scale * np.array([-1.0, 0.5, 0.3]))
 
-    @settings(max_examples=25, deadline=None)
     @given(st.data())
     def test_however_rows_are_placed_and_merged(self, choose):
         X, y, weight = data(100)
@@ -124,7 +100,7 @@ class TestTheSameObjective:
             order = order[np.argsort(y[order], kind="stable")]  # blocks of one class
         cuts = sorted(choose.draw(st.lists(st.integers(0, 100), max_size=8)))
         pieces = [(X[rows], y[rows], weight[rows]) for rows in np.split(order, cuts)]
-        source = Pieces(pieces, choose.draw(st.integers(0, 99)))
+        source = Pieces(pieces, seed=choose.draw(st.integers(0, 99)))
         name = choose.draw(st.sampled_from(sorted(RANKERS)))
         agree(RANKERS[name], source, [2.0, -0.5, 0.3])
 

@@ -142,8 +142,8 @@ def test_hessian_map_is_the_difference_quotient_of_the_gradient(price, loss, end
         assert v @ times(v) >= -1e-9 * size
 
 
+@pytest.mark.sampled(7)
 @each_objective
-@settings(max_examples=15)
 @given(seed=st.integers(0, 2**32), spread=st.sampled_from([0.3, 2.0]), part=st.floats(0.0, 1.0))
 def test_objective_lies_below_its_chords(price, loss, end, seed, spread, part):
     y, f, w, rng = sample(seed, spread=spread)
@@ -155,6 +155,7 @@ def test_objective_lies_below_its_chords(price, loss, end, seed, spread, part):
     assert between <= chord + 1e-10 * (1 + np.max(np.abs(ends)))
 
 
+@pytest.mark.sampled(5)
 @each_objective
 @settings(max_examples=5)
 @given(seed=st.integers(0, 2**32))
@@ -173,6 +174,7 @@ def test_a_weight_is_a_repetition_and_weight_zero_an_absent_row(price, loss, end
     assert np.all(gradient[count == 0] == 0)
 
 
+@pytest.mark.sampled(5)
 @each_objective
 @pytest.mark.parametrize("extreme", [-1e300, 1e4])
 def test_absent_row_is_not_noticed_however_extreme_its_score(price, loss, end, extreme):
@@ -229,6 +231,7 @@ def test_both_ends_weigh_the_bottom_by_the_balance(balance):
     assert both == pytest.approx(np.log(np.exp(4 * top) + balance * np.exp(4 * bottom)) / 4)
 
 
+@pytest.mark.sampled(7)
 @each_objective
 @pytest.mark.parametrize("level", [1.0, 0.1, 1e-3])
 def test_smoothed_objective_lies_below_and_comes_near(price, loss, end, level):
@@ -247,6 +250,7 @@ def test_smoothed_objective_lies_below_and_comes_near(price, loss, end, level):
 class TestExtremes:
     """Warnings are errors here, so a warning that leaks from NumPy fails the test too."""
 
+    @pytest.mark.sampled(7)
     @each_objective
     @pytest.mark.parametrize("size", [1e4, 1e16, 1e300])
     def test_extreme_scores_give_numbers_or_infinity_and_never_nan(self, price, loss, end, size):

@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.utils import gen_batches
@@ -69,7 +69,6 @@ def numbers(partial):
 
 
 @pytest.mark.parametrize("name", SWEEPS)
-@settings(max_examples=15)
 @given(data=st.data())
 def test_merging_is_associative_and_commutative_to_rounding(name, data):
     sweep, state = SWEEPS[name]

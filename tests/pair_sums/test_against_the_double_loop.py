@@ -5,7 +5,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -132,6 +132,7 @@ def test_smallest_heights_of_the_smoothed_hinge_keep_their_digits():
     assert got == pytest.approx(expected, rel=1e-13)
 
 
+@pytest.mark.sampled(3)
 @each_way
 @pytest.mark.parametrize("spread", [1e-8, 1.0, 30.0, 1e4])
 def test_risk_of_many_rows_is_that_of_the_double_loop(way, loss, spread):
@@ -146,7 +147,6 @@ def test_risk_of_many_rows_is_that_of_the_double_loop(way, loss, spread):
 @pytest.mark.skipif(
     np.finfo(np.longdouble).nmant < 60, reason="long double is no longer than double here"
 )
-@settings(max_examples=30)
 @given(case=simulated(most=20))
 def test_double_loop_itself_is_right_to_more_digits_than_it_is_asked_for(case):
     long = np.longdouble
@@ -196,7 +196,6 @@ def test_logistic_sums_and_their_derivatives_have_twelve_digits(most_entries, ca
 
 
 @pytest.mark.parametrize("order", [0, 1, 2])
-@settings(max_examples=30)
 @given(case=simulated(widest=2.0), data=st.data())
 def test_logistic_sums_with_signs_have_twelve_digits_of_their_terms(order, case, data):
     loss, rng = Logistic(), np.random.default_rng(data.draw(st.integers(0, 2**32)))
@@ -249,7 +248,6 @@ ADJOINT = [*WAYS[: len(LOSSES_TO_SUM)], (Blocked, Logistic()), (Sorted, Smoothed
 @pytest.mark.parametrize(
     ("way", "loss"), ADJOINT, ids=[f"{way.__name__}-{loss!r}" for way, loss in ADJOINT]
 )
-@settings(max_examples=30)
 @given(case=simulated(widest=2.0), order=st.integers(0, 2), data=st.data())
 def test_to_inner_is_the_adjoint_of_to_outer(way, loss, case, order, data):
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))

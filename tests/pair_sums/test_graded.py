@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toprank.blocks import Workers
@@ -99,7 +99,6 @@ def test_sums_and_derivatives_are_those_of_the_double_loop(way, loss, rows, data
 
 
 @each_way
-@settings(max_examples=20)
 @given(rows=graded_rows(widest=1.0), data=st.data())
 def test_to_inner_is_the_adjoint_of_to_outer(way, loss, rows, data):
     labels, groups, scores = rows

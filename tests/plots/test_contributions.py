@@ -23,12 +23,6 @@ SQUARES = (lambda r: np.maximum(2 - r, 0) ** 2, lambda r: -2 * np.maximum(2 - r,
 LIST = np.array([1, 1, 0] * 6 + [0, 0])
 
 
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    pyplot.close("all")
-
-
 def double_loop(y, f, g, loss, outer="negatives", weight=None):
     """c_ik = g(S) l_ik / S, from the definition; rows are positives, highest first."""
     weight = np.ones(len(y)) if weight is None else weight

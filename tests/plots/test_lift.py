@@ -6,18 +6,11 @@ import pytest
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 
-from matplotlib import pyplot  # noqa: E402
 from sklearn.linear_model import LogisticRegression  # noqa: E402
 
 from toprank.inference import lift_band  # noqa: E402
 from toprank.metrics import lift_at  # noqa: E402
 from toprank.plots import LiftDisplay  # noqa: E402
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    pyplot.close("all")
 
 
 @pytest.fixture(scope="module")

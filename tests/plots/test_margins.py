@@ -6,17 +6,10 @@ import pytest
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 
-from matplotlib import pyplot  # noqa: E402
 
 from toprank import PNormPush, RankBoost  # noqa: E402
 from toprank.inference import interval  # noqa: E402
 from toprank.plots import MarginDisplay  # noqa: E402
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    pyplot.close("all")
 
 
 @pytest.fixture(scope="module")

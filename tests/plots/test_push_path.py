@@ -3,23 +3,15 @@
 import numpy as np
 import pytest
 
-pytest.importorskip("matplotlib")
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
 
-import matplotlib
-from matplotlib import pyplot
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import NotFittedError  # noqa: E402
 
-from toprank import IRPush, PNormPushCV
-from toprank.inference import interval
-from toprank.plots import PushPathDisplay
-from toprank.tuning import choose_p
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    matplotlib.use("Agg")
-    yield
-    pyplot.close("all")
+from toprank import IRPush, PNormPushCV  # noqa: E402
+from toprank.inference import interval  # noqa: E402
+from toprank.plots import PushPathDisplay  # noqa: E402
+from toprank.tuning import choose_p  # noqa: E402
 
 
 @pytest.fixture(scope="module")

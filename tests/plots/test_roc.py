@@ -20,12 +20,6 @@ from toprank.inference import roc_band  # noqa: E402
 from toprank.plots import TopRocDisplay  # noqa: E402
 
 
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
-
-
 @pytest.fixture(scope="module")
 def data():
     return make_classification(n_samples=300, flip_y=0.2, random_state=0)
@@ -169,6 +163,7 @@ def test_scores_that_are_not_numbers_are_refused():
         TopRocDisplay.from_predictions([0, 1], [0.0, np.nan])
 
 
+@pytest.mark.more
 def test_importing_the_room_does_not_import_matplotlib():
     code = "import sys, toprank.plots; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

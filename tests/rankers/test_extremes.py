@@ -116,12 +116,14 @@ def fit_and_check(ranker, X, y=Y):
     return ranker
 
 
+@pytest.mark.sampled(9)
 @each_extreme
 @each_ranker
 def test_features_of_any_size_give_finite_results(ranker, make, size):
     fit_and_check(ranker, make(size))
 
 
+@pytest.mark.sampled(7)
 @each_extreme
 @pytest.mark.parametrize(
     "ranker",

@@ -1,39 +1,17 @@
 """A fit to blocks is the fit to the whole array, however the rows are cut and placed."""
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from block_sources import Pieces
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from toprank import IRPush, PNormPush, PNormPushCV, ProperRanker, PushRanker, blocks
-from toprank.blocks import Block, BlockSource
-
-
-class Pieces(BlockSource):
-    """Blocks given one by one, merged in any order, rebuilt at every pass."""
-
-    def __init__(self, pieces, order=None):
-        self.pieces = pieces
-        self.order = range(len(pieces)) if order is None else order
-        self.n_features = pieces[0][0].shape[1]
-
-    def map_reduce(self, sweep, state):
-        sweep, state = pickle.loads(pickle.dumps((sweep, state)))  # as a cluster would
-        partials = [sweep.local(Block(i, *self.pieces[i]), state) for i in self.order]
-        total = partials[0]
-        for partial in partials[1:]:
-            total = sweep.merge(total, partial)
-        return total
-
-    def write_scores(self, score, to=None):
-        return np.concatenate([score(X) for X, *_ in self.pieces])
 
 
 def data(n=400, seed=0):
@@ -89,6 +67,7 @@ def ranker(request):
 
 
 class TestTheSameModel:
+    @pytest.mark.sampled(3)
     @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
     def test_as_the_fit_to_the_array(self, ranker, weighted):
         X, y, weight = data()
@@ -98,12 +77,14 @@ class TestTheSameModel:
         assert ranker.n_iter_ == whole.n_iter_
         assert len(ranker.history_) == len(whole.history_)
 
+    @pytest.mark.sampled(5)
     def test_of_a_sparse_matrix(self, ranker):
         X, y, weight = data()
         X = sparse.csr_matrix(np.where(np.abs(X) > 0.5, X, 0.0))
         whole = clone(ranker).fit(X, y, weight)
         same_fit(ranker.fit_blocks(blocks.from_arrays(X, y, weight, block_rows=37)), whole)
 
+    @pytest.mark.sampled(5)
     def test_when_the_merge_runs_in_any_order_over_rebuilt_blocks(self, ranker):
         if isinstance(getattr(ranker, "price", None), tuple):
             pytest.skip("lambdas do not travel to other processes")
@@ -113,7 +94,6 @@ class TestTheSameModel:
         whole = clone(ranker).fit(X, y, weight)
         same_fit(ranker.fit_blocks(Pieces(pieces, order=[4, 0, 6, 2, 5, 1, 3])), whole)
 
-    @settings(max_examples=15)
     @given(st.data())
     def test_however_rows_are_placed(self, choose):
         X, y, weight = data(120)

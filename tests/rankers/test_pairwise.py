@@ -19,6 +19,7 @@ from toprank.bounds import exact_ranking_regret
 LOSSES = ("squared_hinge", "hinge", "logistic", "exponential")
 
 
+@pytest.mark.sampled(7)
 @parametrize_with_checks(
     [
         *(PairRanker(loss=loss) for loss in LOSSES[1:]),
@@ -48,6 +49,7 @@ def explicit(y, groups=None):
     return np.argwhere(wins)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("price", ["identity", "power"])
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("loss", LOSSES)
@@ -289,6 +291,7 @@ def test_without_noise_the_risk_falls_faster_than_one_over_root_n():
     assert rate(SIZES, curve) < -0.75
 
 
+@pytest.mark.more
 def test_with_noise_that_varies_the_excess_risk_falls():
     model = simulate.heteroscedastic(5)  # Section 5.3
     curve = regret_curve(model, PairRanker(alpha=1e-4), SIZES, model.excess_risk)

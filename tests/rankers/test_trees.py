@@ -486,7 +486,7 @@ def test_unusable_input_is_refused_in_words(settings, given, message, train):
 
 def test_trees_that_started_from_nothing_have_nothing_to_compare_with(train):
     trees = PushTrees(n_estimators=3).fit(*train)
-    with pytest.raises(ValueError, match="started from nothing"):
+    with pytest.raises(ValueError, match="have no starting scores"):
         trees.compare_with_start(*train)
 
 

@@ -94,7 +94,7 @@ def test_folds_in_the_order_of_time_leave_the_first_rows_unscored():
 
 def test_an_infinite_push_can_be_on_the_slider():
     data = built(table(80), ps=(1, np.inf))
-    assert data["labels"] == ["p = 1", "p = ∞"] and data["ps"] == [1.0, None]
+    assert data["labels"] == ["strength 1", "strength ∞"] and data["ps"] == [1.0, None]
     assert "p" in data["support"]
 
 

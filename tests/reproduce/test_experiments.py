@@ -97,6 +97,7 @@ def test_one_split_of_magic_has_about_the_paper_s_auc():
     assert auc(y, scores) == pytest.approx(facts.TABLE_3["AUC"][0], abs=0.02)
 
 
+@pytest.mark.more
 def test_table_3_has_the_order_of_the_paper_and_its_numbers_in_range():
     result = found("table3", {"magic": load_magic(return_X_y=True)}, repeats=6)
     cells = {(cell["row"], cell["column"]): cell for cell in result["cells"]}
@@ -111,6 +112,7 @@ def test_table_3_has_the_order_of_the_paper_and_its_numbers_in_range():
     assert result["powers_of_ten"]["DCG"] == 1e3
 
 
+@pytest.mark.more
 def test_ionosphere_has_the_paper_s_numbers_with_the_labels_turned_round_only():
     X, y = load_ionosphere(return_X_y=True)
     result = found("table4", {"ionosphere": (X, y)}, repeats=1, repeats_as_printed=1)
@@ -142,6 +144,7 @@ def test_four_threshold_features_a_column_and_no_two_alike():
     assert set(np.unique(H)) <= {0.0, 1.0}
 
 
+@pytest.mark.more
 def test_fifty_rows_are_too_few_for_a_large_p():
     rng = np.random.default_rng(0)
     X = rng.random((400, 8))

@@ -41,6 +41,7 @@ def add_penalty(settings, X, positive, coef, alpha=1e-3):
     return value + alpha / 2 * coef @ coef, X.T @ in_scores + alpha * coef, objective.scale
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("settings", SMOOTH, ids=name_of)
 @pytest.mark.parametrize("data", DATA)
 def test_newton_and_lbfgs_reach_the_same_stationary_point(data, settings, tasks):
@@ -80,6 +81,7 @@ def test_a_steep_price_is_solved_to_the_same_tolerance(solver, small):
     assert np.max(np.abs(gradient)) <= 1e-6
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("solver", ["newton", "lbfgs", "coordinate"])
 @pytest.mark.parametrize("settings", CORNERED, ids=name_of)
 def test_the_stated_gap_holds_where_the_objective_has_corners(settings, solver, small):
@@ -93,6 +95,7 @@ def test_the_stated_gap_holds_where_the_objective_has_corners(settings, solver, 
     assert fit.objective_ - fit.optimality_gap_ <= min(*values, rival.objective_) + 1e-12
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("solver", ["newton", "lbfgs"])
 @pytest.mark.parametrize("settings", CORNERED, ids=name_of)
 @pytest.mark.parametrize("data", ["wdbc", "ill_conditioned"])

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from sklearn.linear_model import LogisticRegression
@@ -36,7 +36,6 @@ def exact(differences, test_to_train):
     return mean, (Fraction(1, len(d)) + Fraction(test_to_train)) * variance
 
 
-@settings(max_examples=50)
 @given(
     counts=st.lists(st.integers(-8, 8), min_size=2, max_size=8),
     unit=UNITS,
@@ -233,7 +232,6 @@ def test_a_score_that_is_infinite_on_a_fold_is_refused_by_name(scoring, settings
 HUGE = float(np.finfo(np.float64).max)
 
 
-@settings(max_examples=40)
 @given(
     scores=st.lists(st.sampled_from([-HUGE, -1.0, 0.0, 5e-324, 1.0, HUGE]), min_size=1, max_size=9),
     per_period=st.sampled_from([1e-12, 0.5, 1, 2.5, 7, 1e12]),

@@ -28,7 +28,8 @@ from toprank.cli.terminal import Failure
 from toprank.models import ModelError, ModelWarning, Schema, columns
 from toprank.models.loader import from_bytes
 from toprank.models.storage import to_bytes
-from toprank.models.tree_files import check_lightgbm, check_xgboost
+from toprank.models.tree_files import check_lightgbm
+from toprank.models.xgboost_files import check_xgboost
 
 
 def with_member(kind, name, change):
@@ -211,7 +212,7 @@ def test_an_index_beyond_the_columns_failed_only_when_the_model_was_used():
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_a_model_whose_scores_are_no_numbers_was_loaded(value):
     coef = model_loader.model("pnorm").ranker.coef_
-    with pytest.raises(ModelError, match="no numbers"):
+    with pytest.raises(ModelError, match="not numbers"):
         from_bytes(with_array("pnorm", coef, np.full_like(coef, value)))
 
 

@@ -40,14 +40,14 @@ from toprank import (
 )
 from toprank._extras import require
 from toprank.blocks import from_arrays, from_memmap, from_parquet
-from toprank.rankers.common import _fitted, fits, forget
+from toprank.rankers.common import _fitted_attributes, fits, forget
 
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = f"{Path(toprank.__file__).parent}{os.sep}"
 # An interrupt in the decorator that makes fits whole comes before the fit, or after it; and at the
 # end of a `with` block, where a lock is given back, Python hears no signal.
 OUTSIDE = [str(Path(LIBRARY) / name) for name in ("blocks/threads.py", "models/errors.py")]
-DECORATOR = [fits.__code__, forget.__code__, _fitted.__code__, PNormPush.fit.__code__]
+DECORATOR = [fits.__code__, forget.__code__, _fitted_attributes.__code__, PNormPush.fit.__code__]
 
 RANKERS = {
     "newton": PNormPush(solver="newton"),
@@ -185,6 +185,7 @@ def attack(ranker, fit, moments, seed):
     assert threadpool_info() == limits
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", RANKERS)
 def test_an_exception_at_any_line_leaves_a_whole_fit_or_none(name, record_property):
     X, y = problem()

@@ -493,7 +493,6 @@ def check(name, y, s, w):
 
 
 @pytest.mark.parametrize("name", CASES)
-@settings(max_examples=20)
 @given(drawn=ugly_rows())
 def test_the_metric_is_the_exact_value_of_its_definition(name, drawn):
     check(name, *drawn)
@@ -507,7 +506,6 @@ def test_the_metric_is_exact_in_many_cases(name, drawn):
     check(name, *drawn)
 
 
-@settings(max_examples=20)
 @given(drawn=ugly_rows())
 def test_heights_ranks_and_f_skew_are_exact(drawn):
     y, s, w = drawn
@@ -648,7 +646,7 @@ def test_weights_that_add_up_to_infinity_are_refused_without_a_warning():
 
 @pytest.mark.parametrize("parameter", ["min_fpr", "min_tpr"])
 def test_a_part_of_the_curve_that_rounding_would_swallow_is_refused(parameter):
-    with pytest.raises(ValueError, match="rounding would not swallow"):
+    with pytest.raises(ValueError, match="too small to compute"):
         METRICS["partial_auc"].function([0, 1], [1.0, 2.0], **{parameter: 1 - 1e-16})
 
 

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.special import expit, logit, ndtr, ndtri
@@ -30,7 +30,6 @@ LEVELS = st.sampled_from([1e-300, 0.5, 0.95, 1 - 1e-9, 1 - 2.0**-53])
 SPREADS = st.sampled_from([5e-324, 1e-200, 1e-8, 0.3, 1.0, 20.0, 1e8, 1e200, 1e308])
 
 
-@settings(max_examples=40)
 @given(
     metric=st.sampled_from(["auc", "misranking_error"]),
     value=UGLY_SHARES,
@@ -53,7 +52,6 @@ def test_any_area_has_a_half_width(metric, value, rows, level, model, spread):
     assert f"{value:g}" in str(plan)
 
 
-@settings(max_examples=25)
 @given(
     value=st.one_of(UGLY_SHARES, st.sampled_from([0, 0.0, 5e-324, 1])),
     k=COUNTS,
@@ -74,7 +72,6 @@ def test_any_precision_has_a_half_width(value, k, level, fraction, local_precisi
     assert plan.list_length is None or plan.list_length >= k
 
 
-@settings(max_examples=40)
 @given(
     metric=st.sampled_from(["auc", "misranking_error"]),
     value=st.floats(0.01, 0.99),

@@ -108,6 +108,7 @@ def render(figure):
     FigureCanvasAgg(figure).draw()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", DISPLAYS)
 def test_scores_of_any_size_are_drawn_or_refused(name, record_property):
     drawn = 0
@@ -196,6 +197,7 @@ def shown(name):
     return escaped.replace("$", r"\$")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_name_is_shown_as_it_is_written(name):
     y, s = LABELS["mixed"], BASE

@@ -5,7 +5,7 @@ import io
 import re
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 pyarrow = pytest.importorskip("pyarrow", reason="lists are Arrow tables")
@@ -60,7 +60,6 @@ def test_numbers_that_came_as_text_stay_as_they_are(value):
 
 
 @pytest.mark.parametrize(("ending", "delimiter"), [("csv", ";"), ("tsv", ","), ("csv.gz", "\t")])
-@settings(max_examples=25)
 @given(
     ids=st.lists(texts, min_size=1, max_size=5),
     name=texts.filter(lambda s: s not in ("score", "rank")),

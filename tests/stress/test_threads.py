@@ -99,6 +99,7 @@ def at_once(function, items):
         return list(pool.map(run, items))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", RANKERS)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_fits_in_eight_threads_give_the_bits_of_one_after_the_other(name):
@@ -300,6 +301,7 @@ FIRST_USE = """
 """
 
 
+@pytest.mark.more
 def test_eight_threads_may_load_and_compile_at_the_same_moment():
     assert run_script(FIRST_USE) == "alike\n"
 

@@ -35,6 +35,7 @@ def test_a_weight_is_a_repetition(rows):
     assert weighted == capacity_threshold(np.repeat(scores, count), 3, 2)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("spread", [0.0, 0.5])
 def test_the_interval_holds_the_alerts_of_new_days_as_often_as_it_says(spread):
     rng = np.random.default_rng(0)

@@ -170,8 +170,8 @@ class ParquetSource(LocalSource):
         for name in keep:
             if name not in schema.names or name == "score":
                 raise ValueError(
-                    f"keep names {name!r}, which {self.parts[0].path} has not, or which is the "
-                    "name of the new column."
+                    f"keep={name!r}: {self.parts[0].path} has no such column, or it is the name "
+                    "of the new column of scores."
                 )
         return [schema.field(name) for name in keep]
 

@@ -165,7 +165,7 @@ def check_tensor(X: Any) -> Any:
         if not hasattr(X, "__array__") and not hasattr(X, "__dlpack__"):
             raise TypeError(
                 f"X is a {type(X).__name__}; expected a torch tensor, or an array of a GPU that "
-                "speaks DLPack (CuPy). For anything else use blocks.from_arrays."
+                "supports DLPack (CuPy). For anything else use blocks.from_arrays."
             )
         tensor = torch.as_tensor(X)
     if tensor.layout is not torch.strided:
@@ -174,7 +174,7 @@ def check_tensor(X: Any) -> Any:
             "the host."
         )
     if tensor.ndim != 2:
-        raise ValueError(f"X has shape {tuple(tensor.shape)}, expected (n, d): one row an item.")
+        raise ValueError(f"X has shape {tuple(tensor.shape)}, expected (n, d): one row per item.")
     if tensor.dtype.is_complex:
         raise ValueError(f"X is of type {tensor.dtype}; expected real numbers.")
     if tensor.device.type == "mps":

@@ -5,13 +5,23 @@ not known before), ``statement`` and ``assumes``.
 """
 
 from toprank.bounds.bound import Bound
+from toprank.bounds.convex_costs import psi_transform, ranking_risk_from_convex
 from toprank.bounds.covering import ConvexCombinations, FiniteClass, LinearClass, SloppyClass
 from toprank.bounds.excess_risk import (
     excess_convex_risk,
     excess_ranking_risk,
-    psi_transform,
-    ranking_risk_from_convex,
     u_statistic,
+)
+from toprank.bounds.fast_rates import (
+    Chaos,
+    combination_rademacher,
+    convex_excess_ranking_risk,
+    degenerate_kernel,
+    degenerate_moment,
+    degenerate_process,
+    fast_excess_risk,
+    fast_rate,
+    local_radius,
 )
 from toprank.bounds.known_eta import (
     bayes_ranking_error,
@@ -22,7 +32,20 @@ from toprank.bounds.known_eta import (
     surrogate_regret,
 )
 from toprank.bounds.margin import margin, margin_cover, margin_sample_size
-from toprank.bounds.push import pnorm_push, pnorm_push_2006, pnorm_push_sample_size
+from toprank.bounds.noise import (
+    NoiseCondition,
+    bounded_density_constant,
+    noise_condition,
+    projection_variance,
+    projection_variance_bound,
+    regression_noise_condition,
+)
+from toprank.bounds.push import (
+    pnorm_push,
+    pnorm_push_2006,
+    pnorm_push_fixed,
+    pnorm_push_sample_size,
+)
 from toprank.bounds.rademacher import (
     rademacher_average,
     rkhs_rademacher,
@@ -40,31 +63,47 @@ from toprank.tuning.support import supported_p
 
 __all__ = [
     "Bound",
+    "Chaos",
     "ConvexCombinations",
     "FiniteClass",
     "LinearClass",
+    "NoiseCondition",
     "SloppyClass",
     "balanced_regret",
     "bayes_ranking_error",
+    "bounded_density_constant",
+    "combination_rademacher",
+    "convex_excess_ranking_risk",
+    "degenerate_kernel",
+    "degenerate_moment",
+    "degenerate_process",
     "exact_ranking_regret",
     "excess_convex_risk",
     "excess_ranking_risk",
+    "fast_excess_risk",
+    "fast_rate",
     "gini_mean_difference",
+    "local_radius",
     "low_noise_constant",
     "margin",
     "margin_cover",
     "margin_sample_size",
+    "noise_condition",
     "pairwise_distribution",
     "pairwise_regret",
     "plug_in_regret",
     "pnorm_push",
     "pnorm_push_2006",
+    "pnorm_push_fixed",
     "pnorm_push_sample_size",
+    "projection_variance",
+    "projection_variance_bound",
     "psi_transform",
     "rademacher_average",
     "ranking_error",
     "ranking_regret",
     "ranking_risk_from_convex",
+    "regression_noise_condition",
     "rkhs_rademacher",
     "separate_pair_errors",
     "supported_p",

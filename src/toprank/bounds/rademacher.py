@@ -230,7 +230,9 @@ def _class_of(
     """Return the class's supremum, its points, its functions and its largest possible average."""
     if callable(values):
         if n_points is None:
-            raise ValueError("values is a function, so n_points is needed: on how many points?")
+            raise ValueError(
+                "values is a function, so n_points is needed: the number of points it is drawn at."
+            )
         return values, int(at_least("n_points", n_points, 1.0)), 1, math.inf
     if n_points is not None:
         raise ValueError(f"n_points={n_points!r} is not needed: values is an array.")

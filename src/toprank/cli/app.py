@@ -106,7 +106,14 @@ _add(
     "toprank compare old new test.csv",
     "toprank compare old new trees test.csv --metric auc --metric precision_at --k 100",
 )
-_add(_START, "report", report, "toprank report train.csv --target bought -o report.html")
+_add(
+    _START,
+    "report",
+    report,
+    "toprank report train.csv --target bought -o report.html",
+    "toprank report model test.csv --top 100 --value-positive 40 --cost 1.5",
+    "toprank report old new --test test.csv --today old_score",
+)
 _add(
     _START,
     "monitor",

@@ -74,7 +74,10 @@ def compare(
     if len(models) < 2:
         raise Failure("name at least two models and then a table: MODEL MODEL... DATA.")
     depth = parse_k(k)
-    loaded = _load_by_name(models)
+    # the library is loaded here, because --help need not wait for it
+    from toprank.cli.scoring import load_by_name
+
+    loaded = load_by_name(models)
     with open_table(data, reading, quiet) as source, progress("Ranking", quiet) as step:
         positive, scores, known = _score_models(loaded, source, step)
         found = _compare_models(metric, depth, positive, scores, known, level, resamples, step)
@@ -82,17 +85,6 @@ def compare(
         print_json([pair.as_dict() for each in found for pair in each])
     else:
         _show_comparisons(found, data, len(positive), int(positive.sum()), list(scores))
-
-
-def _load_by_name(paths: Sequence[Path]) -> dict[str, TableModel]:
-    """The models by the names of their files, or by the paths where those are the same."""
-    from toprank.cli.scoring import load_model
-
-    stems = [path.stem for path in paths]
-    names = stems if len(set(stems)) == len(stems) else [str(path) for path in paths]
-    if len(set(names)) < len(names):
-        raise Failure("the same model is named twice; name different files.")
-    return {name: load_model(path) for name, path in zip(names, paths, strict=True)}
 
 
 def _score_models(

@@ -26,11 +26,14 @@ def monitor(
     data: Data,
     reference: Annotated[
         Path | None,
-        typer.Option(help="Table to compare with, in place of the training rows."),
+        typer.Option(
+            help="Table to compare with, in place of the training rows; the model must not have "
+            "been fitted to it."
+        ),
     ] = None,
     top: Annotated[
         float,
-        typer.Option(min=0.0001, max=1, help="Share of the training rows that raised an alert."),
+        typer.Option(min=0.0001, max=1, help="Share of unseen rows with an alert in training."),
     ] = 0.1,
     max_drift: Annotated[
         float,
@@ -52,8 +55,10 @@ def monitor(
 ) -> None:
     """Watch a model at work: drift of columns and scores, alerts, precision where labels exist.
 
-    Rows are compared with what the model remembers of its training rows. A limit counts as passed
-    when the number is beyond it by more than the chance of few rows; the exit code is then 1.
+    Rows are compared with what the model remembers of its training rows, and scores with those of
+    rows that it had not seen. A limit counts as passed when the number is beyond it and the change
+    is more than the chance of few rows; the exit code is then 1. Where nothing has changed, drift
+    and alerts pass a limit in at most 1% of tables.
     """
     # the library is loaded here, because --help need not wait for it
     from toprank.cli.scoring import load_model, score_table
@@ -112,6 +117,8 @@ def _show_findings(found: Findings, model: Path, data: Path) -> None:
     else:
         why = "no alert has a label" if found.labelled else "the rows have no labels"
         screen.print(f"Precision: not measured, {why}.", style="dim")
+    for note in found.notes:
+        screen.print(f"Note: {safe(note)}", style="dim")
     for alarm in found.alarms:
         screen.print(f"LIMIT PASSED: {safe(alarm)}", style="bold")
     if not found.alarms:

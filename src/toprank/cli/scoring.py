@@ -27,6 +27,15 @@ def load_model(path: Path) -> TableModel:
     return load(path)
 
 
+def load_by_name(paths: Sequence[Path]) -> dict[str, TableModel]:
+    """The models by the names of their files, or by the paths where those are the same."""
+    stems = [path.stem for path in paths]
+    names = stems if len(set(stems)) == len(stems) else [str(path) for path in paths]
+    if len(set(names)) < len(names):
+        raise Failure("the same model is named twice; name different files.")
+    return {name: load_model(path) for name, path in zip(names, paths, strict=True)}
+
+
 def score_table(model: TableModel, source: Source, step: Step) -> Iterator[tuple[Any, FloatArray]]:
     """Read a table and score it; yield some rows at a time, and their scores."""
     for chunk, scores in score_chunks(model, source, step):

@@ -168,7 +168,7 @@ def _openml_source(
     name: str | None, data_id: int | None, target: str | None, positive: object, negative: object
 ) -> OpenMLSource:
     if (name is None) == (data_id is None):
-        raise ValueError(f"pass a name or data_id, one of the two; got {name=}, {data_id=}.")
+        raise ValueError(f"pass either a name or data_id; got {name=}, {data_id=}.")
     if data_id is not None:
         if positive is None:
             raise ValueError(

@@ -51,6 +51,17 @@ def auc_variance(
     return pair / min(positives, negatives)
 
 
+def pair_share_variance(value: float, positives: float, negatives: float, shared: float) -> float:
+    """Variance of a share of pairs if scores are exponential, with as many pairs per row.
+
+    Of `shared` rows of either class a pair shares its row with others. With the mean of positives
+    and negatives this is Newcombe's method 5 (2006), which does not care which class is which.
+    """
+    pair = value * (1 - value)
+    alike = (1 - value) / (2 - value) + value / (1 + value)
+    return pair * (1 + (shared - 1) * alike) / (positives * negatives)
+
+
 def auc_covariance(
     value_a: float,
     value_b: float,

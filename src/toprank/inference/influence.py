@@ -14,14 +14,16 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from toprank._numerics import FloatArray
 from toprank.inference.bootstrap import WeightedMetric, replicates
 from toprank.inference.result import Comparison, Interval, MetricRequest, Verdict, check_size
 from toprank.inference.sample import Sample, VarianceEstimate
+from toprank.inference.score_interval import score_interval
 from toprank.inference.shares import agreement_interval, interval_around, on_logit, slope_of
-from toprank.metrics.expansion import Expansion, without_one
+from toprank.metrics.expansion import PROJECTION, Expansion, without_one
 from toprank.metrics.metric import Swaps
 
 #: Samples up to this size feel the noise that taking off a bias adds.
@@ -36,10 +38,14 @@ def interval_from_expansion(request: MetricRequest, expansion: Expansion) -> Int
     if expansion.needs_copies and not sample.by_ties:
         request.check_method("bootstrap")
         return _resampled_share(request, expansion, estimate)
-    request.check_method("projection", "bootstrap")
+    request.check_method(*_methods(expansion))
     if request.method == "bootstrap":
         return _resampled_share(request, expansion, estimate)
     spread = spread_of(expansion, sample)
+    if request.method == "delong":
+        return _by_delong(request, expansion, estimate, spread)
+    if expansion.pairs is not None and request.method != "projection":
+        return _by_score(request, expansion, estimate, spread)
     early = _without_spread(request, expansion, estimate, spread)
     if early is not None:
         return early
@@ -54,6 +60,47 @@ def interval_from_expansion(request: MetricRequest, expansion: Expansion) -> Int
         )
     method = f"{expansion.method}, logit scale"
     return _to_metric_scale(request, expansion, estimate, ends, spread, method)
+
+
+def _methods(expansion: Expansion) -> tuple[str, ...]:
+    """What may be asked for, the default first."""
+    score = ("score",) if expansion.pairs is not None else ()
+    delong = ("delong",) if expansion.method == PROJECTION else ()
+    return (*score, "projection", *delong, "bootstrap")
+
+
+def _by_score(
+    request: MetricRequest, expansion: Expansion, estimate: float, spread: VarianceEstimate
+) -> Interval:
+    """The score interval of a share of pairs."""
+    assert expansion.pairs is not None
+    if not np.isfinite(spread.variance):
+        return _of_single_row(request, expansion, estimate)
+    units = request.sample.units
+    ends = score_interval(expansion.share, spread, expansion.pairs, units, request.level)
+    method, note = f"score interval, {expansion.method}", ""
+    if _shows_no_spread(expansion, spread):
+        note = (
+            "Every pair of rows says the same, so the sample shows no spread; the interval is "
+            f"what {units[0]:g} positives and {units[1]:g} negatives leave possible, if the "
+            "scores have the spread of exponential ones (Newcombe 2006)."
+        )
+    return _to_metric_scale(request, expansion, estimate, ends, spread, method, note)
+
+
+def _by_delong(
+    request: MetricRequest, expansion: Expansion, estimate: float, spread: VarianceEstimate
+) -> Interval:
+    """DeLong's variance and the normal law, as the literature has it."""
+    if not np.isfinite(spread.variance):
+        return _of_single_row(request, expansion, estimate)
+    reach = float(-ndtri((1 - request.level) / 2)) * float(np.sqrt(spread.variance))
+    ends = (max(0.0, expansion.share - reach), min(1.0, expansion.share + reach))
+    note = ""
+    if _shows_no_spread(expansion, spread):
+        note = 'Every pair of rows says the same, where this method claims certainty: use "score".'
+    method = "DeLong's variance, normal law"
+    return _to_metric_scale(request, expansion, estimate, ends, spread, method, note)
 
 
 def spread_of(expansion: Expansion, sample: Sample) -> VarianceEstimate:
@@ -74,18 +121,9 @@ def _without_spread(
     request: MetricRequest, expansion: Expansion, estimate: float, spread: VarianceEstimate
 ) -> Interval | None:
     """Intervals where the rows show no spread at all, or too few of them could."""
-    high, low = request.sample.units
     if not np.isfinite(spread.variance):
-        few = "positive" if high < low else "negative"
-        return request.result(
-            estimate,
-            (expansion.report(0.0), expansion.report(1.0)),
-            np.nan,
-            f"no interval: fewer than two {few}s",
-            note=f"One {few} row does not show how far such rows spread: any value is possible.",
-        )
-    # sums over many rows leave rounding errors where the spread is zero
-    if spread.variance > 1e-24 and 0 < expansion.share < 1:
+        return _of_single_row(request, expansion, estimate)
+    if not _shows_no_spread(expansion, spread):
         return None
     ends = agreement_interval(expansion.share, expansion.trials, request.level)
     return request.result(
@@ -100,6 +138,24 @@ def _without_spread(
     )
 
 
+def _shows_no_spread(expansion: Expansion, spread: VarianceEstimate) -> bool:
+    # sums over many rows leave rounding errors where the spread is zero
+    return spread.variance <= 1e-24 or not 0 < expansion.share < 1
+
+
+def _of_single_row(request: MetricRequest, expansion: Expansion, estimate: float) -> Interval:
+    """One class has a single row: everything is possible."""
+    high, low = request.sample.units
+    few = "positive" if high < low else "negative"
+    return request.result(
+        estimate,
+        (expansion.report(0.0), expansion.report(1.0)),
+        np.nan,
+        f"no interval: fewer than two {few}s",
+        note=f"One {few} row does not show how far such rows spread: any value is possible.",
+    )
+
+
 def _to_metric_scale(
     request: MetricRequest,
     expansion: Expansion,
@@ -107,6 +163,7 @@ def _to_metric_scale(
     ends: tuple[float, float],
     spread: VarianceEstimate,
     method: str,
+    note: str = "",
 ) -> Interval:
     """Bring an interval for the share to the form of the metric."""
     share, error = expansion.share, float(np.sqrt(spread.variance))
@@ -118,6 +175,7 @@ def _to_metric_scale(
         slope * error,
         method,
         bias=bias,
+        note=note,
     )
 
 
@@ -156,6 +214,9 @@ def compare_influences(verdict: Verdict, a: MetricRequest, b: MetricRequest) -> 
         )
     if spread.variance <= 1e-24 * max(1.0, value_a**2, value_b**2):
         return verdict.without_spread(values, a.sample.independent_pairs, method, largest)
+    if a.method == "delong":
+        law = VarianceEstimate(spread.variance, np.inf)
+        return verdict.from_variance(values, law, "DeLong's variance, normal law")
     result = verdict.from_variance(values, spread, method)
     swaps = a.metric.swaps
     if swaps is None or len(a.sample.scores) > swaps.up_to or not a.sample.plain:

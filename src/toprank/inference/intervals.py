@@ -66,11 +66,14 @@ def interval(
         Labels and scores, as the metric takes them.
     level : float, default=0.95
         Confidence level.
-    method : {"auto", "projection", "bootstrap", "exact"}, default="auto"
-        How. "projection": the Hoeffding projection of a U-statistic (for the AUC, DeLong's
-        method) or the influence of each row. "bootstrap": resampled weights of one sorted list.
-        "exact": shares of independent trials. "auto" takes the best one for the metric; not every
-        metric has every method.
+    method : {"auto", "score", "projection", "delong", "bootstrap", "exact"}, default="auto"
+        How. "score", for shares of pairs such as the AUC: every value that the sample does not
+        contradict (Newcombe 2006, with DeLong's variance where that is larger). "projection": the
+        Hoeffding projection of a U-statistic (for the AUC, DeLong's variance) or the influence of
+        each row, on the logit scale. "delong": DeLong's variance and the normal law, for
+        comparison with the literature; too narrow near 1 and with few positives. "bootstrap":
+        resampled weights of one sorted list. "exact": shares of independent trials. "auto" takes
+        the best one for the metric; not every metric has every method.
     groups : array-like of shape (n,), optional
         Clusters: rows of one group may depend on each other (visits of a patient, lines of a
         claim). The metric is still of all rows as one list.
@@ -124,7 +127,7 @@ def interval(
     >>> y = np.repeat([0, 1], [900, 100])
     >>> s = rng.normal(size=1000) + y
     >>> print(interval("auc", y, s))
-    auc = 0.7122, 95% interval 0.6573 to 0.7614 (Hoeffding projection (DeLong), logit scale)
+    auc = 0.7122, 95% interval 0.6564 to 0.7612 (score interval, Hoeffding projection (DeLong))
     >>> print(interval("precision_at", y, s, k=50))
     precision_at(k=50) = 0.3, 95% interval 0.1785 to 0.4463 (Clopper-Pearson, effective trials)
     """

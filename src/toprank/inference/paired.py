@@ -33,6 +33,7 @@ from toprank.inference.result import (
 from toprank.inference.sample import Sample, VarianceEstimate, rows_and_units, sums_by_group
 from toprank.inference.shares import check_level, newcombe
 from toprank.inference.u_statistics import compare_kernels
+from toprank.metrics.expansion import SHARES_OF_PAIRS
 from toprank.metrics.metric import SHARE, Metric, call_label
 from toprank.metrics.registry import as_metric
 from toprank.pairs import check_scores
@@ -49,6 +50,7 @@ def compare(
     s_b: ArrayLike | None = None,
     *,
     level: float = 0.95,
+    method: str = "auto",
     groups: ArrayLike | None = None,
     lists: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
@@ -75,6 +77,9 @@ def compare(
         Scores of ranker b.
     level : float, default=0.95
         Confidence level of each interval.
+    method : {"auto", "delong"}, default="auto"
+        "delong": the test of DeLong et al. (1988) as the literature has it, with the normal law
+        instead of Student's t, for the AUC and its kin. "auto": the best one for the metric.
     groups, lists, sample_weight, weights, label_propensity, pos_label
         As in `interval`.
     n_resamples, random_state, n_jobs
@@ -126,11 +131,17 @@ def compare(
         "weights": weights,
         "label_propensity": label_propensity,
         "pos_label": pos_label,
-        "resampling": {"n_resamples": n_resamples, "random_state": random_state, "n_jobs": n_jobs},
+        "how": {
+            "method": method,
+            "n_resamples": n_resamples,
+            "random_state": random_state,
+            "n_jobs": n_jobs,
+        },
     }
     known = as_metric(metric)
     if not known.own_labels:
         known.check_settings(metric_kwargs)
+    _check_method(known, method, groups, lists)
     label = call_label(known.name, metric_kwargs)
     results = [
         _pair(
@@ -146,6 +157,21 @@ def compare(
     if s_b is not None:
         return results[0]
     return Comparisons(tuple(_holm(results)))
+
+
+def _check_method(
+    metric: Metric, method: str, groups: ArrayLike | None, lists: ArrayLike | None
+) -> None:
+    """Raise ValueError unless the metric can be compared by this method."""
+    if method == "auto":
+        return
+    if method != "delong":
+        raise ValueError(f"Unknown method {method!r}: expected 'auto' or 'delong'.")
+    if metric.expansion not in SHARES_OF_PAIRS or groups is not None or lists is not None:
+        raise ValueError(
+            "DeLong's test is for the AUC and its kin, of independent rows: "
+            f"compare {metric.name} with method='auto', which also takes groups= and lists=."
+        )
 
 
 def _by_name(s_a: Scores, s_b: ArrayLike | None) -> dict[str, Any]:
@@ -184,7 +210,7 @@ def _pair(
     weights: str,
     label_propensity: ArrayLike | None,
     pos_label: Any,
-    resampling: dict[str, Any],
+    how: dict[str, Any],
 ) -> Comparison:
     if metric.kernel is not None:
         n = len(check_scores(scores[0]))
@@ -196,13 +222,11 @@ def _pair(
         values = [metric.each(y, s, lists, weight, pos_label, **settings) for s in scores]
         return compare_lists(verdict, metric, values)
     if metric.own_labels:
-        resampling = {**resampling, "own_labels": own_labels(y, pos_label)}
+        how = {**how, "own_labels": own_labels(y, pos_label)}
     samples = [
         Sample.of(y, s, sample_weight, groups, weights, label_propensity, pos_label) for s in scores
     ]
-    a, b = (
-        MetricRequest(metric, settings, sample, verdict.level, **resampling) for sample in samples
-    )
+    a, b = (MetricRequest(metric, settings, sample, verdict.level, **how) for sample in samples)
     return _compare_by_strategy(verdict, a, b)
 
 

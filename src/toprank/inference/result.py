@@ -23,7 +23,7 @@ from toprank.metrics.metric import Metric, call_label
 
 #: A metric larger than this has a variance near the largest float.
 _LARGEST = 1e150
-METHODS = ("auto", "projection", "bootstrap", "exact")
+METHODS = ("auto", "score", "projection", "delong", "bootstrap", "exact")
 
 
 @dataclass(frozen=True)

@@ -52,8 +52,9 @@ class UStatistic:
     zeta_2 : float
         Unbiased estimate of Var(q(Z, Z')), the variance of the kernel.
     variance : float
-        Estimated variance of `value`: Hoeffding's formula with a negative `zeta_1` taken as zero
-        or, with groups, the sum of squares of the groups' summed influences.
+        Estimated variance of `value`: Hoeffding's formula, 4 zeta_1/n + 2 (zeta_2 - 2 zeta_1) /
+        (n (n - 1)), whose first term is left out where `zeta_1` is negative (the conservative
+        choice); or, with groups, the sum of squares of the groups' summed influences.
     freedom : float
         Degrees of freedom of `variance`, from the fourth moment of the projection: few, where a
         few rows account for most of it.
@@ -117,7 +118,7 @@ class UStatistic:
         """
         first, second = np.broadcast_arrays(np.asarray(i, dtype=np.intp), j)
         if np.any(first == second):
-            raise ValueError("i and j name the same row: the remainder is one of two rows.")
+            raise ValueError("i and j name the same row: expected two different rows.")
         effect = effects_of_rows(self.projection, self.value, self.rows)
         kernel = np.asarray(self._kernel(self._data[first], self._data[second]), dtype=np.float64)
         return np.asarray(kernel - self.value - effect[first] - effect[second])

@@ -266,6 +266,8 @@ def modulus(slope: ArrayMap, curvature: ArrayMap | None = None) -> float:
 
     By Theorem 10 it is the lambda of Definition 7. Sought on a grid, then on finer grids
     around the best cell; without H'' it is a difference quotient of H' over the finest cell.
+    Bounds divide by it, so it is rounded down: by what it differs from the cells beside it, which
+    the least value between two points can lie below it, and by what differences of H' lose.
     """
     low, high = 0.0, 1.0
     for _ in range(1 + _ZOOMS):
@@ -276,7 +278,14 @@ def modulus(slope: ArrayMap, curvature: ArrayMap | None = None) -> float:
         low, high = float(q[max(0, best - 1)]), float(q[min(_CELLS, best + 2)])
         if curvature is None and high - low < 1e-4:  # finer differences would be rounding
             break
-    return max(0.0, float(bend[best]))
+    beside = bend[max(0, best - 1) : best + 2]
+    lower = float(np.max(beside[np.isfinite(beside)], initial=bend[best]) - bend[best])
+    if curvature is None:
+        ends = slope(q[best : best + 2])
+        lower += float(4e-16 * np.max(np.abs(ends)) / (q[best + 1] - q[best]))
+    elif q[best] in (0.0, 1.0):  # at an end of the interval there is nothing beyond
+        lower = 0.0
+    return max(0.0, float(bend[best]) - lower)
 
 
 def _zero(
@@ -313,7 +322,9 @@ def _check_concave(H: ArrayMap, dH: ArrayMap) -> None:
     q = np.linspace(0.0, 1.0, _CELLS + 1)
     risk, slope = H(q), dH(q)
     if risk.shape != q.shape or slope.shape != q.shape:
-        raise ValueError("H and dH must work elementwise: an array in, one of its shape out.")
+        raise ValueError(
+            "H and dH must work elementwise: expected an array of the shape of their input."
+        )
     if not np.all(np.isfinite(risk)) or np.any(np.isnan(slope)):
         raise ValueError(
             "H must be finite on [0, 1] and dH must not be NaN there; write their limits at 0 and "
@@ -321,7 +332,7 @@ def _check_concave(H: ArrayMap, dH: ArrayMap) -> None:
         )
     rounding = 1e-9 * max(1.0, float(np.max(np.abs(risk))))
     if np.any(risk < -rounding):
-        raise ValueError(f"H is negative ({float(np.min(risk)):.3g}); a loss cannot be.")
+        raise ValueError(f"H is negative ({float(np.min(risk)):.3g}); a loss is never negative.")
     # a concave function's chord slope lies between the slopes at its ends
     chord = np.diff(risk) / np.diff(q)
     slack = 1e-6 * (1.0 + np.abs(chord))

@@ -43,6 +43,26 @@ def disjoint_pairs(ranked: RankedList) -> float:
 
 
 @dataclass(frozen=True)
+class PairShare:
+    """A share of pairs of a positive and a negative: what a score interval asks of it.
+
+    Attributes
+    ----------
+    of_positives, of_negatives : float
+        The share of each class that the pairs are taken from.
+    wide : bool
+        Whether one class may carry all of the noise, as it does in a part of the curve.
+    errors_to_trust : float
+        How many errors must be seen until a variance below the model's is half believed.
+    """
+
+    of_positives: float = 1.0
+    of_negatives: float = 1.0
+    wide: bool = False
+    errors_to_trust: float = 80.0
+
+
+@dataclass(frozen=True)
 class Expansion:
     """A share u, and what a positive and a negative in each tie add to it.
 
@@ -70,6 +90,8 @@ class Expansion:
         Settings with which the metric is `unit` times the share.
     unit : float
         See `share_settings`.
+    pairs : PairShare, optional
+        Which pairs the share is of; it then has a score interval.
     """
 
     share: float
@@ -84,6 +106,7 @@ class Expansion:
     normal: bool = False
     share_settings: Mapping[str, Any] = field(default_factory=dict)
     unit: float = 1.0
+    pairs: PairShare | None = None
 
     @property
     def needs_copies(self) -> bool:
@@ -129,7 +152,7 @@ def auc_expansion(ranked: RankedList) -> Expansion:
     on_positive = 1 - (ranked.passed[:-1] + 0.5 * ranked.negative) / ranked.negatives
     on_negative = (ranked.found[:-1] + 0.5 * ranked.positive) / ranked.positives
     share = float(np.dot(on_positive, ranked.positive)) / ranked.positives
-    return Expansion(float(np.clip(share, 0, 1)), on_positive, on_negative, disjoint_pairs(ranked))
+    return _share_of_pairs(ranked, share, on_positive, on_negative)
 
 
 def misranking_error_expansion(ranked: RankedList, ties: str = "half") -> Expansion:
@@ -139,9 +162,14 @@ def misranking_error_expansion(ranked: RankedList, ties: str = "half") -> Expans
     if ties != "half":
         raise ValueError(f"Unknown ties {ties!r}: expected 'half' or 'error'.")
     in_order = auc_expansion(ranked)
-    return Expansion(
-        1 - in_order.share, -in_order.on_positive, -in_order.on_negative, in_order.trials
-    )
+    return _share_of_pairs(ranked, 1 - in_order.share, -in_order.on_positive, -in_order.on_negative)
+
+
+def _share_of_pairs(
+    ranked: RankedList, share: float, on_positive: FloatArray, on_negative: FloatArray
+) -> Expansion:
+    share = float(np.clip(share, 0, 1))
+    return Expansion(share, on_positive, on_negative, disjoint_pairs(ranked), pairs=PairShare())
 
 
 def margin_error_expansion(ranked: RankedList, theta: float) -> Expansion:
@@ -158,7 +186,11 @@ def _within_margin(ranked: RankedList, theta: float) -> Expansion:
     reaching = np.searchsorted(depths, -bar, side="right")
     on_positive = ranked.passed[reaching] / ranked.negatives
     share = float(np.dot(on_negative, ranked.negative)) / ranked.negatives
-    return Expansion(float(np.clip(share, 0, 1)), on_positive, on_negative, disjoint_pairs(ranked))
+    return _share_of_pairs(ranked, share, on_positive, on_negative)
+
+
+#: Metrics that are a share of all pairs, whose projection gives DeLong's variance.
+SHARES_OF_PAIRS = (auc_expansion, misranking_error_expansion, margin_error_expansion)
 
 
 def partial_auc_expansion(
@@ -202,6 +234,7 @@ def partial_auc_expansion(
         normal=True,
         share_settings={"standardize": False},
         unit=best,
+        pairs=PairShare(1 - floor, stop - start, wide=True, errors_to_trust=20.0),
     )
 
 

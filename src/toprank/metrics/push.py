@@ -15,8 +15,8 @@ from toprank.metrics.margins import check_margin
 from toprank.metrics.order import RankedList
 from toprank.objective import PushObjective
 from toprank.pair_sums import pair_sum
-from toprank.pairs import orient
-from toprank.prices import get_price
+from toprank.pairs import BALANCES, Sides, orient
+from toprank.prices import Max, Price, get_price
 
 #: Multiples of margins up to this one are floats.
 _LARGEST_SCORE = 1e100
@@ -33,6 +33,7 @@ def push_risk(
     loss: Any = "exponential",
     end: str = "top",
     balance: float = 1.0,
+    balance_of: str = "means",
     sample_weight: ArrayLike | None = None,
     label_propensity: ArrayLike | None = None,
     pos_label: Any = None,
@@ -45,7 +46,11 @@ def push_risk(
 
     over negatives k and positives i (Rudin 2009, Section 2). ``end="bottom"`` sums over the
     positives instead, and the price "log1p" does so by itself (IR Push, equation 2).
-    ``end="both"`` is R_top + balance * R_bottom, or with the price "max" the larger of both.
+    ``end="both"`` weighs the two ends as :class:`toprank.PushRanker` does: for the prices
+    "power", "identity" and "max" each end is first divided by its largest possible count, R_top by
+    K I^p and R_bottom by I K^p (I positives, K negatives, by weight), and the sum is given on the
+    scale of R_top. With the price "max" it is the larger of both: balance, whose p-th root counts,
+    has no say in the limit.
 
     Parameters
     ----------
@@ -64,6 +69,9 @@ def push_risk(
         Which end of the list is priced.
     balance : float, default=1.0
         Weight of the bottom for ``end="both"``.
+    balance_of : {"means", "sums"}, default="means"
+        What ``balance`` weighs: means, as above, or the sums as they are, R_top + balance *
+        R_bottom (Rudin 2009, Section 7).
     sample_weight : array-like of shape (n,), optional
         Repetition counts.
     label_propensity : float or array-like of shape (n,), optional
@@ -88,18 +96,32 @@ def push_risk(
     positive, scores, weight = check_ranking(
         y_true, y_score, sample_weight, pos_label, label_propensity
     )
-    _check_balance(balance)
+    _check_balance(balance, balance_of)
     g, of_margin = get_price(price, p), get_loss(loss)
     check_margins(scores, of_margin)
     sides = orient(positive, weight, end=end, outer=g.outer)
-    log_risk = PushObjective(sides, g, of_margin, balance).log_risk(scores)
+    of_means = end == "both" and g.homogeneous and balance_of == "means"
+    ends = tuple(side.normalise() for side in sides) if of_means else sides
+    log_risk = PushObjective(ends, g, of_margin, balance).log_risk(scores)
+    if of_means:
+        log_risk += _log_size(sides[0], g)
     if log:
         return log_risk
     with np.errstate(over="ignore"):
         return _whole_if_counted(float(np.exp(log_risk)), loss, weight)
 
 
-def _check_balance(balance: float) -> None:
+def _log_size(side: Sides, price: Price) -> float:
+    """Return log of the largest 0-1 risk of one end: K I^p, or I for the highest height."""
+    log_inner = float(np.log(side.total_inner_weight))
+    if isinstance(price, Max):
+        return log_inner
+    return side.log_total_outer_weight + float(getattr(price, "p", 1.0)) * log_inner
+
+
+def _check_balance(balance: float, balance_of: str) -> None:
+    if balance_of not in BALANCES:
+        raise ValueError(f"Unknown balance_of={balance_of!r}: expected one of {list(BALANCES)}.")
     if not 0 <= balance < np.inf:
         raise ValueError(
             f"balance={balance!r} cannot weigh the bottom against the top: expected a number >= 0. "

@@ -322,7 +322,7 @@ def part_of_curve(max_fpr: float | None, min_fpr: float, min_tpr: float | None) 
     for name, rate in (("min_fpr", min_fpr), ("min_tpr", floor)):
         if rate > _LAST_RATE:
             raise ValueError(
-                f"{name}={rate!r} leaves no area that rounding would not swallow: expected a rate "
+                f"{name}={rate!r} leaves an area too small to compute: expected a rate "
                 f"up to {_LAST_RATE}."
             )
     return PartOfCurve(float(min_fpr), float(stop), float(floor))

@@ -23,6 +23,7 @@ from toprank._numerics import FloatArray
 from toprank._text import plain
 from toprank.models.errors import ModelError
 from toprank.models.rows import ScoredRows, TrainingRows, measure, metric_settings
+from toprank.models.unseen import UnseenScores
 from toprank.tuning import Scoring
 
 #: Libraries whose versions a model depends on.
@@ -30,7 +31,10 @@ LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "skrub", "skops")
 #: All whose versions a card can name.
 VERSIONED = ("python", "toprank", *LIBRARIES, "lightgbm", "xgboost")
 #: Where the distribution of a number is kept.
-_SHARES = (0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999, 1.0)
+_SHARES = (
+    *(0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9),
+    *(0.95, 0.97, 0.98, 0.99, 0.995, 0.998, 0.999, 1.0),
+)
 #: The metrics on every card, besides the one that the model was chosen by.
 _USUAL = ("precision_at", "recall_at", "lift_at", "auc", "average_precision", "positives_at_top")
 #: Columns whose importance is kept.
@@ -88,6 +92,36 @@ def installed_version(name: str) -> str | None:
     return None
 
 
+#: What users call the rankers.
+_WORDS_OF = {
+    "PNormPush": "a linear score, pushed to be right at the top",
+    "IRPush": "a linear score under the IR push",
+    "ProperRanker": "a linear model of the probability",
+    "RankBoost": "boosted stumps (RankBoost)",
+    "SmoothMarginRanker": "boosted stumps (smooth margin ranking)",
+    "PushTrees": "boosted trees, pushed to be right at the top",
+    "PushEnsemble": "a blend of several models, right at the top",
+}
+
+
+def describe_ranker(card: Mapping[str, Any]) -> str:
+    """Return in users' words what kind of ranker a card is about.
+
+    Examples
+    --------
+    >>> describe_ranker({"ranker": "ProperRanker", "parameters": {"loss": "logistic"}})
+    'logistic regression'
+    """
+    name, settings = str(card.get("ranker", "")), card.get("parameters") or {}
+    if not isinstance(settings, dict):
+        settings = {}
+    if name == "ProperRanker" and settings.get("loss", "logistic") == "logistic":
+        return "logistic regression"
+    if name == "PushTrees" and settings.get("p", 4.0) is None:
+        return "boosted trees for the two classes"
+    return _WORDS_OF.get(name, name)
+
+
 def make_card(
     model: Any,
     rows: TrainingRows,
@@ -98,6 +132,7 @@ def make_card(
     choice: Any,
     notes: list[str],
     before: Any,
+    unseen: UnseenScores,
 ) -> dict[str, Any]:
     """Return the card of a freshly fitted model, as plain values."""
     schema, ranker = model.schema, model.ranker
@@ -135,7 +170,7 @@ def make_card(
             "notes": held_out.notes,
         },
         "importances": _importances(model, Z, rows.weight),
-        "reference": reference(model, rows.X, Z),
+        "reference": reference(model, rows.X, len(Z), unseen),
         "warnings": notes,
     }
 
@@ -170,15 +205,16 @@ def _importances(model: Any, Z: FloatArray, weight: FloatArray | None) -> dict[s
     return {names[j]: float(sizes[j]) for j in order if sizes[j] > 0}
 
 
-def reference(model: Any, values_of: Mapping[str, NDArray[Any]], Z: FloatArray) -> dict[str, Any]:
+def reference(
+    model: Any, values_of: Mapping[str, NDArray[Any]], n_rows: int, unseen: UnseenScores
+) -> dict[str, Any]:
     """The distribution of the scores and of each column, for `toprank.models.monitor`."""
-    scores = model.ranker.decision_function(Z)
     columns = {}
     for column in model.schema.columns:
         values = values_of[column.name]
         if column.kind == "category":
             words, counts = np.unique(values, return_counts=True)
-            shares = {str(w): float(c) / len(Z) for w, c in zip(words, counts, strict=True)}
+            shares = {str(w): float(c) / n_rows for w, c in zip(words, counts, strict=True)}
             columns[column.name] = {"kind": column.kind, "shares": shares}
         elif column.kind == "text":
             gaps = float(np.mean(values == ""))
@@ -186,9 +222,12 @@ def reference(model: Any, values_of: Mapping[str, NDArray[Any]], Z: FloatArray) 
         else:
             columns[column.name] = {"kind": column.kind, **_quantiles(values)}
     return {
-        "rows": len(Z),
+        "rows": n_rows,
         "shares": list(_SHARES),
-        "scores": _quantiles(scores),
+        "scores": _quantiles(unseen.scores),
+        "scores_from": unseen.source,
+        "scores_rows": len(unseen.scores),
+        "scores_spread": unseen.spread,
         "columns": columns,
     }
 
@@ -213,6 +252,7 @@ def _quantiles(values: Any) -> dict[str, Any]:
 _WORDS = ("inf", "-inf")  # what JSON has for the infinities
 _COUNT, _TEXT, _NUMBER, _MAYBE = "count", "text", "number", "number or nothing"
 _SHARE = "share"
+_SPREAD_BEYOND = "number from 0 to 1e9"
 _ANY_NAME = "*"
 _SPREAD = {"missing": _SHARE, "quantiles": [_NUMBER], "at_most": [_SHARE]}
 #: The parts of a card that are used. A list holds entries of one shape; "*" stands for any name.
@@ -248,6 +288,8 @@ _SHAPE: dict[str, Any] = {
     },
     "warnings": [_TEXT],
 }
+#: Parts of the reference that the cards of earlier versions lack.
+_NEWER = {"scores_from": _TEXT, "scores_rows": _COUNT, "scores_spread": _SPREAD_BEYOND}
 #: What the reference holds of a column, by its kind.
 _OF_KIND: dict[str, Any] = {
     "category": {"shares": {_ANY_NAME: _SHARE}},
@@ -266,6 +308,7 @@ def check_card(card: Any) -> dict[str, Any]:
     """
     _check_shape("", card, _SHAPE)
     known = card["reference"]
+    _check_parts("reference", known, {name: _NEWER[name] for name in _NEWER if name in known})
     entries = {"scores": {"kind": "number", **known["scores"]}, **known["columns"]}
     for name, entry in entries.items():
         _check_shape(f"reference.{name}", entry, _OF_KIND.get(entry["kind"], _SPREAD))
@@ -329,6 +372,7 @@ _IS = {
         isinstance(value, int) and _is_finite_number(value) and 0 <= value < 2**63
     ),
     _SHARE: lambda value: _is_finite_number(value) and 0 <= value <= 1 + 1e-9,
+    _SPREAD_BEYOND: lambda value: _is_finite_number(value) and 0 <= value <= 1e9,
     _TEXT: lambda value: isinstance(value, str),
     _NUMBER: _is_finite_number,
     _MAYBE: lambda value: value is None or _is_finite_number(value) or value in _WORDS,

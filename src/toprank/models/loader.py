@@ -21,16 +21,15 @@ from toprank.models.card import VERSIONED, check_card, installed_version
 from toprank.models.columns import Column, are_words
 from toprank.models.errors import ModelError, ModelWarning, catch_warnings
 from toprank.models.fit import RANKERS
+from toprank.models.migration import to_present_format
 from toprank.models.model import TableModel
 from toprank.models.preparation import Preparation
 from toprank.models.schema import Schema, Target
 from toprank.models.storage import (
-    MEMBERS,
     MOST_BYTES,
     TRUSTED,
     attach,
     check_entry_sizes,
-    check_format,
     check_seal,
     foreign_types,
     read_members,
@@ -85,14 +84,17 @@ def load(path: str | PathLike[str], *, most_bytes: int = MOST_BYTES) -> TableMod
 
 def from_bytes(data: bytes, *, most_bytes: int = MOST_BYTES) -> TableModel:
     """Return the model that a file's bytes hold; as `load`."""
+    other = ""
     try:
         check_seal(data)
         members = read_members(data, most_bytes)
-        facts = check_format(json.loads(members["toprank.json"]))
+        members, facts = to_present_format(members)
+        other = _other_versions(facts["versions"])
         schema, target = _read_schema(json.loads(members["schema.json"]))
         card = check_card(json.loads(members["card.json"]))
         parts = _read_payload(members["payload.skops"], most_bytes)
-        boosters = [members[f"trees-{j}"] for j in range(len(members) - len(MEMBERS))]
+        n_boosters = sum(name.startswith("trees-") for name in members)
+        boosters = [members[f"trees-{j}"] for j in range(n_boosters)]
         model = _assemble(schema, target, parts, card, boosters)
         check_works(model)
     except ModelError:
@@ -101,8 +103,14 @@ def from_bytes(data: bytes, *, most_bytes: int = MOST_BYTES) -> TableModel:
         raise ModelError("What the file holds does not fit into memory.") from error
     except Exception as error:  # whatever a file made to mislead brings the readers to raise
         why = (str(error).splitlines() or [type(error).__name__])[0]
-        raise ModelError(f"The file is damaged, or not a toprank model ({why}).") from error
-    _warn_of_versions(facts["versions"])
+        remedy = f" It says that it was made with {other}: try those versions." if other else ""
+        raise ModelError(f"The file is damaged, or not a toprank model ({why}).{remedy}") from error
+    if other:
+        warnings.warn(
+            f"The model was made with {other}; scores may differ. Refit it if they do.",
+            ModelWarning,
+            stacklevel=3,
+        )
     return model
 
 
@@ -151,13 +159,13 @@ def _assemble(
     preparation, ranker = parts["preparation"], parts["ranker"]
     centre = np.asarray(parts["centre"], dtype=np.float64)
     if type(preparation) is not Preparation or not all(type(r) in RANKERS for r in _chain(ranker)):
-        raise ModelError("This is not a toprank model: its parts are not those of one.")
+        raise ModelError("This is not a toprank model: its parts have other types.")
     width = len(preparation.names)
     if width != ranker.n_features_in_ or centre.shape != (width,) or not preparation.fits(schema):
-        raise ModelError("The parts of the file are not of one model.")
+        raise ModelError("The parts of the file belong to different models.")
     remembered = {name: entry["kind"] for name, entry in card["reference"]["columns"].items()}
     if remembered != {column.name: column.kind for column in schema.columns}:
-        raise ModelError("The card in the file is not that of the model.")
+        raise ModelError("The card in the file describes another model.")
     for one in _chain(ranker):
         if hasattr(one, "n_jobs"):
             one.n_jobs = _threads_here(one.n_jobs)
@@ -177,7 +185,8 @@ def _threads_here(n_jobs: Any) -> int | None:
     return min(n_jobs, os.cpu_count() or 1) if isinstance(n_jobs, int) else None
 
 
-def _warn_of_versions(made: dict[str, str]) -> None:
+def _other_versions(made: dict[str, str]) -> str:
+    """The libraries, with their versions, that are others here; empty if none is."""
     # a name that no card has is not looked for: that would take time, or fail
     here = {name: installed_version(name) if name in VERSIONED else None for name in made}
     other = [
@@ -185,13 +194,7 @@ def _warn_of_versions(made: dict[str, str]) -> None:
         for name, was in made.items()
         if was != here[name]
     ]
-    if other:
-        shown = ", ".join(other[:_NAMED]) + (", ..." if len(other) > _NAMED else "")
-        warnings.warn(
-            f"The model was made with {shown}; scores may differ. Refit it if they do.",
-            ModelWarning,
-            stacklevel=4,
-        )
+    return ", ".join(other[:_NAMED]) + (", ..." if len(other) > _NAMED else "")
 
 
 def check_works(model: TableModel) -> None:
@@ -211,9 +214,9 @@ def check_works(model: TableModel) -> None:
         parts = np.asarray(model.column_contributions(Z))
     found = (Z.shape, scores.shape, chances.shape, parts.shape)
     if found != ((2, width), (2,), (2, 2), (2, len(model.schema.columns))):
-        raise ModelError("The parts of the file are not of one model.")
+        raise ModelError("The parts of the file belong to different models.")
     if not all(np.all(np.isfinite(array)) for array in (scores, chances, parts)):
-        raise ModelError("The model in the file gives scores that are no numbers.")
+        raise ModelError("The model in the file gives scores that are not numbers.")
 
 
 def _sample_values(column: Column) -> NDArray[Any]:

@@ -1,82 +1,29 @@
 """Do the rows of today look like those of the training? Drift, alerts and limits.
 
-The training rows are remembered in bins (ten of about equal share for numbers and dates, one for
-each frequent category, one for missing values). With shares a_b of the rows then and b_b of the
-rows now, the population stability index is
-
-    PSI = sum_b (b_b - a_b) log(b_b / a_b),
-
-zero for equal shares. By custom 0.1 is a shift to look at, and 0.25 a large one. Where nothing has
-changed, n N / (n + N) PSI of n rows now and N then is about chi-squared with (bins - 1) degrees of
-freedom, which tells drift from the chance of few rows.
+Columns are compared with the training rows. Scores are compared with those that rows got from a
+model that had not seen them (`toprank.models.unseen`): a model's scores of its own training rows
+are too far apart, and every new table would look like drift.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.stats import chi2
 
 from toprank._numerics import FloatArray
 from toprank.inference.shares import clopper_pearson
+from toprank.models.bins import Bins, Drift
 from toprank.models.card import reference
 from toprank.models.errors import ModelError
 from toprank.models.model import TableModel
+from toprank.models.unseen import UnseenScores
 
-#: Shares whose quantiles part the bins of numbers and dates.
-_CUTS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-#: Share below which a category is counted with the other rare ones.
-_RARE = 0.01
 SCORES = "score"
-
-
-@dataclass(frozen=True)
-class Drift:
-    """How far one column, or the scores, moved.
-
-    Attributes
-    ----------
-    name : str
-        The column; "score" for the scores.
-    kind : str
-    psi : float
-        The population stability index.
-    p_value : float
-        How likely an index as large is where nothing has changed.
-    missing : float
-        Share of the rows in which the value is missing.
-    missing_before : float
-        The same in training.
-    """
-
-    name: str
-    kind: str
-    psi: float
-    p_value: float
-    missing: float
-    missing_before: float
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the attributes as a dictionary."""
-        return asdict(self)
-
-    def passes(self, limit: float, among: int = 1, risk: float = 0.01) -> bool:
-        """Whether the index is above the limit, and not by the chance of few rows.
-
-        Parameters
-        ----------
-        limit : float
-            The largest index that is allowed.
-        among : int, default=1
-            How many columns are looked at; the risk is shared among them (Bonferroni).
-        risk : float, default=0.01
-            Chance of a false alarm where nothing has changed.
-        """
-        return self.psi > limit and self.p_value < risk / max(1, among)
+#: Chance that any limit is passed where nothing has changed; shared among columns, scores, alerts.
+RISK = 0.01
 
 
 class DriftWatch:
@@ -86,7 +33,8 @@ class DriftWatch:
     ----------
     model : TableModel
     frame : data frame or Table, optional
-        Rows to compare with, in place of the training rows.
+        Rows to compare with, in place of the training rows. Rows that the model was fitted to
+        have scores which new rows cannot fairly be compared with; take others.
 
     Examples
     --------
@@ -109,8 +57,10 @@ class DriftWatch:
         self.rows = 0
         self._before = before
         shares, scores = before["shares"], {"kind": "number", **before["scores"]}
-        self._scores = _Bins.of(SCORES, scores, shares)
-        self._columns = [_Bins.of(name, entry, shares) for name, entry in before["columns"].items()]
+        self._scores = Bins.of(SCORES, scores, shares)
+        self._columns = [Bins.of(name, entry, shares) for name, entry in before["columns"].items()]
+        self._score_rows = int(before.get("scores_rows", before["rows"]))
+        self._score_spread = float(before.get("scores_spread", 0.0))
 
     def add(self, frame: Any, scores: FloatArray | None = None) -> None:
         """Count some rows; their scores are worked out unless they are given."""
@@ -128,11 +78,45 @@ class DriftWatch:
         return sorted(found, key=lambda one: -one.psi)
 
     def scores(self) -> Drift:
-        """The drift of the scores."""
-        return self._scores.drift(self._before["rows"])
+        """The drift of the scores, against those of rows that the model had not seen."""
+        return self._scores.drift(self._score_rows, self._score_spread)
+
+    @property
+    def scores_from(self) -> str:
+        """Where the scores come from that those of today are compared with.
+
+        "out of fold", "held out", "table" (the one that was given), or "training", in files of
+        earlier versions and of models with too few rows of a class: scores of rows that the model
+        was fitted to, with which no comparison is fair.
+        """
+        return str(self._before.get("scores_from", "training"))
+
+    def volume_change(self, alerts: int, share: float, level: float) -> tuple[float, float]:
+        """Interval of the share of alerts now over that before; both are of so many rows.
+
+        Given the alerts of both together, those now are binomial. The variance of the scores'
+        shares beyond that, as for their drift, makes them count as fewer.
+
+        Parameters
+        ----------
+        alerts : int
+            Alerts among the rows counted.
+        share : float
+            Share of alerts before.
+        level : float
+            Confidence level.
+        """
+        before, rows = self._score_rows, self.rows
+        hits = before * share + alerts
+        if hits == 0 or rows == 0 or before == 0:
+            return 0.0, float("inf")
+        counted = hits / (1 + self._score_spread * rows * before / (rows + before))
+        ends = clopper_pearson(alerts / hits, counted, level)
+        low, high = (float(end) / max(1 - float(end), 1e-300) * before / rows for end in ends)
+        return low, high
 
     def cut_off(self, share: float) -> tuple[float, float]:
-        """The score that this share of the training rows was above, and that share exactly.
+        """The score that this share of unseen rows was above in training, and that share exactly.
 
         The two shares differ where many rows have the same score. Between the quantiles that the
         card holds, the cut-off is interpolated.
@@ -145,94 +129,8 @@ class DriftWatch:
 def _table_reference(model: TableModel, frame: Any) -> dict[str, Any]:
     values, match = model.schema.read(frame)
     match.ensure_ok()
-    return reference(model, values, model.numbers(frame))
-
-
-class _Bins:
-    """Rows of one column, counted; the last bin is that of missing values."""
-
-    def __init__(self, name: str, kind: str, before: list[float], missing: float):
-        self.name, self.kind, self.missing = name, kind, missing
-        self.before = np.array([*before, missing])
-        self.counts = np.zeros(len(self.before))
-
-    @staticmethod
-    def of(name: str, entry: Mapping[str, Any], shares: list[float]) -> _Bins:
-        if entry["kind"] == "category":
-            return _Categories(name, entry)
-        if entry["kind"] == "text":
-            return _Presence(name, entry)
-        return _Ranges(name, entry, shares)
-
-    def places(self, values: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """The bin of each value, and where it is missing."""
-        raise NotImplementedError
-
-    def add(self, values: NDArray[Any]) -> None:
-        places, gaps = self.places(values)
-        self.counts[:-1] += np.bincount(places[~gaps], minlength=len(self.counts) - 1)
-        self.counts[-1] += np.count_nonzero(gaps)
-
-    def drift(self, rows_before: int) -> Drift:
-        rows = float(self.counts.sum())
-        used = (self.before > 0) | (self.counts > 0)
-        n_bins = int(np.count_nonzero(used))
-        # half a row in every bin keeps the logarithms finite
-        then = (self.before[used] * rows_before + 0.5) / (rows_before + 0.5 * n_bins)
-        now = (self.counts[used] + 0.5) / (rows + 0.5 * n_bins)
-        psi = float(np.sum((now - then) * np.log(now / then)))
-        size = psi * rows * rows_before / (rows + rows_before)
-        chance = float(chi2.sf(size, n_bins - 1)) if n_bins > 1 else 1.0
-        share = float(self.counts[-1] / rows) if rows else 0.0
-        return Drift(self.name, self.kind, psi, chance, share, self.missing)
-
-
-class _Ranges(_Bins):
-    """Numbers and dates, in ranges of about equal share; dates as seconds since 1970."""
-
-    def __init__(self, name: str, entry: Mapping[str, Any], shares: list[float]):
-        wanted = [j for j, share in enumerate(shares) if share in _CUTS]
-        known = entry["quantiles"]
-        pairs = {known[j]: entry["at_most"][j] for j in wanted} if known else {}
-        self.edges = np.array(sorted(pairs))
-        there = 1.0 - entry["missing"]
-        parts = np.diff([0.0, *(pairs[edge] for edge in self.edges), 1.0]) * there
-        super().__init__(name, entry["kind"], list(parts), entry["missing"])
-
-    def places(self, values: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        if values.dtype.kind == "M":
-            gaps = np.isnat(values)
-            numbers = values.astype("datetime64[us]").astype(np.int64) / 1e6
-        else:
-            gaps, numbers = np.isnan(values), values
-        return np.searchsorted(self.edges, numbers), gaps
-
-
-class _Categories(_Bins):
-    """Words: one bin per frequent word, one for all rare and new words."""
-
-    def __init__(self, name: str, entry: Mapping[str, Any]):
-        shares = {word: share for word, share in entry["shares"].items() if word}
-        often = [word for word, share in shares.items() if share >= _RARE]
-        self.place = {word: j for j, word in enumerate(often)}
-        rest = sum(share for word, share in shares.items() if word not in self.place)
-        missing = entry["shares"].get("", 0.0)
-        super().__init__(name, "category", [*(shares[w] for w in often), rest], missing)
-
-    def places(self, values: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        other = len(self.place)
-        found = [self.place.get(word, other) for word in values.tolist()]
-        return np.array(found, dtype=np.intp), np.asarray(values == "", dtype=bool)
-
-
-class _Presence(_Bins):
-    """Texts: only whether they are there."""
-
-    def __init__(self, name: str, entry: Mapping[str, Any]):
-        super().__init__(name, "text", [1.0 - entry["missing"]], entry["missing"])
-
-    def places(self, values: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        return np.zeros(len(values), dtype=np.intp), np.asarray(values == "", dtype=bool)
+    scores = model.score(frame)
+    return reference(model, values, len(scores), UnseenScores(scores, "table"))
 
 
 @dataclass(frozen=True)
@@ -273,7 +171,7 @@ class Findings:
     cut_off : float
         Rows above it raise an alert.
     share_before : float
-        Share of the training rows that did.
+        Share of the rows of the training that did, scored by a model that had not seen them.
     alerts : Share
         Share of these rows that do.
     precision : Share or None
@@ -282,6 +180,8 @@ class Findings:
         Rows with a label.
     alarms : list of str
         Limits that are passed, in words.
+    notes : list of str
+        What could not be compared, and why.
     """
 
     rows: int
@@ -294,6 +194,7 @@ class Findings:
     labelled: int
     level: float
     alarms: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 def monitor_model(
@@ -317,9 +218,10 @@ def monitor_model(
         Returns a table of the same rows with the column of the target; None if there is none.
     limits : Limits
     reference : table, optional
-        Rows to compare with, in place of the training rows.
+        Rows to compare with, in place of the training rows; rows that the model was not fitted to.
     top : float, default=0.1
-        Share of the training rows that raised an alert.
+        Share of the rows of the training that raised an alert, scored by a model that had not
+        seen them.
     level : float, default=0.95
         Confidence level of the intervals.
     """
@@ -331,8 +233,22 @@ def monitor_model(
     above = np.concatenate(scores) > cut
     known, positive = _alert_labels(model, read_labels(), above)
     precision = Share.of(positive, level) if len(positive) else None
-    seen = (drift.scores(), drift.columns(), cut, before, Share.of(above, level), precision)
-    return Findings(drift.rows, *seen, known, level, list(_alarms(limits, *seen)))
+    found = Findings(
+        drift.rows,
+        drift.scores(),
+        drift.columns(),
+        cut,
+        before,
+        Share.of(above, level),
+        precision,
+        known,
+        level,
+    )
+    fair = drift.scores_from != "training"
+    found.alarms.extend(_alarms(limits, found, drift if fair else None))
+    if not fair:
+        found.notes.append(_UNFAIR)
+    return found
 
 
 def _alert_labels(model: TableModel, rows: Any, above: Any) -> tuple[int, Any]:
@@ -343,26 +259,42 @@ def _alert_labels(model: TableModel, rows: Any, above: Any) -> tuple[int, Any]:
     return int(np.count_nonzero(known)), model.labels(rows.take(np.flatnonzero(known & above)))
 
 
-def _alarms(
-    limits: Limits,
-    scores: Drift,
-    columns: list[Drift],
-    cut: float,
-    before: float,
-    alerts: Share,
-    precision: Share | None,
-) -> Iterator[str]:
-    """The limits that are passed by more than the chance of few rows."""
-    for one in (scores, *columns):
-        if one.passes(limits.drift, among=len(columns) + 1):
+#: Why scores raise no alarm.
+_UNFAIR = (
+    "the model knows only the scores of the rows that it was fitted to, which new rows cannot be "
+    "compared with: the drift of the scores and the number of alerts raise no alarm. Give a "
+    "reference table of other rows, or fit the model again to more rows."
+)
+
+
+def _alarms(limits: Limits, found: Findings, drift: DriftWatch | None) -> Iterator[str]:
+    """The limits that are passed by more than the chance of few rows.
+
+    The scores and the number of alerts are looked at where `drift` is given. Where nothing has
+    changed, all limits of drift and volume together are passed with a chance of at most `RISK`.
+    """
+    among = len(found.columns) + 2
+    for one in (*([] if drift is None else [found.scores]), *found.columns):
+        if one.passes(limits.drift, among, RISK):
             yield f"the drift of {one.name} is {one.psi:.3g}, allowed is {limits.drift:g}."
-    if alerts.low > before * limits.volume_change or alerts.high < before / limits.volume_change:
+    if drift is not None and _volume_moved(limits.volume_change, found, drift, RISK / among):
         yield (
-            f"{100 * alerts.estimate:.3g}% of the rows raise an alert, {100 * before:.3g}% did in "
-            f"training: the factor may be {limits.volume_change:g}."
+            f"{100 * found.alerts.estimate:.3g}% of the rows raise an alert, "
+            f"{100 * found.share_before:.3g}% did in training: the factor may be "
+            f"{limits.volume_change:g}."
         )
+    precision = found.precision
     if limits.precision is not None and precision and precision.high < limits.precision:
         yield (
             f"the precision is {precision.estimate:.3g} (at most {precision.high:.3g}), asked is "
             f"{limits.precision:g}."
         )
+
+
+def _volume_moved(limit: float, found: Findings, drift: DriftWatch, risk: float) -> bool:
+    """Whether alerts are more, or fewer, by a factor beyond the limit, and not by chance."""
+    alerts = round(found.alerts.estimate * found.alerts.rows)
+    low, high = drift.volume_change(alerts, found.share_before, 1 - risk)
+    more = found.alerts.estimate > limit * found.share_before and low > 1
+    fewer = found.alerts.estimate < found.share_before / limit and high < 1
+    return more or fewer

@@ -220,21 +220,8 @@ the known ones
         return self.read(frame)[1]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the schema as plain values, as the file of a model holds it.
-
-        What an older toprank does not know is left out where nobody asked for it.
-        """
-        plain = asdict(self)
-        for column in plain["columns"]:
-            for name in _NEWER:
-                if not column[name]:
-                    del column[name]
-        return plain
-
-    @property
-    def is_newer(self) -> bool:
-        """Whether its columns are read in ways that the first format of files has no place for."""
-        return any(getattr(column, name) for column in self.columns for name in _NEWER)
+        """Return the schema as plain values, as the file of a model holds it."""
+        return asdict(self)
 
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> Schema:
@@ -259,10 +246,6 @@ the known ones
         words = [self.target, *self.names, *self.left_out, *self.left_out.values()]
         words += [word for column in self.columns for word in column.categories]
         return are_words([*words, *self.roles.values()])
-
-
-#: What columns of the first format of files do not have.
-_NEWER = ("clip", "decimal", "tidy")
 
 
 def _as_tuples(column: dict[str, Any], *names: str) -> dict[str, Any]:

@@ -84,23 +84,22 @@ class PushObjective:
             for s in self.sides
         ]
 
-    def value(self, scores: FloatArray) -> float:
-        """Return F(scores)."""
-        log_s = np.concatenate(
+    def log_heights(self, scores: FloatArray) -> FloatArray:
+        """Return log S of all outer rows, the bottom's after the top's."""
+        return np.concatenate(
             [
                 sums.log_heights(side.inner_weight)
                 for sums, side in zip(self._sums(scores), self.sides, strict=True)
             ]
         )
-        return self.price.value_slope(log_s, self.log_outer_weight)[0]
+
+    def value(self, scores: FloatArray) -> float:
+        """Return F(scores)."""
+        return self.price.value_slope(self.log_heights(scores), self.log_outer_weight)[0]
 
     def log_risk(self, scores: FloatArray) -> float:
         """Return the logarithm of the paper's sum R_{g,l} (with the weights as they are)."""
-        log_s = [
-            sums.log_heights(side.inner_weight)
-            for sums, side in zip(self._sums(scores), self.sides, strict=True)
-        ]
-        return self.price.log_risk(np.concatenate(log_s), self.log_outer_weight)
+        return self.price.log_risk(self.log_heights(scores), self.log_outer_weight)
 
     def value_grad(self, scores: FloatArray) -> tuple[float, FloatArray]:
         """Return F and its gradient in the scores."""

@@ -39,9 +39,10 @@ from toprank.pairs.relations import (
     relation_of,
 )
 from toprank.pairs.rows import RelatedRows, Rows
-from toprank.pairs.sides import ENDS, End, Sides, orient
+from toprank.pairs.sides import BALANCES, ENDS, End, Sides, orient
 
 __all__ = [
+    "BALANCES",
     "ENDS",
     "LARGEST_SIZE",
     "End",

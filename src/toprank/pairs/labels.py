@@ -224,7 +224,7 @@ def _known_label(name: str, distinct: list[str]) -> str:
             return folded[high]
     a, b = distinct
     raise LabelError(
-        f"{name!r} is {a!r} or {b!r}, and it is not plain which belongs at the top: add "
+        f"{name!r} is {a!r} or {b!r}, and it is not clear which belongs at the top: add "
         f"positive={a!r} or positive={b!r}.",
         (a, b),
     )

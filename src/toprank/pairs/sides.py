@@ -16,6 +16,8 @@ from toprank._numerics import FloatArray, log_of, log_sum_exp
 
 End = Literal["top", "bottom", "both"]
 ENDS = ("top", "bottom", "both")
+#: What the weight of the bottom multiplies for end="both".
+BALANCES = ("means", "sums")
 
 
 @dataclass(frozen=True)

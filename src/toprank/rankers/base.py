@@ -20,6 +20,7 @@ from toprank.blocks.memory import ArraySource
 from toprank.blocks.tensors import OnDevice, tensor_on_device
 from toprank.blocks.torch import from_torch
 from toprank.objective import (
+    LabelledData,
     PointwiseTask,
     Task,
     TwoClassProblem,
@@ -38,6 +39,7 @@ from toprank.rankers.common import (
     vanishing_skew,
     warn_caller,
 )
+from toprank.rankers.starts import bend_of, lowest_of_starts
 from toprank.solvers import SEPARABLE, SOLVERS, Result, duality_gap, free_gradient, minimise
 
 DEFAULT_ROUNDS = {"newton": 1000, "lbfgs": 10_000, "coordinate": 100}
@@ -76,6 +78,10 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
 
     def _task(self) -> Task | PointwiseTask:
         raise TypeError(f"{type(self).__name__} must define _task")
+
+    def _task_on(self, data: LabelledData, task: Any) -> Any:
+        """Return the task where it depends on how many rows there are of each class."""
+        return task
 
     @fits
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Any:
@@ -142,10 +148,14 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         self._check_link(task)
         with self._start_threads(source), overflow_is_handled():
             data = look(source, self.class_weight, task.intercepts, classes)
+            task = self._task_on(data, task)
             problem = problem_of(data, task, gather=self.solver == "coordinate")
             result = self._minimise(problem)
+            bend = bend_of(problem, result.coef)
+            if bend is not None:
+                result = lowest_of_starts(problem, result, self._minimise_from)
             self._keep_fit(data.classes if classes is None else classes, problem, result)
-            self._warn(result, problem)
+            self._warn(result, problem, bend)
         return dict(data.passes)
 
     def _start_threads(self, source: Any) -> Any:
@@ -176,8 +186,12 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
             del self.feature_names_in_
 
     def _minimise(self, problem: Any) -> Result:
-        solver = self._solver_for(problem)
         start, warm = self._start(problem)
+        return self._minimise_from(problem, start, self._solver_for(problem), warm)
+
+    def _minimise_from(
+        self, problem: Any, start: FloatArray, solver: str = "lbfgs", warm: bool = False
+    ) -> Result:
         with overflow_is_handled():
             return minimise(
                 problem,
@@ -258,8 +272,15 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         shift = self._units.shift(self.coef_[0])
         self.intercept_ = np.array([link.offset - shift])
 
-    def _warn(self, result: Result, problem: TwoClassProblem) -> None:
-        if problem.is_undetermined(result.coef):
+    def _warn(self, result: Result, problem: TwoClassProblem, bend: str | None = None) -> None:
+        if bend is not None:
+            cause = (
+                f"The price is not convex: {bend}. There may be lower minima than the one found, "
+                "the lowest of several starts, so that optimality_gap_ is infinite. Use a convex "
+                "price to be sure of the minimum; if yours is convex, say so with "
+                "toprank.prices.from_callable(..., convex=True)."
+            )
+        elif problem.is_undetermined(result.coef):
             cause = (
                 "The classes are separable: a linear score puts every positive above every "
                 "negative, so with alpha=0 the objective has no finite minimiser, or no unique "
@@ -320,7 +341,7 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         task = self._task()
         with self._start_threads(source), overflow_is_handled():
             data = look(source, self.class_weight, task.intercepts)
-            problem = problem_of(data, task)
+            problem = problem_of(data, self._task_on(data, task))
             if not problem.smooth:
                 raise ValueError(
                     "certify_blocks needs an objective with a gradient; the hinge loss and the max "

@@ -226,7 +226,7 @@ class BlockScoring:
         >>> print(found.metric("average_precision"))
         average_precision = 0.8617 (exact)
         >>> print(found.interval("auc"))
-        auc = 0.8624, 95% interval 0.8553 to 0.8693 (Hoeffding projection (DeLong), logit scale)
+        auc = 0.8624, 95% interval 0.8553 to 0.8693 (score interval, Hoeffding projection (DeLong))
         """
         check_is_fitted(self)
         _check_sizes(keep_top, bins)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -9,8 +10,8 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 
 from toprank.losses import TRAINABLE_LOSSES, Loss
-from toprank.objective import Task
-from toprank.pairs import ENDS
+from toprank.objective import LabelledData, Task
+from toprank.pairs import BALANCES, ENDS
 from toprank.prices import PRICES, Price
 from toprank.rankers.base import LinearRanker
 
@@ -75,7 +76,9 @@ class PNormPush(LinearRanker):
     objective_ : float
         The minimised objective, penalty included.
     optimality_gap_ : float
-        Certified bound on ``objective_`` minus the minimum; infinite if alpha=0.
+        Certified bound on ``objective_`` minus the minimum. With alpha=0 it comes from the dual
+        (Theorem 4) and is infinite on separable data, far from the minimum, and for other losses
+        than the exponential one.
     history_ : list of dict
         Per iteration: objective; for "coordinate" also feature and step.
 
@@ -198,7 +201,9 @@ class PushRanker(LinearRanker):
     ----------
     price : {"power", "identity", "exponential", "log1p", "max"}, Price or callables
         The price g; "log1p" is the IR Push (exponential loss only), "max" is p = inf. Or
-        (value, slope[, curvature]) callables of the height.
+        (value, slope[, curvature]) callables of the height. A price that is not convex on the
+        heights of the fit has local minima: the lowest of several starts is kept,
+        ``optimality_gap_`` is infinite, and a warning says where the price bends.
     p : float, default=4.0
         The power of the price "power".
     loss : {"exponential", "logistic", "hinge", "squared_hinge"}, Loss or callables
@@ -207,7 +212,13 @@ class PushRanker(LinearRanker):
         "top" pushes negatives down from the top, "bottom" pulls positives up from the
         bottom, "both" does both.
     balance : float, default=1.0
-        Weight of the bottom for ``end="both"``.
+        Weight of the bottom for ``end="both"``. With ``price="max"`` it has no say: the p-th root
+        of it counts, and goes to one.
+    balance_of : {"means", "sums"}, default="means"
+        What ``balance`` weighs for the prices "power" and "identity". "means" divides each end by
+        its largest possible count, R_top/(K I^p) + balance R_bottom/(I K^p) for I positives and K
+        negatives, so that balance=1 treats both ends alike however rare the positives are; "sums"
+        is R_top + balance R_bottom (Rudin 2009, Section 7).
     alpha, solver, max_iter, tol, positive, link, class_weight, warm_start, n_jobs, verbose
         As in :class:`PNormPush`.
 
@@ -228,6 +239,7 @@ class PushRanker(LinearRanker):
         "loss": _LOSS,
         "end": [StrOptions(set(ENDS))],
         "balance": [Interval(Real, 0, None, closed="neither")],
+        "balance_of": [StrOptions(set(BALANCES))],
     }
 
     def __init__(
@@ -238,6 +250,7 @@ class PushRanker(LinearRanker):
         end: str = "top",
         balance: float = 1.0,
         *,
+        balance_of: str = "means",
         alpha: float = 1e-3,
         solver: str = "auto",
         max_iter: int | None = None,
@@ -254,6 +267,7 @@ class PushRanker(LinearRanker):
         self.loss = loss
         self.end = end
         self.balance = balance
+        self.balance_of = balance_of
         self.alpha = alpha
         self.solver = solver
         self.max_iter = max_iter
@@ -274,3 +288,15 @@ class PushRanker(LinearRanker):
             balance=self.balance,
             alpha=self.alpha,
         )
+
+    def _task_on(self, data: LabelledData, task: Task) -> Task:
+        """Turn a weight of the bottom's sum into one of its mean: multiply by (K/I)^(p-1)."""
+        if self.balance_of == "means" or task.end != "both" or not task.price.homogeneous:
+            return task
+        if not task.price.smooth:
+            raise ValueError(
+                "balance_of='sums' has no meaning with price='max', where neither sum is taken. "
+                "Use balance_of='means', or a finite p."
+            )
+        of_pos, of_neg = data.log_totals
+        return replace(task, balance=task.balance * float(np.exp((task.p - 1) * (of_neg - of_pos))))

@@ -298,7 +298,7 @@ def _active_set(unit: FloatArray, target: FloatArray) -> FloatArray:
             x[~used] = 0.0
             z = _least_squares(unit, target, used)
         x = z
-    raise RuntimeError("Non-negative least squares did not come to rest.")
+    raise RuntimeError("Non-negative least squares did not converge.")
 
 
 def _least_squares(unit: FloatArray, target: FloatArray, used: NDArray[np.bool_]) -> FloatArray:

@@ -179,7 +179,7 @@ def _parameter(estimator: Any, parameter: str | None) -> str | None:
         return "p"
     nested = [name for name in known if name.endswith("__p")]
     if len(nested) > 1:
-        raise ValueError(f"Which p? The estimator has {nested}: say parameter=...")
+        raise ValueError(f"p may be any of {nested}: name one with parameter=.")
     return nested[0] if nested else None
 
 

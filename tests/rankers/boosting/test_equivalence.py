@@ -52,6 +52,7 @@ def separable(X, y):
     return max_margin(M, signed=True) > 1e-9
 
 
+@pytest.mark.more
 def test_on_pima(shared):
     X, y = load(shared, "pima")
     assert not separable(X, y)

@@ -69,7 +69,8 @@ class PushLoss(Module):
     end : {"top", "bottom", "both"}, default="top"
         Which end of the list is priced, as in :class:`toprank.PushRanker`.
     balance : float, default=1.0
-        Weight of the bottom for ``end="both"``.
+        Weight of the bottom for ``end="both"``, of the means of both ends as in
+        :class:`toprank.PushRanker`.
     mode : {"batch", "minibatch"}, default="batch"
         "batch": exactly the objective of the rows handed over. "minibatch": its gradient is one of
         the objective of all rows that batches are drawn from; for the power and identity prices.

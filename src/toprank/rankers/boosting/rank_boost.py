@@ -224,10 +224,15 @@ class SmoothMarginRanker(PairBooster):
     .. math::
         \tilde G(\lambda) = \frac{-\ln \tilde F(\lambda)}{|\lambda|_1} < \mu(\lambda) \le \rho
 
-    which lies below the margin and, unlike RankBoost, takes it to the largest one, rho
-    (Theorem 8). It begins with coordinate descent RankBoost until the smooth margin is positive,
-    then takes the steps of equation (12), or the line search of equation (10) for real-valued
-    weak rankers. On pairs that are not separated within the rounds it is RankBoost, and warns.
+    which lies below the margin. If d0, the weight of the pairs that the round's weak ranker leaves
+    alone, is below (2/3)(1 - r)(1 - r^2) in every round, r its edge, the margin goes to the
+    largest one, rho (Theorem 8; RankBoost may stop short of it). Where the condition fails, as it
+    does in many rounds on real data, the theorem is silent; ``theorem_7_`` says per round whether
+    it held, and ``rho_`` how far the margin can still be from the largest.
+
+    It begins with coordinate descent RankBoost until the smooth margin is positive, then takes the
+    steps of equation (12), or the line search of equation (10) for real-valued weak rankers. On
+    pairs that are not separated within the rounds it is RankBoost, and warns.
 
     Parameters
     ----------
@@ -247,7 +252,8 @@ class SmoothMarginRanker(PairBooster):
     rho_ : float
         The smallest edge of any round: no combination of the weak rankers has a larger margin.
     theorem_7_ : bool array
-        Per round, whether d0 was so small that the smooth margin had to grow (Theorem 7).
+        Per round, whether the condition on d0 held, under which the smooth margin has to grow
+        (Theorem 7) and, if it holds in all rounds, reaches the largest margin (Theorem 8).
     separated_ : bool
         Whether the smooth margin became positive.
     coef_, stumps_, intercept_, classes_, feature_importances_, history_, n_iter_, stop_reason_

@@ -171,7 +171,9 @@ class TreeScores(Probabilities):
         """
         check_is_fitted(self)
         if self.init_model_ is None and not self._starts:
-            raise ValueError("The trees started from nothing: fit with init_model= or init_score=.")
+            raise ValueError(
+                "The trees have no starting scores: fit with init_model= or init_score=."
+            )
         scores, start = self.decision_function(X, init_score), self._start_of(X, init_score)
         settings = {} if callable(self.metric) else dict(get_metric(self.metric).settings)
         return compare(

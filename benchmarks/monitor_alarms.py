@@ -1,0 +1,126 @@
+"""How often `toprank monitor` raises an alarm: where nothing has changed, and where it has.
+
+    python benchmarks/monitor_alarms.py                # 500 tables per setting, about half an hour
+    python benchmarks/monitor_alarms.py 5 10           # 5 fits and 10 tables of each
+
+Every setting is fitted several times, and each model watches several new tables: unchanged ones
+with the usual limits and with none (drift above 0, volume by more than a factor of 1), and tables
+in which one column has moved by one standard deviation.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from toprank.models import TableModel, fit_table
+from toprank.models.monitor import Limits, monitor_model
+
+USUAL, NONE = Limits(0.25, 2.0, None), Limits(0.0, 1.0, None)
+
+
+def numbers(rng: np.random.Generator, n: int, d: int = 4, cut: float = 1.5) -> Any:
+    """A table of normal columns, the first of which tells."""
+    made = pd.DataFrame(rng.normal(size=(n, d)), columns=[f"x{j}" for j in range(d)])
+    return made.assign(y=made.x0 + 1.5 * rng.normal(size=n) > cut)
+
+
+def words(rng: np.random.Generator, n: int) -> Any:
+    """200 categories, most of them seen once or twice or never."""
+    made = numbers(rng, n)
+    level = rng.integers(0, 200, n)
+    made.insert(0, "city", [f"c{j}" for j in level])
+    return made.assign(y=made.x0 + np.sin(7.3 * level) + rng.normal(size=n) > 1.5)
+
+
+def mixed(rng: np.random.Generator, n: int) -> Any:
+    """Numbers with gaps, counts, categories and flags."""
+    made = numbers(rng, n)
+    made["few"] = rng.poisson(1.0, n)
+    made["town"] = rng.choice(["Rome", "Oslo", "Bern", "Lima"], n, p=[0.6, 0.3, 0.09, 0.01])
+    made["flag"] = rng.random(n) < 0.02
+    return made.assign(x1=made.x1.where(rng.random(n) < 0.8))
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A kind of ranker, the rows that it is fitted to and the rows of a new table."""
+
+    model: str
+    rows: int
+    new_rows: int
+    draw: Callable[..., Any] = numbers
+    top: float = 0.1
+
+    @property
+    def name(self) -> str:
+        return f"{self.model}, {self.rows} rows of {self.draw.__name__}, {self.new_rows} new"
+
+    def fit(self, rng: np.random.Generator) -> TableModel:
+        push = {} if self.model in ("ir", "proper", "smooth-margin") else {"p": 4}
+        return fit_table(self.draw(rng, self.rows), "y", model=self.model, **push)
+
+
+def wide(rng: np.random.Generator, n: int) -> Any:
+    """Forty columns, one of which tells."""
+    return numbers(rng, n, 40)
+
+
+def rare(rng: np.random.Generator, n: int) -> Any:
+    """One row in twenty is positive."""
+    return numbers(rng, n, 4, 3.0)
+
+
+SETTINGS = (
+    Setting("trees", 500, 500),
+    Setting("trees", 1_000, 5_000),
+    Setting("trees", 600, 600, mixed),
+    Setting("pnorm", 300, 300),
+    Setting("pnorm", 300, 3_000, words),
+    Setting("pnorm", 300, 1_000, wide),
+    Setting("pnorm", 400, 2_000, rare, top=0.02),
+    Setting("proper", 400, 100, mixed),
+    Setting("rankboost", 300, 1_000),
+    Setting("smooth-margin", 300, 300),
+)
+
+
+def alarm_rates(setting: Setting, fits: int, tables: int, seed: int = 0) -> dict[str, float]:
+    """Shares of tables with an alarm: unchanged at the usual limits, at none, and moved."""
+    rng = np.random.default_rng(seed)
+    found: dict[str, list[bool]] = {"usual": [], "none": [], "moved": []}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # categories never seen before
+        for _ in range(fits):
+            model = setting.fit(rng)
+            for _ in range(tables):
+                rows = setting.draw(rng, setting.new_rows).drop(columns="y")
+                found["usual"].append(_alarmed(model, rows, USUAL, setting.top))
+                found["none"].append(_alarmed(model, rows, NONE, setting.top))
+                moved = rows.assign(x0=rows.x0 + 1)
+                found["moved"].append(_alarmed(model, moved, USUAL, setting.top))
+    return {name: float(np.mean(values)) for name, values in found.items()}
+
+
+def _alarmed(model: TableModel, rows: Any, limits: Limits, top: float) -> bool:
+    parts = [(rows, model.score(rows))]
+    return bool(monitor_model(model, parts, lambda: None, limits, top=top).alarms)
+
+
+def main() -> None:
+    fits, tables = (int(word) for word in (sys.argv[1:] or ["25", "20"]))
+    print("| setting | usual limits | no limits | a column moved by 1 |\n|---|---|---|---|")
+    for setting in SETTINGS:
+        rates = alarm_rates(setting, fits, tables)
+        print(f"| {setting.name} |", " | ".join(f"{rate:.3f}" for rate in rates.values()), "|")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

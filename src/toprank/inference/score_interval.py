@@ -1,0 +1,98 @@
+r"""Score intervals of shares of pairs, such as the AUC: good near 1, and with few positives.
+
+An interval around an estimate takes the variance at the estimate, which a ranker without an error
+so far has none of. A score interval asks instead which shares u the sample does not contradict:
+
+.. math::
+    (\hat u - u)^2 \le z^2 V(u)
+
+so that its ends move with the sample without a jump, up to a share of exactly 1. V is the variance
+of Newcombe (2006, method 5), that of exponential scores (Hanley & McNeil 1982), times a factor
+that the sample decides.
+
+The factor is the variance seen (DeLong's, for the AUC) over V at the estimate, wherever that is
+above one. Below one it is believed as far as there are errors to see it by. With long tails the
+variance seen is too small until the first bad error falls into the sample, and nothing in the
+sample says so before.
+"""
+
+from __future__ import annotations
+
+from scipy.optimize import brentq
+from scipy.special import ndtri
+from scipy.stats import t as student
+
+from toprank.inference.auc_models import pair_share_variance
+from toprank.inference.sample import VarianceEstimate
+from toprank.metrics.expansion import PairShare
+
+#: Degrees of freedom that the model adds to those of the variance that was seen.
+_FREEDOM_OF_MODEL = 8.0
+
+
+def score_interval(
+    share: float,
+    spread: VarianceEstimate,
+    pairs: PairShare,
+    units: tuple[float, float],
+    level: float,
+) -> tuple[float, float]:
+    """Ends of the score interval of a share of pairs.
+
+    Parameters
+    ----------
+    share : float
+        The estimate, from 0 to 1.
+    spread : VarianceEstimate
+        Its variance as the sample shows it; zero where the sample shows none.
+    pairs : PairShare
+        Which pairs the share is of.
+    units : tuple of two floats
+        Independent positives and negatives.
+    level : float
+        Confidence level.
+    """
+    positives, negatives = (
+        max(1.0, count * part)
+        for count, part in zip(units, (pairs.of_positives, pairs.of_negatives), strict=True)
+    )
+    shared = max(positives, negatives) if pairs.wide else (positives + negatives) / 2
+    counts = (positives, negatives, shared)
+    # at least a quarter of a pair away from 0 and 1
+    near = max(min(share, 1 - share), 0.25 / (positives * negatives))
+    modelled = pair_share_variance(near, *counts)
+    ratio = spread.variance / modelled
+    factor = ratio if ratio >= 1 else 1 - _trust(share, spread, pairs) * (1 - ratio)
+    tail = (1 - level) / 2
+    normal = float(-ndtri(tail))
+    long = float(student.isf(tail, spread.freedom + _FREEDOM_OF_MODEL))
+    scale = factor * (normal + (long - normal) * min(1.0, ratio)) ** 2
+    # the model is the same for pairs in order and pairs out of order
+    return _lower_end(share, 1 - share, scale, counts), 1 - _lower_end(
+        1 - share, share, scale, counts
+    )
+
+
+def _trust(share: float, spread: VarianceEstimate, pairs: PairShare) -> float:
+    """How far a variance below the model's is believed: by the errors that show it."""
+    if spread.variance <= 0:
+        return 0.0
+    errors = min(share, 1 - share) ** 2 / spread.variance
+    return float(errors / (errors + pairs.errors_to_trust))
+
+
+def _lower_end(
+    share: float, rest: float, scale: float, counts: tuple[float, float, float]
+) -> float:
+    """The smallest share that the sample does not contradict."""
+    if share <= 0:
+        return 0.0
+
+    def excess(low: float) -> float:
+        variance = scale * pair_share_variance(low, *counts)
+        if rest > 0:
+            return float((share - low) ** 2 - variance)
+        # both terms hold the distance from one, which is zero at the end
+        return float((1 - low) - variance / (1 - low)) if low < 1 else -1.0
+
+    return float(brentq(excess, 0.0, share, xtol=1e-14 * share, rtol=1e-12))

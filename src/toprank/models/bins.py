@@ -1,0 +1,235 @@
+"""Rows counted into bins, then and now, and how far they moved.
+
+The training rows are remembered in bins (ten of about equal share for numbers and dates, one for
+each frequent category, one for missing values). With shares a_b of the rows then and b_b of the
+rows now, the population stability index is
+
+    PSI = sum_b (b_b - a_b) log(b_b / a_b),
+
+zero for equal shares. By custom 0.1 is a shift to look at, and 0.25 a large one.
+
+Where nothing has changed, either table is a draw of rows from both together. n N / (n + N) PSI of
+n rows now and N then is then about chi-squared with (bins - 1) degrees of freedom; where bins hold
+few rows its mean and variance are others, and are found by drawing (`_chance`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import chi2
+
+#: Shares whose quantiles part the bins of numbers and dates.
+_CUTS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+#: Share of all rows, then and now, below which a category is counted with the other rare ones.
+_RARE = 0.01
+#: New words of one column that are told apart; those beyond count with the rare ones.
+_MOST_NEW = 10_000
+#: Draws that show how an index varies where nothing has changed.
+_DRAWS = 1_000
+#: Rows from which on NumPy has no such draws.
+_MANY = 900_000_000
+
+
+@dataclass(frozen=True)
+class Drift:
+    """How far one column, or the scores, moved.
+
+    Attributes
+    ----------
+    name : str
+        The column; "score" for the scores.
+    kind : str
+    psi : float
+        The population stability index.
+    p_value : float
+        How likely an index as large is where nothing has changed.
+    missing : float
+        Share of the rows in which the value is missing.
+    missing_before : float
+        The same in training.
+    """
+
+    name: str
+    kind: str
+    psi: float
+    p_value: float
+    missing: float
+    missing_before: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the attributes as a dictionary."""
+        return asdict(self)
+
+    def passes(self, limit: float, among: int = 1, risk: float = 0.01) -> bool:
+        """Whether the index is above the limit, and not by the chance of few rows.
+
+        Parameters
+        ----------
+        limit : float
+            The largest index that is allowed.
+        among : int, default=1
+            How many columns are looked at; the risk is shared among them (Bonferroni).
+        risk : float, default=0.01
+            Chance of a false alarm where nothing has changed.
+        """
+        return self.psi > limit and self.p_value < risk / max(1, among)
+
+
+class Bins:
+    """Rows of one column, counted; the last bin is that of missing values."""
+
+    def __init__(self, name: str, kind: str, before: list[float], missing: float):
+        self.name, self.kind, self.missing = name, kind, missing
+        self.before = np.array([*before, missing])
+        self.counts = np.zeros(len(self.before))
+
+    @staticmethod
+    def of(name: str, entry: Mapping[str, Any], shares: list[float]) -> Bins:
+        if entry["kind"] == "category":
+            return _Categories(name, entry)
+        if entry["kind"] == "text":
+            return _Presence(name, entry)
+        return _Ranges(name, entry, shares)
+
+    def places(self, values: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        """The bin of each value, and where it is missing."""
+        raise NotImplementedError
+
+    def add(self, values: NDArray[Any]) -> None:
+        places, gaps = self.places(values)
+        self.counts[:-1] += np.bincount(places[~gaps], minlength=len(self.counts) - 1)
+        self.counts[-1] += np.count_nonzero(gaps)
+
+    def tables(self, rows_before: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """How many rows each bin held then, and holds now."""
+        return np.asarray(self.before * rows_before), self.counts
+
+    def drift(self, rows_before: int, spread: float = 0.0) -> Drift:
+        """How far the column moved.
+
+        Parameters
+        ----------
+        rows_before : int
+        spread : float, default=0.0
+            How much more the shares vary than by the chance of few rows: the variance of a share
+            is 1 + rows times as large.
+        """
+        then, now = self.tables(rows_before)
+        used = (then > 0) | (now > 0)
+        then, now = then[used], now[used]
+        rows = float(now.sum())
+        psi = float(population_stability_index(then, now))
+        chance = _chance(then, now, psi, spread) if rows and rows_before else 1.0
+        share = float(self.counts[-1] / rows) if rows else 0.0
+        return Drift(self.name, self.kind, psi, chance, share, self.missing)
+
+
+def population_stability_index(then: NDArray[Any], now: NDArray[Any]) -> Any:
+    """Population stability index of counts, over the last axis.
+
+    Half a row in every bin keeps the logarithms finite.
+    """
+    a, b = then + 0.5, now + 0.5
+    a = a / a.sum(axis=-1, keepdims=True)
+    b = b / b.sum(axis=-1, keepdims=True)
+    return np.sum((b - a) * np.log(b / a), axis=-1)
+
+
+def _chance(then: NDArray[Any], now: NDArray[Any], psi: float, spread: float) -> float:
+    """How likely an index as large is where nothing has changed.
+
+    The rows now are then a draw, without replacement, from the rows of both tables. The index of
+    such draws has a mean and a variance; the law is a chi-squared one, scaled to have both.
+    `spread` is what shares vary by beyond that.
+    """
+    if len(then) < 2:
+        return 1.0
+    both, n, rows_before = then + now, float(now.sum()), float(then.sum())
+    if both.sum() < _MANY and np.min(both) < 100:  # beyond that the limit is exact enough
+        whole = np.rint(both).astype(np.int64)
+        drawn = np.random.default_rng(0).multivariate_hypergeometric(
+            whole, min(round(n), int(whole.sum())), _DRAWS, method="marginals"
+        )
+        found = population_stability_index(whole - drawn, drawn)
+        mean, variance = float(np.mean(found)), float(np.var(found))
+    else:
+        scale = (n + rows_before) / n / rows_before
+        mean, variance = scale * (len(then) - 1), 2 * scale**2 * (len(then) - 1)
+    if not mean > 0 or not variance > 0:
+        return 1.0
+    wider = 1 + spread * n * rows_before / (n + rows_before)
+    unit = variance / (2 * mean)
+    return float(chi2.sf(psi / (unit * wider), mean / unit))
+
+
+class _Ranges(Bins):
+    """Numbers and dates, in ranges of about equal share; dates as seconds since 1970."""
+
+    def __init__(self, name: str, entry: Mapping[str, Any], shares: list[float]):
+        wanted = [j for j, share in enumerate(shares) if share in _CUTS]
+        known = entry["quantiles"]
+        pairs = {known[j]: entry["at_most"][j] for j in wanted} if known else {}
+        self.edges = np.array(sorted(pairs))
+        there = 1.0 - entry["missing"]
+        parts = np.diff([0.0, *(pairs[edge] for edge in self.edges), 1.0]) * there
+        super().__init__(name, entry["kind"], list(parts), entry["missing"])
+
+    def places(self, values: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        if values.dtype.kind == "M":
+            gaps = np.isnat(values)
+            numbers = values.astype("datetime64[us]").astype(np.int64) / 1e6
+        else:
+            gaps, numbers = np.isnan(values), values
+        return np.searchsorted(self.edges, numbers), gaps
+
+
+class _Categories(Bins):
+    """Words: one bin per frequent word, one for all rare words.
+
+    Which words are frequent is decided by the rows then and now together: words that were frequent
+    then by chance are rarer now, although nothing has changed.
+    """
+
+    def __init__(self, name: str, entry: Mapping[str, Any]):
+        self.shares = {word: share for word, share in entry["shares"].items() if word}
+        self.now: Counter[str] = Counter()
+        missing = entry["shares"].get("", 0.0)
+        super().__init__(name, "category", [1.0 - missing], missing)
+
+    def add(self, values: NDArray[Any]) -> None:
+        super().add(values)
+        for word, count in Counter(values.tolist()).items():
+            if word in self.shares or word in self.now or len(self.now) < _MOST_NEW:
+                self.now[word] += count
+
+    def places(self, values: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        return np.zeros(len(values), dtype=np.intp), np.asarray(values == "", dtype=bool)
+
+    def tables(self, rows_before: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        there, gaps = self.counts
+        words = sorted({*self.shares, *self.now} - {""})
+        then = np.array([self.shares.get(word, 0.0) for word in words]) * rows_before
+        now = np.array([self.now[word] for word in words], dtype=np.float64)
+        often = then + now >= _RARE * (rows_before + there + gaps)
+        last = np.array([[self.missing * rows_before, gaps]])
+        rare_then = max(0.0, (1 - self.missing) * rows_before - then[often].sum())
+        rest = np.array([[rare_then, there - now[often].sum()]])
+        both = np.vstack([np.column_stack([then, now])[often], rest, last])
+        both[both < 1e-6] = 0.0  # what rounding leaves of no rows
+        return both[:, 0], both[:, 1]
+
+
+class _Presence(Bins):
+    """Texts: only whether they are there."""
+
+    def __init__(self, name: str, entry: Mapping[str, Any]):
+        super().__init__(name, "text", [1.0 - entry["missing"]], entry["missing"])
+
+    def places(self, values: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        return np.zeros(len(values), dtype=np.intp), np.asarray(values == "", dtype=bool)

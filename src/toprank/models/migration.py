@@ -1,0 +1,49 @@
+"""Files of older formats, brought to the present one step by step.
+
+When a change makes files that the code before it cannot read, `toprank.models.storage.FORMAT` goes
+up by one, and `STEPS` gets a function that turns the members of a file of the format before into
+those of the new one. No step is ever removed, so that the first file still loads: it goes through
+all of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from toprank.models import storage
+from toprank.models.errors import ModelError
+
+
+def _same(members: dict[str, bytes]) -> dict[str, bytes]:
+    """A file of the format before is one of the next as it is: the next only has more to say."""
+    return members
+
+
+#: From the members of a file of this format to those of the next; a step changes what it must and
+#: leaves the number in ``toprank.json`` alone.
+STEPS: dict[int, Callable[[dict[str, bytes]], dict[str, bytes]]] = {1: _same}
+
+
+def to_present_format(members: dict[str, bytes]) -> tuple[dict[str, bytes], dict[str, Any]]:
+    """Return the members as this version writes them, and the facts of ``toprank.json``.
+
+    Raises
+    ------
+    ModelError
+        If the format is newer than this version's, or the file lacks a member.
+    """
+    check_complete(members, {"toprank.json"})
+    facts = storage.check_format(json.loads(members["toprank.json"]))
+    for number in range(facts["format"], storage.FORMAT):
+        members = STEPS[number](dict(members))
+    check_complete(members, storage.MEMBERS)
+    return members, facts
+
+
+def check_complete(members: dict[str, bytes], needed: set[str]) -> None:
+    """Raise ModelError unless all that is needed is there."""
+    lacking = sorted(needed - members.keys())
+    if lacking:
+        raise ModelError(f"This is not a toprank model: the archive lacks {lacking[0]!r}.")

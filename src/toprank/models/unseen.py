@@ -1,0 +1,146 @@
+"""Scores as a model gives them to rows that it has not seen, for `toprank.models.monitor`.
+
+A model's scores of its own training rows are further apart than those of any new rows: trees
+nearly know the labels by heart. So each row is scored by a fit to the other folds. Two fits
+differ in scale and offset, more than their rankings do; both are taken from the rows that the fit
+of the fold and the model itself have in common. What then is left of the differences between fits
+shows in how the folds differ from each other, and is kept as `spread`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import chi2
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+
+from toprank._numerics import FloatArray
+from toprank.folds import Fold, folds_of
+from toprank.models.bins import population_stability_index
+from toprank.models.rows import TrainingRows
+
+#: So many rows held out are enough, and spare the fits of the folds.
+_ENOUGH = 2_000
+_N_FOLDS = 5
+#: With one fit only, the spread is taken as this over the number of training rows. Over five folds
+#: it was below that for every kind of ranker.
+_USUAL_SPREAD = 2.0
+#: The spread of the folds is estimated from few; this quantile of its error is allowed for.
+_ERROR_QUANTILE = 0.1
+_CUTS = np.arange(1, 10) / 10
+
+#: Fits a ranker to some rows, and returns what scores others.
+FitPart = Callable[[TrainingRows], Callable[[TrainingRows], FloatArray]]
+
+
+@dataclass(frozen=True)
+class UnseenScores:
+    """Scores that those of later rows can be compared with.
+
+    Attributes
+    ----------
+    scores : ndarray
+    source : {"out of fold", "held out", "table", "training"}
+        Where they come from. "training" are scores of rows that the model was fitted to, which
+        nothing can fairly be compared with.
+    spread : float
+        Variance of their shares beyond the chance of few rows, over that of a share of one row.
+    """
+
+    scores: FloatArray
+    source: str
+    spread: float = 0.0
+
+
+def unseen_scores(
+    rows: TrainingRows,
+    own: FloatArray,
+    fit_part: FitPart,
+    held_out: Fold | None,
+    random_state: int,
+) -> UnseenScores:
+    """Score the training rows by fits that have not seen them, on the scale of the model.
+
+    Parameters
+    ----------
+    rows : TrainingRows
+    own : ndarray of shape (n,)
+        The model's own scores of the rows, which it was fitted to.
+    fit_part : callable
+        Fits a ranker with the model's settings.
+    held_out : (rows to train on, rows held out), or None
+        None where a class has too few rows to hold any out.
+    random_state : int
+        Seed of the folds.
+    """
+    if held_out is None:
+        return UnseenScores(own, "training")
+    if len(held_out[1]) >= _ENOUGH:
+        scores = _aligned(rows, own, fit_part, held_out)
+        return UnseenScores(scores, "held out", _USUAL_SPREAD / len(rows))
+    try:
+        folds = _folds(rows, random_state)
+    except ValueError:  # a class in one group only
+        return UnseenScores(own, "training")
+    scores, fold = np.empty(len(rows)), np.empty(len(rows), dtype=np.intp)
+    for number, (train, test) in enumerate(folds):
+        scores[test] = _aligned(rows, own, fit_part, (train, test))
+        fold[test] = number
+    return UnseenScores(scores, "out of fold", spread_between_folds(scores, fold))
+
+
+def _folds(rows: TrainingRows, random_state: int) -> list[Fold]:
+    """Folds of every row, or of whole groups, drawn at random: also where rows have times.
+
+    The columns are compared with all training rows too.
+    """
+    units = np.arange(len(rows)) if rows.groups is None else rows.groups
+    n_folds = min(_N_FOLDS, *(len(np.unique(units[rows.y == label])) for label in (False, True)))
+    if n_folds < 2:
+        raise ValueError("One class is in a single group.")
+    kind = StratifiedKFold if rows.groups is None else StratifiedGroupKFold
+    cv = kind(n_folds, shuffle=True, random_state=random_state)
+    return folds_of(cv, rows.y, groups=rows.groups)
+
+
+def _aligned(rows: TrainingRows, own: FloatArray, fit_part: FitPart, fold: Fold) -> FloatArray:
+    """Scores of the rows held out, with the model's mean and deviation over those trained on."""
+    trained = rows.take(fold[0])
+    score = fit_part(trained)
+    theirs, ours = score(trained), own[fold[0]]
+    deviation = float(np.std(theirs))
+    scale = float(np.std(ours)) / deviation if deviation > 0 else 1.0
+    return (score(rows.take(fold[1])) - np.mean(theirs)) * scale + np.mean(ours)
+
+
+def spread_between_folds(scores: FloatArray, fold: NDArray[np.intp]) -> float:
+    """How much more the shares of the scores differ between folds than by the chance of few rows.
+
+    Each fold is compared with the others over the tenths of all scores. Where fits do not differ,
+    the statistic is chi-squared, and its mean over its degrees of freedom is one; beyond that is
+    the variance between fits, taken at an upper confidence limit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> fold = np.repeat(np.arange(5), 100)
+    >>> scores = np.random.default_rng(0).normal(size=500)
+    >>> bool(spread_between_folds(scores, fold) < spread_between_folds(scores + fold, fold))
+    True
+    """
+    edges = np.unique(np.quantile(scores, _CUTS))
+    n, n_folds = len(scores), int(np.max(fold)) + 1
+    counts = np.zeros((n_folds, len(edges) + 1))
+    np.add.at(counts, (fold, np.searchsorted(edges, scores)), 1.0)
+    counts = counts[:, np.any(counts > 0, axis=0)]
+    size = np.sum(counts, axis=1)
+    free = counts.shape[1] - 1
+    if free < 1:
+        return 0.0
+    index = population_stability_index(np.sum(counts, axis=0) - counts, counts)
+    ratio = float(np.mean(index * size * (n - size) / n)) / free
+    freedom = (n_folds - 1) * free
+    return max(0.0, ratio * freedom / float(chi2.ppf(_ERROR_QUANTILE, freedom)) - 1) * n_folds / n

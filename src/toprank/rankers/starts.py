@@ -1,0 +1,75 @@
+"""Prices that are not convex: where they bend, and the starts from which a fit tries its luck.
+
+With a convex, non-decreasing price the objective is convex and one start finds its minimum. A
+price that saturates, or falls (Rudin 2009, Section 9.3), leaves local minima: then nothing is
+certified, and the lowest of several starts is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from toprank._numerics import FloatArray
+from toprank.objective import Task, TwoClassProblem, problem_of
+from toprank.prices import Identity, Power, bend_in_price
+from toprank.solvers import Result
+
+#: Random starts beside zero and those of convex prices.
+_RANDOM_STARTS = 4
+#: How far beyond the heights met a price is looked at.
+_BELOW, _BEYOND = 1e-3, 10.0
+
+
+def bend_of(problem: TwoClassProblem, coef: FloatArray) -> str | None:
+    """Say where the price of a problem is not convex on the heights met; None if it is.
+
+    Looked at are heights from a little below the lowest to well above the highest of the scores
+    given and of equal scores, where a fit starts. A price that says it is convex is believed.
+    """
+    task = problem.task
+    if not isinstance(task, Task) or task.price.convex:
+        return None
+    objective = task.objective(*problem.labels)
+    scores = problem.scores(coef)
+    met = np.concatenate([objective.log_heights(scores), objective.log_heights(0.0 * scores)])
+    met = met[np.isfinite(met)]
+    if not len(met):
+        return None
+    low, high = np.exp(np.clip([met.min(), met.max()], -600.0, 600.0))
+    in_log = task.loss.factorises
+    found = bend_in_price(task.price, _BELOW * low, _BEYOND * high, in_log=in_log)
+    return "it was declared not convex" if found is None and task.price.convex is False else found
+
+
+def lowest_of_starts(
+    problem: TwoClassProblem, first: Result, minimise_from: Callable[[Any, FloatArray], Result]
+) -> Result:
+    """Return the lowest result of several starts, certified by nothing."""
+    best = first
+    for start in _starts(problem, first.coef, minimise_from):
+        result = minimise_from(problem, start)
+        if result.value < best.value:
+            best = result
+    best.gap = np.inf
+    return best
+
+
+def _starts(
+    problem: TwoClassProblem, found: FloatArray, minimise_from: Callable[[Any, FloatArray], Result]
+) -> Iterator[FloatArray]:
+    """Yield zero, the minimisers of convex prices with the same loss, and random directions."""
+    yield np.zeros(problem.size)
+    length = float(np.linalg.norm(found))
+    for price in (Identity(), Power(4.0), Power(16.0)):
+        gentle = replace(problem.task, price=price.with_form(root=not problem.task.loss.factorises))
+        start = minimise_from(problem_of(problem.data, gentle), np.zeros(problem.size)).coef
+        length = max(length, float(np.linalg.norm(start)))
+        yield start
+    rng = np.random.default_rng(0)
+    for _ in range(_RANDOM_STARTS):
+        direction = rng.standard_normal(problem.size)
+        yield direction * length * rng.uniform(0.3, 3.0) / np.linalg.norm(direction)

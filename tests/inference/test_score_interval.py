@@ -1,0 +1,119 @@
+"""Score intervals of shares of pairs: near 1, with few positives, and with long tails."""
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from toprank.inference import compare, interval
+from toprank.inference.sample import VarianceEstimate
+from toprank.inference.score_interval import score_interval
+from toprank.metrics.expansion import PairShare
+
+KIN = [("auc", {}), ("misranking_error", {}), ("partial_auc", {"max_fpr": 0.1})]
+
+
+def one_swap(n=5000, positives=20):
+    """Perfect scores, and the same with the two rows at the border swapped."""
+    y = np.repeat([0, 1], [n - positives, positives])
+    perfect = np.arange(float(n))
+    swapped = perfect.copy()
+    border = n - positives
+    swapped[[border - 1, border]] = perfect[[border, border - 1]]
+    return y, perfect, swapped
+
+
+@pytest.mark.parametrize(("name", "settings"), KIN)
+def test_one_swapped_pair_hardly_moves_the_interval_of_a_perfect_ranking(name, settings):
+    y, perfect, swapped = one_swap()
+    first, second = (interval(name, y, s, **settings) for s in (perfect, swapped))
+    assert first.low == pytest.approx(second.low, abs=0.002)
+    assert first.high == pytest.approx(second.high, abs=0.002)
+    assert "no spread" in first.note
+
+
+def test_the_interval_shrinks_steadily_towards_perfect_separation():
+    y, perfect, _ = one_swap(n=500, positives=10)
+    lows = []
+    for steps in range(12):
+        s = perfect.copy()
+        s[490] = perfect[490 - steps] - 0.5  # one positive falls below as many negatives
+        lows.append(interval("auc", y, s).low)
+    assert np.all(np.diff(lows) < 0)
+    assert np.max(-np.diff(lows)) < 0.003
+
+
+def test_newcombes_method_five_is_the_floor():
+    # 45 and 90 rows without an error: (1 - u)^2 = z^2 V(u), solved apart
+    low, high = score_interval(1.0, VarianceEstimate(0.0, 1.0), PairShare(), (45.0, 90.0), 0.95)
+    alike = (1 - low) / (2 - low) + low / (1 + low)
+    variance = low * (1 - low) * (1 + (67.5 - 1) * alike) / (45 * 90)
+    assert high == 1
+    assert 1 - low == pytest.approx(norm.ppf(0.975) * np.sqrt(variance), rel=1e-9)
+
+
+@pytest.mark.parametrize("share", [0.0, 1e-9, 0.02, 0.5, 0.93, 1 - 1e-9, 1.0])
+@pytest.mark.parametrize("units", [(2.0, 2.0), (3.0, 4e6), (1e9, 1e9)])
+@pytest.mark.parametrize("variance", [0.0, 1e-12, 1e-3, 0.2])
+def test_ends_are_in_order_within_zero_and_one(share, units, variance):
+    spread = VarianceEstimate(variance, 1.0)
+    ends = [score_interval(share, spread, PairShare(), units, level) for level in (0.5, 0.999)]
+    (low, high), (lowest, highest) = ends
+    assert 0 <= lowest <= low <= share <= high <= highest <= 1
+    turned = score_interval(1 - share, spread, PairShare(), units, 0.5)
+    assert turned == pytest.approx((1 - high, 1 - low), abs=1e-9)
+
+
+def test_an_error_is_one_less_the_area():
+    y, _, s = one_swap(n=300, positives=15)
+    s = s + 40 * np.random.default_rng(0).normal(size=300)
+    area, error = interval("auc", y, s), interval("misranking_error", y, s)
+    assert (error.low, error.high) == pytest.approx((1 - area.high, 1 - area.low), abs=1e-12)
+
+
+def test_delongs_method_is_the_normal_law():
+    rng = np.random.default_rng(3)
+    y = np.repeat([0, 1], [80, 25])
+    a, b = rng.normal(size=(2, 105)) + y
+    one = interval("auc", y, a, method="delong")
+    reach = norm.ppf(0.975) * one.standard_error
+    assert (one.low, one.high) == pytest.approx((one.estimate - reach, one.estimate + reach))
+    pair = compare("auc", y, a, b, method="delong")
+    z = pair.difference / pair.standard_error
+    assert pair.p_value == pytest.approx(2 * norm.sf(abs(z)))
+    assert pair.standard_error == pytest.approx(compare("auc", y, a, b).standard_error)
+    perfect = interval("auc", y, y.astype(float), method="delong")
+    assert (perfect.low, perfect.high) == (1, 1)
+    assert "certainty" in perfect.note
+
+
+def test_delongs_method_is_refused_where_it_is_not_defined():
+    y, s, other = one_swap(n=60, positives=10)
+    with pytest.raises(ValueError, match="has no interval by method='delong'"):
+        interval("partial_auc", y, s, max_fpr=0.1, method="delong")
+    with pytest.raises(ValueError, match="AUC and its kin"):
+        compare("average_precision", y, s, other, method="delong")
+    with pytest.raises(ValueError, match="independent rows"):
+        compare("auc", y, s, other, method="delong", groups=np.arange(60) // 3)
+    with pytest.raises(ValueError, match="Unknown method"):
+        compare("auc", y, s, other, method="magic")
+
+
+def scores(rng, law, y, separation):
+    noise = rng.standard_t(3, size=len(y)) if law == "t3" else rng.normal(size=len(y))
+    return noise + separation * y
+
+
+@pytest.mark.more
+@pytest.mark.parametrize(
+    ("law", "positives", "n", "separation", "area"),
+    [("normal", 20, 1000, 3.0, 0.98305), ("t3", 20, 1000, 3.0, 0.92957)],
+)
+def test_the_auc_is_covered_with_twenty_positives_and_long_tails(
+    law, positives, n, separation, area
+):
+    rng = np.random.default_rng(0)
+    y = np.arange(n) < positives
+    found = [interval("auc", y, scores(rng, law, y, separation)) for _ in range(400)]
+    covered = np.mean([one.low <= area <= one.high for one in found])
+    assert covered >= 0.935
+    assert np.mean([one.high - one.low for one in found]) < 0.16

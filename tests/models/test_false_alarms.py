@@ -1,0 +1,43 @@
+"""`toprank monitor` keeps the rate of false alarms that it claims, and finds what moved."""
+
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+
+from toprank.models.monitor import RISK
+
+pytest.importorskip("pandas", reason="tables need the extra models")
+pytest.importorskip("skrub", reason="tables are prepared with the extra models")
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.skipif(
+    not (ROOT / "benchmarks").is_dir(), reason="benchmarks lie in the checkout"
+)
+
+
+@pytest.fixture(scope="module")
+def simulated():
+    """benchmarks/monitor_alarms.py, which lies in the checkout and is not installed."""
+    sys.path.insert(0, str(ROOT))
+    try:
+        yield importlib.import_module("benchmarks.monitor_alarms")
+    finally:
+        sys.path.remove(str(ROOT))
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("number", [0, 4, 5])
+def test_no_alarm_where_nothing_has_changed_in_a_few_tables(simulated, number):
+    rates = simulated.alarm_rates(simulated.SETTINGS[number], fits=1, tables=10, seed=1)
+    assert rates["usual"] == 0.0 and rates["moved"] == 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("number", range(10))
+def test_false_alarms_are_at_most_as_many_as_claimed(simulated, number):
+    rates = simulated.alarm_rates(simulated.SETTINGS[number], fits=25, tables=20)
+    assert rates["usual"] <= RISK
+    assert rates["none"] <= 4 * RISK  # tables of one model are not independent
+    assert rates["moved"] >= 0.95
