@@ -66,7 +66,7 @@ def look_at(
     >>> frame["premium"] = np.where(frame.bought == 1, rng.normal(500, 50, 300), np.nan)
     >>> for concern in look_at(frame, "bought"):
     ...     print(concern)
-    column 'premium' is filled only in positive rows (71 of 300); if it is filled in afterwards, \
+    column 'premium' is filled only in positive rows (72 of 300); if it is filled in afterwards, \
 leave it out (--drop premium).
     """
     frames.require_columns(frame, {"target": target})
