@@ -73,7 +73,11 @@ def fit(
         str, typer.Option(help="How hard to push: a number from 1 on, or auto to let folds choose.")
     ] = "auto",
     alpha: Annotated[
-        float | None, typer.Option(help="Penalty of the linear rankers; chosen if not given.")
+        float | None,
+        typer.Option(
+            help="Penalty of the linear rankers.",
+            show_default="chosen with p where p is auto, else 0.001",
+        ),
     ] = None,
     id: RowId = None,
     time: TimeColumn = None,
@@ -125,6 +129,7 @@ def fit(
     # the library is loaded here, because --help need not wait for it
     from toprank.cli.scoring import load_model
     from toprank.models import ModelWarning, fit_table
+    from toprank.models.card import readable_card
 
     before = None if start is None else load_model(start)
     if target is None:
@@ -149,7 +154,7 @@ def fit(
     fitted.save(output)
     _say_concerns(fitted.card["look"], quiet)
     if as_json:
-        print_json({"file": str(output), **fitted.card})
+        print_json({"file": str(output), **readable_card(fitted.card)})
         return
     show_card(fitted, output)
 
