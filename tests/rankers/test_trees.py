@@ -38,6 +38,7 @@ def test():
     return sample(1500, 1)
 
 
+@pytest.mark.sampled(5)
 @both
 @pytest.mark.parametrize(
     "settings",
