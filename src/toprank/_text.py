@@ -88,7 +88,9 @@ def percent(share: float) -> str:
     return f"{value:.0f}%" if value >= 9.95 or value == 0 else f"{value:.2g}%"
 
 
-def plain(value: Any, *, digits: int | None = None, infinities: bool = True) -> Any:
+def plain(
+    value: Any, *, digits: int | None = None, infinities: bool = True, smallest: float = 0.0
+) -> Any:
     """Return nested dictionaries and lists of numbers, texts, truth values and None.
 
     NaN becomes None; what JSON has no form for becomes its text.
@@ -101,6 +103,8 @@ def plain(value: Any, *, digits: int | None = None, infinities: bool = True) -> 
         Significant digits that floats are rounded to.
     infinities : bool, default=True
         Whether the infinities become the texts "inf" and "-inf"; if not, they become None.
+    smallest : float, default=0.0
+        Floats nearer to zero become zero.
 
     Examples
     --------
@@ -110,14 +114,17 @@ def plain(value: Any, *, digits: int | None = None, infinities: bool = True) -> 
     >>> plain((-np.inf, 1.5), infinities=False)
     [None, 1.5]
     """
+    form: Any = {"digits": digits, "infinities": infinities, "smallest": smallest}
     if isinstance(value, Mapping):
         items = value.items()
-        return {str(key): plain(one, digits=digits, infinities=infinities) for key, one in items}
+        return {str(key): plain(one, **form) for key, one in items}
     if isinstance(value, list | tuple | set | frozenset):
-        return [plain(one, digits=digits, infinities=infinities) for one in value]
+        return [plain(one, **form) for one in value]
     if hasattr(value, "tolist"):
-        return plain(value.tolist(), digits=digits, infinities=infinities)
+        return plain(value.tolist(), **form)
     if isinstance(value, float):
+        if abs(value) < smallest:
+            return 0.0
         return _json_number(value, digits, infinities)
     return value if value is None or isinstance(value, bool | int | str) else str(value)
 

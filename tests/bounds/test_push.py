@@ -14,6 +14,7 @@ from toprank.bounds import (
     LinearClass,
     pnorm_push,
     pnorm_push_2006,
+    pnorm_push_fixed,
     pnorm_push_sample_size,
 )
 from toprank.metrics import auc, max_height, pnorm_risk
@@ -387,3 +388,32 @@ def test_a_linear_class_is_covered_by_that_many_balls(d, radius, seed):
 def test_one_ball_covers_a_linear_class_when_it_reaches_every_score():
     assert LinearClass(5, coef_norm=2.0, row_norm=3.0)(6.5) == 0.0
     assert LinearClass(5, coef_norm=2.0, row_norm=3.0)(6.0) == pytest.approx(5 * log(3.0))
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0, 4.0])
+@pytest.mark.parametrize("r_true", [0.0, 0.3])
+def test_a_fixed_ranker_takes_half_the_epsilon_of_a_class_of_one(p, r_true):
+    """Lemma 9, term by term, and beside Theorem 3 with a covering number of one."""
+    sample = {"n_pos": 4000, "n_neg": 90_000, "p": p}
+    for epsilon in (0.11, 0.4, 0.9):
+        got = pnorm_push_fixed(epsilon=epsilon, r_true=r_true, **sample).value
+        rate = max(epsilon**2 / 4 * r_true ** (2 * (p - 1)), (epsilon / 2) ** (2 * p))
+        printed = 2 * np.exp(-2 * 90_000 * rate)
+        printed += 2 * np.exp(-(epsilon**2) / 2 * 4000 + np.log(90_000))
+        assert got == pytest.approx(min(1.0, printed), rel=1e-9)
+    fixed = pnorm_push_fixed(probability=0.05, r_true=r_true, **sample).value
+    of_class = pnorm_push(
+        probability=0.05, theta=1.0, log_covering_number=0.0, r_min=r_true, **sample
+    ).value
+    assert fixed == pytest.approx(of_class / 2)
+
+
+def test_the_bound_of_a_fixed_ranker_holds_where_its_event_occurs():
+    """An excess of 0.06 occurs in some samples of 200 and 200 rows, and is bounded below 1."""
+    rng = np.random.default_rng(0)
+    risks = [np.mean(rng.random((200, 1)) + 0.2 <= rng.random(200)) for _ in range(2000)]
+    true = 0.8**2 / 2  # P(U + 0.2 <= V)
+    seen = np.mean(true >= np.array(risks) + 0.06)
+    assert 0.0 < seen <= pnorm_push_fixed(epsilon=0.06, n_pos=200, n_neg=200, p=1).value
+    # a tenth of the sample that the bound asks for, and it says nothing
+    assert pnorm_push_fixed(epsilon=0.3, n_pos=2000, n_neg=2000, p=1).value < 1e-10

@@ -47,3 +47,41 @@ def test_reproduce_knows_its_experiments(tmp_path, invoke, words):
     file.touch()
     answer = invoke("reproduce", "table1", "-o", file)
     assert answer.exit_code == 2 and "is a file" in words(answer.stderr)
+
+
+def test_report_about_a_model_names_it_and_measures_it(train, tmp_path, invoke, model):
+    path = tmp_path / "report.html"
+    answer = invoke(
+        "report", model, train, "--top", 30, "--value-positive", 9, "-o", path, "--json"
+    )
+    assert answer.exit_code == 0, answer.output
+    front = json.loads(answer.stdout)["front"]
+    assert front["models"][0]["facts"]["File"] == str(model)
+    assert front["rows"] == 300 and front["models"][0]["money"]["value"] == 9
+    assert str(model) in path.read_text()
+
+
+def test_report_about_a_model_needs_no_table(tmp_path, invoke, model):
+    answer = invoke("report", model, "-o", tmp_path / "report.html")
+    assert answer.exit_code == 0, answer.output
+    assert "Of the first 10% of the list" in answer.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["{model}", "{train}", "-y", "bought"], "--target belongs to a table to learn from"),
+        (["{train}", "{model}"], "name the models first"),
+        (["{train}", "{train}"], "named by --test"),
+        (["{train}"], "--target is missing"),
+        (["{model}", "--cost", 3], "--cost needs --value-positive"),
+        (["{model}", "--value-positive", 3], "--value-positive needs a table with labels"),
+        (["{model}", "{train}", "--today", "nowhere"], "no column 'nowhere' (--today)"),
+    ],
+)
+def test_what_belongs_to_tables_is_not_asked_of_models(
+    train, model, tmp_path, invoke, words, options, said
+):
+    given = [str(one).format(train=train, model=model) for one in options]
+    answer = invoke("report", *given, "-o", tmp_path / "report.html")
+    assert answer.exit_code == 2 and said in words(answer.stderr), answer.stderr

@@ -97,9 +97,9 @@ def test_the_slider_works_by_keyboard(opened):
     set_slider(opened, 0)
     before = shown_state(opened)
     slider.send_keys(keys.Keys.ARROW_RIGHT)
-    assert text(opened, "#p-value") == "p = 4" and shown_state(opened) != before
+    assert text(opened, "#p-value") == "strength 4" and shown_state(opened) != before
     slider.send_keys(keys.Keys.END)
-    assert text(opened, "#p-value") == "p = 64"
+    assert text(opened, "#p-value") == "strength 64"
     slider.send_keys(keys.Keys.HOME)
     assert shown_state(opened) == before
 

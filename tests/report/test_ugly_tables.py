@@ -74,6 +74,7 @@ def test_a_sample_that_supports_no_push_says_so():
     assert "supports none" in data["choice"]["verdict"]
 
 
+@pytest.mark.more
 def test_many_columns_are_summed_beyond_the_first_twelve():
     data = built(table(200, 60))
     found = data["pushes"][0]["features"]
@@ -94,7 +95,7 @@ def test_folds_in_the_order_of_time_leave_the_first_rows_unscored():
 
 def test_an_infinite_push_can_be_on_the_slider():
     data = built(table(80), ps=(1, np.inf))
-    assert data["labels"] == ["p = 1", "p = ∞"] and data["ps"] == [1.0, None]
+    assert data["labels"] == ["strength 1", "strength ∞"] and data["ps"] == [1.0, None]
     assert "p" in data["support"]
 
 

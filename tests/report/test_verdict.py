@@ -71,6 +71,12 @@ def test_differences_are_called_clear_only_where_rows_and_folds_say_so():
     assert against(results()) == ""
 
 
+def test_rounding_errors_are_no_differences():
+    noise = line("logistic regression", -5.204e-18, 1.0) | {"low": -1.2e-17, "high": 0.1}
+    said = against(results(lines=[noise]))
+    assert "level with logistic regression (interval 0 to +10)" in said and "e-" not in said
+
+
 def test_trees_that_are_clearly_ahead_are_recommended():
     trees = "boosted trees"
     assert "PushTrees" in against(results(lines=[line(trees, -0.24, 0.003)]))

@@ -5,12 +5,11 @@ not known before), ``statement`` and ``assumes``.
 """
 
 from toprank.bounds.bound import Bound
+from toprank.bounds.convex_costs import psi_transform, ranking_risk_from_convex
 from toprank.bounds.covering import ConvexCombinations, FiniteClass, LinearClass, SloppyClass
 from toprank.bounds.excess_risk import (
     excess_convex_risk,
     excess_ranking_risk,
-    psi_transform,
-    ranking_risk_from_convex,
     u_statistic,
 )
 from toprank.bounds.fast_rates import (
@@ -41,7 +40,12 @@ from toprank.bounds.noise import (
     projection_variance_bound,
     regression_noise_condition,
 )
-from toprank.bounds.push import pnorm_push, pnorm_push_2006, pnorm_push_sample_size
+from toprank.bounds.push import (
+    pnorm_push,
+    pnorm_push_2006,
+    pnorm_push_fixed,
+    pnorm_push_sample_size,
+)
 from toprank.bounds.rademacher import (
     rademacher_average,
     rkhs_rademacher,
@@ -90,6 +94,7 @@ __all__ = [
     "plug_in_regret",
     "pnorm_push",
     "pnorm_push_2006",
+    "pnorm_push_fixed",
     "pnorm_push_sample_size",
     "projection_variance",
     "projection_variance_bound",

@@ -59,15 +59,20 @@ class PushTheorem:
     cover: UniformNumber
     r_min: float = 0.0
     counts_negatives: bool = True
+    fixed: bool = False  #: Lemma 9: one ranker, whose epsilon counts twice
 
     @property
     def name(self) -> str:
+        if self.fixed:
+            return "Lemma 9 of Rudin 2009"
         if not self.counts_negatives:
             return "Theorem 2 of Rudin 2006 (superseded)"
         return "Theorem 3 of Rudin 2009" if self.r_min > 0 else "Theorem 2 of Rudin 2009"
 
     @property
     def assumes(self) -> tuple[str, ...]:
+        if self.fixed:
+            return (_ASSUMES[0], "the ranker was fixed before the data were seen")
         if not self.counts_negatives:
             return (*_ASSUMES, _SUPERSEDED)
         return (*_ASSUMES, _ASSUMES_R_MIN) if self.r_min > 0 else _ASSUMES
@@ -101,6 +106,8 @@ class PushTheorem:
 
     def log_probability(self, epsilon: float, n_pos: float, n_neg: float) -> float:
         """Return ln of the bound on P(some f in F has true R_p >= empirical R_p + epsilon)."""
+        if self.fixed:
+            return math.log(2.0) + self.log_terms(2.0 * epsilon, n_pos, n_neg)
         return self.log_functions(epsilon) + self.log_terms(epsilon, n_pos, n_neg)
 
 
@@ -171,6 +178,8 @@ def pnorm_push(
     >>> round(bound.value, 3), bound.vacuous
     (0.221, False)
 
+    A ranker that was fixed before the data has half the excess by Lemma 9: `pnorm_push_fixed`.
+
     Any linear ranker of ten columns, and p = 4: this sample says nothing.
 
     >>> linear = LinearClass(10, coef_norm=1.0, row_norm=1.0)
@@ -178,6 +187,49 @@ def pnorm_push(
     True
     """
     theorem = push_theorem(theta, p, log_covering_number, r_min)
+    return _push_bound(theorem, epsilon, probability, n_pos, n_neg)
+
+
+def pnorm_push_fixed(
+    *,
+    epsilon: float | None = None,
+    probability: float | None = None,
+    n_pos: float,
+    n_neg: float,
+    p: float,
+    r_true: float = 0.0,
+) -> Bound:
+    r"""How far the true risk of one fixed ranker exceeds its empirical one (Rudin 2009, Lemma 9).
+
+    .. math::
+        P\bigl(R_p^{true} \ge R_p^{empirical} + \varepsilon\bigr) \le
+        2 \exp\left[-2K \max\left\{\frac{\varepsilon^2}{4} (R_p^{true})^{2(p-1)},
+        \left(\frac{\varepsilon}{2}\right)^{2p}\right\}\right]
+        + 2 \exp\left[-\frac{\varepsilon^2}{2} I + \ln K\right]
+
+    For a ranker that was chosen before these rows were seen, on a held-out part for instance: no
+    class to cover, no margin to give away, and half the epsilon of Theorem 2 for a single ranker.
+
+    Parameters
+    ----------
+    epsilon, probability, n_pos, n_neg, p
+        As in `pnorm_push`. The empirical risk may be the 0-1 risk, with ties as misranks.
+    r_true : float, default=0.0
+        A lower bound, from 0 to 1, of the true normalised risk of the ranker.
+
+    Returns
+    -------
+    Bound
+        As in `pnorm_push`.
+
+    Examples
+    --------
+    >>> from toprank.bounds import pnorm_push_fixed
+    >>> bound = pnorm_push_fixed(probability=0.05, n_pos=2000, n_neg=5000, p=1)
+    >>> round(bound.value, 3), bound.vacuous
+    (0.11, False)
+    """
+    theorem = PushTheorem(1.0, push_power(p), 0.0, at_least("r_true", r_true, 0.0, 1.0), fixed=True)
     return _push_bound(theorem, epsilon, probability, n_pos, n_neg)
 
 
@@ -244,9 +296,11 @@ def _push_bound(
         lambda e: theorem.log_probability(e, n_pos, n_neg), "epsilon", epsilon, probability
     )
     vacuous = log_p >= 0.0 or size >= 1.0
+    subject = "f has" if theorem.fixed else "some f in F has"
+    where = "" if theorem.fixed else f" at margin {theorem.theta:g}"
     statement = (
-        f"{theorem.name}: P(some f in F has true R_{theorem.p:g} >= {size:.4g} + empirical "
-        f"R_{theorem.p:g} at margin {theorem.theta:g}) <= {in_words(log_p)}"
+        f"{theorem.name}: P({subject} true R_{theorem.p:g} >= {size:.4g} + empirical "
+        f"R_{theorem.p:g}{where}) <= {in_words(log_p)}"
     )
     if vacuous:
         statement += (

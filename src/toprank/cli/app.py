@@ -9,6 +9,7 @@ import typer
 
 from toprank._version import __version__
 from toprank.cli.bounds import bounds
+from toprank.cli.check import check
 from toprank.cli.choose_p import choose_p
 from toprank.cli.compare import compare
 from toprank.cli.demo import demo
@@ -78,6 +79,13 @@ _add(
 )
 _add(
     _START,
+    "check",
+    check,
+    "toprank check train.csv --target bought",
+    "toprank check train.csv -y bought --time day --drop premium --as-text zip",
+)
+_add(
+    _START,
     "rank",
     rank,
     "toprank rank model new.csv --top 100 -o ranked.csv",
@@ -98,7 +106,14 @@ _add(
     "toprank compare old new test.csv",
     "toprank compare old new trees test.csv --metric auc --metric precision_at --k 100",
 )
-_add(_START, "report", report, "toprank report train.csv --target bought -o report.html")
+_add(
+    _START,
+    "report",
+    report,
+    "toprank report train.csv --target bought -o report.html",
+    "toprank report model test.csv --top 100 --value-positive 40 --cost 1.5",
+    "toprank report old new --test test.csv --today old_score",
+)
 _add(
     _START,
     "monitor",

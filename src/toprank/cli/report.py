@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import zipfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from toprank.cli.io.source import Reading
-from toprank.cli.io.tables import open_table
+from toprank.cli.io.tables import check_exists, open_table
 from toprank.cli.options import (
     Drop,
     Json,
@@ -17,29 +19,67 @@ from toprank.cli.options import (
     Quiet,
     RowId,
     Seed,
-    Target,
-    Train,
     check_output,
     find_positive,
     reads,
 )
-from toprank.cli.terminal import console, print_json, progress, safe
+from toprank.cli.terminal import Failure, console, print_json, progress, safe
+
+if TYPE_CHECKING:
+    from toprank.report import Report
+
+_MONEY = "What it is worth"
 
 
 @reads
 def report(
-    train: Train,
-    target: Target,
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="One table to learn from; or models, and then a table with labels to measure them "
+            "on.",
+            metavar="TABLE | MODEL... [TEST]",
+        ),
+    ],
+    target: Annotated[
+        str | None,
+        typer.Option("--target", "-y", help="Column of the labels; for models it is known."),
+    ] = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="HTML file to write; replaced if it is there.")
     ] = Path("report.html"),
+    test: Annotated[
+        Path | None,
+        typer.Option(help="Table with labels to measure on, none of whose rows was learned from."),
+    ] = None,
     positive: Positive = None,
     id: RowId = None,
     time: Annotated[
         str | None, typer.Option(help="Column of dates or numbers that orders the folds.")
     ] = None,
+    weight: Annotated[
+        str | None, typer.Option(help="Column that says how often a row counts.")
+    ] = None,
+    groups: Annotated[
+        str | None, typer.Option(help="Column of groups: rows with one value stay together.")
+    ] = None,
     drop: Drop = None,
     top: Annotated[int, typer.Option(min=1, help="How many rows the top of the list has.")] = 50,
+    value_positive: Annotated[
+        float | None,
+        typer.Option(help="What a positive brings when it is found.", rich_help_panel=_MONEY),
+    ] = None,
+    cost: Annotated[
+        float | None,
+        typer.Option(help="What it costs to take one row of the list.", rich_help_panel=_MONEY),
+    ] = None,
+    today: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of numbers that rows are ordered by today, the highest first.",
+            rich_help_panel=_MONEY,
+        ),
+    ] = None,
     seed: Seed = 0,
     max_columns: MaxColumns = 5_000,
     as_json: Json = False,
@@ -47,28 +87,163 @@ def report(
     *,
     reading: Reading,
 ) -> None:
-    """Write one self-contained page: how good the top is, what p changes, who is near the cut.
+    """Write one self-contained page: how good the top is, who is on it, how many rows to take.
 
-    The page opens by double click, in any browser, without a network.
+    Of models the page shows how good they are on a table that they have not seen, side by side.
+    Of a table it shows the model that 'toprank fit' would write, on rows held out. The page opens
+    by double click, in any browser, without a network.
     """
-    check_output(output, ("html", "htm"), [train])
-    with open_table(train, reading, quiet) as source:
-        named = {"--target": target, "--id": id, "--time": time}
-        named |= {f"--drop {name}": name for name in drop or ()}
-        source.check_columns({name: option for option, name in named.items() if name is not None})
-        source.check_width(max_columns)
-        rows = source.read()
-    # the library is loaded here, because --help need not wait for it
-    from toprank.report import build
-
-    options: dict[str, Any] = {"id": id, "time": time, "drop": tuple(drop or ()), "k": top}
-    chosen = find_positive(rows, target, positive)
-    with progress("Reading", quiet) as step:
-        made = build(rows, target, positive=chosen, random_state=seed, progress=step, **options)
+    models, table, test = _sort_files(files, test)
+    check_output(output, ("html", "htm"), [*files, *([] if test is None else [test])])
+    _check_money(value_positive, cost)
+    money = {"value_positive": value_positive, "cost": cost, "today": today}
+    columns = {"id": id, "weight": weight, "groups": groups}
+    if models:
+        learning = {"--target": target, "--time": time, "--drop": drop, "--positive": positive}
+        _refuse_options(learning)
+        made = _describe_models(models, test, reading, top, columns | money, quiet)
+    else:
+        if target is None:
+            raise Failure("--target is missing: name the column of the labels.")
+        roles = columns | {"time": time, "drop": tuple(drop or ())}
+        rows = _read_table(table, reading, quiet, {"target": target, **roles, "today": today})
+        chosen = find_positive(rows, target, positive)
+        if test is None:
+            made = _build(rows, target, chosen, roles | money, top, seed, quiet)
+        else:
+            tested = _read_table(test, reading, quiet, {"target": target})
+            given = (target, chosen, roles, seed)
+            made = _fit_and_describe(rows, given, tested, test, top, columns | money, quiet)
     made.save(output)
     if as_json:
         print_json({"file": str(output), **made.to_dict()})
-    else:
-        screen = console()
-        screen.print(safe(made.to_dict()["verdict"]["headline"]), style="bold")
-        screen.print(f"Report: {safe(output)}", soft_wrap=True)
+        return
+    screen = console()
+    screen.print(safe(made.to_dict()["verdict"]["headline"]), style="bold")
+    screen.print(f"Report: {safe(output)}", soft_wrap=True)
+
+
+def is_model(path: Path) -> bool:
+    """Whether a file is a model: a zip with a card, which no workbook has."""
+    if str(path) == "-":
+        return False
+    check_exists(path)
+    if not path.is_file() or not zipfile.is_zipfile(path):
+        return False
+    with zipfile.ZipFile(path) as archive:
+        return "card.json" in archive.namelist()
+
+
+def _sort_files(files: Sequence[Path], test: Path | None) -> tuple[list[Path], Path, Path | None]:
+    """The models among the files, the table to learn from, and the table to measure on."""
+    kinds = [is_model(path) for path in files]
+    models = [path for path, known in zip(files, kinds, strict=True) if known]
+    tables = [path for path, known in zip(files, kinds, strict=True) if not known]
+    if not models:
+        if len(files) > 1:
+            raise Failure("name one table to learn from; a table to measure on is named by --test.")
+        return [], files[0], test
+    if len(tables) > 1 or (tables and test is not None):
+        raise Failure("name one table to measure the models on.")
+    if tables and kinds[-1]:
+        raise Failure("name the models first, and then the table to measure them on.")
+    return models, files[0], tables[0] if tables else test
+
+
+def _refuse_options(given: dict[str, Any]) -> None:
+    for option, value in given.items():
+        if value:
+            raise Failure(f"{option} belongs to a table to learn from; a model knows its own.")
+
+
+def _check_money(value: float | None, cost: float | None) -> None:
+    for option, given in (("--value-positive", value), ("--cost", cost)):
+        if given is not None and not given >= 0:
+            raise Failure(f"{option} {given:g}: expected a number from 0 on.")
+    if cost is not None and value is None:
+        raise Failure("--cost needs --value-positive: what a positive brings when it is found.")
+
+
+def _read_table(path: Path, reading: Reading, quiet: bool, named: dict[str, Any]) -> Any:
+    with open_table(path, reading, quiet) as source:
+        wanted: dict[str, str] = {}
+        for option, name in named.items():
+            for one in [name] if isinstance(name, str) else name or ():
+                wanted[one] = f"--{option}"
+        source.check_columns(wanted)
+        return source.read()
+
+
+def _describe_models(
+    paths: list[Path],
+    test: Path | None,
+    reading: Reading,
+    k: int,
+    options: dict[str, Any],
+    quiet: bool,
+) -> Report:
+    # the library is loaded here, because --help need not wait for it
+    from toprank.cli.scoring import load_by_name
+    from toprank.report import describe
+
+    models = load_by_name(paths)
+    files = dict(zip(models, map(str, paths), strict=True))
+    if test is None:
+        needs = [f"--{name}".replace("_", "-") for name, value in options.items() if value]
+        if needs:
+            raise Failure(f"{needs[0]} needs a table with labels to measure the model on.")
+        return describe(models, k=k, files=files)
+    named = {name: options[name] for name in ("id", "weight", "groups", "today")}
+    first = next(iter(models.values()))
+    rows = _read_table(test, reading, quiet, {**named, "target": first.target.column})
+    with progress("Scoring", quiet) as step:
+        return describe(models, rows, k=k, files=files, data=str(test), progress=step, **options)
+
+
+def _build(
+    rows: Any,
+    target: str,
+    positive: str,
+    options: dict[str, Any],
+    k: int,
+    seed: int,
+    quiet: bool,
+) -> Report:
+    from toprank.report import build
+
+    with progress("Reading", quiet) as step:
+        return build(
+            rows,
+            target,
+            positive=positive,
+            k=k,
+            random_state=seed,
+            fit={},
+            progress=step,
+            **options,
+        )
+
+
+def _fit_and_describe(
+    rows: Any,
+    given: tuple[str, str, dict[str, Any], int],
+    tested: Any,
+    test: Path,
+    k: int,
+    options: dict[str, Any],
+    quiet: bool,
+) -> Report:
+    """The model that `fit` writes of a table, measured on another one."""
+    from toprank.models import fit_table
+    from toprank.report import describe
+
+    target, positive, roles, seed = given
+    today = options["today"]
+    roles = roles | {"drop": (*roles["drop"], *([] if today is None else [today]))}
+    with progress("Fitting", quiet) as step:
+        model = fit_table(
+            rows, target, positive=positive, random_state=seed, progress=step, **roles
+        )
+    notes = ("This is the model that 'toprank fit' writes of the table to learn from.",)
+    with progress("Scoring", quiet) as step:
+        return describe(model, tested, k=k, data=str(test), notes=notes, progress=step, **options)

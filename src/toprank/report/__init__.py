@@ -5,6 +5,8 @@
 'build'
 """
 
-from toprank.report.builder import Report, build
+from toprank.report.builder import build
+from toprank.report.model_page import describe
+from toprank.report.report import Report
 
-__all__ = ["Report", "build"]
+__all__ = ["Report", "build", "describe"]

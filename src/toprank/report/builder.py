@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import time as clock
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from html import escape
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import scipy
 import sklearn
 
-from toprank._files import replace_file
-from toprank._text import clean_text, format_p, plain
+from toprank._text import clean_text, count, format_p, plain
 from toprank._version import __version__
 from toprank.folds import Fold, check_powers
 from toprank.models.errors import ModelError, catch_warnings
 from toprank.models.preparation import Preparation
+from toprank.report.front import front_results
 from toprank.report.held_out import ALPHA, HeldOut, score_held_out
-from toprank.report.page import page
+from toprank.report.report import SMALLEST, Report
 from toprank.report.results import results
+from toprank.report.shipped import Shipped, fit_shipped
+from toprank.report.subjects import subject_today
 from toprank.report.table import Table
 from toprank.tuning import supported_p
 from toprank.tuning.support import Support
@@ -34,38 +31,8 @@ from toprank.tuning.support import Support
 Progress = Callable[[str, int, int], None]
 
 
-@dataclass(frozen=True)
-class Report:
-    """A report: its results, and the page that shows them.
-
-    Attributes
-    ----------
-    html : str
-        The page, complete in itself.
-    """
-
-    _data: dict[str, Any]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the results as plain values, ready for JSON."""
-        return self._data
-
-    @cached_property
-    def html(self) -> str:
-        return page(self._data)
-
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the page; a file that is there is replaced when all is written, or not at all."""
-        where = Path(path)
-        with replace_file(where) as file:
-            file.write(self.html.encode("utf-8"))
-        return where
-
-    def _repr_html_(self) -> str:
-        return f"<p>{escape(self._data['verdict']['headline'])}</p>"
-
-    def __repr__(self) -> str:
-        return f"Report: {self._data['verdict']['headline']}"
+#: Rows at most that every strength of the push is fitted to, fold by fold; more are drawn from.
+MOST_ROWS = 100_000
 
 
 def build(
@@ -80,12 +47,20 @@ def build(
     ps: Sequence[float] = (1, 2, 4, 8, 16, 64),
     cv: int = 5,
     random_state: int = 0,
+    weight: str | None = None,
+    groups: str | None = None,
+    fit: Mapping[str, Any] | None = None,
+    value_positive: float | None = None,
+    cost: float | None = None,
+    today: str | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """Find out how good the top of a table's list is, and write it down.
 
     The linear push is fitted for every p, with logistic regression and boosted trees beside it,
-    on the same folds. Everything in the report is about rows that the ranker had not seen.
+    on the same folds; of more than 100,000 rows so many are drawn. Everything in the report is
+    about rows that the ranker had not seen. With ``fit`` the front page is about the model that
+    `toprank.models.fit_table` makes of this table.
 
     Parameters
     ----------
@@ -109,6 +84,20 @@ def build(
         Folds; fewer where a class has fewer rows.
     random_state : int, default=0
         Seed of the folds and of the trees.
+    weight : str, optional
+        Column of repetition counts; not a feature.
+    groups : str, optional
+        Column of clusters, such as customers; not a feature. Rows of one group stay in one fold.
+    fit : mapping, optional
+        Options of `toprank.models.fit_table`, such as ``{"model": "trees"}``; an empty mapping
+        leaves all to it. The front page is then about that model, fitted to some of the rows and
+        measured on the others. Without, it is about the linear push.
+    value_positive, cost : float, optional
+        What a positive brings and what taking a row costs; the front page then says how many rows
+        to take.
+    today : str, optional
+        Column of numbers that the rows are ordered by today, the highest first; not a feature.
+        The model is compared with it.
     progress : callable, optional
         Called as ``progress(step, done, total)``.
 
@@ -139,22 +128,56 @@ def build(
     powers = check_powers(ps)
     _check_count("k", k, 1)
     _check_count("cv", cv, 2)
-    tell = _Teller(progress, 3 + cv * (len(powers) + 2) + 2)
+    tell = _Teller(progress, 3 + cv * (len(powers) + 2) + 2 + (fit is not None))
     tell("reading the table")
-    table = Table.read(frame, target, positive, id, time, drop)
+    drop = (*drop, *([] if today is None else [today]))
+    roles: dict[str, Any] = {
+        "id": id,
+        "time": time,
+        "weight": weight,
+        "groups": groups,
+        "drop": drop,
+    }
+    whole = Table.read(frame, target, positive, **roles)
+    table = whole.sample(MOST_ROWS, random_state)
     folds = table.folds(cv, random_state)
     with catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        first = None
+        if fit is not None:
+            tell("fitting the model")
+            shown = fit_shipped(frame, whole, roles, fit, random_state)
+            first = None if shown is None else _front(shown, k, today, value_positive, cost)
         held = score_held_out(table, powers, folds, random_state, tell)
-        tell("what p the data supports")
+        tell("what strength the data supports")
         support, unsupported = _measure_support(table, powers, folds, random_state)
         tell("measuring")
         data = results(table, held, support, k, cv)
-    notes = [*data["notes"], *unsupported, *_list_warnings(caught)]
+    notes = [*_sampled(whole, table), *data["notes"], *unsupported, *_list_warnings(caught)]
     data["notes"] = [clean_text(note, 400) for note in notes]
+    if first is not None:
+        data["front"] = first
+        data["verdict"]["headline"] = first["said"]["headline"]
     data["made"] = _describe_run(table, held, k, cv, random_state, clock.perf_counter() - started)
     tell.finish()
-    return Report(plain(data, digits=6, infinities=False))
+    return Report(plain(data, digits=6, infinities=False, smallest=SMALLEST))
+
+
+def _front(
+    shown: Shipped, k: int, today: str | None, value: float | None, cost: float | None
+) -> dict[str, Any]:
+    before = None if today is None else subject_today(shown.frame, today)
+    found = front_results([shown.subject], shown.rows, k, value=value, cost=cost, today=before)
+    return found | {"how": shown.how}
+
+
+def _sampled(whole: Table, table: Table) -> list[str]:
+    if len(table.rows) == len(whole.rows):
+        return []
+    return [
+        f"Every strength of the push was fitted to {count(len(table.rows))} rows drawn from the "
+        f"{count(len(whole.rows))}, class by class."
+    ]
 
 
 def _list_warnings(caught: list[warnings.WarningMessage]) -> list[str]:
@@ -191,12 +214,12 @@ def _measure_support(
     """What the sample supports, on the prepared columns; or why it cannot be determined."""
     finite = [p for p in powers if np.isfinite(p)]
     if not finite:
-        return None, ["p = ∞ rests on the highest negative alone; give finite values of p too."]
+        return None, ["Strength ∞ rests on the highest negative alone; give finite strengths too."]
     Z = Preparation("linear", random_state).fit_transform(table.schema, table.rows.X)
     try:
         return supported_p(Z, table.rows.y, ps=finite, alpha=ALPHA, cv=folds), []
     except ValueError as error:
-        return None, [f"What p the data supports cannot be determined: {error}"]
+        return None, [f"What strength the data supports cannot be determined: {error}"]
 
 
 def _describe_run(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from joblib import cpu_count
@@ -23,7 +24,7 @@ from toprank._text import format_p
 from toprank.folds import Fold
 from toprank.models.model import contributions, per_column
 from toprank.models.preparation import Preparation
-from toprank.models.rows import TrainingRows
+from toprank.models.rows import ScoredRows, TrainingRows
 from toprank.rankers import PNormPush
 from toprank.report.measures import LEVEL, Figure, in_folds
 from toprank.report.table import Table
@@ -35,6 +36,11 @@ LOGISTIC, TREES = "logistic regression", "boosted trees"
 ALPHA = 1e-3
 
 Tell = Callable[[str], None]
+
+
+def strength(p: float) -> str:
+    """Return how hard a push is, in the page's word for p."""
+    return f"strength {format_p(p)}"
 
 
 @dataclass(frozen=True)
@@ -81,6 +87,12 @@ class HeldOut:
     pushes: list[FloatArray]
     baselines: dict[str, FloatArray]
     models: list[FoldModels]
+    weight: FloatArray | None = None
+    groups: NDArray[np.intp] | None = None
+
+    def scored(self, scores: FloatArray) -> ScoredRows:
+        """Return the rows tested with the scores of a ranker."""
+        return ScoredRows(None, self.positive, self.weight, self.groups, scores=scores)
 
     def explain(self, table: Table, places: NDArray[np.intp], which: int) -> FloatArray:
         """What each column of the table adds to the scores of some of the rows, for one p."""
@@ -101,7 +113,7 @@ def score_held_out(
     A row tested in several folds keeps its last score.
     """
     n = len(table.rows)
-    names = [*(f"p = {format_p(p)}" for p in ps), LOGISTIC, TREES]
+    names = [*(strength(p) for p in ps), LOGISTIC, TREES]
     scores = np.full((len(names), n), np.nan)
     tested_in = np.full(n, -1)
     models = []
@@ -126,7 +138,13 @@ def score_held_out(
         pushes,
         dict(zip((LOGISTIC, TREES), baselines, strict=True)),
         models,
+        _part(table.rows.weight, rows),
+        _part(table.rows.groups, rows),
     )
+
+
+def _part(values: Any, rows: NDArray[np.intp]) -> Any:
+    return None if values is None else values[rows]
 
 
 def merge(scores: FloatArray, fold: NDArray[np.intp]) -> FloatArray:
@@ -164,20 +182,20 @@ def _score_linear(
 ) -> tuple[FoldModels, list[FloatArray]]:
     """Every p, each starting from the one before, and logistic regression."""
     preparation = Preparation("linear", random_state)
-    Z = preparation.fit_transform(table.schema, trained.X)
+    Z = preparation.fit_transform(table.schema, trained.X, trained.weight)
     Z_tested = preparation.transform(tested.X)
     rankers, scores, centres = [], [], []
     ranker = PNormPush(ps[0], alpha=ALPHA, warm_start=True)
     for p in ps:
-        tell(f"p = {format_p(p)}")
-        ranker = copy.deepcopy(ranker).set_params(p=p).fit(Z, trained.y)
+        tell(f"the push at {strength(p)}")
+        ranker = copy.deepcopy(ranker).set_params(p=p).fit(Z, trained.y, trained.weight)
         rankers.append(ranker)
         scores.append(ranker.decision_function(Z_tested))
         # contributions are linear in Z: that of the mean row is their mean
         mean = Z_tested.mean(axis=0, keepdims=True)
         centres.append(_by_column(ranker, mean, preparation)[0])
     tell(LOGISTIC)
-    logistic = LogisticRegression(max_iter=1000).fit(Z, trained.y)
+    logistic = LogisticRegression(max_iter=1000).fit(Z, trained.y, trained.weight)
     scores.append(logistic.decision_function(Z_tested))
     return FoldModels(preparation, rankers, centres), scores
 
@@ -191,13 +209,13 @@ def _score_trees(
     table: Table, trained: TrainingRows, tested: TrainingRows, random_state: int
 ) -> FloatArray:
     preparation = Preparation("trees", random_state)
-    Z = preparation.fit_transform(table.schema, trained.X)
+    Z = preparation.fit_transform(table.schema, trained.X, trained.weight)
     trees = HistGradientBoostingClassifier(
         categorical_features=preparation.categorical or None, random_state=random_state
     )
     # threads that wait for a busy core spin: on a shared machine all cores are slower than half
     with threadpool_limits(max(1, cpu_count() // 2), user_api="openmp"):
-        trees.fit(Z, trained.y)
+        trees.fit(Z, trained.y, trained.weight)
         return np.asarray(trees.decision_function(preparation.transform(tested.X)))
 
 
@@ -256,14 +274,16 @@ def _is_supported(p: float, support: Support | None) -> bool:
 
 
 def _pick(held: HeldOut, allowed: list[int], by_fold: FloatArray, test_to_train: float) -> PChoice:
-    candidates = tuple(Candidate(f"p = {format_p(held.ps[j])}", held.ps[j]) for j in allowed)
+    candidates = tuple(Candidate(strength(held.ps[j]), held.ps[j]) for j in allowed)
     return PChoice(candidates, by_fold, "", "best", test_to_train, LEVEL)
 
 
 def _explain_choice(choice: PChoice, figure: Figure, support: Support | None) -> str:
     best = choice.chosen_index
     if support is not None and support.p is None:
-        return "The data supports none of the p that were tried; this is the gentlest of them."
+        return (
+            "The data supports none of the strengths that were tried; this is the gentlest of them."
+        )
     if len(choice.candidates) == 1:
         return f"{choice.chosen.name} is the only one of those tried that the data supports."
     what = (
@@ -276,7 +296,7 @@ def _explain_choice(choice: PChoice, figure: Figure, support: Support | None) ->
         )
     gap = choice.difference(best, 0)
     said = (
-        f"Of the p that the data supports it does best: {what}, is "
+        f"Of the strengths that the data supports it does best: {what}, is "
         f"{figure.format(choice.mean[best])}, against {figure.format(choice.mean[0])} for "
         f"{choice.candidates[0].name}."
     )

@@ -90,11 +90,8 @@ def figures(k: int, max_fpr: float) -> tuple[Figure, ...]:
     )
 
 
-def measure_figures(
-    which: tuple[Figure, ...], positive: NDArray[np.bool_], scores: FloatArray
-) -> dict[str, Any]:
+def measure_figures(which: tuple[Figure, ...], rows: ScoredRows) -> dict[str, Any]:
     """Every figure of a list with its interval; without one where none is valid."""
-    rows = ScoredRows(None, positive, scores=scores)
     wanted = [(figure.metric, figure.settings) for figure in which]
     return {
         figure.key: _with_interval(figure, rows, one)
@@ -106,22 +103,23 @@ def _with_interval(figure: Figure, rows: ScoredRows, one: Measurement) -> dict[s
     if one.interval is not None:
         found = one.interval
         return {"value": found.estimate, "low": found.low, "high": found.high}
-    value = METRICS[figure.metric].function(rows.y, rows.scores, **figure.settings)
+    value = METRICS[figure.metric].function(
+        rows.y, rows.scores, sample_weight=rows.weight, **figure.settings
+    )
     return {"value": value, "low": None, "high": None, "note": one.why_not}
 
 
-def curves(
-    positive: NDArray[np.bool_], scores: FloatArray, k: int, max_fpr: float
-) -> dict[str, Any]:
+def curves(rows: ScoredRows, k: int, max_fpr: float) -> dict[str, Any]:
     """The zoomed ROC curve, the precision of the first rows and the lift, with bands."""
-    n = len(positive)
+    n, what = len(rows), (rows.y, rows.scores, LEVEL)
+    weight: dict[str, Any] = {"sample_weight": rows.weight}
     depth = np.unique(np.round(np.linspace(max(1, min(k, 50) // 10), min(n, 4 * k), _POINTS)))
     top = np.geomspace(min(1.0, max(k / 5, 5) / n), 1.0, _POINTS)
-    share = float(np.mean(positive))
-    precision = lift_band(positive, scores, LEVEL, top=depth / n)
+    share = float(np.average(rows.y, weights=rows.weight))
+    precision = lift_band(*what, top=depth / n, **weight)
     bands = {
-        "roc": roc_band(positive, scores, LEVEL, fpr=np.linspace(0, 1, _POINTS) ** 2 * max_fpr),
-        "lift": lift_band(positive, scores, LEVEL, top=top),
+        "roc": roc_band(*what, fpr=np.linspace(0, 1, _POINTS) ** 2 * max_fpr, **weight),
+        "lift": lift_band(*what, top=top, **weight),
     }
     drawn = {
         name: {"x": band.x, "y": band.estimate, "low": band.low, "high": band.high}
@@ -150,27 +148,39 @@ def in_folds(
 
 def compare_rankers(
     which: tuple[Figure, ...],
-    positive: NDArray[np.bool_],
+    rows: ScoredRows,
     scores: Mapping[str, FloatArray],
     fold: NDArray[np.intp],
     test_to_train: float,
 ) -> list[dict[str, Any]]:
     """Every pair of rankers on the same rows: difference, intervals, corrected p-value.
 
+    Intervals and p-values allow for the number of pairs alike (Bonferroni), so that one and the
+    same correction says whether a difference is clear.
+
     Two intervals answer two questions. That of `toprank.inference.compare` is about other rows
     for these rankers; the other one, over the folds and corrected for what their training rows
     share (Nadeau & Bengio 2003), is also about other training rows, and wider.
     """
     lines = []
+    n_pairs = len(scores) * (len(scores) - 1) // 2
+    level = 1 - (1 - LEVEL) / max(1, n_pairs)
     for figure in which:
-        by_fold = {name: in_folds(figure, positive, s, fold) for name, s in scores.items()}
+        by_fold = {name: in_folds(figure, rows.y, s, fold) for name, s in scores.items()}
         try:
-            pairs = compare(figure.metric, positive, dict(scores), level=LEVEL, **figure.settings)
+            pairs = compare(
+                figure.metric,
+                rows.y,
+                dict(scores),
+                level=level,
+                **rows.inference_options,
+                **figure.settings,
+            )
         except ValueError:
             continue
         for pair in pairs:
             a, b = (by_fold[name] for name in pair.names)
-            folds = corrected_difference(a - b, test_to_train, level=LEVEL)
+            folds = corrected_difference(a - b, test_to_train, level=level)
             lines.append(
                 {
                     "figure": figure.key,
@@ -182,7 +192,7 @@ def compare_rankers(
                     "low": pair.low,
                     "high": pair.high,
                     "p_value": pair.p_value,
-                    "adjusted_p_value": pair.adjusted_p_value,
+                    "adjusted_p_value": min(1.0, n_pairs * pair.p_value),
                     "folds_low": folds.low,
                     "folds_high": folds.high,
                     "folds": len(a),

@@ -10,17 +10,19 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Sequence
 from html import escape
 from importlib import resources
 from typing import Any
 
 from toprank._text import count, format_figure, format_p, percent
+from toprank.report.front import luck
+from toprank.report.front_page import card_sections, format_change, front_header, front_sections
+from toprank.report.markup import figure_card, html_table, interval_text, notes_list, word
 
 
 def page(data: dict[str, Any]) -> str:
     """Return the page of a report's results."""
-    style, script = _asset("report.css"), _asset("report.js")
+    style, script = _asset("report.css"), _script()
     policy = (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
         "base-uri 'none'; form-action 'none'"
@@ -39,13 +41,9 @@ def page(data: dict[str, Any]) -> str:
 </head>
 <body>
 <a class="skip" href="#verdict">Skip to the verdict</a>
-{_page_header(data)}
+{front_header(data) if "front" in data else _page_header(data)}
 <main>
-{_verdict_section(data)}
-{_by_p(data)}
-{_comparison_section(data)}
-{_support_section(data)}
-{_run_section(data)}
+{_main_sections(data)}
 </main>
 <footer><p>Made with toprank {escape(data["made"]["toprank"])}. This page holds its own data and
 asks nothing of any network.</p></footer>
@@ -54,6 +52,22 @@ asks nothing of any network.</p></footer>
 </body>
 </html>
 """
+
+
+def _main_sections(data: dict[str, Any]) -> str:
+    if "cards" in data:
+        return card_sections(data)
+    first = front_sections(data) if "front" in data else _verdict_section(data)
+    if "pushes" not in data:
+        return first
+    parts = (_by_p, _comparison_section, _support_section, _run_section)
+    return "\n".join([first, *(part(data) for part in parts)])
+
+
+def _script() -> str:
+    """One script of three files: what draws, the front page, and what depends on p."""
+    parts = "\n".join(map(_asset, ("draw.js", "front.js", "report.js")))
+    return f'"use strict";\n(function () {{\n{parts}\n}})();\n'
 
 
 def json_for_script(data: Any) -> str:
@@ -72,20 +86,20 @@ def _digest(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _word(text: Any) -> str:
-    """A word from the table: escaped, and kept to its own direction of writing."""
-    return f"<bdi>{escape(str(text))}</bdi>"
-
-
 def _page_header(data: dict[str, Any]) -> str:
     table = data["table"]
-    others = ", ".join(map(_word, table["negative"]))
+    if "rows" not in table:
+        return (
+            '<header><p class="kicker">toprank report</p>'
+            "<h1>How good is the top of the list?</h1></header>"
+        )
+    others = ", ".join(map(word, table["negative"]))
     share = table["positives"] / table["rows"]
     return f"""<header>
 <p class="kicker">toprank report</p>
 <h1>How good is the top of the list?</h1>
 <p class="lede">{count(table["rows"])} rows, {count(len(table["columns"]))} columns to rank by.
-{_word(table["target"])} is {_word(table["positive"])} in {count(table["positives"])} rows
+{word(table["target"])} is {word(table["positive"])} in {count(table["positives"])} rows
 ({percent(share)}): these are the positives, which belong at the top. The negatives are
 {others}.</p>
 </header>"""
@@ -96,9 +110,10 @@ def _verdict_section(data: dict[str, Any]) -> str:
     shown = ("precision", "recall", "clean", "partial")
     by_key = {figure["key"]: figure for figure in data["figures"]}
     cards = "\n".join(
-        _card(by_key[key], data["chosen"]["figures"][key]) for key in shown if key in by_key
+        figure_card(by_key[key]["label"], data["chosen"]["figures"][key], by_key[key]["unit"])
+        for key in shown
+        if key in by_key
     )
-    notes = "".join(f"<li>{escape(note)}</li>" for note in data["notes"])
     return f"""<section id="verdict" aria-labelledby="verdict-title">
 <h2 id="verdict-title" class="quiet">The verdict</h2>
 <p class="headline">{escape(said["headline"])}</p>
@@ -106,35 +121,21 @@ def _verdict_section(data: dict[str, Any]) -> str:
 <dl class="cards">
 {cards}
 </dl>
-<p class="small">All figures are about rows that the ranker had not seen; p was chosen without the
-fold that it is measured on. Intervals are 95% intervals.</p>
-{f'<ul class="notes">{notes}</ul>' if notes else ""}
+<p class="small">All figures are about rows that the ranker had not seen; The
+strength was chosen without the fold that it is measured on. Intervals are 95% intervals.</p>
+{notes_list(data["notes"])}
 </section>"""
-
-
-def _card(figure: dict[str, Any], value: dict[str, Any]) -> str:
-    said = format_figure(value["value"], figure["unit"])
-    return (
-        f"<div><dt>{escape(figure['label'])}</dt><dd><strong>{said}</strong>"
-        f"<span>{_interval(value, figure['unit'])}</span></dd></div>"
-    )
-
-
-def _interval(value: dict[str, Any], unit: str) -> str:
-    if value["low"] is None:
-        return "no interval: too few rows"
-    return f"{format_figure(value['low'], unit)} to {format_figure(value['high'], unit)}"
 
 
 def _by_p(data: dict[str, Any]) -> str:
     k, labels = data["k"], data["labels"]
-    ticks = "".join(f"<span>{escape(label.removeprefix('p = '))}</span>" for label in labels)
+    ticks = "".join(f"<span>{escape(label.removeprefix('strength '))}</span>" for label in labels)
     disabled = " disabled" if len(labels) == 1 else ""
     return f"""<section id="by-p" aria-labelledby="by-p-title">
 <h2 id="by-p-title">What does pushing harder change?</h2>
-<p>{escape(data["verdict"]["advice"])} The larger p is, the more the ranking cares about the very
-top of the list, and the fewer rows it rests on. Move the slider, with the mouse or the arrow keys:
-everything down to the cut follows it.</p>
+{_behind(data)}<p>{escape(data["verdict"]["advice"])} The greater the strength (the p of the P-Norm
+Push), the more the ranking cares about the very top of the list, and the fewer rows it rests on.
+Move the slider, with the mouse or the arrow keys: everything down to the cut follows it.</p>
 <div class="slider" role="group" aria-label="How hard the push is">
 <label for="p">How hard the push is</label>
 <div class="track"><input type="range" id="p" min="0" max="{max(len(labels) - 1, 1)}" step="1"
@@ -144,14 +145,14 @@ value="{data["start"]}" aria-describedby="state"{disabled}>
 </div>
 <p id="state" class="state" aria-live="polite"></p>
 <noscript><p class="notes">The slider and the pictures need JavaScript. The table below has the
-figures of every p.</p></noscript>
+figures of every strength.</p></noscript>
 <div id="charts" class="charts"></div>
 <div id="legend" class="legend" aria-hidden="true"></div>
 <details class="screen"><summary>The figures behind the curves</summary>
 <div id="points" class="wide"></div></details>
-<h3>Every figure at this p</h3>
+<h3>Every figure at this strength</h3>
 <div id="figures"></div>
-<details><summary>All p and the baselines in one table</summary>
+<details><summary>All strengths and the baselines in one table</summary>
 <div class="wide all" tabindex="0" role="region" aria-label="All figures">{_all_figures(data)}</div>
 </details>
 <h3>Who enters the first {count(k)}, and who leaves?</h3>
@@ -171,6 +172,16 @@ figures of every p.</p></noscript>
 </section>"""
 
 
+def _behind(data: dict[str, Any]) -> str:
+    """What this part is about, where the front page is about another model."""
+    if "front" not in data:
+        return ""
+    return (
+        "<p>From here on the page is about a linear score, pushed more and more to be right at the "
+        "top, beside logistic regression and boosted trees on the same rows.</p>\n"
+    )
+
+
 def _all_figures(data: dict[str, Any]) -> str:
     rows = [
         *zip(data["labels"], (push["figures"] for push in data["pushes"]), strict=True),
@@ -182,55 +193,32 @@ def _all_figures(data: dict[str, Any]) -> str:
             escape(name),
             *(
                 f"{format_figure(values[figure['key']]['value'], figure['unit'])} "
-                f"<small>{_interval(values[figure['key']], figure['unit'])}</small>"
+                f"<small>{interval_text(values[figure['key']], figure['unit'])}</small>"
                 for figure in data["figures"]
             ),
         ]
         for name, values in rows
     ]
-    return _html_table("Every figure, with its 95% interval", head, body)
-
-
-def _html_table(
-    caption: str, head: Sequence[str], body: Sequence[Sequence[str]], *, stack: bool = False
-) -> str:
-    """A table; the cells of the body are markup already.
-
-    One that stacks puts its cells one below the other on a narrow screen, each with its heading.
-    """
-    heads = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
-    labels = [f' data-label="{escape(text)}"' if stack else "" for text in head]
-    rows = "\n".join(
-        f'<tr><th scope="row">{row[0]}</th>'
-        + "".join(
-            f"<td{label}>{cell}</td>" for label, cell in zip(labels[1:], row[1:], strict=True)
-        )
-        + "</tr>"
-        for row in body
-    )
-    return (
-        f"<table{' class=stack' if stack else ''}><caption>{escape(caption)}</caption>"
-        f"<thead><tr>{heads}</tr></thead><tbody>\n{rows}\n</tbody></table>"
-    )
+    return html_table("Every figure, with its 95% interval", head, body)
 
 
 def _comparison_section(data: dict[str, Any]) -> str:
     lines = data["comparison"]
-    head = ("Compared", "Figure", "Difference", "95% interval", "Over the folds", "p, corrected")
+    head = ("Compared", "Figure", "Difference", "95% interval", "Over the folds", "By luck alone")
     body = [
         [
             f"{escape(line['names'][0])} \u2212 {escape(line['names'][1])}",
             escape(line["label"]) + (", in points" if line["unit"] == "share" else ""),
-            f"<strong>{_format_change(line['difference'], line['unit'])}</strong>",
+            f"<strong>{format_change(line['difference'], line['unit'])}</strong>",
             _span(line["low"], line["high"], line["unit"]),
             f"{_span(line['folds_low'], line['folds_high'], line['unit'])} "
             f"<small>{line['folds_agree']} of {line['folds']} agree</small>",
-            _format_p_value(line["adjusted_p_value"]),
+            luck(line["adjusted_p_value"]),
         ]
         for line in lines
     ]
     caption = "Differences on the same rows; above zero the first is better"
-    table = _html_table(caption, head, body, stack=True)
+    table = html_table(caption, head, body, stack=True)
     said = data["verdict"]["against"] or "There are too few rows to compare."
     return f"""<section id="comparison" aria-labelledby="comparison-title">
 <h2 id="comparison-title">How does it compare with logistic regression and trees?</h2>
@@ -240,19 +228,13 @@ def _comparison_section(data: dict[str, Any]) -> str:
 <p class="small">Every ranker was trained on the same folds and scored the same unseen rows, so the
 differences are paired. The first interval is for other rows and these very rankers. The second is
 over the folds, corrected for the training rows they share, so that it is also for other training
-rows. p-values are corrected for the three pairs (Holm).</p>
+rows. Both, and the chance of such a difference by luck, allow for the number of pairs
+(Bonferroni).</p>
 </section>"""
 
 
-def _format_change(value: float | None, unit: str) -> str:
-    if value is None:
-        return "unknown"
-    change = f"{100 * value:+.1f}" if unit == "share" else f"{value:+.3f}"
-    return change.replace("-", "\u2212")
-
-
 def _span(low: float | None, high: float | None, unit: str) -> str:
-    return f"{_format_change(low, unit)} to {_format_change(high, unit)}"
+    return f"{format_change(low, unit)} to {format_change(high, unit)}"
 
 
 def _support_section(data: dict[str, Any]) -> str:
@@ -261,7 +243,13 @@ def _support_section(data: dict[str, Any]) -> str:
         said, table = "These rows cannot tell; the notes at the top say why.", ""
     else:
         said = f"{support['verdict']} {support['caution']}"
-        head = ("p", "Negatives that carry it", "Risk trained on", "Risk held out", "Supported")
+        head = (
+            "Strength",
+            "Negatives that carry it",
+            "Risk trained on",
+            "Risk held out",
+            "Supported",
+        )
         body = [
             [
                 format_p(line["p"]),
@@ -273,24 +261,21 @@ def _support_section(data: dict[str, Any]) -> str:
             ]
             for line in support["lines"]
         ]
-        table = _html_table("What the sample says of each p", head, body, stack=True)
+        table = html_table("What the sample says of each strength", head, body, stack=True)
     return f"""<section id="support" aria-labelledby="support-title">
-<h2 id="support-title">What p does the data support?</h2>
+<h2 id="support-title">What strength does the data support?</h2>
 <p>{escape(said)}</p>
 <div class="wide">{table}</div>
 <p class="small">A hard push rests on few negatives, those that stand highest. The risk is the
-normalised p-norm risk of Rudin (2009): 0 is a perfect order. A p is supported if at least ten
-negatives carry it and the risk on rows held out is known to within 30%.</p>
+normalised p-norm risk of Rudin (2009): 0 is a perfect order. A strength
+is supported if at least ten negatives carry it and the risk on rows held out is known to within
+30%.</p>
 </section>"""
 
 
 def _format_known(value: float | None, form: str) -> str:
     """A number, or that it is not known."""
     return "unknown" if value is None else format(value, form)
-
-
-def _format_p_value(value: float | None) -> str:
-    return "&lt;0.001" if value is not None and value < 0.001 else _format_known(value, ".2g")
 
 
 def _few(value: float) -> str:
@@ -304,15 +289,15 @@ def _run_section(data: dict[str, Any]) -> str:
     )
     columns = [
         [
-            _word(one["name"]),
+            word(one["name"]),
             escape(one["kind"]),
             percent(one["missing"]) if one["missing"] else "–",
         ]
         for one in data["table"]["columns"]
     ]
-    left = [[_word(one["name"]), _word(one["reason"])] for one in data["table"]["left_out"]]
+    left = [[word(one["name"]), word(one["reason"])] for one in data["table"]["left_out"]]
     roles = "".join(
-        f"<div><dt>{role} column</dt><dd>{_word(data['table'][role])}</dd></div>"
+        f"<div><dt>{role} column</dt><dd>{word(data['table'][role])}</dd></div>"
         for role in ("target", "id", "time")
         if data["table"][role] is not None
     )
@@ -327,8 +312,8 @@ each.</p>
 {made}
 {roles}
 </dl>
-<details><summary>The {count(len(columns))} columns that are read</summary>
-<div class="wide">{_html_table("Columns", ("Column", "Kind", "Missing"), columns)}</div></details>
+<details><summary>The {count(len(columns))} column{"s"[: len(columns) != 1]} read</summary>
+<div class="wide">{html_table("Columns", ("Column", "Kind", "Missing"), columns)}</div></details>
 {_left_out(left)}
 </section>"""
 
@@ -336,8 +321,8 @@ each.</p>
 def _left_out(left: list[list[str]]) -> str:
     if not left:
         return ""
-    table = _html_table("Columns left out", ("Column", "Why"), left)
+    table = html_table("Columns left out", ("Column", "Why"), left)
     return (
-        f"<details><summary>The {count(len(left))} columns that are left out</summary>"
+        f"<details><summary>The {count(len(left))} column{'s'[: len(left) != 1]} left out</summary>"
         f'<div class="wide">{table}</div></details>'
     )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 
 from toprank._numerics import FloatArray
-from toprank._text import clean_text, count, format_p, percent
+from toprank._text import clean_text, count, percent
 from toprank.folds import tested_over_trained
-from toprank.report.held_out import TREES, Chosen, HeldOut, choose_first_p
+from toprank.report.held_out import TREES, Chosen, HeldOut, choose_first_p, strength
 from toprank.report.lists import features, item_lists
 from toprank.report.measures import LEVEL, Figure, compare_rankers, curves, figures, measure_figures
 from toprank.report.table import Table
@@ -46,8 +47,8 @@ def results(
 
     def worth(scores: FloatArray) -> dict[str, Any]:
         return {
-            "figures": measure_figures(which, held.positive, scores),
-            "curves": curves(held.positive, scores, k, max_fpr),
+            "figures": measure_figures(which, held.scored(scores)),
+            "curves": curves(held.scored(scores), k, max_fpr),
         }
 
     data: dict[str, Any] = {
@@ -56,7 +57,7 @@ def results(
         "max_fpr": max_fpr,
         "level": LEVEL,
         "ps": list(held.ps),
-        "labels": [f"p = {format_p(p)}" for p in held.ps],
+        "labels": [strength(p) for p in held.ps],
         "start": chosen.index,
         "figures": [_describe_figure(figure) for figure in which],
         "pushes": [
@@ -89,9 +90,9 @@ def _compare_choice(
     name = "push"
     scores = {name: chosen.scores, **held.baselines}
     some = tuple(figure for figure in which if figure.key in _COMPARED)
-    lines = compare_rankers(some, held.positive, scores, held.fold, overlap)
+    lines = compare_rankers(some, held.scored(chosen.scores), scores, held.fold, overlap)
     return {
-        "chosen": {"name": name, "figures": measure_figures(which, held.positive, chosen.scores)},
+        "chosen": {"name": name, "figures": measure_figures(which, held.scored(chosen.scores))},
         "comparison": lines,
     }
 
@@ -135,12 +136,24 @@ def _describe_support(support: Support) -> dict[str, Any]:
     kept = ("p", "effective_negatives", "train_risk", "test_risk", "standard_error")
     return {
         "p": said["p"],
-        "verdict": said["verdict"],
-        "caution": said["caution"],
+        "verdict": in_strengths(said["verdict"]),
+        "caution": in_strengths(said["caution"]),
         "lines": [
             {key: line[key] for key in (*kept, "supported", "reason")} for line in said["lines"]
         ],
     }
+
+
+def in_strengths(text: str) -> str:
+    """Return a sentence about p in the page's word for it.
+
+    Examples
+    --------
+    >>> in_strengths("every p up to 64 is supported; p = 64 rests on 20 negatives")
+    'every strength up to 64 is supported; strength 64 rests on 20 negatives'
+    """
+    text = re.sub(r"\bp = ", "strength ", text)
+    return re.sub(r"\bp up to\b", "strength up to", text)
 
 
 def _list_notes(asked: int, k: int, cv: int, table: Table, held: HeldOut) -> list[str]:
@@ -237,17 +250,17 @@ def _is_clear(line: dict[str, Any]) -> bool:
 def _difference(line: dict[str, Any]) -> str:
     other, points = line["names"][1], 100 * line["difference"]
     ends = f"interval {_with_sign(100 * line['low'])} to {_with_sign(100 * line['high'])}"
-    if points == 0:
+    if abs(points) < 0.005:
         return f"level with {other} ({ends})"
     word = "more than" if points > 0 else "less than"
     return f"{abs(points):.3g} points {word} {other} ({ends})"
 
 
 def _with_sign(value: float) -> str:
-    return f"{value:+.2g}".replace("-", "\u2212")
+    said = f"{value:+.2g}" if abs(value) >= 0.005 else "0"
+    return said.replace("-", "\u2212")
 
 
 def advice(data: dict[str, Any]) -> str:
-    """Which p, and why."""
-    p = data["ps"][data["start"]]
-    return f"The push shown first is p = {format_p(p)}. {data['choice']['verdict']}"
+    """Which strength, and why."""
+    return f"The push shown first has {data['labels'][data['start']]}. {data['choice']['verdict']}"

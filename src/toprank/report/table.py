@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 
 from toprank._text import clean_text
 from toprank.folds import Fold
-from toprank.models import frames
-from toprank.models.columns import Column, as_words
-from toprank.models.rows import TrainingRows, learn_table
+from toprank.models.columns import Column
+from toprank.models.rows import TrainingRows, drop_zero_weight, learn_table
 from toprank.models.schema import Schema, Target
+from toprank.report.subjects import row_names
 from toprank.tuning import folds_of
 
 
@@ -48,16 +48,35 @@ class Table:
         positive: Any,
         id: str | None,
         time: str | None,
-        drop: Sequence[str],
+        drop: Sequence[str] = (),
+        weight: str | None = None,
+        groups: str | None = None,
     ) -> Table:
         """Read a table, or raise ModelError saying what is wrong with it."""
-        schema, known = learn_table(frame, target, positive, drop, {"id": id, "time": time})
+        roles = {"id": id, "time": time, "weight": weight, "groups": groups}
+        schema, known = learn_table(frame, target, positive, drop, roles)
         rows = TrainingRows.read(frame, schema, known)
-        return cls(schema, known, rows, _row_names(frame, id, len(rows)))
+        names = row_names(drop_zero_weight(frame, weight), id, len(rows))
+        return cls(schema, known, rows, names)
+
+    def sample(self, most: int, random_state: int) -> Table:
+        """Return so many of the rows at most, drawn at random class by class."""
+        n = len(self.rows)
+        if n <= most:
+            return self
+        drawn, _ = next(
+            StratifiedShuffleSplit(1, train_size=most, random_state=random_state).split(
+                self.rows.y, self.rows.y
+            )
+        )
+        kept = np.sort(drawn)
+        return replace(self, rows=self.rows.take(kept), names=self.names[kept])
 
     def folds(self, cv: int, random_state: int) -> list[Fold]:
         """Folds in the order of time, or stratified and shuffled."""
         positive = self.rows.y
+        if self.rows.groups is not None:
+            return self.rows.folds(cv)
         found = int(np.count_nonzero(positive))
         fewest = min(found, len(positive) - found)
         if self.rows.time is not None or fewest < 2 or cv < 2:
@@ -85,10 +104,3 @@ def word_of(kind: str, value: Any) -> str:
 def _date(value: np.datetime64) -> str:
     whole = str(value.astype("datetime64[m]")).replace("T", " ")
     return whole.removesuffix(" 00:00")
-
-
-def _row_names(frame: Any, id: str | None, n: int) -> NDArray[np.object_]:
-    if id is None:
-        return np.array([f"row {number}" for number in range(1, n + 1)], dtype=object)
-    words = as_words(frames.column(frame, id))
-    return np.array([clean_text(word) or "(no id)" for word in words], dtype=object)

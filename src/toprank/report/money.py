@@ -1,0 +1,80 @@
+"""What a list is worth in money, and how many of its rows to take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from toprank._numerics import FloatArray
+from toprank._text import count
+
+
+def gains(curve: dict[str, Any], value: float, cost: float) -> dict[str, Any]:
+    """Return what the first rows of a list bring, less what they cost, and where that is most.
+
+    Parameters
+    ----------
+    curve : dict
+        ``x`` (rows taken), ``y``, ``low`` and ``high`` (share of positives among them).
+    value : float
+        What a positive brings.
+    cost : float
+        What taking a row costs.
+    """
+    rows = np.asarray(curve["x"], dtype=np.float64)
+
+    def gain(share: FloatArray) -> FloatArray:
+        return rows * (value * np.asarray(share) - cost)
+
+    whole, low, high = gain(curve["y"]), gain(curve["low"]), gain(curve["high"])
+    best = int(np.argmax(whole))
+    pays = whole[best] > 0
+    return {
+        "value": value,
+        "cost": cost,
+        "y": whole,
+        "low": low,
+        "high": high,
+        "best": int(rows[best]) if pays else 0,
+        "best_gain": float(whole[best]) if pays else 0.0,
+        "best_low": float(low[best]) if pays else 0.0,
+        "best_high": float(high[best]) if pays else 0.0,
+    }
+
+
+def describe_gains(found: dict[str, Any], precision: dict[str, Any], k: int, n: int) -> str:
+    """Return in two sentences what the first k rows bring, and how many rows to take."""
+    value, cost = found["value"], found["cost"]
+    at_k = k * (value * precision["value"] - cost)
+    word = "gain" if at_k >= 0 else "lose"
+    said = f"Taking the first {count(k)} of them would {word} {amount(abs(at_k))}"
+    if precision["low"] is not None:
+        ends = [k * (value * precision[end] - cost) for end in ("low", "high")]
+        said += f" (between {amount(ends[0])} and {amount(ends[1])})"
+    said += f", at {amount(value)} for each that is found and {amount(cost)} for each row taken."
+    if not found["best"]:
+        return f"{said} No number of rows from the top of this list pays for itself."
+    share = found["best"] / n
+    if share >= 0.999:
+        return f"{said} It pays to take all rows: the list is not needed for that."
+    return (
+        f"{said} It pays most to take about {count(found['best'])} of these {count(n)} rows, "
+        f"the first {100 * share:.2g}%: {amount(found['best_gain'])} (between "
+        f"{amount(found['best_low'])} and {amount(found['best_high'])}). This number was found on "
+        "the rows it is measured on, so it is a little hopeful."
+    )
+
+
+def amount(value: float) -> str:
+    """Return a sum of money: whole above a hundred, with a true minus sign.
+
+    Examples
+    --------
+    >>> from toprank.report.money import amount
+    >>> amount(2.5), amount(-1234.4)
+    ('2.5', '−1\u202f234')
+    """
+    size = abs(value)
+    digits = count(size) if size >= 100 else f"{size:.3g}"
+    return f"\u2212{digits}" if value < 0 and digits != "0" else digits
