@@ -21,7 +21,7 @@ from toprank.models.fit import fit_rows
 from toprank.models.model import Reason, TableModel
 from toprank.models.rows import TrainingRows
 from toprank.models.schema import Schema, Target
-from toprank.pairs.door import check_counts, check_groups
+from toprank.pairs.door import check_groups, check_weights
 from toprank.pairs.labels import label_text, two_classes
 
 
@@ -133,7 +133,7 @@ class TableRanker(ClassifierMixin, BaseEstimator):
         if y is None:
             raise ValueError("TableRanker requires y to be passed, but the target y is None.")
         frame = self._frame(X, reset=True)
-        if np.ndim(y) == 2:
+        if np.asarray(y).ndim == 2:
             y = column_or_1d(y, warn=True)
         classes, positive = two_classes(y)
         check_consistent_length(positive, range(frames.n_rows(frame)))
@@ -150,10 +150,8 @@ class TableRanker(ClassifierMixin, BaseEstimator):
         values, match = schema.read(frame)
         match.ensure_ok("The table cannot be used")
         n = len(positive)
-        weight = check_counts(sample_weight, n)
+        weight = check_weights(positive, sample_weight)
         rows = TrainingRows(values, positive, weight, check_groups(groups, n)).present()
-        if rows.n_positive in (0, len(rows)):
-            raise ValueError("Only one class has rows of positive weight; a ranking needs two.")
         has_p = self.model not in ("ir", "smooth-margin", "proper")
         self.model_ = fit_rows(
             replace(schema, target=name),
