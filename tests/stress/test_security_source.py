@@ -27,6 +27,7 @@ ARGUED = {
         "the grown trees travel from Spark's executors to its driver, which pickle everything "
         "they send each other anyway; nothing of it comes from a file or from another user"
     ),
+    ("blocks/places.py", "import urllib.parse"): "unquotes names of folders; nothing is fetched",
     ("blocks/spill.py", "import socket"): "gethostname alone: on which machine a block lies",
     ("datasets/_openml.py", "fetch_openml"): "the one explicit download, datasets.fetch",
 }

@@ -164,7 +164,7 @@ def reuse_table(
                 f"positive={positive!r}: the model to start from ranks {known.positive!r} at the "
                 "top."
             )
-    return schema.with_roles(frame, target, roles), known.rename(target)
+    return schema.with_roles(frame, target, roles), known.with_column(target)
 
 
 def check_roles(frame: Any, target: str, roles: Mapping[str, str | None]) -> Any:

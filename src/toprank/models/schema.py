@@ -309,7 +309,7 @@ class Target:
             raise ModelError(str(error)) from error
         return cls(column, chosen, tuple(sorted(words - {chosen})))
 
-    def rename(self, column: str) -> Target:
+    def with_column(self, column: str) -> Target:
         """Return the same values in a column of another name."""
         return replace(self, column=column)
 
