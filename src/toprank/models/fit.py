@@ -372,7 +372,7 @@ def fit_rows(
     made = TableModel(schema, target, preparation, ranker, {}, fit.centre(ranker, Z, rows.weight))
     unseen = UnseenScores(ranker.decision_function(Z), "training")
     held_out = HeldOutMetrics(notes=["nothing was held out: measure by cross-validation"])
-    about = (held_out, choice, [], None, unseen)
+    about: tuple[Any, ...] = (held_out, choice, [], None, unseen)
     return made.with_card(make_card(made, rows, Z, name, request.scoring, *about))
 
 
