@@ -176,6 +176,7 @@ class PairRanker(BaseEstimator):
     # the way from a problem to its minimum is that of the linear rankers
     positive = False
     _minimise = LinearRanker._minimise
+    _minimise_from = LinearRanker._minimise_from
     _lower = LinearRanker._lower
     _start = LinearRanker._start
     _has_point = LinearRanker._has_point
