@@ -172,6 +172,7 @@ def main() -> int:
     parser.add_argument("--draws", type=int, default=10_000)
     parser.add_argument("--metrics", nargs="*")
     parser.add_argument("--json")
+    parser.add_argument("--strict", action="store_true", help="fail if one lies outside")
     parser.add_argument("--jobs", type=int, default=-1)
     options = parser.parse_args()
     shrink = 10 if options.quick else 1
@@ -204,7 +205,10 @@ def main() -> int:
     if options.json:
         with open(options.json, "w") as file:
             json.dump(results, file, indent=1)
-    return 0
+    outside = [row for rows in results.values() for row in rows if not row["within"]]
+    total = sum(len(rows) for rows in results.values())
+    print(f"\n{total - len(outside)} of {total} within what the documentation says")
+    return int(options.strict and bool(outside))
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ ALSO = {
     "inference": ["tests/contracts/test_metrics.py"],
 }
 #: Loaded once, before the forks; neither toprank nor what starts threads.
-LOADED = ("pytest", "hypothesis.extra.numpy", "numpy", "scipy.stats", "scipy.sparse", "pandas")
+LOADED = ("pytest", "numpy", "scipy.stats", "scipy.sparse", "pandas")
 LOADED += ("sklearn.utils.estimator_checks", "sklearn.linear_model", "sklearn.ensemble")
 SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Add: ast.Sub,
@@ -158,7 +158,7 @@ def run_tests(tree: Path, checkout: Path, tests: list[str]) -> int:
     sys.dont_write_bytecode = True  # of a broken file nothing is to be left
     import pytest
 
-    options = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider"]
+    options = ["-x", "-q", "-n", "0", "--assert=plain", "-p", "no:cacheprovider"]
     return int(pytest.main([*options, "-o", "timeout=0", *tests]))
 
 

@@ -1,9 +1,10 @@
 """Kills processes while they write files, and looks at what is left.
 
 ``python -m fuzz.killing FOLDER KILLS CRASHES SEED`` prints what it found as JSON. Everything that
-toprank writes is prepared once; each attack forks a child that writes one of these files again and
-again, in two versions, and kills it after a random time (SIGKILL), or lets the system end it at an
-exact byte (a limit on the size of files). The file must then be one of the versions, whole.
+toprank writes is prepared once (with the word ``lists`` at the end, ranked lists and scores alone);
+each attack forks a child that writes one of these files again and again, in two versions, and kills
+it after a random time (SIGKILL), or lets the system end it at an exact byte (a limit on the size of
+files). The file must then be one of the versions, whole.
 """
 
 from __future__ import annotations
@@ -40,12 +41,14 @@ class Written:
     limits: tuple[int, ...] = ()  #: sizes at which a writer is ended; none where files are many
 
 
-def files(folder: Path) -> list[Written]:
-    """Everything that is written, prepared in a folder."""
-    frame, models = fitted()
-    made = [model_file(folder / "model", models), *listings(folder), scores(folder)]
-    made += [rank_command(folder / "rank", frame, models[0]), report(folder / "report", frame)]
-    made += [reproduced(folder / "reproduce"), fetched(folder / "cache")]
+def files(folder: Path, what: str) -> list[Written]:
+    """What is written, prepared in a folder: everything, or lists and scores alone."""
+    made = [*listings(folder), scores(folder)]
+    if what == "all":
+        frame, models = fitted()
+        made += [model_file(folder / "model", models)]
+        made += [rank_command(folder / "rank", frame, models[0]), report(folder / "report", frame)]
+        made += [reproduced(folder / "reproduce"), fetched(folder / "cache")]
     for one in made:
         one.seconds = min(timed(one, version) for version in (1, 0))
     return made
@@ -122,7 +125,7 @@ def listings(folder: Path) -> list[Written]:
     import numpy as np
     import pyarrow as pa
 
-    from toprank.cli.rank import write_listing
+    from toprank.cli.listing import write_listing
 
     tables = [
         pa.table({"id": [f"{v}-{i}" for i in range(3_000)], "score": np.arange(3_000) / (v + 1.0)})
@@ -309,10 +312,10 @@ def crash(one: Written, size: int) -> bool:
     return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXFSZ
 
 
-def attack(folder: Path, kills: int, crashes: int, seed: int) -> dict[str, Any]:
+def attack(folder: Path, kills: int, crashes: int, seed: int, what: str = "all") -> dict[str, Any]:
     """Attack every kind of file in turn; return what was found."""
     rng = random.Random(seed)
-    attacked = files(folder)
+    attacked = files(folder, what)
     found: dict[str, Any] = {"kills": 0, "in_the_middle": {}, "crashes": 0, "torn": []}
     for j in range(kills):
         one = attacked[j % len(attacked)]
@@ -331,8 +334,9 @@ def attack(folder: Path, kills: int, crashes: int, seed: int) -> dict[str, Any]:
 
 def main() -> None:
     """Attack, and print what was found."""
-    folder, *numbers = sys.argv[1:]
-    json.dump(attack(Path(folder), *map(int, numbers)), sys.stdout, indent=1)
+    folder, kills, crashes, seed, *what = sys.argv[1:]
+    found = attack(Path(folder), int(kills), int(crashes), int(seed), *what)
+    json.dump(found, sys.stdout, indent=1)
 
 
 if __name__ == "__main__":

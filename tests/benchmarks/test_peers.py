@@ -41,6 +41,7 @@ def values(store):
     return {key: cell["values"] for key, cell in store.cells.items()}
 
 
+@pytest.mark.more
 def test_two_runs_agree_to_the_last_digit(peers, tmp_path):
     first, second = (quick(peers, tmp_path / name) for name in ("a", "b"))
     assert values(first) == values(second)
@@ -140,6 +141,7 @@ def test_the_splits_keep_groups_whole_and_thin_the_classes_in_proportion(peers):
         assert not set(grouped.groups[train]) & set(grouped.groups[test])
 
 
+@pytest.mark.more
 def test_the_protocol_of_toppush_chooses_in_the_folds_and_measures_on_the_test_rows(peers):
     data = peers["data"].load("ionosphere", ROOT)
     ((train, test),) = peers["data"].splits(data, 1)

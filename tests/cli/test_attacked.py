@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 
+@pytest.mark.more
 def test_a_push_of_infinity_is_printed(invoke, train, tmp_path):
     options = ["-y", "bought", "--p", "inf", "--drop", "customer", "-o", tmp_path / "m"]
     answer = invoke("fit", train, *options)

@@ -117,11 +117,24 @@ def test_choose_p_goes_forward_in_time(table):
     assert json.loads(answer.stdout)["metric"] == "precision_at(k=5)"
 
 
+def test_choose_p_takes_the_tables_that_fit_takes(table):
+    rng = np.random.default_rng(0)
+    frame = pd.read_csv(table)
+    mixed = frame.assign(city=rng.choice(["Rome", "Oslo"], len(frame)), leak=frame.outcome)
+    mixed.loc[::7, "a"] = np.nan
+    path = table.with_name("mixed.csv")
+    mixed.to_csv(path, index=False)
+    options = ["--positive", "ill", "--id", "patient", "--drop", "leak", "--groups", "day"]
+    answer = invoke("choose-p", str(path), "-y", "outcome", *options, *FAST, "--json")
+    assert answer.exit_code == 0, answer.stderr
+    assert 0.1 < json.loads(answer.stdout)["score"] < 1
+
+
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
         (["-y", "outcome"], 2, "add --positive 'ill' or --positive 'well'"),
-        (["-y", "outcome", "--positive", "ill"], 2, "not numbers: day"),
+        (["-y", "outcome", "--positive", "ill", "--no-scale"], 2, "not numbers: day"),
         (["-y", "result"], 2, "has no column 'result'"),
         (["-y", "outcome", "--positive", "dead"], 2, "never has that value"),
         (["-y", "a"], 2, "expected two. Pass --positive to name"),

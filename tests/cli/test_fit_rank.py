@@ -148,6 +148,7 @@ def test_the_list_is_that_of_toprank_top(model, frame, train, tmp_path, invoke):
     assert "wrote the first 20 of 300 rows" in done.stderr
 
 
+@pytest.mark.more
 def test_another_process_gives_the_same_scores_with_columns_in_another_order(
     model, frame, train, tmp_path, invoke
 ):

@@ -17,7 +17,7 @@ def labels(frame):
 
 
 def test_every_metric_has_its_interval(model, train, frame, labels, invoke):
-    answer = invoke("evaluate", model, train, "--k", "20,0.1", "--json")
+    answer = invoke("evaluate", model, train, "--k", "20,0.1", "--all", "--json")
     assert answer.exit_code == 0, answer.output
     found = json.loads(answer.stdout)
     scores = load(model).score(frame)
@@ -33,6 +33,33 @@ def test_every_metric_has_its_interval(model, train, frame, labels, invoke):
     assert without == ["ranking_margin"] and "no interval" in by_label["ranking_margin"]["note"]
 
 
+def test_six_numbers_are_shown_unless_others_are_asked_for(model, train, invoke):
+    found = json.loads(invoke("evaluate", model, train, "--json").stdout)["metrics"]
+    names = ["precision_at", "recall_at", "lift_at", "auc", "average_precision", "positives_at_top"]
+    assert [line["name"] for line in found] == names
+    options = ["--metric", "bedroc", "--metric", "ndcg_at", "--k", "20,0.2", "--json"]
+    found = json.loads(invoke("evaluate", model, train, *options).stdout)["metrics"]
+    assert [line["label"] for line in found] == ["ndcg_at(k=20)", "ndcg_at(k=0.2)", "bedroc"]
+    assert all(line["low"] <= line["value"] <= line["high"] for line in found)
+
+
+def test_rows_that_were_learned_from_are_noticed(
+    model, other, train, frame, tmp_path, invoke, words
+):
+    said = "rows that the model has learned from"
+    assert f"All of these rows are {said}" in words(invoke("evaluate", model, train).stdout)
+    assert said in words(invoke("compare", model, other, train).stdout)
+    new = tmp_path / "new.csv"
+    frame.assign(age=frame.age + 0.013, income=frame.income + 7).to_csv(new, index=False)
+    for answer in (invoke("evaluate", model, new), invoke("compare", model, other, new)):
+        assert answer.exit_code == 0 and said not in answer.stdout + answer.stderr
+
+
+def test_a_count_of_rows_is_said_as_a_share(model, train, invoke, words):
+    text = words(invoke("evaluate", model, train, "--k", "30").stdout)
+    assert "k = 30 is the first 10% of these 300 rows" in text
+
+
 def test_a_metric_registered_from_outside_is_measured_and_compared(model, other, train, invoke):
     def share_in_reach(y_true, y_score, reach, sample_weight=None):
         weight = np.ones(len(y_true)) if sample_weight is None else sample_weight
@@ -41,7 +68,8 @@ def test_a_metric_registered_from_outside_is_measured_and_compared(model, other,
 
     register(share_in_reach, higher_is_better=True, values=(0, 1), settings={"reach": 1.0})
     try:
-        found = json.loads(invoke("evaluate", model, train, "--json").stdout)["metrics"]
+        answer = invoke("evaluate", model, train, "--all", "--json")
+        found = json.loads(answer.stdout)["metrics"]
         (line,) = [one for one in found if one["name"] == "share_in_reach"]
         assert line["settings"] == {"reach": 1.0}
         assert 0 <= line["low"] <= line["value"] <= line["high"] <= 1

@@ -230,6 +230,7 @@ def test_a_reader_that_leaves_is_no_error(model, train):
     assert done.stdout == "" and done.returncode == exit_codes.PIPE_CLOSED
 
 
+@pytest.mark.more
 def test_progress_is_drawn_on_terminals_only(model, train, invoke):
     answer = invoke("evaluate", model, train, "--json")
     assert answer.stderr == "" and json.loads(answer.stdout)

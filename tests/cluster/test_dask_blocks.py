@@ -167,6 +167,68 @@ def test_what_cannot_be_cut_into_blocks_is_refused(X, y, says):
         blocks.from_dask(X, y)
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Parquet files whose labels alone take so little that Dask reads several files together."""
+    rng = np.random.default_rng(5)
+    table = pd.DataFrame(rng.normal(size=(400, 12)), columns=[f"x{j}" for j in range(12)])
+    table["member"] = rng.random(400) < 0.4
+    table["y"] = np.where(table.x0 + table.member + rng.logistic(size=400) > 1, "yes", "no")
+    table["count"] = rng.integers(0, 3, size=400)
+    place = tmp_path_factory.mktemp("folder")
+    for number in range(8):
+        table[50 * number : 50 * number + 50].to_parquet(place / f"{number}.parquet")
+    return place, table
+
+
+@pytest.mark.parametrize("features", [["x0", "x1"], ["x0", "member"], [f"x{j}" for j in range(12)]])
+def test_features_and_labels_of_one_folder_belong_together(folder, features):
+    place, table = folder
+    frame = dd.read_parquet(place)
+    wanted = PNormPush(tol=1e-12).fit(table[features], table["y"], table["count"])
+    sources = (
+        blocks.from_dask(frame[features], frame["y"], frame["count"]),
+        blocks.from_dask(frame, target="y", weight="count", columns=features),
+    )
+    for source in sources:
+        with source:
+            ranker = PNormPush(tol=1e-12).fit_blocks(source)
+            scores = ranker.score_blocks(source)
+        close(ranker, wanted)
+        assert ranker.feature_names_in_.tolist() == features
+        assert len(scores.chunks[0]) == frame.npartitions  # ready for frame.assign(score=scores)
+        np.testing.assert_allclose(scores, wanted.decision_function(table[features]), atol=1e-9)
+
+
+def test_truth_values_and_nullable_numbers_of_a_frame_are_numbers(rows):
+    X, y, _ = rows
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1] > 0, "c": X[:, 2]}).astype({"c": "Float64"})
+    wanted = PNormPush(tol=1e-12).fit(frame.astype(float), y)
+    whole = dd.from_pandas(frame.assign(y=y), npartitions=3)
+    with blocks.from_dask(whole, target="y") as source:
+        close(PNormPush(tol=1e-12).fit_blocks(source), wanted)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"target": "z"}, "has no column 'z'; it has 'a', 'y'"),
+        ({"target": "y", "columns": ["a", "y"]}, "cannot be a feature and the target"),
+        ({"target": "y", "columns": "a"}, "expected a list of names"),
+        ({"y": np.ones(2), "target": "y"}, "Give y or target='y', not both"),
+        ({"sample_weight": np.ones(2), "weight": "y"}, "Give sample_weight or weight='y'"),
+    ],
+)
+def test_columns_that_cannot_be_told_apart_are_refused(given, says):
+    with pytest.raises(ValueError, match=says):
+        blocks.from_dask(dd.from_dict({"a": [1.0, 2.0], "y": [0, 1]}, npartitions=1), **given)
+
+
+def test_only_a_frame_has_a_target():
+    with pytest.raises(TypeError, match="name columns of a dask data frame"):
+        blocks.from_dask(da.ones((6, 2)), target="y")
+
+
 def test_arrays_in_memory_are_sent_to_from_arrays():
     with pytest.raises(TypeError, match=r"blocks\.from_arrays"):
         blocks.from_dask(np.ones((3, 2)))

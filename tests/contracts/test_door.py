@@ -436,13 +436,13 @@ GOOD_TABLES = [
 ]
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(11)
 @pytest.mark.parametrize(("entry", "kind"), GOOD_TABLES)
 def test_a_table_is_the_same_in_any_container(entry, kind):
     close(entry, X=TABLES[kind](X))
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(11)
 @pytest.mark.parametrize(
     ("entry", "kind"),
     [
@@ -459,7 +459,7 @@ def test_labels_are_the_same_in_any_container(entry, kind):
     close(entry, y=LABELS[kind](GRADES if entry.target == "graded" else Y))
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(11)
 @pytest.mark.parametrize(
     ("entry", "kind"),
     [
@@ -473,7 +473,7 @@ def test_weights_are_the_same_in_any_container(entry, kind):
     close(entry, w=COLUMNS[kind](W))
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(11)
 @pytest.mark.parametrize(
     ("entry", "kind"),
     [

@@ -150,6 +150,7 @@ def test_a_pair_that_everybody_reads_in_one_way_is_decided(pair, entry, tmp_path
     assert answer(entry, pair, None, tmp_path, monkeypatch) == N_TOP
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("pair", UNKNOWN, ids=str)
 def test_any_other_pair_is_refused_in_the_same_words(pair, tmp_path, monkeypatch):
     said = {name: answer(name, pair, None, tmp_path, monkeypatch) for name in ENTRIES}

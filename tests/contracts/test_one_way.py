@@ -67,6 +67,7 @@ def test_every_ranker_fits_an_array_as_it_fits_blocks_of_it(ranker, weighted):
     same_fit(ranker, X, y, weight if weighted else None)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("ranker", RANKERS[:8] + RANKERS[-2:], ids=repr)
 def test_whatever_the_form_of_the_rows(ranker, form):

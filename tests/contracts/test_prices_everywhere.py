@@ -166,6 +166,7 @@ def test_the_metric(rows, price, loss, end):
         assert found == pytest.approx(log_risk + np.log(size), rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.sampled(3)
 @each_case
 def test_the_objectives_of_trees(rows, price, loss, end):
     positive, weight, scores = rows

@@ -306,6 +306,7 @@ def test_the_variance_is_right_on_average_and_the_interval_covers(correlation):
     assert 0.935 <= np.mean(covered) <= 0.97
 
 
+@pytest.mark.more
 def test_the_interval_of_a_good_ranker_covers_although_few_rows_are_misranked():
     rng = np.random.default_rng(3)
     truth = 2 * 0.2 * 0.8 * ndtr(-3 / np.sqrt(2))

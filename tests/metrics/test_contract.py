@@ -73,6 +73,7 @@ BAD = [
 ]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", METRICS)
 @pytest.mark.parametrize(("y", "s", "keywords", "complaint"), BAD)
 def test_bad_input_is_refused_with_a_sentence_that_helps(name, y, s, keywords, complaint):

@@ -142,6 +142,7 @@ def test_rows_of_weight_zero_change_nothing(table):
     np.testing.assert_allclose(two.score(seen), one.score(seen), rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("values", "positive"),
     [

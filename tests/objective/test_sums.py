@@ -93,6 +93,7 @@ def test_scores_of_any_size_neither_overflow_nor_vanish(p, scale):
     assert np.isfinite(neg.mean).all()
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("rare", [0.1, 0.9])

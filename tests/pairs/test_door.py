@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
+from toprank._numerics import sum_of_squares
 from toprank.pairs import (
     LARGEST_SIZE,
     check_counts,
@@ -131,6 +132,18 @@ def test_a_tensor_is_a_table():
     assert check_table(torch.ones(3, 2, dtype=torch.bfloat16)).dtype == np.float32
     with pytest.raises(ValueError, match="to_dense"):
         check_table(torch.from_numpy(X).to_sparse())
+
+
+@pytest.mark.parametrize("n", [0, 1, 8191, 8192, 8193, 20_000])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_one_huge_or_missing_entry_is_noticed_wherever_it_stands(n, kind):
+    entries = np.linspace(-1.0, 1.0, n, dtype=kind)
+    assert np.isclose(sum_of_squares(entries), np.sum(entries.astype(float) ** 2), rtol=1e-5)
+    for place in {0, n // 2, n - 1} if n else ():
+        for bad in (np.nan, np.inf, -np.inf):
+            wrong = entries.copy()
+            wrong[place] = bad
+            assert not sum_of_squares(wrong) < np.inf
 
 
 def test_words_are_refused_with_their_column_and_a_way_out():

@@ -140,6 +140,7 @@ def test_sparse_features_of_any_size_give_finite_results(ranker, make, size):
     fit_and_check(ranker, sparse.csr_array(make(size)))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("alpha", [0.0, 1e-3])
 @pytest.mark.parametrize("size", [1e12, 1e14, 1e15, 1e16])
 def test_coordinate_descent_survives_slopes_that_are_all_rounding(size, alpha):

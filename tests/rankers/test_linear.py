@@ -51,6 +51,7 @@ def test_permuting_the_rows_changes_nothing(ranker, overlapping):
     np.testing.assert_allclose(again.intercept_, intercept, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("constant", [0.0, 1.0, -1e6])
 @each(RANKERS)
 def test_a_constant_feature_gets_no_weight_and_changes_no_other(ranker, constant, overlapping):
@@ -112,6 +113,7 @@ def test_the_named_rankers_are_special_push_rankers(overlapping):
         )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("class_weight", ["balanced", {0: 1.0, 1: 7.0}])
 @each(HOMOGENEOUS)
 def test_class_weights_move_the_intercept_but_not_the_ranking(ranker, class_weight, overlapping):
@@ -182,6 +184,7 @@ def test_silence_is_the_default(overlapping, capsys):
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("container", [sparse.csr_matrix, sparse.csr_array, sparse.csc_array])
 @each(RANKERS)
 def test_sparse_and_dense_features_give_the_same_ranking(ranker, container, overlapping):

@@ -68,6 +68,7 @@ def test_coefficients_from_labels_equal_those_from_explicit_pairs(
         assert from_labels.objective_ == pytest.approx(from_pairs.objective_, rel=1e-9)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_coefficients_from_real_labels_equal_those_from_explicit_pairs(loss):
     rng = np.random.default_rng(3)
@@ -283,6 +284,7 @@ def rate(sizes, curve):
 SIZES = (50, 200, 800)
 
 
+@pytest.mark.more
 def test_without_noise_the_risk_falls_faster_than_one_over_root_n():
     model = simulate.regression(5)  # Section 5.2: the best risk is zero
     ranker = PairRanker(alpha=1e-6)

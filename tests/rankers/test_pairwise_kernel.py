@@ -26,6 +26,7 @@ def cyclic():
     return np.column_stack([np.cos(angle), np.sin(angle)]), pairs
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
 def test_the_exact_solution_minimises_over_all_expansions(loss, rings):
     X, y = rings[0][:40], rings[1][:40]

@@ -178,6 +178,7 @@ def test_columns_of_any_size_can_be_ranked_by(loss, overlapping):
         np.testing.assert_allclose(scores, expected, atol=2e-4)
 
 
+@pytest.mark.sampled(5)
 @each_loss
 @pytest.mark.parametrize("size", [1e6, 1e9, 1e12, 1e99])
 def test_one_row_that_is_huge_leaves_finite_scores(loss, size):
@@ -319,6 +320,7 @@ def test_the_bound_of_theorem_13_holds_for_what_was_fitted(loss):
     assert exact_ranking_regret(eta, fit.loss_.truncate(scores)) <= bound.value
 
 
+@pytest.mark.sampled(3)
 @each_loss
 def test_the_ranking_regret_falls_as_rows_are_added(loss):
     model = linear_bipartite(5, prevalence=0.3)

@@ -63,6 +63,12 @@ def test_the_page_is_about_the_model_given(kind, models, tables):
     assert found["columns"]["named"][0]["column"] == "age"
 
 
+def test_rows_that_the_model_has_learned_from_are_said(models, tables):
+    for place, said in ((0, 1), (1, 0)):
+        front = describe(models["proper"], tables[place], k=30).to_dict()["front"]
+        assert sum("has learned from" in note for note in front["notes"]) == said
+
+
 def test_the_front_page_counts_in_words(described):
     said = described.to_dict()["front"]["said"]
     assert re.match(

@@ -74,6 +74,7 @@ def test_a_sample_that_supports_no_push_says_so():
     assert "supports none" in data["choice"]["verdict"]
 
 
+@pytest.mark.more
 def test_many_columns_are_summed_beyond_the_first_twelve():
     data = built(table(200, 60))
     found = data["pushes"][0]["features"]

@@ -218,13 +218,16 @@ def test_markup_is_escaped_in_html_and_kept_in_markdown():
     assert "## A < B" in to_markdown("T", [], [section])
 
 
-@pytest.mark.parametrize("name", ["table1", "table2", "figure1", "figure3", "figure4", "figure8"])
+QUICK = ["table1", "table2", "figure1", "figure3", "figure4", "figure8"]
+
+
+@pytest.mark.parametrize("name", QUICK)
 def test_the_committed_page_comes_out_again(name, tmp_path):
     _compare_with_docs(name, tmp_path)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["margin-8x8", "equivalence", "one-dimension", "rates", "figure6"])
+@pytest.mark.parametrize("name", [name for name in runner._KNOWN if name not in QUICK])
 def test_the_committed_page_comes_out_again_slowly(name, tmp_path):
     _compare_with_docs(name, tmp_path)
 

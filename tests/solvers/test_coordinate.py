@@ -70,6 +70,7 @@ def test_a_feature_that_counts_against_an_item_is_used():
     assert fit.history_[0]["step"] < 0
 
 
+@pytest.mark.more
 def test_there_are_a_hundred_rounds_by_default(tasks):
     fit = PNormPush(alpha=0.0, solver="coordinate").fit(*tasks["magic"])
     assert fit.n_iter_ == len(fit.history_) == 100
@@ -88,6 +89,7 @@ def test_every_round_descends_and_stays_above_the_minimum(data, settings, tasks)
     assert fit.objective_ >= best.objective_ - 1e-9 * abs(best.objective_)
 
 
+@pytest.mark.more
 def test_many_rounds_come_close_to_the_minimum(tasks):
     best = PNormPush(p=4, solver="newton").fit(*tasks["spambase"])
     few, many = (

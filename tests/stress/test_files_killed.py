@@ -36,7 +36,7 @@ def check(found, kills, crashes):
 
 
 def test_writers_killed_at_random_leave_whole_files(attack, record_property):
-    found = attack(19, 20, 1)  # so few that none need die in the middle
+    found = attack(19, 20, 1, "lists")  # so few that none need die in the middle
     record_property("cases", found["kills"] + found["crashes"])
     check(found, 19, 20)
 

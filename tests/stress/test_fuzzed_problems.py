@@ -15,6 +15,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+FEW = settings().max_examples // 2  # five in level 1, twenty-five in level 2
 #: Slow tests try this many times as many problems; .ci/nightly asks for a hundred thousand in all.
 TIMES = int(os.environ.get("TOPRANK_FUZZ_TIMES", "1"))
 
@@ -101,7 +102,7 @@ OF_ANY = (
 
 @pytest.mark.parametrize("promise", OF_ANY)
 @given(problem=fuzz.problems())
-@settings(max_examples=12)
+@settings(max_examples=FEW)
 def test_of_any_valid_problem_it_holds_that(promise, problem):
     promise(problem)
 
@@ -116,7 +117,7 @@ def test_of_each_of_many_valid_problems_it_holds_that(promise, problem):
 
 @pytest.mark.parametrize("promise", OF_ANY)
 @given(problem=fuzz.pair_problems())
-@settings(max_examples=6)
+@settings(max_examples=FEW // 2)
 def test_of_any_valid_problem_of_pairs_it_holds_that(promise, problem):
     promise(problem)
 
@@ -170,7 +171,7 @@ CONVEX = fuzz.problems(fuzz.linear(alphas=(0.1, 1.0)), scales=(1.0, 100.0))
 
 @pytest.mark.parametrize("promise", OF_CONVEX)
 @given(problem=CONVEX, seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=12)
+@settings(max_examples=FEW)
 def test_of_any_linear_ranking_it_holds_that(promise, problem, seed):
     promise(problem, np.random.default_rng(seed))
 
@@ -215,7 +216,7 @@ REFUSALS = (refuses_a_parameter, refuses_spoilt_data)
 
 @pytest.mark.parametrize("promise", REFUSALS)
 @given(problem=fuzz.problems(), data=st.data())
-@settings(max_examples=25)
+@settings(max_examples=2 * FEW)
 def test_any_ranker(promise, problem, data):
     promise(problem, data)
 

@@ -42,6 +42,7 @@ REFUSALS = (
     "expected weights of 0 or at least",
     "single row",
     "does not show how far",
+    "fewer do not show how far groups differ",
     "is not a count of the list's rows",
     "not a pair of rows",
     "too large for its spread",

@@ -35,9 +35,13 @@ def left_by(what, times, *names):
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("times", [4, pytest.param(15, marks=pytest.mark.more)])
-def test_fits_leave_no_objects_behind(times, record_property):
-    names = list(filter(is_here, FEW))
+@pytest.mark.parametrize(
+    ("times", "few"),
+    [(4, ["PNormPush", "fit_blocks"]), pytest.param(15, FEW, marks=pytest.mark.more)],
+    ids=["two ways", "every way"],
+)
+def test_fits_leave_no_objects_behind(times, few, record_property):
+    names = list(filter(is_here, few))
     record_property("cases", times * len(names))
     left = left_by("objects", times, *names)
     assert {name: left[name] for name in names if left[name] >= times} == {}

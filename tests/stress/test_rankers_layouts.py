@@ -100,6 +100,7 @@ def scores_of(ranker, Z):
     return (getattr(ranker, "decision_function", None) or ranker.predict)(Z)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("ranker", RANKERS, ids=repr)
 def test_layout_and_type_of_dense_rows_change_nothing(ranker, record_property):
     expected = scores_of(clone(ranker).fit(X, Y), X)
@@ -109,6 +110,7 @@ def test_layout_and_type_of_dense_rows_change_nothing(ranker, record_property):
     record_property("cases", len(DENSE))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "ranker", [r for r in RANKERS if r.__sklearn_tags__().input_tags.sparse], ids=repr
 )

@@ -268,6 +268,7 @@ FORKED = """
 """
 
 
+@pytest.mark.more
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_forked_process_fits_as_its_parent_even_while_that_fits():
     assert run_script(FORKED.replace("FORKS", "3")) == "as alone\n"

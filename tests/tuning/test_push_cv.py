@@ -136,6 +136,7 @@ def test_many_features_are_left_to_lbfgs():
     assert np.all(found.choice_.fold_scores >= 0) and found.coef_.shape == (1, 600)
 
 
+@pytest.mark.more
 def test_the_interval_covers_the_score_on_new_rows():
     rng = np.random.default_rng(5)
 

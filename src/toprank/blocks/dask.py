@@ -1,6 +1,6 @@
 """Row blocks of Dask: arrays or data frames, their chunks pinned where they were computed.
 
-Each chunk becomes one block, made once and kept by the worker that made it. A pass is one task a
+Each chunk becomes one block, made once and kept by the worker that made it. A pass is one task per
 block, which returns a small partial result, and a tree of merges in the order of the chunks: the
 same bits for any scheduler and any number of workers. If a worker dies, Dask makes its blocks
 again from the graph of the collection, and the answer is the same.
@@ -37,6 +37,9 @@ def from_dask(
     y: Any = None,
     sample_weight: Any = None,
     *,
+    target: str | None = None,
+    weight: str | None = None,
+    columns: Sequence[str] | None = None,
     client: Any = None,
     persist: bool = True,
     verbose: int = 0,
@@ -46,11 +49,18 @@ def from_dask(
     Parameters
     ----------
     X : dask array or data frame of shape (n, d)
-        Numbers. An array cut along its columns is rechunked; chunk sizes may be unknown.
+        Numbers and truth values. An array cut along its columns is rechunked; chunk sizes may be
+        unknown.
     y : dask array or series of shape (n,), optional
         Labels. Also an array in memory, where the chunk sizes of X are known.
     sample_weight : dask array or series of shape (n,), optional
         Repetition counts.
+    target : str, optional
+        The column of X that holds the labels, in place of y.
+    weight : str, optional
+        The column of X that holds repetition counts, in place of sample_weight.
+    columns : sequence of str, optional
+        The features; by default every column of X but the target and the weight.
     client : distributed.Client, optional
         Where to compute. By default the client that is active, else the scheduler of
         ``dask.config`` (threads, processes or synchronous).
@@ -72,8 +82,53 @@ def from_dask(
     >>> X, y = load_wdbc(return_X_y=True)
     >>> with from_dask(da.from_array(X, chunks=(200, -1)), y) as blocks:
     ...     ranker = PNormPush(p=4).fit_blocks(blocks)
+
+    A data frame that holds the labels too:
+
+    >>> import dask.dataframe as dd
+    >>> frame = dd.from_dict({"age": [30, 40, 50, 60], "bought": [0, 1, 0, 1]}, npartitions=2)
+    >>> with from_dask(frame, target="bought") as blocks:
+    ...     ranker = PNormPush(p=4).fit_blocks(blocks)
+    >>> ranker.feature_names_in_
+    array(['age'], dtype=object)
     """
+    if (target, weight, columns) != (None, None, None):
+        X, y, sample_weight = _split_frame(X, y, sample_weight, target, weight, columns)
     return DaskBlocks(X, y, sample_weight, client=client, persist=persist, verbose=verbose)
+
+
+def _split_frame(
+    frame: Any,
+    y: Any,
+    sample_weight: Any,
+    target: str | None,
+    weight: str | None,
+    columns: Sequence[str] | None,
+) -> tuple[Any, Any, Any]:
+    """The features, labels and weights of one data frame."""
+    if not _is_frame(frame) or frame.ndim != 2:
+        raise TypeError(
+            f"target=, weight= and columns= name columns of a dask data frame; X is a "
+            f"{type(frame).__name__}. Give y and sample_weight instead."
+        )
+    for role, name, given in (("target", target, y), ("weight", weight, sample_weight)):
+        if name is not None and given is not None:
+            other = "y" if role == "target" else "sample_weight"
+            raise ValueError(f"Give {other} or {role}={name!r}, not both.")
+    if isinstance(columns, str):
+        raise ValueError(f"columns={columns!r}: expected a list of names.")
+    names = list(frame.columns)
+    features = [n for n in names if n not in (target, weight)] if columns is None else list(columns)
+    unknown = [name for name in (*features, target, weight) if name not in (*names, None)]
+    if unknown:
+        shown = ", ".join(map(repr, names[:12])) + (", ..." if len(names) > 12 else "")
+        raise ValueError(f"The data frame has no column {unknown[0]!r}; it has {shown}.")
+    twice = [name for name in (target, weight) if name in features]
+    if twice:
+        raise ValueError(f"Column {twice[0]!r} cannot be a feature and the target or weight.")
+    labels = y if target is None else frame[target]
+    counts = sample_weight if weight is None else frame[weight]
+    return frame[features], labels, counts
 
 
 class DaskBlocks(BlockSource):
@@ -212,7 +267,7 @@ def aligned_parts(X: Any, **columns: Any) -> list[tuple[Any, ...]]:
     if _is_array(X) and X.numblocks[1] > 1:
         X = X.rechunk({1: -1})
     rows = _chunk_rows(X)
-    parts = [list(X.to_delayed().ravel()) if _is_array(X) else X.to_delayed()]
+    parts = [_chunks(X)]
     parts += [_cut(name, column, rows) for name, column in columns.items()]
     return list(zip(*parts, strict=True))
 
@@ -238,7 +293,20 @@ def _cut(name: str, column: Any, rows: Sequence[float]) -> list[Any]:
             "known: which rows belong together cannot be told. Call compute_chunk_sizes() on "
             "arrays, to_dask_array(lengths=True) on series, or repartition one like the other."
         )
-    return list(column.to_delayed().ravel()) if _is_array(column) else column.to_delayed()
+    return _chunks(column)
+
+
+def _chunks(collection: Any) -> list[Any]:
+    """The chunks of rows, not yet computed.
+
+    Optimised in full, a frame that reads few columns would read several files as one partition:
+    its parts would no longer be those of the frame that it was taken from.
+    """
+    if _is_array(collection):
+        return list(collection.to_delayed().ravel())
+    if hasattr(collection, "simplify"):
+        collection = collection.simplify()  # only the columns that are needed are read
+    return list(collection.to_delayed(optimize_graph=False))
 
 
 def _cut_in_memory(name: str, column: Any, rows: Sequence[float]) -> list[Any]:
@@ -301,13 +369,23 @@ def _token() -> str:
 def _make_block(index: int, n_features: int, X: Any, y: Any, weight: Any) -> Block:
     """One chunk as a block: contiguous numbers, their labels and weights."""
     if hasattr(X, "to_numpy"):
-        X = X.to_numpy()
+        X = _frame_numbers(X)
     X = sparse.csr_array(X) if sparse.issparse(X) else np.ascontiguousarray(X)
     if X.dtype.kind not in "biuf":
         raise ValueError(f"A chunk of X has dtype {X.dtype}, expected numbers.")
     if X.shape[1] != n_features:
         raise ValueError(f"A chunk of X has {X.shape[1]} columns, expected {n_features}.")
     return Block(index, X, _column("y", y, len(X)), _column("sample_weight", weight, len(X)))
+
+
+def _frame_numbers(frame: Any) -> Any:
+    """The matrix of a data frame of numbers and truth values, nullable ones included."""
+    kinds = list(frame.dtypes)
+    if not kinds or not all(getattr(kind, "kind", "O") in "biuf" for kind in kinds):
+        return frame.to_numpy()
+    if all(isinstance(kind, np.dtype) for kind in kinds):
+        return frame.to_numpy(dtype=np.result_type(*kinds))
+    return frame.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def _column(name: str, values: Any, n: int) -> Any:

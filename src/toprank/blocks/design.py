@@ -125,9 +125,9 @@ class Design(ABC):
     def to_host(self, values: Any) -> Any:
         """Return a vector as NumPy's array."""
 
-    def scores(self, coef: FloatArray) -> Any:
-        """Return X @ coef beside the rows."""
-        scores = self.empty()
+    def scores(self, coef: FloatArray, out: Any = None) -> Any:
+        """Return X @ coef beside the rows, in ``out`` where it is given."""
+        scores = self.empty() if out is None else out
         for rows, tile in self.tiles():
             tile.score_into(coef, scores, rows)
         return scores
@@ -162,8 +162,8 @@ class Design(ABC):
         return total
 
 
-#: Entries of a dense tile: 1 MB of float64, small enough for the cache, large enough for Python.
-_TILE_ENTRIES = 1 << 17
+#: Entries of a dense tile: 2 MB of float64, small enough for the cache, large enough for Python.
+_TILE_ENTRIES = 1 << 18
 _TILE_ROWS = 64, 8192
 
 
@@ -305,10 +305,13 @@ class HostDesign(Design):
         return np.empty(self.n_rows)
 
     def take(self, rows: Any) -> Any:
-        return self.X[rows]
+        X = self.X
+        if type(X) is np.ndarray and X.flags.c_contiguous:
+            return X.take(rows, axis=0)  # half the time of X[rows]
+        return X[rows]
 
     def thin(self, rows: Any) -> Any:
-        return self.X[rows]
+        return self.take(rows)
 
     def columns(self, first: int, last: int) -> FloatArray:
         part = self.X[:, first:last]

@@ -169,12 +169,12 @@ class DeviceDesign(Design):
     def to_host(self, values: Any) -> Any:
         return on_host(values)
 
-    def scores(self, coef: FloatArray) -> Any:
+    def scores(self, coef: FloatArray, out: Any = None) -> Any:
         if self.kernel is None:
-            return super().scores(coef)
+            return super().scores(coef, out)
         from toprank.blocks.kernels_triton import score_rows
 
-        scores = self.empty()
+        scores = self.empty() if out is None else out
         score_rows(self.X, self.small(coef), self.centre, scores.tensor)
         return scores
 

@@ -18,7 +18,7 @@ from sklearn.utils.validation import _get_feature_names
 from toprank._files import Stamp, replace_file
 from toprank._numerics import FloatArray
 from toprank.blocks.source import Block, LocalSource, Partial, State, Sweep
-from toprank.blocks.threads import Workers, lent_workers
+from toprank.blocks.threads import Workers, go_on, lent_workers
 from toprank.pairs import check_counts, check_labels, check_table, refuse_huge
 
 #: A matrix is cut into so many blocks, unless they would be shorter than the second number.
@@ -87,6 +87,9 @@ class ArraySource(LocalSource):
         if workers is None:
             with Workers(self.n_jobs).start_threads():
                 return self.map_reduce(sweep, state)
+        if len(self.blocks) == 1 and not self.stamps:  # a small fit makes many passes
+            go_on()
+            return sweep.local(self.blocks[0], state)
         partials = workers.map_few(
             self._check_files_first(lambda b: sweep.local(b, state)), self.blocks
         )
@@ -126,10 +129,13 @@ class ArraySource(LocalSource):
         start = index * self.block_rows
         return f"rows {start} to {min(start + self.block_rows, self.n_rows) - 1}"
 
-    def write_scores(self, score: Callable[[Any], FloatArray], to: Any = None) -> Any:
-        """Return the scores as an array; with ``to``, write them to that .npy file instead."""
+    def write_scores(self, score: Callable[..., FloatArray], to: Any = None) -> Any:
+        """Return the scores as an array; with ``to``, write them to that .npy file instead.
+
+        ``score(X, out=)`` writes the scores of rows into a part of the array.
+        """
         if to is None:
-            return np.concatenate(list(self.map(lambda block: score(block.X))))
+            return self._scores(score)
         path = Path(to)
         header = {"descr": "<f8", "fortran_order": False, "shape": (self.n_rows,)}
         with replace_file(path) as file, closing(self.map(lambda block: score(block.X))) as parts:
@@ -137,6 +143,20 @@ class ArraySource(LocalSource):
             for scores in parts:
                 file.write(scores.astype("<f8", copy=False).tobytes())
         return path
+
+    def _scores(self, score: Callable[..., FloatArray]) -> FloatArray:
+        scores = np.empty(self.n_rows)
+        if self.n_rows <= self.block_rows and not self.stamps:
+            with Workers(1).start_threads():
+                return score(self._arrays[0], out=scores)
+
+        def fill(block: Block) -> None:
+            first = block.index * self.block_rows
+            score(block.X, out=scores[first : first + block.n_rows])
+
+        for _ in self.map(fill):
+            pass
+        return scores
 
 
 def _row_view(X: Any, first: int, last: int) -> Any:

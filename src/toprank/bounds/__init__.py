@@ -5,12 +5,11 @@ not known before), ``statement`` and ``assumes``.
 """
 
 from toprank.bounds.bound import Bound
+from toprank.bounds.convex_costs import psi_transform, ranking_risk_from_convex
 from toprank.bounds.covering import ConvexCombinations, FiniteClass, LinearClass, SloppyClass
 from toprank.bounds.excess_risk import (
     excess_convex_risk,
     excess_ranking_risk,
-    psi_transform,
-    ranking_risk_from_convex,
     u_statistic,
 )
 from toprank.bounds.fast_rates import (

@@ -25,7 +25,8 @@ from toprank.bounds.bound import (
     smallest_solution,
     solve,
 )
-from toprank.bounds.excess_risk import excess_convex_risk, ranking_risk_from_convex
+from toprank.bounds.convex_costs import ranking_risk_from_convex
+from toprank.bounds.excess_risk import excess_convex_risk
 from toprank.losses import Loss
 
 _IID = "the rows are independent draws from one distribution"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,9 +19,11 @@ from toprank.cli.io.source import Reading
 from toprank.cli.io.tables import open_table
 from toprank.cli.options import (
     Data,
+    Drop,
     Json,
     MaxColumns,
     Positive,
+    RowId,
     Target,
     check_output,
     find_positive,
@@ -56,16 +59,29 @@ def choose_p(
     ),
     rule: Annotated[str, typer.Option(help="best or one_standard_error.")] = "best",
     folds: Annotated[int, typer.Option(min=2, help="Number of folds.")] = 5,
-    group: Annotated[
-        str | None, typer.Option(help="Column of groups: rows with one value stay in one fold.")
+    id: RowId = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            "--groups", "--group", help="Column of groups: rows with one value stay in one fold."
+        ),
     ] = None,
+    weight: Annotated[
+        str | None, typer.Option(help="Column that says how often a row counts.")
+    ] = None,
+    drop: Drop = None,
     time: Annotated[
         str | None, typer.Option(help="Column of times: train on the past, test on the future.")
     ] = None,
     gap: Annotated[
         float, typer.Option(min=0, help="How long labels mature: days, or units of the times.")
     ] = 0.0,
-    scale: Annotated[bool, typer.Option(help="Whether to standardise the features.")] = True,
+    scale: Annotated[
+        bool,
+        typer.Option(
+            help="Whether to prepare columns as 'toprank fit' does; else all are numbers."
+        ),
+    ] = True,
     support: Annotated[
         bool, typer.Option(help="Whether to say how many negatives carry each p.")
     ] = True,
@@ -87,18 +103,15 @@ def choose_p(
     if output is not None:
         require("matplotlib", "cli")
         check_output(output, _PICTURES)
-    if group is not None and time is not None:
-        raise Failure("give --group or --time, not both.")
-    # the library is loaded here, because --help need not wait for it
-    from sklearn.preprocessing import StandardScaler
-
+    if groups is not None and time is not None:
+        raise Failure("give --groups or --time, not both.")
     settings = _metric_parameters(metric, k)
-    rows = read_rows(data, target, positive, group, time, reading, max_columns)
+    roles = {"id": id, "time": time, "weight": weight, "groups": groups}
+    left_out = tuple(drop or ())
+    rows = read_rows(data, target, positive, roles, left_out, reading, max_columns, scale)
     cv, by = _find_folds(rows, folds, gap)
-    X = StandardScaler().fit_transform(rows.X) if scale else rows.X
     ranker = _cross_validate(
-        X,
-        rows.y,
+        rows,
         by,
         ps=parse_numbers(ps, "--ps"),
         scoring=metric,
@@ -108,7 +121,7 @@ def choose_p(
         rule=rule,
         n_jobs=jobs,
     )
-    advice = _advise(ranker, X, rows, folds, cv, by, jobs) if support else None
+    advice = _advise(ranker, rows, folds, cv, by, jobs) if support else None
     if output is not None:
         _save_push_path(ranker, output)
     if as_json:
@@ -121,13 +134,14 @@ def choose_p(
 
 
 def _cross_validate(
-    X: Any, y: Any, by: Any, *, ps: tuple[float, ...], **settings: Any
+    rows: TrainingRows, by: Any, *, ps: tuple[float, ...], **settings: Any
 ) -> PNormPushCV:
     """The push cross-validated; `by` is the column that the folds follow, or None."""
     from toprank.tuning import PNormPushCV
 
     try:
-        return PNormPushCV(ps, **settings).fit(X, y, **({} if by is None else {"groups": by}))
+        known = {} if by is None else {"groups": by}
+        return PNormPushCV(ps, **settings).fit(rows.X, rows.y, rows.weight, **known)
     except TypeError as error:  # a setting that the metric does not have
         raise Failure(str(error)) from error
 
@@ -170,7 +184,7 @@ def _metric_parameters(metric: str, k: str | None) -> dict[str, Any] | None:
 
 
 def _advise(
-    ranker: PNormPushCV, X: Any, rows: TrainingRows, folds: int, cv: Any, by: Any, jobs: int
+    ranker: PNormPushCV, rows: TrainingRows, folds: int, cv: Any, by: Any, jobs: int
 ) -> Support:
     """What p the sample supports, with the penalty of the best push."""
     from toprank.tuning import TimeOrderedSplit, supported_p
@@ -182,8 +196,9 @@ def _advise(
     )
     finite = [p for p in ranker.ps if math.isfinite(p)] or [1.0]
     return supported_p(
-        X,
+        rows.X,
         rows.y,
+        sample_weight=rows.weight,
         ps=finite,
         alpha=choice.candidates[pushed].alpha or 0.0,
         cv=folds,
@@ -257,12 +272,13 @@ def read_rows(
     path: Path,
     target: str,
     positive: str | None = None,
-    groups: str | None = None,
-    time: str | None = None,
+    roles: Mapping[str, str | None] | None = None,
+    drop: Sequence[str] = (),
     reading: Reading | None = None,
     max_columns: int = 5_000,
+    scale: bool = True,
 ) -> TrainingRows:
-    """Read a table, or leave the command with a sentence that says what is wrong.
+    """Read a table as `toprank fit` reads it, and prepare its columns for a linear ranker.
 
     Parameters
     ----------
@@ -272,41 +288,48 @@ def read_rows(
         Column of the labels.
     positive : str, optional
         The label that belongs at the top, where that is not plain.
-    groups, time : str, optional
-        Columns that are not features.
+    roles : mapping, optional
+        Columns that are not features, by what they are for: id, time, weight, groups.
+    drop : sequence of str
+        Columns to leave out.
     reading : Reading, optional
         What the user says of the text.
     max_columns : int, default=5000
         Columns that the table may have at most.
+    scale : bool, default=True
+        Whether to prepare the columns; without, all must be numbers.
     """
-    import numpy as np
+    from toprank.models.preparation import Preparation
+    from toprank.models.rows import TrainingRows, learn_table
 
-    from toprank.models import Target as TargetLabels
-    from toprank.models import frames
-    from toprank.models.rows import TrainingRows
-
-    roles = {"group": groups, "time": time}
-    named = {role: column for role, column in roles.items() if column is not None}
+    roles = dict(roles or {})
     with open_table(path, reading) as source:
-        wanted = {target: "--target"} | {c: f"--{role}" for role, c in named.items()}
+        wanted = {target: "--target"} | {name: "--drop" for name in drop}
+        wanted |= {name: f"--{role}" for role, name in roles.items() if name is not None}
         source.check_columns(wanted)
         source.check_width(max_columns)
-        rows = source.read()
-    table = require("pandas", "frames").DataFrame(frames.columns(rows, rows.column_names))
-    values = frames.column(rows, target)
-    labels = TargetLabels.learn(target, values, find_positive(rows, target, positive)).of(values)
-    features = [c for c in table.columns if c != target and c not in named.values()]
-    words = [c for c in features if table[c].dtype.kind not in "biuf"]
+        frame = source.read()
+    chosen = find_positive(frame, target, positive)
+    schema, labels = learn_table(frame, target, chosen, drop, roles)
+    rows = TrainingRows.read(frame, schema, labels)
+    if scale:
+        X = Preparation("linear").fit_transform(schema, rows.X, rows.weight)
+    else:
+        X = _plain_numbers(schema.columns, rows)
+    return replace(rows, X=X)
+
+
+def _plain_numbers(columns: Sequence[Any], rows: TrainingRows) -> Any:
+    """The columns as they are; Failure unless all are numbers without gaps."""
+    import numpy as np
+
+    words = [column.name for column in columns if column.kind not in ("number", "boolean")]
     if words:
         raise Failure(
-            f"these columns are not numbers: {names(words)}. Encode them or leave them out; "
-            "'toprank fit' prepares columns of every kind."
+            f"--no-scale: these columns are not numbers: {names(words)}. Leave them out by --drop, "
+            "or let the columns be prepared."
         )
-    if not features:
-        raise Failure(f"'{path}' has no columns but the labels: there is nothing to fit.")
-    X = table[features].to_numpy(dtype=np.float64)
-    if not np.all(np.isfinite(X)):
-        bad = [c for c, ok in zip(features, np.isfinite(X).all(axis=0), strict=True) if not ok]
-        raise Failure(f"values are missing or infinite in: {names(bad)}.")
-    others = {role: table[column].to_numpy() for role, column in named.items()}
-    return TrainingRows(X, labels, groups=others.get("group"), time=others.get("time"))
+    gaps = [column.name for column in columns if np.any(np.isnan(rows.X[column.name]))]
+    if gaps:
+        raise Failure(f"--no-scale: values are missing in: {names(gaps)}.")
+    return np.column_stack([rows.X[column.name] for column in columns]).astype(np.float64)

@@ -26,6 +26,7 @@ from toprank.cli.terminal import (
     cells,
     console,
     names,
+    note,
     print_json,
     progress,
     safe,
@@ -79,18 +80,22 @@ def compare(
 
     loaded = load_by_name(models)
     with open_table(data, reading, quiet) as source, progress("Ranking", quiet) as step:
-        positive, scores, known = _score_models(loaded, source, step)
+        positive, scores, known, seen = _score_models(loaded, source, step)
         found = _compare_models(metric, depth, positive, scores, known, level, resamples, step)
     if as_json:
         print_json([pair.as_dict() for each in found for pair in each])
+        for text in seen:
+            note(text, quiet)
     else:
         _show_comparisons(found, data, len(positive), int(positive.sum()), list(scores))
+        for text in seen:
+            console().print(f"Note: {safe(text)}", style="bold")
 
 
 def _score_models(
     models: Mapping[str, TableModel], source: Source, step: Step
-) -> tuple[Any, dict[str, FloatArray], dict[str, Any]]:
-    """Labels, scores by model, and what else is known of the rows.
+) -> tuple[Any, dict[str, FloatArray], dict[str, Any], list[str]]:
+    """Labels, scores by model, what else is known of the rows, and what to say of them.
 
     Weights and groups are those of the first model that has them.
     """
@@ -100,7 +105,8 @@ def _score_models(
     if len(goals) > 1:
         listed = " and ".join(f"'{column}' = '{value}'" for column, value in sorted(goals))
         raise Failure(f"the models rank for different things: {listed}.")
-    rows = {name: score_labelled_table(model, source, step)[0] for name, model in models.items()}
+    scored = {name: score_labelled_table(model, source, step) for name, model in models.items()}
+    rows = {name: one.rows for name, one in scored.items()}
     known: dict[str, Any] = {"sample_weight": None, "groups": None}
     for one in rows.values():
         known = {
@@ -108,7 +114,8 @@ def _score_models(
             for key, value in known.items()
         }
     first = next(iter(rows.values()))
-    return first.y, {name: one.scores for name, one in rows.items()}, known
+    notes = [f"{name}: {one.seen}" for name, one in scored.items() if one.seen]
+    return first.y, {name: one.scores for name, one in rows.items()}, known, notes
 
 
 def _compare_models(
@@ -163,8 +170,8 @@ def _show_comparisons(
             drawn.add_row(*_pair_cells(pair))
         screen.print(drawn)
     notes = {pair.note for each in found for pair in each if pair.note}
-    for note in sorted(notes):
-        screen.print(safe(note), style="dim")
+    for text in sorted(notes):
+        screen.print(safe(text), style="dim")
     screen.print(
         "Intervals are for one pair alone; p-values are corrected for all pairs (Holm).",
         style="dim",

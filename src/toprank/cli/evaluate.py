@@ -1,7 +1,8 @@
-"""`toprank evaluate`: every metric of a model on labelled rows, with its interval."""
+"""`toprank evaluate`: how good a model is on labelled rows, each number with its interval."""
 
 from __future__ import annotations
 
+import re
 import statistics
 import time
 import warnings
@@ -21,6 +22,7 @@ from toprank.cli.options import (
     Quiet,
     Resamples,
     choose_resamples,
+    metric_names,
     parse_ks,
     reads,
 )
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
     from toprank.models.rows import Measurement, ScoredRows
 
 _REPEATS = 30  # of scoring one row, to time it
+#: The numbers that people act on.
+_USUAL = ("precision_at", "recall_at", "lift_at", "auc", "average_precision", "positives_at_top")
 
 
 @reads
@@ -49,8 +53,21 @@ def evaluate(
     model: Model,
     data: Data,
     k: Annotated[
-        str, typer.Option(help="Lengths of the top, with commas: counts (100) or shares (0.01).")
-    ] = "0.01,0.05,0.1",
+        str | None,
+        typer.Option(
+            help="Lengths of the top, with commas: counts of these rows (100) or shares (0.01).",
+            show_default="that of the model, or 0.1",
+        ),
+    ] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Metric to measure; may be repeated.",
+            autocompletion=metric_names,
+            show_default="the six that people act on",
+        ),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Measure every metric there is.")] = False,
     level: Level = 0.95,
     resamples: Resamples = None,
     as_json: Json = False,
@@ -58,20 +75,29 @@ def evaluate(
     *,
     reading: Reading,
 ) -> None:
-    """Measure how good the top of the list is: every metric, each with its interval.
+    """Measure how good the top of the list is: six numbers, each with its interval.
 
     The table has a column of labels, named as in training; weights and groups are used where the
-    model was trained with them and the table has them. Also says how long one row takes.
+    model was trained with them and the table has them. Says if the model has learned from these
+    rows, and how long one row takes.
     """
-    tops = parse_ks(k)
     # the library is loaded here, because --help need not wait for it
     from toprank.cli.scoring import load_model, score_labelled_table
+    from toprank.models.card import depth_notes
 
+    if every and metric:
+        raise Failure("give --metric or --all, not both.")
     loaded = load_model(model)
-    with open_table(data, reading, quiet) as source, progress("Ranking", quiet) as step:
-        rows, first = score_labelled_table(loaded, source, step)
-        found = _measure_all(rows, tops, level, resamples, step)
-    one_row = _latency(loaded, first)
+    tops = [_own_top(loaded)] if k is None else parse_ks(k)
+    with open_table(data, reading, quiet) as source, progress("Scoring", quiet) as step:
+        scored = score_labelled_table(loaded, source, step)
+        rows = scored.rows
+        _check_two_classes(rows, tops)
+        wanted = None if every else _list_metrics(metric or _USUAL, tops)
+        found = _measure_all(rows, wanted, tops, level, resamples, step)
+    one_row = _latency(loaded, scored.first)
+    notes = [*([scored.seen] if scored.seen else []), *depth_notes(tops, len(rows))]
+    notes += _tie_notes(rows, tops)
     answer = {
         "model": str(model),
         "data": str(data),
@@ -79,6 +105,7 @@ def evaluate(
         "positives": int(rows.y.sum()),
         "level": level,
         "metrics": [line.as_dict() for line in found],
+        "notes": notes,
         "one_row_milliseconds": one_row,
     }
     if as_json:
@@ -106,18 +133,66 @@ class MetricRow:
         return asdict(self)
 
 
+def _own_top(model: TableModel) -> int | float:
+    """The length of the top that a model was chosen by, if that is a share; a tenth if not."""
+    chosen_by = str(model.card.get("chosen_by", ""))
+    found = re.search(r"\bk=(0?\.\d+)", chosen_by)
+    return float(found.group(1)) if found else 0.1
+
+
+def _check_two_classes(rows: ScoredRows, tops: Sequence[int | float]) -> None:
+    if rows.y.all() or not rows.y.any():
+        only = "positive" if rows.y.all() else "negative"
+        raise Failure(f"all rows are {only}; a ranking is measured on rows of two classes.")
+    short = [k for k in tops if isinstance(k, int) and k > len(rows)]
+    if short:
+        raise Failure(f"--k {short[0]}: there are only {len(rows)} rows.")
+
+
+def _list_metrics(
+    names: Sequence[str], tops: Sequence[int | float]
+) -> list[tuple[str, dict[str, Any]]]:
+    """The metrics by name with their settings: those at the top once for each length."""
+    from toprank.metrics.registry import METRICS
+    from toprank.models.rows import metric_settings
+
+    unknown = [name for name in names if name not in METRICS]
+    if unknown:
+        raise Failure(f"--metric: '{unknown[0]}' is not one of: {', '.join(sorted(METRICS))}.")
+    return [
+        (name, metric_settings(name, top))
+        for top in tops
+        for name in names
+        if METRICS[name].takes_k
+    ] + [(name, metric_settings(name)) for name in names if not METRICS[name].takes_k]
+
+
+def _tie_notes(rows: ScoredRows, tops: Sequence[int | float]) -> list[str]:
+    """What to say where all of the first rows have one score."""
+    import numpy as np
+
+    tied = int(np.count_nonzero(rows.scores == np.max(rows.scores)))
+    lengths = [k if isinstance(k, int) else max(1, round(k * len(rows))) for k in tops]
+    if tied < 2 or tied < min(lengths):
+        return []
+    return [f"{tied} rows share the highest score: in which order they come is left to chance."]
+
+
 def _measure_all(
     rows: ScoredRows,
+    wanted: Sequence[tuple[str, dict[str, Any]]] | None,
     tops: Sequence[int | float],
     level: float,
     resamples: int | None,
     step: Step,
 ) -> list[MetricRow]:
-    """Every metric of the rows, with its interval.
+    """The metrics of the rows, each with its interval.
 
     Parameters
     ----------
     rows : ScoredRows
+    wanted : sequence of (name, settings) or None
+        Which; None for all there are.
     tops : sequence of int or float
         The lengths of the top.
     level : float
@@ -128,15 +203,17 @@ def _measure_all(
         Called with the metric that is being measured.
     """
     from toprank.metrics import summary
+    from toprank.metrics.registry import METRICS, Entry
     from toprank.models.rows import measure
 
-    if rows.y.all() or not rows.y.any():
-        only = "positive" if rows.y.all() else "negative"
-        raise Failure(f"all rows are {only}; a ranking is measured on rows of two classes.")
-    short = [k for k in tops if isinstance(k, int) and k > len(rows)]
-    if short:
-        raise Failure(f"--k {short[0]}: there are only {len(rows)} rows.")
-    entries = list(summary(rows.y, rows.scores, tops, sample_weight=rows.weight))
+    if wanted is None:
+        entries = list(summary(rows.y, rows.scores, tops, sample_weight=rows.weight))
+    else:
+        known: tuple[Any, ...] = (rows.y, rows.scores)
+        entries = [
+            Entry(name, given, METRICS[name].function(*known, sample_weight=rows.weight, **given))
+            for name, given in wanted
+        ]
     options = {"level": level, "n_resamples": choose_resamples(resamples, len(rows))}
     measured = measure(rows, [(entry.name, entry.settings) for entry in entries], **options)
     found = []
@@ -147,7 +224,7 @@ def _measure_all(
 
 
 def _metric_row(entry: SummaryEntry, measured: Measurement) -> MetricRow:
-    what = (entry.label, entry.name, entry.settings, entry.value)
+    what = (entry.label, entry.name, entry.settings, float(entry.value))
     one = measured.interval
     if one is None:  # a metric that has no interval on these rows: the value stays
         return MetricRow(*what, note=f"no interval: {measured.why_not}")
@@ -191,4 +268,6 @@ def _show_evaluation(answer: dict[str, Any], found: list[MetricRow]) -> None:
     screen.print(drawn)
     for place, text in enumerate(notes, 1):
         screen.print(f"[{place}] {safe(text)}", style="dim")
+    for text in answer["notes"]:
+        screen.print(f"Note: {safe(text)}", style="bold")
     screen.print(f"Scoring one row takes {answer['one_row_milliseconds']:.3g} milliseconds.")

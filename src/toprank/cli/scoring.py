@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,17 @@ import numpy as np
 
 from toprank._extras import require
 from toprank._numerics import FloatArray
-from toprank.cli.io.source import Chunk, Source
+from toprank.cli.io.source import Chunk, Reading, Source
 from toprank.cli.io.tables import check_exists
 from toprank.cli.terminal import Failure, Step, note, safe
 from toprank.models import ModelWarning, TableModel, load
 from toprank.models.rows import ScoredRows, read_groups, read_weight
+from toprank.models.sketch import SeenRows
 
 #: Columns that a refusal names at most.
 _MOST_NAMED = 20
+#: Rows that are looked up among those that a model has learned from; some more with the last part.
+_LOOKED_UP = 300_000
 
 
 def load_model(path: Path) -> TableModel:
@@ -56,6 +60,7 @@ def score_chunks(
     carried : sequence of str
         Columns that are wanted as the file has them.
     """
+    source.remember(Reading.remembered(model.card))
     absent = [c for c in model.schema.columns if c.name not in source.columns]
     _refuse_table([f"column '{c.name}' ({c.kind}) is missing" for c in absent], source)
     warned = source.quiet
@@ -89,29 +94,43 @@ def _column_types(model: TableModel) -> dict[str, Any]:
     pyarrow = require("pyarrow", "frames")
     types: dict[str, Any] = {}
     for column in model.schema.columns:
-        if column.kind == "number":
+        if column.kind == "number" and column.decimal is None:
             types[column.name] = pyarrow.float64()
         elif column.kind != "date" or column.date_format is not None:
             types[column.name] = pyarrow.string()
     return types
 
 
-def score_labelled_table(model: TableModel, source: Source, step: Step) -> tuple[ScoredRows, Any]:
-    """Score a table whose rows all have labels, and return its first row as it is too.
+@dataclass(frozen=True)
+class LabelledScores:
+    """A table that was scored: its rows, its first row as it is, and what to say of it."""
+
+    rows: ScoredRows
+    first: Any
+    seen: str
+
+
+def score_labelled_table(model: TableModel, source: Source, step: Step) -> LabelledScores:
+    """Score a table whose rows all have labels.
 
     Weight and groups are those of the training, where the table has them.
     """
     schema = model.schema
+    source.remember(Reading.remembered(model.card))
     source.check_columns({schema.target: "the target of the model"})
     weight, groups = (_name_if_present(name, source) for name in (schema.weight, schema.groups))
     # as in training, the type of a column of text is that of all its rows
     known = source.read([schema.target, *filter(None, (weight, groups))])
-    scores, first = [], None
+    scores, first, done, seen = [], None, 0, SeenRows(model)
     for rows, of_rows in score_table(model, source, step):
         first = rows.slice(0, 1) if first is None else first
         scores.append(of_rows)
+        if done < _LOOKED_UP:
+            seen.add(rows)
+        done += len(of_rows)
     described = (model.labels(known), read_weight(known, weight), read_groups(known, groups))
-    return ScoredRows(None, *described, scores=np.concatenate(scores)), first
+    scored = ScoredRows(None, *described, scores=np.concatenate(scores))
+    return LabelledScores(scored, first, seen.note)
 
 
 def _name_if_present(name: str | None, source: Source) -> str | None:

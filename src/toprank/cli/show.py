@@ -23,10 +23,13 @@ def show(model: Model, as_json: Json = False) -> None:
     """
     # the library is loaded here, because --help need not wait for it
     from toprank.cli.scoring import load_model
+    from toprank.models.card import readable_card
 
     loaded = load_model(model)
     if as_json:
-        print_json({"file": str(model), **loaded.card, "schema": schema_as_dict(loaded)})
+        print_json(
+            {"file": str(model), **readable_card(loaded.card), "schema": schema_as_dict(loaded)}
+        )
     else:
         show_card(loaded, model)
 
@@ -43,10 +46,12 @@ def schema_as_dict(model: TableModel) -> dict[str, Any]:
 
 def show_card(model: TableModel, path: Path) -> None:
     """Print the card of a model."""
+    from toprank.models.card import describe_ranker
+
     screen, card = console(), model.card
     training, target = card["training"], model.target
     screen.print(
-        f"\n{safe(path)}: {safe(card['ranker'])}{_power_text(card)}, puts "
+        f"\n{safe(path)}: {safe(describe_ranker(card))}{_strength_text(card)}. It puts "
         f"{safe(target.column)} = {safe(target.positive)} at the top.",
         style="bold",
         soft_wrap=True,
@@ -63,8 +68,8 @@ def show_card(model: TableModel, path: Path) -> None:
         screen.print(f"Note: {safe(text)}", style="dim")
 
 
-def _power_text(card: dict[str, Any]) -> str:
-    return "" if card.get("p") is None else f" with p = {short_number(card['p'])}"
+def _strength_text(card: dict[str, Any]) -> str:
+    return "" if card.get("p") is None else f" (p = {short_number(card['p'])})"
 
 
 def _show_columns(screen: Console, model: TableModel) -> None:

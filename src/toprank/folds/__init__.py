@@ -8,7 +8,7 @@ from toprank.folds.choice import (
     check_powers,
     corrected_difference,
 )
-from toprank.folds.scoring import Scoring, compare_settings
+from toprank.folds.scoring import Scoring, WeightedFit, compare_settings
 from toprank.folds.splits import Fold, TimeOrderedSplit, folds_of, tested_over_trained
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "PChoice",
     "Scoring",
     "TimeOrderedSplit",
+    "WeightedFit",
     "check_powers",
     "compare_settings",
     "corrected_difference",

@@ -179,7 +179,7 @@ def compare_settings(
     n_jobs : int, optional
         Folds at a time, in threads.
     """
-    fits = [_WeightedFit(model, fit_params, rows.weight is not None) for model in models]
+    fits = [WeightedFit(model, fit_params, rows.weight is not None) for model in models]
     workers = Workers(n_jobs)
     with workers.start_threads():
         columns = list(workers.map(lambda fold: _score_fold(fits, rows, fold, score), folds))
@@ -187,7 +187,7 @@ def compare_settings(
     return PChoice(tuple(candidates), np.column_stack(columns), score.label, rule, overlap, level)
 
 
-class _WeightedFit:
+class WeightedFit:
     """An estimator, and the name of its argument for weights."""
 
     def __init__(self, estimator: Any, fit_params: Mapping[str, Any] | None, weighted: bool):
@@ -202,9 +202,7 @@ class _WeightedFit:
         return clone(self.estimator).fit(rows.X, rows.y, **weighted, **self.params)
 
 
-def _score_fold(
-    fits: Sequence[_WeightedFit], rows: Rows, fold: Fold, score: Scoring
-) -> list[float]:
+def _score_fold(fits: Sequence[WeightedFit], rows: Rows, fold: Fold, score: Scoring) -> list[float]:
     train, test = (rows.take(part) for part in fold)
     scores = []
     for fit in fits:

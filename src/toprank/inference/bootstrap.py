@@ -32,25 +32,28 @@ _MOST_COPIES = 1e8
 Statistic = Callable[[FloatArray], float]
 
 
-def replicates(request: MetricRequest, statistic: Callable[[FloatArray], Any]) -> FloatArray:
+def replicates(
+    request: MetricRequest, statistic: Callable[[FloatArray], Any], *columns: NDArray[Any]
+) -> FloatArray:
     """Values of a statistic of the rows' weights, one for each resample.
 
     The random numbers come in a fixed number of streams, so that the threads that work on them
-    change nothing.
+    change nothing. Nor does the order of the rows in the table: `columns` are what the statistic
+    reads of them beside what the sample and the request hold.
     """
     sample, n_resamples = request.sample, request.n_resamples
+    by_ties = isinstance(statistic, WeightedMetric) and sample.plain
+    order = None if by_ties else sample.table_free_order(*columns, *_columns_of(request))
     streams = np.random.default_rng(request.random_state).spawn(min(_STREAMS, n_resamples))
     shares = np.diff(np.linspace(0, n_resamples, len(streams) + 1).astype(int))
 
     def run(task: tuple[np.random.Generator, int]) -> list[Any]:
         rng, count = task
-        draws: Iterator[Any] = map(statistic, resamples(sample, rng))
-        if (
-            isinstance(statistic, WeightedMetric)
-            and sample.groups is None
-            and sample.weight is None
-        ):
-            draws = iter(lambda: statistic.drawn(rng), None)
+        if order is None:
+            assert isinstance(statistic, WeightedMetric)
+            draws: Iterator[Any] = iter(lambda: statistic.drawn(rng), None)
+        else:
+            draws = map(statistic, resamples(sample, order, rng))
         values = []
         for _ in range(count):
             go_on()
@@ -63,9 +66,19 @@ def replicates(request: MetricRequest, statistic: Callable[[FloatArray], Any]) -
     return np.asarray([value for part in parts for value in part], dtype=np.float64)
 
 
-def resamples(sample: Sample, rng: np.random.Generator) -> Iterator[FloatArray]:
+def _columns_of(request: MetricRequest) -> list[NDArray[Any]]:
+    """Columns of the rows that the request holds beside the sample."""
+    columns = [np.asarray(value) for value in request.row_settings.values() if np.ndim(value) == 1]
+    if request.own_labels is not None:
+        columns.append(np.unique(request.labels, return_inverse=True)[1])
+    return [column for column in columns if len(column) == len(request.sample.scores)]
+
+
+def resamples(
+    sample: Sample, order: NDArray[np.intp], rng: np.random.Generator
+) -> Iterator[FloatArray]:
     """Endless weights of the rows, as resampling gives them."""
-    draw = _drawn_groups(sample) if sample.groups is not None else _drawn_classes(sample)
+    draw = _drawn_groups(sample) if sample.groups is not None else _drawn_classes(sample, order)
     while True:
         weight = draw(rng)
         present = weight > 0
@@ -84,8 +97,11 @@ def _drawn_groups(sample: Sample) -> Callable[[np.random.Generator], FloatArray]
     return draw
 
 
-def _drawn_classes(sample: Sample) -> Callable[[np.random.Generator], FloatArray]:
-    members = (np.flatnonzero(sample.positive), np.flatnonzero(~sample.positive))
+def _drawn_classes(
+    sample: Sample, order: NDArray[np.intp]
+) -> Callable[[np.random.Generator], FloatArray]:
+    high = sample.positive[order]
+    members = (order[high], order[~high])
 
     def draw(rng: np.random.Generator) -> FloatArray:
         weight = np.empty(len(sample.scores))
@@ -249,7 +265,9 @@ def _of_equal_values(
 def compare_resampled(verdict: Verdict, a: MetricRequest, b: MetricRequest) -> Comparison:
     """Difference of any metric, over resamples that both rankers share."""
     (of_a, value_a), (of_b, value_b) = (statistic_of(one) for one in (a, b))
-    values = replicates(a, lambda weight: of_a(weight) - of_b(weight))
+    # to trade the rankers turns the sign, and nothing else
+    first, second = (a, b) if value_a >= value_b else (b, a)
+    values = replicates(first, lambda weight: of_a(weight) - of_b(weight), second.sample.scores)
     method = f"paired bootstrap ({a.scheme}, {a.n_resamples})"
     if not np.all(np.isfinite(values)):
         raise ValueError(f"{verdict.label} is not finite in some resamples.")

@@ -1,11 +1,8 @@
 """Intervals and comparisons from what each row adds to a metric: its first-order expansion.
 
 A metric with an `Expansion` (see `toprank.metrics.expansion`) is a share, and its interval is made
-on the logit scale.
-
-Small samples are compared by swaps. If two rankers are equally good and alike, their ranks of any
-row can be swapped without changing the law of the data. The difference of the metric over many
-random swaps is its null distribution, whatever the sample size; a normal limit is not needed.
+on the logit scale.. Shares of pairs have score intervals. Groups that were drawn whole are left out
+in turn.
 """
 
 from __future__ import annotations
@@ -13,39 +10,39 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
-from scipy.stats import rankdata
 
-from toprank._numerics import FloatArray
 from toprank.inference.bootstrap import WeightedMetric, replicates
-from toprank.inference.result import Comparison, Interval, MetricRequest, Verdict, check_size
+from toprank.inference.by_groups import independent_units, note_on_groups, spread_over_groups
+from toprank.inference.result import Interval, MetricRequest, check_size
 from toprank.inference.sample import Sample, VarianceEstimate
 from toprank.inference.score_interval import score_interval
 from toprank.inference.shares import agreement_interval, interval_around, on_logit, slope_of
 from toprank.metrics.expansion import PROJECTION, Expansion, without_one
-from toprank.metrics.metric import Swaps
 
 #: Samples up to this size feel the noise that taking off a bias adds.
 _SMALL = 1000
-_CELLS = 2**20
 
 
 def interval_from_expansion(request: MetricRequest, expansion: Expansion) -> Interval:
     """Interval of a metric that has an expansion."""
     sample, estimate = request.sample, request.estimate
     check_size(request.label, estimate)
+    if sample.groups is not None and request.method in ("auto", "score"):
+        request.check_method(*_methods(expansion))
+        return _over_groups(request, expansion, estimate)
     if expansion.needs_copies and not sample.by_ties:
         request.check_method("bootstrap")
         return _resampled_share(request, expansion, estimate)
     request.check_method(*_methods(expansion))
     if request.method == "bootstrap":
         return _resampled_share(request, expansion, estimate)
+    if expansion.pairs is not None and request.method in ("auto", "score"):
+        spread = sample.spread(expansion.on_positive, expansion.on_negative)
+        return _by_score(request, expansion, estimate, spread)
     spread = spread_of(expansion, sample)
     if request.method == "delong":
         return _by_delong(request, expansion, estimate, spread)
-    if expansion.pairs is not None and request.method != "projection":
-        return _by_score(request, expansion, estimate, spread)
     early = _without_spread(request, expansion, estimate, spread)
     if early is not None:
         return early
@@ -69,20 +66,54 @@ def _methods(expansion: Expansion) -> tuple[str, ...]:
     return (*score, "projection", *delong, "bootstrap")
 
 
+def _over_groups(request: MetricRequest, expansion: Expansion, estimate: float) -> Interval:
+    """Interval from the spread over groups, each left out in turn where they are not too many."""
+    sample, method = request.sample, "each group left out in turn"
+    share = WeightedMetric(sample, request.metric, request.settings | {**expansion.share_settings})
+    spread = spread_over_groups(sample, lambda weight: share(weight) / expansion.unit)
+    if spread is None and expansion.needs_copies:
+        found = _resampled_share(request, expansion, estimate)
+        return replace(found, note=" ".join(filter(None, (found.note, note_on_groups(sample)))))
+    if spread is None:
+        spread, method = spread_of(expansion, sample), f"{expansion.method} of the groups"
+    unbiased = replace(expansion, bias=0.0)
+    if expansion.pairs is not None:
+        return _by_score(request, unbiased, estimate, spread, method)
+    early = _without_spread(request, expansion, estimate, spread)
+    if early is not None:
+        return early
+    ends = interval_around(expansion.share, spread, request.level)
+    method = f"{method}, logit scale"
+    note = note_on_groups(sample)
+    return _to_metric_scale(request, unbiased, estimate, ends, spread, method, note)
+
+
 def _by_score(
-    request: MetricRequest, expansion: Expansion, estimate: float, spread: VarianceEstimate
+    request: MetricRequest,
+    expansion: Expansion,
+    estimate: float,
+    spread: VarianceEstimate,
+    method: str = "",
 ) -> Interval:
     """The score interval of a share of pairs."""
     assert expansion.pairs is not None
+    sample = request.sample
     if not np.isfinite(spread.variance):
         return _of_single_row(request, expansion, estimate)
-    units = request.sample.units
-    ends = score_interval(expansion.share, spread, expansion.pairs, units, request.level)
-    method, note = f"score interval, {expansion.method}", ""
+    units = independent_units(sample, expansion.share, spread.variance)
+    ends = score_interval(
+        expansion.centre,
+        spread,
+        expansion.pairs,
+        units,
+        request.level,
+        student_throughout=sample.groups is not None,
+    )
+    method, note = f"score interval, {method or expansion.method}", note_on_groups(sample)
     if _shows_no_spread(expansion, spread):
         note = (
             "Every pair of rows says the same, so the sample shows no spread; the interval is "
-            f"what {units[0]:g} positives and {units[1]:g} negatives leave possible, if the "
+            f"what {units[0]:.4g} positives and {units[1]:.4g} negatives leave possible, if the "
             "scores have the spread of exponential ones (Newcombe 2006)."
         )
     return _to_metric_scale(request, expansion, estimate, ends, spread, method, note)
@@ -125,7 +156,10 @@ def _without_spread(
         return _of_single_row(request, expansion, estimate)
     if not _shows_no_spread(expansion, spread):
         return None
-    ends = agreement_interval(expansion.share, expansion.trials, request.level)
+    trials = expansion.trials
+    if request.sample.groups is not None:
+        trials = min(trials, request.sample.independent_pairs)
+    ends = agreement_interval(expansion.share, trials, request.level)
     return request.result(
         estimate,
         (expansion.report(ends[0]), expansion.report(ends[1])),
@@ -133,7 +167,7 @@ def _without_spread(
         "exact, from disjoint pairs",
         note=(
             "Every pair of rows says the same, so the sample shows no spread; the interval is "
-            f"what {expansion.trials:g} disjoint pairs that agree leave possible."
+            f"what {trials:g} disjoint pairs that agree leave possible."
         ),
     )
 
@@ -192,74 +226,3 @@ def _resampled_share(request: MetricRequest, expansion: Expansion, estimate: flo
     ends = interval_around(moved.centre, spread, request.level)
     method = f"bootstrap ({request.scheme}, {request.n_resamples}), bias taken off, logit scale"
     return _to_metric_scale(request, moved, estimate, ends, spread, method)
-
-
-def compare_influences(verdict: Verdict, a: MetricRequest, b: MetricRequest) -> Comparison:
-    """Difference of a smooth metric, from the difference of each row's influence."""
-    (value_a, rows_a, largest), (value_b, rows_b, _) = _influences(a), _influences(b)
-    values = (value_a, value_b)
-    if not np.all(np.isfinite(values)):
-        raise ValueError(
-            f"{verdict.label} is {value_a:g} and {value_b:g}; a difference needs finite values."
-        )
-    apart = rows_a - rows_b
-    size = max(1.0, float(np.max(np.abs(apart))))  # fourth powers of a large metric overflow
-    spread = a.sample.spread_of_rows(apart / size)
-    spread = replace(spread, variance=spread.variance * size**2)
-    method = "paired influences of the rows"
-    if not np.isfinite(spread.variance):
-        raise ValueError(
-            "One class has a single row, which does not show how far such rows spread: a "
-            "comparison needs at least two positives and two negatives."
-        )
-    if spread.variance <= 1e-24 * max(1.0, value_a**2, value_b**2):
-        return verdict.without_spread(values, a.sample.independent_pairs, method, largest)
-    if a.method == "delong":
-        law = VarianceEstimate(spread.variance, np.inf)
-        return verdict.from_variance(values, law, "DeLong's variance, normal law")
-    result = verdict.from_variance(values, spread, method)
-    swaps = a.metric.swaps
-    if swaps is None or len(a.sample.scores) > swaps.up_to or not a.sample.plain:
-        return result
-    chance = swap_p_value(a, b, swaps, value_a - value_b)
-    method += "; p-value from swaps of the rankers"
-    return replace(result, p_value=chance, adjusted_p_value=chance, method=method)
-
-
-def _influences(request: MetricRequest) -> tuple[float, FloatArray, float]:
-    """Value, influence of each row, and the largest difference there could be."""
-    sample, value, expand = request.sample, request.estimate, request.metric.expansion
-    assert expand is not None
-    check_size(request.label, value)
-    expansion = expand(sample.ranked, **request.settings)
-    slope = slope_of(expansion.report, expansion.share)
-    check_size(request.label, slope)
-    influence = slope * sample.on_rows(expansion.on_positive, expansion.on_negative)
-    return value, influence, abs(slope)
-
-
-def swap_p_value(a: MetricRequest, b: MetricRequest, swaps: Swaps, difference: float) -> float:
-    """Two-sided p-value of a difference, from random swaps of the rankers' ranks."""
-    rng = np.random.default_rng(a.random_state)
-    positive, n = a.sample.positive, len(a.sample.scores)
-    # swapped ranks must not tie: one row keeps its jitter with either ranker
-    jitter = rng.permutation(n) / (4 * n)
-    ranks = [rankdata(one.sample.scores, "ordinal") + jitter for one in (a, b)]
-
-    def statistic(ranks: FloatArray) -> FloatArray:
-        return swaps.of_orders(_from_the_top(positive, ranks), **a.settings)
-
-    reached = done = 0
-    while done < a.n_resamples:
-        count = min(a.n_resamples - done, max(1, _CELLS // n))
-        swap = rng.random((count, n)) < 0.5
-        first, second = np.where(swap, ranks[1], ranks[0]), np.where(swap, ranks[0], ranks[1])
-        gaps = statistic(first) - statistic(second)
-        reached += int(np.count_nonzero(np.abs(gaps) >= abs(difference) * (1 - 1e-9)))
-        done += count
-    return (1 + reached) / (1 + a.n_resamples)
-
-
-def _from_the_top(positive: NDArray[np.bool_], ranks: FloatArray) -> NDArray[np.bool_]:
-    """The labels from the top of each list to its bottom, one list per row."""
-    return positive[np.argsort(-ranks, axis=1)]

@@ -17,11 +17,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
 from scipy.stats import t as student
 
 from toprank._columns import labels_column
 from toprank._numerics import FloatArray
 from toprank.inference.bootstrap import WeightedMetric, bootstrap_interval, replicates
+from toprank.inference.by_groups import check_group_support, note_on_groups
 from toprank.inference.influence import interval_from_expansion
 from toprank.inference.result import METHODS, Interval, MetricRequest, check_resamples
 from toprank.inference.sample import Sample, VarianceEstimate, rows_and_units
@@ -29,7 +31,7 @@ from toprank.inference.shares import check_level, clopper_pearson, interval_arou
 from toprank.inference.u_statistics import interval_of_kernel
 from toprank.metrics.at_cut import Cut, effective_trials, smooth_share
 from toprank.metrics.block_list import BlockList
-from toprank.metrics.metric import SHARE, Metric
+from toprank.metrics.metric import SHARE, Metric, call_label
 from toprank.metrics.registry import METRICS, as_metric
 
 GIVEN_NEGATIVES = "the expected value for new positives, against the negatives of this list"
@@ -152,6 +154,7 @@ def interval(
         sample = Sample.of(y, s, pos_label=pos_label)
         return interval_over_lists(MetricRequest(known, metric_kwargs, sample, level), values)
     sample = Sample.of(y, s, sample_weight, groups, weights, label_propensity, pos_label)
+    check_group_support(sample, call_label(known.name, metric_kwargs))
     resampling = (n_resamples, random_state, n_jobs)
     labels = own_labels(y, pos_label) if known.own_labels else None
     return _by_strategy(
@@ -192,6 +195,7 @@ def interval_at_cut(request: MetricRequest, cut: Cut) -> Interval:
         statistic = WeightedMetric(sample, request.metric, request.settings)
         variance = float(np.var(replicates(request, statistic) / cut.scale, ddof=1))
         trials = effective_trials(smooth_share(cut.share * trials, trials), variance, trials)
+        trials *= allowance_for_groups(sample, request.level)
         method = f"Clopper-Pearson, trials from a bootstrap ({request.scheme})"
     low, high = (float(end) for end in clopper_pearson(cut.share, trials, request.level))
     return request.result(
@@ -199,7 +203,19 @@ def interval_at_cut(request: MetricRequest, cut: Cut) -> Interval:
         (cut.report(low), cut.report(high)),
         cut.scale * float(np.sqrt(variance)),
         method,
+        note=note_on_groups(sample),
     )
+
+
+def allowance_for_groups(sample: Sample, level: float) -> float:
+    """What trials over few groups are worth: the variance of so few is itself uncertain.
+
+    The square of the normal quantile over Student's, of Korn & Graubard (1998).
+    """
+    if sample.groups is None:
+        return 1.0
+    tail = (1 - level) / 2
+    return float(ndtri(tail) / student.ppf(tail, sample.group_support.freedom)) ** 2
 
 
 def interval_given_negatives(
@@ -213,6 +229,7 @@ def interval_given_negatives(
     sample = request.sample
     request.check_method("exact")
     above, trials, variance = _share_above_negatives(sample)
+    trials *= allowance_for_groups(sample, request.level)
     low, high = clopper_pearson(above, trials, request.level)
     total = sample.ranked.positives
     return request.result(

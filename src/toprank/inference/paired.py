@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import hypergeom
 from scipy.stats import t as student
 
 from toprank._numerics import FloatArray
 from toprank.inference.bootstrap import compare_resampled, statistic_of
-from toprank.inference.influence import compare_influences
+from toprank.inference.by_groups import check_group_support, note_on_groups
+from toprank.inference.equal_shares import equal_shares_p_value
 from toprank.inference.intervals import check_lists, own_labels, weight_for_lists
+from toprank.inference.paired_influences import compare_influences
 from toprank.inference.result import (
     Comparison,
     Comparisons,
@@ -30,7 +31,7 @@ from toprank.inference.result import (
     check_resamples,
     check_size,
 )
-from toprank.inference.sample import Sample, VarianceEstimate, rows_and_units, sums_by_group
+from toprank.inference.sample import Sample, VarianceEstimate, kish, rows_and_units, sums_by_group
 from toprank.inference.shares import check_level, newcombe
 from toprank.inference.u_statistics import compare_kernels
 from toprank.metrics.expansion import SHARES_OF_PAIRS
@@ -226,6 +227,7 @@ def _pair(
     samples = [
         Sample.of(y, s, sample_weight, groups, weights, label_propensity, pos_label) for s in scores
     ]
+    check_group_support(samples[0], verdict.label)
     a, b = (MetricRequest(metric, settings, sample, verdict.level, **how) for sample in samples)
     return _compare_by_strategy(verdict, a, b)
 
@@ -251,20 +253,21 @@ def compare_gains(verdict: Verdict, a: MetricRequest, b: MetricRequest) -> Compa
     shifts = Shifts.between(a, b)
     values = [statistic_of(one)[1] for one in (a, b)]
     check_size(verdict.label, max(map(abs, values)))
-    trick = "labels permuted" if shifts.counted else "signs flipped"
-    method = f"{trick} among the rows ranked differently"
+    trick = "Boschloo's test of" if shifts.counted else "signs flipped among"
+    method = f"{trick} the rows ranked differently"
     error = shifts.error(a.sample)
     if shifts.moved == 0 or (error == 0 and not shifts.counted):
         return verdict.without_spread(values, shifts.trials, method, shifts.largest)
     if shifts.counted:
         ends = shifts.newcombe(verdict.level)
     else:
-        reach = float(student.ppf((1 + verdict.level) / 2, max(1, shifts.moved - 1))) * error
+        freedom = shifts.freedom(a.sample)
+        reach = float(student.ppf((1 + verdict.level) / 2, freedom)) * error
         ends = (shifts.difference - reach, shifts.difference + reach)
     most = shifts.largest
     ends = (max(-most, ends[0]), min(most, ends[1]))
     chance = shifts.chance(a.sample, a.n_resamples, a.random_state)
-    return verdict.result(values, ends, error, chance, method)
+    return verdict.result(values, ends, error, chance, method, note_on_groups(a.sample))
 
 
 @dataclass(frozen=True)
@@ -340,10 +343,18 @@ class Shifts:
             pulls = sums_by_group(sample.groups, pulls)
         return self.scale * float(np.sqrt(np.sum(pulls**2)))
 
+    def freedom(self, sample: Sample) -> float:
+        """Degrees of freedom: of the rows that moved, or of the groups that hold them."""
+        if sample.groups is None:
+            return max(1.0, self.moved - 1.0)
+        held = sums_by_group(sample.groups, np.abs(self.shift))
+        holding = (np.count_nonzero(held) + kish(held)) / 2
+        return max(1.0, min(holding - 1, sample.group_support.freedom))
+
     def chance(self, sample: Sample, n_resamples: int, random_state: Any) -> float:
         """Two-sided p-value of equally good rankers, over the rows that moved.
 
-        Counts take Fisher's exact test, other gains random signs; many rows, or groups, take the
+        Counts take Boschloo's exact test, other gains random signs; many rows, or groups, take the
         normal limit.
         """
         error = self.error(sample)
@@ -352,10 +363,10 @@ class Shifts:
         if self.counted:
             hits_a = int(np.sum(self.worth[self.shift > 0]))
             hits = hits_a + int(np.sum(self.worth[self.shift < 0]))
-            return _fisher_p_value(hits_a, self.moved, hits, int(np.sum(self.shift > 0)))
+            return equal_shares_p_value(hits_a, hits - hits_a, self.moved // 2)
         if sample.groups is None and self.moved <= _FLIPPED:
             return self._sign_flip_p_value(n_resamples, np.random.default_rng(random_state))
-        freedom = max(1.0, self.moved - 1.0)
+        freedom = self.freedom(sample)
         return float(2 * student.sf(abs(self.difference) / error, freedom))
 
     def _sign_flip_p_value(self, n_resamples: int, rng: np.random.Generator) -> float:
@@ -366,9 +377,9 @@ class Shifts:
         """
         rows = np.flatnonzero(self.shift)
         pulls = self.shift[rows] * (self.worth[rows] - np.median(self.worth[rows]))
-        pulls = pulls[pulls != 0]
-        signs = rng.integers(0, 2, (n_resamples, len(pulls)), dtype=np.int8) * 2.0 - 1.0
         seen = abs(float(np.sum(pulls)))
+        pulls = np.sort(np.abs(pulls[pulls != 0]))  # whatever the order of rows and rankers
+        signs = rng.integers(0, 2, (n_resamples, len(pulls)), dtype=np.int8) * 2.0 - 1.0
         reached = np.count_nonzero(np.abs(signs @ pulls) >= seen * (1 - 1e-9))
         return (1 + int(reached)) / (1 + n_resamples)
 
@@ -379,12 +390,6 @@ class Shifts:
         if total == 0:
             return np.zeros(len(self.shift))
         return self.shift * (self.worth - float(np.dot(squares, self.worth)) / total)
-
-
-def _fisher_p_value(seen: int, rows: int, hits: int, drawn: int) -> float:
-    """Two-sided p-value of a hypergeometric count: Fisher's exact test."""
-    law = hypergeom(rows, hits, drawn)
-    return min(1.0, 2 * min(float(law.cdf(seen)), float(law.sf(seen - 1))))
 
 
 def compare_lists(verdict: Verdict, metric: Metric, values: list[FloatArray]) -> Comparison:

@@ -241,9 +241,9 @@ class MetricRequest:
 
     def freedom(self) -> float:
         """Degrees of freedom of a resampled variance: the units of the smaller class, less one."""
-        groups = self.sample.groups
-        units = min(self.sample.units) if groups is None else int(groups.max()) + 1
-        return max(1.0, units - 1)
+        if self.sample.groups is not None:
+            return self.sample.group_support.freedom
+        return max(1.0, min(self.sample.units) - 1)
 
     @property
     def scheme(self) -> str:
@@ -294,7 +294,7 @@ class Verdict:
         return Comparison(self.label, self.names, (a, b), *numbers, self.level, method, note)
 
     def from_variance(
-        self, values: Sequence[float], spread: VarianceEstimate, method: str
+        self, values: Sequence[float], spread: VarianceEstimate, method: str, note: str = ""
     ) -> Comparison:
         """Student's t with the degrees of freedom of a normal sample.
 
@@ -310,7 +310,7 @@ class Verdict:
         reach = float(student.ppf((1 + self.level) / 2, spread.plain_freedom)) * error
         chance = float(2 * student.sf(abs(difference) / error, spread.plain_freedom))
         ends = (difference - reach, difference + reach)
-        return self.result(values, ends, error, chance, method)
+        return self.result(values, ends, error, chance, method, note)
 
     def without_spread(
         self,

@@ -11,7 +11,7 @@ how many rows of the population it stands for (inverse propensities).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -50,6 +50,35 @@ class VarianceEstimate:
     def plain_freedom(self) -> float:
         """Degrees of freedom without allowance for long tails."""
         return self.freedom if self.normal_freedom is None else self.normal_freedom
+
+
+@dataclass(frozen=True)
+class GroupSupport:
+    """How many groups there are, and how many of them carry information.
+
+    Attributes
+    ----------
+    count : int
+        Number of groups.
+    holding : tuple of two ints
+        Groups that hold a positive, and groups that hold a negative.
+    effective : tuple of two floats
+        Kish's number of equal groups that the positives, and the negatives, are spread over.
+    """
+
+    count: int
+    holding: tuple[int, int]
+    effective: tuple[float, float]
+
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom of a variance over groups, of the class that fewer of them hold.
+
+        Between those of the groups that hold it and those of as many equal groups as they are
+        worth: by simulation the first are too many, the second too few.
+        """
+        pairs = zip(self.holding, self.effective, strict=True)
+        return max(1.0, min((holding + effective) / 2 for holding, effective in pairs) - 1)
 
 
 @dataclass(frozen=True)
@@ -117,10 +146,6 @@ class Sample:
                 )
         return cls(positive, scores, weight, counts, codes, present, rows)
 
-    def with_scores(self, scores: FloatArray) -> Sample:
-        """The same rows with other scores."""
-        return replace(self, scores=scores)
-
     @cached_property
     def ranked(self) -> RankedList:
         """The rows in order."""
@@ -130,6 +155,15 @@ class Sample:
     def ties(self) -> NDArray[np.intp]:
         """Which tie of the ranked list each row belongs to."""
         return np.searchsorted(-self.ranked.scores, -self.scores)
+
+    def table_free_order(self, *columns: NDArray[Any]) -> NDArray[np.intp]:
+        """An order of the rows that does not depend on their order in the table.
+
+        Rows that also agree in these columns are the same to everything that asks for them, and
+        in any order.
+        """
+        weight = () if self.weight is None else (self.weight,)
+        return np.lexsort((*columns, *weight, self.scores, self.positive))
 
     @property
     def by_ties(self) -> bool:
@@ -145,6 +179,19 @@ class Sample:
     def independent_pairs(self) -> float:
         """Independent pairs of a positive and a negative; of two groups, if groups are drawn."""
         return float(min(self.units) if self.groups is None else (int(self.groups.max()) + 1) // 2)
+
+    @cached_property
+    def group_support(self) -> GroupSupport:
+        """How many groups carry information; only for samples with groups."""
+        assert self.groups is not None
+        weight = np.ones(len(self.scores)) if self.weight is None else self.weight
+        count = int(self.groups.max()) + 1
+        held = [
+            sums_by_group(self.groups[members], weight[members], count)
+            for members in (self.positive, ~self.positive)
+        ]
+        holding = int(np.count_nonzero(held[0])), int(np.count_nonzero(held[1]))
+        return GroupSupport(count, holding, (kish(held[0]), kish(held[1])))
 
     @cached_property
     def units(self) -> tuple[float, float]:
@@ -192,7 +239,9 @@ class Sample:
             centre = np.dot(weight[members], values[members]) / total
             pulls[members] = weight[members] * (values[members] - centre) / total
         if self.groups is not None:
-            return combined_variance(Pulls(sums_by_group(self.groups, pulls), None))
+            found = combined_variance(Pulls(sums_by_group(self.groups, pulls), None))
+            few = self.group_support.freedom
+            return VarianceEstimate(found.variance, min(found.freedom, few), few)
         return combined_variance(
             Pulls(pulls[self.positive], None), Pulls(pulls[~self.positive], None)
         )

@@ -26,9 +26,6 @@ from toprank.inference.auc_models import pair_share_variance
 from toprank.inference.sample import VarianceEstimate
 from toprank.metrics.expansion import PairShare
 
-#: Degrees of freedom that the model adds to those of the variance that was seen.
-_FREEDOM_OF_MODEL = 8.0
-
 
 def score_interval(
     share: float,
@@ -36,6 +33,7 @@ def score_interval(
     pairs: PairShare,
     units: tuple[float, float],
     level: float,
+    student_throughout: bool = False,
 ) -> tuple[float, float]:
     """Ends of the score interval of a share of pairs.
 
@@ -51,6 +49,9 @@ def score_interval(
         Independent positives and negatives.
     level : float
         Confidence level.
+    student_throughout : bool
+        Whether Student's t holds with the degrees of freedom of `spread` as they are, as over
+        few groups; otherwise the model adds some, and takes the place of a variance below its own.
     """
     positives, negatives = (
         max(1.0, count * part)
@@ -60,13 +61,17 @@ def score_interval(
     counts = (positives, negatives, shared)
     # at least a quarter of a pair away from 0 and 1
     near = max(min(share, 1 - share), 0.25 / (positives * negatives))
-    modelled = pair_share_variance(near, *counts)
+    modelled = pairs.scale * pair_share_variance(near, *counts)
     ratio = spread.variance / modelled
     factor = ratio if ratio >= 1 else 1 - _trust(share, spread, pairs) * (1 - ratio)
     tail = (1 - level) / 2
-    normal = float(-ndtri(tail))
-    long = float(student.isf(tail, spread.freedom + _FREEDOM_OF_MODEL))
-    scale = factor * (normal + (long - normal) * min(1.0, ratio)) ** 2
+    if student_throughout:
+        reach = float(student.isf(tail, spread.freedom))
+    else:
+        normal = float(-ndtri(tail))
+        long = float(student.isf(tail, spread.freedom + pairs.freedom_of_model))
+        reach = normal + (long - normal) * min(1.0, ratio)
+    scale = pairs.scale * factor * reach**2
     # the model is the same for pairs in order and pairs out of order
     return _lower_end(share, 1 - share, scale, counts), 1 - _lower_end(
         1 - share, share, scale, counts

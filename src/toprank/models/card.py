@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -23,6 +23,7 @@ from toprank._numerics import FloatArray
 from toprank._text import plain
 from toprank.models.errors import ModelError
 from toprank.models.rows import ScoredRows, TrainingRows, measure, metric_settings
+from toprank.models.sketch import RowSketch
 from toprank.models.unseen import UnseenScores
 from toprank.tuning import Scoring
 
@@ -62,12 +63,30 @@ class HeldOutMetrics:
         wanted = {scoring.name: scoring.kwargs}
         wanted |= {name: metric_settings(name, k) for name in _USUAL if name != scoring.name}
         found = list(measure(rows, wanted.items()))
+        notes = [f"{one.name}: {one.why_not}" for one in found if one.interval is None]
         return cls(
             len(rows),
             int(np.count_nonzero(rows.y)),
             [plain(one.interval.as_dict()) for one in found if one.interval is not None],
-            [f"{one.name}: {one.why_not}" for one in found if one.interval is None],
+            [*notes, *depth_notes([k], len(rows))],
         )
+
+
+def depth_notes(tops: Iterable[Any], n: int) -> list[str]:
+    """Return what counts of rows at the top mean in a list of n rows; nothing for shares.
+
+    Examples
+    --------
+    >>> depth_notes([100, 0.1], 800)
+    ['k = 100 is the first 12.5% of these 800 rows: of a list of another length, give that share.']
+    """
+    counts = [k for k in tops if isinstance(k, (int, np.integer)) and not isinstance(k, bool)]
+    return [
+        f"k = {k} is the first {100 * k / n:.3g}% of these {n} rows: of a list of another length, "
+        "give that share."
+        for k in counts
+        if 0 < k <= n
+    ]
 
 
 def versions(ranker: Any) -> dict[str, str]:
@@ -161,6 +180,7 @@ def make_card(
             "left_out": dict(schema.left_out),
             "from": None if rows.time is None else str(np.min(rows.time)),
             "to": None if rows.time is None else str(np.max(rows.time)),
+            "sketch": RowSketch.of(rows.X).as_dict(),
         },
         "metrics": {
             "how": _describe_holdout(rows, held_out, before),
@@ -173,6 +193,12 @@ def make_card(
         "reference": reference(model, rows.X, len(Z), unseen),
         "warnings": notes,
     }
+
+
+def readable_card(card: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a card for people and other programs: without the checksums of its rows."""
+    training = {name: part for name, part in card["training"].items() if name != "sketch"}
+    return {**card, "training": training}
 
 
 def _describe_holdout(rows: TrainingRows, held_out: HeldOutMetrics, before: Any) -> str:

@@ -35,13 +35,14 @@ from toprank._extras import require
 from toprank._files import replace_file
 from toprank._text import plain
 from toprank.models.errors import ModelError
-from toprank.models.tree_files import check_lightgbm, check_xgboost
+from toprank.models.tree_files import check_lightgbm
+from toprank.models.xgboost_files import check_xgboost
 from toprank.rankers.trees.libraries import LightGBMTrees, XGBoostTrees
 from toprank.rankers.trees.plan import plan_of
 
 #: Goes up when the code before cannot read the new files; `toprank.models.migration` then gets a
-#: step that brings the older ones here.
-FORMAT = 1
+#: step that brings the older ones here. 2: columns that are clipped, written with signs or tidied.
+FORMAT = 2
 _SEAL = b"toprank model sha256:"
 MEMBERS = {"toprank.json", "card.json", "schema.json", "payload.skops"}
 _TREES = re.compile(r"trees-\d{1,4}")

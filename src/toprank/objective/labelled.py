@@ -59,7 +59,7 @@ class OpenBlock:
         self.n_rows = block.n_rows
         self.design: Design = design_of(block.X, view.units)
         self._scores: Any = None
-        self._scored_at: FloatArray | None = None
+        self._scored_at: bytes | None = None
         self._every: dict[tuple[bool, int, int], Any] = {}
 
     @cached_property
@@ -111,10 +111,10 @@ class OpenBlock:
         kept = self._scores_to_fill()
         for rows, tile in self.design.tiles():
             yield rows, tile, tile.score_into(coef, kept, rows)
-        self._scored_at = coef.copy()
+        self._scored_at = coef.tobytes()
 
     def _knows(self, coef: FloatArray) -> bool:
-        return self._scored_at is not None and np.array_equal(self._scored_at, coef)
+        return self._scored_at == coef.tobytes()
 
     def sum_tilted(self, coef: FloatArray, tilts: Tilts, order: int = 1) -> list[EndPartial]:
         """Return for each end the tilted sums of positives and negatives.
@@ -149,7 +149,7 @@ class OpenBlock:
 
         scores = self._scores_to_fill()
         ends = tilted_ends(self.block.X, self.positive, self.log_weight, coef, tilts, scores)
-        self._scored_at = coef.copy()
+        self._scored_at = coef.tobytes()
         return ends
 
     @cached_property

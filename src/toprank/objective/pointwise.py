@@ -45,7 +45,7 @@ class Pointwise:
 
     def local(self, block: Block, coef: FloatArray) -> RowSums:
         opened = open_block(block, self.view)
-        total = RowSums.empty(opened.design.n_features, self.order)
+        total: RowSums | None = None
         # steps that go too far overflow and are taken back; each thread must be told anew
         with np.errstate(over="ignore", invalid="ignore"):
             for rows, tile, scores in opened.scored_tiles(coef[:-1]):
@@ -55,8 +55,9 @@ class Pointwise:
                 if self.order == 2:
                     bend = _times(weight, self.loss.derivative(2, sign, v))
                 value = np.sum(_times(weight, value))
-                total.merge(RowSums.of(tile, float(value), _times(weight, slope), bend))
-        return total
+                sums = RowSums.of(tile, float(value), _times(weight, slope), bend)
+                total = sums if total is None else total.merge(sums)
+        return total or RowSums.empty(opened.design.n_features, self.order)
 
     def merge(self, left: RowSums, right: RowSums) -> RowSums:
         merged: RowSums = left.merge(right)

@@ -148,18 +148,18 @@ class Last:
 
     def __init__(self) -> None:
         self.order = 0
-        self._coef: FloatArray | None = None
+        self._coef = b""
         self._answer: Any = None
 
     def knows(self, coef: FloatArray) -> bool:
         """Whether the last pass was at these coefficients."""
-        return self._coef is not None and np.array_equal(self._coef, coef)
+        return self._coef == coef.tobytes()
 
     def at(self, coef: FloatArray, order: int, make_pass: Callable[[], Any]) -> Any:
         """Return the answer at the coefficients, to this order of moments at the least."""
         if not self.knows(coef) or self.order < order:
             self._answer = make_pass()
-            self._coef, self.order = coef.copy(), order
+            self._coef, self.order = coef.tobytes(), order
         return self._answer
 
 

@@ -241,11 +241,19 @@ class RowSums(RelativeSums):
         cls, tile: Tile, value: float, slope: Any, bend: Any = None, top: float = 0.0
     ) -> RowSums:
         """Sum slopes and curvatures, one per row of the tile, over its features."""
-        sums = cls(value, np.append(tile.adjoint(slope), np.sum(slope)), top=top)
+        sums = cls(value, _moments(tile, slope), top=top)
         if bend is not None:
-            sums.bend = np.append(tile.adjoint(bend), np.sum(bend))
+            sums.bend = _moments(tile, bend)
             sums.second = tile.second_moments(np.maximum(bend, 0.0))
         return sums
+
+
+def _moments(tile: Tile, weight: Any) -> FloatArray:
+    """The weighted sum of each column, and that of the weights last."""
+    columns = tile.adjoint(weight)
+    moments = np.empty(len(columns) + 1)
+    moments[:-1], moments[-1] = columns, np.sum(weight)
+    return moments
 
 
 BIN = 1 / 256

@@ -1,6 +1,7 @@
 """Rankers with scikit-learn's interface."""
 
 from toprank.rankers.boosting import AdaBoostRanker, RankBoost, SmoothMarginRanker
+from toprank.rankers.ensemble import PushEnsemble
 from toprank.rankers.labels import LabelRanker
 from toprank.rankers.linear import IRPush, PNormPush, PushRanker
 from toprank.rankers.pairwise import PairRanker
@@ -14,6 +15,7 @@ __all__ = [
     "PNormPush",
     "PairRanker",
     "ProperRanker",
+    "PushEnsemble",
     "PushRanker",
     "PushTrees",
     "RankBoost",

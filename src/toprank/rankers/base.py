@@ -28,7 +28,13 @@ from toprank.objective import (
     problem_of,
 )
 from toprank.pairs.door import check_rows, check_table
-from toprank.rankers.blockwise import BlockScoring, Certificate, check_columns, look
+from toprank.rankers.blockwise import (
+    BlockScore,
+    BlockScoring,
+    Certificate,
+    check_columns,
+    look,
+)
 from toprank.rankers.common import (
     Link,
     Probabilities,
@@ -41,6 +47,9 @@ from toprank.rankers.common import (
 )
 from toprank.rankers.starts import bend_of, lowest_of_starts
 from toprank.solvers import SEPARABLE, SOLVERS, Result, duality_gap, free_gradient, minimise
+
+#: Rows per block where rows are only scored.
+_SCORED_AT_ONCE = 1 << 16
 
 DEFAULT_ROUNDS = {"newton": 1000, "lbfgs": 10_000, "coordinate": 100}
 
@@ -311,9 +320,10 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         return to_library_of(self._score_table(table), X)
 
     def _score_table(self, table: Any) -> FloatArray:
-        source = ArraySource(table, None, None, None, self.n_jobs)
-        with overflow_is_handled():
-            scores: FloatArray = source.write_scores(self.block_score())
+        # few and large blocks: scores are cheap, and each block costs a little
+        source = ArraySource(table, None, None, _SCORED_AT_ONCE, self.n_jobs)
+        score = BlockScore(self._units, self.coef_[0], self._offset)
+        scores: FloatArray = source.write_scores(score)
         return scores
 
     def certify_blocks(self, source: BlockSource) -> Certificate:

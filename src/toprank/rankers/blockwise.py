@@ -37,10 +37,10 @@ class BlockScore:
     coef: FloatArray
     offset: float
 
-    def __call__(self, X: Any) -> FloatArray:
-        """Return the scores of the rows of one block."""
+    def __call__(self, X: Any, out: FloatArray | None = None) -> FloatArray:
+        """Return the scores of the rows of one block, or write them into ``out``."""
         with np.errstate(over="ignore", invalid="ignore"):
-            scores: FloatArray = design_of(X, self.units).scores(self.coef)
+            scores: FloatArray = design_of(X, self.units).scores(self.coef, out)
             scores += self.offset
         return scores
 
@@ -154,6 +154,8 @@ def _class_weights(
 
 def check_row_weights(counts: LabelCounts) -> None:
     """Refuse weights that are no repetition counts, or that leave a class of two without any."""
+    if not counts.weighted:
+        return
     if not counts.finite:
         raise ValueError("sample_weight contains NaN or infinity; weights must be finite.")
     if counts.smallest < 0:

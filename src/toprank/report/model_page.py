@@ -10,6 +10,7 @@ from toprank._text import clean_text, count, percent, plain
 from toprank._version import __version__
 from toprank.models.errors import ModelError
 from toprank.models.model import TableModel
+from toprank.models.sketch import SeenRows
 from toprank.report.front import front_results
 from toprank.report.report import SMALLEST, Report
 from toprank.report.subjects import (
@@ -109,14 +110,23 @@ def describe(
     before = None if today is None else subject_today(frame, today)
     shown = front_results(subjects, rows, k, value=value_positive, cost=cost, today=before)
     where = "the rows given" if data is None else clean_text(data)
-    shown["how"] = (
-        f"Measured on the {count(len(rows))} rows of {where}. The figures hold only if the model "
-        "has not learned from these rows."
-    )
+    shown["how"] = f"Measured on the {count(len(rows))} rows of {where}."
+    shown["notes"] += [f"{name}: {text}" for name, text in _seen(named, frame).items()]
     made["front"] = shown
     made["verdict"] = {"headline": shown["said"]["headline"]}
     tell("done", len(named) + 1, len(named) + 1)
     return Report(plain(made, digits=6, infinities=False, smallest=SMALLEST))
+
+
+def _seen(models: Mapping[str, TableModel], frame: Any) -> dict[str, str]:
+    """What to say of the models that have learned from some of the rows."""
+    found = {}
+    for name, model in models.items():
+        seen = SeenRows(model)
+        seen.add(frame)
+        if seen.note:
+            found[name] = seen.note
+    return found
 
 
 def _check_same_target(models: Mapping[str, TableModel]) -> None:

@@ -32,7 +32,7 @@ from toprank._numerics import FloatArray
 from toprank.solvers.bounded import bounded
 from toprank.solvers.coordinate import coordinate
 from toprank.solvers.max_price import newton_max
-from toprank.solvers.newton_step import rounding_error, solve_step
+from toprank.solvers.newton_step import rounding_error, solve_step, square
 from toprank.solvers.result import (
     SEPARABLE,
     STUCK,
@@ -216,15 +216,16 @@ def newton(
     log = Log(callback)
     coef = start if warm else _coarse_start(problem, start, max_iter, tol)
     value, grad = problem.value_grad(coef)
+    size, enough = largest(grad), tol * problem.scale
     hessian, fresh, exact = None, False, False
-    patience = _Patience(value, largest(grad))
+    patience = _Patience(value, size)
     damping = _Damping(problem.size)
     message = f"no convergence in {max_iter} Newton iterations"
-    while len(log.history) < max_iter and largest(grad) > tol * problem.scale:
+    while len(log.history) < max_iter and size > enough:
         if hessian is None:
             hessian, fresh = problem.hessian(coef, exact=exact), True
             damping.see(hessian)
-        trial = damping.step(problem, coef, value, grad, hessian)
+        trial = damping.step(problem, coef, value, grad, size, hessian)
         if trial is None:
             if fresh and exact:
                 message = STUCK
@@ -232,22 +233,22 @@ def newton(
             exact = exact or fresh
             hessian = None
             continue
-        shrunk = largest(trial.grad) <= _CONTRACTION * largest(grad)
-        exact = exact or (fresh and largest(trial.grad) > _FAILURE * largest(grad))
+        shrunk = trial.size <= _CONTRACTION * size
+        exact = exact or (fresh and trial.size > _FAILURE * size)
         _learn(hessian, trial.coef - coef, trial.grad - grad)
-        coef, value, grad = trial.coef, trial.value, trial.grad
-        log.add(objective=value, gradient=largest(grad), damping=trial.damping)
+        coef, value, grad, size = trial.coef, trial.value, trial.grad, trial.size
+        log.add(objective=value, gradient=size, damping=trial.damping)
         fresh = False
         if trial.damping > 0 or not shrunk:
             hessian = None
         if problem.runs_away(coef):
             message = SEPARABLE
             break
-        if patience.ends(value, largest(grad)):
+        if patience.ends(value, size):
             message = STUCK
             break
     gap = duality_gap(problem, grad)
-    done = largest(grad) <= tol * problem.scale or at_rounding(gap, value)
+    done = size <= enough or at_rounding(gap, value)
     done = done or (message == STUCK and is_cancelled(problem, coef, grad, tol))
     message = "" if done else message
     return Result(coef, value, grad, len(log.history), done, message, log.history, gap)
@@ -269,7 +270,7 @@ def _learn(hessian: FloatArray, step: FloatArray, change: FloatArray) -> None:
     foreseen = hessian @ step
     seen, expected = float(change @ step), float(foreseen @ step)
     if seen > 0 and expected > 0:
-        hessian += np.outer(change, change) / seen - np.outer(foreseen, foreseen) / expected
+        hessian += square(change) / seen - square(foreseen) / expected
 
 
 class _Patience:
@@ -292,6 +293,7 @@ class _Trial:
         self.coef = coef
         self.damping = damping
         self.value, self.grad = problem.value_grad(coef)
+        self.size = largest(self.grad)
 
 
 class _Damping:
@@ -306,7 +308,7 @@ class _Damping:
         self.amount = 0.0
 
     def see(self, hessian: FloatArray) -> None:
-        self.curvature = np.maximum(self.curvature, np.diag(hessian))
+        self.curvature = np.maximum(self.curvature, hessian.diagonal())
 
     def step(
         self,
@@ -314,25 +316,29 @@ class _Damping:
         coef: FloatArray,
         value: float,
         grad: FloatArray,
+        size: float,
         hessian: FloatArray,
     ) -> _Trial | None:
         """Return the first trial point that lowers the objective enough; None if none does."""
         rounding = rounding_error(value)
         while self.amount <= _MOST_DAMPING:
-            direction = solve_step(hessian + np.diag(self.amount * self.curvature), -grad)
+            direction = solve_step(self._damped(hessian), -grad)
             slope = float(grad @ direction)
             if not np.isfinite(slope) or slope >= 0:
                 break
             trial = _Trial(problem, coef + direction, self.amount)
             rise = trial.value - value
             # below rounding the values say nothing; the gradients still do
-            idle = abs(rise) <= rounding and largest(trial.grad) < largest(grad)
+            idle = abs(rise) <= rounding and trial.size < size
             if rise <= _SUFFICIENT_DECREASE * slope or idle:
                 self._ease(rise / slope)
                 return trial
             self.amount = max(10.0 * self.amount, _FIRST_DAMPING)
         self.amount = 0.0
         return None
+
+    def _damped(self, hessian: FloatArray) -> FloatArray:
+        return hessian + np.diag(self.amount * self.curvature) if self.amount else hessian
 
     def _ease(self, gain: float) -> None:
         """Damp less where the model, which promises half the slope, was right."""

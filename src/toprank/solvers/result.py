@@ -87,7 +87,7 @@ class Result:
 
 def largest(gradient: FloatArray) -> float:
     """The largest absolute entry: the residual that every tolerance is about."""
-    return float(np.max(np.abs(gradient), initial=0.0))
+    return float(np.abs(gradient).max(initial=0.0))
 
 
 @dataclass

@@ -28,6 +28,7 @@ def test_weights_near_the_largest_float_neither_warn_nor_overflow(p, size, noisy
     assert np.all(np.isfinite(scores))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("size", [1e-300, 5e-324, 0.01])
 @pytest.mark.parametrize(
     "ranker",

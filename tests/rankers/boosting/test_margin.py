@@ -52,6 +52,7 @@ def test_smooth_margin_ranking_goes_to_three_eighths(game, smooth):
     assert fit.separated_
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(8))
 def test_the_smooth_margin_stays_below_the_margin_and_that_below_rho(seed):
     M, X, pairs = random_game(seed)
@@ -67,6 +68,7 @@ def test_the_smooth_margin_stays_below_the_margin_and_that_below_rho(seed):
     assert fit.rho_ == min(record["rho"] for record in fit.history_)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(8))
 def test_the_smooth_margin_grows_by_theorem_7_where_its_condition_holds(seed):
     _, X, pairs = random_game(seed)

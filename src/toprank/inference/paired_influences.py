@@ -1,0 +1,128 @@
+"""Comparisons of two rankers from what each row adds to a metric.
+
+Small samples are compared by swaps. If two rankers are equally good and alike, their ranks of any
+row can be swapped without changing the law of the data. The difference of the metric over many
+random swaps is its null distribution, whatever the sample size; a normal limit is not needed.
+
+Groups that were drawn whole are left out in turn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from toprank._numerics import FloatArray
+from toprank.inference.bootstrap import statistic_of
+from toprank.inference.by_groups import note_on_groups, spread_over_groups
+from toprank.inference.result import Comparison, MetricRequest, Verdict, check_size
+from toprank.inference.sample import VarianceEstimate
+from toprank.inference.shares import slope_of
+from toprank.metrics.metric import Swaps
+
+_CELLS = 2**20
+
+
+def compare_influences(verdict: Verdict, a: MetricRequest, b: MetricRequest) -> Comparison:
+    """Difference of a smooth metric, from the difference of each row's influence."""
+    (value_a, rows_a, largest), (value_b, rows_b, _) = _influences(a), _influences(b)
+    values = (value_a, value_b)
+    if not np.all(np.isfinite(values)):
+        raise ValueError(
+            f"{verdict.label} is {value_a:g} and {value_b:g}; a difference needs finite values."
+        )
+    apart = rows_a - rows_b
+    size = max(1.0, float(np.max(np.abs(apart))))  # fourth powers of a large metric overflow
+    spread = a.sample.spread_of_rows(apart / size)
+    spread = replace(spread, variance=spread.variance * size**2)
+    method = "paired influences of the rows"
+    if not np.isfinite(spread.variance):
+        raise ValueError(
+            "One class has a single row, which does not show how far such rows spread: a "
+            "comparison needs at least two positives and two negatives."
+        )
+    if spread.variance <= 1e-24 * max(1.0, value_a**2, value_b**2):
+        return verdict.without_spread(values, a.sample.independent_pairs, method, largest)
+    if a.sample.groups is not None:
+        return _compare_over_groups(verdict, a, b, values, spread)
+    if a.method == "delong":
+        law = VarianceEstimate(spread.variance, np.inf)
+        return verdict.from_variance(values, law, "DeLong's variance, normal law")
+    result = verdict.from_variance(values, spread, method)
+    swaps = a.metric.swaps
+    if swaps is None or len(a.sample.scores) > swaps.up_to or not a.sample.plain:
+        return result
+    # to trade the rankers turns the sign, and nothing else
+    first, second = (a, b) if value_a >= value_b else (b, a)
+    chance = swap_p_value(first, second, swaps)
+    method += "; p-value from swaps of the rankers"
+    return replace(result, p_value=chance, adjusted_p_value=chance, method=method)
+
+
+def _compare_over_groups(
+    verdict: Verdict,
+    a: MetricRequest,
+    b: MetricRequest,
+    values: tuple[float, float],
+    linear: VarianceEstimate,
+) -> Comparison:
+    """Difference with each group left out in turn; its influences, where groups are too many."""
+    (of_a, _), (of_b, _) = statistic_of(a), statistic_of(b)
+    spread = spread_over_groups(a.sample, lambda weight: of_a(weight) - of_b(weight))
+    method = "each group left out in turn"
+    if spread is None:
+        spread, method = linear, "paired influences of the groups"
+    return verdict.from_variance(values, spread, method, note_on_groups(a.sample))
+
+
+def _influences(request: MetricRequest) -> tuple[float, FloatArray, float]:
+    """Value, influence of each row, and the largest difference there could be."""
+    sample, value, expand = request.sample, request.estimate, request.metric.expansion
+    assert expand is not None
+    check_size(request.label, value)
+    expansion = expand(sample.ranked, **request.settings)
+    slope = slope_of(expansion.report, expansion.share)
+    check_size(request.label, slope)
+    influence = slope * sample.on_rows(expansion.on_positive, expansion.on_negative)
+    return value, influence, abs(slope)
+
+
+def swap_p_value(a: MetricRequest, b: MetricRequest, swaps: Swaps) -> float:
+    """Two-sided p-value of a difference, from random swaps of the rankers' ranks.
+
+    Ties are broken at random, once for all swaps, and once more the other way round. Each half of
+    the pairs in a tie then counts as ranked rightly, and the order of the rows has no part in it.
+    """
+    rng = np.random.default_rng(a.random_state)
+    order = a.sample.table_free_order(b.sample.scores)
+    positive, n = a.sample.positive[order], len(order)
+    ranks = [rankdata(one.sample.scores[order]) for one in (a, b)]
+    # swapped ranks must not tie either: one row keeps its jitter with either ranker
+    jitter = rng.permutation(n) / (4 * n)
+    tied = any(len(one.sample.ranked.scores) < n for one in (a, b))
+    jitters = (jitter, -jitter) if tied else (jitter,)
+
+    def differences(first: FloatArray, second: FloatArray) -> FloatArray:
+        found = np.zeros(len(first))
+        for moved in jitters:
+            found += swaps.of_orders(_from_the_top(positive, first + moved), **a.settings)
+            found -= swaps.of_orders(_from_the_top(positive, second + moved), **a.settings)
+        return found
+
+    seen = abs(float(differences(*(one[None, :] for one in ranks))[0]))
+    reached = done = 0
+    while done < a.n_resamples:
+        count = min(a.n_resamples - done, max(1, _CELLS // n))
+        swap = rng.random((count, n)) < 0.5
+        first, second = np.where(swap, ranks[1], ranks[0]), np.where(swap, ranks[0], ranks[1])
+        reached += int(np.count_nonzero(np.abs(differences(first, second)) >= seen * (1 - 1e-9)))
+        done += count
+    return (1 + reached) / (1 + a.n_resamples)
+
+
+def _from_the_top(positive: NDArray[np.bool_], ranks: FloatArray) -> NDArray[np.bool_]:
+    """The labels from the top of each list to its bottom, one list per row."""
+    return positive[np.argsort(-ranks, axis=1)]

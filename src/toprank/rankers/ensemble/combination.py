@@ -1,0 +1,214 @@
+"""The combination of members: a push with weights that are not negative, over their scores.
+
+Out-of-fold scores, standardised, are columns (`ScoreColumns`). A candidate is a linear ranker of
+some of them: the P-Norm Push, the logistic loss, or one member alone. The first candidate is taken
+unless another beats it, by the user's metric over the folds, by more than one standard error of
+their paired difference: the differences are small, and a choice that follows noise costs more
+than it brings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from toprank._numerics import FloatArray
+from toprank.blocks import go_on
+from toprank.folds import Fold, Scoring, corrected_difference, tested_over_trained
+from toprank.pairs import Rows
+from toprank.rankers.linear import PNormPush
+from toprank.rankers.proper import ProperRanker
+
+#: The push that was best in the mean over many sets: p and alpha.
+_FIRST = (4.0, 0.01)
+
+
+@dataclass(frozen=True)
+class ScoreColumns:
+    """Scores of members as columns of mean zero and standard deviation one."""
+
+    centre: FloatArray
+    spread: FloatArray
+
+    @classmethod
+    def learn(cls, scores: FloatArray, weight: FloatArray | None) -> ScoreColumns:
+        """Learn means and spreads from out-of-fold scores."""
+        centre = np.average(scores, axis=0, weights=weight)
+        spread = np.sqrt(np.average((scores - centre) ** 2, axis=0, weights=weight))
+        return cls(centre, np.where(spread > 0, spread, 1.0))
+
+    def make(self, scores: FloatArray) -> FloatArray:
+        """Return the columns of some rows."""
+        return (scores - self.centre) / self.spread
+
+
+@dataclass(frozen=True)
+class CombinationCandidate:
+    """A way to combine members: a linear ranker of the columns of some of them.
+
+    Attributes
+    ----------
+    name : str
+    ranker : estimator
+        Unfitted, its coefficients not negative.
+    columns : tuple of int
+        The members that it may use.
+    p : float or None
+        The push; None for the logistic loss and for a member alone.
+    alpha : float
+        Its penalty.
+    """
+
+    name: str
+    ranker: Any
+    columns: tuple[int, ...]
+    p: float | None
+    alpha: float
+
+    def fit(self, rows: Rows) -> Any:
+        """Fit the ranker to the columns it may use."""
+        return clone(self.ranker).fit(rows.X[:, self.columns], rows.y, rows.weight)
+
+    def scores(self, fitted: Any, table: FloatArray) -> FloatArray:
+        """Return the scores of rows."""
+        return np.asarray(fitted.decision_function(table[:, self.columns]))
+
+    def without(self, member: int) -> CombinationCandidate:
+        """Return the same combination of one member less."""
+        columns = tuple(j for j in self.columns if j != member)
+        return CombinationCandidate(self.name, self.ranker, columns, self.p, self.alpha)
+
+
+def make_candidates(
+    names: Sequence[str], combinations: Sequence[tuple[float | None, float]]
+) -> list[CombinationCandidate]:
+    """Return the candidates: the usual push first, then others, then each member alone."""
+    everyone = tuple(range(len(names)))
+    candidates = [_push(p, alpha, everyone) for p, alpha in (_FIRST, *combinations)]
+    if len(names) == 1:
+        candidates = []
+    alone = ProperRanker(alpha=1e-4, positive=True)
+    candidates += [
+        CombinationCandidate(f"{name} alone", alone, (j,), None, 1e-4)
+        for j, name in enumerate(names)
+    ]
+    return candidates
+
+
+def _push(p: float | None, alpha: float, columns: tuple[int, ...]) -> CombinationCandidate:
+    if p is None:
+        ranker: Any = ProperRanker(alpha=alpha, positive=True)
+        return CombinationCandidate(f"logistic, alpha = {alpha:g}", ranker, columns, p, alpha)
+    ranker = PNormPush(p, alpha=alpha, positive=True)
+    return CombinationCandidate(f"push, p = {p:g}, alpha = {alpha:g}", ranker, columns, p, alpha)
+
+
+@dataclass(frozen=True)
+class CombinationChoice:
+    """Every candidate's score on every fold, and the one that was taken.
+
+    Attributes
+    ----------
+    names : tuple of str
+    fold_scores : ndarray of shape (candidates, folds)
+        Larger is better; risks are negated.
+    metric : str
+    chosen_index : int
+    """
+
+    names: tuple[str, ...]
+    fold_scores: FloatArray
+    metric: str
+    chosen_index: int
+
+    @property
+    def chosen(self) -> str:
+        """The name of the combination that was taken."""
+        return self.names[self.chosen_index]
+
+    def __str__(self) -> str:
+        width = max(map(len, self.names))
+        lines = [f"{self.metric}, mean over {self.fold_scores.shape[1]} folds"]
+        for i in np.argsort(-self.fold_scores.mean(axis=1), kind="stable"):
+            sign = "  <- taken" if i == self.chosen_index else ""
+            lines.append(f"{self.names[i]:<{width}}  {self.fold_scores[i].mean():.4f}{sign}")
+        return "\n".join(lines)
+
+
+def combination_folds(folds: Sequence[Fold], rows: NDArray[np.intp], ordered: bool) -> list[Fold]:
+    """Return the folds of the scored rows: tested as the members were, trained on the others.
+
+    In the order of time the combination is trained on earlier folds alone, and the first fold
+    is never tested.
+    """
+    place = np.full(int(max(np.max(test) for _, test in folds)) + 1, -1)
+    place[rows] = np.arange(len(rows))
+    tests = [np.unique(place[test]) for _, test in folds]
+    made = []
+    for k, test in enumerate(tests):
+        others = tests[:k] if ordered else tests[:k] + tests[k + 1 :]
+        if others:
+            made.append((np.setdiff1d(np.concatenate(others), test), test))
+    return made
+
+
+def has_both_classes(rows: Rows, fold: Fold) -> bool:
+    """Whether positives and negatives are on both sides of a fold."""
+    return all(0 < np.count_nonzero(rows.y[part]) < len(part) for part in fold)
+
+
+class Combiner:
+    """Compares candidates on folds of the scored rows."""
+
+    def __init__(self, rows: Rows, folds: Sequence[Fold], scoring: Scoring):
+        self.rows, self.scoring = rows, scoring
+        self.folds = [fold for fold in folds if has_both_classes(rows, fold)]
+
+    def fold_scores(self, candidate: CombinationCandidate) -> tuple[FloatArray, FloatArray]:
+        """Return the metric on each fold, and the score of each row by a fit without its fold."""
+        scores = np.full(len(self.rows), np.nan)
+        values = []
+        for train, test in self.folds:
+            go_on()
+            tested = self.rows.take(test)
+            if len(candidate.columns) == 1:  # any weight above zero gives the same order
+                scores[test] = tested.X[:, candidate.columns[0]]
+            else:
+                fitted = candidate.fit(self.rows.take(train))
+                scores[test] = candidate.scores(fitted, tested.X)
+            values.append(self.scoring.of_scores(tested.y, scores[test], tested.weight))
+        return np.array(values), scores
+
+    def choose(
+        self, candidates: Sequence[CombinationCandidate]
+    ) -> tuple[CombinationChoice, FloatArray]:
+        """Return the choice, and its score of each row; NaN where no fold tested it."""
+        tried = [self.fold_scores(candidate) for candidate in candidates]
+        table = np.array([values for values, _ in tried])
+        names = tuple(candidate.name for candidate in candidates)
+        chosen = self._best(table)
+        return CombinationChoice(names, table, self.scoring.label, chosen), tried[chosen][1]
+
+    def _best(self, table: FloatArray) -> int:
+        if table.shape[1] == 0:
+            return 0
+        best = int(np.argmax(table.mean(axis=1)))
+        if best == 0 or table.shape[1] < 2:
+            return 0
+        overlap = tested_over_trained(self.folds)
+        ahead = corrected_difference(table[best] - table[0], overlap)
+        return best if ahead.mean > ahead.standard_error else 0
+
+    def loss_without(self, candidate: CombinationCandidate, member: int, whole: float) -> float:
+        """Return how much the mean metric falls when a member is left out; NaN if none is left."""
+        if member not in candidate.columns:
+            return 0.0
+        less = candidate.without(member)
+        if not less.columns or not self.folds:
+            return float("nan")
+        return whole - float(np.mean(self.fold_scores(less)[0]))

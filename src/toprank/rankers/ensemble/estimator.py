@@ -1,0 +1,452 @@
+"""`PushEnsemble`: rankers of any kind, weighed by a push over their out-of-fold scores."""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from toprank.blocks import Workers
+from toprank.folds import Fold, Scoring, TimeOrderedSplit, folds_of
+from toprank.pairs import Rows, check_rows, check_times, group_labels
+from toprank.rankers.common import fits, warn_caller
+from toprank.rankers.ensemble.out_of_fold import (
+    Budget,
+    OutOfFold,
+    Progress,
+    Run,
+    fit_member,
+    one_thread,
+)
+from toprank.rankers.ensemble.plan import EFFORTS, Member, auto_folds, auto_members
+from toprank.rankers.ensemble.scores import EnsembleScores
+from toprank.rankers.ensemble.weighing import make_table, measure, weigh
+from toprank.rankers.held_out import held_out
+
+
+@dataclass(frozen=True)
+class EnsembleRows(Rows):
+    """Rows, and when each was seen."""
+
+    time: NDArray[Any] | None = None
+
+
+class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
+    r"""A P-Norm Push with weights that are not negative, over rankers of any kind.
+
+    Each member is fitted to folds; its scores of the rows it has not seen, standardised, become a
+    column. Over these columns h_m the weights
+
+    .. math::
+        \min_{\lambda \ge 0} \sum_k \Big(\sum_i e^{-\sum_m \lambda_m
+        (h_m(x_i) - h_m(x_k))}\Big)^p
+
+    are those of the paper's push over weak rankers (Rudin 2009), found with a certificate. The
+    members that have a weight are then fitted to all rows. The score rises with that of every
+    member.
+
+    Parameters
+    ----------
+    estimators : "auto" or list of (str, estimator), default="auto"
+        The members: classifiers with ``decision_function`` or ``predict_proba``. "auto" takes
+        logistic regression, the linear push, boosted trees under the push and with the binary
+        objective (LightGBM, or XGBoost), extra trees, and CatBoost where it is installed.
+    quality : {"fast", "good", "best"}, default="good"
+        How much work "auto" is: folds, trees per member, members, combinations tried.
+
+        ========  =====  ==============  ======  ==============================================
+        quality   folds  boosted trees   forest  beside the linear members
+        ========  =====  ==============  ======  ==============================================
+        fast      3      80              40      trees with p = 4, extra trees, binary trees
+        good      4      220             120     the same, and more combinations
+        best      5      400             300     trees with p = 1 and 16, a random forest too
+        ========  =====  ==============  ======  ==============================================
+
+        Tables of fewer than 2,000 rows get at least five folds.
+    metric : str or callable, default="average_precision"
+        What combinations are compared by: a metric of `toprank.metrics`, or a scikit-learn scorer
+        that ranks by ``decision_function``.
+    metric_kwargs : dict, optional
+        Its parameters, such as ``{"k": 100}``.
+    cv : int, splitter, iterable or "auto", default="auto"
+        Folds. A number means that many stratified folds, of whole groups where ``fit`` is given
+        groups, in the order of time where it is given times. "auto" is the number of ``quality``.
+    max_seconds : float, optional
+        Members whose first folds say that they would not end in time are left out, the last of
+        the list first; the first member never is.
+    on_error : {"warn", "raise"}, default="warn"
+        A member that fails is dropped with a warning that names it, or stops the fit.
+    test_size : float or None, default=None
+        Share of the rows for ``score_interval_``: the whole ensemble is fitted without them,
+        measured on them, and then fitted again to all rows, which doubles the time. None takes
+        the interval from the out-of-fold scores, each row scored by members and by a combination
+        that have not seen it.
+    level : float, default=0.95
+        Confidence level of the interval.
+    categorical_features : "from_dtype", sequence or None, default="from_dtype"
+        Columns that hold categories, as in `PushTrees`; for the members of "auto". Trees split by
+        them, linear members take a column of 0 and 1 for each.
+    random_state : int, RandomState or None
+        Seed of the members of "auto".
+    n_jobs : int, optional
+        Folds and members at a time, in threads; each member then uses one thread.
+    verbose : int, default=0
+        Print a line per member and fold.
+
+    Attributes
+    ----------
+    classes_ : array of shape (2,)
+    members_ : list of (str, estimator)
+        The members that have a weight, fitted to all rows.
+    weights_ : dict of str to float
+        The weight of every member that was not dropped, per standard deviation of its scores.
+    combination_ : str
+        The combination that was taken.
+    choice_ : CombinationChoice
+        All combinations tried, and their scores on the folds.
+    p_ : float or None
+        The push of the combination; None for the logistic loss and for one member alone.
+    member_table_ : MemberTable
+        What each member brings: its own metric, the loss without it, its seconds.
+    oof_scores_ : array of shape (n, members)
+        Out-of-fold scores; NaN where a row was in no test fold.
+    oof_members_ : list of str
+        The members in the order of its columns.
+    score_interval_ : Interval or None
+        The metric of the ensemble, with its interval; None if there are too few rows for one.
+    dropped_ : dict of str to str
+        The members that failed or were left out, and why.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from toprank import PushEnsemble
+    >>> from toprank.datasets import load_wdbc
+    >>> X, y = load_wdbc(return_X_y=True)
+    >>> members = [("linear", LogisticRegression(max_iter=5000)), ("bayes", GaussianNB())]
+    >>> ensemble = PushEnsemble(members, cv=3).fit(X, y)
+    >>> all(weight >= 0 for weight in ensemble.weights_.values())
+    True
+    >>> ensemble.score_interval_.estimate > 0.97
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "estimators": [StrOptions({"auto"}), list, tuple],
+        "quality": [StrOptions(set(EFFORTS))],
+        "metric": [str, callable],
+        "metric_kwargs": [dict, None],
+        "cv": [
+            StrOptions({"auto"}),
+            Interval(Integral, 2, None, closed="left"),
+            HasMethods(["split"]),
+            "array-like",
+        ],
+        "max_seconds": [Interval(Real, 0, None, closed="neither"), None],
+        "on_error": [StrOptions({"warn", "raise"})],
+        "test_size": [Interval(Real, 0, 1, closed="neither"), None],
+        "level": [Interval(Real, 0, 1, closed="neither")],
+        "categorical_features": [StrOptions({"from_dtype"}), "array-like", None],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        estimators: Any = "auto",
+        *,
+        quality: str = "good",
+        metric: Any = "average_precision",
+        metric_kwargs: dict[str, Any] | None = None,
+        cv: Any = "auto",
+        max_seconds: float | None = None,
+        on_error: str = "warn",
+        test_size: float | None = None,
+        level: float = 0.95,
+        categorical_features: Any = "from_dtype",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ):
+        self.estimators = estimators
+        self.quality = quality
+        self.metric = metric
+        self.metric_kwargs = metric_kwargs
+        self.cv = cv
+        self.max_seconds = max_seconds
+        self.on_error = on_error
+        self.test_size = test_size
+        self.level = level
+        self.categorical_features = categorical_features
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @fits
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+        time: ArrayLike | None = None,
+        progress: Progress | None = None,
+    ) -> Any:
+        """Fit members to folds, weigh them, and fit those that have a weight to all rows.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, d)
+            Numbers, categories where the members take them, missing values as NaN or None.
+        y : array-like of shape (n,)
+            Labels of two classes; the larger one in sorted order belongs at the top.
+        sample_weight : array-like of shape (n,), optional
+            Repetition counts; a row of weight zero is absent.
+        groups : array-like of shape (n,), optional
+            Rows of one group stay in one fold; or what the splitter ``cv`` splits by.
+        time : array-like of shape (n,), optional
+            When each row was seen: members and their weights learn from the past. The earliest
+            rows, which no fold tests, count for the members alone.
+        progress : callable, optional
+            Called as ``progress(step, done, total)`` after each fold of each member.
+
+        Returns
+        -------
+        self
+        """
+        rows = self._check_fit(X, y, sample_weight, groups, time)
+        members = self._members(len(rows))
+        outer = None if self.test_size is None else self._outer_interval(rows, members)
+        budget = Budget(self.max_seconds, Workers(self.n_jobs).n_jobs)
+        self._folds = self._make_folds(rows)
+        workers = Workers(self.n_jobs)
+        tell = self._teller(progress)
+        with workers.start_threads():
+            work = OutOfFold(rows, self._folds, workers, budget, tell, self.on_error)
+            runs = work.run([(name, self._single(one)) for name, one in members])
+            self._keep_runs(runs)
+            self._combine(rows, runs)
+            fitted = self._fit_weighted(rows, members, workers, {})
+        self._keep_members(members, fitted)
+        if outer is not None:
+            self.score_interval_ = outer
+        return self
+
+    @fits
+    def partial_refit(
+        self,
+        X: Any,
+        y: Any,
+        estimators: Sequence[Member],
+        sample_weight: ArrayLike | None = None,
+        *,
+        progress: Progress | None = None,
+    ) -> Any:
+        """Add members, or put others in the place of those of the same name, and weigh all anew.
+
+        The other members are not fitted again, unless they had no weight before and have one now.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The rows of the fit, in the same order.
+        estimators : list of (str, estimator)
+            The new members.
+        progress : callable, optional
+            As in ``fit``.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        known, folds, runs = dict(self._templates), self._folds, dict(self._runs)
+        before, labels = dict(self.members_), self._labels
+        rows = self._check_fit(X, y, sample_weight, None, None)
+        if len(rows) != len(labels) or not np.array_equal(rows.y, labels):
+            raise ValueError(
+                f"partial_refit got {len(rows)} rows, expected the {len(labels)} of the fit with "
+                "the same labels in the same order: the out-of-fold scores of the other members "
+                "are those of these rows. Fit anew for other rows."
+            )
+        new = _check_members(estimators)
+        workers = Workers(self.n_jobs)
+        with workers.start_threads():
+            budget, tell = Budget(self.max_seconds, workers.n_jobs), self._teller(progress)
+            work = OutOfFold(rows, folds, workers, budget, tell, self.on_error)
+            for run in work.run([(name, self._single(one)) for name, one in new]):
+                runs[run.name] = run
+            known.update(new)
+            self._folds = folds
+            kept = {name: model for name, model in before.items() if name not in dict(new)}
+            self._keep_runs(list(runs.values()))
+            self._combine(rows, list(runs.values()))
+            members = list(known.items())
+            fitted = self._fit_weighted(rows, members, workers, kept)
+        self._keep_members(members, fitted)
+        return self
+
+    def _check_fit(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any, time: Any
+    ) -> EnsembleRows:
+        missing = self._allows_missing()
+        checked, classes = check_rows(self, X, y, sample_weight, missing=missing, frames=True)
+        self.classes_ = classes
+        n = len(checked)
+        rows = EnsembleRows(
+            checked.X,
+            classes[checked.y.astype(np.intp)],
+            checked.weight,
+            group_labels(groups, n),
+            None if time is None else check_times(time, n),
+        )
+        self._present, self._n_rows = rows.places_present, n
+        rows = rows.present()
+        self._labels = rows.y
+        return rows
+
+    def _members(self, n_rows: int) -> list[Member]:
+        if not isinstance(self.estimators, str):
+            return _check_members(self.estimators)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        return auto_members(self.quality, self.categorical_features, seed)
+
+    def _single(self, estimator: Any) -> Any:
+        """A member as it is fitted: with one thread where several run at a time."""
+        return one_thread(estimator) if Workers(self.n_jobs).n_jobs > 1 else estimator
+
+    def _make_folds(self, rows: EnsembleRows) -> list[Fold]:
+        cv: Any = auto_folds(self.quality, len(rows)) if isinstance(self.cv, str) else self.cv
+        self._ordered = rows.time is not None or isinstance(cv, TimeOrderedSplit)
+        if not isinstance(cv, Integral) and not hasattr(cv, "split"):
+            place = np.full(self._n_rows, -1)
+            place[self._present] = np.arange(len(self._present))
+            given = [tuple(place[np.asarray(part)] for part in fold) for fold in cv]
+            cv = [tuple(part[part >= 0] for part in fold) for fold in given]
+        return folds_of(cv, rows.y, groups=rows.groups, time=rows.time)
+
+    def _teller(self, progress: Progress | None) -> Progress:
+        start = clock.perf_counter()
+
+        def tell(step: str, done: int, total: int) -> None:
+            if self.verbose:
+                seconds = clock.perf_counter() - start
+                print(f"[PushEnsemble] {done}/{total}  {seconds:7.1f} s  {step}", flush=True)
+            if progress is not None:
+                progress(step, done, total)
+
+        return tell
+
+    def _keep_runs(self, runs: list[Run]) -> None:
+        self._runs = {run.name: run for run in runs}
+        self.dropped_ = {run.name: run.dropped for run in runs if run.dropped}
+        for name, why in self.dropped_.items():
+            if self._runs[name].error is not None:
+                warn_caller(f"The member {name!r} was dropped: it {why}.", UserWarning)
+        there = [run for run in runs if not run.dropped]
+        if not there:
+            reasons = "; ".join(f"{name}: {why}" for name, why in self.dropped_.items())
+            raise ValueError(f"No member could be fitted ({reasons}).")
+        self.oof_members_ = [run.name for run in there]
+        self.oof_scores_ = np.full((self._n_rows, len(there)), np.nan)
+        self.oof_scores_[self._present] = np.column_stack([run.mean_scores for run in there])
+
+    def _combine(self, rows: EnsembleRows, runs: list[Run]) -> None:
+        """Weigh the members by their scores of rows that they have not seen."""
+        weighed = weigh(
+            Rows(
+                self.oof_scores_[self._present],
+                np.asarray(rows.y == self.classes_[1]),
+                rows.weight,
+                rows.groups,
+            ),
+            self.oof_members_,
+            self._folds,
+            Scoring(self.metric, self.metric_kwargs),
+            EFFORTS[self.quality].combinations,
+            ordered=self._ordered,
+            level=self.level,
+        )
+        self.choice_, self.weights_ = weighed.choice, weighed.weights
+        self.combination_, self.p_ = weighed.chosen.name, weighed.chosen.p
+        self._scale, self._combiner = weighed.scale, weighed.fitted
+        self._columns_used = weighed.chosen.columns
+        self._slope = float(getattr(weighed.fitted, "_slope", 1.0))
+        self.score_interval_ = weighed.interval
+        self.member_table_ = make_table(weighed, runs)
+
+    def _fit_weighted(
+        self, rows: EnsembleRows, members: list[Member], workers: Workers, known: dict[str, Any]
+    ) -> list[Member]:
+        """Fit the members that have a weight to all rows, those that are not known already."""
+        wanted = [(n, one) for n, one in members if self.weights_.get(n, 0.0) > 0]
+        missing = [(name, self._single(one)) for name, one in wanted if name not in known]
+        models = list(workers.map(lambda member: fit_member(member[1], rows), missing))
+        made = dict(zip((name for name, _ in missing), models, strict=True)) | known
+        return [(name, made[name]) for name, _ in wanted]
+
+    def _keep_members(self, members: list[Member], fitted: list[Member]) -> None:
+        self.members_ = fitted
+        self._templates = members
+
+    def _outer_interval(self, rows: EnsembleRows, members: list[Member]) -> Any:
+        """Fit without some of the rows, and measure on them."""
+        positive = np.asarray(rows.y == self.classes_[1])
+        assert self.test_size is not None
+        if rows.time is None:
+            parts = Rows(np.empty((len(rows), 0)), positive, None, rows.groups)
+            train, test = held_out(parts, self.test_size, check_random_state(self.random_state))
+        else:
+            order = np.argsort(rows.time, kind="stable")
+            cut = len(order) - max(1, round(self.test_size * len(order)))
+            train, test = order[:cut], order[cut:]
+        inner = PushEnsemble(members, **{**self._settings(), "test_size": None, "verbose": 0})
+        part, aside = rows.take(np.sort(train)), rows.take(np.sort(test))
+        inner.fit(part.X, part.y, part.weight, groups=part.groups, time=part.time)
+        scoring = Scoring(self.metric, self.metric_kwargs)
+        table = Rows(None, np.asarray(aside.y == self.classes_[1]), aside.weight, aside.groups)
+        return measure(scoring, table, inner.decision_function(aside.X), self.level)
+
+    def _settings(self) -> dict[str, Any]:
+        given = self.get_params(deep=False)
+        del given["estimators"]
+        cv = given["cv"]
+        if not isinstance(cv, (str, Integral)) and not hasattr(cv, "split"):
+            given["cv"] = len(list(cv))  # folds of all rows are none of some
+        return given
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.allow_nan = self._allows_missing()
+        return tags
+
+
+def _check_members(estimators: Any) -> list[Member]:
+    """Return the members as given; ValueError saying what is wrong with them."""
+    expected = "expected a list of (name, estimator), such as [('logistic', LogisticRegression())]"
+    members = list(estimators)
+    if not members:
+        raise ValueError(f"estimators is empty; {expected}, or 'auto'.")
+    for one in members:
+        if not (isinstance(one, (list, tuple)) and len(one) == 2 and isinstance(one[0], str)):
+            raise ValueError(f"estimators holds {one!r}; {expected}.")
+        if not hasattr(one[1], "fit"):
+            raise ValueError(f"The member {one[0]!r} is a {type(one[1]).__name__}; {expected}.")
+    names = [name for name, _ in members]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"estimators names {twice[0]!r} twice; give each member its own name.")
+    return [(name, estimator) for name, estimator in members]

@@ -1,0 +1,137 @@
+"""Trees of any library as plain arrays: scores, contributions, files and ONNX without it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toprank._numerics import FloatArray
+
+
+@dataclass(frozen=True)
+class FlatForest:
+    """Binary trees, one after the other; a row goes right where x > threshold.
+
+    A missing value is above nothing and goes to the left.
+
+    Attributes
+    ----------
+    roots : array of int
+        Where each tree begins.
+    left, right : array of int
+        The children of each node, always further on; -1 at a leaf.
+    feature : array of int
+        The column that a split asks about.
+    threshold : array of float
+    value : array of float
+        What a leaf adds to the score; at a split, the mean of the training rows that reach it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from toprank.rankers.ensemble.flat_forest import FlatForest
+    >>> ends = np.array([-1, -1])
+    >>> tree = FlatForest(np.array([0]), np.array([1, -1, -1]), np.array([2, -1, -1]),
+    ...                   np.zeros(3, int), np.array([0.5, 0, 0]), np.array([0.0, -1.0, 2.0]))
+    >>> tree.sums(np.array([[0.0], [1.0], [np.nan]])).tolist()
+    [-1.0, 2.0, -1.0]
+    """
+
+    roots: NDArray[np.int64]
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    feature: NDArray[np.int64]
+    threshold: FloatArray
+    value: FloatArray
+
+    @classmethod
+    def join(cls, trees: Sequence[FlatForest]) -> FlatForest:
+        """Return the trees of several forests as one."""
+        starts = np.cumsum([0, *(len(tree.left) for tree in trees[:-1])])
+
+        def shift(name: str) -> NDArray[np.int64]:
+            return np.concatenate(
+                [
+                    np.where(getattr(tree, name) >= 0, getattr(tree, name) + start, -1)
+                    for tree, start in zip(trees, starts, strict=True)
+                ]
+            ).astype(np.int64)
+
+        def whole(name: str) -> NDArray[Any]:
+            return np.concatenate([getattr(tree, name) for tree in trees])
+
+        return cls(
+            shift("roots"),
+            shift("left"),
+            shift("right"),
+            whole("feature").astype(np.int64),
+            whole("threshold").astype(np.float64),
+            whole("value").astype(np.float64),
+        )
+
+    @property
+    def _arrays(self) -> tuple[NDArray[Any], ...]:
+        return self.roots, self.left, self.right, self.feature, self.threshold, self.value
+
+    def sums(self, X: FloatArray) -> FloatArray:
+        """Return the sum of the leaves of each row."""
+        from toprank.rankers.ensemble.flat_kernels import add_leaves
+
+        out = np.zeros(len(X))
+        add_leaves(np.ascontiguousarray(X, dtype=np.float64), *self._arrays, out)
+        return out
+
+    def contributions(self, X: FloatArray) -> FloatArray:
+        """Return what the splits by each column change on each row's ways down.
+
+        An array of shape (n, d + 1), the mean over the training rows last; rows sum to `sums`.
+        """
+        from toprank.rankers.ensemble.flat_kernels import add_paths
+
+        out = np.zeros((len(X), X.shape[1] + 1))
+        add_paths(np.ascontiguousarray(X, dtype=np.float64), *self._arrays, out)
+        return out
+
+    def find_fault(self, n_features: int) -> str:
+        """Return what is wrong with the arrays, as the end of a sentence; empty if nothing is.
+
+        Arrays that came from a file must not lead a walk in circles or out of memory.
+        """
+        n = len(self.left)
+        if {array.shape for array in self._arrays[1:]} != {(n,)} or self.roots.ndim != 1:
+            return "its arrays are not of one length"
+        if any(array.dtype != np.int64 for array in self._arrays[:4]):
+            return "its nodes are not whole numbers"
+        if any(array.dtype != np.float64 for array in self._arrays[4:]):
+            return "its values are not numbers"
+        splits = self.left >= 0
+        here = np.arange(n)
+        for children in (self.left[splits], self.right[splits]):
+            if np.any(children <= here[splits]) or np.any(children >= n):
+                return "a node lies before its parent, or nowhere"
+        if np.any(self.right[~splits] >= 0):
+            return "a leaf has a child"
+        if np.any(self.roots < 0) or np.any(self.roots >= n):
+            return "a tree begins nowhere"
+        if np.any(self.feature < 0) or np.any(self.feature >= n_features):
+            return "a split names a column that does not exist"
+        if not (np.all(np.isfinite(self.threshold)) and np.all(np.isfinite(self.value))):
+            return "a number is not finite"
+        return ""
+
+
+def mean_values(
+    left: NDArray[Any], right: NDArray[Any], value: FloatArray, count: FloatArray
+) -> FloatArray:
+    """Return the values with those of splits replaced by the weighted means of their leaves."""
+    value, count = value.copy(), count.astype(np.float64).copy()
+    for node in np.flatnonzero(left >= 0)[::-1]:
+        below = [left[node], right[node]]
+        weight = count[below] + 1e-300
+        value[node] = float(value[below] @ weight / weight.sum())
+        count[node] = float(count[below].sum())
+    return value

@@ -1,0 +1,47 @@
+"""Compiled walks through trees that lie in arrays. Imported when such trees score rows.
+
+Serial and without the GIL: threads are the caller's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from toprank._extras import jit
+
+_jit: Any = jit(nogil=True, cache=True)
+
+
+@_jit
+def add_leaves(
+    X: Any, roots: Any, left: Any, right: Any, feature: Any, threshold: Any, value: Any, out: Any
+) -> None:
+    """Add the value of the leaf that each row reaches in each tree; a gap goes to the left."""
+    for r in range(X.shape[0]):
+        total = 0.0
+        for root in roots:
+            node = root
+            while left[node] >= 0:
+                x = X[r, feature[node]]
+                node = right[node] if x > threshold[node] else left[node]
+            total += value[node]
+        out[r] += total
+
+
+@_jit
+def add_paths(
+    X: Any, roots: Any, left: Any, right: Any, feature: Any, threshold: Any, value: Any, out: Any
+) -> None:
+    """Add to a column of ``out`` what its splits change on the way down, to the last the roots."""
+    last = np.int64(out.shape[1] - 1)
+    for r in range(X.shape[0]):
+        for root in roots:
+            node = root
+            out[r, last] += value[node]
+            while left[node] >= 0:
+                column = feature[node]
+                child = right[node] if X[r, column] > threshold[node] else left[node]
+                out[r, column] += value[child] - value[node]
+                node = child

@@ -1,0 +1,177 @@
+"""Scores of rows by members that were fitted without them."""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
+
+from toprank._numerics import FloatArray
+from toprank.blocks import Workers, go_on
+from toprank.folds import Fold, WeightedFit
+from toprank.pairs import Rows
+from toprank.rankers.ensemble.plan import Member
+
+#: Called as progress(step, done, total).
+Progress = Callable[[str, int, int], None]
+#: Where members give probabilities only: those at 0 and 1 count as this close to it.
+_CLOSEST = 1e-4
+
+
+class MemberError(ValueError):
+    """A member of an ensemble that could not be fitted or gave no scores."""
+
+
+def member_scores(model: Any, X: Any) -> FloatArray:
+    """Return the scores of a fitted member: its decision values, or its log-odds."""
+    if hasattr(model, "decision_function"):
+        scores = np.asarray(model.decision_function(X), dtype=np.float64)
+    elif hasattr(model, "predict_proba"):
+        share = np.asarray(model.predict_proba(X), dtype=np.float64)[:, 1]
+        scores = np.log(share + _CLOSEST) - np.log(1.0 - share + _CLOSEST)
+    else:
+        raise MemberError("it has neither decision_function nor predict_proba")
+    if scores.ndim != 1:
+        raise MemberError(f"its scores have shape {scores.shape}, expected one per row")
+    if not np.all(np.isfinite(scores)):
+        bad = np.count_nonzero(~np.isfinite(scores))
+        raise MemberError(f"{bad} of its {len(scores)} scores are NaN or infinite")
+    return scores
+
+
+def fit_member(estimator: Any, rows: Rows) -> Any:
+    """Fit a clone of a member to rows, with their weights where there are some."""
+    last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+    if rows.weight is not None and not has_fit_parameter(last, "sample_weight"):
+        raise MemberError("its fit takes no sample_weight, and there are weights")
+    return WeightedFit(estimator, None, rows.weight is not None).fit(rows)
+
+
+def one_thread(estimator: Any) -> Any:
+    """Return a clone that uses one thread, wherever it says how many."""
+    single = clone(estimator)
+    names = [name for name in single.get_params() if name.split("__")[-1] == "n_jobs"]
+    return single.set_params(**dict.fromkeys(names, 1))
+
+
+@dataclass
+class Run:
+    """What became of one member: its scores out of fold, its seconds, why it was dropped."""
+
+    name: str
+    scores: FloatArray
+    hits: FloatArray
+    seconds: list[float] = field(default_factory=list)
+    dropped: str = ""
+    error: Exception | None = None
+
+    @property
+    def mean_scores(self) -> FloatArray:
+        """The mean score of each row over the folds that tested it; NaN where none did."""
+        with np.errstate(invalid="ignore"):
+            return np.where(self.hits > 0, self.scores / self.hits, np.nan)
+
+
+class Budget:
+    """The seconds there are, and whether another member fits in."""
+
+    def __init__(self, seconds: float | None, n_jobs: int):
+        self.seconds = seconds
+        self.n_jobs = n_jobs
+        self.start = time.perf_counter()
+        self.promised = 0.0  # the last fits of the members that are in
+
+    @property
+    def elapsed(self) -> float:
+        return time.perf_counter() - self.start
+
+    def allows(self, run: Run, n_folds: int) -> bool:
+        """Whether the folds that are left and the last fit end in time, by those that are done."""
+        if self.seconds is None:
+            return True
+        each = float(np.mean(run.seconds)) if run.seconds else 0.0
+        left = (each * (n_folds - len(run.seconds)) + self.promised + 1.3 * each) / self.n_jobs
+        return self.elapsed + left <= self.seconds
+
+    def promise(self, run: Run) -> None:
+        """Set time aside for the last fit of a member."""
+        if run.seconds:
+            self.promised += 1.3 * float(np.mean(run.seconds))
+
+
+class OutOfFold:
+    """Fits members to folds, and keeps what each says of the rows it has not seen."""
+
+    def __init__(
+        self,
+        rows: Rows,
+        folds: Sequence[Fold],
+        workers: Workers,
+        budget: Budget,
+        progress: Progress,
+        on_error: str,
+    ):
+        self.rows, self.folds = rows, folds
+        self.workers, self.budget = workers, budget
+        self.progress, self.on_error = progress, on_error
+        self._lock = threading.Lock()
+        self._done = 0
+
+    def run(self, members: Sequence[Member]) -> list[Run]:
+        """Return one run per member, in their order; the first is never short of time."""
+        n, self._total = len(self.rows), len(members) * len(self.folds)
+        runs = [Run(name, np.zeros(n), np.zeros(n)) for name, _ in members]
+        tasks = [(i, k) for i in range(len(members)) for k in range(len(self.folds))]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the fit to all rows says the same, once
+            work = self.workers.map(lambda task: self._one(members, runs, *task), tasks)
+            for _ in work:
+                pass
+        return runs
+
+    def _one(self, members: Sequence[Member], runs: list[Run], i: int, k: int) -> None:
+        go_on()
+        run, (train, test) = runs[i], self.folds[k]
+        with self._lock:
+            if not run.dropped and i > 0 and not self.budget.allows(run, len(self.folds)):
+                run.dropped = "left out: max_seconds leaves no time for it"
+            skipped = bool(run.dropped)
+        if not skipped:
+            start = time.perf_counter()
+            try:
+                model = fit_member(members[i][1], self.rows.take(train))
+                scores = member_scores(model, self.rows.take(test).X)
+                self._keep(run, test, scores, time.perf_counter() - start)
+            except Exception as error:  # whatever a member raises is its own
+                self._drop(run, k, error)
+        with self._lock:
+            self._done += 1
+            self.progress(f"{run.name}, fold {k + 1} of {len(self.folds)}", self._done, self._total)
+
+    def _keep(self, run: Run, test: Any, scores: FloatArray, seconds: float) -> None:
+        with self._lock:
+            np.add.at(run.scores, test, scores)
+            np.add.at(run.hits, test, 1.0)
+            run.seconds.append(seconds)
+            if len(run.seconds) == len(self.folds):
+                self.budget.promise(run)
+
+    def _drop(self, run: Run, k: int, error: Exception) -> None:
+        why = (str(error).splitlines() or [""])[0]
+        kind = "" if isinstance(error, MemberError) else f"{type(error).__name__}: "
+        with self._lock:
+            run.dropped = f"failed on fold {k + 1}: {kind}{why}"
+            run.error = error
+        if self.on_error == "raise":
+            raise ValueError(
+                f"The member {run.name!r} {run.dropped}. Put it right, leave it out of estimators, "
+                'or use on_error="warn" to go on without it.'
+            ) from error

@@ -1,0 +1,112 @@
+"""The members of ``estimators="auto"``: which, how large, and in which order.
+
+The order is that in which they are fitted. Where time is short the last are left out first, so
+cheap members come before dear ones, and different kinds before more of a kind.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import dataclass
+from typing import Any
+
+from toprank.rankers.ensemble.converted import CatBoostRanker, ForestRanker
+from toprank.rankers.ensemble.prepared import PreparedRanker
+from toprank.rankers.linear import PNormPush
+from toprank.rankers.proper import ProperRanker
+from toprank.rankers.trees import PushTrees
+
+#: A name, and the unfitted estimator.
+Member = tuple[str, Any]
+
+#: Fewer rows than these get at least so many folds: a fit to less would not stand for the whole.
+_FEW_ROWS, _FOLDS_OF_FEW = 2_000, 5
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much work a quality is.
+
+    Attributes
+    ----------
+    folds : int
+        Folds of the out-of-fold scores.
+    rounds : int
+        Trees of a boosted member.
+    rate : float
+        Their learning rate.
+    powers : tuple of float
+        The p of the pushed trees.
+    forest : int
+        Trees of a forest.
+    cat_rounds : int
+        Trees of CatBoost.
+    random_forest : bool
+        Whether there is a random forest beside the extra trees.
+    combinations : tuple of (p, alpha)
+        The pushes over the members that are tried beside the first; p is None for the logistic
+        loss.
+    """
+
+    folds: int
+    rounds: int
+    rate: float
+    powers: tuple[float, ...]
+    forest: int
+    cat_rounds: int
+    random_forest: bool
+    combinations: tuple[tuple[float | None, float], ...]
+
+
+_FEW = ((1.0, 0.01), (None, 0.01))
+_MANY = (*_FEW, (2.0, 0.01), (8.0, 0.01), (4.0, 0.1), (4.0, 0.001), (None, 0.001))
+
+#: What ``quality`` stands for.
+EFFORTS = {
+    "fast": Effort(3, 80, 0.12, (4.0,), 40, 60, False, _FEW),
+    "good": Effort(4, 220, 0.05, (4.0,), 120, 120, False, _MANY),
+    "best": Effort(5, 400, 0.03, (4.0, 1.0, 16.0), 300, 1000, True, _MANY),
+}
+
+
+def is_installed(library: str) -> bool:
+    """Whether a library can be imported, without importing it."""
+    return importlib.util.find_spec(library) is not None
+
+
+def auto_members(quality: str, categorical_features: Any, random_state: int) -> list[Member]:
+    """Return the members for a table, whatever is installed, in the order of the fits."""
+    effort = EFFORTS[quality]
+    columns = {"categorical_features": categorical_features}
+    drawn = {**columns, "random_state": random_state, "n_jobs": 1}
+    others: list[Member] = []
+    members: list[Member] = [
+        ("logistic", PreparedRanker(ProperRanker(), **columns)),
+        ("push", PreparedRanker(PNormPush(4.0), **columns)),
+    ]
+    backend = next((one for one in ("lightgbm", "xgboost") if is_installed(one)), None)
+    if backend is not None:
+        trees = {
+            "backend": backend,
+            "n_estimators": effort.rounds,
+            "learning_rate": effort.rate,
+            "subsample": 0.8,
+            "colsample": 0.8,
+            "early_stopping": False,
+            **drawn,
+        }
+        first, *others = ((f"trees, p = {p:g}", PushTrees(p, **trees)) for p in effort.powers)
+        members += [first, ("trees, binary", PushTrees(None, **trees))]
+    members.insert(3, ("extra trees", ForestRanker(n_estimators=effort.forest, **drawn)))
+    if is_installed("catboost"):
+        members.append(("CatBoost", CatBoostRanker(effort.cat_rounds, **drawn)))
+    if effort.random_forest or backend is None:
+        forest = ForestRanker("random", n_estimators=effort.forest, **drawn)
+        members.append(("random forest", forest))
+    return members + others
+
+
+def auto_folds(quality: str, n_rows: int) -> int:
+    """Return how many folds a quality makes of so many rows."""
+    folds = EFFORTS[quality].folds
+    return max(folds, _FOLDS_OF_FEW) if n_rows < _FEW_ROWS else folds

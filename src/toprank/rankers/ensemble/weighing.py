@@ -1,0 +1,133 @@
+"""From out-of-fold scores to weights: the choice of a combination, its interval, its table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from toprank._numerics import FloatArray
+from toprank.folds import Fold, Scoring
+from toprank.pairs import Rows
+from toprank.rankers.common import warn_caller
+from toprank.rankers.ensemble.combination import (
+    CombinationCandidate,
+    CombinationChoice,
+    Combiner,
+    ScoreColumns,
+    combination_folds,
+    make_candidates,
+)
+from toprank.rankers.ensemble.out_of_fold import Run
+from toprank.rankers.ensemble.table import MemberRow, MemberTable
+
+
+@dataclass(frozen=True)
+class Weighing:
+    """Members, weighed.
+
+    Attributes
+    ----------
+    scale : ScoreColumns
+        How scores become the columns that are weighed.
+    choice : CombinationChoice
+    chosen : CombinationCandidate
+    fitted : estimator
+        The ranker of the columns.
+    weights : dict of str to float
+    interval : Interval or None
+        The metric of rows scored by members and weights that have not seen them.
+    combiner : Combiner
+    """
+
+    scale: ScoreColumns
+    choice: CombinationChoice
+    chosen: CombinationCandidate
+    fitted: Any
+    weights: dict[str, float]
+    interval: Any
+    combiner: Combiner
+
+
+def weigh(
+    rows: Rows,
+    names: Sequence[str],
+    folds: Sequence[Fold],
+    scoring: Scoring,
+    combinations: Sequence[tuple[float | None, float]],
+    *,
+    ordered: bool,
+    level: float,
+) -> Weighing:
+    """Weigh members by their out-of-fold scores, the columns of ``rows``; NaN where there is none.
+
+    Rows that no fold tested, the earliest in the order of time, do not count.
+    """
+    scored = np.flatnonzero(~np.isnan(rows.X).any(axis=1))
+    part = rows.take(scored)
+    if not 0 < np.count_nonzero(part.y) < len(part):
+        raise ValueError(
+            "The rows that the folds test are all of one class, so that members cannot be "
+            "weighed. Take fewer folds, or folds that are stratified by the class."
+        )
+    scale = ScoreColumns.learn(part.X, part.weight)
+    table = Rows(scale.make(part.X), part.y, part.weight, part.groups)
+    combiner = Combiner(table, combination_folds(folds, scored, ordered), scoring)
+    candidates = make_candidates(names, combinations)
+    choice, crossed = combiner.choose(candidates)
+    chosen = candidates[choice.chosen_index]
+    fitted = chosen.fit(table)
+    weights = _weights(chosen, fitted, names)
+    interval = measure(scoring, table, crossed, level)
+    return Weighing(scale, choice, chosen, fitted, weights, interval, combiner)
+
+
+def _weights(chosen: CombinationCandidate, fitted: Any, names: Sequence[str]) -> dict[str, float]:
+    weights = np.zeros(len(names))
+    weights[list(chosen.columns)] = fitted.coef_.reshape(-1)
+    if not np.any(weights > 0):
+        warn_caller(
+            "No member ranks better than chance on rows it has not seen, and all get the same "
+            "weight. Check that the labels belong to these rows.",
+            UserWarning,
+        )
+        fitted.coef_[...] = 1.0
+        weights[list(chosen.columns)] = 1.0
+    return dict(zip(names, weights.tolist(), strict=True))
+
+
+def measure(scoring: Scoring, rows: Rows, scores: FloatArray, level: float) -> Any:
+    """Return the metric of rows with its interval; None where there are too few for one."""
+    known = np.flatnonzero(np.isfinite(scores))
+    if len(known) == 0:
+        return None
+    part = rows.take(known)
+    try:
+        return scoring.interval(part.y, scores[known], part.weight, part.groups, level)
+    except ValueError:  # too few rows of a class
+        return None
+
+
+def make_table(weighed: Weighing, runs: Sequence[Run]) -> MemberTable:
+    """Return what each member brings, the heaviest first."""
+    made = [_table_row(weighed, run) for run in runs]
+    made.sort(key=lambda row: (bool(row.note), -row.weight))
+    return MemberTable(tuple(made), weighed.choice.metric)
+
+
+def _table_row(weighed: Weighing, run: Run) -> MemberRow:
+    choice, nan, seconds = weighed.choice, float("nan"), float(np.sum(run.seconds))
+    if run.dropped:
+        return MemberRow(run.name, 0.0, nan, nan, seconds, run.dropped)
+    weight = weighed.weights[run.name]
+    if choice.fold_scores.shape[1] == 0:
+        return MemberRow(run.name, weight, nan, nan, seconds)
+    means = choice.fold_scores.mean(axis=1)
+    own = float(means[choice.names.index(f"{run.name} alone")])
+    loss, whole = 0.0, float(means[choice.chosen_index])
+    if weight > 0:
+        member = list(weighed.weights).index(run.name)
+        loss = weighed.combiner.loss_without(weighed.chosen, member, whole)
+    return MemberRow(run.name, weight, own, loss, seconds)

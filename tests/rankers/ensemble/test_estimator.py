@@ -1,0 +1,309 @@
+"""`PushEnsemble`: members, folds, weights, errors."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from toprank import PNormPush, PushEnsemble, PushTrees
+from toprank.folds import TimeOrderedSplit
+from toprank.metrics import average_precision
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 5))
+    f = X[:, 0] + 1.5 * (X[:, 1] > 0.8) + 0.5 * X[:, 2] ** 2
+    return X, (f + rng.normal(size=400) > 2.0).astype(int)
+
+
+def make(estimators, **settings):
+    return PushEnsemble(estimators, **{"quality": "fast", **settings})
+
+
+def few():
+    return [
+        ("linear", LogisticRegression()),
+        ("bayes", GaussianNB()),
+        ("tree", DecisionTreeClassifier(max_depth=3, random_state=0)),
+    ]
+
+
+class Broken(ClassifierMixin, BaseEstimator):
+    """A member that fails in a way of the caller's choice."""
+
+    def __init__(self, how="fit"):
+        self.how = how
+
+    def fit(self, X, y):
+        if self.how == "fit":
+            raise RuntimeError("the disk is full")
+        self.classes_ = np.unique(y)
+        return self
+
+    def decision_function(self, X):
+        bad = {"nan": np.nan, "inf": np.inf}.get(self.how, 0.0)
+        return np.full((len(X), 2) if self.how == "shape" else len(X), bad)
+
+
+def test_weights_are_not_negative_and_the_score_is_their_sum(table):
+    X, y = table
+    ensemble = make(few(), cv=3).fit(X, y)
+    assert set(ensemble.weights_) == {"linear", "bayes", "tree"}
+    assert all(weight >= 0 for weight in ensemble.weights_.values())
+    parts = ensemble.member_scores(X)
+    total = sum(ensemble.weights_[name] * scores for name, scores in parts.items())
+    np.testing.assert_allclose(np.ptp(ensemble.decision_function(X) - total), 0.0, atol=1e-9)
+
+
+def test_scores_out_of_fold_come_from_fits_without_the_row(table):
+    X, y = table
+    folds = [(np.arange(400)[np.arange(400) % 4 != k], np.arange(400)[k::4]) for k in range(4)]
+    ensemble = make([("linear", LogisticRegression())], cv=folds).fit(X, y)
+    for train, test in folds:
+        alone = LogisticRegression().fit(X[train], y[train])
+        np.testing.assert_allclose(
+            ensemble.oof_scores_[test, 0], alone.decision_function(X[test]), rtol=1e-9
+        )
+
+
+def test_members_with_a_weight_are_fitted_to_all_rows_and_the_others_are_not(table):
+    X, y = table
+    noise = ("noise", Broken("zero"))
+    ensemble = make([*few(), noise], cv=3).fit(X, y)
+    assert ensemble.weights_["noise"] == 0
+    assert "noise" not in dict(ensemble.members_)
+    for name, fitted in ensemble.members_:
+        whole = dict(few())[name].fit(X, y)
+        np.testing.assert_allclose(fitted.predict_proba(X), whole.predict_proba(X))
+
+
+def test_the_table_says_what_each_member_brings(table):
+    X, y = table
+    ensemble = make(few(), cv=3).fit(X, y)
+    rows = {row.name: row for row in ensemble.member_table_}
+    assert set(rows) == {"linear", "bayes", "tree"}
+    assert [row.weight for row in ensemble.member_table_] == sorted(
+        (row.weight for row in rows.values()), reverse=True
+    )
+    assert all(0 <= row.score <= 1 and row.seconds > 0 for row in rows.values())
+    assert "loss without" in str(ensemble.member_table_)
+    assert ensemble.member_table_.as_dicts()[0]["name"] == ensemble.member_table_.rows[0].name
+
+
+@pytest.mark.more
+def test_the_interval_holds_the_metric_of_new_rows():
+    rng = np.random.default_rng(5)
+
+    def draw(n):
+        X = rng.normal(size=(n, 4))
+        return X, (X[:, 0] + X[:, 1] + rng.normal(size=n) > 1.5).astype(int)
+
+    ensemble = make(few(), cv=3).fit(*draw(600))
+    X, y = draw(20_000)
+    found = ensemble.score_interval_
+    assert found.low < average_precision(y, ensemble.decision_function(X)) < found.high
+
+
+@pytest.mark.more
+def test_an_outer_split_measures_rows_that_nothing_has_seen(table):
+    X, y = table
+    kept, within = (make(few(), cv=3, test_size=s).fit(X, y) for s in (0.3, None))
+    assert kept.score_interval_.low <= kept.score_interval_.high
+    assert kept.score_interval_.estimate != within.score_interval_.estimate
+    np.testing.assert_allclose(kept.decision_function(X), within.decision_function(X))
+
+
+def test_groups_are_never_parted(table):
+    X, y = table
+    groups = np.repeat(np.arange(100), 4)
+    ensemble = make(few(), cv=4).fit(X, y, groups=groups)
+    for train, test in ensemble._folds:
+        assert not set(groups[train]) & set(groups[test])
+
+
+@pytest.mark.parametrize("by_splitter", [False, True])
+def test_in_the_order_of_time_members_learn_from_the_past(table, by_splitter):
+    X, y = table
+    time = np.arange(400)[::-1]
+    if by_splitter:
+        ensemble = make(few(), cv=TimeOrderedSplit(4)).fit(X, y, groups=time)
+    else:
+        ensemble = make(few(), cv=4).fit(X, y, time=time)
+    for train, test in ensemble._folds:
+        assert time[train].max() < time[test].min()
+    early = np.isnan(ensemble.oof_scores_).any(axis=1)
+    assert np.any(early)
+    assert time[early].max() < time[~early].min()
+
+
+def test_a_row_of_weight_zero_is_absent(table):
+    X, y = table
+    weight = np.where(np.arange(400) < 300, 1.0, 0.0)
+    members = [("push", PNormPush())]
+    some = make(members, cv=3).fit(X, y, weight)
+    less = make(members, cv=3).fit(X[:300], y[:300])
+    np.testing.assert_allclose(some.decision_function(X), less.decision_function(X))
+    assert np.all(np.isnan(some.oof_scores_[300:]))
+
+
+@pytest.mark.more
+def test_the_answer_does_not_depend_on_the_threads(table):
+    X, y = table
+    members = [*few(), ("trees", PushTrees(4, n_estimators=10, random_state=0))]
+    one, two = (make(members, cv=3, n_jobs=n).fit(X, y) for n in (1, 2))
+    np.testing.assert_array_equal(one.decision_function(X), two.decision_function(X))
+
+
+def test_partial_refit_adds_a_member_and_leaves_the_others_as_they_are(table):
+    X, y = table
+    ensemble = make(few()[:2], cv=3).fit(X, y)
+    before = dict(ensemble.members_)
+    ensemble.partial_refit(X, y, [few()[2]])
+    after = dict(ensemble.members_)
+    assert set(ensemble.weights_) == {"linear", "bayes", "tree"}
+    assert all(after[name] is model for name, model in before.items() if name in after)
+    whole = make(few(), cv=3).fit(X, y)
+    np.testing.assert_allclose(ensemble.decision_function(X), whole.decision_function(X))
+
+
+def test_partial_refit_refuses_other_rows(table):
+    X, y = table
+    ensemble = make(few()[:2], cv=3).fit(X, y)
+    with pytest.raises(ValueError, match="partial_refit got 399 rows, expected the 400 of the fit"):
+        ensemble.partial_refit(X[1:], y[1:], [few()[2]])
+    assert ensemble.decision_function(X).shape == (400,)
+
+
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ("fit", "RuntimeError: the disk is full"),
+        ("nan", "scores are NaN or infinite"),
+        ("inf", "scores are NaN or infinite"),
+        ("shape", "its scores have shape"),
+    ],
+)
+def test_a_member_that_fails_is_named_and_dropped_or_refused(table, how, why):
+    X, y = table
+    members = [*few()[:2], ("bad", Broken(how))]
+    with pytest.warns(UserWarning, match="The member 'bad' was dropped: it failed on fold 1") as w:
+        ensemble = make(members, cv=3).fit(X, y)
+    assert why in str(w[0].message)
+    assert why in ensemble.dropped_["bad"]
+    assert set(ensemble.weights_) == {"linear", "bayes"}
+    with pytest.raises(ValueError, match="The member 'bad' failed on fold 1"):
+        make(members, cv=3, on_error="raise").fit(X, y)
+
+
+@pytest.mark.more
+def test_if_all_members_fail_their_reasons_are_given(table):
+    with (
+        pytest.warns(UserWarning, match="was dropped"),
+        pytest.raises(ValueError, match=r"No member could be fitted .a: failed.*the disk is full"),
+    ):
+        make([("a", Broken())], cv=3).fit(*table)
+
+
+@pytest.mark.parametrize(
+    ("estimators", "what"),
+    [
+        ([], "estimators is empty; expected a list of"),
+        ([LogisticRegression()], "estimators holds LogisticRegression"),
+        ([("a", 3)], "The member 'a' is a int"),
+        ([("a", GaussianNB()), ("a", GaussianNB())], "estimators names 'a' twice"),
+    ],
+)
+def test_members_that_are_none_are_refused_in_words(table, estimators, what):
+    with pytest.raises(ValueError, match=what):
+        make(estimators).fit(*table)
+
+
+def test_one_positive_is_too_few_to_make_folds(table):
+    X, y = table
+    y = np.arange(400) == 0
+    with pytest.raises(ValueError, match="One class has a single row"):
+        make(few()).fit(X, y)
+
+
+@pytest.mark.more
+def test_weights_that_a_member_does_not_take_drop_it(table):
+    X, y = table
+    members = [("linear", LogisticRegression()), ("bad", Broken("zero"))]
+    with pytest.warns(UserWarning, match="its fit takes no sample_weight"):
+        make(members, cv=3).fit(X, y, np.ones(400))
+
+
+@pytest.mark.more
+def test_pipelines_are_members_and_get_their_weights(table):
+    X, y = table
+    members = [("scaled", make_pipeline(StandardScaler(), LogisticRegression()))]
+    ensemble = make(members, cv=3).fit(X, y, np.where(y == 1, 3.0, 1.0))
+    assert ensemble.combination_ == "scaled alone"
+
+
+def test_a_useless_member_alone_ranks_all_the_same_and_says_so(table):
+    X, y = table
+    with pytest.warns(UserWarning, match="No member ranks better than chance"):
+        make([("zero", Broken("zero"))], cv=3).fit(X, y)
+
+
+def test_time_that_is_too_short_leaves_the_last_members_out(table):
+    X, y = table
+    ensemble = make(few(), cv=3, max_seconds=1e-9).fit(X, y)
+    assert list(ensemble.weights_) == ["linear"]
+    assert set(ensemble.dropped_) == {"bayes", "tree"}
+    assert "max_seconds" in ensemble.dropped_["tree"]
+
+
+def test_progress_is_told_of_every_member_and_fold(table, capsys):
+    told = []
+    make(few(), cv=3, verbose=1).fit(*table, progress=lambda *step: told.append(step))
+    assert [done for _, done, _ in told] == list(range(1, 10))
+    assert told[0][0] == "linear, fold 1 of 3"
+    assert "[PushEnsemble] 9/9" in capsys.readouterr().out
+
+
+def test_an_interrupt_leaves_the_ensemble_unfitted(table):
+    X, y = table
+
+    class Interrupted(GaussianNB):
+        def fit(self, X, y, sample_weight=None):
+            raise KeyboardInterrupt
+
+    ensemble = make(few(), cv=3).fit(X, y)
+    ensemble.set_params(estimators=[("stop", Interrupted())])
+    with pytest.raises(KeyboardInterrupt):
+        ensemble.fit(X, y)
+    assert not hasattr(ensemble, "members_")
+
+
+def test_a_pickled_ensemble_scores_the_same(table):
+    X, y = table
+    ensemble = make(few(), cv=3).fit(X, y)
+    again = pickle.loads(pickle.dumps(ensemble))
+    np.testing.assert_array_equal(again.decision_function(X), ensemble.decision_function(X))
+
+
+@pytest.mark.more
+def test_a_metric_of_the_users_chooses_the_combination(table):
+    X, y = table
+    ensemble = make(few(), cv=3, metric="precision_at", metric_kwargs={"k": 20}).fit(X, y)
+    assert ensemble.choice_.metric == "precision_at(k=20)"
+    assert ensemble.choice_.chosen == ensemble.combination_
+    assert "<- taken" in str(ensemble.choice_)
+
+
+def test_a_probability_of_one_half_is_a_score_of_zero(table):
+    X, y = table
+    ensemble = make(few(), cv=3).fit(X, y)
+    scores, chances = ensemble.decision_function(X), ensemble.predict_proba(X)[:, 1]
+    np.testing.assert_array_equal(scores > 0, chances > 0.5)
+    assert np.all(np.diff(chances[np.argsort(scores)]) >= 0)

@@ -1,0 +1,149 @@
+"""The members of "auto": linear ones with gaps and categories, forests, CatBoost as arrays."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+
+from toprank import PNormPush, PushEnsemble
+from toprank.rankers.ensemble.columns import LinearColumns
+from toprank.rankers.ensemble.converted import CatBoostRanker, ForestRanker
+from toprank.rankers.ensemble.flat_forest import FlatForest
+from toprank.rankers.ensemble.plan import EFFORTS, auto_folds, auto_members
+from toprank.rankers.ensemble.prepared import PreparedRanker
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(1)
+    n = 240
+    table = pd.DataFrame({"age": rng.normal(40, 10, n), "city": rng.choice(["Oslo", "Rome"], n)})
+    table["income"] = np.where(rng.random(n) < 0.1, np.nan, rng.exponential(1, n))
+    odds = 0.1 * (table.age - 40) + (table.city == "Rome") + rng.normal(size=n)
+    return table, (odds > 1.2).astype(int).to_numpy()
+
+
+def small_auto(**settings):
+    members = auto_members("fast", "from_dtype", 0)
+    for _, member in members:
+        if "n_estimators" in member.get_params():
+            member.set_params(n_estimators=5)
+    return PushEnsemble(members, cv=2, quality="fast", **settings)
+
+
+def test_columns_are_standardised_filled_marked_and_opened():
+    numbers = np.array([[1.0, 0.0], [3.0, 1.0], [np.nan, np.nan], [2.0, 1.0]])
+    columns = LinearColumns.learn(numbers, {1: np.array(["a", "b"])}, None)
+    made = columns.make(numbers)
+    np.testing.assert_array_equal(columns.owner, [0, 0, 1, 1])
+    spread = np.std([1.0, 3.0, 2.0])
+    np.testing.assert_allclose(made[:, 0], [-1 / spread, 1 / spread, 0, 0])
+    np.testing.assert_array_equal(made[:, 1:], [[0, 1, 0], [0, 0, 1], [1, 0, 0], [0, 0, 1]])
+
+
+def test_a_linear_member_explains_its_columns_exactly(frame):
+    table, y = frame
+    ranker = PreparedRanker(PNormPush()).fit(table, y)
+    parts = ranker.explain(table)
+    assert parts.shape == (len(y), 4)
+    np.testing.assert_allclose(parts.sum(axis=1), ranker.decision_function(table), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("kind", "library"), [("extra", ExtraTreesClassifier), ("random", RandomForestClassifier)]
+)
+def test_a_forest_in_arrays_is_the_forest_of_scikit_learn(kind, library):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 4)).astype(np.float32).astype(np.float64)
+    y = (X[:, 0] + rng.normal(size=150) > 0.5).astype(int)
+    weight = rng.integers(1, 4, 150).astype(float)
+    ours = ForestRanker(kind, n_estimators=7, random_state=3).fit(X, y, weight)
+    seed = np.random.RandomState(3).randint(2**31 - 1)
+    theirs = library(7, min_samples_leaf=2, random_state=seed).fit(X, y, weight)
+    np.testing.assert_allclose(ours._sums(X), theirs.predict_proba(X)[:, 1], atol=1e-12)
+    np.testing.assert_allclose(ours.explain(X).sum(axis=1), ours.decision_function(X), atol=1e-9)
+    assert ours._forest.find_fault(4) == ""
+
+
+def test_a_gap_goes_to_the_left_of_every_split():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 2))
+    X[::3, 0] = np.nan
+    forest = ForestRanker(n_estimators=5, random_state=0).fit(X, np.arange(100) % 3 == 0)
+    lowest = np.where(np.isnan(X), -1e30, X)
+    np.testing.assert_array_equal(forest.decision_function(X), forest.decision_function(lowest))
+
+
+def test_catboost_in_arrays_is_catboost():
+    catboost = pytest.importorskip("catboost")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 4))
+    X[::9, 1] = np.nan
+    y = (np.nan_to_num(X).sum(axis=1) > 0).astype(int)
+    ours = CatBoostRanker(20, random_state=3).fit(X, y)
+    seed = np.random.RandomState(3).randint(2**31 - 1)
+    theirs = catboost.CatBoostClassifier(
+        n_estimators=20, depth=6, nan_mode="Min", random_seed=seed, verbose=0, thread_count=1,
+        allow_writing_files=False,
+    ).fit(X, y)  # fmt: skip
+    raw = theirs.predict(X, prediction_type="RawFormulaVal")
+    np.testing.assert_allclose(ours.decision_function(X), raw, atol=1e-9)
+    np.testing.assert_allclose(ours.explain(X).sum(axis=1), raw, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"left": [0, -1, -1]}, "a node lies before its parent"),
+        ({"right": [3, -1, -1]}, "a node lies before its parent, or nowhere"),
+        ({"right": [2, 2, -1]}, "a leaf has a child"),
+        ({"feature": [5, 0, 0]}, "a split names a column that does not exist"),
+        ({"value": [0.0, np.nan, 1.0]}, "a number is not finite"),
+        ({"roots": [7]}, "a tree begins nowhere"),
+        ({"value": [0.0, 1.0]}, "its arrays are not of one length"),
+        ({"feature": [0.0, 0.0, 0.0]}, "its nodes are not whole numbers"),
+    ],
+)
+def test_arrays_that_are_no_trees_are_seen(change, fault):
+    sound = {"roots": [0], "left": [1, -1, -1], "right": [2, -1, -1], "feature": [0, 0, 0]}
+    sound |= {"threshold": [0.5, 0.0, 0.0], "value": [0.0, -1.0, 1.0]}
+    assert FlatForest(*(np.array(v) for v in sound.values())).find_fault(2) == ""
+    arrays = [np.array(v) for v in {**sound, **change}.values()]
+    assert fault in FlatForest(*arrays).find_fault(2)
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame])
+def test_tables_with_gaps_and_categories_are_ranked_and_explained(frame, library):
+    table, y = frame
+    table = library(table.to_dict(orient="list"))
+    ensemble = small_auto().fit(table, y)
+    scores = ensemble.decision_function(table)
+    assert np.all(np.isfinite(scores))
+    np.testing.assert_allclose(ensemble.explain(table).sum(axis=1), scores, atol=1e-8)
+    assert np.abs(ensemble.explain(table)[:, 1]).max() > 0  # the city counts
+
+
+@pytest.mark.more
+def test_a_category_never_seen_is_a_missing_value(frame):
+    table, y = frame
+    ensemble = small_auto().fit(table, y)
+    new = table.head(3).assign(city=["Paris", "Paris", "Paris"])
+    assert np.all(np.isfinite(ensemble.decision_function(new)))
+
+
+@pytest.mark.more
+def test_a_member_without_explain_is_named(frame):
+    table, y = frame
+    ensemble = PushEnsemble([("forest", ExtraTreesClassifier(3))], cv=2, random_state=0)
+    ensemble.fit(table[["age"]], y)
+    with pytest.raises(ValueError, match=r"The member 'forest' .ExtraTreesClassifier. has no expl"):
+        ensemble.explain(table[["age"]])
+
+
+def test_better_qualities_are_more_work_and_few_rows_get_more_folds():
+    sizes = [len(auto_members(quality, None, 0)) for quality in EFFORTS]
+    assert sizes == sorted(sizes)
+    assert [auto_folds(quality, 10_000) for quality in EFFORTS] == [3, 4, 5]
+    assert auto_folds("fast", 500) == 5
