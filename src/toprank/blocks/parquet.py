@@ -81,7 +81,7 @@ class ParquetSource(LocalSource):
 
     def _batches(self, part: ParquetPart, names: list[str]) -> Iterator[tuple[int, Any]]:
         stored = [name for name in names if name not in part.keys]
-        with part.open() as file:
+        with part.open_pass() as file:
             for group, rows in enumerate(part.row_groups):
                 if rows == 0:
                     continue

@@ -40,7 +40,7 @@ class ParquetPart:
     keys: Mapping[str, Any]  #: columns whose one value is in the names of the folders
 
     @contextmanager
-    def open(self) -> Iterator[Any]:
+    def open_pass(self) -> Iterator[Any]:
         """Open the file for one pass."""
         self.stamp.check()
         # column chunks are streamed: a row group may be larger than the memory there is
@@ -64,7 +64,7 @@ class ParquetPart:
 def _open_parquet(path: Place, **options: Any) -> Iterator[Any]:
     parquet = require("pyarrow.parquet", "frames")
     with name_in_errors(path), ExitStack() as stack:
-        source = path if isinstance(path, Path) else stack.enter_context(path.open())
+        source = path if isinstance(path, Path) else stack.enter_context(path.open_input())
         yield stack.enter_context(parquet.ParquetFile(source, **options))
 
 

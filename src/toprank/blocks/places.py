@@ -54,7 +54,7 @@ class StoredFile:
             raise FileNotFoundError(f"There is no file {self.address}.")
         return SimpleNamespace(st_size=info.size, st_mtime_ns=info.mtime_ns or 0)
 
-    def open(self) -> Any:
+    def open_input(self) -> Any:
         """Open the file for reading."""
         return self.filesystem.open_input_file(self.path)
 
