@@ -109,8 +109,8 @@ def sample_size(
     Clopper and Pearson's, its half-length averaged over the binomial number of positives among k
     labels that are independent and positive with probability P. So it is where the cut is at a
     fixed score. The cut at rank k moves with the sample, which changes the rows near it: with the
-    precision there, eta, the variance is (P (1 - P) + (1 - k / n) (P - eta)^2) / k, and ``local_precision``
-    counts as many trials as give that variance.
+    precision there, eta, the variance is (P (1 - P) + (1 - k / n) (P - eta)^2) / k, and
+    ``local_precision`` counts as many trials as give that variance.
 
     Examples
     --------
@@ -229,7 +229,7 @@ def _score_half_width(
         spread = VarianceEstimate(auc_variance(seen, *counts, *model), min(counts) / 2)
         low, high = score_interval(seen, spread, PairShare(), counts, level)
         found += weight * (high - low) / 2
-    return found
+    return float(found)
 
 
 def comparison_size(
