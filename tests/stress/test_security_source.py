@@ -128,6 +128,7 @@ WRITTEN = {
     ("interop/onnx.py", "save"): "of an export, which writes a part",
     ("models/model.py", "save"): "of a model, which writes a part",
     ("models/export.py", "save"): "of an export, which writes a part",
+    ("rankers/ensemble/converted.py", "TemporaryDirectory"): "CatBoost tells its trees in a file",
     ("reproduce/runner.py", "savefig"): "draws to a part",
     ("reproduce/runner.py", "open"): "data to be read",
 }
