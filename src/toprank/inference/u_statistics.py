@@ -34,7 +34,6 @@ from toprank.metrics.metric import Metric
 from toprank.metrics.risk import check_real_ranking, weight_of_rows
 from toprank.pairs import check_groups
 
-
 #: Skewness of the influences over the root of the rows beyond which the normal limit is far.
 _SKEWED = 0.3
 
