@@ -40,9 +40,18 @@ from toprank.cli.show import show_card
 from toprank.cli.terminal import Failure, note, print_json, progress
 
 
+class Quality(StrEnum):
+    """How much work an ensemble is."""
+
+    fast = "fast"
+    good = "good"
+    best = "best"
+
+
 class Kind(StrEnum):
     """The rankers that can be fitted to a table."""
 
+    auto = "auto"
     pnorm = "pnorm"
     ir = "ir"
     rankboost = "rankboost"
@@ -65,9 +74,17 @@ def fit(
     model: Annotated[
         Kind | None,
         typer.Option(
-            help="Linear with the P-Norm Push (pnorm, the default), the IR Push (ir) or a proper "
-            "loss (proper); boosted stumps (rankboost, smooth-margin); trees under the push."
+            help="The best of several kinds, weighed (auto); linear with the P-Norm Push (pnorm, "
+            "the default), the IR Push (ir) or a proper loss (proper); boosted stumps (rankboost, "
+            "smooth-margin); trees under the push."
         ),
+    ] = None,
+    quality: Annotated[
+        Quality, typer.Option(help="How much work --model auto is: fast, good or best.")
+    ] = Quality.good,
+    minutes: Annotated[
+        float | None,
+        typer.Option(help="How long --model auto may take: the dearest members are left out."),
     ] = None,
     p: Annotated[
         str, typer.Option(help="How hard to push: a number from 1 on, or auto to let folds choose.")
@@ -124,6 +141,8 @@ def fit(
         "alpha": alpha,
         "metric": metric,
         "k": None if k is None else parse_k(k),
+        "quality": quality.value,
+        "max_seconds": None if minutes is None else 60.0 * minutes,
         "random_state": seed,
     }
     # the library is loaded here, because --help need not wait for it

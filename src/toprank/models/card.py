@@ -92,8 +92,9 @@ def depth_notes(tops: Iterable[Any], n: int) -> list[str]:
 def versions(ranker: Any) -> dict[str, str]:
     """Return the versions of toprank and of the libraries that a model needs."""
     wanted = ["python", "toprank", *LIBRARIES]
-    if hasattr(ranker, "backend"):
-        wanted.append(ranker.backend)
+    for one in (ranker, *(member for _, member in getattr(ranker, "members_", ()))):
+        if hasattr(one, "backend") and one.backend not in wanted:
+            wanted.append(one.backend)
     return {name: found for name in wanted if (found := installed_version(name)) is not None}
 
 

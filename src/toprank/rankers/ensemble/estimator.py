@@ -119,6 +119,8 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
         What each member brings: its own metric, the loss without it, its seconds.
     oof_scores_ : array of shape (n, members)
         Out-of-fold scores; NaN where a row was in no test fold.
+    oof_decision_ : array of shape (n,)
+        The score of each row from its out-of-fold scores; NaN where it has none.
     oof_members_ : list of str
         The members in the order of its columns.
     score_interval_ : Interval or None
@@ -385,6 +387,10 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
         self._columns_used = weighed.chosen.columns
         self._slope = float(getattr(weighed.fitted, "_slope", 1.0))
         self.score_interval_ = weighed.interval
+        self.oof_decision_ = np.full(self._n_rows, np.nan)
+        scored = np.flatnonzero(~np.isnan(self.oof_scores_).any(axis=1))
+        columns = weighed.scale.make(self.oof_scores_[scored])
+        self.oof_decision_[scored] = weighed.chosen.scores(weighed.fitted, columns)
         self.member_table_ = make_table(weighed, runs)
 
     def _fit_weighted(
