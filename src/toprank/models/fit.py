@@ -141,11 +141,12 @@ def _make_trees(request: RankerRequest, p: Any, categorical: list[int]) -> PushT
 def _choose_trees(
     request: RankerRequest, rows: Rows, categorical: list[int], folds: list[Fold]
 ) -> tuple[Any, PChoice]:
+    # the folds compare rankings, which no link changes
     choice = _search(
         request,
         rows,
         folds,
-        _make_trees(request, 4.0, categorical),
+        _make_trees(request, 4.0, categorical).set_params(calibration="training"),
         baseline=_make_trees(request, None, categorical),
         baseline_name="the library's binary objective",
     )
