@@ -32,7 +32,7 @@ from toprank.models.rows import (
     metric_settings,
     reuse_table,
 )
-from toprank.models.schema import Schema
+from toprank.models.schema import Schema, Target
 from toprank.models.unseen import UnseenScores, unseen_scores
 from toprank.pairs import Rows
 from toprank.rankers import (
@@ -141,11 +141,12 @@ def _make_trees(request: RankerRequest, p: Any, categorical: list[int]) -> PushT
 def _choose_trees(
     request: RankerRequest, rows: Rows, categorical: list[int], folds: list[Fold]
 ) -> tuple[Any, PChoice]:
+    # the folds compare rankings, which no link changes
     choice = _search(
         request,
         rows,
         folds,
-        _make_trees(request, 4.0, categorical),
+        _make_trees(request, 4.0, categorical).set_params(calibration="training"),
         baseline=_make_trees(request, None, categorical),
         baseline_name="the library's binary objective",
     )
@@ -386,6 +387,33 @@ def fit_table(
             text = f"{concern.message}: {concern.python}."
             warnings.warn(text, ModelWarning, stacklevel=2)
     return made
+
+
+def fit_rows(
+    schema: Schema,
+    target: Target,
+    rows: TrainingRows,
+    *,
+    model: str,
+    p: Any,
+    alpha: float | None,
+    metric: str,
+    k: int | float | None,
+    random_state: int,
+) -> TableModel:
+    """Fit a ranker to rows that are read already, without holding any out.
+
+    As `fit_table`, for callers that measure by themselves; the card says that nothing was measured.
+    """
+    request, kind, name = _read_request(model, p, alpha, metric, k, random_state, None)
+    fit = _TableFit(kind, request, schema, None)
+    template, choice = fit.settle(rows)
+    preparation, ranker, Z = fit.final(rows, template)
+    made = TableModel(schema, target, preparation, ranker, {}, fit.centre(ranker, Z, rows.weight))
+    unseen = UnseenScores(ranker.decision_function(Z), "training")
+    held_out = HeldOutMetrics(notes=["nothing was held out: measure by cross-validation"])
+    about: tuple[Any, ...] = (held_out, choice, [], None, unseen)
+    return made.with_card(make_card(made, rows, Z, name, request.scoring, *about))
 
 
 def _labelled_rows(frame: Any, target: str, skip: bool) -> Any:

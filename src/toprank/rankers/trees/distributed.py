@@ -288,7 +288,7 @@ class SharedMetric:
 def _watch(trees: Any, rows: TreeRows, team: Team) -> Watch:
     rule = StoppingRule.of(trees, grouped=rows.groups is not None)
     metric = SharedMetric(rule.measure(rows.of_all(team)), team)
-    return Watch(rows, metric, trees.n_iter_no_change, rule.least)
+    return Watch(rows, metric, trees.n_iter_no_change, rule.least, rule.name)
 
 
 def held_out_together(
