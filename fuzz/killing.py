@@ -125,7 +125,7 @@ def listings(folder: Path) -> list[Written]:
     import numpy as np
     import pyarrow as pa
 
-    from toprank.cli.rank import write_listing
+    from toprank.cli.listing import write_listing
 
     tables = [
         pa.table({"id": [f"{v}-{i}" for i in range(3_000)], "score": np.arange(3_000) / (v + 1.0)})

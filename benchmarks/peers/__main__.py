@@ -2,9 +2,10 @@
 
     python -m benchmarks.peers run                   every set and ranker at hand, five splits
     python -m benchmarks.peers run --quick           two shipped sets, small: under two minutes
+    python -m benchmarks.peers full                  full size, defaults and tuned: hours; resumes
     python -m benchmarks.peers toppush               the protocol of TopPush, thirty splits
     python -m benchmarks.peers when                  p against capacity, imbalance and sample size
-    python -m benchmarks.peers pages                 docs/peers.md and docs/when_it_helps.md
+    python -m benchmarks.peers pages                 docs/peers.md, full_size.md, when_it_helps.md
 
 Run it in the folder of the checkout. Results are appended to the record (--record), cell by cell;
 a run that was stopped goes on where it was. The pages are made from the record alone.
@@ -15,7 +16,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from . import harness, pages, toppush, when, when_page
+from . import full, full_page, harness, pages, toppush, when, when_page
 from .data import BESIDE, SHIPPED, names
 from .harness import Plan, chosen, say
 from .rankers import RANKERS
@@ -30,9 +31,8 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 def main(arguments: list[str] | None = None) -> None:
     options = parse(arguments)
     record = options.record or (QUICK if options.quick else RECORD)
-    {"run": run, "toppush": run_toppush, "when": run_when, "pages": write_pages}[options.what](
-        options, record
-    )
+    commands = {"run": run, "full": run_full, "toppush": run_toppush, "when": run_when}
+    {**commands, "pages": write_pages}[options.what](options, record)
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -41,7 +41,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("what", choices=["run", "toppush", "when", "pages"])
+    parser.add_argument("what", choices=["run", "full", "toppush", "when", "pages"])
     parser.add_argument("--data", type=Path, default=BESIDE, help="folder of NAME.csv.gz files")
     parser.add_argument("--record", type=Path, help="folder of the results")
     parser.add_argument("--docs", type=Path, default=DOCS, help="where the pages go")
@@ -73,6 +73,12 @@ def run(options: argparse.Namespace, record: Path) -> None:
     say(f"results in {record / 'peers.jsonl'}, a page in {record / 'peers.md'}")
 
 
+def run_full(options: argparse.Namespace, record: Path) -> None:
+    sets = chosen(options.sets, SHIPPED if options.quick else names(options.data), "sets")
+    rankers = chosen(options.rankers, full.RANKERS, "rankers")
+    full.run(Store(record / "full.jsonl"), options.data, sets, rankers)
+
+
 def run_toppush(options: argparse.Namespace, record: Path) -> None:
     store = Store(record / "toppush.jsonl")
     sets = chosen(options.sets, toppush.PRINTED, "sets")
@@ -96,6 +102,8 @@ def write_pages(options: argparse.Namespace, record: Path) -> None:
     options.docs.mkdir(parents=True, exist_ok=True)
     peers = pages.peers(stores["peers"], stores["toppush"])
     (options.docs / "peers.md").write_text(peers, encoding="utf-8")
+    at_size = full_page.page(Store(record / "full.jsonl"), options.docs)
+    (options.docs / "full_size.md").write_text(at_size, encoding="utf-8")
     helps = when_page.when_it_helps(stores["peers"], stores["when"], options.docs)
     (options.docs / "when_it_helps.md").write_text(helps, encoding="utf-8")
 

@@ -16,19 +16,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 
 @dataclass(frozen=True)
 class Stamp:
     """What a file was when it was first looked at: the passes over it must see the same rows."""
 
-    path: Path
+    path: Any  #: a path, or whatever else has a ``stat``
     size: int
     changed: int  #: in nanoseconds
 
     @classmethod
-    def of(cls, path: Path) -> Stamp:
+    def of(cls, path: Any) -> Stamp:
         """The stamp of a file as it is now."""
         status = path.stat()
         return cls(path, status.st_size, status.st_mtime_ns)

@@ -1,5 +1,6 @@
 """Every command on every ugly table: a sentence on stderr, exit code 2, nothing half-written."""
 
+import csv
 import gzip
 
 import pytest
@@ -162,20 +163,24 @@ def test_a_wrong_name_in_a_wide_table_does_not_list_every_column(call, tmp_path,
     assert answer.exit_code == 2 and "and 9992 more" in words(answer.stderr)
 
 
+#: How a table is written, and the encoding, the delimiter and the decimal sign of its list.
+WRITTEN = {
+    "a byte order mark": (lambda text: b"\xef\xbb\xbf" + text.encode(), "utf-8-sig", ",", "."),
+    "semicolons": (
+        lambda text: text.replace(",", ";").replace(".", ",").encode(),
+        *("utf-8", ";", ","),
+    ),
+    "UTF-16": (lambda text: text.replace(",", "\t").encode("utf-16"), "utf-16", "\t", "."),
+    "Windows line ends": (lambda text: text.replace("\n", "\r\n").encode(), "utf-8", ",", "."),
+    "gzip": (lambda text: gzip.compress(text.encode()), "utf-8", ",", "."),
+}
+
+
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("command", ["rank", "evaluate", "compare", "monitor"])
-@pytest.mark.parametrize(
-    "text",
-    [
-        lambda text: b"\xef\xbb\xbf" + text.encode(),
-        lambda text: text.replace(",", ";").replace(".", ",").encode(),
-        lambda text: text.replace(",", "\t").encode("utf-16"),
-        lambda text: text.replace("\n", "\r\n").encode(),
-        lambda text: gzip.compress(text.encode()),
-    ],
-    ids=["a byte order mark", "semicolons", "UTF-16", "Windows line ends", "gzip"],
-)
-def test_tables_of_other_programs_are_read(call, frame, tmp_path, text, command):
+@pytest.mark.parametrize("written", WRITTEN)
+def test_tables_of_other_programs_are_read(call, frame, tmp_path, written, command):
+    text, encoding, delimiter, decimal = WRITTEN[written]
     table = tmp_path / "table.csv"
     table.write_bytes(text(rows(frame, 60)))
     answer, left = call(command, table)
@@ -183,11 +188,17 @@ def test_tables_of_other_programs_are_read(call, frame, tmp_path, text, command)
     plain = tmp_path / "plain.csv"
     plain.write_text(rows(frame, 60))
     if left:
-        ranked = (tmp_path / "out" / "ranked.csv").read_text()
-        (tmp_path / "out" / "ranked.csv").unlink()
-        (tmp_path / "out").rmdir()
+        ranked = tmp_path / "out" / "ranked.csv"
+        own = ranked.read_bytes()
+        assert own.startswith(b"\xef\xbb\xbf") == (encoding == "utf-8-sig")
+        listed = list(csv.reader(own.decode(encoding).splitlines(), delimiter=delimiter))
+        ranked.unlink()
+        ranked.parent.rmdir()
         call("rank", plain)
-        assert (tmp_path / "out" / "ranked.csv").read_text() == ranked
+        wanted = list(csv.reader(ranked.read_text().splitlines()))
+        for row in wanted:
+            row[1] = row[1].replace(".", decimal)
+        assert listed == wanted and listed[0][1] == "score"
 
 
 @pytest.mark.parametrize("command", ["fit", "choose-p"])

@@ -148,6 +148,24 @@ def test_rows_held_out_are_a_share_of_each_class_wherever_they_lie(client, binne
     assert fitted.n_iter_ == np.argmax(fitted.validation_scores_) + 1
 
 
+@pytest.mark.parametrize("grouped", [False, True])
+def test_the_rows_held_out_are_those_that_one_process_holds_out(client, binned, grouped):
+    X, y, weight = binned
+    groups = np.random.default_rng(1).integers(0, 40, len(y)) if grouped else None
+    settings = {"early_stopping": True, "n_estimators": 60, "n_iter_no_change": 5}
+    alone = trees(**settings).fit(X, y, weight, groups=groups)
+    together = trees(**settings).fit_dask(
+        client,
+        da.from_array(X, chunks=SKEWED),
+        y,
+        da.from_array(weight, chunks=300),
+        groups=None if groups is None else da.from_array(groups, chunks=400),
+    )
+    np.testing.assert_allclose(together.validation_scores_, alone.validation_scores_, rtol=1e-12)
+    assert together.n_iter_ == alone.n_iter_
+    np.testing.assert_allclose(together.decision_function(X), alone.decision_function(X), rtol=1e-5)
+
+
 def test_groups_are_compared_within_themselves_across_workers(client, binned):
     X, y, _ = binned
     groups = np.random.default_rng(1).integers(0, 30, len(y)).astype(str)

@@ -94,3 +94,24 @@ def test_what_is_not_a_band_is_refused(band):
     name = {"roc_band": "fpr", "lift_band": "top", "precision_recall_band": "recall"}[band.__name__]
     with pytest.raises(ValueError, match="from 0 to 1"):
         band(y, s, **{name: [0.5, 1.5]})
+
+
+@pytest.mark.more
+@pytest.mark.parametrize(("positives", "negatives", "separation"), [(20, 980, 1.0), (10, 190, 2.0)])
+def test_precision_at_every_recall_is_covered_with_few_positives(positives, negatives, separation):
+    recall = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
+    fpr = norm.sf(norm.isf(recall) + separation)
+    share = positives / (positives + negatives)
+    truth = share * recall / (share * recall + (1 - share) * fpr)
+    covered = []
+    for seed in range(200):
+        y, s = data(positives + negatives, positives, separation, seed)
+        band = precision_recall_band(y, s, recall=recall)
+        covered.append((band.low <= truth) & (truth <= band.high))
+    assert np.min(np.mean(covered, axis=0)) >= 0.91  # it was 0.75 with the slope of the curve
+
+
+def test_precision_where_every_positive_must_be_found_has_no_lower_end_above_the_share():
+    y, s = data(n=400, high=20)
+    band = precision_recall_band(y, s, recall=[0.95, 1.0])
+    assert band.low == pytest.approx([0.05 * 0.95 / (0.05 * 0.95 + 0.95), 0.05])

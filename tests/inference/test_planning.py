@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from scipy.special import expit, logit, ndtri
 from scipy.stats import binom, binomtest, multivariate_normal
 
+from toprank.inference import compare
 from toprank.inference.auc_models import MODELS, auc_covariance, auc_variance, both_negative
+from toprank.inference.equal_shares import equal_shares_p_value
 from toprank.inference.planning import (
     comparison_power,
     comparison_size,
@@ -229,12 +231,26 @@ def test_the_power_to_compare_precisions_is_that_of_simulated_tests():
     rng = np.random.default_rng(5)
     k, overlap, draws = 100, 0.5, 20_000
     apart = int(k * (1 - overlap))
-    a, b = rng.binomial(apart, 0.45, draws) / k, rng.binomial(apart, 0.65, draws) / k
-    error = np.sqrt((0.45 * 0.55 + 0.65 * 0.35) * apart) / k
-    found = np.mean(np.abs(b - a) / error > 1.959964)
+    a, b = rng.binomial(apart, 0.45, draws), rng.binomial(apart, 0.65, draws)
+    hits = range(apart + 1)  # the p-value that `compare` gives to each outcome
+    p_value = np.array([[equal_shares_p_value(i, j, apart) for j in hits] for i in hits])
+    found = np.mean(p_value[a, b] <= 0.05)
     plan = comparison_power("precision_at", value=0.5, difference=0.1, k=k, overlap=overlap)
-    assert plan.power == pytest.approx(found, abs=0.03)
+    assert plan.power == pytest.approx(found, abs=0.015)
     assert plan.rows == 150
+
+
+def test_a_planned_comparison_at_k_has_the_power_that_was_asked_for():
+    plan = comparison_size("precision_at", value=0.3, difference=0.2, power=0.8)
+    rng = np.random.default_rng(0)
+    y = np.zeros(4 * plan.k, dtype=int)
+    scores = np.zeros((2, len(y)))
+    scores[0, : plan.k] = scores[1, plan.k : 2 * plan.k] = 1.0  # two lists without a common row
+    found = []
+    for _ in range(300):
+        y[: plan.k], y[plan.k : 2 * plan.k] = (rng.random(plan.k) < share for share in (0.5, 0.3))
+        found.append(compare("precision_at", y, *scores, k=plan.k).p_value <= 0.05)
+    assert np.mean(found) >= 0.8 - 2 * np.sqrt(0.16 / 300)
 
 
 @pytest.mark.parametrize(

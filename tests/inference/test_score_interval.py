@@ -117,3 +117,14 @@ def test_the_auc_is_covered_with_twenty_positives_and_long_tails(
     covered = np.mean([one.low <= area <= one.high for one in found])
     assert covered >= 0.935
     assert np.mean([one.high - one.low for one in found]) < 0.16
+
+
+@pytest.mark.more
+def test_average_precision_is_covered_with_twenty_positives():
+    rng = np.random.default_rng(0)
+    y = np.arange(1000) < 20
+    value = 0.0803  # of an endless list with two positives in a hundred
+    found = [interval("average_precision", y, rng.normal(size=1000) + y) for _ in range(300)]
+    covered = np.mean([one.low <= value <= one.high for one in found])
+    assert covered >= 0.925
+    assert np.mean([one.high - one.low for one in found]) < 0.27

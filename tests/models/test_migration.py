@@ -9,6 +9,7 @@ import pytest
 from toprank.models import ModelError, load, migration, storage
 
 SAVED = Path(__file__).parent / "saved"
+NOW = storage.FORMAT
 
 
 def test_every_older_format_has_its_step():
@@ -32,16 +33,16 @@ def two_formats_ago(monkeypatch, fitted, tmp_path):
 
         return take
 
-    monkeypatch.setattr(storage, "FORMAT", 3)
-    monkeypatch.setattr(migration, "STEPS", {1: step(1), 2: step(2)})
+    monkeypatch.setattr(storage, "FORMAT", NOW + 2)
+    monkeypatch.setattr(migration, "STEPS", {NOW: step(NOW), NOW + 1: step(NOW + 1)})
     return path, taken
 
 
 def test_an_old_file_goes_through_every_step_in_order(two_formats_ago, fitted, table):
     path, taken = two_formats_ago
     model = load(path)
-    assert taken == [1, 2]
-    assert model.card["notes"] == ["from format 1", "from format 2"]
+    assert taken == [NOW, NOW + 1]
+    assert model.card["notes"] == [f"from format {NOW}", f"from format {NOW + 1}"]
     np.testing.assert_array_equal(model.score(table), fitted("pnorm").score(table))
 
 
@@ -49,7 +50,8 @@ def test_a_migrated_model_is_saved_in_the_present_format(two_formats_ago, tmp_pa
     path, taken = two_formats_ago
     load(path).save(tmp_path / "new")
     del taken[:]
-    assert load(tmp_path / "new").card["notes"] == ["from format 1", "from format 2"]
+    notes = load(tmp_path / "new").card["notes"]
+    assert notes == [f"from format {NOW}", f"from format {NOW + 1}"]
     assert taken == []
 
 
@@ -58,8 +60,10 @@ def test_a_step_may_make_a_member_that_older_files_lack(monkeypatch, fitted, tmp
     monkeypatch.setattr(storage, "MEMBERS", storage.MEMBERS | {"limits.json"})
     with pytest.raises(ModelError, match=r"lacks 'limits.json'"):
         load(tmp_path / "m")
-    monkeypatch.setattr(storage, "FORMAT", 2)
-    monkeypatch.setattr(migration, "STEPS", {1: lambda members: {**members, "limits.json": b"{}"}})
+    monkeypatch.setattr(storage, "FORMAT", NOW + 1)
+    monkeypatch.setattr(
+        migration, "STEPS", {NOW: lambda members: {**members, "limits.json": b"{}"}}
+    )
     load(tmp_path / "m")
 
 

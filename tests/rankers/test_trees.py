@@ -151,7 +151,7 @@ def easy_and_hard(n, seed):
 def test_a_metric_that_moves_in_steps_does_not_stop_the_rounds_by_luck(backend):
     train, test = easy_and_hard(3_000, 0), easy_and_hard(3_000, 1)
     settings = {"backend": backend, "n_estimators": 60, "random_state": 0, "early_stopping": True}
-    settings |= {"metric_kwargs": {"k": 10}}
+    settings |= {"metric_kwargs": {"k": 10}, "learning_rate": 0.1}
     stopped = PushTrees(**settings).fit(*train)
     by_steps = PushTrees(stop_by="precision_at", **settings).fit(*train)
     assert by_steps.n_iter_ < 10 < 20 <= stopped.n_iter_
@@ -451,7 +451,7 @@ def test_p_is_chosen_within_groups(train, production):
 
 def test_the_binary_objective_is_the_librarys_own(train):
     X, y = train
-    trees = PushTrees(None, n_estimators=10).fit(X, y)
+    trees = PushTrees(None, n_estimators=10, learning_rate=0.1).fit(X, y)
     params = {"objective": "binary", "verbose": -1, "num_threads": 1, "lambda_l2": 1.0}
     params |= {"min_data_in_leaf": 0, "min_data_in_bin": 1, "min_sum_hessian_in_leaf": 1.0}
     booster = lightgbm.train(params, lightgbm.Dataset(X, y), 10)

@@ -27,6 +27,7 @@ ARGUED = {
         "the grown trees travel from Spark's executors to its driver, which pickle everything "
         "they send each other anyway; nothing of it comes from a file or from another user"
     ),
+    ("blocks/places.py", "import urllib.parse"): "unquotes names of folders; nothing is fetched",
     ("blocks/spill.py", "import socket"): "gethostname alone: on which machine a block lies",
     ("datasets/_openml.py", "fetch_openml"): "the one explicit download, datasets.fetch",
 }
@@ -127,6 +128,7 @@ WRITTEN = {
     ("interop/onnx.py", "save"): "of an export, which writes a part",
     ("models/model.py", "save"): "of a model, which writes a part",
     ("models/export.py", "save"): "of an export, which writes a part",
+    ("rankers/ensemble/converted.py", "TemporaryDirectory"): "CatBoost tells its trees in a file",
     ("reproduce/runner.py", "savefig"): "draws to a part",
     ("reproduce/runner.py", "open"): "data to be read",
 }

@@ -105,3 +105,27 @@ def test_what_makes_no_sense_is_refused(options, message):
         capacity_threshold([1.0, 2.0, 3.0], **options)
     with pytest.raises(ValueError, match=r"NaN|empty|minimum of 1"):
         capacity_threshold([np.nan] if "y" in options else [], 3)
+
+
+@pytest.mark.parametrize("n_days", [3, 5, 10])
+def test_few_days_that_differ_much_still_cover_a_new_one(n_days):
+    """Days of dispersion 4; the dispersion itself is estimated from few of them."""
+    rng = np.random.default_rng(n_days)
+    inside = 0
+    for _ in range(400):
+        counts = rng.negative_binomial(20 / 3, 1 / 4, n_days)
+        day = np.repeat(np.arange(n_days), counts)
+        found = capacity_threshold(np.ones(len(day)), 1e6, day)  # every item is an alert
+        inside += found.low <= rng.negative_binomial(20 / 3, 1 / 4) <= found.high
+    assert inside / 400 >= 0.93
+
+
+def test_without_the_period_of_each_item_the_note_says_what_is_supposed():
+    scores = np.arange(900.0)
+    found = capacity_threshold(scores, 10, 30)
+    assert found.dispersion == 1.0 and "Poisson" in found.note and "Poisson" in str(found)
+    known = capacity_threshold(scores, 10, 30, dispersion=4)
+    assert known.note == "" and known.dispersion == 4.0
+    assert known.high - known.low > 1.5 * (found.high - found.low)
+    with pytest.raises(ValueError, match=r"dispersion=0\.5"):
+        capacity_threshold(scores, 10, 30, dispersion=0.5)

@@ -176,3 +176,24 @@ def test_with_fifty_pima_rows_a_hard_push_does_not_generalise_and_with_three_hun
     assert np.mean(best[50]) < np.mean(best[300])  # more rows, more push
     assert all(np.all(cautious[size] <= best[size]) for size in (50, 300))
     assert np.mean(cautious[50]) <= 0.0  # p = 1 or less
+
+
+def test_nothing_is_supported_on_noise():
+    found = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        y = np.repeat([1, 0], [20, 80])
+        found.append(supported_p(rng.normal(size=(100, 2)), y, ps=(1, 64)))
+    assert sum(one.p is not None for one in found) <= 1
+    noise = next(one for one in found if one.p is None and "random" in one.verdict)
+    assert "no push is supported" in noise.verdict
+    assert noise.lines[0].test_risk > noise.lines[0].random_risk
+
+
+def test_random_orders_have_the_risk_that_theory_says():
+    """Heights are uniform in a random order of many rows: R_p is (p + 1)^(-1/p)."""
+    rng = np.random.default_rng(0)
+    y = np.arange(4000) % 2 == 0
+    for line in supported_p(rng.normal(size=(4000, 1)), y, ps=(1, 4)).lines:
+        limit = (line.p + 1) ** (-1 / line.p)
+        assert limit - 0.05 < line.random_risk < limit

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from toprank._extras import require
 from toprank._files import replace_file
 from toprank._numerics import FloatArray
-from toprank.blocks.parquet_files import Columns, ParquetColumns, ParquetPart, find_files, look_at
+from toprank.blocks.parquet_files import Columns, ParquetColumns, ParquetPart, look_at
+from toprank.blocks.places import FoundFile, find_files
 from toprank.blocks.source import Block, LocalSource
 
 #: Entries of a block of features: 8 MB of float32.
@@ -79,12 +80,13 @@ class ParquetSource(LocalSource):
             yield self._empty()
 
     def _batches(self, part: ParquetPart, names: list[str]) -> Iterator[tuple[int, Any]]:
-        with part.open() as file:
+        stored = [name for name in names if name not in part.keys]
+        with part.open_pass() as file:
             for group, rows in enumerate(part.row_groups):
                 if rows == 0:
                     continue
                 left = rows
-                for batch in file.iter_batches(self.block_rows, row_groups=[group], columns=names):
+                for batch in file.iter_batches(self.block_rows, row_groups=[group], columns=stored):
                     if batch.num_rows != min(left, self.block_rows):
                         raise RuntimeError(
                             f"{part.path}: row group {group} came in pieces of another size than "
@@ -92,7 +94,7 @@ class ParquetSource(LocalSource):
                         )
                     left -= batch.num_rows
                     batch.validate(full=True)
-                    yield group, batch
+                    yield group, part.add_keys(batch, names)
                 if left:  # Arrow takes the end of a file that was cut for the end of its rows
                     part.stamp.check()
                     raise ValueError(
@@ -166,7 +168,7 @@ class ParquetSource(LocalSource):
                     )
 
     def _kept_fields(self, keep: Sequence[str]) -> list[Any]:
-        schema = look_at(self.parts[0].path)[1]
+        schema = look_at(FoundFile(self.parts[0].path, self.parts[0].keys))[1]
         for name in keep:
             if name not in schema.names or name == "score":
                 raise ValueError(
@@ -178,7 +180,10 @@ class ParquetSource(LocalSource):
     def _kept_batches(self, keep: Sequence[str]) -> Iterator[Any] | None:
         if not keep:
             return None
-        return (batch for part in self.parts for _, batch in self._batches(part, list(keep)))
+        names = list(keep)
+        return (
+            batch.select(names) for part in self.parts for _, batch in self._batches(part, names)
+        )
 
 
 def _batch_column(batch: Any, name: str, where: str) -> NDArray[Any]:
@@ -206,9 +211,11 @@ def from_parquet(
 
     Parameters
     ----------
-    path : str, path or list of them
-        A file, a folder (its ``*.parquet`` files, those of subfolders included), or a glob
-        pattern. Rows come in order of file name, then row group.
+    path : str, path, pyarrow dataset, or list of them
+        A file, a folder (its ``*.parquet`` files, those of subfolders included), a glob pattern, or
+        an address of these such as ``s3://bucket/folder`` (by pyarrow, or by fsspec where that is
+        installed). Rows come in order of file name, then row group. The names of subfolders such
+        as ``day=3`` are a column ``day``.
     target : str, optional
         The column of labels; not needed to score rows.
     columns : sequence of str, optional
@@ -245,6 +252,6 @@ def from_parquet(
     parts = [first]
     for file in files[1:]:
         part, schema = look_at(file)
-        chosen.check_same(file, schema, first.path, first_schema)
+        chosen.check_same(file.place, schema, first.path, first_schema)
         parts.append(part)
     return ParquetSource(parts, chosen, block_rows, n_jobs)

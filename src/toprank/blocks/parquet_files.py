@@ -7,10 +7,8 @@ two passes is noticed.
 
 from __future__ import annotations
 
-import glob
-import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from numpy.typing import NDArray
 
 from toprank._extras import require
 from toprank._files import Stamp
+from toprank.blocks.places import FoundFile, Place
 
 #: Bytes of each column chunk that are read at once.
 _BUFFER = 1 << 19
@@ -33,32 +32,53 @@ _ADVICE = {
 
 @dataclass(frozen=True)
 class ParquetPart:
-    """One file: its row groups, and the stamp by which it is known."""
+    """One file: its row groups, its stamp, and what the names of its folders say of its rows."""
 
-    path: Path
+    path: Place
     row_groups: tuple[int, ...]  #: rows of each
     stamp: Stamp
+    keys: Mapping[str, Any]  #: columns whose one value is in the names of the folders
 
     @contextmanager
-    def open(self) -> Iterator[Any]:
+    def open_pass(self) -> Iterator[Any]:
         """Open the file for one pass."""
         self.stamp.check()
-        parquet = require("pyarrow.parquet", "frames")
         # column chunks are streamed: a row group may be larger than the memory there is
-        with (
-            name_in_errors(self.path),
-            parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=_BUFFER) as file,
-        ):
+        with _open_parquet(
+            self.path, pre_buffer=False, buffer_size=_BUFFER, page_checksum_verification=True
+        ) as file:
             yield file
         self.stamp.check()  # nor may it have changed during the pass
 
+    def add_keys(self, batch: Any, names: Sequence[str]) -> Any:
+        """Add the columns that are in the names of the folders to rows of the file."""
+        own = [name for name in names if name in self.keys]
+        if not own:
+            return batch
+        arrow = require("pyarrow", "frames")
+        columns = [arrow.repeat(self.keys[name], batch.num_rows) for name in own]
+        return arrow.record_batch([*batch.columns, *columns], names=[*batch.schema.names, *own])
+
 
 @contextmanager
-def name_in_errors(path: Path) -> Iterator[None]:
+def _open_parquet(path: Place, **options: Any) -> Iterator[Any]:
+    parquet = require("pyarrow.parquet", "frames")
+    with name_in_errors(path), ExitStack() as stack:
+        source = path if isinstance(path, Path) else stack.enter_context(path.open_input())
+        yield stack.enter_context(parquet.ParquetFile(source, **options))
+
+
+@contextmanager
+def name_in_errors(path: Place) -> Iterator[None]:
     """Say which file could not be read."""
     arrow = require("pyarrow", "frames")
     try:
         yield
+    except MemoryError as error:  # of Arrow too: the file is not to blame
+        raise MemoryError(
+            f"There is not enough memory to read a block of {path} ({str(error).strip()}). Free "
+            "some, pass a smaller block_rows=, or write the file in smaller row groups."
+        ) from error
     except (arrow.ArrowException, OSError) as error:
         if isinstance(error, FileNotFoundError):
             raise
@@ -68,40 +88,17 @@ def name_in_errors(path: Path) -> Iterator[None]:
         ) from error
 
 
-def find_files(path: Any) -> list[Path]:
-    """Return the files of a path, a folder, a glob pattern, or a list of these, in order."""
-    if isinstance(path, str | os.PathLike):
-        files = sorted(_expand(os.fspath(path)))
-    else:
-        files = [file for part in path for file in find_files(part)]
-    if not files:
-        raise FileNotFoundError(
-            f"No Parquet file at {path!s}: expected a file, a folder of *.parquet files, or a glob "
-            "pattern."
-        )
-    return files
-
-
-def _expand(path: str) -> list[Path]:
-    if os.path.isdir(path):
-        return [
-            file
-            for file in Path(path).rglob("*.parquet")
-            if not any(part.startswith((".", "_")) for part in file.relative_to(path).parts)
-        ]
-    if os.path.exists(path):
-        return [Path(path)]
-    return [Path(file) for file in glob.glob(path, recursive=True) if os.path.isfile(file)]
-
-
-def look_at(path: Path) -> tuple[ParquetPart, Any]:
-    """Read the footer of a file: its row groups, and its schema."""
-    parquet = require("pyarrow.parquet", "frames")
-    stamp = Stamp.of(path)
-    with name_in_errors(path), parquet.ParquetFile(path) as file:
+def look_at(found: FoundFile) -> tuple[ParquetPart, Any]:
+    """Read the footer of a file: its row groups, and its schema with the names of its folders."""
+    arrow = require("pyarrow", "frames")
+    path, stamp = found.place, Stamp.of(found.place)
+    with _open_parquet(path) as file:
         metadata, schema = file.metadata, file.schema_arrow
         rows = tuple(metadata.row_group(g).num_rows for g in range(metadata.num_row_groups))
-    return ParquetPart(path, rows, stamp), schema
+    keys = {name: value for name, value in found.keys.items() if name not in schema.names}
+    for name, value in keys.items():
+        schema = schema.append(arrow.field(name, arrow.scalar(value).type))
+    return ParquetPart(path, rows, stamp, keys), schema
 
 
 @dataclass(frozen=True)
@@ -116,7 +113,7 @@ class ParquetColumns:
     @classmethod
     def choose(
         cls,
-        path: Path,
+        path: Place,
         schema: Any,
         target: str | None,
         columns: Sequence[str] | None,
@@ -150,7 +147,7 @@ class ParquetColumns:
     def labels(self) -> list[str]:
         return [name for name in (self.target, self.weight) if name is not None]
 
-    def check_same(self, path: Path, schema: Any, first: Path, first_schema: Any) -> None:
+    def check_same(self, path: Place, schema: Any, first: Place, first_schema: Any) -> None:
         """Refuse a file whose columns are not those of the first."""
         for name in (*self.features, *self.labels):
             if name not in schema.names:
@@ -177,7 +174,7 @@ def _list_names(names: Sequence[str], most: int = 12) -> str:
     return ", ".join(repr(name) for name in names[:most]) + more
 
 
-def _number_type(path: Path, field: Any, columns: Sequence[str]) -> np.dtype[Any]:
+def _number_type(path: Place, field: Any, columns: Sequence[str]) -> np.dtype[Any]:
     """The NumPy type of a numeric column; advice for any other."""
     types = require("pyarrow", "frames").types
     kind = field.type

@@ -9,6 +9,7 @@ import typer
 
 from toprank._version import __version__
 from toprank.cli.bounds import bounds
+from toprank.cli.check import check
 from toprank.cli.choose_p import choose_p
 from toprank.cli.compare import compare
 from toprank.cli.demo import demo
@@ -75,6 +76,13 @@ _add(
     "toprank fit visits.parquet -y ill --positive yes --time day --metric precision_at --k 100 "
     "-o model",
     "toprank fit november.csv -y bought --from model -o model",
+)
+_add(
+    _START,
+    "check",
+    check,
+    "toprank check train.csv --target bought",
+    "toprank check train.csv -y bought --time day --drop premium --as-text zip",
 )
 _add(
     _START,

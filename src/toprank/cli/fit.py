@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,22 +12,32 @@ import typer
 from toprank.cli.io.source import Reading
 from toprank.cli.io.tables import open_table
 from toprank.cli.options import (
+    AsNumber,
+    AsText,
+    Clip,
     Drop,
+    Groups,
     Json,
     MaxColumns,
     Positive,
     Quiet,
     RowId,
     Seed,
+    SkipUnlabelled,
+    Tidy,
+    TimeColumn,
     Train,
+    Weight,
     check_output,
     find_positive,
+    keep_labelled,
     metric_names,
     parse_k,
+    read_training,
     reads,
 )
 from toprank.cli.show import show_card
-from toprank.cli.terminal import Failure, print_json, progress
+from toprank.cli.terminal import Failure, note, print_json, progress
 
 
 class Kind(StrEnum):
@@ -69,17 +80,15 @@ def fit(
         ),
     ] = None,
     id: RowId = None,
-    time: Annotated[
-        str | None,
-        typer.Option(help="Column of dates or numbers: train on the past, measure on the future."),
-    ] = None,
-    weight: Annotated[
-        str | None, typer.Option(help="Column that says how often a row counts.")
-    ] = None,
-    groups: Annotated[
-        str | None, typer.Option(help="Column of groups: rows with one value stay in one fold.")
-    ] = None,
+    time: TimeColumn = None,
+    weight: Weight = None,
+    groups: Groups = None,
     drop: Drop = None,
+    as_text: AsText = None,
+    as_number: AsNumber = None,
+    clip: Clip = None,
+    tidy: Tidy = None,
+    skip_unlabelled: SkipUnlabelled = False,
     metric: Annotated[
         str,
         typer.Option(help="Metric that p is chosen by.", autocompletion=metric_names),
@@ -105,12 +114,11 @@ def fit(
     model itself is then fitted to all rows.
     """
     check_output(output, read=[train])
+    roles = {"id": id, "time": time, "weight": weight, "groups": groups}
+    columns = {"drop": drop, "as_text": as_text, "as_number": as_number, "clip": clip, "tidy": tidy}
     options = {
-        "id": id,
-        "time": time,
-        "weight": weight,
-        "groups": groups,
-        "drop": tuple(drop or ()),
+        **roles,
+        **{name: tuple(names or ()) for name, names in columns.items()},
         "model": None if model is None else model.value,
         "p": _parse_power(p, start is not None),
         "alpha": alpha,
@@ -120,7 +128,7 @@ def fit(
     }
     # the library is loaded here, because --help need not wait for it
     from toprank.cli.scoring import load_model
-    from toprank.models import fit_table
+    from toprank.models import ModelWarning, fit_table
     from toprank.models.card import readable_card
 
     before = None if start is None else load_model(start)
@@ -129,22 +137,35 @@ def fit(
             raise Failure("--target is missing: name the column of the labels.")
         target = before.schema.target
     with open_table(train, reading, quiet) as source:
-        named = {"--target": target, "--id": id, "--time": time, "--weight": weight}
-        named |= {"--groups": groups, **{f"--drop {name}": name for name in drop or ()}}
-        source.check_columns({name: option for option, name in named.items() if name is not None})
-        source.check_width(max_columns)
-        rows = source.read()
+        if before is not None:
+            source.remember(Reading.remembered(before.card))
+        rows = read_training(source, target, roles, columns, max_columns)
+        known = source.describe_reading()
+    rows = keep_labelled(rows, target, skip_unlabelled)
     if before is None:
         positive = find_positive(rows, target, positive)
-    with progress("Reading", quiet) as step:
+    with progress("Reading", quiet) as step, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".* leave it out: drop=", ModelWarning)  # said below
         fitted = fit_table(
             rows, target, positive=positive, from_model=before, progress=step, **options
         )
+    if known:
+        fitted = fitted.with_card({**fitted.card, "reading": known})
     fitted.save(output)
+    _say_concerns(fitted.card["look"], quiet)
     if as_json:
         print_json({"file": str(output), **readable_card(fitted.card)})
         return
     show_card(fitted, output)
+
+
+def _say_concerns(found: list[dict[str, Any]], quiet: bool) -> None:
+    """Say on stderr what may be wrong with the table, the most dangerous first."""
+    for concern in found:
+        if concern["danger"] < 4:
+            warning = "CAREFUL: " if concern["danger"] == 1 else ""
+            option = f"\n{concern['option']}" if concern["option"] else ""
+            note(f"{warning}{concern['message']}.{option}", quiet)
 
 
 def _parse_power(text: str, warm: bool) -> Any:

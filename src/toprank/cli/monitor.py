@@ -69,9 +69,11 @@ def monitor(
     against = None
     if reference is not None:
         with open_table(reference, reading, quiet) as source:
+            source.remember(Reading.remembered(loaded.card))
             columns = [name for name in loaded.schema.names if name in source.columns]
             against = source.read(columns)
     with open_table(data, reading, quiet) as source, progress("Reading", quiet) as step:
+        source.remember(Reading.remembered(loaded.card))
         labels = [loaded.target.column] if loaded.target.column in source.columns else []
         found = monitor_model(
             loaded,

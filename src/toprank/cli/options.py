@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from toprank._extras import require
 from toprank._files import check_folder
-from toprank.cli.io.source import Reading
+from toprank.cli.io.source import Reading, Source
 from toprank.cli.terminal import Failure, can_ask, safe
 
 _READING = "Reading text files"
@@ -21,14 +22,14 @@ Model = Annotated[Path, typer.Argument(help="Model written by 'toprank fit'.", m
 Data = Annotated[
     Path,
     typer.Argument(
-        help="Table: CSV, TSV (plain, .gz or .bz2), Parquet or Arrow; - for standard input.",
+        help="Table: CSV, TSV (plain, .gz or .bz2), Excel, Parquet or Arrow; - for standard input.",
         metavar="DATA",
     ),
 ]
 Train = Annotated[
     Path,
     typer.Argument(
-        help="Table to learn from: CSV, TSV (plain, .gz or .bz2), Parquet or Arrow; - for "
+        help="Table to learn from: CSV, TSV (plain, .gz or .bz2), Excel, Parquet or Arrow; - for "
         "standard input.",
         metavar="TRAIN",
     ),
@@ -40,6 +41,49 @@ Positive = Annotated[
 ]
 RowId = Annotated[str | None, typer.Option(help="Column that names the rows; not a feature.")]
 Drop = Annotated[list[str] | None, typer.Option(help="Column to leave out; may be repeated.")]
+TimeColumn = Annotated[
+    str | None,
+    typer.Option(help="Column of dates or numbers: train on the past, measure on the future."),
+]
+Weight = Annotated[str | None, typer.Option(help="Column that says how often a row counts.")]
+Groups = Annotated[
+    str | None, typer.Option(help="Column of groups: rows with one value stay in one fold.")
+]
+_COLUMNS = "How columns are read"
+AsText = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Column of names in figures, such as zip codes: read as words; may be repeated.",
+        rich_help_panel=_COLUMNS,
+    ),
+]
+AsNumber = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Column of numbers with signs, such as $1,234.50 or 12,5 %: read as numbers; may be "
+        "repeated.",
+        rich_help_panel=_COLUMNS,
+    ),
+]
+Clip = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Column with a long tail: its largest and smallest half percent count as no more than "
+        "that; may be repeated.",
+        rich_help_panel=_COLUMNS,
+    ),
+]
+Tidy = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Column of words that are spelled in several ways (Yes, yes): read in small letters, "
+        "without needless spaces; may be repeated.",
+        rich_help_panel=_COLUMNS,
+    ),
+]
+SkipUnlabelled = Annotated[
+    bool, typer.Option("--skip-unlabelled", help="Leave out the rows without a label.")
+]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of what is random.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines, not tables.")]
 Quiet = Annotated[
@@ -89,7 +133,17 @@ _READING_OPTIONS: dict[str, Any] = {
             rich_help_panel=_READING,
         ),
     ],
+    "rename_duplicates": Annotated[
+        bool,
+        typer.Option(
+            "--rename-duplicates",
+            help="Number the columns that have the name of an earlier one: x, x.2, x.3.",
+            rich_help_panel=_READING,
+        ),
+    ],
 }
+#: What the options of reading are where they are not given.
+_NOT_GIVEN = {"rename_duplicates": False}
 
 
 def metric_names(incomplete: str) -> list[str]:
@@ -104,7 +158,12 @@ def reads(command: Callable[..., None]) -> Callable[..., None]:
     signature = inspect.signature(command, eval_str=True)
     own = [one for name, one in signature.parameters.items() if name != "reading"]
     more = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=_NOT_GIVEN.get(name),
+            annotation=kind,
+        )
         for name, kind in _READING_OPTIONS.items()
     ]
 
@@ -120,7 +179,11 @@ def reads(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _text_options(
-    encoding: str | None, delimiter: str | None, decimal: str | None, missing: list[str] | None
+    encoding: str | None,
+    delimiter: str | None,
+    decimal: str | None,
+    missing: list[str] | None,
+    rename_duplicates: bool,
 ) -> Reading:
     """What the user says of the text, checked."""
     delimiter = {"tab": "\t", "\\t": "\t"}.get(delimiter or "", delimiter)
@@ -128,7 +191,7 @@ def _text_options(
         raise Failure(f"--delimiter {delimiter!r}: expected one sign, such as ';' or tab.")
     if decimal not in (None, ".", ","):
         raise Failure(f"--decimal {decimal!r}: expected a point or a comma.")
-    return Reading(encoding, delimiter, decimal, tuple(missing or ()))
+    return Reading(encoding, delimiter, decimal, tuple(missing or ()), rename_duplicates)
 
 
 def choose_resamples(given: int | None, rows: int) -> int:
@@ -210,6 +273,53 @@ def check_writable(path: Path, suffixes: Collection[str] = ()) -> None:
         check_folder(folder)
     except OSError as error:
         raise PermissionError(f"the folder '{folder}' {error.strerror}.") from error
+
+
+def read_training(
+    source: Source,
+    target: str,
+    roles: Mapping[str, str | None],
+    columns: Mapping[str, Sequence[str] | None],
+    most: int,
+) -> Any:
+    """All rows of a training table, once it is known to have the columns that options name.
+
+    Parameters
+    ----------
+    source : Source
+    target : str
+    roles : mapping
+        Columns by their roles: ``id``, ``time``, ``weight``, ``groups``.
+    columns : mapping
+        Columns by the option that names them, such as ``drop`` and ``as_text``.
+    most : int
+        Columns that the table may have.
+    """
+    named = {target: "--target"}
+    named |= {name: f"--{role}" for role, name in roles.items() if name is not None}
+    for option, names in columns.items():
+        named |= {name: f"--{option.replace('_', '-')} {name}" for name in names or ()}
+    source.check_columns(named)
+    source.check_width(most)
+    # figures that are names keep their zeros, and signs stay for the reader of amounts
+    texts = (*(columns.get("as_text") or ()), *(columns.get("as_number") or ()))
+    return source.read(types=dict.fromkeys(texts, require("pyarrow", "frames").string()))
+
+
+def keep_labelled(rows: Any, target: str, skip: bool) -> Any:
+    """The rows with a label; Failure if some have none and the user has not said to skip them."""
+    from toprank.models import frames
+    from toprank.models.columns import is_missing
+
+    gaps = is_missing(frames.column(rows, target))
+    if not gaps.any():
+        return rows
+    if not skip or gaps.all():
+        raise Failure(
+            f"'{target}' is missing in {int(gaps.sum())} of {len(gaps)} rows; leave these rows out "
+            "(--skip-unlabelled), or label them."
+        )
+    return rows.filter(~gaps)
 
 
 def find_positive(rows: Any, column: str, positive: str | None) -> str:

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
-import json
 import math
-import re
-import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from toprank._extras import require
-from toprank._files import replace_file
-from toprank._text import plain
 from toprank.cli.io.source import Reading, Source
 from toprank.cli.io.tables import open_table
-from toprank.cli.options import Data, Json, Model, Quiet, check_output, parse_k, reads
+from toprank.cli.listing import check_listing, iterate_rows, write_listing
+from toprank.cli.options import Data, Json, Model, Quiet, parse_k, reads
 from toprank.cli.terminal import (
     Failure,
     Step,
@@ -32,7 +24,6 @@ from toprank.cli.terminal import (
     note,
     print_json,
     progress,
-    safe,
     short_number,
     table,
 )
@@ -61,7 +52,8 @@ def rank(
             "--output",
             "-o",
             help="File to write, by its ending: .csv, .tsv, .jsonl (also with .gz), .parquet, "
-            ".feather; - for CSV on stdout. Replaced if it is there.",
+            ".feather, .xlsx; - for CSV on stdout. Replaced if it is there. Text is written as "
+            "in the table: delimiter, decimal sign, encoding.",
         ),
     ] = None,
     id: Annotated[
@@ -104,12 +96,13 @@ def rank(
     loaded = load_model(model)
     with open_table(data, reading, quiet) as source, progress("Ranking", quiet) as step:
         found = read_top(loaded, source, k, list(id or ()), n_reasons, step)
+        dialect = source.dialect
     if as_json:
         print_json(records(found))
     elif output is None:
         show_listing(found.listing)
     else:
-        write_listing(found.listing, output, excel_safe)
+        write_listing(found.listing, output, excel_safe, dialect)
     if found.tied_out:
         note(
             f"{found.tied_out} row(s) with the last score, {found.scores[-1]:.6g}, were left out.",
@@ -167,6 +160,7 @@ def read_top(
     from toprank.cli.scoring import score_chunks
     from toprank.models.top_of_list import RunningTop
 
+    source.remember(Reading.remembered(model.card))
     source.check_columns(dict.fromkeys(carried, "--id"))
     ids = [model.schema.id] if model.schema.id in source.columns else []
     names = list(dict.fromkeys([*ids, *carried]))
@@ -234,127 +228,13 @@ def records(found: Ranked) -> list[dict[str, Any]]:
     return rows
 
 
-#: Signs that start a formula, also in the width of Chinese and Japanese letters.
-_SIGNS = "=+\\-@\uff1d\uff0b\uff0d\uff20"
-#: A place where a cell starts, then spaces and quotes, then a sign.
-_FORMULA = re.compile(rf"(?:\A|(?<=[,;|\t\r\n]))(?=[ \"]*[{_SIGNS}])")
-_CONTROL_FIRST = re.compile(r"\A(?=[\x00-\x1f])")
-_NUMBER_TEXT = re.compile(r" *[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)? *", re.ASCII)
-_ENDINGS = ("csv", "tsv", "parquet", "jsonl", "feather", "arrow", "gz")
-
-
-def check_listing(output: Path | None, read: Iterable[Path]) -> None:
-    """Refuse an output that cannot be written; "-" is stdout."""
-    if output is not None and str(output) != "-":
-        check_output(output, _ENDINGS, [path for path in read if str(path) != "-"])
-        _file_format(output)
-
-
-def write_listing(rows: Any, output: Path, excel_safe: bool = False) -> None:
-    """Write an Arrow table to a file, whole or not at all, or to stdout as CSV."""
-    if str(output) == "-":
-        _write_csv(rows, _Stdout(), ",", excel_safe)
-        sys.stdout.flush()
-        return
-    kind = _file_format(output)
-    with replace_file(output) as file:
-        if kind == "parquet":
-            require("pyarrow.parquet", "frames").write_table(rows, file)
-        elif kind in ("feather", "arrow"):
-            require("pyarrow.feather", "frames").write_feather(rows, file)
-        else:
-            _write_text(rows, file, kind, output.suffix.lower() == ".gz", excel_safe)
-
-
-def _file_format(output: Path) -> str:
-    """The ending that says the format, below .gz if there is one."""
-    suffix = output.suffix.lower()
-    if suffix != ".gz":
-        return suffix.lstrip(".")
-    below = output.with_suffix("")
-    check_output(below, ("csv", "tsv", "jsonl"))
-    return below.suffix.lower().lstrip(".")
-
-
-def _write_text(rows: Any, file: IO[bytes], kind: str, packed: bool, excel_safe: bool) -> None:
-    below = gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0) if packed else file
-    text = io.TextIOWrapper(below, encoding="utf-8", newline="")
-    if kind == "jsonl":
-        for row in _iterate_rows(rows):
-            text.write(json.dumps(plain(row)) + "\n")
-    else:
-        _write_csv(rows, text, "\t" if kind == "tsv" else ",", excel_safe)
-    text.flush()
-    text.detach()
-    if packed:
-        below.close()
-
-
-def _write_csv(rows: Any, text: Any, delimiter: str, excel_safe: bool) -> None:
-    def row(values: Iterable[Any]) -> Iterable[Any]:
-        return map(without_formulas, values) if excel_safe else values
-
-    # the module quotes only the line breaks that it ends lines with: a lone return is one too
-    writer = csv.writer(_LinesWithoutReturn(text), delimiter=delimiter, lineterminator="\r\n")
-    writer.writerow(row(rows.schema.names))
-    for record in _iterate_rows(rows):
-        writer.writerow(row(record.values()))
-
-
-def without_formulas(value: Any) -> Any:
-    r"""Return the value of a cell with an apostrophe before what would be run as a formula.
-
-    A spreadsheet runs a cell that starts with a sign such as ``=``. A text can bring such a cell
-    along in its middle too: where a table with commas is opened with semicolons, as in half of
-    Europe, the quotes around a cell do not count, and ``a;=1+1`` is two cells. Numbers stay
-    numbers, also those that come as text.
-
-    Examples
-    --------
-    >>> from toprank.cli.rank import without_formulas
-    >>> without_formulas("=1+1"), without_formulas("a;@b"), without_formulas("-1.5")
-    ("'=1+1", "a;'@b", '-1.5')
-    """
-    if value is None or isinstance(value, bool | int | float | Decimal):
-        return value
-    text = str(value)
-    if _NUMBER_TEXT.fullmatch(text):
-        return text
-    return _CONTROL_FIRST.sub("'", _FORMULA.sub("'", text))
-
-
-def _iterate_rows(rows: Any) -> Iterable[dict[str, Any]]:
-    for batch in rows.to_batches(max_chunksize=10_000):
-        yield from batch.to_pylist()
-
-
-class _LinesWithoutReturn:
-    """Lines of a CSV writer, which end in a return and a line feed, without the return."""
-
-    def __init__(self, text: Any) -> None:
-        self.text = text
-
-    def write(self, line: str) -> Any:
-        return self.text.write(line[:-2] + "\n")
-
-
-class _Stdout:
-    """Lines to a pipe as they are; on a terminal nothing of the data may act."""
-
-    def __init__(self) -> None:
-        self.escapes = sys.stdout.isatty()
-
-    def write(self, line: str) -> int:
-        return sys.stdout.write(safe(line[:-1]) + "\n" if self.escapes else line)
-
-
 def show_listing(rows: Any) -> None:
     """Print the list as a table."""
     names = rows.schema.names
     kinds = require("pyarrow", "frames").types
     texts = [field.name for field in rows.schema if not kinds.is_floating(field.type)]
     drawn = table(names, left=[name for name in texts if name != "rank"])
-    for row in _iterate_rows(rows):
+    for row in iterate_rows(rows):
         shown = (short_number(value) if name not in texts else value for name, value in row.items())
         drawn.add_row(*cells(*("" if value is None else value for value in shown)))
     console().print(drawn)

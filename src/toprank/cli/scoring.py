@@ -12,7 +12,7 @@ import numpy as np
 
 from toprank._extras import require
 from toprank._numerics import FloatArray
-from toprank.cli.io.source import Chunk, Source
+from toprank.cli.io.source import Chunk, Reading, Source
 from toprank.cli.io.tables import check_exists
 from toprank.cli.terminal import Failure, Step, note, safe
 from toprank.models import ModelWarning, TableModel, load
@@ -60,6 +60,7 @@ def score_chunks(
     carried : sequence of str
         Columns that are wanted as the file has them.
     """
+    source.remember(Reading.remembered(model.card))
     absent = [c for c in model.schema.columns if c.name not in source.columns]
     _refuse_table([f"column '{c.name}' ({c.kind}) is missing" for c in absent], source)
     warned = source.quiet
@@ -93,7 +94,7 @@ def _column_types(model: TableModel) -> dict[str, Any]:
     pyarrow = require("pyarrow", "frames")
     types: dict[str, Any] = {}
     for column in model.schema.columns:
-        if column.kind == "number":
+        if column.kind == "number" and column.decimal is None:
             types[column.name] = pyarrow.float64()
         elif column.kind != "date" or column.date_format is not None:
             types[column.name] = pyarrow.string()
@@ -115,6 +116,7 @@ def score_labelled_table(model: TableModel, source: Source, step: Step) -> Label
     Weight and groups are those of the training, where the table has them.
     """
     schema = model.schema
+    source.remember(Reading.remembered(model.card))
     source.check_columns({schema.target: "the target of the model"})
     weight, groups = (_name_if_present(name, source) for name in (schema.weight, schema.groups))
     # as in training, the type of a column of text is that of all its rows

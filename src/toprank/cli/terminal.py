@@ -124,7 +124,9 @@ def can_ask() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-_ARGUMENT = re.compile(r"\b(positive|id|time|drop|weight|groups|model|p|alpha|metric|k)= ?")
+_ARGUMENT = re.compile(
+    r"\b(positive|id|time|drop|weight|groups|as_text|as_number|clip|tidy|model|p|alpha|metric|k)= ?"
+)
 
 
 class Failure(Exception):
@@ -223,7 +225,10 @@ def _name_options(error: Exception) -> str:
     They are recognised by name: importing them would load the library for every command.
     """
     of_models = any(kind.__name__ == "ModelError" for kind in type(error).__mro__)
-    return _ARGUMENT.sub(r"--\1 ", str(error)) if of_models else str(error)
+    if not of_models:
+        return str(error)
+    text = str(error).replace("skip_unlabelled=True", "--skip-unlabelled")
+    return _ARGUMENT.sub(lambda found: f"--{found[1].replace('_', '-')} ", text)
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:

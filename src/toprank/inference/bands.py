@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import kstwo
+from scipy.stats import binom, kstwo
 
 from toprank._numerics import FloatArray
 from toprank.inference.sample import Sample
@@ -221,7 +221,9 @@ def precision_recall_band(
 
     cut = fpr_cut(sample, x)
     if kind == "pointwise":
-        return _pointwise(x, cut, names, level, precision)
+        lowest, highest = _fpr_where_recall_is(sample, x, cut.share, level)
+        ends = precision(highest), precision(lowest)
+        return Band(x, precision(cut.share), *ends, names, level, kind, _BOTH)
     low, high = _roc_box(sample, level)
     grid = _grid(sample.ranked)
     worst = np.interp(x, *_increasing_part(low(grid), grid), right=1.0)
@@ -232,6 +234,8 @@ def precision_recall_band(
 
 
 _BOX = "Kolmogorov-Smirnov bands of both classes"
+_BOTH = "binomial reaches of both classes"
+_ROUNDING = 1e-9
 
 
 def _sample(
@@ -279,6 +283,39 @@ def _pointwise(
         "pointwise",
         "Clopper-Pearson, effective trials",
     )
+
+
+def _fpr_where_recall_is(
+    sample: Sample, recall: FloatArray, observed: FloatArray, level: float
+) -> tuple[FloatArray, FloatArray]:
+    """Interval of the FPR at the threshold above which this share of all positives lies.
+
+    Of the positives at hand a binomial number is above that threshold, which says between which
+    of them it lies, whatever the law of the scores. The negatives above it are a binomial number
+    in turn. The two reaches are put together as roots of sums of squares (MOVER; Zou & Donner
+    2008), on the scale of log(FPR + 0.5 / negatives).
+    """
+    ranked, tail = sample.ranked, (1 - level) / 2
+    high, low = sample.units
+    trials = max(1, round(high))
+    fewest, most = (binom.ppf(chance, trials, recall) / trials for chance in (tail, 1 - tail))
+    share_found = ranked.found / ranked.positives
+    first = np.searchsorted(share_found, fewest - _ROUNDING, side="left")
+    last = np.searchsorted(share_found, most + _ROUNDING, side="right")
+    passed = np.append(ranked.passed / ranked.negatives, 1.0)
+    nearest, furthest = passed[np.maximum(first - 1, 0)], passed[last]
+    nearest, furthest = np.minimum(nearest, observed), np.maximum(furthest, observed)
+    least, greatest = clopper_pearson(observed, low, level)
+
+    def log(rate: FloatArray) -> FloatArray:
+        return np.log(rate + 0.5 / low)
+
+    middle = log(observed)
+    below = np.hypot(middle - log(nearest), middle - log(least))
+    above = np.hypot(log(furthest) - middle, log(greatest) - middle)
+    ends = (np.clip(np.exp(middle + by) - 0.5 / low, 0.0, 1.0) for by in (-below, above))
+    lowest, highest = ends
+    return np.minimum(lowest, observed), np.where(furthest < 1, highest, 1.0)
 
 
 def _roc_box(

@@ -287,8 +287,8 @@ def area_difference_variance(
     )
 
 
-def precision_difference_variance(value: float, difference: float, k: int, overlap: float) -> float:
-    """Variance of the difference of two precisions at k, whose lists share some rows."""
+def shares_apart(value: float, difference: float, overlap: float) -> tuple[float, float]:
+    """The precisions of the rows that only one of two lists holds, for two precisions at k."""
     if not (is_number(overlap) and 0 <= overlap < 1):
         raise ValueError(f"overlap={overlap!r}: expected a share in [0, 1).")
     middle = value + check_share("value + difference", value + difference)
@@ -299,8 +299,8 @@ def precision_difference_variance(value: float, difference: float, k: int, overl
             f"A difference of {difference:g} cannot come from a share of {1 - overlap:g} of the "
             "rows: expected a smaller difference or overlap."
         )
-    shares = np.clip(shares, 0.0, 1.0)
-    return float(np.sum(shares * (1 - shares))) * (1 - overlap) / k
+    low, high = np.clip(shares, 0.0, 1.0).tolist()
+    return low, high
 
 
 def normal_quantile(level: float) -> float:

@@ -37,11 +37,12 @@ def interval_from_expansion(request: MetricRequest, expansion: Expansion) -> Int
     request.check_method(*_methods(expansion))
     if request.method == "bootstrap":
         return _resampled_share(request, expansion, estimate)
+    if expansion.pairs is not None and request.method in ("auto", "score"):
+        spread = sample.spread(expansion.on_positive, expansion.on_negative)
+        return _by_score(request, expansion, estimate, spread)
     spread = spread_of(expansion, sample)
     if request.method == "delong":
         return _by_delong(request, expansion, estimate, spread)
-    if expansion.pairs is not None and request.method != "projection":
-        return _by_score(request, expansion, estimate, spread)
     early = _without_spread(request, expansion, estimate, spread)
     if early is not None:
         return early
@@ -75,13 +76,13 @@ def _over_groups(request: MetricRequest, expansion: Expansion, estimate: float) 
         return replace(found, note=" ".join(filter(None, (found.note, note_on_groups(sample)))))
     if spread is None:
         spread, method = spread_of(expansion, sample), f"{expansion.method} of the groups"
+    unbiased = replace(expansion, bias=0.0)
     if expansion.pairs is not None:
-        return _by_score(request, expansion, estimate, spread, method)
+        return _by_score(request, unbiased, estimate, spread, method)
     early = _without_spread(request, expansion, estimate, spread)
     if early is not None:
         return early
     ends = interval_around(expansion.share, spread, request.level)
-    unbiased = replace(expansion, bias=0.0)
     method = f"{method}, logit scale"
     note = note_on_groups(sample)
     return _to_metric_scale(request, unbiased, estimate, ends, spread, method, note)
@@ -101,7 +102,7 @@ def _by_score(
         return _of_single_row(request, expansion, estimate)
     units = independent_units(sample, expansion.share, spread.variance)
     ends = score_interval(
-        expansion.share,
+        expansion.centre,
         spread,
         expansion.pairs,
         units,

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import hypergeom
 from scipy.stats import t as student
 
 from toprank._numerics import FloatArray
 from toprank.inference.bootstrap import compare_resampled, statistic_of
 from toprank.inference.by_groups import check_group_support, note_on_groups
+from toprank.inference.equal_shares import equal_shares_p_value
 from toprank.inference.intervals import check_lists, own_labels, weight_for_lists
 from toprank.inference.paired_influences import compare_influences
 from toprank.inference.result import (
@@ -253,8 +253,8 @@ def compare_gains(verdict: Verdict, a: MetricRequest, b: MetricRequest) -> Compa
     shifts = Shifts.between(a, b)
     values = [statistic_of(one)[1] for one in (a, b)]
     check_size(verdict.label, max(map(abs, values)))
-    trick = "labels permuted" if shifts.counted else "signs flipped"
-    method = f"{trick} among the rows ranked differently"
+    trick = "Boschloo's test of" if shifts.counted else "signs flipped among"
+    method = f"{trick} the rows ranked differently"
     error = shifts.error(a.sample)
     if shifts.moved == 0 or (error == 0 and not shifts.counted):
         return verdict.without_spread(values, shifts.trials, method, shifts.largest)
@@ -354,7 +354,7 @@ class Shifts:
     def chance(self, sample: Sample, n_resamples: int, random_state: Any) -> float:
         """Two-sided p-value of equally good rankers, over the rows that moved.
 
-        Counts take Fisher's exact test, other gains random signs; many rows, or groups, take the
+        Counts take Boschloo's exact test, other gains random signs; many rows, or groups, take the
         normal limit.
         """
         error = self.error(sample)
@@ -363,7 +363,7 @@ class Shifts:
         if self.counted:
             hits_a = int(np.sum(self.worth[self.shift > 0]))
             hits = hits_a + int(np.sum(self.worth[self.shift < 0]))
-            return _fisher_p_value(hits_a, self.moved, hits, int(np.sum(self.shift > 0)))
+            return equal_shares_p_value(hits_a, hits - hits_a, self.moved // 2)
         if sample.groups is None and self.moved <= _FLIPPED:
             return self._sign_flip_p_value(n_resamples, np.random.default_rng(random_state))
         freedom = self.freedom(sample)
@@ -390,12 +390,6 @@ class Shifts:
         if total == 0:
             return np.zeros(len(self.shift))
         return self.shift * (self.worth - float(np.dot(squares, self.worth)) / total)
-
-
-def _fisher_p_value(seen: int, rows: int, hits: int, drawn: int) -> float:
-    """Two-sided p-value of a hypergeometric count: Fisher's exact test."""
-    law = hypergeom(rows, hits, drawn)
-    return min(1.0, 2 * min(float(law.cdf(seen)), float(law.sf(seen - 1))))
 
 
 def compare_lists(verdict: Verdict, metric: Metric, values: list[FloatArray]) -> Comparison:

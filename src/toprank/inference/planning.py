@@ -35,11 +35,12 @@ from toprank.inference.designs import (
     normal_quantile,
     plan_kind,
     planned_trials,
-    precision_difference_variance,
     refuse,
+    shares_apart,
     smallest_plan,
     whole_rows,
 )
+from toprank.inference.equal_shares import equal_shares_power
 from toprank.inference.shares import check_level
 from toprank.metrics.metric import Planned
 
@@ -282,10 +283,11 @@ def comparison_power(
     .. math::
         \Phi(|d| / \mathrm{SE} - z) + \Phi(-|d| / \mathrm{SE} - z)
 
-    with the standard error of the paired difference d. For the AUC it is exact for binormal
+    with the standard error of the paired difference d, which for the AUC is exact for binormal
     scores. For the precision at k, rows that both lists hold cancel: of the others, a share of
-    1 - `overlap` in each list, the labels are independent. The rows that both hold are supposed to
-    have a precision half way between the two lists'.
+    1 - `overlap` in each list, the labels are independent, and the power is that of the test which
+    `compare` makes of them (`toprank.inference.equal_shares`), exact up to 300 such rows. The rows
+    that both hold are supposed to have a precision half way between the two lists'.
 
     Parameters
     ----------
@@ -322,12 +324,14 @@ def comparison_power(
         refuse(metric, positives=positives, negatives=negatives)
         k = check_count("k", k, 1)
         about |= {"k": k, "overlap": overlap, "supposed": INDEPENDENT_LABELS}
-        variance = precision_difference_variance(value, difference, k, overlap)
-    else:
-        refuse(metric, k=k)
-        m, n = check_count("positives", positives, 2), check_count("negatives", negatives, 2)
-        about |= {"positives": m, "negatives": n, "supposed": check_model("binormal", spread)}
-        variance = area_difference_variance(metric, value, difference, correlation, m, n, spread)
+        shares = shares_apart(value, difference, overlap)
+        moved = max(1, round(k * (1 - overlap)))
+        power = equal_shares_power(*shares, moved, 1 - level)
+        return ComparisonPlan(**about, level=level, power=power)
+    refuse(metric, k=k)
+    m, n = check_count("positives", positives, 2), check_count("negatives", negatives, 2)
+    about |= {"positives": m, "negatives": n, "supposed": check_model("binormal", spread)}
+    variance = area_difference_variance(metric, value, difference, correlation, m, n, spread)
     effect = abs(difference) / np.sqrt(variance) if variance > 0 else np.inf
     z = normal_quantile(level)
     power = float(ndtr(effect - z) + ndtr(-effect - z))

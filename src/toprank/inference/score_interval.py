@@ -26,9 +26,6 @@ from toprank.inference.auc_models import pair_share_variance
 from toprank.inference.sample import VarianceEstimate
 from toprank.metrics.expansion import PairShare
 
-#: Degrees of freedom that the model adds to those of the variance that was seen.
-_FREEDOM_OF_MODEL = 8.0
-
 
 def score_interval(
     share: float,
@@ -64,7 +61,7 @@ def score_interval(
     counts = (positives, negatives, shared)
     # at least a quarter of a pair away from 0 and 1
     near = max(min(share, 1 - share), 0.25 / (positives * negatives))
-    modelled = pair_share_variance(near, *counts)
+    modelled = pairs.scale * pair_share_variance(near, *counts)
     ratio = spread.variance / modelled
     factor = ratio if ratio >= 1 else 1 - _trust(share, spread, pairs) * (1 - ratio)
     tail = (1 - level) / 2
@@ -72,9 +69,9 @@ def score_interval(
         reach = float(student.isf(tail, spread.freedom))
     else:
         normal = float(-ndtri(tail))
-        long = float(student.isf(tail, spread.freedom + _FREEDOM_OF_MODEL))
+        long = float(student.isf(tail, spread.freedom + pairs.freedom_of_model))
         reach = normal + (long - normal) * min(1.0, ratio)
-    scale = factor * reach**2
+    scale = pairs.scale * factor * reach**2
     # the model is the same for pairs in order and pairs out of order
     return _lower_end(share, 1 - share, scale, counts), 1 - _lower_end(
         1 - share, share, scale, counts

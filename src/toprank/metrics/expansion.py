@@ -54,12 +54,18 @@ class PairShare:
         Whether one class may carry all of the noise, as it does in a part of the curve.
     errors_to_trust : float
         How many errors must be seen until a variance below the model's is half believed.
+    scale : float
+        What the model's variance is multiplied by.
+    freedom_of_model : float
+        Degrees of freedom that the model adds to those of the variance that was seen.
     """
 
     of_positives: float = 1.0
     of_negatives: float = 1.0
     wide: bool = False
     errors_to_trust: float = 80.0
+    scale: float = 1.0
+    freedom_of_model: float = 8.0
 
 
 @dataclass(frozen=True)
@@ -299,6 +305,8 @@ def average_precision_expansion(ranked: RankedList) -> Expansion:
         bias=bias,
         corrected=corrected,
         method=LEFT_OUT,
+        # one positive in the wrong place moves it more than any law of the scores tells
+        pairs=PairShare(wide=True, errors_to_trust=8.0, scale=0.7, freedom_of_model=0.0),
     )
 
 

@@ -4,9 +4,11 @@
 """
 
 from toprank.models.columns import Column
+from toprank.models.concern import Concern
 from toprank.models.errors import ModelError, ModelWarning
 from toprank.models.fit import fit_table
 from toprank.models.loader import load
+from toprank.models.look import look_at
 from toprank.models.model import Reason, TableModel
 from toprank.models.monitor import Drift, DriftWatch
 from toprank.models.schema import Match, Schema, Target
@@ -15,6 +17,7 @@ from toprank.models.top_of_list import top
 
 __all__ = [
     "Column",
+    "Concern",
     "Drift",
     "DriftWatch",
     "Match",
@@ -26,6 +29,7 @@ __all__ = [
     "Target",
     "fit_table",
     "load",
+    "look_at",
     "save",
     "top",
 ]

@@ -6,7 +6,8 @@ type their reader gave the column: a file read in pieces has many.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -159,12 +160,70 @@ def _words_as_numbers(values: NDArray[Any]) -> FloatArray:
     return numbers
 
 
+def is_number_text(word: str) -> bool:
+    """Whether a word is a number as programs write it."""
+    return _is_number(word)
+
+
 def _is_number(value: Any) -> bool:
     try:
         float(value)
     except (TypeError, ValueError, OverflowError):
         return False
     return True
+
+
+#: What may stand around the figures of an amount; spaces and apostrophes also stand among them.
+_SIGNS = re.compile(r"[$€£¥₹%\s'’\u00a0\u202f]|\b(?:EUR|USD|GBP|CHF|JPY|SEK|NOK|DKK|kr|Fr)\b\.?")
+_WITH_POINT = re.compile(r"[+-]?(\d{1,3}(,\d{3})+|\d+)?(\.\d*)?", re.ASCII)
+_WITH_COMMA = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+)?(,\d*)?", re.ASCII)
+
+
+def number_signs(words: Sequence[str]) -> str | None:
+    """Return the decimal sign of words that are numbers with signs, None if they are not.
+
+    Signs are those of currencies and percent, and what stands between thousands.
+
+    Examples
+    --------
+    >>> from toprank.models.columns import number_signs
+    >>> number_signs(["$1,234.50", "$7"]), number_signs(["1.234,5 €", "7 €"]), number_signs(["3"])
+    ('.', ',', None)
+    """
+    bare = [_SIGNS.sub("", word) for word in words]
+    if all(map(_is_number, words)) or not all(any(map(str.isdigit, word)) for word in bare):
+        return None
+    point = all(map(_WITH_POINT.fullmatch, bare))
+    comma = all(map(_WITH_COMMA.fullmatch, bare))
+    if point and comma:  # 1,234 alone: three figures after each sign are thousands
+        return "," if any("." in word for word in bare) else "."
+    return "." if point else "," if comma else None
+
+
+def signed_numbers(values: NDArray[Any], decimal: str) -> FloatArray:
+    """Read words with signs of currencies, percent and thousands as numbers."""
+    if values.dtype.kind in "biuf":
+        return as_numbers(values)
+    gaps, thousands = is_missing(values), "," if decimal == "." else "."
+    words = [_SIGNS.sub("", str(value)) for value in values[~gaps].tolist()]
+    plain = [word.replace(thousands, "").replace(decimal, ".") for word in words]
+    wrong = np.array([not _is_number(word) for word in plain], dtype=bool)
+    if np.any(wrong):
+        raise _unreadable(f"numbers with the decimal sign {decimal!r}", values[~gaps], wrong)
+    numbers = np.full(len(values), np.nan)
+    numbers[~gaps] = [float(word) for word in plain]
+    return as_numbers(numbers)
+
+
+def tidy_word(word: str) -> str:
+    """Return a word in small letters, without spaces around it and with single ones inside."""
+    return " ".join(word.split()).casefold()
+
+
+def tidy_words(values: NDArray[Any]) -> NDArray[np.object_]:
+    """Read a column as tidy words."""
+    words, place = np.unique(as_words(values).astype(object), return_inverse=True)
+    return np.array([tidy_word(word) for word in words.tolist()], dtype=object)[place]
 
 
 def as_booleans(values: NDArray[Any]) -> FloatArray:
@@ -252,6 +311,12 @@ class Column:
         How words are read as dates.
     categories : tuple of str
         The categories seen in training.
+    clip : tuple of two floats, optional
+        The least and the largest number that are told apart; what is beyond counts as these.
+    decimal : str, optional
+        The decimal sign of numbers that are written with signs, such as ``1.234,50 €``.
+    tidy : bool
+        Whether words are read in small letters and without needless spaces.
     """
 
     name: str
@@ -260,13 +325,21 @@ class Column:
     missing: float = 0.0
     date_format: str | None = None
     categories: tuple[str, ...] = ()
+    clip: tuple[float, float] | None = None
+    decimal: str | None = None
+    tidy: bool = False
 
     def read(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return the values as this kind: floats, dates or words; `Unreadable` if they are not."""
         if values.dtype.kind in "Mm" and np.all(np.isnat(values)):  # nothing: it is of any kind
             values = np.full(len(values), None, dtype=object)
         if self.kind == "number":
-            return as_numbers(values)
+            numbers = (
+                as_numbers(values) if self.decimal is None else signed_numbers(values, self.decimal)
+            )
+            return numbers if self.clip is None else np.clip(numbers, *self.clip)
+        if self.tidy:
+            values = tidy_words(values)
         if self.kind == "boolean":
             return as_booleans(values)
         if self.kind == "date":

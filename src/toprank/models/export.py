@@ -49,8 +49,14 @@ def onnx_inputs(model: Model, frame: Any) -> dict[str, Any]:
 def _refuse_columns(model: Model, language: str, used: set[int]) -> None:
     """ModelError if numbers in use come from columns that the language cannot prepare."""
     owners = {int(model.preparation.owner[j]) for j in used}
-    columns = enumerate(model.schema.columns)
-    bad = [c for j, c in columns if j in owners and c.kind in ("date", "text")]
+    columns = [c for j, c in enumerate(model.schema.columns) if j in owners]
+    odd = [c.name for c in columns if c.tidy or (c.decimal is not None and language == "SQL")]
+    if odd:
+        raise ModelError(
+            f"The model reads {', '.join(map(repr, odd))} as tidy words or as numbers with signs, "
+            f"which cannot be written as {language}; write them so in the table, and fit it again."
+        )
+    bad = [c for c in columns if c.kind in ("date", "text")]
     if bad:
         named = ", ".join(f"{c.name!r} ({c.kind})" for c in bad)
         raise ModelError(
@@ -75,6 +81,11 @@ def _add_numbers(graph: Graph, model: Model, x: str) -> list[str]:
     """Standardised, missing as the mean, and which were missing; or as they are."""
     preparation = model.preparation
     gap = graph.add("Or", graph.add("IsNaN", x), graph.add("IsInf", x))
+    clips = {column.name: column.clip for column in model.schema.columns if column.clip}
+    if clips:
+        ends = [clips.get(name, (-np.inf, np.inf)) for name in preparation.numbers.tolist()]
+        for operator, values in zip(("Max", "Min"), zip(*ends, strict=True), strict=True):
+            x = graph.add(operator, x, graph.constant(np.array(values)))
     if preparation.scaler is None:
         return [graph.add("Where", gap, graph.constant(np.array(np.nan)), x)]
     z = graph.add("Sub", x, graph.constant(preparation.scaler.mean_))
@@ -197,16 +208,24 @@ class _Term:
 
     def _number(self) -> str:
         """A line through standardised values, or steps; elsewhere what a missing value adds."""
-        sql, x = self.dialect, self.x
+        sql, x, value = self.dialect, self.x, self._clipped()
         term = self.form.terms.get(self.mine[0], Line(0.0))
         if isinstance(term, Steps):
             first = sql.number(float(term.values[0]))
-            inside = f"CASE {' '.join(steps_sql(term, x, sql))} ELSE {first} END"
+            inside = f"CASE {' '.join(steps_sql(term, value, sql))} ELSE {first} END"
         else:
             mean, spread = (sql.number(value) for value in self._standard())
-            inside = f"{sql.number(term.slope)} * (({x} - {mean}) / {spread})"
+            inside = f"{sql.number(term.slope)} * (({value} - {mean}) / {spread})"
         within = f"{x} BETWEEN {sql.number(-_LARGEST)} AND {sql.number(_LARGEST)}"
         return f"CASE WHEN {within} THEN {inside} ELSE {self._missing()} END"
+
+    def _clipped(self) -> str:
+        """The column, or what counts in its place where its tails are clipped."""
+        if self.column.clip is None:
+            return self.x
+        low, high = map(self.dialect.number, self.column.clip)
+        x = self.x
+        return f"(CASE WHEN {x} < {low} THEN {low} WHEN {x} > {high} THEN {high} ELSE {x} END)"
 
     def _standard(self) -> tuple[float, float]:
         scaler = self.preparation.scaler

@@ -14,8 +14,12 @@ from sklearn.base import clone
 from toprank._numerics import FloatArray
 from toprank.folds import Fold
 from toprank.metrics.registry import METRICS
+from toprank.models import frames
 from toprank.models.card import HeldOutMetrics, make_card
+from toprank.models.columns import is_missing
+from toprank.models.concern import LEAK, NOTE
 from toprank.models.errors import ModelError, ModelWarning, catch_warnings
+from toprank.models.look import find_concerns
 from toprank.models.model import TableModel, contributions
 from toprank.models.preparation import Preparation
 from toprank.models.rows import (
@@ -26,7 +30,7 @@ from toprank.models.rows import (
     metric_settings,
     reuse_table,
 )
-from toprank.models.schema import Schema, doubtful_columns
+from toprank.models.schema import Schema
 from toprank.models.unseen import UnseenScores, unseen_scores
 from toprank.pairs import Rows
 from toprank.rankers import (
@@ -197,6 +201,11 @@ def fit_table(
     metric: str = "precision_at",
     k: int | float | None = None,
     random_state: int = 0,
+    as_text: Sequence[str] = (),
+    as_number: Sequence[str] = (),
+    clip: Sequence[str] = (),
+    tidy: Sequence[str] = (),
+    skip_unlabelled: bool = False,
     from_model: TableModel | None = None,
     progress: Progress | None = None,
 ) -> TableModel:
@@ -242,6 +251,19 @@ def fit_table(
     k : int or float, optional
         Its depth, a count or a share of the list; by default a tenth.
     random_state : int, default=0
+    as_text : sequence of str
+        Columns of names that are written in figures, such as zip codes: read as words.
+    as_number : sequence of str
+        Columns of numbers that are written with signs, such as ``$1,234.50``, ``12,5 %``: read as
+        numbers. The decimal sign is found out.
+    clip : sequence of str
+        Columns of numbers with long tails: what is beyond the first or the last half percent of
+        the training rows counts as no more than that.
+    tidy : sequence of str
+        Columns of words that are written in several ways (``Yes``, `` yes``): read in small
+        letters and without needless spaces.
+    skip_unlabelled : bool, default=False
+        Whether to leave out the rows without a label; such rows are an error otherwise.
     from_model : TableModel, optional
         Refit that model to new rows: the same columns, preparation, roles and settings unless
         given anew. Linear rankers start from its coefficients; trees are added to its scores;
@@ -278,9 +300,14 @@ def fit_table(
     tell(0)
     request, kind, name = _read_request(model, p, alpha, metric, k, random_state, from_model)
     roles = {"id": id, "time": time, "weight": weight, "groups": groups}
+    reading = {"as_text": as_text, "as_number": as_number, "clip": clip, "tidy": tidy}
+    frame = _labelled_rows(frame, target, skip_unlabelled)
     if from_model is None:
-        schema, known = learn_table(frame, target, positive, drop, roles)
+        schema, known = learn_table(frame, target, positive, drop, roles, **reading)
     else:
+        if any(reading.values()):
+            named = ", ".join(name for name, columns in reading.items() if columns)
+            raise ModelError(f"{named}: columns are read as the model to start from reads them.")
         schema, known = reuse_table(
             frame, target, positive, roles, from_model.schema, from_model.target
         )
@@ -305,15 +332,35 @@ def fit_table(
         raise ModelError(str(error)) from error
     made = TableModel(schema, known, preparation, ranker, {}, fit.centre(ranker, Z, rows.weight))
     unseen = fit.unseen(rows, template, ranker.decision_function(Z), random_state)
-    notes = [] if from_model is not None else doubtful_columns(frame, schema, rows.X)
+    concerns = find_concerns(frame, schema, known, rows)
+    notes = [str(concern) for concern in concerns if concern.danger < NOTE]
     notes += [str(warning.message) for warning in caught]
     about = (held_out, choice, notes, from_model, unseen)
     card = make_card(made, rows, Z, name, request.scoring, *about)
+    card["look"] = [concern.as_dict() for concern in concerns]
     made = made.with_card({**card, "seconds": round(clock.perf_counter() - started, 3)})
     tell(4)
     for warning in caught:
         warnings.warn(warning.message, stacklevel=2)
+    for concern in concerns:
+        if concern.danger == LEAK:
+            text = f"{concern.message}: {concern.python}."
+            warnings.warn(text, ModelWarning, stacklevel=2)
     return made
+
+
+def _labelled_rows(frame: Any, target: str, skip: bool) -> Any:
+    """The rows of a table that have a label; ModelError if some have none, unless asked to skip."""
+    frames.require_columns(frame, {"target": target})
+    gaps = is_missing(frames.column(frame, target))
+    if not np.any(gaps):
+        return frame
+    if not skip:
+        raise ModelError(
+            f"{target!r} is missing in {np.count_nonzero(gaps)} of {len(gaps)} rows; leave these "
+            "rows out (skip_unlabelled=True), or label them."
+        )
+    return frames.take(frame, np.flatnonzero(~gaps))
 
 
 def _make_teller(progress: Progress | None) -> Callable[[int], None]:

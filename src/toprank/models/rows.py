@@ -114,7 +114,12 @@ class TrainingRows(Rows):
 
 
 def learn_table(
-    frame: Any, target: str, positive: Any, drop: Sequence[str], roles: Mapping[str, str | None]
+    frame: Any,
+    target: str,
+    positive: Any,
+    drop: Sequence[str],
+    roles: Mapping[str, str | None],
+    **reading: Any,
 ) -> tuple[Schema, Target]:
     """Find out what the columns of a training table hold, and which label belongs at the top.
 
@@ -129,10 +134,13 @@ def learn_table(
         Columns to leave out.
     roles : mapping
         Names of columns by what they are for: ``id``, ``time``, ``weight``, ``groups``.
+    **reading
+        ``as_text``, ``as_number``, ``clip``, ``tidy``: as in `fit_table`.
     """
     kept = check_roles(frame, target, roles)
     known = Target.learn(target, frames.column(kept, target), positive)
-    schema = Schema.learn(kept, drop, target=target, **roles)
+    given: dict[str, Any] = {**roles, **reading}
+    schema = Schema.learn(kept, drop, target=target, **given)
     if not schema.columns:
         why = "; ".join(f"{name!r}: {reason}" for name, reason in schema.left_out.items())
         raise ModelError(f"There is no column to rank by. {why}".strip())
@@ -156,7 +164,7 @@ def reuse_table(
                 f"positive={positive!r}: the model to start from ranks {known.positive!r} at the "
                 "top."
             )
-    return schema.with_roles(frame, target, roles), known.rename(target)
+    return schema.with_roles(frame, target, roles), known.with_column(target)
 
 
 def check_roles(frame: Any, target: str, roles: Mapping[str, str | None]) -> Any:

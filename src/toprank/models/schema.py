@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._numerics import LARGEST_SIZE
 from toprank.models import frames
 from toprank.models.columns import (
     KINDS,
@@ -18,19 +18,14 @@ from toprank.models.columns import (
     Unreadable,
     are_words,
     as_words,
-    find_kind,
     is_missing,
 )
 from toprank.models.errors import ModelError
+from toprank.models.wishes import Wishes
 from toprank.pairs.labels import LabelError, positive_label
 
 #: How many unexpected categories a message names.
 _NAMED = 3
-#: From so many rows on a run of whole numbers is not chance.
-_FEWEST_COUNTED = 50
-#: Words of a column that are looked at.
-_LOOKED_AT = 200
-_NUMBER_WITH_SIGNS = re.compile(r"[+-]?[$€£¥]?\s?\d{1,3}([,' .]\d{3})*([.,]\d+)?\s?[%$€£¥]?")
 
 
 @dataclass(frozen=True)
@@ -144,7 +139,17 @@ the known ones
         return {role: name for role, name in given.items() if name is not None}
 
     @classmethod
-    def learn(cls, frame: Any, drop: Sequence[str] = (), **roles: Any) -> Schema:
+    def learn(
+        cls,
+        frame: Any,
+        drop: Sequence[str] = (),
+        *,
+        as_text: Sequence[str] = (),
+        as_number: Sequence[str] = (),
+        clip: Sequence[str] = (),
+        tidy: Sequence[str] = (),
+        **roles: Any,
+    ) -> Schema:
         """Find out what the columns of a training table hold.
 
         Parameters
@@ -152,23 +157,29 @@ the known ones
         frame : data frame or Table
         drop : sequence of str
             Columns to leave out.
+        as_text, as_number, clip, tidy : sequence of str
+            Columns that are read in another way than their values suggest, as in `fit_table`.
         **roles
             ``target=``, ``id=``, ``time=``, ``weight=``, ``groups=``: names of columns.
         """
         names = frames.names_of(frame)
         given = {role: name for role, name in roles.items() if name is not None}
         frames.require_columns(frame, given)
-        for name in drop:
-            frames.require_columns(frame, {"drop": name})
+        wish = Wishes(as_text, as_number, clip, tidy)
+        for argument, wished in {"drop": drop, **vars(wish)}.items():
+            for name in wished:
+                frames.require_columns(frame, {argument: name})
+                if argument != "drop" and name in given.values():
+                    raise ModelError(f"{argument}={name!r}: that column is not a feature.")
         left_out = {name: "as asked" for name in drop}
         wanted = [n for n in names if n not in left_out and n not in given.values()]
         declared, found = frames.declared_categories(frame), []
         for name, values in frames.columns(frame, wanted).items():
-            finding = find_kind(values, declared_category=name in declared)
+            values, finding, more = wish.read(name, values, name in declared)
             if finding.left_out is not None:
                 left_out[name] = finding.left_out
             else:
-                found.append(_make_column(name, values, finding))
+                found.append(replace(_make_column(name, values, finding), **more))
         return cls(tuple(found), left_out=left_out, **given)
 
     def with_roles(self, frame: Any, target: str, roles: Mapping[str, str | None]) -> Schema:
@@ -217,7 +228,7 @@ the known ones
         """Return the schema of such values; ModelError if they are not a schema."""
         try:
             columns = tuple(
-                Column(**{**column, "categories": tuple(column["categories"])})
+                Column(**{**column, **_as_tuples(column, "categories", "clip")})
                 for column in given["columns"]
             )
             schema = cls(**{**given, "columns": columns})
@@ -225,6 +236,8 @@ the known ones
             raise ModelError(f"The schema in the file cannot be used: {error}.") from error
         if any(column.kind not in KINDS for column in columns):
             raise ModelError(f"The schema in the file has kinds other than {KINDS}.")
+        if not all(map(_is_readable, columns)):
+            raise ModelError("The schema in the file cannot be used: how it reads is not known.")
         if not isinstance(schema.left_out, dict) or not schema._names_are_words():
             raise ModelError("The schema in the file cannot be used: a name in it is not text.")
         return schema
@@ -233,6 +246,18 @@ the known ones
         words = [self.target, *self.names, *self.left_out, *self.left_out.values()]
         words += [word for column in self.columns for word in column.categories]
         return are_words([*words, *self.roles.values()])
+
+
+def _as_tuples(column: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: tuple(column[name]) for name in names if column.get(name) is not None}
+
+
+def _is_readable(column: Column) -> bool:
+    """Whether what a file says of the reading of a column can be used."""
+    clip = () if column.clip is None else column.clip
+    ends = all(type(end) in (int, float) and abs(end) <= LARGEST_SIZE for end in clip)
+    known = column.decimal in (None, ".", ",") and type(column.tidy) is bool
+    return known and ends and (column.clip is None or (len(clip) == 2 and clip[0] <= clip[1]))
 
 
 def _make_column(name: str, values: NDArray[Any], finding: Finding) -> Column:
@@ -247,46 +272,6 @@ def _make_column(name: str, values: NDArray[Any], finding: Finding) -> Column:
 def _count_unseen(column: Column, words: NDArray[Any]) -> tuple[int, tuple[str, ...]]:
     unseen = set(words.tolist()).difference(column.categories, [""])
     return (int(np.isin(words, list(unseen)).sum()) if unseen else 0), tuple(sorted(unseen))
-
-
-def doubtful_columns(frame: Any, schema: Schema, values: Mapping[str, NDArray[Any]]) -> list[str]:
-    """Return a sentence for each column that its owner may have meant otherwise.
-
-    It may be a number of the row, or hold numbers that are read as words.
-
-    Examples
-    --------
-    >>> import numpy as np, pandas as pd
-    >>> from toprank.models import fit_table
-    >>> rng = np.random.default_rng(0)
-    >>> frame = pd.DataFrame({"case": np.arange(200), "size": rng.normal(size=200)})
-    >>> frame["ill"] = frame["size"] + rng.normal(size=200) > 1
-    >>> print(fit_table(frame, "ill", p=2).card["warnings"][0])
-    column 'case' counts the rows and is used as a feature: if it names them, make it the id.
-    """
-    notes = [
-        f"column {column.name!r} counts the rows and is used as a feature: if it names them, make "
-        "it the id."
-        for column in schema.columns
-        if column.kind == "number" and _counts_rows(values[column.name])
-    ]
-    read = [column.name for column in schema.columns if column.kind in ("category", "text")]
-    for name in (*read, *(n for n, why in schema.left_out.items() if "identifier" in why)):
-        words = as_words(frames.column(frame, name))
-        seen = [word for word in words[:_LOOKED_AT].tolist() if word]
-        if seen and all(map(_NUMBER_WITH_SIGNS.fullmatch, seen)):
-            notes.append(
-                f"column {name!r} holds words such as {seen[0]!r}: to have them read as numbers, "
-                "write them without signs."
-            )
-    return notes
-
-
-def _counts_rows(numbers: Any) -> bool:
-    """Whether whole numbers run without a gap and without one of them twice."""
-    if len(numbers) < _FEWEST_COUNTED or not np.all(np.isfinite(numbers)):
-        return False
-    return bool(np.all(np.diff(np.sort(numbers)) == 1))
 
 
 @dataclass(frozen=True)
@@ -324,7 +309,7 @@ class Target:
             raise ModelError(str(error)) from error
         return cls(column, chosen, tuple(sorted(words - {chosen})))
 
-    def rename(self, column: str) -> Target:
+    def with_column(self, column: str) -> Target:
         """Return the same values in a column of another name."""
         return replace(self, column=column)
 

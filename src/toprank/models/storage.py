@@ -41,8 +41,8 @@ from toprank.rankers.trees.libraries import LightGBMTrees, XGBoostTrees
 from toprank.rankers.trees.plan import plan_of
 
 #: Goes up when the code before cannot read the new files; `toprank.models.migration` then gets a
-#: step that brings the older ones here.
-FORMAT = 1
+#: step that brings the older ones here. 2: columns that are clipped, written with signs or tidied.
+FORMAT = 2
 _SEAL = b"toprank model sha256:"
 MEMBERS = {"toprank.json", "card.json", "schema.json", "payload.skops"}
 _TREES = re.compile(r"trees-\d{1,4}")

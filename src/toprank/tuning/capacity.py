@@ -32,13 +32,15 @@ class CapacityThreshold:
     expected : float
         Alerts per period, in the mean over the periods seen. At most `per_period`.
     low, high : float
-        Interval for the alerts of one new period.
+        Interval for the alerts of one new period. With few periods it is wide, because they show
+        little of how much alerts vary.
     per_period : float
         The capacity that was asked for.
     n_periods : float
         Periods that the scores cover.
     dispersion : float
-        Variance of the alerts between periods over their mean, at least one; one is Poisson.
+        Variance of the alerts between periods over their mean, at least one; one is Poisson. The
+        one seen, or the one that was given.
     precision : float or None
         Share of positives among the alerts, if labels were given.
     precision_low, precision_high : float or None
@@ -89,14 +91,17 @@ def capacity_threshold(
     sample_weight: ArrayLike | None = None,
     pos_label: Any = None,
     level: float = 0.95,
+    dispersion: float | None = None,
 ) -> CapacityThreshold:
     r"""The cut-off that yields a given number of alerts per day, for items scored one at a time.
 
     Taking the first 100 of a list needs the whole list. Where each item must be decided when it
     comes, a fixed cut-off stands for it: the lowest score at which the mean number of alerts
     per period is at most ``per_period``. The alerts of a new period vary; with mean m over T
-    periods and dispersion :math:`\phi` their variance is taken as :math:`\phi\, m (1 + 1/T)`, the
-    second term for m being an estimate, and their distribution as negative binomial.
+    periods and dispersion :math:`\phi` their variance is :math:`\phi\, m (1 + 1/T)`, the second
+    term for m being an estimate, and their distribution is taken as negative binomial. Where
+    :math:`\phi` is itself estimated from the T periods, the variance is taken
+    :math:`(t_{T-1} / z)^2` times as large, by the quantiles of Student's and of the normal law.
 
     Parameters
     ----------
@@ -107,7 +112,9 @@ def capacity_threshold(
     period : number or array-like of shape (n,), default=1
         How many periods the scores cover, or the period of each item (a date, a week number).
         With the latter the dispersion between periods is measured; with the former it is taken
-        as one (Poisson). Periods without any item must be counted by the number.
+        as one (Poisson) unless `dispersion` is given, and the note says so: days that differ for
+        other reasons than chance have wider intervals. Periods without any item must be counted
+        by the number.
     y : array-like of shape (n,), optional
         Labels, for the precision.
     sample_weight : array-like of shape (n,), optional
@@ -116,6 +123,8 @@ def capacity_threshold(
         The positive class; by default the larger of the two labels.
     level : float, default=0.95
         Level of the intervals.
+    dispersion : float, optional
+        Variance of the alerts between periods over their mean, from 1 on, where it is known.
 
     Returns
     -------
@@ -136,6 +145,9 @@ def capacity_threshold(
     0.53
     """
     _check_number("per_period", per_period)
+    given = dispersion is not None
+    if given and not (is_number(dispersion) and 1 <= dispersion <= _LARGEST):
+        raise ValueError(f"dispersion={dispersion!r}: expected a number from 1 on.")
     if not (is_number(level) and 0 < level < 1):
         raise ValueError(f"level={level!r}: expected a number between 0 and 1.")
     values = check_scores(scores, name="scores")
@@ -148,10 +160,14 @@ def capacity_threshold(
     threshold = _find_threshold(values, weight, per_period * n_periods)
     alerts = values >= threshold
     mean = float(np.sum(weight, where=alerts)) / n_periods
-    dispersion = _dispersion(index, np.where(alerts, weight, 0.0), n_periods, mean)
-    low, high = _alerts_of_a_new_period(mean, dispersion, n_periods, level)
+    known = given or index is None or n_periods < 2
+    if dispersion is None:
+        dispersion = _dispersion(index, np.where(alerts, weight, 0.0), n_periods, mean)
+    wider = 1.0 if known else _student_over_normal(n_periods - 1, level) ** 2
+    low, high = _alerts_of_a_new_period(mean, dispersion, wider, n_periods, level)
     share, ends = _precision(labels, pos_label, alerts, weight, level)
-    note = _describe_note(threshold, mean, per_period, values[weight > 0], n_periods, index)
+    note = _describe_note(threshold, mean, per_period, values[weight > 0])
+    note = " ".join([note] * bool(note) + _describe_dispersion(index, n_periods, given))
     return CapacityThreshold(
         threshold,
         mean,
@@ -159,7 +175,7 @@ def capacity_threshold(
         high,
         float(per_period),
         n_periods,
-        dispersion,
+        float(dispersion),
         share,
         *ends,
         level,
@@ -211,12 +227,19 @@ def _dispersion(index: Any, alerts: FloatArray, n_periods: float, mean: float) -
     return max(1.0, float(np.var(counts, ddof=1)) / mean)
 
 
+def _student_over_normal(freedom: float, level: float) -> float:
+    """How much wider an interval is if its standard error has so many degrees of freedom."""
+    tail = (1 - level) / 2
+    return float(stats.t.isf(tail, freedom)) / -float(ndtri(tail))
+
+
 def _alerts_of_a_new_period(
-    mean: float, dispersion: float, n_periods: float, level: float
+    mean: float, dispersion: float, wider: float, n_periods: float, level: float
 ) -> tuple[float, float]:
+    """Interval of the alerts, of a variance `wider` times that of the mean and the dispersion."""
     if mean == 0:  # nothing seen in T periods: the rate may still be 3/T or so
         return 0.0, _exceeded_count(-float(np.log1p(-level)) / n_periods, 0.0, 1 - level)
-    tail, more = (1 - level) / 2, dispersion - 1 + dispersion / n_periods
+    tail, more = (1 - level) / 2, wider * dispersion * (1 + 1 / n_periods) - 1
     return _exceeded_count(mean, more, 1 - tail), _exceeded_count(mean, more, tail)
 
 
@@ -253,8 +276,6 @@ def _describe_note(
     mean: float,
     per_period: float,
     values: FloatArray,
-    n_periods: float,
-    index: Any,
 ) -> str:
     said = []
     if threshold == np.inf:
@@ -265,6 +286,17 @@ def _describe_note(
         said.append("There are fewer items than that: every one of them is an alert.")
     elif mean < 0.9 * per_period:
         said.append("Items tie at the cut-off: the next lower score would be too many.")
-    if index is not None and n_periods < 5:
-        said.append("Less than five periods say little about how much the alerts vary.")
     return " ".join(said)
+
+
+def _describe_dispersion(index: Any, n_periods: float, given: bool) -> list[str]:
+    if given:
+        return []
+    if index is None or n_periods < 2:
+        return [
+            "The interval supposes that days differ by chance only (Poisson): if they differ more, "
+            "it is too narrow. Give the period of each item, or a dispersion."
+        ]
+    if n_periods < 5:
+        return ["Less than five periods say little about how much the alerts vary."]
+    return []

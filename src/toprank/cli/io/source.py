@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import io
 import re
 import zlib
 from abc import ABC, abstractmethod
@@ -27,12 +28,49 @@ _NAMELESS = re.compile(r"\s*|__index_level_\d+__")
 
 @dataclass(frozen=True)
 class Reading:
-    """What the user says of the text; None where the file is to say it."""
+    """What the user, or a model, says of the text; None where the file is to say it."""
 
     encoding: str | None = None
     delimiter: str | None = None
     decimal: str | None = None
     missing: tuple[str, ...] = ()
+    rename_duplicates: bool = False
+
+    @classmethod
+    def remembered(cls, card: Mapping[str, Any]) -> Reading:
+        """How the training table of a model was read; what a strange card says is not believed."""
+        known = card.get("reading")
+        if not isinstance(known, dict):
+            return cls()
+        encoding, delimiter = known.get("encoding"), known.get("delimiter")
+        missing = known.get("missing")
+        words = missing if isinstance(missing, list) else []
+        one_sign = isinstance(delimiter, str) and len(delimiter) == 1 and " " < delimiter < "\x7f"
+        return cls(
+            encoding if isinstance(encoding, str) and _is_encoding(encoding) else None,
+            delimiter if one_sign or delimiter == "\t" else None,
+            decimal if (decimal := known.get("decimal")) in (".", ",") else None,
+            tuple(word for word in words if isinstance(word, str)),
+            known.get("rename_duplicates") is True,
+        )
+
+
+def _is_encoding(name: str) -> bool:
+    try:
+        io.TextIOWrapper(io.BytesIO(), encoding=name)  # refuses codecs such as base64
+    except (LookupError, ValueError):
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class TextDialect:
+    """How one text table is written; `marked` if a byte order mark stands first."""
+
+    encoding: str
+    delimiter: str
+    decimal: str
+    marked: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,18 +93,35 @@ class Source(ABC):
     def __init__(self, name: str, file: Path, reading: Reading, quiet: bool = False) -> None:
         self.name, self.file, self.reading, self.quiet = name, file, reading, quiet
         self._stamp = Stamp.of(file)
+        self._model_reading = Reading()
+
+    def remember(self, reading: Reading) -> None:
+        """Read text as the training table was read, where the user and the file say nothing."""
+        self._model_reading = reading
+
+    @property
+    def dialect(self) -> TextDialect | None:
+        """How the text of the table is written; None for other formats."""
+        return None
+
+    def describe_reading(self) -> dict[str, Any]:
+        """How the text is read, as the card of a model remembers it; nothing for other formats."""
+        return {}
 
     @abstractmethod
     def _names(self) -> Sequence[str]:
         """All column names, as they stand in the file."""
 
     @abstractmethod
-    def _whole(self, columns: list[str]) -> Any:
+    def _whole(self, columns: list[str], types: Mapping[str, Any]) -> Any:
         """All rows."""
 
     @abstractmethod
     def _batches(self, columns: list[str], types: Mapping[str, Any], rows: int) -> Batches:
         """Tables of about so many rows, the amount read, and the amount there is."""
+
+    #: What a message adds where the table itself can rename columns.
+    _how_to_rename = ""
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -77,7 +132,7 @@ class Source(ABC):
         if twice:
             raise Failure(
                 f"{self.name} has several columns of the same name: {names(map(repr, twice))}. "
-                "Rename them."
+                f"Rename them{self._how_to_rename}."
             )
         kept = tuple(name for name in found if not _NAMELESS.fullmatch(name))
         if not kept:
@@ -111,11 +166,13 @@ class Source(ABC):
             return f"did you mean {' or '.join(map(repr, near))}?"
         return f"it has: {names(self.columns)}."
 
-    def read(self, columns: Sequence[str] | None = None) -> Any:
-        """All rows as an Arrow table, with all columns or some."""
+    def read(
+        self, columns: Sequence[str] | None = None, types: Mapping[str, Any] | None = None
+    ) -> Any:
+        """All rows as an Arrow table, with all columns or some; `types` are those of text."""
         wanted = list(self.columns if columns is None else columns)
         with self._explain_errors():
-            table = self._whole(wanted)
+            table = self._whole(wanted, types or {})
         self._check_unchanged()
         if not table.num_rows:
             raise self._without_rows()
@@ -219,7 +276,7 @@ class ParquetTable(Source):
         with self._open() as file:
             return list(file.schema_arrow.names)
 
-    def _whole(self, columns: list[str]) -> Any:
+    def _whole(self, columns: list[str], types: Mapping[str, Any]) -> Any:
         with self._open() as file:
             table = _validate(file.read(columns=columns))
             _check_complete(table.num_rows, file)
@@ -252,7 +309,7 @@ class ArrowTable(Source):
         with self._open() as reader:
             return list(reader.schema.names)
 
-    def _whole(self, columns: list[str]) -> Any:
+    def _whole(self, columns: list[str], types: Mapping[str, Any]) -> Any:
         with self._open() as reader:
             return _validate(reader.read_all().select(columns))
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from toprank._extras import require
+from toprank.cli.io.excel import ExcelTable, is_workbook
 from toprank.cli.io.source import ArrowStreamTable, ArrowTable, ParquetTable, Reading, Source
 from toprank.cli.io.text import TextTable
 from toprank.cli.terminal import Failure
@@ -23,8 +24,8 @@ _KINDS: dict[bytes, type[Source]] = {
 }
 _PROMISED = {".parquet": "Parquet", ".pq": "Parquet", ".feather": "Arrow", ".arrow": "Arrow"}
 _FOREIGN = {
-    b"PK\x03\x04": "no table but an Excel workbook, a zip archive or a model; save a workbook as "
-    "CSV, unpack an archive",
+    b"PK\x03\x04": "no table but a zip archive, a model or a damaged Excel workbook; unpack an "
+    "archive",
     b"\xd0\xcf\x11\xe0": "an old Excel workbook; save the table as CSV",
     b"\x28\xb5\x2f\xfd": "packed with zstd; unpack it, or pack it with gzip",
     b"\xfd7zX": "packed with xz; unpack it, or pack it with gzip",
@@ -103,6 +104,8 @@ def check_exists(path: Path) -> None:
 def _open_source(name: str, file: Path, reading: Reading, quiet: bool) -> Source:
     with file.open("rb") as stream:
         head = stream.read(4)
+    if head == b"PK\x03\x04" and is_workbook(file):
+        return ExcelTable(name, file, reading, quiet)
     if head in _FOREIGN:
         raise Failure(f"{name} is {_FOREIGN[head]}.")
     if not head:

@@ -9,131 +9,18 @@ import gzip
 import io
 import re
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from typing import IO, Any
 
 from toprank._extras import require
-from toprank.cli.io.source import Batches, Reading, Source
+from toprank.cli.io.dialect import COMMA, POINT, find_dialect, not_in
+from toprank.cli.io.source import Batches, Source, TextDialect
 from toprank.cli.terminal import Failure, note
 
-_DELIMITERS = ",;\t|"
-_MARKS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
-_POINT = re.compile(r"[+-]?\d*\.\d+")
-_COMMA = re.compile(r"[+-]?\d*,\d+")
-_ROWS = 200  # enough to tell the delimiters apart
 Opener = Callable[[], IO[bytes]]
-
-
-@dataclass(frozen=True)
-class TextDialect:
-    """How to read one text table."""
-
-    encoding: str
-    delimiter: str
-    decimal: str
-
-
-def find_dialect(
-    name: str, sample: bytes, whole: bool, reading: Reading, hint: str = ""
-) -> TextDialect:
-    """Find out how a text is to be read.
-
-    Parameters
-    ----------
-    name : str
-        What messages call the file.
-    sample : bytes
-        Its first bytes.
-    whole : bool
-        Whether they are all there is.
-    reading : Reading
-        What the user says.
-    hint : str
-        The delimiter that the ending of the file's name promises, if any.
-    """
-    encoding = _encoding(sample, reading.encoding)
-    try:
-        text = codecs.getincrementaldecoder(encoding)("replace").decode(sample, final=whole)
-    except UnicodeError as error:  # some encodings leave no way to replace what is wrong
-        raise _not_in(name, encoding, error) from error
-    text = text.removeprefix("\ufeff")
-    if "\0" in text:
-        raise Failure(
-            f"{name} holds binary data; expected a table as CSV, TSV, Parquet or Arrow (IPC)."
-        )
-    lines = text.splitlines(keepends=True)
-    if not whole and len(lines) > 1:
-        lines = lines[:-1]  # the last line is cut
-    text = "".join(lines)
-    if not text.strip():
-        raise Failure(f"{name} is empty; expected a table with a line of column names.")
-    _refuse_markup(name, text)
-    delimiter = reading.delimiter or _delimiter(text, hint)
-    return TextDialect(encoding, delimiter, reading.decimal or _decimal(text, delimiter))
-
-
-def _refuse_markup(name: str, text: str) -> None:
-    """Refuse a web page, XML or JSON, whatever the name of its file says."""
-    start = text.lstrip()[:1000].lower()
-    if re.match(r"<(!doctype\s+html|html|head|body|table)\b", start):
-        raise Failure(
-            f"{name} is a web page, not a table: perhaps the page that asks you to sign in. Open "
-            "it in a browser, and download the table itself as CSV."
-        )
-    if re.match(r"<(\?xml|[a-z][\w:.-]*(\s[^<>]*)?/?>)", start):
-        raise Failure(f"{name} holds XML; expected a table as CSV, TSV, Parquet or Arrow (IPC).")
-    if re.match(r"(\[\s*)?\{\s*(\"[^\"]*\"\s*:|\})", start):
-        raise Failure(
-            f"{name} holds JSON; expected a table as CSV, TSV, Parquet or Arrow (IPC). "
-            "With pandas: read_json(file, lines=True).to_csv(...), without lines for an array."
-        )
-
-
-def _encoding(sample: bytes, given: str | None) -> str:
-    if given is None:
-        return _MARKS.get(sample[:2], "utf-8")
-    try:
-        found = codecs.lookup(given).name
-        io.TextIOWrapper(io.BytesIO(), encoding=found)  # refuses codecs such as base64
-    except LookupError:
-        raise Failure(f"there is no encoding '{given}'; try latin-1, cp1252 or utf-16.") from None
-    if sample.startswith(codecs.BOM_UTF8) and found != "utf-8":
-        raise Failure(f"the file says that it is UTF-8; leave out --encoding {given}.")
-    return found
-
-
-def _split_rows(text: str, delimiter: str) -> list[list[str]]:
-    try:
-        rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-        return [row for _, row in zip(range(_ROWS), rows, strict=False) if row]
-    except csv.Error:  # a field beyond the limits of the module: another delimiter
-        return []
-
-
-def _delimiter(text: str, hint: str) -> str:
-    """The delimiter that cuts the most rows into as many fields as there are names."""
-
-    def fit(delimiter: str) -> tuple[float, int, bool]:
-        rows = _split_rows(text, delimiter)
-        width = len(rows[0]) if rows else 1
-        if width == 1:
-            return 0.0, 1, delimiter == hint
-        alike = sum(len(row) == width for row in rows) / len(rows)
-        return round(alike, 1), width, delimiter == hint
-
-    return max(_DELIMITERS, key=fit)
-
-
-def _decimal(text: str, delimiter: str) -> str:
-    """A comma where numbers are written with commas and none with a point."""
-    if delimiter == ",":
-        return "."
-    fields = [field.strip() for row in _split_rows(text, delimiter)[1:] for field in row]
-    commas = any(_COMMA.fullmatch(field) for field in fields)
-    return "," if commas and not any(_POINT.fullmatch(field) for field in fields) else "."
 
 
 def find_undecodable_byte(name: str, opener: Opener, encoding: str) -> Failure | None:
@@ -150,7 +37,7 @@ def find_undecodable_byte(name: str, opener: Opener, encoding: str) -> Failure |
             byte = seen - len(pending) + error.start
             return _bad_byte(name, encoding, line, byte, data[error.start])
         except UnicodeError as error:
-            return _not_in(name, encoding, error)
+            return not_in(name, encoding, error)
         seen += len(chunk)
         lines += chunk.count(b"\n") - pending.count(b"\n")
     try:
@@ -158,12 +45,8 @@ def find_undecodable_byte(name: str, opener: Opener, encoding: str) -> Failure |
     except UnicodeDecodeError as error:
         return _bad_byte(name, encoding, lines, seen - len(error.object), error.object[0])
     except UnicodeError as error:
-        return _not_in(name, encoding, error)
+        return not_in(name, encoding, error)
     return None
-
-
-def _not_in(name: str, encoding: str, error: UnicodeError) -> Failure:
-    return Failure(f"{name} is not {encoding.upper()} ({error}). Try another --encoding.")
 
 
 def _bad_byte(name: str, encoding: str, line: int, byte: int, value: int) -> Failure:
@@ -224,15 +107,54 @@ _WANTED = {"double": "a number", "timestamp": _DATE, "date32": _DATE}
 class TextTable(Source):
     """A table as text, read by Arrow; what Arrow refuses is looked up line by line."""
 
+    _how_to_rename = ", or number them: --rename-duplicates"
+
     def _names(self) -> Sequence[str]:
-        with self._reader(None, {}) as (reader, _):
+        return self._new_names or self._own_names
+
+    @cached_property
+    def _own_names(self) -> list[str]:
+        csv = require("pyarrow.csv", "frames")
+        options = self._options(None, {}, as_they_are=True)
+        with self._stream() as (stream, _), csv.open_csv(stream, **options) as reader:
             return list(reader.schema.names)
 
-    def _whole(self, columns: list[str]) -> Any:
+    @cached_property
+    def _new_names(self) -> list[str] | None:
+        """The names of columns, those that come again with a number; None if all may stay."""
+        asked = self.reading.rename_duplicates or self._model_reading.rename_duplicates
+        if not asked or len(set(self._own_names)) == len(self._own_names):
+            return None
+        taken, found = set(self._own_names), Counter[str]()
+        new = []
+        for name in self._own_names:
+            found[name] += 1
+            fresh = name
+            while found[name] > 1 and (fresh := f"{name}.{found[name]}") in taken:
+                found[name] += 1
+            taken.add(fresh)
+            new.append(fresh)
+        return new
+
+    def describe_reading(self) -> dict[str, Any]:
+        look = self.dialect
+        return {
+            "encoding": look.encoding,
+            "delimiter": look.delimiter,
+            "decimal": look.decimal,
+            "missing": list(self._missing),
+            "rename_duplicates": self._new_names is not None,
+        }
+
+    @property
+    def _missing(self) -> tuple[str, ...]:
+        return (*self.reading.missing, *self._model_reading.missing)
+
+    def _whole(self, columns: list[str], types: Mapping[str, Any]) -> Any:
         # these types hold for the whole column, where those of a stream come from the first block
         csv = require("pyarrow.csv", "frames")
         with self._stream() as (stream, _):
-            table = csv.read_csv(stream, **self._options(columns, {}))
+            table = csv.read_csv(stream, **self._options(columns, types))
         self._check_decoded(table.schema)
         return table
 
@@ -270,13 +192,15 @@ class TextTable(Source):
         return stream
 
     @cached_property
-    def _dialect(self) -> TextDialect:
+    def dialect(self) -> TextDialect:
+        """How the text is written."""
         with self._open() as stream:
             sample = stream.read(_SAMPLE)
             whole = not stream.read(1)
         tabs = re.search(r"\.(tsv|tab)(\.\w+)?$", self.file.name.lower())
-        found = find_dialect(self.name, sample, whole, self.reading, "\t" if tabs else ",")
-        if found.decimal == "," and self.reading.decimal is None:
+        hint, before = "\t" if tabs else ",", self._model_reading
+        found = find_dialect(self.name, sample, whole, self.reading, hint, before)
+        if found.decimal == "," and self.reading.decimal is None and before.decimal != ",":
             note(f"{self.name}: 1,5 is read as one and a half (if not: --decimal .).", self.quiet)
         return found
 
@@ -299,16 +223,20 @@ class TextTable(Source):
         with self._stream() as (stream, file), csv.open_csv(stream, **options) as reader:
             yield reader, file
 
-    def _options(self, columns: list[str] | None, types: Mapping[str, Any]) -> dict[str, Any]:
-        csv, look = require("pyarrow.csv", "frames"), self._dialect
+    def _options(
+        self, columns: list[str] | None, types: Mapping[str, Any], as_they_are: bool = False
+    ) -> dict[str, Any]:
+        csv, look = require("pyarrow.csv", "frames"), self.dialect
         encoding = "utf8" if look.encoding == "utf-8" else look.encoding
+        names = None if as_they_are else self._new_names
+        renamed = {} if names is None else {"column_names": names, "skip_rows_after_names": 1}
         return {
-            "read_options": csv.ReadOptions(block_size=_BLOCK, encoding=encoding),
+            "read_options": csv.ReadOptions(block_size=_BLOCK, encoding=encoding, **renamed),
             "parse_options": csv.ParseOptions(delimiter=look.delimiter, newlines_in_values=True),
             "convert_options": csv.ConvertOptions(
                 include_columns=columns,
                 column_types=dict(types),
-                null_values=[*csv.ConvertOptions().null_values, *self.reading.missing],
+                null_values=[*csv.ConvertOptions().null_values, *self._missing],
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=True,
                 decimal_point=look.decimal,
@@ -319,7 +247,7 @@ class TextTable(Source):
         """Arrow reads text that is not UTF-8 as bytes."""
         binary = require("pyarrow", "frames").types.is_binary
         if any(binary(field.type) for field in schema):
-            failure = find_undecodable_byte(self.name, self._open, self._dialect.encoding)
+            failure = find_undecodable_byte(self.name, self._open, self.dialect.encoding)
             if failure is not None:
                 raise failure
 
@@ -327,8 +255,8 @@ class TextTable(Source):
         if isinstance(error, FileNotFoundError):  # it went while it was read
             return super()._failure(error)
         failure = self._packing_failure()
-        failure = failure or find_undecodable_byte(self.name, self._open, self._dialect.encoding)
-        failure = failure or find_ragged_line(self.name, self._open, self._dialect)
+        failure = failure or find_undecodable_byte(self.name, self._open, self.dialect.encoding)
+        failure = failure or find_ragged_line(self.name, self._open, self.dialect)
         return failure or self._wrong_value(error) or super()._failure(error)
 
     def _wrong_value(self, error: Exception) -> Failure | None:
@@ -338,10 +266,24 @@ class TextTable(Source):
         place, kind, value = found.groups()
         wanted = _WANTED.get(kind, kind)
         column = self._names()[int(place)]
-        return Failure(
-            f"{self.name}: column '{column}' holds '{value}', expected {wanted}. If the word "
-            f"stands for a missing value, add --missing '{value}'."
-        )
+        what = f"{self.name}: column '{column}' holds '{value}', expected {wanted}"
+        if kind == "double" and (remedy := self._number_remedy(value)):
+            return Failure(f"{what}. {remedy}")
+        return Failure(f"{what}. If the word stands for a missing value, add --missing '{value}'.")
+
+    def _number_remedy(self, value: str) -> str:
+        """What to do about a number that is written in another way."""
+        look = self.dialect
+        other = "," if look.decimal == "." else "."
+        pattern = COMMA if look.decimal == "." else POINT
+        if look.delimiter != other and pattern.fullmatch(value.strip()):
+            return f"If its decimal sign is '{other}', add --decimal {other}"
+        if re.search(r"[$€£¥%]|\d[.,' ]\d", value):
+            return (
+                "It is written with signs: fit the model with --as-number for this column, or take "
+                "the signs out."
+            )
+        return ""
 
     def _packing_failure(self) -> Failure | None:
         if self._packing is None:

@@ -18,8 +18,8 @@ from sklearn.utils import check_random_state
 
 from toprank._numerics import FloatArray
 from toprank.interop.team import Team, team_weights
-from toprank.pairs import check_labels, check_table, group_labels, two_classes
-from toprank.rankers.held_out import TopMetric
+from toprank.pairs import Rows, check_labels, check_table, group_labels, two_classes
+from toprank.rankers.held_out import TopMetric, held_out
 from toprank.rankers.trees.columns import Categories
 from toprank.rankers.trees.libraries import (
     check_largest,
@@ -294,51 +294,33 @@ def _watch(trees: Any, rows: TreeRows, team: Team) -> Watch:
 def held_out_together(
     team: Team, rows: TreeRows, where: NDArray[np.intp], fraction: float, seed: int
 ) -> NDArray[np.bool_]:
-    """Return which rows are held out: a share of each class, or of the groups, of all workers.
+    """Return which of the rows here are held out: those that one process would hold out.
 
-    The choice depends on the parts and the seed, not on which worker holds which part.
+    The first worker draws among the labels (or groups) of all rows, in the order of the parts, so
+    that it does not matter which worker holds which part. They take a byte per row there (groups
+    eight), and the draw sixteen.
     """
-    if rows.groups is None:
-        out = _share_of_classes(team, rows.y, where, fraction, seed)
-    else:
-        out = _share_of_groups(team, rows.groups, fraction, seed)
-    for side in (out, ~out):
-        counts = team.sum([np.sum(rows.y[side]), np.sum(~rows.y[side])])
-        if np.any(counts == 0):
-            raise ValueError(
-                "No split of the rows leaves both classes on both sides. Raise "
-                "validation_fraction, or use early_stopping=False."
-            )
+    mine = {
+        int(j): (rows.y[where == j], None if rows.groups is None else rows.groups[where == j])
+        for j in np.unique(where)
+    }
+    parts = {j: part for own in team.objects(mine) for j, part in own.items()}
+    order = sorted(parts)
+    drawn = _everywhere(
+        team,
+        lambda: _draw_rows([parts[j] for j in order], fraction, seed) if team.rank == 0 else None,
+    )
+    ends = np.cumsum([len(parts[j][0]) for j in order])
+    of_part = dict(zip(order, np.split(team.first(drawn), ends[:-1]), strict=True))
+    out = np.zeros(len(rows), dtype=bool)
+    for j in mine:
+        out[where == j] = of_part[j]
     return out
 
 
-def _share_of_classes(
-    team: Team, positive: NDArray[np.bool_], where: NDArray[np.intp], fraction: float, seed: int
-) -> NDArray[np.bool_]:
-    out = np.zeros(len(positive), dtype=bool)
-    for label in (False, True):
-        own = {int(j): np.flatnonzero((where == j) & (positive == label)) for j in np.unique(where)}
-        counts: dict[int, int] = {}
-        for part in team.objects({j: len(rows) for j, rows in own.items()}):
-            counts.update(part)
-        total = sum(counts.values())
-        wanted = min(max(1, round(fraction * total)), total - 1)
-        before = 0
-        for j in sorted(counts):
-            # shares of the parts that add up to the number wanted
-            share = wanted * (before + counts[j]) // total - wanted * before // total
-            before += counts[j]
-            if j in own and share:
-                drawn = np.random.default_rng((seed, j, int(label))).permutation(own[j])[:share]
-                out[drawn] = True
+def _draw_rows(parts: Sequence[tuple[Any, Any]], fraction: float, seed: int) -> NDArray[np.bool_]:
+    labels = np.concatenate([y for y, _ in parts])
+    groups = None if parts[0][1] is None else np.concatenate([groups for _, groups in parts])
+    out = np.zeros(len(labels), dtype=bool)
+    out[held_out(Rows(labels, labels, None, groups), fraction, seed)[1]] = True
     return out
-
-
-def _share_of_groups(
-    team: Team, groups: NDArray[np.intp], fraction: float, seed: int
-) -> NDArray[np.bool_]:
-    n_groups = int(team.max(np.max(groups, initial=-1))) + 1
-    wanted = max(1, round(fraction * n_groups))
-    drawn = np.zeros(n_groups, dtype=bool)
-    drawn[np.random.default_rng(seed).permutation(n_groups)[:wanted]] = True
-    return drawn[groups]

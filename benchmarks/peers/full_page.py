@@ -1,0 +1,231 @@
+"""The page of the peers at full size: ranks over sets, tests, who wins where, at what cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from scipy import stats
+
+from .full import RANKERS, SPLITS_OF_FEW
+from .store import Store
+from .tables import TEST_TO_TRAIN, by_split, costs, gap, markdown, mean, select, short
+
+OURS = "PushEnsemble"
+SHOWN = (
+    "average precision",
+    "AUC up to 5% false positives",
+    "precision in the first 1%",
+    "positives above every negative",
+)
+#: Fewer sets than these have no test across sets.
+FEWEST_SETS = 5
+LEVEL = 0.05
+
+
+def results_of(store: Store) -> dict:
+    """Values by (set, ranker), on the splits that every ranker shown has finished."""
+    cells = select(store, "full")
+    found: dict = {}
+    for name, ranker in {key[:2] for key in cells}:
+        own = [(number, cells[name, ranker, number]) for number in range(SPLITS_OF_FEW)
+               if (name, ranker, number) in cells]  # fmt: skip
+        found[name, ranker] = by_split(own)
+    return found
+
+
+def complete(results: dict, rankers: list[str]) -> tuple[list[str], dict]:
+    """The sets on which all these rankers finished a split, and their values on common splits."""
+    sets, common = [], {}
+    for name in sorted({key[0] for key in results}):
+        shared = set.intersection(*(set(results.get((name, one), {})) for one in rankers))
+        if shared:
+            sets.append(name)
+            for one in rankers:
+                common[name, one] = {k: results[name, one][k] for k in sorted(shared)}
+    return sets, common
+
+
+def ranks(sets: list[str], rankers: list[str], common: dict, metric: str) -> np.ndarray:
+    """The rank of each ranker on each set, one is best, ties shared."""
+    means = np.array([[mean(common[s, r], metric) for r in rankers] for s in sets])
+    return np.array([stats.rankdata(-row) for row in means])
+
+
+def critical_difference(n_rankers: int, n_sets: int) -> float:
+    """Nemenyi's: mean ranks further apart than this differ at the level of 5% (Demšar 2006)."""
+    q = stats.studentized_range.isf(LEVEL, n_rankers, 1e6) / np.sqrt(2)
+    return float(q * np.sqrt(n_rankers * (n_rankers + 1) / (6 * n_sets)))
+
+
+def wilcoxon(sets: list[str], common: dict, one: str, other: str, metric: str) -> tuple:
+    """Sets won, sets lost, and the p-value of the signed-rank test; None with too few sets."""
+    gaps = np.array([mean(common[s, one], metric) - mean(common[s, other], metric) for s in sets])
+    won, lost = int(np.sum(gaps > 0)), int(np.sum(gaps < 0))
+    if len(sets) < FEWEST_SETS or not np.any(gaps):
+        return won, lost, None
+    return won, lost, float(stats.wilcoxon(gaps).pvalue)
+
+
+def holm(p_values: list[float]) -> list[float]:
+    """Holm's adjusted p-values."""
+    order = np.argsort(p_values)
+    n, adjusted, worst = len(p_values), [0.0] * len(p_values), 0.0
+    for place, i in enumerate(order):
+        worst = max(worst, min(1.0, (n - place) * p_values[i]))
+        adjusted[i] = worst
+    return adjusted
+
+
+def page(store: Store, docs: Path) -> str:
+    """Return the page, and draw its picture beside it."""
+    results = results_of(store)
+    rankers = _rankers_with_results(results)
+    if OURS not in rankers:
+        return "# The top of the list, at full size\n\nNothing has been run yet.\n"
+    sets, common = complete(results, rankers)
+    parts = [_head(store, results, rankers, sets)]
+    if sets:
+        draw(sets, rankers, common, docs / "images" / "full_ranks.png")
+        parts += [_ranks(sets, rankers, common), _against(sets, rankers, common)]
+        parts += [_metric(sets, rankers, common, metric) for metric in SHOWN]
+        parts += [_costs(store, sets, rankers)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _rankers_with_results(results: dict) -> list[str]:
+    """Rankers that finished on at least half of the sets that the ensemble finished on."""
+    ours = {key[0] for key, values in results.items() if key[1] == OURS and values}
+    return [
+        one for one in RANKERS if sum(bool(results.get((s, one))) for s in ours) > len(ours) / 2
+    ]
+
+
+def _head(store: Store, results: dict, rankers: list[str], sets: list[str]) -> str:
+    facts = {key[0]: cell["values"] for key, cell in select(store, "full set").items()}
+    left_out = [one for one in RANKERS if one not in rankers]
+    counts = {s: len(next(iter(v for (n, r), v in results.items() if n == s and r == OURS), {}))
+              for s in facts}  # fmt: skip
+    lines = [
+        "# The top of the list, at full size",
+        "Who ranks the top best, on the same splits of the same data. This page is made from the "
+        "record by `python -m benchmarks.peers pages`; `python -m benchmarks.peers full` goes on "
+        "where the record ends. Peers are at their libraries' defaults or tuned (ten settings "
+        "drawn at random, three inner folds, average precision); training parts have up to 10,000 "
+        "rows, test parts are whole. Seconds are processor time on one thread.",
+    ]
+    table = [
+        [s, str(f["rows"]), str(f["positives"]), str(f["train"]), str(f["train_positives"]),
+         f"{counts[s]} of {f['splits']}", "yes" if s in sets else "no"]
+        for s, f in facts.items()
+    ]  # fmt: skip
+    head = ["set", "rows", "positives", "trained on", "positives in it", "splits run", "compared"]
+    lines += ["## What was run", markdown(head, table)]
+    kept = [s for s, f in facts.items() if f["kept"]]
+    if kept:
+        lines.append(
+            "More positives than in proportion were kept for training, so that there are a "
+            f"hundred where the set has them: {', '.join(kept)}."
+        )
+    if left_out:
+        lines.append(
+            "**Not run, or not on enough sets:** " + ", ".join(left_out) + ". LibAUC is not among "
+            "the peers here. Read the tests below with that in mind."
+        )
+    return "\n\n".join(lines)
+
+
+def _ranks(sets: list[str], rankers: list[str], common: dict) -> str:
+    columns = {m: ranks(sets, rankers, common, m).mean(axis=0) for m in SHOWN[:2]}
+    order = np.argsort(columns[SHOWN[0]], kind="stable")
+    rows = [[rankers[i], *(f"{columns[m][i]:.2f}" for m in columns)] for i in order]
+    apart = critical_difference(len(rankers), len(sets))
+    return "\n\n".join(
+        [
+            f"## Mean ranks over {len(sets)} sets",
+            "![Mean ranks with the critical difference](images/full_ranks.png)",
+            markdown(["ranker", *columns], rows),
+            f"Two mean ranks differ at the level of 5% where they are more than {apart:.2f} apart "
+            "(Nemenyi's critical difference, Demšar 2006).",
+        ]
+    )
+
+
+def _against(sets: list[str], rankers: list[str], common: dict) -> str:
+    rows = []
+    for other in rankers:
+        if other == OURS:
+            continue
+        line = [other]
+        for metric in SHOWN[:2]:
+            won, lost, p = wilcoxon(sets, common, OURS, other, metric)
+            line.append(f"{won} : {lost}" + ("" if p is None else f", p = {p:.2g}"))
+        clear = [gap(common[s, OURS], common[s, other], SHOWN[0]) for s in sets]
+        known = [(s, g) for s, g in zip(sets, clear, strict=True) if g is not None]
+        adjusted = holm([g.p_value for _, g in known])
+        up = [s for (s, g), p in zip(known, adjusted, strict=True) if p < LEVEL and g.mean > 0]
+        down = [s for (s, g), p in zip(known, adjusted, strict=True) if p < LEVEL and g.mean < 0]
+        rows.append([*line, ", ".join(up) or "none", ", ".join(down) or "none"])
+    head = ["against", f"sets won : lost, {SHOWN[0]}", f"the same, {SHOWN[1]}"]
+    head += ["clearly better on", "clearly worse on"]
+    return "\n\n".join(
+        [
+            f"## {OURS} against each",
+            "p is that of Wilcoxon's signed-rank test over the sets. The last columns name sets "
+            "where average precision differs by the corrected resampled t-test over the splits "
+            f"(rows tested over trained on {TEST_TO_TRAIN:.2f}), Holm's correction over the sets.",
+            markdown(head, rows),
+        ]
+    )
+
+
+def _metric(sets: list[str], rankers: list[str], common: dict, metric: str) -> str:
+    rows = []
+    for one in rankers:
+        values = [mean(common[s, one], metric) for s in sets]
+        rows.append([one, *(short(v) for v in values)])
+    for j in range(len(sets)):
+        best = max(float(row[j + 1]) for row in rows)
+        for row in rows:
+            if float(row[j + 1]) == best:
+                row[j + 1] = f"**{row[j + 1]}**"
+    return "\n\n".join([f"## {metric[0].upper()}{metric[1:]}", markdown(["", *sets], rows)])
+
+
+def _costs(store: Store, sets: list[str], rankers: list[str]) -> str:
+    cells = select(store, "full")
+
+    def seconds(one: str, name: str) -> str:
+        found = costs((c for k, c in cells.items() if k[:2] == (name, one)), "fit_s")
+        return "" if found is None else f"{found:.3g}"
+
+    rows = [[one, *(seconds(one, s) for s in sets)] for one in rankers]
+    return "\n\n".join(["## Seconds", markdown(["median of fit", *sets], rows)])
+
+
+def draw(sets: list[str], rankers: list[str], common: dict, path: Path) -> None:
+    """Mean ranks on a line; a bar joins rankers closer than the critical difference."""
+    from matplotlib.figure import Figure
+
+    found = ranks(sets, rankers, common, SHOWN[0]).mean(axis=0)
+    order = np.argsort(found, kind="stable")
+    apart = critical_difference(len(rankers), len(sets))
+    figure = Figure(figsize=(8, 0.34 * len(rankers) + 1.2), layout="constrained")
+    panel = figure.subplots()
+    for place, i in enumerate(order):
+        ours = RANKERS[rankers[i]].family == "ours"
+        colour = "C3" if ours else "0.35"
+        panel.plot(found[i], -place, "o", color=colour)
+        panel.annotate(rankers[i], (found[i], -place), xytext=(8, -3),
+                       textcoords="offset points", color=colour, fontsize=9)  # fmt: skip
+    best = found[order[0]]
+    panel.plot([best, best + apart], [0.8, 0.8], color="C0", linewidth=3)
+    panel.annotate("critical difference", (best, 0.8), xytext=(0, 5), textcoords="offset points",
+                   color="C0", fontsize=8)  # fmt: skip
+    panel.set(yticks=[], xlabel=f"mean rank over {len(sets)} sets, {SHOWN[0]}; 1 is best")
+    panel.set_xlim(0.8, max(len(rankers), best + apart) + 1.5)
+    panel.set_ylim(-len(rankers), 1.6)
+    for side in ("left", "right", "top"):
+        panel.spines[side].set_visible(False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=110, metadata={"Software": None})

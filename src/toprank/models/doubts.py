@@ -1,0 +1,277 @@
+"""Columns that their owner may have meant otherwise: ids, names in figures, words, long tails."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toprank._extras import require
+from toprank._numerics import FloatArray
+from toprank.models import frames
+from toprank.models.columns import Column, as_words, is_number_text, number_signs, tidy_word
+from toprank.models.concern import BETTER, NOTE, WRONG, Concern, Values
+
+#: From so many rows on a run of whole numbers is not chance.
+_FEWEST_COUNTED = 50
+#: Different words of a column that are looked at.
+_LOOKED_AT = 2_000
+#: How many standard deviations from the mean the largest number of a long tail lies at least.
+_LONG_TAIL = 50.0
+#: Columns that one sentence names.
+_NAMED = 5
+#: Share of the rows that copies of other rows are, from which on they are told.
+_COPIES = 0.01
+#: Whole numbers beyond it cannot be told apart by floats.
+_EXACT = 2.0**53
+_NAMES_OF_NAMES = re.compile(
+    r"(^|[\W_])(zip|zip_?code|postal|postal_?code|post_?code|plz|cap|fips|phone|telephone|tel|fax|"
+    r"iban|sku|ean|isbn|icd|naics|area_?code|branch_?code|store_?nr|code_?postal)($|[\W_])",
+    re.IGNORECASE,
+)
+_NAMES_OF_IDS = re.compile(r"(^|[\W_])(id|uuid|guid|key|nr|no|number|index)$", re.IGNORECASE)
+_ENDS_IN_ID = re.compile(r"[a-z]I[Dd]$")
+
+
+def find_ids(columns: tuple[Column, ...], values: Values) -> Iterator[Concern]:
+    """Yield the numbers that count or name the rows."""
+    for column in columns:
+        if column.kind != "number":
+            continue
+        numbers, name = values[column.name], column.name
+        if _counts_rows(numbers):
+            yield Concern(
+                WRONG,
+                f"column {name!r} counts the rows and is used as a feature: if it names them, make "
+                "it the id",
+                (name,),
+                "id",
+            )
+        elif len(numbers) and np.nanmax(np.abs(numbers)) > _EXACT and _are_whole(numbers):
+            yield Concern(
+                WRONG,
+                f"column {name!r} holds whole numbers of so many figures that they are names, and "
+                "is read as a number: make it the id, or leave it out",
+                (name,),
+                "id",
+            )
+        elif (_NAMES_OF_IDS.search(name) or _ENDS_IN_ID.search(name)) and _all_differ(numbers):
+            yield Concern(
+                WRONG,
+                f"column {name!r} has another whole number in every row and is used as a feature: "
+                "if it names them, make it the id",
+                (name,),
+                "id",
+            )
+
+
+def _counts_rows(numbers: FloatArray) -> bool:
+    """Whether whole numbers run without a gap and without one of them twice."""
+    if len(numbers) < _FEWEST_COUNTED or not np.all(np.isfinite(numbers)):
+        return False
+    if np.max(numbers) - np.min(numbers) != len(numbers) - 1:
+        return False
+    return bool(np.all(np.diff(np.sort(numbers)) == 1))
+
+
+def _all_differ(numbers: FloatArray) -> bool:
+    if len(numbers) < _FEWEST_COUNTED or not _are_whole(numbers):
+        return False
+    return len(np.unique(numbers)) == len(numbers)
+
+
+def _are_whole(numbers: FloatArray) -> bool:
+    there = numbers[np.isfinite(numbers)]
+    return bool(len(there) and np.all(there == np.floor(there)))
+
+
+def find_names_in_figures(columns: tuple[Column, ...], values: Values) -> Iterator[Concern]:
+    """Yield zip codes and the like: numbers that are names, of which half makes no sense."""
+    for column in columns:
+        if column.kind != "number" or not _NAMES_OF_NAMES.search(column.name):
+            continue
+        numbers = values[column.name]
+        if _are_whole(numbers) and np.nanmax(np.abs(numbers)) >= 100:
+            yield Concern(
+                WRONG,
+                f"column {column.name!r} holds names that are written in figures, and is read as a "
+                "number",
+                (column.name,),
+                "as_text",
+            )
+
+
+def find_words(
+    columns: tuple[Column, ...], values: Values, left_out: dict[str, str], frame: Any
+) -> Iterator[Concern]:
+    """Yield columns of words that are numbers in fact, or several spellings of one word."""
+    read = {c.name: values[c.name] for c in columns if c.kind in ("category", "text")}
+    like_ids = [name for name, why in left_out.items() if "identifier" in why]
+    for name in (*read, *like_ids):
+        words = read[name] if name in read else as_words(frames.column(frame, name))
+        counts = Counter(words.tolist())
+        counts.pop("", None)
+        found = _numbers_in_words(name, counts)
+        if found is None and name in read:
+            found = _spellings(name, counts)
+        if found is not None:
+            yield found
+
+
+def _numbers_in_words(name: str, counts: Counter[str]) -> Concern | None:
+    seen = [word for word, _ in counts.most_common(_LOOKED_AT)]
+    if not seen:
+        return None
+    if number_signs(seen) is not None:
+        return Concern(
+            BETTER,
+            f"column {name!r} holds words such as {seen[0]!r}: to have them read as numbers, write "
+            "them without signs, or ask for it",
+            (name,),
+            "as_number",
+        )
+    strange = [word for word in seen if not is_number_text(word)]
+    if len(seen) >= 10 and 0 < len(strange) <= max(1, len(seen) // 20):
+        rows = sum(counts[word] for word in strange)
+        return Concern(
+            WRONG,
+            f"column {name!r} holds numbers, but {strange[0]!r} in some rows ({rows} rows are no "
+            "numbers), and is read as words; if that stands for a missing value, say so",
+            (name,),
+            "missing",
+            (strange[0],),
+        )
+    return None
+
+
+def _spellings(name: str, counts: Counter[str]) -> Concern | None:
+    """Words that differ in small letters, capitals and spaces only."""
+    if len(counts) > _LOOKED_AT:
+        return None
+    alike: dict[str, list[str]] = {}
+    for word in counts:
+        alike.setdefault(tidy_word(word), []).append(word)
+    several = [words for words in alike.values() if len(words) > 1]
+    if not several:
+        return None
+    shown = " / ".join(map(repr, sorted(several[0])[:3]))
+    more = f", and {len(several) - 1} more words" if len(several) > 1 else ""
+    return Concern(
+        BETTER,
+        f"column {name!r} has several spellings of one word ({shown}{more}), each read as a word "
+        "of its own",
+        (name,),
+        "tidy",
+    )
+
+
+def find_long_tails(columns: tuple[Column, ...], values: Values) -> Iterator[Concern]:
+    """Yield numbers of which a few are so large that they alone would head a linear list."""
+    found: dict[str, tuple[float, float]] = {}
+    for column in columns:
+        if column.kind == "number" and column.clip is None:
+            away, largest = _farthest(values[column.name])
+            # of few rows none can lie far off: there it is one that makes the deviation itself
+            if away >= min(_LONG_TAIL, 0.9 * np.sqrt(len(values[column.name]))):
+                found[column.name] = (away, largest)
+    if found:
+        name = max(found, key=lambda one: found[one][0])
+        away, largest = found[name]
+        yield Concern(
+            BETTER,
+            f"{_columns(list(found))} a long tail: {name!r} = {largest:.6g} lies {away:.0f} "
+            "standard deviations from the mean, and would head the list of a linear model by "
+            "itself",
+            tuple(found),
+            "clip",
+            tuple(found),
+        )
+
+
+def _columns(names: list[str]) -> str:
+    """The subject of a sentence, with its verb."""
+    shown = ", ".join(map(repr, names[:_NAMED])) + (", ..." if len(names) > _NAMED else "")
+    return f"column {shown} has" if len(names) == 1 else f"{len(names)} columns ({shown}) have"
+
+
+def _farthest(numbers: FloatArray) -> tuple[float, float]:
+    """The number farthest from the mean, in standard deviations, and the number itself."""
+    there = numbers[np.isfinite(numbers)]
+    spread = float(np.std(there)) if len(there) else 0.0
+    if not spread or len(np.unique(there[:1000])) <= 2:
+        return 0.0, 0.0
+    away = np.abs(there - np.mean(there))
+    place = int(np.argmax(away))
+    return float(away[place]) / spread, float(there[place])
+
+
+def find_copies_of_columns(columns: tuple[Column, ...], values: Values) -> Iterator[Concern]:
+    """Yield columns that hold the same as an earlier one."""
+    seen: dict[tuple[str, int], str] = {}
+    copies: dict[str, str] = {}
+    for column in columns:
+        key = (column.kind, int(np.sum(_hashes(values[column.name]), dtype=np.uint64)))
+        first = seen.setdefault(key, column.name)
+        if first != column.name and _equal(values[first], values[column.name]):
+            copies[column.name] = first
+    if copies:
+        pairs = [f"{name!r} = {first!r}" for name, first in copies.items()]
+        shown = ", ".join(pairs[:_NAMED]) + (", ..." if len(pairs) > _NAMED else "")
+        yield Concern(
+            NOTE,
+            f"{len(pairs)} column(s) hold the same as another ({shown}); they share what one of "
+            "them would be given",
+            tuple(copies),
+            "drop",
+            tuple(copies),
+        )
+
+
+def _hashes(values: NDArray[Any]) -> NDArray[np.uint64]:
+    hashed = require("pandas", "models").util.hash_array(values)
+    return np.asarray(hashed, dtype=np.uint64)
+
+
+def _equal(a: NDArray[Any], b: NDArray[Any]) -> bool:
+    same = a == b
+    if a.dtype.kind == "f":
+        same |= np.isnan(a) & np.isnan(b)
+    elif a.dtype.kind == "M":
+        same |= np.isnat(a) & np.isnat(b)
+    return bool(np.all(same))
+
+
+def find_copies_of_rows(
+    columns: tuple[Column, ...],
+    values: Values,
+    y: NDArray[np.bool_],
+    groups: NDArray[Any] | None,
+) -> Iterator[Concern]:
+    """Yield a note where many rows are copies: such rows stand on both sides of a split."""
+    if not columns or groups is not None or not any(_is_fine(values[c.name]) for c in columns):
+        return  # rows of a few codes agree by chance
+    total = np.zeros(len(y), dtype=np.uint64)
+    for column in columns:
+        total = total * np.uint64(1_000_003) + _hashes(values[column.name])
+    _, place, counts = np.unique(total, return_inverse=True, return_counts=True)
+    copies = int(len(y) - len(counts))
+    if copies < _COPIES * len(y):
+        return
+    positive = np.bincount(place, weights=y)
+    torn = int(np.count_nonzero((positive > 0) & (positive < counts)))
+    labels = f", {torn} of them with both labels" if torn else ""
+    yield Concern(
+        NOTE,
+        f"{copies} of {len(y)} rows are copies of others{labels}: copies on both sides of a split "
+        "make a model look better than it is; leave them out, or name what they share with groups",
+    )
+
+
+def _is_fine(values: NDArray[Any]) -> bool:
+    """Whether equal values in two rows are no chance."""
+    sample = values[:: -(-len(values) // 5000)]
+    return len(set(sample.tolist())) > 0.2 * len(sample) > 10
