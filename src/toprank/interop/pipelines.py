@@ -48,9 +48,10 @@ def scaling(pipeline: Pipeline) -> tuple[FloatArray, FloatArray, Any]:
     slope, offset = np.ones(d), np.zeros(d)
     for _, step in pipeline.steps[:-1]:
         if not _is_known(step):
+            known = ", ".join(one.__name__ for one in _KNOWN)
             raise ValueError(
                 f"The pipeline has a step {type(step).__name__}, which cannot be written in "
-                f"another language here; expected {', '.join(one.__name__ for one in _KNOWN)}. TableRanker "
+                f"another language here; expected {known}. TableRanker "
                 "prepares columns itself, and is written with its preparation."
             )
         if step in (None, "passthrough"):
