@@ -71,3 +71,14 @@ def test_onnx_runtime_gives_the_same_scores(model, frame):
 def test_settings_that_it_does_not_take_are_refused(frame, setting, what):
     with pytest.raises(ModelError, match=what):
         fit_table(frame, "bought", model="auto", **setting)
+
+
+def test_the_command_line_fits_an_ensemble_unless_p_is_given():
+    pytest.importorskip("typer")
+    from toprank.cli.fit import Kind, _model_name
+
+    assert _model_name(None, "auto", None, None) == "auto"
+    assert _model_name(None, "4", None, None) == "pnorm"
+    assert _model_name(None, "auto", 0.1, None) == "pnorm"
+    assert _model_name(None, "auto", None, "model") is None
+    assert _model_name(Kind.trees, "auto", None, None) == "trees"

@@ -75,9 +75,10 @@ def fit(
     model: Annotated[
         Kind | None,
         typer.Option(
-            help="The best of several kinds, weighed (auto); linear with the P-Norm Push (pnorm, "
-            "the default), the IR Push (ir) or a proper loss (proper); boosted stumps (rankboost, "
-            "smooth-margin); trees under the push."
+            help="The best of several kinds, weighed (auto); linear with the P-Norm Push (pnorm), "
+            "the IR Push (ir) or a proper loss (proper); boosted stumps (rankboost, "
+            "smooth-margin); trees under the push.",
+            show_default="auto, or pnorm where --p or --alpha is given",
         ),
     ] = None,
     quality: Annotated[
@@ -138,7 +139,7 @@ def fit(
     options = {
         **roles,
         **{name: tuple(names or ()) for name, names in columns.items()},
-        "model": None if model is None else model.value,
+        "model": _model_name(model, p, alpha, start),
         "p": _parse_power(p, start is not None),
         "alpha": alpha,
         "metric": metric,
@@ -179,6 +180,13 @@ def fit(
         print_json({"file": str(output), **readable_card(fitted.card)})
     elif not quiet:
         show_card(fitted, output)
+
+
+def _model_name(model: Kind | None, p: str, alpha: float | None, start: Path | None) -> str | None:
+    """The kind of ranker; None leaves it to the model that the fit starts from."""
+    if model is not None or start is not None:
+        return None if model is None else model.value
+    return Kind.auto.value if p == "auto" and alpha is None else Kind.pnorm.value
 
 
 def _say_concerns(found: list[dict[str, Any]], quiet: bool) -> None:

@@ -105,7 +105,9 @@ def _first_as_extreme(trials: int, fisher: float) -> NDArray[np.intp]:
 def _critical_value(trials: int, risk: float) -> float:
     """The largest Fisher p-value at which the test rejects; -1 if there is none."""
     values = np.unique(_fisher_table(trials))
-    kept = bisect_right(range(len(values)), risk, key=lambda j: _largest_chance(trials, values[j]))
+    kept = bisect_right(
+        range(len(values)), risk, key=lambda j: _largest_chance(trials, float(values[j]))
+    )
     return float(values[kept - 1]) if kept else -1.0
 
 

@@ -303,6 +303,16 @@ class RunningTop:
         full = self.k is not None and len(self.scores) == self.k
         return float(self.scores[-1]) if full else -np.inf
 
+    @property
+    def ranks(self) -> NDArray[np.intp]:
+        """The ranks of the rows kept, from 1."""
+        return np.arange(1, len(self.scores) + 1)
+
+    @property
+    def tied(self) -> NDArray[np.bool_]:
+        """Which rows kept have the same score as rows that were left out."""
+        return (self.scores == self.cut) & (self.tied_out > 0)
+
     def add(self, scores: FloatArray, rows: Any) -> None:
         """Offer the next rows of the list and their scores."""
         cut = self.cut

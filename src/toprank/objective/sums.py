@@ -189,7 +189,7 @@ class Classes:
     def parts(self, tile: Tile, gather_both: bool) -> Any:
         """Yield (class, tile, its rows or all, rows that count for nothing)."""
         for c in (0, 1):
-            if tile.gathers and (gather_both or c == self.rarer):
+            if tile.gathers and (gather_both or tile.shares_rows or c == self.rarer):
                 whole = len(self.rows[1 - c]) == 0
                 yield c, tile if whole else tile.take(self.rows[c]), self.rows[c], None
             else:

@@ -45,6 +45,8 @@ class Problem(SmoothProblem, Protocol):
     """A convex function of a vector, perhaps with corners, that a solver can minimise."""
 
     peaked: bool
+    #: Iterations that take as long as a Hessian from some of the rows and what it saves.
+    hessian_repaid_by: int
 
     @property
     def n_rows(self) -> int: ...
