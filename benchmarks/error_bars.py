@@ -1,19 +1,21 @@
-"""Do the intervals cover, and are the p-values what they say? Simulation, printed as a table.
+"""Do the intervals cover, and are the p-values what they say? Simulation, as tables and a picture.
 
-    python benchmarks/error_bars.py                 # 2,000 samples, 10,000 draws under the null
-    python benchmarks/error_bars.py --quick         # a tenth of that, to see that it runs
+    python benchmarks/error_bars.py                 # every cell of the table, 2,000 samples each
+    python benchmarks/error_bars.py --quick         # some cells, 300 samples: does it run?
     python benchmarks/error_bars.py intervals       # or: nulls
-    python benchmarks/error_bars.py --json out.json
+    python benchmarks/error_bars.py picture         # draw docs/images/error_bars.png again
+    python benchmarks/error_bars.py --minutes 60    # stop then; the next call goes on
+    python benchmarks/error_bars.py --metrics auc average_precision
 
-Sampling scheme: scores of negatives are normal(0, 1), of positives normal(separation, 1); the
-numbers of both are fixed: 40 positives of 200 rows, or 100 of 2,000. For ranking_risk the label is
-real: separation times the score plus noise, and rows are drawn together.
-
-Estimands: for the smooth metrics the value of an endless list with the same share of positives
-(measured on 4,000,000 rows); for metrics at k the mean over 10,000 other lists of the same length.
+Every cell is kept in benchmarks/results/error_bars.json as soon as it is known, so that a run that
+was cut short goes on where it stopped; --again forgets them. The samples come from
+`toprank.simulate.coverage`: see `ScoreSetting` for the laws, and for what is the true value.
 
 Null hypothesis of `compare`: two rankers whose scores are exchangeable given the label, each the
-sum of a common part and one of its own.
+sum of a common part and one of its own; with groups, also one of its own per group.
+
+The exit status is 1 if a cell that was measured covers less than 93%, or rejects more than 6% at
+the 5% level, by more than two standard errors.
 """
 
 from __future__ import annotations
@@ -21,195 +23,221 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy.stats import beta, kstest
 
-from toprank.inference import compare, interval
-from toprank.metrics import METRICS
+from toprank.inference import compare
+from toprank.simulate import ScoreSetting, coverage
 
-SIZES = ((200, 40), (2000, 100))
-SEPARATIONS = (0.5, 1.0, 2.0)
-SMOOTH: dict[str, dict[str, Any]] = {
+ROOT = Path(__file__).resolve().parents[1]
+KEPT = ROOT / "benchmarks" / "results" / "error_bars.json"
+PICTURE = ROOT / "docs" / "images" / "error_bars.png"
+METRICS: dict[str, dict[str, Any]] = {
     "auc": {},
     "partial_auc": {"max_fpr": 0.1},
-    "pnorm_risk": {"p": 4, "normalize": True},
     "average_precision": {},
-    "ranking_risk": {},
-}
-AT_K: dict[str, dict[str, Any]] = {
+    "pnorm_risk": {"p": 4, "normalize": True},
     "precision_at": {"k": 0.05},
     "recall_at": {"k": 0.1},
-    "lift_at": {"k": 20},
-    "ndcg_at": {"k": 20},
     "tpr_at_fpr": {"fpr": 0.1},
 }
-LEVEL = 0.95
-LISTS = 10_000
-BAND = (0.935, 0.965)
+POSITIVES = (5, 10, 20, 40, 200)
+PREVALENCES = (0.002, 0.01, 0.1, 0.5)
+LAWS = ("normal", "t3", "ties", "near-perfect", "random")
+#: Groups, and whether they are unequal.
+GROUPS: tuple[tuple[int | None, bool], ...] = (
+    (None, False),
+    (15, False),
+    (15, True),
+    (40, False),
+    (40, True),
+    (200, False),
+    (200, True),
+)
+#: Rows of a sample beyond which a cell is left out: 200 positives at 0.2% are 100,000 rows.
+MOST_ROWS = 30_000
 
 
-def draw(
-    rng: np.random.Generator, name: str, n: int, high: int, separation: float
-) -> tuple[np.ndarray, np.ndarray]:
-    if name == "ranking_risk":
-        scores = rng.normal(size=n)
-        return separation * scores + rng.normal(size=n), scores
-    y = np.arange(n) < high
-    return y, rng.normal(size=n) + separation * y
+def settings() -> Iterator[ScoreSetting]:
+    """Every setting of the table; those that decide most first."""
+    for (groups, unequal), weighted in product(GROUPS, (False, True)):
+        for positives, prevalence, law in product(POSITIVES, PREVALENCES, LAWS):
+            setting = ScoreSetting(
+                positives, prevalence, law, groups=groups, unequal=unequal, weighted=weighted
+            )
+            if setting.rows <= MOST_ROWS and (groups or 0) <= setting.rows:
+                yield setting
 
 
-def value(name: str, settings: dict[str, Any], y: np.ndarray, s: np.ndarray) -> float:
-    return METRICS[name].function(y, s, **settings)
+def is_quick(setting: ScoreSetting) -> bool:
+    """Whether a cell is one of those that --quick measures."""
+    return (
+        setting.positives in (10, 40)
+        and setting.prevalence == 0.1
+        and setting.groups in (None, 15)
+        and setting.unequal == (setting.groups is not None)
+        and not setting.weighted
+    )
 
 
-def truth(name: str, settings: dict[str, Any], n: int, high: int, separation: float) -> float:
-    rng = np.random.default_rng(1)
-    if name in SMOOTH:
-        times = 4_000_000 // n
-        return value(name, settings, *draw(rng, name, n * times, high * times, separation))
-    lists = [draw(rng, name, n, high, separation) for _ in range(LISTS)]
-    return float(np.mean([value(name, settings, y, s) for y, s in lists]))
+def measure_coverage(metric: str, setting: ScoreSetting, samples: int) -> dict[str, Any]:
+    """One cell: coverage and width of an interval."""
+    found = coverage(metric, setting, draws=samples, n_resamples=200, **METRICS[metric])
+    return found.as_dict()
 
 
-def clopper_pearson_width(share: float, trials: int) -> float:
-    hits, tail = share * trials, (1 - LEVEL) / 2
-    low = beta.ppf(tail, hits, trials - hits + 1) if hits > 0 else 0.0
-    high = beta.isf(tail, hits + 1, trials - hits) if hits < trials else 1.0
-    return float(high - low)
-
-
-def trials_of(name: str, settings: dict[str, Any], n: int, high: int) -> int | None:
-    """Trials of the naive binomial interval: the rows above the cut, or the positives."""
-    if name in ("recall_at", "tpr_at_fpr"):
-        return high
-    if name == "precision_at":
-        k = settings["k"]
-        return int(np.ceil(k * n)) if isinstance(k, float) else k
-    return None
-
-
-def covered(
-    name: str, settings: dict[str, Any], n: int, high: int, separation: float, samples: int
-) -> dict[str, Any]:
-    target = truth(name, settings, n, high, separation)
-    rng = np.random.default_rng(2)
-    results = [
-        interval(name, *draw(rng, name, n, high, separation), n_resamples=300, **settings)
-        for _ in range(samples)
-    ]
-    low = np.array([result.low for result in results])
-    top = np.array([result.high for result in results])
-    share = float(np.mean((low <= target) & (target <= top)))
-    smooth = name in SMOOTH
-    row = {
-        "metric": results[0].metric,
-        "rows": n,
-        "separation": separation,
-        "true value": round(target, 4),
-        "coverage": round(share, 4),
-        "too high": round(float(np.mean(low > target)), 4),
-        "too low": round(float(np.mean(top < target)), 4),
-        "width": round(float(np.mean(top - low)), 4),
-        "within": bool(BAND[0] <= share and (share <= BAND[1] or not smooth)),
-    }
-    trials = trials_of(name, settings, n, high)
-    if trials is not None:
-        naive = [clopper_pearson_width(result.estimate, trials) for result in results]
-        row["width / Clopper-Pearson"] = round(float(np.mean(top - low) / np.mean(naive)), 3)
-    return row
-
-
-def null(
-    name: str,
-    settings: dict[str, Any],
-    n: int,
-    high: int,
-    separation: float,
-    draws: int,
-    resamples: int = 499,
-) -> dict[str, Any]:
+def measure_level(metric: str, setting: ScoreSetting, samples: int) -> dict[str, Any]:
+    """One cell: how often equally good rankers are told apart at the 5% level."""
     rng = np.random.default_rng(3)
-    chances = np.empty(draws)
-    for number in range(draws):
-        y, common = draw(rng, name, n, high, separation)
-        a, b = common + rng.normal(size=(2, n))
-        chances[number] = compare(name, y, a, b, n_resamples=resamples, **settings).p_value
-    levels = np.array([0.01, 0.05, 0.1, 0.2])
-    excess = [float(np.mean(chances <= level) - level) for level in levels]
-    distance = float(kstest(chances, "uniform").statistic)
-    smooth = name in SMOOTH
+    chances = []
+    for _ in range(samples):
+        y, common, how = setting.draw(rng)
+        own = rng.normal(size=(2, len(y))) / 2
+        if setting.groups is not None:
+            own += rng.normal(size=(2, setting.groups))[:, how["groups"]] / 3
+        a, b = common + own
+        if setting.law == "ties":
+            a, b = np.round(a), np.round(b)
+        try:
+            found = compare(metric, y, a, b, n_resamples=299, **how, **METRICS[metric])
+        except ValueError:
+            continue
+        chances.append(found.p_value)
+    answered = len(chances)
     return {
-        "metric": f"{name}({', '.join(f'{k}={v}' for k, v in settings.items())})",
-        "rows": n,
-        "separation": separation,
-        "Kolmogorov distance": round(distance, 4),
-        "P(p <= 0.05)": round(float(np.mean(chances <= 0.05)), 4),
-        "largest excess": round(max(excess), 4),
-        "within": bool(distance <= 0.02 if smooth else max(excess) <= 0.01),
+        "rejected": float(np.mean(np.array(chances) <= 0.05)) if answered else np.nan,
+        "refused": 1 - answered / samples,
+        "draws": samples,
     }
 
 
-def table(rows: list[dict[str, Any]]) -> str:
-    heads = list(dict.fromkeys(head for row in rows for head in row))
-    cells = [[str(row.get(head, "")) for head in heads] for row in rows]
-    widths = [max(len(line[i]) for line in [heads, *cells]) for i in range(len(heads))]
+PARTS = {"intervals": measure_coverage, "nulls": measure_level}
 
-    def line(values: list[str]) -> str:
-        padded = (value.ljust(width) for value, width in zip(values, widths, strict=True))
-        return f"| {' | '.join(padded)} |"
 
-    return "\n".join(map(line, [heads, ["-" * width for width in widths], *cells]))
+def cell_name(part: str, metric: str, setting: ScoreSetting) -> str:
+    """The name under which a cell is kept."""
+    return " ".join(map(str, (part, metric, *asdict(setting).values())))
+
+
+def is_wrong(cell: dict[str, Any]) -> bool:
+    """Whether a cell misses its promise by more than two standard errors."""
+    answered = max(1.0, cell["draws"] * (1 - cell["refused"]))
+    if "rejected" in cell:
+        return bool(cell["rejected"] > 0.06 + 2 * np.sqrt(0.06 * 0.94 / answered))
+    return bool(cell["covered"] < 0.93 - 2 * np.sqrt(0.93 * 0.07 / answered))
+
+
+def draw_picture(kept: dict[str, dict[str, Any]]) -> None:
+    """Heat maps: a row per law and positives, a column per metric and groups."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    shapes = [shape for shape in GROUPS if any(_found(kept, "auc", *shape).values())]
+    columns = [(metric, shape) for metric in METRICS for shape in shapes]
+    rows = [(law, positives) for law in LAWS for positives in POSITIVES]
+    grids = np.full((2, len(rows), len(columns)), np.nan)
+    for across, (metric, shape) in enumerate(columns):
+        cells = _found(kept, metric, *shape)
+        for down, row in enumerate(rows):
+            if cells[row]:
+                worst = min(cells[row], key=lambda cell: cell["covered"])
+                grids[:, down, across] = worst["covered"], worst["width"]
+    figure, axes = plt.subplots(1, 2, figsize=(13, 7.5), sharey=True, layout="constrained")
+    for ax, grid, title, colours, limits in (
+        (axes[0], grids[0], "coverage of 95% intervals", "RdYlGn", (0.88, 1.0)),
+        (axes[1], grids[1], "mean width", "viridis_r", (0.0, 1.0)),
+    ):
+        shown = ax.imshow(grid, cmap=colours, vmin=limits[0], vmax=limits[1], aspect="auto")
+        ax.set_title(f"{title} (the worst over prevalences)" if ax is axes[0] else title)
+        ax.set_xticks(range(len(columns)), [_column(*column) for column in columns], rotation=90)
+        names = [f"{law}, {positives} positives" for law, positives in rows]
+        ax.set_yticks(range(len(rows)), names)
+        ax.tick_params(labelsize=7)
+        for down, across in zip(*np.nonzero(np.isfinite(grid)), strict=True):
+            text = f"{grid[down, across]:.2f}".lstrip("0")
+            ax.text(across, down, text, ha="center", va="center", fontsize=5.5)
+        figure.colorbar(shown, ax=ax, shrink=0.5)
+    PICTURE.parent.mkdir(exist_ok=True)
+    figure.savefig(PICTURE, dpi=110)
+
+
+def _column(metric: str, shape: tuple[int | None, bool]) -> str:
+    groups, unequal = shape
+    return metric if groups is None else f"{metric}, {groups}{' unequal' if unequal else ''} groups"
+
+
+def _found(
+    kept: dict[str, dict[str, Any]], metric: str, groups: int | None, unequal: bool
+) -> dict[tuple[str, int], list[dict[str, Any]]]:
+    """The cells of one column that have an answer, by law and positives."""
+    cells: dict[tuple[str, int], list[dict[str, Any]]] = {
+        (law, positives): [] for law in LAWS for positives in POSITIVES
+    }
+    for name, cell in kept.items():
+        part, of_metric = name.split()[:2]
+        if part != "intervals" or of_metric != metric or cell["refused"] > 0.5:
+            continue
+        setting = cell["setting"]
+        if (setting["groups"], setting["unequal"]) == (groups, unequal):
+            cells[setting["law"], setting["positives"]].append(cell)
+    return cells
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("parts", nargs="*", choices=["intervals", "nulls", []])
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, "picture", []])
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--samples", type=int, default=2000)
-    parser.add_argument("--draws", type=int, default=10_000)
-    parser.add_argument("--metrics", nargs="*")
-    parser.add_argument("--json")
-    parser.add_argument("--strict", action="store_true", help="fail if one lies outside")
+    parser.add_argument("--samples", type=int)
+    parser.add_argument("--metrics", nargs="*", default=list(METRICS))
+    parser.add_argument("--minutes", type=float, default=np.inf)
+    parser.add_argument("--again", action="store_true")
+    parser.add_argument("--json", type=Path, default=KEPT)
     parser.add_argument("--jobs", type=int, default=-1)
     options = parser.parse_args()
-    shrink = 10 if options.quick else 1
-    metrics = {**SMOOTH, **AT_K}
-    if options.metrics:
-        metrics = {name: metrics[name] for name in options.metrics}
-    cases = [
-        (name, settings, n, high, separation)
-        for name, settings in metrics.items()
-        for n, high in SIZES
-        for separation in SEPARATIONS
+    samples = options.samples or (300 if options.quick else 2000)
+    kept: dict[str, dict[str, Any]] = {}
+    if options.json.exists() and not options.again:
+        kept = json.loads(options.json.read_text())
+    todo = [
+        (part, metric, setting)
+        for part in PARTS
+        if not options.parts or part in options.parts
+        for setting in settings()
+        for metric in options.metrics
+        if (not options.quick or is_quick(setting))
+        and kept.get(cell_name(part, metric, setting), {"draws": 0})["draws"] < samples
     ]
-    results: dict[str, list[dict[str, Any]]] = {}
-    for part, work, count in (
-        ("intervals", covered, options.samples // shrink),
-        ("nulls", null, options.draws // shrink),
-    ):
-        if options.parts and part not in options.parts:
-            continue
-        rows = []
-        jobs = Parallel(n_jobs=options.jobs, return_as="generator")(
-            delayed(work)(*case, count) for case in cases
-        )
-        for row in jobs:
-            print(f"\r{part}: {len(rows) + 1} of {len(cases)}", end="", file=sys.stderr, flush=True)
-            rows.append(row)
-        print(file=sys.stderr)
-        print(f"\n{part}, {count} samples each\n\n{table(rows)}")
-        results[part] = rows
-    if options.json:
-        with open(options.json, "w") as file:
-            json.dump(results, file, indent=1)
-    outside = [row for rows in results.values() for row in rows if not row["within"]]
-    total = sum(len(rows) for rows in results.values())
-    print(f"\n{total - len(outside)} of {total} within what the documentation says")
-    return int(options.strict and bool(outside))
+    todo.sort(key=lambda case: case[2].rows * (case[2].groups or 1))  # the quick ones first
+    end = time.monotonic() + 60 * options.minutes
+    jobs = Parallel(n_jobs=options.jobs, return_as="generator", pre_dispatch="n_jobs")(
+        delayed(PARTS[part])(metric, setting, samples)
+        for part, metric, setting in todo
+        if time.monotonic() < end
+    )
+    options.json.parent.mkdir(exist_ok=True)
+    wrong = 0
+    for case, cell in zip(todo, jobs, strict=False):
+        name = cell_name(*case)
+        kept[name] = cell
+        options.json.write_text(json.dumps(kept, indent=0))
+        answer = cell.get("rejected", cell.get("covered"))
+        wrong += is_wrong(cell)
+        mark = "  <-- not as promised" if is_wrong(cell) else ""
+        print(f"{name}: {answer:.4f}, refused {cell['refused']:.2f}{mark}", flush=True)
+    if kept and (not options.parts or "picture" in options.parts):
+        draw_picture(kept)
+    print(f"{len(kept)} cells are known, {wrong} of those measured now are not as promised")
+    return int(wrong > 0)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    sys.exit(main())

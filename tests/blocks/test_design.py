@@ -240,3 +240,42 @@ class TestBlasThreads:
             for thread in threads:
                 thread.join(30)
             assert self.limits() == before
+
+
+def tile_of(X):
+    ((_, tile),) = design_of(X, Units()).tiles()
+    return tile
+
+
+SMALL = np.where(DENSE[:200] > 1, DENSE[:200], 0.0)
+
+
+@pytest.mark.parametrize("form", [np.array, sparse.csr_array, sparse.csr_matrix])
+def test_some_rows_of_a_tile_have_the_sums_of_these_rows(form):
+    rows = np.random.default_rng(1).choice(200, size=60, replace=False)
+    some, X = tile_of(form(SMALL)).take(rows), SMALL[rows]
+    coef, v = np.arange(2.0 * D).reshape(2, D) - 3, np.linspace(0.1, 2, 120).reshape(60, 2)
+    assert np.allclose(some.scores(coef[0]), X @ coef[0])
+    assert np.allclose(some.scores(coef), coef @ X.T)
+    assert np.allclose(some.adjoint(v), X.T @ v)
+    assert np.allclose(some.adjoint(v[:, 0]), X.T @ v[:, 0])
+    assert np.allclose(some.sizes(-v[:, 0]), np.abs(X).T @ v[:, 0])
+    assert np.allclose(some.second_moments(v[:, 0]), X.T @ (v[:, :1] * X))
+    assert np.allclose(some.squares(), np.sum(X**2, axis=0))
+
+
+@pytest.mark.parametrize("form", [np.array, sparse.csr_array])
+def test_rows_of_hardly_any_weight_leave_second_moments_as_they_are(form):
+    weight = np.exp(-np.linspace(0.0, 300.0, 200))
+    for tile, X, w in (
+        (tile_of(form(SMALL)), SMALL, weight),
+        (tile_of(form(SMALL)).take(np.arange(150)), SMALL[:150], weight[:150]),
+        (tile_of(form(SMALL)), SMALL, np.zeros(200)),
+    ):
+        assert np.allclose(tile.second_moments(w), X.T @ (w[:, None] * X), rtol=1e-12, atol=1e-20)
+
+
+def test_a_weight_that_is_no_number_is_not_left_out():
+    weight = np.ones(200)
+    weight[3] = np.nan
+    assert np.any(np.isnan(tile_of(SMALL).second_moments(weight)))

@@ -366,3 +366,22 @@ def test_a_list_carries_the_values_of_a_parquet_file_as_they_are(tmp_path, invok
         None if pd.isna(value) else int(value) for value in frame.account
     }
     assert {row["day"] for row in rows} == {"2026-01-31"}
+
+
+def test_a_list_can_be_limited_for_each_group_and_to_one_row_for_each_entity(
+    frame, model, tmp_path, invoke, words
+):
+    table = tmp_path / "t.csv"
+    frame.assign(home=np.arange(len(frame)) // 3).to_csv(table, index=False)
+    done = invoke("rank", model, table, "--top", "4", "--per-group", "city", "--json", "-q")
+    rows = json.loads(done.stdout)
+    assert [row["rank"] for row in rows] == [1, 2, 3, 4] * 3
+    assert len({row["city"] for row in rows}) == 3 and len({r["city"] for r in rows[:4]}) == 1
+    done = invoke("rank", model, table, "--top", "20", "--per-entity", "home", "--json", "-q")
+    rows = json.loads(done.stdout)
+    assert len({row["home"] for row in rows}) == len(rows) == 20
+    assert [row["score"] for row in rows] == sorted((r["score"] for r in rows), reverse=True)
+    refused = invoke("rank", model, table, "--top", "0.1", "--per-group", "city")
+    assert refused.exit_code == 2 and "with --per-group it is a count" in words(refused.stderr)
+    refused = invoke("rank", model, table, "--per-entity", "hone")
+    assert refused.exit_code == 2 and "did you mean 'home'" in words(refused.stderr)

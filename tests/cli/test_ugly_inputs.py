@@ -99,6 +99,13 @@ def test_a_file_that_is_not_there_is_refused_with_a_near_name(call, tmp_path, co
     assert "there is no file" in words(answer.stderr) and "did you mean" in words(answer.stderr)
 
 
+def test_an_address_is_named_as_it_was_written(call, words):
+    answer, left = call("fit", "s3://bucket/table.parquet")
+    assert answer.exit_code == 2 and left == []
+    assert "'s3://bucket/table.parquet' is an address" in words(answer.stderr)
+    assert "from_parquet" in words(answer.stderr)
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_folder_in_place_of_a_table_is_refused(call, tmp_path, command, words):
     answer, left = call(command, tmp_path)

@@ -245,6 +245,18 @@ def test_a_worker_killed_within_an_evaluation_does_not_change_the_answer(client,
         np.testing.assert_array_equal(before, source.map_reduce(sweep, "spare"))
 
 
+def test_scattered_rows_that_are_lost_with_their_worker_are_named(client, rows):
+    X, y, _ = rows
+    (sent,) = client.scatter([X])
+    scattered = da.from_delayed(dask.delayed(sent), shape=X.shape, dtype=X.dtype)
+    with blocks.from_dask(scattered, y) as source:
+        PNormPush().fit_blocks(source)
+        (holder,) = client.who_has([sent])[sent.key]
+        os.kill(client.run(os.getpid)[holder], signal.SIGKILL)
+        with pytest.raises(RuntimeError, match=r"some rows are gone.*Scatter with broadcast=True"):
+            PNormPush().fit_blocks(source)
+
+
 def test_a_worker_killed_between_evaluations_does_not_change_the_fit(client, rows):
     X, y, _ = rows
     with blocks.from_dask(da.from_array(X, chunks=(300, -1)), y) as source:

@@ -155,8 +155,15 @@ def test_the_metric(rows, price, loss, end):
     g, of_margin = get_price(price, P), get_loss(loss)
     *_, log_risk = double_loop(positive, weight, scores, g, of_margin, end, normalised=False)
     settings = {"price": price, "p": P, "loss": loss, "end": end, "balance": 0.5}
-    found = push_risk(positive, scores, sample_weight=weight, log=True, **settings)
+    settings |= {"sample_weight": weight, "log": True}
+    found = push_risk(positive, scores, balance_of="sums", **settings)
     assert found == pytest.approx(log_risk, rel=1e-9, abs=1e-9)
+    if g.homogeneous and end == "both":  # means, on the scale of the top
+        *_, log_risk = double_loop(positive, weight, scores, g, of_margin, end, normalised=True)
+        n_pos, n_neg = weight[positive].sum(), weight[~positive].sum()
+        size = n_pos if price == "max" else n_neg * n_pos**g.p
+        found = push_risk(positive, scores, **settings)
+        assert found == pytest.approx(log_risk + np.log(size), rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.sampled(3)

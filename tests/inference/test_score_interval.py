@@ -128,3 +128,14 @@ def test_average_precision_is_covered_with_twenty_positives():
     covered = np.mean([one.low <= value <= one.high for one in found])
     assert covered >= 0.925
     assert np.mean([one.high - one.low for one in found]) < 0.27
+
+
+def test_a_result_says_where_too_few_rows_carry_it():
+    y, s, _ = one_swap(n=60, positives=20)
+    s = s + 10 * np.random.default_rng(0).normal(size=60)
+    assert "rests on 4 negatives" in interval("partial_auc", y, s, max_fpr=0.1).note
+    assert interval("partial_auc", y, s, max_fpr=0.5).note == ""
+    few = np.arange(60) >= 55
+    assert "rests on 5 positives" in interval("average_precision", few, s).note
+    assert interval("average_precision", y, s).note == ""
+    assert interval("auc", few, s).note == ""

@@ -388,3 +388,25 @@ def test_the_result_prints_its_parts():
     assert text.splitlines()[0] == "U-statistic of degree two, 30 rows"
     assert "zeta_1" in text
     assert "variance of the remainder" in text
+
+
+def test_skewed_kernels_have_a_note():
+    """The variance of exponential data: 95% intervals of 10 rows cover two times of three."""
+
+    def variance(a, b):
+        return (a - b) ** 2 / 2
+
+    rng = np.random.default_rng(0)
+    noted = {}
+    for name, draw, sizes in (
+        ("exponential", rng.exponential, (10, 30)),
+        ("uniform", rng.uniform, (30, 100)),
+    ):
+        found = [u_statistic(variance, draw(size=n)).note for n in sizes for _ in range(40)]
+        noted[name] = np.mean([bool(note) for note in found])
+    assert noted["exponential"] > 0.8 and noted["uniform"] < 0.2
+    skewed = u_statistic(variance, rng.exponential(size=30) ** 2)
+    assert "covers less than it says" in skewed.note and skewed.note in str(skewed)
+    bounded = u_statistic(variance, rng.exponential(size=30) ** 2, support=(0.0, 1e6))
+    assert bounded.note == ""
+    assert u_statistic(variance, np.arange(200.0)).note == ""

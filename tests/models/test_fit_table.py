@@ -217,7 +217,7 @@ HOSTILE = {
         "one value only",
     ),
     "all weight zero": (lambda f: f.assign(w=0), {"weight": "w"}, "no rows of positive weight"),
-    "unknown model": (lambda f: f, {"model": "magic"}, "expected one of pnorm"),
+    "unknown model": (lambda f: f, {"model": "magic"}, "expected one of auto, pnorm"),
     "p too small": (lambda f: f, {"p": 0.5}, "from 1 on"),
     "p where there is none": (lambda f: f, {"model": "ir", "p": 4}, "has no p"),
     "alpha where there is none": (

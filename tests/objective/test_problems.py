@@ -213,3 +213,26 @@ def test_separation_is_judged_on_the_rows_that_are_present(weighted):
     problem = problem_of(LabelledData.of_arrays(column[:, None], POSITIVE, given), task_of("top"))
     assert problem.separates(np.ones(1)) is weighted
     assert not problem.separates(np.zeros(1))
+
+
+@pytest.mark.parametrize("p", [1.0, 4.0, 64.0])
+def test_sparse_rows_have_the_value_gradient_and_hessian_of_the_double_loop(p):
+    rng = np.random.default_rng(3)
+    X = sparse.csr_array(np.where(rng.random((60, 4)) < 0.3, rng.normal(size=(60, 4)), 0.0))
+    positive, coef = rng.random(60) < 0.3, rng.normal(size=4)
+    problem = problem_of(LabelledData.of_arrays(X, positive), Task.build(p=p, alpha=0.5))
+
+    def double_loop(b):
+        f = X.toarray() @ b
+        heights = [np.mean([np.exp(-(i - k)) for i in f[positive]]) for k in f[~positive]]
+        return np.log(np.mean(np.array(heights) ** p)) / p + 0.25 * float(b @ b)
+
+    def slopes(b, step=1e-5):
+        apart = step * np.eye(4)
+        return np.array([double_loop(b + e) - double_loop(b - e) for e in apart]) / (2 * step)
+
+    value, grad = problem.value_grad(coef)
+    assert np.isclose(value, double_loop(coef), rtol=1e-12)
+    assert np.allclose(grad, slopes(coef), atol=1e-8)
+    bends = [(slopes(coef + e) - slopes(coef - e)) / 2e-4 for e in 1e-4 * np.eye(4)]
+    assert np.allclose(problem.hessian(coef), bends, atol=1e-4)

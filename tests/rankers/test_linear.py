@@ -215,3 +215,12 @@ def test_small_integers_and_booleans_count_as_numbers(ranker, dtype, overlapping
     np.testing.assert_allclose(ranker.fit(X, y).coef_, exact, rtol=1e-9)
     if dtype is not np.float16:  # which SciPy does not store
         np.testing.assert_allclose(ranker.fit(sparse.csr_array(X), y).coef_, exact, rtol=1e-5)
+
+
+@pytest.mark.parametrize("loss", ["exponential", "squared_hinge"])
+def test_where_the_maximum_scores_all_rows_alike_a_finite_p_does_not(loss):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2))
+    y = X[:, 0] + 2 * rng.normal(size=400) > 2.0  # positives amid the negatives (Menon 2019)
+    assert np.ptp(PNormPush(np.inf, loss=loss).fit(X, y).decision_function(X)) < 1e-3
+    assert np.ptp(PNormPush(64, loss=loss).fit(X, y).decision_function(X)) > 1e-2

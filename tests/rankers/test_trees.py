@@ -11,10 +11,12 @@ from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import log_loss, roc_auc_score
 
 from toprank import PushTrees
 from toprank.metrics import auc, average_precision, precision_at
+from toprank.rankers.trees.calibration import score_out_of_fold
+from toprank.rankers.trees.plan import TreeRows
 from toprank.simulate import linear_bipartite
 
 BACKENDS = ["lightgbm", "xgboost"]
@@ -497,3 +499,115 @@ def test_one_list_of_a_million_rows_trains(backend):
     X, y = linear_bipartite(prevalence=0.02).sample(1_000_000, random_state=0)
     trees = PushTrees(backend=backend, n_estimators=3, early_stopping=False).fit(X, y)
     assert precision_at(y, trees.decision_function(X), 0.01) > 0.1
+
+
+@both
+def test_several_sets_to_measure_on_come_as_a_list(backend, train, test):
+    half = (test[0][::2], test[1][::2])
+    trees = PushTrees(backend=backend, n_estimators=12)
+    trees.fit(*train, eval_set=[half, test], eval_metric="auc")
+    assert list(trees.evals_result_) == ["valid_0", "valid_1"]
+    scores = list(trees.staged_decision_function(half[0]))
+    expected = [auc(half[1], one) for one in scores]
+    assert trees.evals_result_["valid_0"]["auc"] == pytest.approx(expected, abs=1e-3)
+    alone = PushTrees(backend=backend, n_estimators=12, metric="auc").fit(*train, eval_set=[test])
+    np.testing.assert_array_equal(alone.validation_scores_, trees.evals_result_["valid_1"]["auc"])
+
+
+def test_functions_of_lightgbm_s_kind_are_metrics(train, test):
+    def error(y, s):
+        return "error", float(np.mean(s[y == 0] > 0)), False
+
+    trees = PushTrees(n_estimators=5).fit(*train, eval_set=[test], eval_metric=error)
+    assert np.all(trees.validation_scores_ <= 0) and list(trees.evals_result_["valid_0"]) == [
+        "error"
+    ]
+    assert PushTrees(n_estimators=2).fit(*train, eval_set=test, eval_metric=["map"]).n_iter_ > 0
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"eval_set": []}, "eval_set is empty"),
+        ({"eval_set": [3]}, r"expected \(X, y\)"),
+        ({"eval_metric": "binary_logloss"}, "measures probabilities"),
+        ({"eval_metric": "speed"}, "expected one of"),
+        ({"eval_metric": []}, "eval_metric is empty"),
+    ],
+)
+def test_sets_and_metrics_of_no_use_are_refused(given, said, train):
+    with pytest.raises(ValueError, match=said):
+        PushTrees(n_estimators=2).fit(*train, **({"eval_set": train} | given))
+
+
+def test_lightgbm_s_callbacks_are_called(train, test, capsys):
+    record = {}
+    callbacks = [lightgbm.record_evaluation(record), lightgbm.early_stopping(2, verbose=False)]
+    trees = PushTrees(n_estimators=80, metric="auc", learning_rate=1.0)
+    trees.fit(*train, eval_set=test, callbacks=callbacks)
+    np.testing.assert_array_equal(record["valid_0"]["auc"], trees.validation_scores_)
+    assert len(trees.validation_scores_) == np.argmax(trees.validation_scores_) + 1 + 2
+
+
+@both
+def test_verbose_prints_the_rounds(backend, train, test, capsys):
+    PushTrees(backend=backend, n_estimators=20, verbose=1).fit(*train, eval_set=test)
+    said = capsys.readouterr().out
+    assert "[10 of 20] average_precision of the rows held out: 0." in said and "[20 of 20]" in said
+    PushTrees(backend=backend, n_estimators=3).fit(*train)
+    assert capsys.readouterr().out == ""
+
+
+def test_the_libraries_names_of_parameters_are_taken():
+    trees = PushTrees(num_leaves=7, min_child_samples=5, colsample_bytree=0.5, reg_alpha=2.0)
+    assert (trees.max_leaves, trees.min_samples_leaf, trees.colsample) == (7, 5, 0.5)
+    assert trees.backend_params == {"lambda_l1": 2.0}
+    assert PushTrees(backend="xgboost", reg_alpha=2.0).backend_params == {"reg_alpha": 2.0}
+    again = clone(trees).set_params(num_leaves=9, lambda_l1=1.0)
+    assert again.max_leaves == 9 and again.backend_params == {"lambda_l1": 1.0}
+    assert PushTrees(early_stopping_rounds=5).early_stopping is True
+    assert PushTrees(max_depth=-1, n_estimators=2).fit(*sample(300, 0)).n_iter_ == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"scale_pos_weight": 3}, "each class normalised by itself"),
+        ({"objective": "binary"}, "p=None is the binary one"),
+        ({"num_leafs": 3}, "did you mean num_leaves"),
+        ({"num_leaves": 3, "max_leaves": 4}, "are the same; give one"),
+    ],
+)
+def test_what_has_no_counterpart_is_said(given, said):
+    with pytest.raises(TypeError, match=said):
+        PushTrees(**given)
+
+
+@both
+def test_probabilities_are_those_of_rows_that_the_trees_have_not_seen(backend):
+    train, test = sample(600, 0), sample(4000, 1)
+    losses = {}
+    for calibration in ("out_of_fold", "training"):
+        trees = PushTrees(backend=backend, calibration=calibration, random_state=0).fit(*train)
+        losses[calibration] = log_loss(test[1], trees.predict_proba(test[0])[:, 1])
+    always = log_loss(test[1], np.full(len(test[1]), train[1].mean()))
+    assert losses["out_of_fold"] < always < losses["training"]
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_rows_are_calibrated_alike_in_any_order_and_number(grouped):
+    X, y = sample(300, 0)
+    groups = np.arange(300) // 10 if grouped else None
+    seen = {}
+
+    def score(train, test):
+        for row in test.X[:, 0]:
+            seen.setdefault(row, set()).add(len(seen_folds))
+        seen_folds.append(1)
+        return np.zeros(len(test))
+
+    for rows in (np.arange(300), np.random.default_rng(0).permutation(np.repeat(range(300), 2))):
+        seen_folds = []
+        part = TreeRows(X[rows], y[rows] == 1, None, None if groups is None else groups[rows])
+        assert score_out_of_fold(part, score) is not None
+    assert len(seen) == 300 and all(len(folds) == 1 for folds in seen.values())

@@ -314,3 +314,17 @@ def test_the_choice_is_not_significantly_worse_than_logistic_regression(name, re
     scores = [ranker.decision_function(X[test]) for ranker in (found, logistic)]
     outcome = compare("precision_at", y[test], *scores, k=0.05)
     assert outcome.high >= 0
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_folds_that_are_drawn_again_are_other_folds_of_all_rows(grouped):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 2))
+    y = X[:, 0] + rng.normal(size=120) > 1
+    given = {"groups": np.repeat(np.arange(40), 3)} if grouped else {}
+    settings = {"ps": (1, 4), "alphas": (0.01,), "cv": 3, "test_size": None}
+    once, thrice = (PNormPushCV(n_repeats=n, **settings).fit(X, y, **given) for n in (1, 3))
+    assert (once.n_splits_, thrice.n_splits_) == (3, 9)
+    scores = thrice.choice_.fold_scores
+    np.testing.assert_array_equal(scores[:, :3], once.choice_.fold_scores)
+    assert not np.array_equal(scores[:, 3:6], scores[:, :3])

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
 from typing import Any
 from uuid import uuid4
 
@@ -188,7 +189,15 @@ class DaskBlocks(BlockSource):
         self._check_open()
         name = type(sweep).__name__
         with self._progress.one_pass(name, self.n_blocks):
-            return self._compute(self._pass(sweep, state, name))
+            try:
+                return self._compute(self._pass(sweep, state, name))
+            except CancelledError as error:  # Dask has forgotten how to make a block
+                raise RuntimeError(
+                    f"Dask gave up a pass over the blocks ({error}): some rows are gone, and "
+                    "nothing says how to make them again. What client.scatter sends lies on one "
+                    "worker and is lost with it. Scatter with broadcast=True, or let the workers "
+                    "read the rows from files; then make the blocks anew."
+                ) from error
 
     def _pass(self, sweep: Sweep[State, Partial], state: State, name: str) -> Any:
         """One pass as a graph, written out by hand: one task per block, and a tree of merges."""

@@ -39,6 +39,8 @@ class Tile(ABC):
 
     #: Whether rows of one class are worth gathering before they are summed.
     gathers: bool = False
+    #: Whether gathered rows stay where they are, so that those of both classes may be gathered.
+    shares_rows: bool = False
 
     @abstractmethod
     def scores(self, coef: FloatArray) -> Any:
@@ -66,7 +68,7 @@ class Tile(ABC):
         """Return the sum of squares of each column."""
 
     def take(self, rows: NDArray[np.intp]) -> Tile:
-        """Return copies of some rows."""
+        """Return some rows."""
         raise TypeError(f"{type(self).__name__} does not gather rows")
 
 
@@ -167,6 +169,24 @@ _TILE_ENTRIES = 1 << 18
 _TILE_ROWS = 64, 8192
 
 
+#: Second moments leave out rows whose weight, beside the largest, is nothing to any curvature;
+#: and only where that saves more than gathering the others costs.
+_NEGLIGIBLE = 1e-26
+_WORTH_GATHERING = 0.7
+
+
+def heavy_rows(weight: FloatArray) -> NDArray[np.intp] | None:
+    """Return the rows that count in a weighted sum of squares; None where nearly all do.
+
+    A steep push weighs the rows e^{p f}: beyond the top of the list hardly any counts.
+    """
+    top = float(weight.max(initial=0.0))
+    if not 0.0 < top < np.inf:
+        return None
+    rows = np.flatnonzero(weight > _NEGLIGIBLE * top)
+    return rows if len(rows) < _WORTH_GATHERING * len(weight) else None
+
+
 class DenseTile(Tile):
     """A small float64 matrix."""
 
@@ -185,6 +205,9 @@ class DenseTile(Tile):
         return v @ self.matrix if v.ndim == 1 else self.matrix.T @ v
 
     def second_moments(self, weight: FloatArray) -> FloatArray:
+        rows = heavy_rows(weight)
+        if rows is not None:
+            return self.take(rows).second_moments(weight[rows])
         weighed = self.matrix * np.sqrt(weight)[:, None]
         return weighed.T @ weighed  # half the work of A.T @ B
 
@@ -204,16 +227,31 @@ class DenseTile(Tile):
 class SparseTile(Tile):
     """A CSR matrix."""
 
+    gathers = True
+    shares_rows = True
+
     def __init__(self, matrix: Any):
         self.matrix = matrix
+
+    @cached_property
+    def transposed(self) -> Any:
+        """The same entries by column of the transpose; SciPy takes long to make even a view."""
+        return self.matrix.T
 
     def scores(self, coef: FloatArray) -> FloatArray:
         return np.asarray(self.matrix @ coef.T).T
 
     def adjoint(self, v: FloatArray) -> FloatArray:
-        return np.asarray(self.matrix.T @ v)
+        return np.asarray(self.transposed @ v)
 
     def second_moments(self, weight: FloatArray) -> FloatArray:
+        rows = heavy_rows(weight)
+        if rows is not None:
+            return SparseTile(self.matrix[rows]).moments_of_all(weight[rows])
+        return self.moments_of_all(weight)
+
+    def moments_of_all(self, weight: FloatArray) -> FloatArray:
+        """Return `second_moments` without looking for rows that count for nothing."""
         weighed = sparse.diags_array(np.sqrt(weight)) @ self.matrix
         return np.asarray((weighed.T @ weighed).toarray())
 
@@ -225,8 +263,38 @@ class SparseTile(Tile):
         sums = np.bincount(self.matrix.indices, weights=squared, minlength=self.matrix.shape[1])
         return sums.astype(np.float64)
 
-    def take(self, rows: NDArray[np.intp]) -> SparseTile:
-        return SparseTile(self.matrix[rows])
+    def take(self, rows: NDArray[np.intp]) -> SparseRows:
+        return SparseRows(self, rows)
+
+
+class SparseRows(Tile):
+    """Some rows of a CSR matrix, left among the others: sums give those the weight zero."""
+
+    def __init__(self, tile: SparseTile, rows: NDArray[np.intp]):
+        self.tile = tile
+        self.rows = rows
+
+    def scores(self, coef: FloatArray) -> FloatArray:
+        return self.tile.scores(coef)[..., self.rows]
+
+    def adjoint(self, v: FloatArray) -> FloatArray:
+        return self.tile.adjoint(self._spread(v))
+
+    def second_moments(self, weight: FloatArray) -> FloatArray:
+        heavy = heavy_rows(weight)
+        rows, weight = (self.rows, weight) if heavy is None else (self.rows[heavy], weight[heavy])
+        return SparseTile(self.tile.matrix[rows]).moments_of_all(weight)
+
+    def sizes(self, v: FloatArray) -> FloatArray:
+        return self.tile.sizes(self._spread(v))
+
+    def squares(self) -> FloatArray:
+        return SparseTile(self.tile.matrix[self.rows]).squares()
+
+    def _spread(self, v: FloatArray) -> FloatArray:
+        spread = np.zeros((self.tile.matrix.shape[0], *v.shape[1:]))
+        spread[self.rows] = v
+        return spread
 
 
 class HostDesign(Design):
@@ -279,9 +347,13 @@ class HostDesign(Design):
     def tiles(self) -> Iterator[tuple[slice, Tile]]:
         if self.sparse:
             if self.n_rows:
-                yield slice(0, self.n_rows), SparseTile(self.X)
+                yield slice(0, self.n_rows), self._whole
             return
         yield from self._views if self._views is not None else self._read()
+
+    @cached_property
+    def _whole(self) -> SparseTile:
+        return SparseTile(self.X)
 
     @cached_property
     def _views(self) -> list[tuple[slice, Tile]] | None:

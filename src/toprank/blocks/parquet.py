@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from toprank._extras import require
 from toprank._files import replace_file
 from toprank._numerics import FloatArray
-from toprank.blocks.parquet_files import Columns, ParquetColumns, ParquetPart, look_at
+from toprank.blocks.parquet_files import Columns, ParquetColumns, ParquetPart, read_footer
 from toprank.blocks.places import FoundFile, find_files
 from toprank.blocks.source import Block, LocalSource
 
@@ -168,7 +168,7 @@ class ParquetSource(LocalSource):
                     )
 
     def _kept_fields(self, keep: Sequence[str]) -> list[Any]:
-        schema = look_at(FoundFile(self.parts[0].path, self.parts[0].keys))[1]
+        schema = read_footer(FoundFile(self.parts[0].path, self.parts[0].keys))[1]
         for name in keep:
             if name not in schema.names or name == "score":
                 raise ValueError(
@@ -247,11 +247,11 @@ def from_parquet(
         raise ValueError(f"block_rows={block_rows!r}: expected a number of rows, 1 or more.")
     require("pyarrow.parquet", "frames")
     files = find_files(path)
-    first, first_schema = look_at(files[0])
+    first, first_schema = read_footer(files[0])
     chosen = ParquetColumns.choose(first.path, first_schema, target, columns, weight)
     parts = [first]
     for file in files[1:]:
-        part, schema = look_at(file)
+        part, schema = read_footer(file)
         chosen.check_same(file.place, schema, first.path, first_schema)
         parts.append(part)
     return ParquetSource(parts, chosen, block_rows, n_jobs)

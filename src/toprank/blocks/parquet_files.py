@@ -88,7 +88,7 @@ def name_in_errors(path: Place) -> Iterator[None]:
         ) from error
 
 
-def look_at(found: FoundFile) -> tuple[ParquetPart, Any]:
+def read_footer(found: FoundFile) -> tuple[ParquetPart, Any]:
     """Read the footer of a file: its row groups, and its schema with the names of its folders."""
     arrow = require("pyarrow", "frames")
     path, stamp = found.place, Stamp.of(found.place)

@@ -241,7 +241,7 @@ def _same_keys(found: list[FoundFile]) -> list[FoundFile]:
                     f"{file.place} do not. Name the files of one kind."
                 )
             values.append(file.keys[name])
-        for row, value in zip(typed, _as_numbers(values), strict=True):
+        for row, value in zip(typed, _of_one_type(values), strict=True):
             row[name] = value
     extra = [file for file in found if set(file.keys) - set(found[0].keys)]
     if extra:
@@ -253,7 +253,7 @@ def _same_keys(found: list[FoundFile]) -> list[FoundFile]:
     return [FoundFile(file.place, keys) for file, keys in zip(found, typed, strict=True)]
 
 
-def _as_numbers(values: list[Any]) -> list[Any]:
+def _of_one_type(values: list[Any]) -> list[Any]:
     kinds = (float,) if any(isinstance(value, float) for value in values) else (int, float)
     for kind in kinds:
         try:

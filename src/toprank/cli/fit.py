@@ -17,6 +17,7 @@ from toprank.cli.options import (
     Clip,
     Drop,
     Groups,
+    Jobs,
     Json,
     MaxColumns,
     Positive,
@@ -37,12 +38,21 @@ from toprank.cli.options import (
     reads,
 )
 from toprank.cli.show import show_card
-from toprank.cli.terminal import Failure, note, print_json, progress
+from toprank.cli.terminal import Failure, note, print_json, progress, worker_threads
+
+
+class Quality(StrEnum):
+    """How much work an ensemble is."""
+
+    fast = "fast"
+    good = "good"
+    best = "best"
 
 
 class Kind(StrEnum):
     """The rankers that can be fitted to a table."""
 
+    auto = "auto"
     pnorm = "pnorm"
     ir = "ir"
     rankboost = "rankboost"
@@ -65,9 +75,18 @@ def fit(
     model: Annotated[
         Kind | None,
         typer.Option(
-            help="Linear with the P-Norm Push (pnorm, the default), the IR Push (ir) or a proper "
-            "loss (proper); boosted stumps (rankboost, smooth-margin); trees under the push."
+            help="The best of several kinds, weighed (auto); linear with the P-Norm Push (pnorm), "
+            "the IR Push (ir) or a proper loss (proper); boosted stumps (rankboost, "
+            "smooth-margin); trees under the push.",
+            show_default="auto, or pnorm where --p or --alpha is given",
         ),
+    ] = None,
+    quality: Annotated[
+        Quality, typer.Option(help="How much work --model auto is: fast, good or best.")
+    ] = Quality.good,
+    minutes: Annotated[
+        float | None,
+        typer.Option(help="How long --model auto may take: the dearest members are left out."),
     ] = None,
     p: Annotated[
         str, typer.Option(help="How hard to push: a number from 1 on, or auto to let folds choose.")
@@ -101,6 +120,7 @@ def fit(
         typer.Option("--from", help="Model to start from: the same columns and settings."),
     ] = None,
     seed: Seed = 0,
+    jobs: Jobs = None,
     max_columns: MaxColumns = 5_000,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -119,15 +139,17 @@ def fit(
     options = {
         **roles,
         **{name: tuple(names or ()) for name, names in columns.items()},
-        "model": None if model is None else model.value,
+        "model": _model_name(model, p, alpha, start),
         "p": _parse_power(p, start is not None),
         "alpha": alpha,
         "metric": metric,
         "k": None if k is None else parse_k(k),
+        "quality": quality.value,
+        "max_seconds": None if minutes is None else 60.0 * minutes,
         "random_state": seed,
     }
     # the library is loaded here, because --help need not wait for it
-    from toprank.cli.scoring import load_model
+    from toprank.cli.scoring import import_skops, load_model
     from toprank.models import ModelWarning, fit_table
     from toprank.models.card import readable_card
 
@@ -144,19 +166,27 @@ def fit(
     rows = keep_labelled(rows, target, skip_unlabelled)
     if before is None:
         positive = find_positive(rows, target, positive)
-    with progress("Reading", quiet) as step, warnings.catch_warnings():
+    with progress("Reading", quiet) as step, warnings.catch_warnings(), worker_threads(jobs):
         warnings.filterwarnings("ignore", ".* leave it out: drop=", ModelWarning)  # said below
         fitted = fit_table(
             rows, target, positive=positive, from_model=before, progress=step, **options
         )
     if known:
         fitted = fitted.with_card({**fitted.card, "reading": known})
+    import_skops()
     fitted.save(output)
     _say_concerns(fitted.card["look"], quiet)
     if as_json:
         print_json({"file": str(output), **readable_card(fitted.card)})
-        return
-    show_card(fitted, output)
+    elif not quiet:
+        show_card(fitted, output)
+
+
+def _model_name(model: Kind | None, p: str, alpha: float | None, start: Path | None) -> str | None:
+    """The kind of ranker; None leaves it to the model that the fit starts from."""
+    if model is not None or start is not None:
+        return None if model is None else model.value
+    return Kind.auto.value if p == "auto" and alpha is None else Kind.pnorm.value
 
 
 def _say_concerns(found: list[dict[str, Any]], quiet: bool) -> None:

@@ -31,6 +31,7 @@ from toprank.cli.terminal import (
 if TYPE_CHECKING:
     from toprank._numerics import FloatArray
     from toprank.models import Reason, TableModel
+    from toprank.models.limited_top import LimitedTop
     from toprank.models.top_of_list import RunningTop
 
 _AT_A_TIME = 10_000  # rows whose reasons are worked out together
@@ -60,6 +61,14 @@ def rank(
         list[str] | None,
         typer.Option(help="Column to carry along, besides the model's id; may be repeated."),
     ] = None,
+    per_group: Annotated[
+        str | None,
+        typer.Option(help="Column of groups, such as branches: --top counts rows of each."),
+    ] = None,
+    per_entity: Annotated[
+        str | None,
+        typer.Option(help="Column of entities, such as customers: each stands in the list once."),
+    ] = None,
     reasons: Annotated[
         int | None,
         typer.Option(
@@ -88,6 +97,8 @@ def rank(
     k = 1.0 if whole else parse_k(top, "--top")
     if as_json and output is not None:
         raise Failure("give --json or --output, not both; an output may end in .jsonl.")
+    if per_group is not None and isinstance(k, float) and not whole:
+        raise Failure(f"--top {top}: with --per-group it is a count, of the rows of each group.")
     n_reasons = (0 if whole else 3) if reasons is None else reasons
     check_listing(output, [model, data])
     # the library is loaded here, because --help need not wait for it
@@ -95,7 +106,8 @@ def rank(
 
     loaded = load_model(model)
     with open_table(data, reading, quiet) as source, progress("Ranking", quiet) as step:
-        found = read_top(loaded, source, k, list(id or ()), n_reasons, step)
+        limits = {"per_group": per_group, "per_entity": per_entity}
+        found = read_top(loaded, source, k, list(id or ()), n_reasons, step, **limits)
         dialect = source.dialect
     if as_json:
         print_json(records(found))
@@ -104,10 +116,8 @@ def rank(
     else:
         write_listing(found.listing, output, excel_safe, dialect)
     if found.tied_out:
-        note(
-            f"{found.tied_out} row(s) with the last score, {found.scores[-1]:.6g}, were left out.",
-            quiet,
-        )
+        whose = " of their group" if per_group else f", {found.scores[-1]:.6g},"
+        note(f"{found.tied_out} row(s) with the last score{whose} were left out.", quiet)
     if output is not None and str(output) != "-":
         note(f"wrote the first {len(found.scores)} of {found.n} rows to '{output}'.", quiet)
 
@@ -142,6 +152,9 @@ def read_top(
     carried: Sequence[str],
     n_reasons: int,
     step: Step,
+    *,
+    per_group: str | None = None,
+    per_entity: str | None = None,
 ) -> Ranked:
     """Rank a table and return its first rows.
 
@@ -156,18 +169,30 @@ def read_top(
     n_reasons : int
     step : callable
         Called with how far the reading is.
+    per_group, per_entity : str, optional
+        Columns: k rows of each group are wanted, and one of each entity.
     """
     from toprank.cli.scoring import score_chunks
+    from toprank.models.limited_top import LimitedTop
     from toprank.models.top_of_list import RunningTop
 
     source.remember(Reading.remembered(model.card))
     source.check_columns(dict.fromkeys(carried, "--id"))
+    limits = {"--per-group": per_group, "--per-entity": per_entity}
+    source.check_columns({name: option for option, name in limits.items() if name is not None})
     ids = [model.schema.id] if model.schema.id in source.columns else []
-    names = list(dict.fromkeys([*ids, *carried]))
+    limiting = [name for name in limits.values() if name is not None]
+    names = list(dict.fromkeys([*ids, *carried, *limiting]))
     needed = model.schema.names if n_reasons else model.schema.names[:1]
-    kept = RunningTop(_rows_to_keep(source, k))
+    size = _rows_to_keep(source, k)
+    kept = LimitedTop(size) if limiting else RunningTop(size)
     for chunk, scores in score_chunks(model, source, step, names):
-        kept.add(scores, _beside(chunk.rows.select(needed), chunk.carried))
+        keys = {
+            role: chunk.carried.column(name).to_pylist()
+            for role, name in (("groups", per_group), ("entities", per_entity))
+            if name is not None
+        }
+        kept.add(scores, _beside(chunk.rows.select(needed), chunk.carried), **keys)
     kept.settle()
     reasons = _find_reasons(model, kept.rows, n_reasons, step)
     return Ranked(_listing(kept, names, reasons), kept.scores, reasons, kept.tied_out, kept.n)
@@ -204,7 +229,7 @@ def _find_reasons(model: TableModel, rows: Any, n: int, step: Step) -> list[list
     return found
 
 
-def _listing(kept: RunningTop, names: list[str], reasons: list[list[Reason]]) -> Any:
+def _listing(kept: RunningTop | LimitedTop, names: list[str], reasons: list[list[Reason]]) -> Any:
     from toprank.models.top_of_list import id_name
 
     columns: dict[str, Any] = {
@@ -213,11 +238,10 @@ def _listing(kept: RunningTop, names: list[str], reasons: list[list[Reason]]) ->
     if not columns:
         columns["row"] = kept.places + 1
     columns["score"] = kept.scores
-    columns["rank"] = range(1, len(kept.scores) + 1)
+    columns["rank"] = kept.ranks
     if reasons:
         columns["reasons"] = ["; ".join(map(str, one)) for one in reasons]
-    tied = (kept.scores == kept.cut) & (kept.tied_out > 0)
-    return require("pyarrow", "frames").table({**columns, "tied_at_the_cut": tied})
+    return require("pyarrow", "frames").table({**columns, "tied_at_the_cut": kept.tied})
 
 
 def records(found: Ranked) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from toprank.inference.bootstrap import WeightedMetric, replicates
 from toprank.inference.by_groups import independent_units, note_on_groups, spread_over_groups
 from toprank.inference.result import Interval, MetricRequest, check_size
 from toprank.inference.sample import Sample, VarianceEstimate
-from toprank.inference.score_interval import score_interval
+from toprank.inference.score_interval import note_on_few_rows, score_interval
 from toprank.inference.shares import agreement_interval, interval_around, on_logit, slope_of
 from toprank.metrics.expansion import PROJECTION, Expansion, without_one
 
@@ -109,7 +109,9 @@ def _by_score(
         request.level,
         student_throughout=sample.groups is not None,
     )
-    method, note = f"score interval, {method or expansion.method}", note_on_groups(sample)
+    method = f"score interval, {method or expansion.method}"
+    notes = note_on_groups(sample), note_on_few_rows(expansion.pairs, sample.units)
+    note = " ".join(filter(None, notes))
     if _shows_no_spread(expansion, spread):
         note = (
             "Every pair of rows says the same, so the sample shows no spread; the interval is "

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import expit, logit, ndtr
 
 from toprank._numerics import is_number
 from toprank.inference.auc_models import auc_variance
@@ -41,8 +41,19 @@ from toprank.inference.designs import (
     whole_rows,
 )
 from toprank.inference.equal_shares import equal_shares_power
+from toprank.inference.sample import VarianceEstimate
+from toprank.inference.score_interval import score_interval
 from toprank.inference.shares import check_level
+from toprank.metrics.expansion import PairShare
 from toprank.metrics.metric import Planned
+
+#: Nodes and weights of a mean over normal errors.
+_NODES, _NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(7)
+_NODE_WEIGHTS = _NODE_WEIGHTS / np.sum(_NODE_WEIGHTS)
+#: The largest standard error on the logit scale that the mean is taken over.
+_LONGEST = 1.0
+#: Score intervals of smaller shares lose digits; those around the estimate stand for them.
+_SMALLEST = 1e-6
 
 
 def sample_size(
@@ -93,20 +104,20 @@ def sample_size(
 
     Notes
     -----
-    The interval of the AUC is taken on the logit scale, A / (1 - A) times e to the power of plus
-    and minus z SE / (A (1 - A)), at the supposed A. That of the precision P is Clopper and
-    Pearson's, its half-length averaged over the binomial number of positives among k labels that
-    are independent and positive with probability P. So it is where the cut is at a fixed score.
-    The cut at rank k moves with the sample, which changes the rows near it: with the precision
-    there, eta, the variance is (P (1 - P) + (1 - k / n) (P - eta)^2) / k, and ``local_precision``
-    counts as many trials as give that variance.
+    The interval of the AUC is that of `interval`, a score interval, and its half-length is
+    averaged over the estimates that the supposed A may lead to. That of the precision P is
+    Clopper and Pearson's, its half-length averaged over the binomial number of positives among k
+    labels that are independent and positive with probability P. So it is where the cut is at a
+    fixed score. The cut at rank k moves with the sample, which changes the rows near it: with the
+    precision there, eta, the variance is (P (1 - P) + (1 - k / n) (P - eta)^2) / k, and
+    ``local_precision`` counts as many trials as give that variance.
 
     Examples
     --------
     >>> from toprank.inference.planning import sample_size
     >>> print(sample_size("auc", value=0.85, half_width=0.03, prevalence=0.2))
     auc of 0.85
-    label     189 positives and 755 negatives
+    label     199 positives and 794 negatives
     expect    95% interval of half-width 0.03
     supposed  normal scores in each class, with standard deviations as 1 to 1
     >>> sample_size("precision_at", value=0.6, half_width=0.1).k
@@ -171,7 +182,7 @@ def expected_half_width(
     --------
     >>> from toprank.inference.planning import expected_half_width
     >>> round(expected_half_width("auc", value=0.9, positives=50, negatives=500).half_width, 4)
-    0.0444
+    0.0486
     >>> round(expected_half_width("precision_at", value=0.6, k=100).half_width, 4)
     0.0993
     """
@@ -195,9 +206,30 @@ def expected_half_width(
     supposed = check_model(model, spread)
     wrong = planned is Planned.WRONG_PAIRS
     area, rest = (1 - value, value) if wrong else (value, 1 - value)
-    error = float(np.sqrt(auc_variance(area, m, n, model, spread, rest)))
-    length = logit_half_width(min(area, rest), error, level)
+    if min(area, rest) < _SMALLEST:
+        error = float(np.sqrt(auc_variance(area, m, n, model, spread, rest)))
+        length = logit_half_width(min(area, rest), error, level)
+    else:
+        length = _score_half_width(min(area, rest), (m, n), (model, spread), level)
     return IntervalPlan(**about, supposed=supposed, positives=m, negatives=n, half_width=length)
+
+
+def _score_half_width(
+    share: float, counts: tuple[int, int], model: tuple[str, float], level: float
+) -> float:
+    """Expected half-length of the score interval of a share of pairs, at most one half.
+
+    The estimate is taken as normal on the logit scale, and the variance that will be seen as the
+    model's at the estimate.
+    """
+    found, place = 0.0, float(logit(share))
+    error = float(np.sqrt(auc_variance(share, *counts, *model))) / (share * (1 - share))
+    for node, weight in zip(_NODES, _NODE_WEIGHTS, strict=True):
+        seen = float(expit(place + min(error, _LONGEST) * node))
+        spread = VarianceEstimate(auc_variance(seen, *counts, *model), min(counts) / 2)
+        low, high = score_interval(seen, spread, PairShare(), counts, level)
+        found += weight * (high - low) / 2
+    return float(found)
 
 
 def comparison_size(

@@ -53,10 +53,7 @@ def score_interval(
         Whether Student's t holds with the degrees of freedom of `spread` as they are, as over
         few groups; otherwise the model adds some, and takes the place of a variance below its own.
     """
-    positives, negatives = (
-        max(1.0, count * part)
-        for count, part in zip(units, (pairs.of_positives, pairs.of_negatives), strict=True)
-    )
+    positives, negatives = (max(1.0, count) for count in pairs.rows(units))
     shared = max(positives, negatives) if pairs.wide else (positives + negatives) / 2
     counts = (positives, negatives, shared)
     # at least a quarter of a pair away from 0 and 1
@@ -75,6 +72,19 @@ def score_interval(
     # the model is the same for pairs in order and pairs out of order
     return _lower_end(share, 1 - share, scale, counts), 1 - _lower_end(
         1 - share, share, scale, counts
+    )
+
+
+def note_on_few_rows(pairs: PairShare, units: tuple[float, float]) -> str:
+    """What a reader should know where so few rows decide that the interval covers too little."""
+    kind, count = min(
+        zip(("positives", "negatives"), pairs.rows(units), strict=True), key=lambda pair: pair[1]
+    )
+    if count >= pairs.enough:
+        return ""
+    return (
+        f"It rests on {count:.3g} {kind}; with fewer than {pairs.enough:g} simulated intervals of "
+        "this metric covered as little as 80% (see toprank.simulate.coverage)."
     )
 
 

@@ -34,6 +34,9 @@ from toprank.metrics.metric import Metric
 from toprank.metrics.risk import check_real_ranking, weight_of_rows
 from toprank.pairs import check_groups
 
+#: Skewness of the influences over the root of the rows beyond which the normal limit is far.
+_SKEWED = 0.3
+
 
 @dataclass(frozen=True, eq=False)
 class UStatistic:
@@ -97,6 +100,29 @@ class UStatistic:
     def remainder_variance(self) -> float:
         """Unbiased estimate of the variance of W_n, the degenerate remainder."""
         return 2 * (self.zeta_2 - 2 * self.zeta_1) / (self.rows * (self.rows - 1))
+
+    @property
+    def note(self) -> str:
+        """What to know of the interval: that a few rows may carry most of its error; or nothing.
+
+        The error of the normal limit is of the order of the skewness of the influences over the
+        root of the number of rows. A kernel with a `support` has its interval on a scale that
+        takes the skewness off.
+        """
+        pulls = self.projection - np.mean(self.projection)
+        spread = float(np.mean(pulls**2))
+        if self.support is not None or not spread > 0:
+            return ""
+        skewness = float(np.mean((pulls / np.sqrt(spread)) ** 3))
+        if not abs(skewness) > _SKEWED * np.sqrt(len(pulls)):
+            return ""
+        end = "upper" if skewness > 0 else "lower"
+        return (
+            f"a few rows carry most of the error (skewness {skewness:.2g} of the influences of "
+            f"{len(pulls)} rows): an interval covers less than it says, and its {end} end is too "
+            "near. Take more rows, a bounded kernel with its support, or a scale of the data with "
+            "shorter tails, such as their logarithm"
+        )
 
     def remainder(self, i: ArrayLike, j: ArrayLike) -> FloatArray:
         r"""The degenerate kernel of W_n at pairs of rows: what the two rows do not explain.
@@ -179,6 +205,8 @@ class UStatistic:
             ("variance of the remainder", self.remainder_variance),
         ]
         lines = [f"{name:<34}  {number:>12.6g}" for name, number in parts]
+        if self.note:
+            lines.append(f"Note: {self.note}.")
         return "\n".join([f"U-statistic of degree two, {counted}", *lines])
 
     __repr__ = __str__

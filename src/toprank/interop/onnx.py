@@ -22,7 +22,9 @@ from toprank._files import replace_file
 from toprank._numerics import FloatArray
 from toprank._version import __version__
 from toprank.interop.additive import is_additive
+from toprank.interop.onnx_ensemble import add_forest, add_log_odds, add_prepared_columns
 from toprank.interop.onnx_trees import add_trees
+from toprank.interop.pipelines import is_pipeline, scaling
 
 #: The versions of the operators used: those of ONNX 1.17 (October 2024).
 _OPSETS = {"": 21, "ai.onnx.ml": 5}
@@ -136,8 +138,9 @@ def to_onnx(
     Parameters
     ----------
     ranker : estimator
-        A linear ranker, a sum of stumps (`RankBoost`, `SmoothMarginRanker`, `AdaBoostRanker`) or
-        `PushTrees`; scikit-learn's linear classifiers of two classes too.
+        A linear ranker, a sum of stumps (`RankBoost`, `SmoothMarginRanker`, `AdaBoostRanker`),
+        `PushTrees`, or a `PushEnsemble` of such; scikit-learn's linear classifiers of two classes
+        too; or a pipeline of scikit-learn's scalers with such a ranker at its end.
     path : str or path, optional
         Where to write the model, whole or not at all.
     check : array of shape (n, d), optional
@@ -181,6 +184,17 @@ def to_onnx(
 
 def add_ranker(graph: Graph, ranker: Any, X: str) -> str:
     """Append a fitted ranker of the columns X and return the name of its scores."""
+    if is_pipeline(ranker):
+        slopes, offsets, last = scaling(ranker)
+        scaled = graph.add("Mul", X, graph.constant(slopes))
+        return add_ranker(graph, last, graph.add("Add", scaled, graph.constant(offsets)))
+    if hasattr(ranker, "members_"):
+        return _add_members(graph, ranker, X)
+    if hasattr(ranker, "_made"):
+        return add_ranker(graph, ranker.ranker_, add_prepared_columns(graph, ranker, X))
+    if hasattr(ranker, "_forest"):
+        sums = add_forest(graph, ranker, X)
+        return add_log_odds(graph, ranker, sums) if hasattr(ranker, "kind") else sums
     if hasattr(ranker, "_trees"):
         return _add_tree_ranker(graph, ranker, X)
     if not is_additive(ranker):
@@ -189,6 +203,26 @@ def add_ranker(graph: Graph, ranker: Any, X: str) -> str:
             "sum of stumps over columns, or PushTrees."
         )
     return (_add_stumps if hasattr(ranker, "stumps_") else _add_linear)(graph, ranker, X)
+
+
+def _add_members(graph: Graph, ensemble: Any, X: str) -> str:
+    """The standardised scores of the members, side by side, and the ranker that weighs them."""
+    names, scale = ensemble.oof_members_, ensemble._scale
+    used = {names[j]: j for j in ensemble._columns_used}
+    fitted = dict(ensemble.members_)
+    columns = []
+    for name, j in used.items():
+        if name not in fitted:  # no weight
+            first = graph.add("Gather", X, graph.constant(np.array([0])), axis=1)
+            zero = graph.constant(np.array(0.0))
+            columns.append(graph.add("Where", graph.add("IsNaN", first), zero, zero))
+            continue
+        scores = add_ranker(graph, fitted[name], X)
+        apart = graph.add("Sub", scores, graph.constant(np.array([scale.centre[j]])))
+        columns.append(graph.add("Div", apart, graph.constant(np.array([scale.spread[j]]))))
+    flat = graph.constant(np.array([-1, 1], dtype=np.int64))
+    columns = [graph.add("Reshape", column, flat) for column in columns]
+    return add_ranker(graph, ensemble._combiner, graph.add("Concat", *columns, axis=1))
 
 
 def _add_linear(graph: Graph, ranker: Any, X: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from toprank._numerics import FloatArray
 
 #: Numbers of the comparisons of a TreeEnsemble.
-_AT_MOST, _LESS, _MEMBER = 0, 1, 6
+AT_MOST, _LESS, _MEMBER = 0, 1, 6
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class _Ensemble:
 
     def plant(self, tree: Split | Leaf) -> None:
         if isinstance(tree, Leaf):  # a root must ask something: both answers lead to the leaf
-            tree = Split(0, _AT_MOST, 0.0, (), False, tree, tree)
+            tree = Split(0, AT_MOST, 0.0, (), False, tree, tree)
         self.roots.append(self._node(tree))
 
     def _node(self, split: Split) -> int:
@@ -104,6 +104,14 @@ def add_trees(graph: Any, ranker: Any, X: str) -> str:
         return scores
     base = graph.constant(np.array([float(ranker._trees._base)]))
     return str(graph.add("Add", graph.add("Cast", scores, to=graph.double), base))
+
+
+def add_plain_trees(graph: Any, trees: Iterable[Split | Leaf], X: str) -> str:
+    """Append trees over numbers and return the name of their sums, doubles."""
+    ensemble = _Ensemble()
+    for tree in trees:
+        ensemble.plant(tree)
+    return _add_ensemble(graph, ensemble, X, np.float64)
 
 
 def _add_ensemble(graph: Any, ensemble: _Ensemble, X: str, kind: Any) -> str:
@@ -202,7 +210,7 @@ def _lightgbm_node(node: dict[str, Any]) -> Split | Leaf:
         raise ValueError("LightGBM's zero_as_missing cannot be written as ONNX.")
     # a column without missing values in training reads a later one as zero
     missing = node["default_left"] if node["missing_type"] == "NaN" else threshold >= 0
-    return Split(column, _AT_MOST, threshold, (), bool(missing), yes, no)
+    return Split(column, AT_MOST, threshold, (), bool(missing), yes, no)
 
 
 def _of_xgboost(ranker: Any) -> Iterator[Split | Leaf]:

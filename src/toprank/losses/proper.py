@@ -48,6 +48,8 @@ from toprank._numerics import FloatArray, floats
 from toprank.losses import margin
 from toprank.losses.composite import ProperLoss
 from toprank.losses.construct import balanced, canonical, from_bayes_risk
+from toprank.losses.links import from_link, with_link
+from toprank.losses.verdicts import Verdict, is_calibrated, is_proper, is_regular
 
 __all__ = [
     "PROPER_LOSSES",
@@ -60,10 +62,16 @@ __all__ = [
     "Spherical",
     "Squared",
     "SquaredHinge",
+    "Verdict",
     "balanced",
     "canonical",
     "from_bayes_risk",
+    "from_link",
     "get_proper_loss",
+    "is_calibrated",
+    "is_proper",
+    "is_regular",
+    "with_link",
 ]
 
 #: Scores beyond this are as good as infinite, whose quotients are not numbers.

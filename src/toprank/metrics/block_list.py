@@ -29,9 +29,9 @@ from toprank.metrics.order import RankedList
 from toprank.metrics.registry import get_metric
 from toprank.metrics.score_sketch import (
     Below,
-    Bins,
     Highest,
     LinearScore,
+    ScoreBins,
     Scored,
     bin_edges,
     draw_rate,
@@ -96,7 +96,7 @@ class BlockList:
         The positive one last.
     top : ndarray of shape (3, m)
         Distinct scores from the highest down, with the weights of their positives and negatives.
-    bins : Bins
+    bins : ScoreBins
         The rows below those of ``top``; none if all scores were kept.
     n_rows : int
         Rows of weight above zero that the list stands for.
@@ -104,7 +104,7 @@ class BlockList:
 
     classes: NDArray[Any]
     top: FloatArray
-    bins: Bins
+    bins: ScoreBins
     n_rows: int
 
     @classmethod
@@ -131,7 +131,7 @@ class BlockList:
                 "contain NaN, infinity or numbers near the largest float. Impute or drop such rows."
             )
         top = highest(head.parts, keep)
-        below = Bins.of((np.empty(0), np.empty(0, dtype=bool), np.empty(0)), np.empty(0))
+        below = ScoreBins.of((np.empty(0), np.empty(0, dtype=bool), np.empty(0)), np.empty(0))
         if np.sum(top[3]) < n_rows:
             cut = float(top[0, -1])
             edges = bin_edges(np.concatenate(head.drawn), cut, bins)

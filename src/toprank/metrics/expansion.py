@@ -58,6 +58,8 @@ class PairShare:
         What the model's variance is multiplied by.
     freedom_of_model : float
         Degrees of freedom that the model adds to those of the variance that was seen.
+    enough : float
+        Rows of each class that it takes for the interval to cover as it says.
     """
 
     of_positives: float = 1.0
@@ -66,6 +68,11 @@ class PairShare:
     errors_to_trust: float = 80.0
     scale: float = 1.0
     freedom_of_model: float = 8.0
+    enough: float = 2.0
+
+    def rows(self, units: tuple[float, float]) -> tuple[float, float]:
+        """Positives and negatives that the pairs are taken from."""
+        return units[0] * self.of_positives, units[1] * self.of_negatives
 
 
 @dataclass(frozen=True)
@@ -240,7 +247,7 @@ def partial_auc_expansion(
         normal=True,
         share_settings={"standardize": False},
         unit=best,
-        pairs=PairShare(1 - floor, stop - start, wide=True, errors_to_trust=20.0),
+        pairs=PairShare(1 - floor, stop - start, wide=True, errors_to_trust=20.0, enough=5.0),
     )
 
 
@@ -306,7 +313,9 @@ def average_precision_expansion(ranked: RankedList) -> Expansion:
         corrected=corrected,
         method=LEFT_OUT,
         # one positive in the wrong place moves it more than any law of the scores tells
-        pairs=PairShare(wide=True, errors_to_trust=8.0, scale=0.7, freedom_of_model=0.0),
+        pairs=PairShare(
+            wide=True, errors_to_trust=8.0, scale=0.7, freedom_of_model=0.0, enough=6.0
+        ),
     )
 
 

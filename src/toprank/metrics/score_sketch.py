@@ -112,7 +112,7 @@ def highest(parts: list[FloatArray], keep: int) -> FloatArray:
 
 
 @dataclass
-class Bins:
+class ScoreBins:
     """Rows below a cut in bins: weight of each class, lowest and highest score."""
 
     positive: FloatArray
@@ -121,7 +121,7 @@ class Bins:
     high: FloatArray
 
     @classmethod
-    def of(cls, rows: Rows, edges: FloatArray) -> Bins:
+    def of(cls, rows: Rows, edges: FloatArray) -> ScoreBins:
         """Count rows in the bins between the edges, and below and above them."""
         scores, positive, weight = rows
         count = len(edges) + 1
@@ -135,19 +135,19 @@ class Bins:
         )
         return cls(of_positives, of_negatives, low, high)
 
-    def merge(self, other: Bins) -> Bins:
+    def merge(self, other: ScoreBins) -> ScoreBins:
         """Add the rows of other blocks."""
-        return Bins(
+        return ScoreBins(
             self.positive + other.positive,
             self.negative + other.negative,
             np.minimum(self.low, other.low),
             np.maximum(self.high, other.high),
         )
 
-    def held(self) -> Bins:
+    def held(self) -> ScoreBins:
         """Return the bins that hold rows, from the highest down."""
         used = np.flatnonzero(self.high > -np.inf)[::-1]
-        return Bins(self.positive[used], self.negative[used], self.low[used], self.high[used])
+        return ScoreBins(self.positive[used], self.negative[used], self.low[used], self.high[used])
 
 
 @dataclass(frozen=True)
@@ -156,13 +156,13 @@ class Below:
 
     scored: Scored
 
-    def local(self, block: Block, state: tuple[float, FloatArray]) -> Bins:
+    def local(self, block: Block, state: tuple[float, FloatArray]) -> ScoreBins:
         cut, edges = state
         scores, positive, weight = self.scored.rows(block)
         below = scores < cut
-        return Bins.of((scores[below], positive[below], weight[below]), edges)
+        return ScoreBins.of((scores[below], positive[below], weight[below]), edges)
 
-    def merge(self, left: Bins, right: Bins) -> Bins:
+    def merge(self, left: ScoreBins, right: ScoreBins) -> ScoreBins:
         return left.merge(right)
 
 

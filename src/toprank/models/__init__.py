@@ -13,6 +13,7 @@ from toprank.models.model import Reason, TableModel
 from toprank.models.monitor import Drift, DriftWatch
 from toprank.models.schema import Match, Schema, Target
 from toprank.models.storage import save
+from toprank.models.table_ranker import TableRanker
 from toprank.models.top_of_list import top
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Reason",
     "Schema",
     "TableModel",
+    "TableRanker",
     "Target",
     "fit_table",
     "load",

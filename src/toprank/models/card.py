@@ -92,8 +92,9 @@ def depth_notes(tops: Iterable[Any], n: int) -> list[str]:
 def versions(ranker: Any) -> dict[str, str]:
     """Return the versions of toprank and of the libraries that a model needs."""
     wanted = ["python", "toprank", *LIBRARIES]
-    if hasattr(ranker, "backend"):
-        wanted.append(ranker.backend)
+    for one in (ranker, *(member for _, member in getattr(ranker, "members_", ()))):
+        if hasattr(one, "backend") and one.backend not in wanted:
+            wanted.append(one.backend)
     return {name: found for name in wanted if (found := installed_version(name)) is not None}
 
 
@@ -162,7 +163,7 @@ def make_card(
         "model": name,
         "ranker": type(ranker).__name__,
         "parameters": plain(ranker.get_params()),
-        "p": plain(getattr(ranker, "p", None)),
+        "p": plain(getattr(ranker, "p_" if hasattr(ranker, "members_") else "p", None)),
         "chosen_by": scoring.label,
         "choice": "" if choice is None else str(choice),
         "refitted_from": None if before is None else before.card.get("made"),

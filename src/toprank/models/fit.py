@@ -5,19 +5,21 @@ from __future__ import annotations
 import time as clock
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
 from toprank._numerics import FloatArray
+from toprank._text import plain
 from toprank.folds import Fold
 from toprank.metrics.registry import METRICS
 from toprank.models import frames
 from toprank.models.card import HeldOutMetrics, make_card
 from toprank.models.columns import is_missing
 from toprank.models.concern import LEAK, NOTE
+from toprank.models.ensembles import check_effort, fit_ensemble, unseen_by_members
 from toprank.models.errors import ModelError, ModelWarning, catch_warnings
 from toprank.models.look import find_concerns
 from toprank.models.model import TableModel, contributions
@@ -30,13 +32,14 @@ from toprank.models.rows import (
     metric_settings,
     reuse_table,
 )
-from toprank.models.schema import Schema
+from toprank.models.schema import Schema, Target
 from toprank.models.unseen import UnseenScores, unseen_scores
 from toprank.pairs import Rows
 from toprank.rankers import (
     IRPush,
     PNormPush,
     ProperRanker,
+    PushEnsemble,
     PushTrees,
     RankBoost,
     SmoothMarginRanker,
@@ -55,6 +58,8 @@ class RankerRequest:
     alpha: float | None
     scoring: Scoring
     random_state: int
+    quality: str = "good"
+    max_seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -136,18 +141,33 @@ def _make_trees(request: RankerRequest, p: Any, categorical: list[int]) -> PushT
 def _choose_trees(
     request: RankerRequest, rows: Rows, categorical: list[int], folds: list[Fold]
 ) -> tuple[Any, PChoice]:
+    # the folds compare rankings, which no link changes
     choice = _search(
         request,
         rows,
         folds,
-        _make_trees(request, 4.0, categorical),
+        _make_trees(request, 4.0, categorical).set_params(calibration="training"),
         baseline=_make_trees(request, None, categorical),
         baseline_name="the library's binary objective",
     )
     return _make_trees(request, choice.p, categorical), choice
 
 
+def _make_ensemble(request: RankerRequest, p: Any, categorical: list[int]) -> PushEnsemble:
+    # it is fitted twice: without the rows held out, and to all rows
+    seconds = None if request.max_seconds is None else request.max_seconds / 2.2
+    return PushEnsemble(
+        quality=request.quality,
+        metric=request.scoring.name,
+        metric_kwargs=request.scoring.kwargs or None,
+        max_seconds=seconds,
+        categorical_features=categorical or None,
+        random_state=request.random_state,
+    )
+
+
 RANKER_KINDS: dict[str, RankerKind] = {
+    "auto": RankerKind("trees", _make_ensemble),
     "pnorm": RankerKind(
         "linear", lambda r, p, _: PNormPush(p, **_penalty(r)), _choose_linear, has_alpha=True
     ),
@@ -159,7 +179,15 @@ RANKER_KINDS: dict[str, RankerKind] = {
 }
 
 #: Every class of rankers among them.
-RANKERS = (PNormPush, IRPush, ProperRanker, RankBoost, SmoothMarginRanker, PushTrees)
+RANKERS = (
+    PNormPush,
+    IRPush,
+    ProperRanker,
+    RankBoost,
+    SmoothMarginRanker,
+    PushTrees,
+    PushEnsemble,
+)
 
 
 def check_ranker(model: str, p: Any, alpha: float | None) -> RankerKind:
@@ -200,6 +228,8 @@ def fit_table(
     alpha: float | None = None,
     metric: str = "precision_at",
     k: int | float | None = None,
+    quality: str = "good",
+    max_seconds: float | None = None,
     random_state: int = 0,
     as_text: Sequence[str] = (),
     as_number: Sequence[str] = (),
@@ -239,9 +269,10 @@ def fit_table(
     groups : str, optional
         Column of clusters, such as customers; not a feature. Rows of one group stay in one fold,
         and intervals allow for their dependence.
-    model : {"pnorm", "ir", "rankboost", "smooth-margin", "trees", "proper"}, default="pnorm"
-        Which ranker: linear with the P-Norm Push, the IR Push or a proper loss; boosted stumps
-        (RankBoost, smooth margin); trees (LightGBM) under the push.
+    model : {"auto", "pnorm", "ir", "rankboost", "smooth-margin", "trees", "proper"}
+        Which ranker: an ensemble of several kinds (auto, `PushEnsemble`); linear with the P-Norm
+        Push (the default), the IR Push or a proper loss; boosted stumps (RankBoost, smooth
+        margin); trees (LightGBM) under the push.
     p : "auto" or float, default="auto"
         How hard to push. "auto" chooses by cross-validation on ``metric``, and may answer not to.
     alpha : float, optional
@@ -250,6 +281,10 @@ def fit_table(
         The metric of `toprank.metrics` that p is chosen by.
     k : int or float, optional
         Its depth, a count or a share of the list; by default a tenth.
+    quality : {"fast", "good", "best"}, default="good"
+        How much work the model "auto" is; see `PushEnsemble`.
+    max_seconds : float, optional
+        How long the model "auto" may take; members that would take longer are left out.
     random_state : int, default=0
     as_text : sequence of str
         Columns of names that are written in figures, such as zip codes: read as words.
@@ -299,6 +334,7 @@ def fit_table(
     tell = _make_teller(progress)
     tell(0)
     request, kind, name = _read_request(model, p, alpha, metric, k, random_state, from_model)
+    request = replace(request, **check_effort(quality, max_seconds))
     roles = {"id": id, "time": time, "weight": weight, "groups": groups}
     reading = {"as_text": as_text, "as_number": as_number, "clip": clip, "tidy": tidy}
     frame = _labelled_rows(frame, target, skip_unlabelled)
@@ -331,12 +367,16 @@ def fit_table(
     except ValueError as error:  # what the ranker or the metric says of rows or settings
         raise ModelError(str(error)) from error
     made = TableModel(schema, known, preparation, ranker, {}, fit.centre(ranker, Z, rows.weight))
-    unseen = fit.unseen(rows, template, ranker.decision_function(Z), random_state)
+    unseen = unseen_by_members(ranker)
+    if unseen is None:
+        unseen = fit.unseen(rows, template, ranker.decision_function(Z), random_state)
     concerns = find_concerns(frame, schema, known, rows)
     notes = [str(concern) for concern in concerns if concern.danger < NOTE]
     notes += [str(warning.message) for warning in caught]
     about = (held_out, choice, notes, from_model, unseen)
     card = make_card(made, rows, Z, name, request.scoring, *about)
+    if isinstance(ranker, PushEnsemble):
+        card["members"] = plain(ranker.member_table_.as_dicts())
     card["look"] = [concern.as_dict() for concern in concerns]
     made = made.with_card({**card, "seconds": round(clock.perf_counter() - started, 3)})
     tell(4)
@@ -347,6 +387,33 @@ def fit_table(
             text = f"{concern.message}: {concern.python}."
             warnings.warn(text, ModelWarning, stacklevel=2)
     return made
+
+
+def fit_rows(
+    schema: Schema,
+    target: Target,
+    rows: TrainingRows,
+    *,
+    model: str,
+    p: Any,
+    alpha: float | None,
+    metric: str,
+    k: int | float | None,
+    random_state: int,
+) -> TableModel:
+    """Fit a ranker to rows that are read already, without holding any out.
+
+    As `fit_table`, for callers that measure by themselves; the card says that nothing was measured.
+    """
+    request, kind, name = _read_request(model, p, alpha, metric, k, random_state, None)
+    fit = _TableFit(kind, request, schema, None)
+    template, choice = fit.settle(rows)
+    preparation, ranker, Z = fit.final(rows, template)
+    made = TableModel(schema, target, preparation, ranker, {}, fit.centre(ranker, Z, rows.weight))
+    unseen = UnseenScores(ranker.decision_function(Z), "training")
+    held_out = HeldOutMetrics(notes=["nothing was held out: measure by cross-validation"])
+    about: tuple[Any, ...] = (held_out, choice, [], None, unseen)
+    return made.with_card(make_card(made, rows, Z, name, request.scoring, *about))
 
 
 def _labelled_rows(frame: Any, target: str, skip: bool) -> Any:
@@ -439,6 +506,8 @@ class _TableFit:
         ranker = clone(template)
         if self.before is not None:
             given |= _start_from(ranker, self.before.ranker)
+        if isinstance(ranker, PushEnsemble):
+            return preparation, fit_ensemble(ranker, Z, rows, given), Z
         return preparation, ranker.fit(Z, rows.y, **given), Z
 
     def unseen(

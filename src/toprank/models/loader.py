@@ -36,7 +36,11 @@ from toprank.models.storage import (
     reads_texts_unsafely,
     update_types,
 )
+from toprank.rankers.ensemble.converted import CatBoostRanker, ForestRanker
+from toprank.rankers.ensemble.prepared import PreparedRanker
 
+#: Every class of rankers in a file, members of ensembles among them.
+_KNOWN = (*RANKERS, PreparedRanker, ForestRanker, CatBoostRanker)
 #: How many libraries a warning names.
 _NAMED = 12
 
@@ -158,7 +162,7 @@ def _assemble(
 ) -> TableModel:
     preparation, ranker = parts["preparation"], parts["ranker"]
     centre = np.asarray(parts["centre"], dtype=np.float64)
-    if type(preparation) is not Preparation or not all(type(r) in RANKERS for r in _chain(ranker)):
+    if type(preparation) is not Preparation or not all(type(r) in _KNOWN for r in _chain(ranker)):
         raise ModelError("This is not a toprank model: its parts have other types.")
     width = len(preparation.names)
     if width != ranker.n_features_in_ or centre.shape != (width,) or not preparation.fits(schema):
@@ -174,9 +178,14 @@ def _assemble(
 
 
 def _chain(ranker: Any) -> Iterator[Any]:
-    """A ranker and those whose scores it started from; the name of a file does not count."""
+    """A ranker, its members, and those whose scores it started from.
+
+    The name of a file does not count.
+    """
     while ranker is not None:
         yield ranker
+        for _, member in getattr(ranker, "members_", ()):
+            yield from _chain(member)
         ranker = getattr(ranker, "init_model_", None)
 
 

@@ -37,6 +37,7 @@ from toprank._text import plain
 from toprank.models.errors import ModelError
 from toprank.models.tree_files import check_lightgbm
 from toprank.models.xgboost_files import check_xgboost
+from toprank.rankers.ensemble import PushEnsemble
 from toprank.rankers.trees.libraries import LightGBMTrees, XGBoostTrees
 from toprank.rankers.trees.plan import plan_of
 
@@ -198,6 +199,13 @@ _OBJECTS = {
     "toprank.rankers.boosting.rank_boost.RankBoost",
     "toprank.rankers.boosting.rank_boost.SmoothMarginRanker",
     "toprank.rankers.boosting.stumps.Stump",
+    "toprank.rankers.ensemble.columns.LinearColumns",
+    "toprank.rankers.ensemble.combination.ScoreColumns",
+    "toprank.rankers.ensemble.converted.CatBoostRanker",
+    "toprank.rankers.ensemble.converted.ForestRanker",
+    "toprank.rankers.ensemble.estimator.PushEnsemble",
+    "toprank.rankers.ensemble.flat_forest.FlatForest",
+    "toprank.rankers.ensemble.prepared.PreparedRanker",
     "toprank.rankers.linear.IRPush",
     "toprank.rankers.linear.PNormPush",
     "toprank.rankers.proper.ProperRanker",
@@ -291,7 +299,11 @@ def reads_texts_unsafely(parts: Any) -> bool:
 
 
 #: What a fit leaves behind that scores do not need.
-_UNNEEDED = ("history_", "choice_", "booster_", "best_estimator_")
+_UNNEEDED = (
+    *("history_", "choice_", "booster_", "best_estimator_"),
+    *("oof_scores_", "oof_decision_", "member_table_", "score_interval_"),
+    *("_folds", "_runs", "_labels", "_templates", "_present"),
+)
 
 
 def detach(ranker: Any) -> tuple[Any, list[bytes]]:
@@ -302,6 +314,11 @@ def detach(ranker: Any) -> tuple[Any, list[bytes]]:
     bare = copy.copy(ranker)
     for name in _UNNEEDED:
         vars(bare).pop(name, None)
+    if isinstance(ranker, PushEnsemble):
+        parts = [detach(member) for _, member in ranker.members_]
+        names = [name for name, _ in ranker.members_]
+        bare.members_ = [[name, one] for name, (one, _) in zip(names, parts, strict=True)]
+        return bare, [booster for _, boosters in parts for booster in boosters]
     if not hasattr(ranker, "_trees"):
         return bare, []
     grown = ranker._trees
@@ -322,6 +339,9 @@ def detach(ranker: Any) -> tuple[Any, list[bytes]]:
 
 def attach(ranker: Any, boosters: list[bytes]) -> None:
     """Give a ranker its boosters back; ModelError if they are not its own."""
+    if isinstance(ranker, PushEnsemble):
+        _attach_members(ranker, boosters)
+        return
     if not hasattr(ranker, "_trees"):
         if boosters:
             raise ModelError("The file has trees that its ranker does not know.")
@@ -344,4 +364,21 @@ def attach(ranker: Any, boosters: list[bytes]) -> None:
     if ranker.init_model_ is not None:
         attach(ranker.init_model_, boosters[1:])
     elif len(boosters) > 1:
+        raise ModelError("The file has trees that its ranker does not know.")
+
+
+def _attach_members(ensemble: Any, boosters: list[bytes]) -> None:
+    """Give each member of an ensemble its own boosters, in their order."""
+    first = 0
+    for _, member in ensemble.members_:
+        forest = getattr(member, "_forest", None)
+        fault = "" if forest is None else forest.find_fault(int(member.n_features_in_))
+        if fault:
+            raise ModelError(f"The trees in the file are damaged: {fault}.")
+        last, one = first, member
+        while one is not None and hasattr(one, "_trees"):
+            last, one = last + 1, one.init_model_
+        attach(member, boosters[first:last])
+        first = last
+    if first < len(boosters):
         raise ModelError("The file has trees that its ranker does not know.")

@@ -9,13 +9,21 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
 
 from toprank._extras import require
 from toprank._numerics import FloatArray
 from toprank.models import frames
 from toprank.models.columns import as_numbers
 from toprank.models.errors import ModelError
-from toprank.models.model import TableModel, column_texts, contributions, explains, largest_reasons
+from toprank.models.model import (
+    TableModel,
+    column_texts,
+    contributions,
+    explains,
+    largest_reasons,
+    per_column,
+)
 
 #: Columns of a ranked list besides the one that names the rows.
 LIST_COLUMNS = ("score", "rank", "reasons", "tied_at_the_cut")
@@ -32,7 +40,8 @@ def top(
     ----------
     model : TableModel or fitted estimator
         A model of `toprank.models`, or any estimator with ``decision_function`` (or
-        ``predict_proba``) that takes the table; it is given the columns it was fitted to.
+        ``predict_proba``) that takes the table, a pipeline of scikit-learn among them; it is given
+        the columns it was fitted to.
     frame : data frame of pandas or polars, pyarrow Table, or array
     k : int or float
         How many rows: a count, or a share of the table in (0, 1].
@@ -44,7 +53,8 @@ def top(
     Returns
     -------
     table
-        Of the caller's kind (pandas for an array), the highest score first, with columns
+        Of the caller's kind (pandas for an array), the highest score first; pandas' index is that
+        of the rows. With columns
 
         - the id (``row``, counted from 0, where there is none),
         - ``score``,
@@ -64,6 +74,7 @@ def top(
     >>> list(first.columns)
     ['row', 'score', 'rank', 'reasons', 'tied_at_the_cut']
     """
+    model = getattr(model, "model_", model)  # a TableRanker holds its model
     is_array = isinstance(frame, np.ndarray)
     library = "pandas" if is_array else frames.library_of(frame)
     n = len(frame) if is_array else frames.n_rows(frame)
@@ -73,7 +84,7 @@ def top(
     chosen = order[:size]
     part = frame[chosen] if is_array else frames.take(frame, chosen)
     name, names = _ids(model, part, id, chosen, is_array)
-    return frames.make_frame(
+    listed = frames.make_frame(
         {
             name: names,
             "score": scores[chosen],
@@ -83,6 +94,9 @@ def top(
         },
         library,
     )
+    if library == "pandas" and not is_array:
+        listed.index = part.index
+    return listed
 
 
 def _list_size(k: int | float, n: int) -> int:
@@ -159,6 +173,8 @@ def _reason_texts(model: Any, frame: Any, part: Any, n: int) -> list[str]:
 def _estimator_reasons(model: Any, frame: Any, part: Any, n: int) -> list[Any]:
     """Reasons of an estimator that ranks the columns as they are."""
     rows = len(part) if isinstance(part, np.ndarray) else frames.n_rows(part)
+    if isinstance(model, Pipeline) and rows:
+        return _pipeline_reasons(model, frame, part, n)
     if not explains(model) or not rows:
         return [[]] * rows
     frame, part = _features(model, frame), _features(model, part)
@@ -173,6 +189,64 @@ def _estimator_reasons(model: Any, frame: Any, part: Any, n: int) -> list[Any]:
     return largest_reasons(
         parts, list(named), [column_texts(column) for column in named.values()], n
     )
+
+
+def _pipeline_reasons(pipeline: Pipeline, frame: Any, part: Any, n: int) -> list[Any]:
+    """Reasons of a pipeline: what each column adds by way of the numbers that its steps make of it.
+
+    None where the last step does not explain itself, or the steps do not say what they make.
+    """
+    steps, last = pipeline[:-1], pipeline[-1]
+    frame, part = _features(pipeline, frame), _features(pipeline, part)
+    before, after = steps.transform(frame), steps.transform(part)
+    if isinstance(getattr(last, "model_", None), TableModel):
+        return last.reasons(after, n)
+    rows = len(part)
+    try:
+        made = [str(name) for name in steps.get_feature_names_out()]
+    except (AttributeError, ValueError):
+        return [[]] * rows
+    if not explains(last):
+        return [[]] * rows
+    numbers = (lambda X: X) if hasattr(last, "explain") else _dense
+    parts = contributions(last, numbers(after)) - np.mean(
+        contributions(last, numbers(before)), axis=0
+    )
+    named = _named_columns(part)
+    owner = _owners(made, list(named))
+    if owner is None:  # numbers of several columns, such as components: they speak for themselves
+        values = [column_texts(column) for column in _dense(after).T]
+        return largest_reasons(parts, made, values, n)
+    parts = per_column(parts, owner, len(named))
+    texts = [column_texts(column) for column in named.values()]
+    is_array = isinstance(part, np.ndarray)
+    shown = [f"column {place}" for place in range(len(named))] if is_array else list(named)
+    return largest_reasons(parts, shown, texts, n)
+
+
+def _dense(X: Any) -> FloatArray:
+    return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
+
+
+def _named_columns(part: Any) -> dict[str, NDArray[Any]]:
+    if isinstance(part, np.ndarray):
+        return {f"x{place}": part[:, place] for place in range(part.shape[1])}
+    return frames.columns(part, frames.names_of(part))
+
+
+def _owners(made: list[str], columns: list[str]) -> NDArray[np.intp] | None:
+    """The column that each number of a pipeline was made of, by its name; None if one is unknown.
+
+    Numbers are called after their column, with the name of a step before it and a category behind.
+    """
+    found = []
+    for name in made:
+        bare = name.rpartition("__")[2]
+        mine = [c for c in columns if bare == c or bare.startswith(f"{c}_") or name == c]
+        if not mine:
+            return None
+        found.append(columns.index(max(mine, key=len)))
+    return np.array(found, dtype=np.intp)
 
 
 def _as_matrix(frame: Any) -> FloatArray:
@@ -228,6 +302,16 @@ class RunningTop:
         """The last score that is kept, once there are k rows; before, everything is kept."""
         full = self.k is not None and len(self.scores) == self.k
         return float(self.scores[-1]) if full else -np.inf
+
+    @property
+    def ranks(self) -> NDArray[np.intp]:
+        """The ranks of the rows kept, from 1."""
+        return np.arange(1, len(self.scores) + 1)
+
+    @property
+    def tied(self) -> NDArray[np.bool_]:
+        """Which rows kept have the same score as rows that were left out."""
+        return (self.scores == self.cut) & (self.tied_out > 0)
 
     def add(self, scores: FloatArray, rows: Any) -> None:
         """Offer the next rows of the list and their scores."""

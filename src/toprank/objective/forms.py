@@ -78,10 +78,14 @@ def _draw(pieces: list[Drawn], n_rows: int) -> list[tuple[Any, FloatArray]]:
 #: Rows of each class that a sampled Hessian is taken from, at the least.
 _HESSIAN_ROWS = 10_000
 _HESSIAN_ROWS_PER_FEATURE = 300
+#: The same where a Hessian only gives L-BFGS its coordinates: they may be rough.
+_COORDINATE_ROWS_PER_FEATURE = 20
 
 
 class SweptProblem(TwoClassProblem):
     """Exponential loss with a power price of finite p, at one end of the list or both."""
+
+    hessian_repaid_by = 20
 
     @property
     def newton_up_to(self) -> int:  # type: ignore[override]
@@ -146,7 +150,9 @@ class SweptProblem(TwoClassProblem):
         """Tilted sums with second moments, or estimates from some rows; None: ask the sample."""
         if exact:
             return self.evaluate(coef, 2)
-        enough = max(_HESSIAN_ROWS, _HESSIAN_ROWS_PER_FEATURE * self.size)
+        for_steps = self.size <= self.newton_up_to
+        per_feature = _HESSIAN_ROWS_PER_FEATURE if for_steps else _COORDINATE_ROWS_PER_FEATURE
+        enough = max(_HESSIAN_ROWS, per_feature * self.size)
         if self.data.source.in_memory and len(self.tilts) == 1:
             if 3 * enough < self.n_rows:
                 return [sampled_moments(self.data, coef, self.tilts[0], enough)]
@@ -202,6 +208,7 @@ class LargestHeight(TwoClassProblem):
     """Exponential loss and the largest height, p = inf: approached by `SweptProblem`."""
 
     newton_up_to = SweptProblem.newton_up_to
+    first_level = 1 / 16
 
     def value_grad(self, coef: FloatArray) -> tuple[float, FloatArray]:
         raise TypeError("the largest height is not smooth; ask a smoothed problem")

@@ -21,6 +21,7 @@ class TopMetric:
 
     def __init__(self, metric: Any, kwargs: dict[str, Any] | None, rows: Rows):
         self.rows = rows
+        self._given = (metric, kwargs)
         self._name = metric
         self._kwargs = dict(kwargs or {})
         if callable(metric):
@@ -32,6 +33,10 @@ class TopMetric:
         self.sign = 1.0 if registered.higher_is_better else -1.0
         takes_groups = "groups" in inspect.signature(registered.function).parameters
         self._lists = rows.groups if takes_groups else None
+
+    def on(self, rows: Rows) -> TopMetric:
+        """Return the same metric of other rows."""
+        return TopMetric(*self._given, rows)
 
     def __call__(self, scores: FloatArray) -> float:
         y, scores = self.rows.y, np.asarray(scores, dtype=np.float64)

@@ -38,7 +38,8 @@ class PNormPush(LinearRanker):
     p : float, default=4.0
         How hard to push, from 1 to infinity. Larger p needs more data; choose it on held-out
         rows. With p = inf, and positives whose mean is a mixture of negatives, the minimum is to
-        score all rows alike.
+        score all rows alike (Menon 2019, doi 10.1007/s10994-018-5759-4). Take a finite p, such as
+        64, then: its minimum is another unless the classes have the same mean.
     loss : {"exponential", "logistic", "hinge", "squared_hinge"}, Loss or callables
         The loss of a pair; or (value, slope[, curvature]) callables of the margin.
     alpha : float, default=1e-3

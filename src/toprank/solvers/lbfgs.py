@@ -1,7 +1,8 @@
 """SciPy's L-BFGS-B, in coordinates where the objective starts out round.
 
 Up to a few hundred features the coordinates come from the Hessian at the start (on a sample
-of the rows where there are many), beyond that from the spread of each column.
+of the rows where there are many), beyond that from the spread of each column. Where the iterations
+take longer than another Hessian, the coordinates are taken anew at the point reached.
 """
 
 from __future__ import annotations
@@ -29,8 +30,6 @@ from toprank.solvers.result import (
 
 #: Up to this many features a Hessian is worth its price as a change of coordinates.
 ROUND_UP_TO = 500
-#: Iterations after which the coordinates are taken anew, at the point reached.
-_LEG = 100
 _MEMORY = 20
 
 
@@ -51,7 +50,7 @@ def lbfgs(
     while True:
         room = max_iter - len(log.history)
         leg = _Leg(problem, coef, _coordinates(problem, coef, rounded), tol, log)
-        coef = leg.run(min(_LEG, room) if can_round else room)
+        coef = leg.run(min(problem.hessian_repaid_by, room) if can_round else room)
         done = largest(leg.grad) <= tol * problem.scale
         if done or len(log.history) >= max_iter:
             break

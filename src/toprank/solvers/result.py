@@ -45,6 +45,10 @@ class Problem(SmoothProblem, Protocol):
     """A convex function of a vector, perhaps with corners, that a solver can minimise."""
 
     peaked: bool
+    #: Iterations that take as long as a Hessian from some of the rows and what it saves.
+    hessian_repaid_by: int
+    #: The level of the first smooth problem, where this one has corners.
+    first_level: float
 
     @property
     def n_rows(self) -> int: ...

@@ -9,7 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
-from sklearn.model_selection import PredefinedSplit, StratifiedGroupKFold, check_cv
+from sklearn.model_selection import (
+    PredefinedSplit,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    check_cv,
+)
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
@@ -61,6 +66,9 @@ class PNormPushCV(LinearRanker):
         groups; it is lowered to the number of rows in the smaller class.
         `toprank.tuning.TimeOrderedSplit` trains on the past, with a gap for labels that mature
         late; pass it the times as groups.
+    n_repeats : int, default=1
+        How often the folds are drawn where ``cv`` is a number: the first time in the order of the
+        rows, then at random. The mean over several draws is steadier where positives are few.
     alphas : sequence of float
         The L2 penalties to try, on the normalised objective; positive.
     rule : {"best", "one_standard_error"}, default="best"
@@ -124,6 +132,7 @@ class PNormPushCV(LinearRanker):
         "scoring": [str, callable],
         "scoring_kwargs": [dict, None],
         "cv": [Interval(Integral, 2, None, closed="left"), HasMethods(["split"]), "array-like"],
+        "n_repeats": [Interval(Integral, 1, None, closed="left")],
         "alphas": ["array-like"],
         "rule": [StrOptions(set(RULES))],
         "test_size": [Interval(Real, 0, 1, closed="neither"), None],
@@ -142,6 +151,7 @@ class PNormPushCV(LinearRanker):
         scoring: Any = "precision_at",
         scoring_kwargs: Mapping[str, Any] | None = None,
         cv: Any = 5,
+        n_repeats: int = 1,
         alphas: Sequence[float] = (1e-4, 1e-3, 1e-2, 1e-1, 1.0),
         rule: str = "best",
         test_size: float | None = 0.2,
@@ -160,6 +170,7 @@ class PNormPushCV(LinearRanker):
         self.scoring = scoring
         self.scoring_kwargs = scoring_kwargs
         self.cv = cv
+        self.n_repeats = n_repeats
         self.alphas = alphas
         self.rule = rule
         self.test_size = test_size
@@ -312,12 +323,22 @@ class PNormPushCV(LinearRanker):
             hasattr(cv, "split") and not isinstance(cv, PredefinedSplit)
         ):
             part = rows.take(inner)
-            return folds_of(cv, part.y, groups=part.groups)
+            folds = folds_of(cv, part.y, groups=part.groups)
+            return folds + self._more_folds(part, len(folds))
         place = np.full(len(rows), -1)
         place[inner] = np.arange(len(inner))
         given = check_cv(cv, rows.y, classifier=True).split(rows.y, rows.y)
         folds = [tuple(place[part][place[part] >= 0] for part in map(np.asarray, f)) for f in given]
         return folds_of(folds, rows.y[inner])
+
+    def _more_folds(self, part: TuningRows, n_splits: int) -> list[Fold]:
+        """The folds drawn again, at random, where their number was given."""
+        if not isinstance(self.cv, Integral):
+            return []
+        kind = StratifiedKFold if part.groups is None else StratifiedGroupKFold
+        seeds = range(self.random_state + 1, self.random_state + self.n_repeats)
+        again = (kind(n_splits, shuffle=True, random_state=seed) for seed in seeds)
+        return [fold for cv in again for fold in folds_of(cv, part.y, groups=part.groups)]
 
     def _adopt(self, best: LinearRanker) -> None:
         """Rank as the best estimator does."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import shutil
 import sys
 import tempfile
@@ -90,10 +91,19 @@ def _stream(path: Path, is_stdin: bool) -> AbstractContextManager[IO[bytes]]:
     return nullcontext(sys.stdin.buffer) if is_stdin else path.open("rb")
 
 
+#: s3://bucket/table, of which a path keeps one slash.
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.+)")
+
+
 def check_exists(path: Path) -> None:
     """Refuse, with a near name, what is not a file."""
     if path.is_dir():
         raise Failure(f"'{path}' is a folder; name a file in it.")
+    if address := _ADDRESS.match(str(path)):
+        raise Failure(
+            f"'{address[1]}://{address[2]}' is an address, and commands read files of this "
+            "machine: fetch it first. In Python toprank.blocks.from_parquet reads Parquet there."
+        )
     if not path.exists():
         beside = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
         near = difflib.get_close_matches(path.name, beside, 1)

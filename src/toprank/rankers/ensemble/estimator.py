@@ -60,6 +60,9 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
         The members: classifiers with ``decision_function`` or ``predict_proba``. "auto" takes
         logistic regression, the linear push, boosted trees under the push and with the binary
         objective (LightGBM, or XGBoost), extra trees, and CatBoost where it is installed.
+    p : "auto" or float, default="auto"
+        The push over the members. "auto" compares several, the logistic loss and each member
+        alone; a number from 1 on is taken as it is, with the penalty chosen.
     quality : {"fast", "good", "best"}, default="good"
         How much work "auto" is: folds, trees per member, members, combinations tried.
 
@@ -119,6 +122,8 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
         What each member brings: its own metric, the loss without it, its seconds.
     oof_scores_ : array of shape (n, members)
         Out-of-fold scores; NaN where a row was in no test fold.
+    oof_decision_ : array of shape (n,)
+        The score of each row from its out-of-fold scores; NaN where it has none.
     oof_members_ : list of str
         The members in the order of its columns.
     score_interval_ : Interval or None
@@ -143,6 +148,7 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimators": [StrOptions({"auto"}), list, tuple],
+        "p": [StrOptions({"auto"}), Interval(Real, 1, None, closed="left")],
         "quality": [StrOptions(set(EFFORTS))],
         "metric": [str, callable],
         "metric_kwargs": [dict, None],
@@ -166,6 +172,7 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
         self,
         estimators: Any = "auto",
         *,
+        p: Any = "auto",
         quality: str = "good",
         metric: Any = "average_precision",
         metric_kwargs: dict[str, Any] | None = None,
@@ -180,6 +187,7 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
         verbose: int = 0,
     ):
         self.estimators = estimators
+        self.p = p
         self.quality = quality
         self.metric = metric
         self.metric_kwargs = metric_kwargs
@@ -376,6 +384,7 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
             self._folds,
             Scoring(self.metric, self.metric_kwargs),
             EFFORTS[self.quality].combinations,
+            p=None if isinstance(self.p, str) else float(self.p),
             ordered=self._ordered,
             level=self.level,
         )
@@ -385,6 +394,10 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
         self._columns_used = weighed.chosen.columns
         self._slope = float(getattr(weighed.fitted, "_slope", 1.0))
         self.score_interval_ = weighed.interval
+        self.oof_decision_ = np.full(self._n_rows, np.nan)
+        scored = np.flatnonzero(~np.isnan(self.oof_scores_).any(axis=1))
+        columns = weighed.scale.make(self.oof_scores_[scored])
+        self.oof_decision_[scored] = weighed.chosen.scores(weighed.fitted, columns)
         self.member_table_ = make_table(weighed, runs)
 
     def _fit_weighted(

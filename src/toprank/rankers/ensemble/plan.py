@@ -93,6 +93,7 @@ def auto_members(quality: str, categorical_features: Any, random_state: int) -> 
             "subsample": 0.8,
             "colsample": 0.8,
             "early_stopping": False,
+            "calibration": "training",  # the ensemble has a link of its own
             **drawn,
         }
         first, *others = ((f"trees, p = {p:g}", PushTrees(p, **trees)) for p in effort.powers)

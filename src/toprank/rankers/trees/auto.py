@@ -76,7 +76,8 @@ def choose_power(
 ) -> PChoice:
     """Compare every p of ``trees.ps`` and the binary objective by cross-validation."""
     own = RowTable(X, fit_params, init_model)
-    template = clone(trees).set_params(p=4.0)
+    # the folds compare rankings, which no link changes
+    template = clone(trees).set_params(p=4.0, calibration="training")
     powers = check_powers(trees.ps)
     candidates = [Candidate("the binary objective", None, pushes=False)]
     candidates += [Candidate(f"p = {p:g}", p) for p in powers]

@@ -288,7 +288,7 @@ class SharedMetric:
 def _watch(trees: Any, rows: TreeRows, team: Team) -> Watch:
     rule = StoppingRule.of(trees, grouped=rows.groups is not None)
     metric = SharedMetric(rule.measure(rows.of_all(team)), team)
-    return Watch(rows, metric, trees.n_iter_no_change, rule.least)
+    return Watch(rows, metric, trees.n_iter_no_change, rule.least, rule.name)
 
 
 def held_out_together(
@@ -308,7 +308,9 @@ def held_out_together(
     order = sorted(parts)
     drawn = _everywhere(
         team,
-        lambda: _draw_rows([parts[j] for j in order], fraction, seed) if team.rank == 0 else None,
+        lambda: (
+            _draw_held_out([parts[j] for j in order], fraction, seed) if team.rank == 0 else None
+        ),
     )
     ends = np.cumsum([len(parts[j][0]) for j in order])
     of_part = dict(zip(order, np.split(team.first(drawn), ends[:-1]), strict=True))
@@ -318,7 +320,9 @@ def held_out_together(
     return out
 
 
-def _draw_rows(parts: Sequence[tuple[Any, Any]], fraction: float, seed: int) -> NDArray[np.bool_]:
+def _draw_held_out(
+    parts: Sequence[tuple[Any, Any]], fraction: float, seed: int
+) -> NDArray[np.bool_]:
     labels = np.concatenate([y for y, _ in parts])
     groups = None if parts[0][1] is None else np.concatenate([groups for _, groups in parts])
     out = np.zeros(len(labels), dtype=bool)

@@ -17,8 +17,10 @@ from toprank.pairs import check_groups, check_labels, check_rows
 from toprank.rankers.common import Link, fits, logistic, p_classification
 from toprank.rankers.held_out import choose_round, held_out
 from toprank.rankers.trees.auto import choose_power
+from toprank.rankers.trees.calibration import score_out_of_fold
 from toprank.rankers.trees.clusters import OnClusters
 from toprank.rankers.trees.columns import Categories
+from toprank.rankers.trees.evaluation import check_eval_metric, list_eval_sets
 from toprank.rankers.trees.libraries import (
     BACKENDS,
     check_weight_reach,
@@ -27,6 +29,7 @@ from toprank.rankers.trees.libraries import (
     warn_all,
 )
 from toprank.rankers.trees.model import TreeScores, check_start, model_scores, natural_scale
+from toprank.rankers.trees.names import LibraryNames
 from toprank.rankers.trees.plan import CONSTRAINTS, TreeRows, Watch, plan_of
 from toprank.rankers.trees.stopping import StoppingRule, tied_top_notes
 
@@ -34,7 +37,7 @@ from toprank.rankers.trees.stopping import StoppingRule, tied_top_notes
 _MANY_ROWS = 10_000
 
 
-class PushTrees(OnClusters, TreeScores, ClassifierMixin, BaseEstimator):
+class PushTrees(LibraryNames, OnClusters, TreeScores, ClassifierMixin, BaseEstimator):
     r"""Gradient-boosted trees under the push, by LightGBM or XGBoost.
 
     The trees minimise, exactly and in linear time per round,
@@ -108,14 +111,21 @@ class PushTrees(OnClusters, TreeScores, ClassifierMixin, BaseEstimator):
         What the scores of ``init_model`` or ``init_score`` are multiplied by. "auto" is 1/(1 + p)
         for the exponential loss, which makes log-odds scores of the push, else 1.
     link : {"logistic", "p_classification"}, default="logistic"
-        From scores to probabilities, fitted to the rows held out if there are any, else to the
-        training rows, where trees are too sure of themselves.
+        From scores to probabilities, fitted to the rows held out if there are any.
+    calibration : {"out_of_fold", "training"}, default="out_of_fold"
+        What the logistic link is fitted to where no rows are held out: the scores of training rows
+        by trees that have not seen them (three more fits to two thirds of the rows), or by the
+        trees themselves, which are too sure of themselves. The ranking is the same.
     backend_params : dict, optional
         Further parameters for the library, under its own names; they win over the others.
     random_state : int, RandomState or None
     n_jobs : int, optional
         Threads; None is one.
     verbose : int, default=0
+        Print the metric of the rows held out every ten rounds (1) or every round (2).
+    **names
+        LightGBM's and XGBoost's names for these: ``num_leaves``, ``min_child_samples``,
+        ``colsample_bytree``, ``reg_alpha``, ``early_stopping_rounds`` and others.
 
     Attributes
     ----------
@@ -129,6 +139,8 @@ class PushTrees(OnClusters, TreeScores, ClassifierMixin, BaseEstimator):
         Rounds kept.
     validation_scores_ : array
         ``stop_by`` of the rows held out after each round, larger is better (risks are negated).
+    evals_result_ : dict
+        The same for each of several rows to stop by, as LightGBM has it.
     validation_standard_error_ : float
         Its standard error at the best round; NaN where none is known.
     feature_importances_ : array of shape (d,)
@@ -184,10 +196,12 @@ class PushTrees(OnClusters, TreeScores, ClassifierMixin, BaseEstimator):
         cv: Any = 5,
         init_scale: Any = "auto",
         link: str = "logistic",
+        calibration: str = "out_of_fold",
         backend_params: dict[str, Any] | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        **names: Any,
     ):
         self.p = p
         self.price = price
@@ -217,10 +231,12 @@ class PushTrees(OnClusters, TreeScores, ClassifierMixin, BaseEstimator):
         self.cv = cv
         self.init_scale = init_scale
         self.link = link
+        self.calibration = calibration
         self.backend_params = backend_params
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self._take_names(names)
 
     @fits
     def fit(
@@ -230,7 +246,9 @@ class PushTrees(OnClusters, TreeScores, ClassifierMixin, BaseEstimator):
         sample_weight: ArrayLike | None = None,
         *,
         groups: ArrayLike | None = None,
-        eval_set: tuple[Any, ...] | None = None,
+        eval_set: Any = None,
+        eval_metric: Any = None,
+        callbacks: Sequence[Any] | None = None,
         init_score: ArrayLike | None = None,
         init_model: Any = None,
     ) -> Any:
@@ -246,8 +264,16 @@ class PushTrees(OnClusters, TreeScores, ClassifierMixin, BaseEstimator):
             Repetition counts; a row of weight zero is absent.
         groups : array-like of shape (n,), optional
             Rows are compared within their group only.
-        eval_set : tuple (X, y), optional
-            Rows to stop by, in the place of some held out. With groups: (X, y, groups).
+        eval_set : tuple (X, y) or list of them, optional
+            Rows to stop by, in the place of some held out. With groups: (X, y, groups). Of
+            several the rounds stop by the last, as in XGBoost; all are in ``evals_result_``.
+        eval_metric : str or callable, optional
+            What to stop by in this fit, in the place of ``stop_by``: the name of a metric, or a
+            function of labels and scores that returns a number, larger is better, or what
+            LightGBM's functions return.
+        callbacks : sequence, optional
+            Callbacks of the library that grows the trees, such as ``lightgbm.log_evaluation()``.
+            ``lightgbm.early_stopping(n)`` takes the place of ``n_iter_no_change``.
         init_score : array-like of shape (n,), optional
             Scores to start from, such as the log-odds of a model in production;
             ``decision_function`` then asks for those of its rows.
@@ -276,13 +302,17 @@ class PushTrees(OnClusters, TreeScores, ClassifierMixin, BaseEstimator):
             self.p_ = self.choice_.p
         self._keep_scale()
         rows = self._add_start(rows, X, init_score).present()
-        watch = None
+        metric = None if eval_metric is None else check_eval_metric(eval_metric)
+        watch, others = None, []
         if eval_set is not None:
-            watch = self._watch(self._eval_rows(eval_set))
+            *others, last = [self._eval_rows(one) for one in list_eval_sets(eval_set)]
+            watch = self._watch(last, metric)
         elif self._stops_early(len(rows)):
             train, test = held_out(rows, self.validation_fraction, self.random_state)
-            rows, watch = rows.take(train), self._watch(rows.take(test))
-        warn_all(self._grow(rows, watch))
+            rows, watch = rows.take(train), self._watch(rows.take(test), metric)
+        warn_all(self._grow(rows, watch, callbacks=tuple(callbacks or ())))
+        if watch is not None:
+            self._record(watch, others)
         return self
 
     def _check_fit(
@@ -336,16 +366,36 @@ class PushTrees(OnClusters, TreeScores, ClassifierMixin, BaseEstimator):
         codes = check_groups(groups[0], len(labels)) if groups else None
         return self._add_start(TreeRows(numbers, positive, None, codes), X, None)
 
-    def _watch(self, rows: TreeRows) -> Watch:
+    def _watch(self, rows: TreeRows, metric: Any = None) -> Watch:
         rule = StoppingRule.of(self, grouped=rows.groups is not None)
-        return Watch(rows, rule.measure(rows), self.n_iter_no_change, rule.least)
+        if metric is not None:
+            rule = StoppingRule(metric, self.metric_kwargs if metric == self.metric else None)
+        return Watch(rows, rule.measure(rows), self.n_iter_no_change, rule.least, rule.name)
 
-    def _grow(self, rows: TreeRows, watch: Watch | None, team: Team = ALONE) -> list[str]:
+    def _record(self, watch: Watch, others: list[TreeRows]) -> None:
+        """Keep the metric after each round for every set of rows to measure on."""
+        sets: list[list[float]] = []
+        for rows in others:
+            measure: Any = watch.measure
+            stages = self._trees.staged_scores(rows.X)
+            sets.append([measure.on(rows)(_add(scores, rows.start)) for scores in stages])
+        sets.append(self.validation_scores_.tolist())
+        self.evals_result_ = {f"valid_{j}": {watch.name: one} for j, one in enumerate(sets)}
+
+    def _grow(
+        self,
+        rows: TreeRows,
+        watch: Watch | None,
+        team: Team = ALONE,
+        callbacks: tuple[Any, ...] = (),
+    ) -> list[str]:
         """Grow the trees, and return what their user should be told."""
         push = None
         if self.p_ is not None:
             push = {"p": self.p_, "price": self.price, "loss": self.loss}
-        grown = BACKENDS[self.backend].grow(rows, plan_of(self), push, watch)
+        plan = replace(plan_of(self), callbacks=callbacks)
+        library = BACKENDS[self.backend]
+        grown = library.grow(rows, plan, push, watch)
         self._trees, shown = grown.trees, rows
         if watch is not None:
             self._keep_best(watch, grown.values)
@@ -355,7 +405,16 @@ class PushTrees(OnClusters, TreeScores, ClassifierMixin, BaseEstimator):
         gains = self._trees.gains()
         self.feature_importances_ = gains / (np.sum(gains) or 1.0)
         scores, of_all = team.gather(self._from(shown)), shown.of_all(team)
-        self._keep_link(self._fit_link(scores, of_all))
+        unseen = None
+        if watch is None and team is ALONE and self._calibrates():
+            quiet = replace(plan, callbacks=(), verbose=0)
+            unseen = score_out_of_fold(
+                rows,
+                lambda train, test: _add(
+                    library.grow(train, quiet, push, None).trees.scores(test.X), test.start
+                ),
+            )
+        self._keep_link(self._fit_link(scores if unseen is None else unseen, of_all))
         # the trees are the same for the whole team, which is asked as a whole
         if not np.any(gains > 0):
             return light_row_notes(rows.weight, self.min_child_weight, team)
@@ -372,8 +431,11 @@ class PushTrees(OnClusters, TreeScores, ClassifierMixin, BaseEstimator):
         )
 
     def _from(self, rows: TreeRows, n_rounds: int | None = None) -> FloatArray:
-        scores = self._trees.scores(rows.X, n_rounds)
-        return scores if rows.start is None else scores + rows.start
+        return _add(self._trees.scores(rows.X, n_rounds), rows.start)
+
+    def _calibrates(self) -> bool:
+        fits_link = self.link == "logistic" and self.p_ is not None
+        return fits_link and self.calibration == "out_of_fold"
 
     def _fit_link(self, scores: FloatArray, rows: TreeRows) -> Link:
         if self.p_ is None:
@@ -388,3 +450,7 @@ class PushTrees(OnClusters, TreeScores, ClassifierMixin, BaseEstimator):
         tags.classifier_tags.multi_class = False
         tags.input_tags.allow_nan = True
         return tags
+
+
+def _add(scores: FloatArray, start: FloatArray | None) -> FloatArray:
+    return scores if start is None else scores + start

@@ -28,8 +28,6 @@ REACH = {
 }
 #: Weights, whose sums and products both hold as float32.
 _WEIGHTS = (1e-30, 1e30)
-#: What the libraries call the held-out rows and their metric.
-HELD_OUT = "held_out"
 #: Signs that the libraries do not allow in names.
 _NOT_IN_LIGHTGBM_NAMES = frozenset('",:[]{}')
 _NOT_IN_XGBOOST_NAMES = frozenset("[]<")
@@ -124,23 +122,29 @@ class LightGBMTrees(Trees):
         )
         params = {**_lightgbm_parameters(plan), "objective": objective}
         data = _lightgbm_data(lightgbm, rows, plan)
-        record: dict[str, Any] = {}
-        watched: dict[str, Any] = {"callbacks": [lambda _: go_on()]}
+        values: list[float] = []
+        callbacks = [lambda _: go_on(), *plan.callbacks]
+        if plan.verbose:
+            callbacks.append(lambda env: print_round(plan, watch, env.iteration + 1, values))
+        watched: dict[str, Any] = {}
         if watch is not None:
+            name, measure = watch.name, watch.measure
+
+            def value_of(scores: FloatArray, _: Any) -> tuple[str, float, bool]:
+                values.append(measure(scores))
+                return name, values[-1], True
+
+            if not any(hasattr(one, "stopping_rounds") for one in plan.callbacks):
+                callbacks.append(lightgbm.early_stopping(watch.patience, verbose=False))
             watched = {
                 "valid_sets": [_lightgbm_data(lightgbm, watch.rows, plan, reference=data)],
-                "valid_names": [HELD_OUT],
-                "feval": lambda scores, _: (HELD_OUT, watch.measure(scores), True),
-                "callbacks": [
-                    *watched["callbacks"],
-                    lightgbm.early_stopping(watch.patience, verbose=False),
-                    lightgbm.record_evaluation(record),
-                ],
+                "valid_names": ["valid_0"],
+                "feval": value_of,
             }
-        booster = lightgbm.train(params, data, plan.n_estimators, **watched)
-        values = np.array(record.get(HELD_OUT, {}).get(HELD_OUT, []))
+        booster = lightgbm.train(params, data, plan.n_estimators, callbacks=callbacks, **watched)
         booster.free_dataset()
-        return Grown(cls(booster, booster.current_iteration(), plan.n_threads), values)
+        grown = cls(booster, booster.current_iteration(), plan.n_threads)
+        return Grown(grown, np.array(values))
 
     def _predict(self, Z: FloatArray, **kwargs: Any) -> FloatArray:
         # left to itself LightGBM takes every core, and processes forked afterwards wait for ever
@@ -235,21 +239,26 @@ class XGBoostTrees(Trees):
         )
         link, base = ({}, 0.0) if push is not None else _own_objective(rows)
         values: list[float] = []
-        watched: dict[str, Any] = {"callbacks": [_round_by_round()]}
+        callbacks = [_round_by_round(), *plan.callbacks]
+        if plan.verbose:
+            callbacks.append(_printer(lambda epoch: print_round(plan, watch, epoch + 1, values)))
+        watched: dict[str, Any] = {"callbacks": callbacks}
         if watch is not None:
             measure = watch.measure
 
             def value_of(scores: FloatArray, _: Any) -> tuple[str, float]:
                 values.append(measure(scores))
-                return HELD_OUT, values[-1]
+                return watch.name, values[-1]
 
-            stop = xgboost.callback.EarlyStopping(
-                rounds=watch.patience, metric_name=HELD_OUT, maximize=True
-            )
-            watched = {
-                "evals": [(_xgboost_data(xgboost, watch.rows, plan), HELD_OUT)],
+            if not any(isinstance(one, xgboost.callback.EarlyStopping) for one in plan.callbacks):
+                callbacks.append(
+                    xgboost.callback.EarlyStopping(
+                        rounds=watch.patience, metric_name=watch.name, maximize=True
+                    )
+                )
+            watched |= {
+                "evals": [(_xgboost_data(xgboost, watch.rows, plan), "valid_0")],
                 "custom_metric": value_of,
-                "callbacks": [*watched["callbacks"], stop],
                 "verbose_eval": False,
             }
         booster = xgboost.train(
@@ -290,6 +299,27 @@ class XGBoostTrees(Trees):
         names = booster.feature_names or [f"f{j}" for j in range(d)]
         of_name = booster.get_score(importance_type="total_gain")
         return np.array([of_name.get(name, 0.0) for name in names], dtype=np.float64)
+
+
+def print_round(plan: TreePlan, watch: Watch | None, done: int, values: list[float]) -> None:
+    """Print how far the growing is: every ten rounds, or every round if much is to be said."""
+    if plan.verbose < 2 and done % 10 and done != plan.n_estimators:
+        return
+    said = f"[{done} of {plan.n_estimators}]"
+    if watch is not None and values:
+        said += f" {watch.name} of the rows held out: {values[-1]:.6g}"
+    print(said, flush=True)
+
+
+def _printer(say: Any) -> Any:
+    """What tells XGBoost to say how far it is after each round."""
+
+    class Printer(require("xgboost.callback", "xgboost").TrainingCallback):  # type: ignore[misc]
+        def after_iteration(self, _: Any, epoch: int, *more: Any) -> bool:
+            say(epoch)
+            return False
+
+    return Printer()
 
 
 @cache

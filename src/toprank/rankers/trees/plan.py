@@ -46,13 +46,14 @@ class TreeRows(Rows):
 class Watch:
     """Rows held out, the metric they are measured by, and how long to wait for it to improve.
 
-    ``least`` is how many rounds are kept at least.
+    ``least`` is how many rounds are kept at least, ``name`` what the metric is called.
     """
 
     rows: TreeRows
     measure: Measure
     patience: int
     least: int = 1
+    name: str = "metric"
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,7 @@ class TreePlan:
     categorical: tuple[int, ...] = ()
     names: tuple[str, ...] | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
+    callbacks: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,7 @@ CONSTRAINTS: dict[str, Any] = {
     "n_estimators": [Interval(Integral, 1, None, closed="left")],
     "learning_rate": [Interval(Real, 0, None, closed="neither")],
     "max_leaves": [Interval(Integral, 2, None, closed="left")],
-    "max_depth": [Interval(Integral, 1, None, closed="left"), None],
+    "max_depth": [Interval(Integral, -1, None, closed="left"), None],
     "min_samples_leaf": [Interval(Integral, 1, None, closed="left")],
     "min_child_weight": [Interval(Real, 0, None, closed="left")],
     "reg_lambda": [Interval(Real, 0, None, closed="left")],
@@ -146,6 +148,7 @@ CONSTRAINTS: dict[str, Any] = {
     "ps": ["array-like"],
     "cv": ["cv_object"],
     "init_scale": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
+    "calibration": [StrOptions({"out_of_fold", "training"})],
     "link": [StrOptions({"logistic", "p_classification"})],
     "backend_params": [dict, None],
     "random_state": ["random_state"],
@@ -161,7 +164,7 @@ def plan_of(trees: Any) -> TreePlan:
         n_estimators=trees.n_estimators,
         learning_rate=trees.learning_rate,
         max_leaves=trees.max_leaves,
-        max_depth=trees.max_depth,
+        max_depth=None if (trees.max_depth or 0) <= 0 else trees.max_depth,
         min_samples_leaf=trees.min_samples_leaf,
         min_child_weight=trees.min_child_weight,
         reg_lambda=trees.reg_lambda,

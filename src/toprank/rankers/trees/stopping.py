@@ -37,6 +37,13 @@ class StoppingRule:
             return cls("ndcg_at", {"k": 1.0}, FEWEST_ROUNDS)
         return cls("average_precision", None, FEWEST_ROUNDS)
 
+    @property
+    def name(self) -> str:
+        """What the metric is called."""
+        if callable(self.metric):
+            return str(getattr(self.metric, "__name__", type(self.metric).__name__))
+        return str(self.metric)
+
     def measure(self, rows: TreeRows) -> TopMetric:
         """Return the metric of held-out rows."""
         return TopMetric(self.metric, self.settings, rows)

@@ -135,7 +135,7 @@ def test_memory_stays_bounded_however_the_rows_are_cut(monkeypatch):
     model = heteroscedastic(2)
     X, _ = model.sample(50, random_state=0)
     whole = model.excess_risk(X, X[:, 0])
-    monkeypatch.setattr("toprank.simulate._PAIRS_AT_ONCE", 120)
+    monkeypatch.setattr("toprank.simulate.models._PAIRS_AT_ONCE", 120)
     assert model.excess_risk(X, X[:, 0]) == pytest.approx(whole, rel=1e-12)
 
 

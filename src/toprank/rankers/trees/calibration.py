@@ -1,0 +1,66 @@
+"""Scores of training rows by trees that have not seen them, for probabilities to be believed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toprank._numerics import FloatArray
+from toprank.rankers.trees.plan import TreeRows
+
+_FOLDS = 3
+#: Rows of each class that probabilities are fitted to at least.
+_FEWEST = 10
+
+#: Grows trees on some rows, and returns the scores of others.
+Score = Callable[[TreeRows, TreeRows], FloatArray]
+
+
+def score_out_of_fold(rows: TreeRows, score: Score) -> FloatArray | None:
+    """Return the score of each row by trees grown on other rows; None where there are too few.
+
+    Equal rows stay together, so that a weight is a repetition, and the order does not matter.
+    """
+    if min(np.count_nonzero(rows.y), np.count_nonzero(~rows.y)) < _FEWEST:
+        return None
+    fold = _calibration_folds(rows)
+    scores = np.empty(len(rows))
+    for j in range(_FOLDS):
+        test = np.flatnonzero(fold == j)
+        train = np.flatnonzero(fold != j)
+        parts = (rows.y[train], rows.y[test])
+        if any(len(part) == 0 or part.all() or not part.any() for part in parts):
+            return None
+        scores[test] = score(rows.take(train), rows.take(test))
+    return scores
+
+
+def _calibration_folds(rows: TreeRows) -> NDArray[np.intp]:
+    """The fold of each row: classes in equal shares, equal rows and groups together.
+
+    It depends on what the rows hold, not on their order or on how groups are called.
+    """
+    if rows.groups is not None:
+        names, group = np.unique(rows.groups, return_inverse=True)
+        codes = np.full(len(names), np.iinfo(np.uint64).max)
+        np.minimum.at(codes, group.reshape(-1), _row_codes(rows.X))
+        return (np.unique(codes, return_inverse=True)[1].reshape(-1) % _FOLDS)[group.reshape(-1)]
+    fold = np.empty(len(rows), dtype=np.intp)
+    for positive in (False, True):
+        mine = np.flatnonzero(rows.y == positive)
+        _, place = np.unique(_row_codes(rows.X[mine]), return_inverse=True)
+        fold[mine] = place.reshape(-1) % _FOLDS
+    return fold
+
+
+def _row_codes(X: FloatArray) -> NDArray[np.uint64]:
+    """A number per row that depends on its entries alone, in no order of theirs."""
+    numbers = np.ascontiguousarray(X, dtype=np.float64) + 0.0  # one zero
+    bits = np.where(np.isnan(numbers), np.nan, numbers).view(np.uint64)
+    total = np.zeros(len(X), dtype=np.uint64)
+    for column in bits.T:
+        total = (total ^ column) * np.uint64(0x9E3779B97F4A7C15)
+        total ^= total >> np.uint64(29)
+    return total

@@ -1,0 +1,30 @@
+"""Distributions whose truth is known: the best ranking, or what an interval should hold.
+
+* Models of rows, so that regret and rates can be seen: `BipartiteModel` and `RegressionModel`, made
+  by `linear_bipartite`, `power_eta`, `rare_reversal`, `regression` and `heteroscedastic`.
+* `coverage`: how often the interval of a metric holds the true value, in a setting like yours.
+"""
+
+from toprank.simulate.error_bars import Coverage, ScoreSetting, coverage
+from toprank.simulate.models import (
+    BipartiteModel,
+    RegressionModel,
+    heteroscedastic,
+    linear_bipartite,
+    power_eta,
+    rare_reversal,
+    regression,
+)
+
+__all__ = [
+    "BipartiteModel",
+    "Coverage",
+    "RegressionModel",
+    "ScoreSetting",
+    "coverage",
+    "heteroscedastic",
+    "linear_bipartite",
+    "power_eta",
+    "rare_reversal",
+    "regression",
+]

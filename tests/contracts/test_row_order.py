@@ -1,0 +1,175 @@
+"""Nothing depends on the order of the rows in the table.
+
+Ties are averaged, counted half, or broken at random with the seed by what the rows are, never by
+where they stand. Lists are the one exception, and say so: rows of equal score stay in the order
+they came in.
+"""
+
+import inspect
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, is_classifier
+
+import toprank
+from toprank.inference import compare, interval, lift_band, precision_recall_band, roc_band
+from toprank.metrics import METRICS
+
+SETTINGS = {
+    "partial_auc": {"max_fpr": 0.1},
+    "tpr_at_fpr": {"fpr": 0.1},
+    "pnorm_risk": {"p": 4, "normalize": True},
+    "precision_at": {"k": 15},
+    "recall_at": {"k": 0.1},
+    "lift_at": {"k": 15},
+    "enrichment_factor": {"k": 0.1},
+    "ndcg_at": {"k": 15},
+    "margin_error": {"theta": 0.25},
+    "value_at": {"k": 15},
+}
+WITHOUT_INTERVAL = ("ranking_margin",)
+NOT_COMPARED = ("ranking_margin", "max_height", "positives_at_top")
+ORDERS = ("positives first", "negatives first", "reversed", "shuffled")
+
+
+def order_of(name, y):
+    return {
+        "positives first": np.argsort(~y, kind="stable"),
+        "negatives first": np.argsort(y, kind="stable"),
+        "reversed": np.arange(len(y))[::-1],
+        "shuffled": np.random.default_rng(5).permutation(len(y)),
+    }[name]
+
+
+def rows(n=160):
+    """Labels at random places, two scores of five levels, weights, groups."""
+    rng = np.random.default_rng(12)
+    y = rng.random(n) < 0.25
+    a, b = (np.clip(np.round(rng.normal(size=n) + y), -2, 2) for _ in range(2))
+    return y, a, b, rng.integers(1, 4, n).astype(float), rng.integers(0, 12, n)
+
+
+def same(one, other):
+    """Whether two results agree in every number, up to rounding."""
+    for name, value in one.as_dict().items():
+        if isinstance(value, (float, tuple)) and not isinstance(value, str):
+            numbers = [v for v in np.atleast_1d(value) if not isinstance(v, str)]
+            others = [v for v in np.atleast_1d(getattr(other, name)) if not isinstance(v, str)]
+            assert others == pytest.approx(numbers, rel=1e-8, abs=1e-10, nan_ok=True), name
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("name", METRICS)
+def test_no_metric_depends_on_the_order_of_the_rows(name, order):
+    y, s, _, weight, _ = rows()
+    settings, moved = SETTINGS.get(name, {}), order_of(order, y)
+    function = METRICS[name].function
+    for weights in (None, weight):
+        one = function(y, s, sample_weight=weights, **settings)
+        there = None if weights is None else weights[moved]
+        other = function(y[moved], s[moved], sample_weight=there, **settings)
+        assert other == pytest.approx(one, rel=1e-10)
+
+
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("how", ["rows", "weights", "groups"])
+@pytest.mark.parametrize("name", [name for name in METRICS if name not in WITHOUT_INTERVAL])
+def test_no_interval_depends_on_the_order_of_the_rows(name, how):
+    y, s, _, weight, groups = rows()
+    given = {"rows": {}, "weights": {"sample_weight": weight}, "groups": {"groups": groups}}[how]
+    settings = {**SETTINGS.get(name, {}), "n_resamples": 30}
+    one = interval(name, y, s, **given, **settings)
+    for order in ORDERS:
+        moved = order_of(order, y)
+        there = {key: column[moved] for key, column in given.items()}
+        same(one, interval(name, y[moved], s[moved], **there, **settings))
+
+
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("how", ["rows", "weights", "groups"])
+@pytest.mark.parametrize("name", [name for name in METRICS if name not in NOT_COMPARED])
+def test_no_comparison_depends_on_the_order_of_the_rows(name, how):
+    y, a, b, weight, groups = rows()
+    given = {"rows": {}, "weights": {"sample_weight": weight}, "groups": {"groups": groups}}[how]
+    settings = {**SETTINGS.get(name, {}), "n_resamples": 50}
+    one = compare(name, y, a, b, **given, **settings)
+    for order in ORDERS:
+        moved = order_of(order, y)
+        there = {key: column[moved] for key, column in given.items()}
+        same(one, compare(name, y[moved], a[moved], b[moved], **there, **settings))
+
+
+def test_ties_are_not_broken_by_the_place_of_the_row_in_a_comparison():
+    rng = np.random.default_rng(12)
+    y = np.arange(200) < 40
+    a, b = (np.clip(np.round(rng.normal(size=200) + y), -1, 3) for _ in range(2))
+    there, back = (
+        compare("partial_auc", y[way], a[way], b[way], max_fpr=0.1).p_value
+        for way in (slice(None), slice(None, None, -1))
+    )
+    assert there == back
+
+
+def test_functions_of_ones_own_and_amounts_per_row_keep_their_rows():
+    y, s, _, _, _ = rows()
+    benefit = np.random.default_rng(1).random(len(y))
+
+    def gap(labels, scores):
+        return scores[labels == 1].mean() - scores[labels == 0].mean()
+
+    moved = order_of("shuffled", y)
+    same(interval(gap, y, s), interval(gap, y[moved], s[moved]))
+    settings = {"k": 15, "n_resamples": 50}
+    one = interval("value_at", y, s, benefit=benefit, **settings)
+    same(one, interval("value_at", y[moved], s[moved], benefit=benefit[moved], **settings))
+
+
+@pytest.mark.parametrize("band", [roc_band, lift_band, precision_recall_band])
+@pytest.mark.parametrize("kind", ["pointwise", "simultaneous"])
+def test_no_band_depends_on_the_order_of_the_rows(band, kind):
+    y, s, _, weight, _ = rows()
+    one = band(y, s, kind=kind, sample_weight=weight)
+    for order in ORDERS:
+        moved = order_of(order, y)
+        other = band(y[moved], s[moved], kind=kind, sample_weight=weight[moved])
+        for part in ("x", "estimate", "low", "high"):
+            assert getattr(other, part) == pytest.approx(getattr(one, part), abs=1e-12)
+
+
+RANKERS = [
+    thing
+    for thing in (getattr(toprank, name) for name in sorted(toprank.__all__))
+    if inspect.isclass(thing) and issubclass(thing, BaseEstimator) and is_classifier(thing())
+]
+# smooth margin ranking must warn where classes overlap, and here they do
+NOT_SEPARATED = "ignore:The pairs were not separated:sklearn.exceptions.ConvergenceWarning"
+#: These choose by folds, or draw rows, at random with the seed: other rows in other folds.
+DRAW_ROWS = ("PNormPushCV", "PushEnsemble", "PushTrees")
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.filterwarnings(NOT_SEPARATED)
+@pytest.mark.parametrize("ranker", [one for one in RANKERS if one.__name__ not in DRAW_ROWS])
+@pytest.mark.parametrize("order", ["reversed", "shuffled"])
+def test_no_ranker_depends_on_the_order_of_the_rows_it_is_fitted_to(ranker, order):
+    rng = np.random.default_rng(0)
+    y = rng.random(120) < 0.4
+    X = rng.normal(size=(120, 3)) + y[:, None] * [1.0, 0.5, 0.0]
+    moved = order_of(order, y)
+    few = {"n_estimators": 20} if "n_estimators" in ranker().get_params() else {}
+    one, other = (ranker(**few).fit(X[rows], y[rows]) for rows in (slice(None), moved))
+    scores, others = one.decision_function(X), other.decision_function(X)
+    assert others == pytest.approx(scores, rel=1e-4, abs=1e-4 * np.ptp(scores))
+
+
+def test_a_list_of_distinct_scores_does_not_depend_on_the_order_of_the_table():
+    rng = np.random.default_rng(0)
+    y = rng.random(80) < 0.4
+    frame = pd.DataFrame(rng.normal(size=(80, 3)) + y[:, None], columns=["a", "b", "c"])
+    frame["id"] = [f"row {number}" for number in range(80)]
+    ranker = toprank.PNormPush(p=4).fit(frame[["a", "b", "c"]], y)
+    one = toprank.top(ranker, frame, 10, id="id")
+    other = toprank.top(ranker, frame.iloc[order_of("shuffled", y)], 10, id="id")
+    assert list(other["id"]) == list(one["id"])
+    assert list(other["rank"]) == list(one["rank"])

@@ -1,0 +1,105 @@
+"""The simulator of intervals: its draws are what they say, and its verdicts are right."""
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from toprank.metrics import auc
+from toprank.simulate import ScoreSetting, coverage
+from toprank.simulate.error_bars import LAWS
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_samples_have_the_positives_and_the_rows_they_say(law):
+    setting = ScoreSetting(12, 0.05, law)
+    y, s, how = setting.draw(np.random.default_rng(0))
+    assert (np.sum(y), len(y), how) == (12, 240, {})
+    assert len(np.unique(s)) <= 5 if law == "ties" else len(np.unique(s)) == 240
+
+
+def test_groups_are_equal_or_not_and_rows_of_one_are_alike():
+    rng = np.random.default_rng(0)
+    even, uneven = (
+        ScoreSetting(400, 0.1, groups=40, unequal=unequal).draw(rng) for unequal in (False, True)
+    )
+    assert np.ptp(np.bincount(even[2]["groups"])) == 0
+    assert np.ptp(np.bincount(uneven[2]["groups"])) > 100
+    means = [np.mean(even[1][even[2]["groups"] == group]) for group in range(40)]
+    assert np.std(means) > 0.25  # 0.1 if rows were independent
+
+
+def test_weights_are_of_rows_that_stand_for_others():
+    _, _, how = ScoreSetting(weighted=True).draw(np.random.default_rng(0))
+    assert how["weights"] == "sampling"
+    assert set(how["sample_weight"]) == {1, 2, 3, 4}
+
+
+def test_the_true_value_is_that_of_the_law(monkeypatch):
+    monkeypatch.setattr("toprank.simulate.error_bars._ENDLESS", 100_000)
+    found = coverage("auc", ScoreSetting(separation=1.3), draws=5)
+    assert found.true_value == pytest.approx(ndtr(1.3 / np.sqrt(2)), abs=0.004)
+    at_k = coverage("precision_at", ScoreSetting(20, 0.2, "random"), draws=5, k=10)
+    assert at_k.true_value == pytest.approx(0.2, abs=0.02)
+
+
+def test_a_method_that_is_too_narrow_is_found_out(monkeypatch):
+    monkeypatch.setattr("toprank.simulate.error_bars._ENDLESS", 100_000)
+    setting = ScoreSetting(10, 0.05, "near-perfect")
+    honest, narrow = (coverage("auc", setting, draws=100, method=m) for m in ("auto", "delong"))
+    assert honest.covered > 0.93
+    assert narrow.covered < 0.85
+    assert narrow.above == pytest.approx(1 - narrow.covered - narrow.below)
+    assert "near" not in str(narrow)
+    assert "100 samples" in str(narrow)
+
+
+def test_refusals_are_counted_with_their_reason(monkeypatch):
+    monkeypatch.setattr("toprank.simulate.error_bars._ENDLESS", 10_000)
+    found = coverage("auc", ScoreSetting(4, 0.02, groups=5), draws=30)
+    assert 0 < found.refused <= 1
+    assert "groups hold a positive" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"positives": 1}, "from 2"),
+        ({"prevalence": 1.0}, "between 0 and 1"),
+        ({"law": "cauchy"}, "Unknown law"),
+        ({"groups": 2}, "from 3"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(settings, words):
+    with pytest.raises(ValueError, match=words):
+        ScoreSetting(**settings)
+    assert ScoreSetting(40, 0.99).rows == 42  # there are two negatives at least
+
+
+def test_an_extreme_has_no_coverage():
+    with pytest.raises(ValueError, match="extreme row"):
+        coverage("max_height")
+    assert auc(*ScoreSetting(law="near-perfect").draw(np.random.default_rng(0))[:2]) > 0.97
+
+
+#: Metric, parameters, setting: corners of the table of docs/error_bars.md.
+CORNERS = [
+    ("auc", {}, ScoreSetting(5, 0.05)),
+    ("auc", {}, ScoreSetting(10, 0.05, "t3")),
+    ("auc", {}, ScoreSetting(40, 0.1, "t3", 4.0)),
+    ("auc", {}, ScoreSetting(20, 0.1, "ties")),
+    ("auc", {}, ScoreSetting(40, 0.1, groups=15, unequal=True)),
+    ("partial_auc", {"max_fpr": 0.1}, ScoreSetting(20, 0.1)),
+    ("partial_auc", {"max_fpr": 0.1}, ScoreSetting(40, 0.1, groups=15, unequal=True)),
+    ("average_precision", {}, ScoreSetting(10, 0.02)),
+    ("average_precision", {}, ScoreSetting(40, 0.1, groups=15, unequal=True)),
+    ("pnorm_risk", {"p": 4, "normalize": True}, ScoreSetting(40, 0.1, groups=15, unequal=True)),
+    ("precision_at", {"k": 20}, ScoreSetting(20, 0.05, "ties")),
+    ("recall_at", {"k": 0.1}, ScoreSetting(10, 0.1)),
+]
+
+
+@pytest.mark.more
+@pytest.mark.parametrize(("metric", "settings", "setting"), CORNERS)
+def test_corners_of_the_table_are_covered(metric, settings, setting):
+    found = coverage(metric, setting, draws=300, n_resamples=100, **settings)
+    assert found.covered >= 0.935 - 3 * 0.0126, found  # three standard errors of 300 draws
