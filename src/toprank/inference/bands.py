@@ -297,7 +297,7 @@ def _fpr_where_recall_is(
     """
     ranked, tail = sample.ranked, (1 - level) / 2
     high, low = sample.units
-    trials = max(1, round(high))
+    trials = min(max(1.0, float(np.round(high))), 1e15)  # beyond, scipy does not end
     fewest, most = (binom.ppf(chance, trials, recall) / trials for chance in (tail, 1 - tail))
     share_found = ranked.found / ranked.positives
     first = np.searchsorted(share_found, fewest - _ROUNDING, side="left")
