@@ -254,7 +254,7 @@ def test_a_file_that_is_no_array_is_refused_in_words(tmp_path, what):
     path.write_bytes(BAD_ARRAYS[what])
     with pytest.raises(ValueError, match=r"whole \.npy file of numbers|expected a matrix") as told:
         from_memmap(path)
-    assert "numpy.save" in str(told.value) or "one row an item" in str(told.value)
+    assert "numpy.save" in str(told.value) or "one row per item" in str(told.value)
 
 
 def test_an_array_cut_short_anywhere_is_refused(tmp_path, record_property):

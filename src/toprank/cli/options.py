@@ -313,15 +313,13 @@ def keep_labelled(rows: Any, target: str, skip: bool) -> Any:
     """The rows with a label; Failure if some have none and the user has not said to skip them."""
     from toprank.models import frames
     from toprank.models.columns import is_missing
+    from toprank.pairs.labels import missing_labels
 
     gaps = is_missing(frames.column(rows, target))
     if not gaps.any():
         return rows
     if not skip or gaps.all():
-        raise Failure(
-            f"'{target}' is missing in {int(gaps.sum())} of {len(gaps)} rows; leave these rows out "
-            "(--skip-unlabelled), or label them."
-        )
+        raise Failure(missing_labels(target, int(gaps.sum()), len(gaps)))
     return rows.filter(~gaps)
 
 

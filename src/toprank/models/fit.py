@@ -35,6 +35,7 @@ from toprank.models.rows import (
 from toprank.models.schema import Schema, Target
 from toprank.models.unseen import UnseenScores, unseen_scores
 from toprank.pairs import Rows
+from toprank.pairs.labels import missing_labels
 from toprank.rankers import (
     IRPush,
     PNormPush,
@@ -423,10 +424,7 @@ def _labelled_rows(frame: Any, target: str, skip: bool) -> Any:
     if not np.any(gaps):
         return frame
     if not skip:
-        raise ModelError(
-            f"{target!r} is missing in {np.count_nonzero(gaps)} of {len(gaps)} rows; leave these "
-            "rows out (skip_unlabelled=True), or label them."
-        )
+        raise ModelError(missing_labels(target, int(np.count_nonzero(gaps)), len(gaps)))
     return frames.take(frame, np.flatnonzero(~gaps))
 
 

@@ -22,7 +22,7 @@ from toprank.models.columns import (
 )
 from toprank.models.errors import ModelError
 from toprank.models.wishes import Wishes
-from toprank.pairs.labels import LabelError, positive_label
+from toprank.pairs.labels import LabelError, missing_labels, positive_label
 
 #: How many unexpected categories a message names.
 _NAMED = 3
@@ -331,10 +331,7 @@ class Target:
 def _target_words(column: str, values: NDArray[Any]) -> NDArray[np.object_]:
     gaps = is_missing(values)
     if np.any(gaps):
-        raise ModelError(
-            f"{column!r} is missing in {np.count_nonzero(gaps)} of {len(values)} rows; leave these "
-            "rows out, or label them."
-        )
+        raise ModelError(missing_labels(column, int(np.count_nonzero(gaps)), len(values)))
     try:
         return as_words(values)
     except Unreadable as error:

@@ -146,6 +146,14 @@ def _objects_among(labels: NDArray[Any]) -> Any:
     return labels if labels.dtype == object else ()
 
 
+def missing_labels(name: str, missing: int, n: int) -> str:
+    """Say that rows of a column of labels have none, and what to do."""
+    return (
+        f"{name!r} is missing in {missing} of {n} rows; leave these rows out (skip_unlabelled, "
+        "--skip-unlabelled), or label them."
+    )
+
+
 def label_text(value: Any) -> str:
     """Return a label as text; whole numbers without a point, so that 1 and 1.0 are one label.
 
@@ -176,7 +184,7 @@ def positive_label(labels: Iterable[str], positive: Any = None, *, name: str = "
     ------
     LabelError
         If there are fewer than two labels, if the named one is not among them, or if none is named
-        and there are more than two or it is not plain which of the two is positive.
+        and there are more than two or it is not clear which of the two is positive.
 
     Examples
     --------
@@ -186,7 +194,7 @@ def positive_label(labels: Iterable[str], positive: Any = None, *, name: str = "
     'alive'
     >>> positive_label(["alive", "dead"], name="state")
     Traceback (most recent call last):
-    toprank.pairs.labels.LabelError: 'state' is 'alive' or 'dead', and it is not plain which \
+    toprank.pairs.labels.LabelError: 'state' is 'alive' or 'dead', and it is not clear which \
 belongs at the top: add positive='alive' or positive='dead'.
     """
     distinct = sorted(set(labels))
