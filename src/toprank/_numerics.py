@@ -128,3 +128,13 @@ def sort_runs(values: NDArray[Any]) -> None:
         values[first : first + _RUN].sort()
     if len(values) > _RUN:
         values.sort(kind="stable")
+
+
+def scramble_bits(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Spread the bits of each number over its whole word (the finaliser of splitmix64).
+
+    Zero stays zero; different numbers stay different.
+    """
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))

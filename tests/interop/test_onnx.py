@@ -191,3 +191,48 @@ def test_trees_with_words_say_how_to_write_them_as_onnx():
     ranker = PushTrees(2.0, n_estimators=2).fit(frame, y)
     with pytest.raises(ValueError, match=r"words, such as 'Huber'.*fit_table"):
         to_onnx(ranker)
+
+
+@pytest.mark.parametrize(
+    "scalers",
+    [
+        ["StandardScaler"],
+        ["MinMaxScaler", "RobustScaler"],
+        ["MaxAbsScaler", "passthrough", "StandardScaler"],
+    ],
+    ids=", ".join,
+)
+@pytest.mark.parametrize("ranker", [PNormPush(), RankBoost(10)], ids=lambda r: type(r).__name__)
+def test_a_pipeline_of_scalers_is_written_with_its_ranker(scalers, ranker):
+    import sqlite3
+
+    from sklearn import preprocessing
+    from sklearn.pipeline import make_pipeline
+
+    from toprank.interop.sql import to_sql
+
+    X, y = rows_of()
+    X = X[~np.isnan(X).any(axis=1)]
+    y = y[: len(X)]
+    steps = [s if s == "passthrough" else getattr(preprocessing, s)() for s in scalers]
+    pipeline = make_pipeline(*steps, ranker).fit(X, y)
+    assert to_onnx(pipeline, check=X).largest_difference < 1e-9
+    names = [f"x{j}" for j in range(X.shape[1])]
+    with sqlite3.connect(":memory:") as base:
+        base.execute(f"CREATE TABLE t ({', '.join(names)})")
+        marks = ", ".join("?" * len(names))
+        base.executemany(f"INSERT INTO t VALUES ({marks})", X.tolist())
+        query = to_sql(pipeline, names, table="t", dialect="sqlite")
+        found = [row[-1] for row in base.execute(query)]
+    base.close()
+    np.testing.assert_allclose(found, pipeline.decision_function(X), atol=1e-9)
+
+
+def test_a_pipeline_with_another_step_says_which():
+    from sklearn.decomposition import PCA
+    from sklearn.pipeline import make_pipeline
+
+    X, y = rows_of()
+    X = np.nan_to_num(X)
+    with pytest.raises(ValueError, match=r"a step PCA, which cannot.*StandardScaler.*TableRanker"):
+        to_onnx(make_pipeline(PCA(2), PNormPush()).fit(X, y))

@@ -175,3 +175,17 @@ def test_features_of_any_size_give_finite_scores(loss, size, small):
     fit = PNormPush(p=np.inf, loss=loss).fit(X * size, positive)
     assert np.isfinite(fit.decision_function(X * size)).all()
     assert fit.objective_ <= get_loss(loss).value(np.zeros(1))[0] * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("solver", ["newton", "lbfgs"])
+def test_the_largest_height_of_the_exponential_loss_takes_few_iterations(solver):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 6))
+    y = X[:, 0] + X[:, 1] + 0.2 * rng.logistic(size=1500) > 1.5
+    ranker = PNormPush(np.inf, solver=solver).fit(X, y)
+    f = X @ ranker.coef_[0]
+    heights = [np.mean([np.exp(k - i) for i in f[y]]) for k in f[~y]]
+    value = np.log(max(heights)) + 0.5e-3 * float(np.sum(ranker.coef_**2))
+    assert np.isclose(ranker.objective_, value, rtol=1e-10)
+    assert ranker.optimality_gap_ < 1e-4
+    assert ranker.n_iter_ < {"newton": 40, "lbfgs": 60}[solver]

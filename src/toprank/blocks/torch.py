@@ -136,7 +136,10 @@ def from_torch(
     """
     tensor = check_tensor(X)
     block = Block(
-        0, tensor, _beside("y", y, tensor), _beside("sample_weight", sample_weight, tensor)
+        0,
+        tensor,
+        _vector_beside("y", y, tensor),
+        _vector_beside("sample_weight", sample_weight, tensor),
     )
     if process_group is None:
         return TensorSource(block)
@@ -182,7 +185,7 @@ def check_tensor(X: Any) -> Any:
     return tensor
 
 
-def _beside(name: str, values: Any, X: Any) -> Any:
+def _vector_beside(name: str, values: Any, X: Any) -> Any:
     """A vector of labels or weights on the device of X, one entry per row."""
     if values is None:
         return None

@@ -92,7 +92,7 @@ def noise_condition(
     >>> print(noise_condition([0.2, 0.8], 0.5, atoms=True).constant)
     inf
     """
-    values = _one_per_row("eta", eta)
+    values = _one_value_per_row("eta", eta)
     if np.any((values < 0) | (values > 1)):
         raise ValueError("eta must hold probabilities in [0, 1]; it has other values.")
     return _largest_mean(values, None, alpha, sample_weight, atoms)
@@ -130,7 +130,7 @@ def regression_noise_condition(
     >>> round(regression_noise_condition(m, np.full(500, 0.5), 0.5).constant, 2)
     2.27
     """
-    values = _one_per_row("m", m)
+    values = _one_value_per_row("m", m)
     spread = np.broadcast_to(np.asarray(sigma, dtype=np.float64), values.shape)
     if not np.all(np.isfinite(spread) & (spread > 0)):
         raise ValueError("sigma must be finite and above 0: it is a standard deviation.")
@@ -148,7 +148,9 @@ def _largest_mean(
     n = len(values)
     if n < 2:
         raise ValueError(f"A noise condition is about pairs of rows; got {n}.")
-    weight = np.ones(n) if sample_weight is None else _one_per_row("sample_weight", sample_weight)
+    weight = (
+        np.ones(n) if sample_weight is None else _one_value_per_row("sample_weight", sample_weight)
+    )
     if len(weight) != n or np.any(weight < 0) or not np.any(weight > 0):
         raise ValueError(f"sample_weight must be {n} numbers >= 0, and above 0 for some row.")
     means = np.empty(n)
@@ -280,8 +282,10 @@ def projection_variance(
     >>> round(variance, 4), round(excess, 4)
     (0.04, 0.3)
     """
-    s, q = _one_per_row("scores", scores), _one_per_row("eta", eta)
-    weight = np.ones(len(q)) if sample_weight is None else _one_per_row("weight", sample_weight)
+    s, q = _one_value_per_row("scores", scores), _one_value_per_row("eta", eta)
+    weight = (
+        np.ones(len(q)) if sample_weight is None else _one_value_per_row("weight", sample_weight)
+    )
     weight = weight / np.sum(weight)
     ours, best = s[:, None] >= s, q[:, None] >= q
     # the kernel q_s where x is the positive one of the pair (x, x'), and less it where x' is
@@ -292,7 +296,7 @@ def projection_variance(
     return max(0.0, second - excess**2), excess
 
 
-def _one_per_row(name: str, values: ArrayLike) -> FloatArray:
+def _one_value_per_row(name: str, values: ArrayLike) -> FloatArray:
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or not np.all(np.isfinite(array)):
         raise ValueError(f"{name} must be finite numbers, one per row; got shape {array.shape}.")

@@ -36,10 +36,11 @@ def _run_app() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a pipe may not know the sign ±
+    from toprank.cli import terminal
     from toprank.cli.app import app
-    from toprank.cli.terminal import show_traceback
 
-    sys.excepthook = show_traceback
+    terminal.OWN_PROCESS = True
+    sys.excepthook = terminal.show_traceback
     app(prog_name="toprank")
 
 

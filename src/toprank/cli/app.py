@@ -62,13 +62,13 @@ def _options(
     """The options of the command line itself; typer shows the help given to the app."""
 
 
-def _add(panel: str, name: str, command: Callable[..., None], *examples: str) -> None:
+def _add_command(panel: str, name: str, command: Callable[..., None], *examples: str) -> None:
     shown = "\n\n".join(f"`{example}`" for example in examples)
     epilog = f"Example{'s' if len(examples) > 1 else ''}:\n\n{shown}"
     app.command(name, epilog=epilog, rich_help_panel=panel)(command)
 
 
-_add(
+_add_command(
     _START,
     "fit",
     fit,
@@ -77,14 +77,14 @@ _add(
     "-o model",
     "toprank fit november.csv -y bought --from model -o model",
 )
-_add(
+_add_command(
     _START,
     "check",
     check,
     "toprank check train.csv --target bought",
     "toprank check train.csv -y bought --time day --drop premium --as-text zip",
 )
-_add(
+_add_command(
     _START,
     "rank",
     rank,
@@ -92,21 +92,21 @@ _add(
     "toprank rank model big.parquet --top 0.01 -o ranked.parquet",
     "cat new.csv | toprank rank model - --json",
 )
-_add(
+_add_command(
     _START,
     "evaluate",
     evaluate,
     "toprank evaluate model test.csv",
     "toprank evaluate model test.csv --k 50,0.01 --json",
 )
-_add(
+_add_command(
     _START,
     "compare",
     compare,
     "toprank compare old new test.csv",
     "toprank compare old new trees test.csv --metric auc --metric precision_at --k 100",
 )
-_add(
+_add_command(
     _START,
     "report",
     report,
@@ -114,35 +114,35 @@ _add(
     "toprank report model test.csv --top 100 --value-positive 40 --cost 1.5",
     "toprank report old new --test test.csv --today old_score",
 )
-_add(
+_add_command(
     _START,
     "monitor",
     monitor,
     "toprank monitor model today.csv --max-drift 0.2",
     "toprank monitor model today.csv --min-precision 0.3 --json",
 )
-_add(_LOOK, "show", show, "toprank show model", "toprank show model --json")
-_add(
+_add_command(_LOOK, "show", show, "toprank show model", "toprank show model --json")
+_add_command(
     _LOOK,
     "export",
     export,
     "toprank export model --onnx model.onnx",
     "toprank export model --sql score.sql --table customers",
 )
-_add(_LOOK, "demo", demo, "toprank demo --output roc.png --seed 1")
-_add(
+_add_command(_LOOK, "demo", demo, "toprank demo --output roc.png --seed 1")
+_add_command(
     _THEORY,
     "choose-p",
     choose_p,
     "toprank choose-p data.csv --target y --k 0.01 --output path.png",
 )
-_add(
+_add_command(
     _THEORY,
     "bounds",
     bounds,
     "toprank bounds --positives 1000 --negatives 9000 --features 10",
 )
-_add(
+_add_command(
     _THEORY,
     "reproduce",
     reproduce,

@@ -23,6 +23,7 @@ from toprank.cli.options import (
     Json,
     MaxColumns,
     Positive,
+    Quiet,
     RowId,
     Target,
     check_output,
@@ -31,7 +32,7 @@ from toprank.cli.options import (
     parse_numbers,
     reads,
 )
-from toprank.cli.terminal import Failure, console, names, print_json, safe
+from toprank.cli.terminal import Failure, console, names, print_json, progress, safe
 
 if TYPE_CHECKING:
     from toprank.models.rows import TrainingRows
@@ -90,6 +91,7 @@ def choose_p(
     ] = None,
     max_columns: MaxColumns = 5_000,
     as_json: Json = False,
+    quiet: Quiet = False,
     jobs: Annotated[int, typer.Option(help="Folds at a time; -1 for every core.")] = 1,
     *,
     reading: Reading,
@@ -110,18 +112,20 @@ def choose_p(
     left_out = tuple(drop or ())
     rows = read_rows(data, target, positive, roles, left_out, reading, max_columns, scale)
     cv, by = _find_folds(rows, folds, gap)
-    ranker = _cross_validate(
-        rows,
-        by,
-        ps=parse_numbers(ps, "--ps"),
-        scoring=metric,
-        scoring_kwargs=settings,
-        cv=cv,
-        alphas=parse_numbers(alphas, "--alphas"),
-        rule=rule,
-        n_jobs=jobs,
-    )
-    advice = _advise(ranker, rows, folds, cv, by, jobs) if support else None
+    with progress("Cross-validating every p", quiet) as step:
+        ranker = _cross_validate(
+            rows,
+            by,
+            ps=parse_numbers(ps, "--ps"),
+            scoring=metric,
+            scoring_kwargs=settings,
+            cv=cv,
+            alphas=parse_numbers(alphas, "--alphas"),
+            rule=rule,
+            n_jobs=jobs,
+        )
+        step("Finding out what p the rows support", 1, 2)
+        advice = _advise(ranker, rows, folds, cv, by, jobs) if support else None
     if output is not None:
         _save_push_path(ranker, output)
     if as_json:

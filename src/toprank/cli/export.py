@@ -62,6 +62,7 @@ def export(
         rows = None
         if check is not None:
             with open_table(check, reading, quiet) as source:
+                source.remember(Reading.remembered(loaded.card))
                 wanted = [name for name in loaded.schema.names if name in source.columns]
                 rows = source.read(wanted).slice(0, _CHECKED)
         done = loaded.to_onnx(onnx, check=rows)

@@ -17,6 +17,7 @@ from toprank.cli.options import (
     Clip,
     Drop,
     Groups,
+    Jobs,
     Json,
     MaxColumns,
     Positive,
@@ -37,7 +38,7 @@ from toprank.cli.options import (
     reads,
 )
 from toprank.cli.show import show_card
-from toprank.cli.terminal import Failure, note, print_json, progress
+from toprank.cli.terminal import Failure, note, print_json, progress, worker_threads
 
 
 class Quality(StrEnum):
@@ -119,6 +120,7 @@ def fit(
         typer.Option("--from", help="Model to start from: the same columns and settings."),
     ] = None,
     seed: Seed = 0,
+    jobs: Jobs = None,
     max_columns: MaxColumns = 5_000,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -147,7 +149,7 @@ def fit(
         "random_state": seed,
     }
     # the library is loaded here, because --help need not wait for it
-    from toprank.cli.scoring import load_model
+    from toprank.cli.scoring import import_skops, load_model
     from toprank.models import ModelWarning, fit_table
     from toprank.models.card import readable_card
 
@@ -164,19 +166,20 @@ def fit(
     rows = keep_labelled(rows, target, skip_unlabelled)
     if before is None:
         positive = find_positive(rows, target, positive)
-    with progress("Reading", quiet) as step, warnings.catch_warnings():
+    with progress("Reading", quiet) as step, warnings.catch_warnings(), worker_threads(jobs):
         warnings.filterwarnings("ignore", ".* leave it out: drop=", ModelWarning)  # said below
         fitted = fit_table(
             rows, target, positive=positive, from_model=before, progress=step, **options
         )
     if known:
         fitted = fitted.with_card({**fitted.card, "reading": known})
+    import_skops()
     fitted.save(output)
     _say_concerns(fitted.card["look"], quiet)
     if as_json:
         print_json({"file": str(output), **readable_card(fitted.card)})
-        return
-    show_card(fitted, output)
+    elif not quiet:
+        show_card(fitted, output)
 
 
 def _model_name(model: Kind | None, p: str, alpha: float | None, start: Path | None) -> str | None:

@@ -89,6 +89,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines, not
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="No progress bar, no notes; errors are still shown.")
 ]
+Jobs = Annotated[
+    int | None, typer.Option(help="Threads to use; -1 for every core.", show_default="1")
+]
 Level = Annotated[
     float, typer.Option(help="Confidence level of the intervals.", min=0.5, max=0.9999)
 ]

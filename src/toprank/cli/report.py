@@ -13,6 +13,7 @@ from toprank.cli.io.source import Reading
 from toprank.cli.io.tables import check_exists, open_table
 from toprank.cli.options import (
     Drop,
+    Jobs,
     Json,
     MaxColumns,
     Positive,
@@ -23,7 +24,7 @@ from toprank.cli.options import (
     find_positive,
     reads,
 )
-from toprank.cli.terminal import Failure, console, print_json, progress, safe
+from toprank.cli.terminal import Failure, console, print_json, progress, safe, worker_threads
 
 if TYPE_CHECKING:
     from toprank.report import Report
@@ -53,6 +54,14 @@ def report(
         typer.Option(help="Table with labels to measure on, none of whose rows was learned from."),
     ] = None,
     positive: Positive = None,
+    model: Annotated[
+        str | None,
+        typer.Option("--model", help="Which ranker to fit to a table, as in 'toprank fit'."),
+    ] = None,
+    quality: Annotated[
+        str | None,
+        typer.Option(help="How much work --model auto is, as in 'toprank fit': fast, good, best."),
+    ] = None,
     id: RowId = None,
     time: Annotated[
         str | None, typer.Option(help="Column of dates or numbers that orders the folds.")
@@ -81,6 +90,7 @@ def report(
         ),
     ] = None,
     seed: Seed = 0,
+    jobs: Jobs = None,
     max_columns: MaxColumns = 5_000,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -93,6 +103,8 @@ def report(
     Of a table it shows the model that 'toprank fit' would write, on rows held out. The page opens
     by double click, in any browser, without a network.
     """
+    fit = {"model": model, "quality": quality}
+    fit = {name: value for name, value in fit.items() if value is not None}
     models, table, test = _sort_files(files, test)
     check_output(output, ("html", "htm"), [*files, *([] if test is None else [test])])
     _check_money(value_positive, cost)
@@ -100,23 +112,28 @@ def report(
     columns = {"id": id, "weight": weight, "groups": groups}
     if models:
         learning = {"--target": target, "--time": time, "--drop": drop, "--positive": positive}
-        _refuse_options(learning)
-        made = _describe_models(models, test, reading, top, columns | money, quiet)
+        _refuse_options(learning | {f"--{name}": value for name, value in fit.items()})
+        made = _describe_models(models, test, reading, top, columns | money, max_columns, quiet)
     else:
         if target is None:
             raise Failure("--target is missing: name the column of the labels.")
         roles = columns | {"time": time, "drop": tuple(drop or ())}
-        rows = _read_table(table, reading, quiet, {"target": target, **roles, "today": today})
+        named = {"target": target, **roles, "today": today}
+        rows = _read_table(table, reading, quiet, named, max_columns)
         chosen = find_positive(rows, target, positive)
-        if test is None:
-            made = _build(rows, target, chosen, roles | money, top, seed, quiet)
-        else:
-            tested = _read_table(test, reading, quiet, {"target": target})
-            given = (target, chosen, roles, seed)
-            made = _fit_and_describe(rows, given, tested, test, top, columns | money, quiet)
+        with worker_threads(jobs):
+            if test is None:
+                given = {"random_state": seed, "fit": fit, **roles, **money}
+                made = _build(rows, target, chosen, given, top, quiet)
+            else:
+                tested = _read_table(test, reading, quiet, {"target": target}, max_columns)
+                given = {"positive": chosen, "random_state": seed, **roles, **fit}
+                measured = (tested, test, top, columns | money)
+                made = _fit_and_describe(rows, target, given, measured, quiet)
     made.save(output)
     if as_json:
         print_json({"file": str(output), **made.to_dict()})
+    if as_json or quiet:
         return
     screen = console()
     screen.print(safe(made.to_dict()["verdict"]["headline"]), style="bold")
@@ -164,8 +181,19 @@ def _check_money(value: float | None, cost: float | None) -> None:
         raise Failure("--cost needs --value-positive: what a positive brings when it is found.")
 
 
-def _read_table(path: Path, reading: Reading, quiet: bool, named: dict[str, Any]) -> Any:
+def _read_table(
+    path: Path,
+    reading: Reading,
+    quiet: bool,
+    named: dict[str, Any],
+    max_columns: int,
+    known: Reading | None = None,
+) -> Any:
+    """A table, whose columns are named by options; `known` is what a model remembers of its own."""
     with open_table(path, reading, quiet) as source:
+        if known is not None:
+            source.remember(known)
+        source.check_width(max_columns)
         wanted: dict[str, str] = {}
         for option, name in named.items():
             for one in [name] if isinstance(name, str) else name or ():
@@ -180,6 +208,7 @@ def _describe_models(
     reading: Reading,
     k: int,
     options: dict[str, Any],
+    max_columns: int,
     quiet: bool,
 ) -> Report:
     # the library is loaded here, because --help need not wait for it
@@ -195,55 +224,38 @@ def _describe_models(
         return describe(models, k=k, files=files)
     named = {name: options[name] for name in ("id", "weight", "groups", "today")}
     first = next(iter(models.values()))
-    rows = _read_table(test, reading, quiet, {**named, "target": first.target.column})
+    known = Reading.remembered(first.card)
+    target = {"target": first.target.column}
+    rows = _read_table(test, reading, quiet, {**named, **target}, max_columns, known)
     with progress("Scoring", quiet) as step:
         return describe(models, rows, k=k, files=files, data=str(test), progress=step, **options)
 
 
 def _build(
-    rows: Any,
-    target: str,
-    positive: str,
-    options: dict[str, Any],
-    k: int,
-    seed: int,
-    quiet: bool,
+    rows: Any, target: str, positive: str, options: dict[str, Any], k: int, quiet: bool
 ) -> Report:
     from toprank.report import build
 
     with progress("Reading", quiet) as step:
-        return build(
-            rows,
-            target,
-            positive=positive,
-            k=k,
-            random_state=seed,
-            fit={},
-            progress=step,
-            **options,
-        )
+        return build(rows, target, positive=positive, k=k, progress=step, **options)
 
 
 def _fit_and_describe(
     rows: Any,
-    given: tuple[str, str, dict[str, Any], int],
-    tested: Any,
-    test: Path,
-    k: int,
+    target: str,
     options: dict[str, Any],
+    measured: tuple[Any, Path, int, dict[str, Any]],
     quiet: bool,
 ) -> Report:
     """The model that `fit` writes of a table, measured on another one."""
     from toprank.models import fit_table
     from toprank.report import describe
 
-    target, positive, roles, seed = given
-    today = options["today"]
-    roles = roles | {"drop": (*roles["drop"], *([] if today is None else [today]))}
+    tested, test, k, how = measured
+    today = [] if how["today"] is None else [how["today"]]
+    options = options | {"drop": (*options["drop"], *today)}
     with progress("Fitting", quiet) as step:
-        model = fit_table(
-            rows, target, positive=positive, random_state=seed, progress=step, **roles
-        )
+        model = fit_table(rows, target, progress=step, **options)
     notes = ("This is the model that 'toprank fit' writes of the table to learn from.",)
     with progress("Scoring", quiet) as step:
-        return describe(model, tested, k=k, data=str(test), notes=notes, progress=step, **options)
+        return describe(model, tested, k=k, data=str(test), notes=notes, progress=step, **how)

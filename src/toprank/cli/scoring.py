@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import numpy as np
 
 from toprank._extras import require
 from toprank._numerics import FloatArray
+from toprank.cli import terminal
 from toprank.cli.io.source import Chunk, Reading, Source
 from toprank.cli.io.tables import check_exists
 from toprank.cli.terminal import Failure, Step, note, safe
@@ -21,14 +23,31 @@ from toprank.models.sketch import SeenRows
 
 #: Columns that a refusal names at most.
 _MOST_NAMED = 20
-#: Rows that are looked up among those that a model has learned from; some more with the last part.
-_LOOKED_UP = 300_000
 
 
 def load_model(path: Path) -> TableModel:
     """The model in a file; Failure if there is none."""
     check_exists(path)
+    import_skops()
     return load(path)
+
+
+def import_skops() -> None:
+    """Import skops without its walk through all of scikit-learn, and through torch by the way.
+
+    The walk lists types that skops trusts by default. Models are read by a list of our own, so the
+    command line can do without; in a process that others share skops is left as it is.
+    """
+    if not terminal.OWN_PROCESS or "skops.io" in sys.modules:
+        return
+    import sklearn.utils
+
+    walk = sklearn.utils.all_estimators
+    sklearn.utils.all_estimators = lambda *_, **__: []
+    try:
+        require("skops.io", "models")
+    finally:
+        sklearn.utils.all_estimators = walk
 
 
 def load_by_name(paths: Sequence[Path]) -> dict[str, TableModel]:
@@ -121,13 +140,11 @@ def score_labelled_table(model: TableModel, source: Source, step: Step) -> Label
     weight, groups = (_name_if_present(name, source) for name in (schema.weight, schema.groups))
     # as in training, the type of a column of text is that of all its rows
     known = source.read([schema.target, *filter(None, (weight, groups))])
-    scores, first, done, seen = [], None, 0, SeenRows(model)
+    scores, first, seen = [], None, SeenRows(model)
     for rows, of_rows in score_table(model, source, step):
         first = rows.slice(0, 1) if first is None else first
         scores.append(of_rows)
-        if done < _LOOKED_UP:
-            seen.add(rows)
-        done += len(of_rows)
+        seen.add(rows)
     described = (model.labels(known), read_weight(known, weight), read_groups(known, groups))
     scored = ScoredRows(None, *described, scores=np.concatenate(scores))
     return LabelledScores(scored, first, seen.note)

@@ -17,7 +17,13 @@ from typing import Any, NoReturn
 import typer
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 from rich.text import Text
 from typer.core import TyperGroup
@@ -27,6 +33,8 @@ from toprank._text import visible as safe
 from toprank.cli.exit_codes import FAULT, INTERRUPTED, INTERRUPTED_NOTE, PIPE_CLOSED, UNUSABLE
 
 Step = Callable[[str, float, float | None], None]
+#: Whether this process is the command line's, and nobody else's libraries live in it.
+OWN_PROCESS = False
 
 
 def names(values: Iterable[Any], most: int = 8) -> str:
@@ -102,11 +110,18 @@ def console() -> Console:
 def progress(description: str, quiet: bool = False) -> Iterator[Step]:
     """A bar on stderr, gone when all is done and never drawn into pipes and files.
 
+    It names what is being done, and says how long it took so far and how long it will take.
     Yields a function of what is being done, the amount done and the amount there is (None where
     it is not known).
     """
     screen = Console(stderr=True, markup=False, emoji=False)
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left:", style="dim"),
+        TimeRemainingColumn(),
+    )
     hidden = quiet or not screen.is_terminal
     bar = Progress(*columns, console=screen, transient=True, disable=hidden)
     # rich before 14.3 leaves an empty line where it ends a bar that it has not drawn
@@ -114,9 +129,22 @@ def progress(description: str, quiet: bool = False) -> Iterator[Step]:
         task = bar.add_task(safe(description), total=None)
 
         def step(what: str, done: float, total: float | None) -> None:
-            bar.update(task, description=safe(what), completed=done, total=total)
+            named = safe(what[:1].upper() + what[1:])
+            bar.update(task, description=named, completed=done, total=total)
 
         yield step
+
+
+@contextmanager
+def worker_threads(jobs: int | None) -> Iterator[None]:
+    """Let everything inside use so many threads, -1 for every core; None leaves it as it is."""
+    if jobs is None:
+        yield
+        return
+    from joblib import parallel_config
+
+    with parallel_config("threading", n_jobs=jobs):
+        yield
 
 
 def can_ask() -> bool:

@@ -14,7 +14,7 @@ from scipy.stats import binom, kstwo
 from toprank._numerics import FloatArray
 from toprank.inference.sample import Sample
 from toprank.inference.shares import check_level, clopper_pearson
-from toprank.metrics.at_cut import Cut, fpr_cut, precision_cut, tpr_cut
+from toprank.metrics.at_cut import Cut, fpr_where, precision_cut, tpr_cut
 from toprank.metrics.order import RankedList
 
 KINDS = ("pointwise", "simultaneous")
@@ -104,7 +104,7 @@ def roc_band(
     >>> bool(np.all((band.low <= band.estimate) & (band.estimate <= band.high)))
     True
     """
-    sample = _sample(y, s, level, kind, sample_weight, weights, pos_label)
+    sample = _band_sample(y, s, level, kind, sample_weight, weights, pos_label)
     x = _rates("fpr", fpr, np.linspace(0, 1, _POINTS) ** 2)
     cut = tpr_cut(sample, x)
     if kind == "pointwise":
@@ -158,7 +158,7 @@ def lift_band(
     >>> float(band.estimate[-1])
     1.0
     """
-    sample = _sample(y, s, level, kind, sample_weight, weights, pos_label)
+    sample = _band_sample(y, s, level, kind, sample_weight, weights, pos_label)
     ranked = sample.ranked
     first = min(1.0, 1 / ranked.total)
     x = _rates("top", top, np.geomspace(first, 1, _POINTS))
@@ -209,7 +209,7 @@ def precision_recall_band(
     >>> bool(band.low[0] < band.estimate[0] < band.high[0])
     True
     """
-    sample = _sample(y, s, level, kind, sample_weight, weights, pos_label)
+    sample = _band_sample(y, s, level, kind, sample_weight, weights, pos_label)
     x = _rates("recall", recall, np.linspace(0, 1, _POINTS)[1:])
     if np.any(x <= 0):
         raise ValueError("recall contains 0, where there is no precision: expected (0, 1].")
@@ -219,18 +219,16 @@ def precision_recall_band(
     def precision(fpr: FloatArray) -> FloatArray:
         return prevalence * x / (prevalence * x + (1 - prevalence) * fpr)
 
-    cut = fpr_cut(sample, x)
+    fpr = fpr_where(sample.ranked, x)
     if kind == "pointwise":
-        lowest, highest = _fpr_where_recall_is(sample, x, cut.share, level)
+        lowest, highest = _fpr_where_recall_is(sample, x, fpr, level)
         ends = precision(highest), precision(lowest)
-        return Band(x, precision(cut.share), *ends, names, level, kind, _BOTH)
+        return Band(x, precision(fpr), *ends, names, level, kind, _BOTH)
     low, high = _roc_box(sample, level)
     grid = _grid(sample.ranked)
     worst = np.interp(x, *_increasing_part(low(grid), grid), right=1.0)
     best = np.interp(x, *_increasing_part(high(grid), grid), left=0.0)
-    return Band(
-        x, precision(cut.share), precision(worst), precision(best), names, level, kind, _BOX
-    )
+    return Band(x, precision(fpr), precision(worst), precision(best), names, level, kind, _BOX)
 
 
 _BOX = "Kolmogorov-Smirnov bands of both classes"
@@ -238,7 +236,7 @@ _BOTH = "binomial reaches of both classes"
 _ROUNDING = 1e-9
 
 
-def _sample(
+def _band_sample(
     y: ArrayLike,
     s: ArrayLike,
     level: float,
@@ -297,7 +295,7 @@ def _fpr_where_recall_is(
     """
     ranked, tail = sample.ranked, (1 - level) / 2
     high, low = sample.units
-    trials = max(1, round(high))
+    trials = min(max(1.0, float(np.round(high))), 1e15)  # beyond, scipy does not end
     fewest, most = (binom.ppf(chance, trials, recall) / trials for chance in (tail, 1 - tail))
     share_found = ranked.found / ranked.positives
     first = np.searchsorted(share_found, fewest - _ROUNDING, side="left")

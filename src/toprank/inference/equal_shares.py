@@ -104,10 +104,8 @@ def _first_as_extreme(trials: int, fisher: float) -> NDArray[np.intp]:
 @lru_cache(maxsize=256)
 def _critical_value(trials: int, risk: float) -> float:
     """The largest Fisher p-value at which the test rejects; -1 if there is none."""
-    values = np.unique(_fisher_table(trials))
-    kept = bisect_right(
-        range(len(values)), risk, key=lambda j: _largest_chance(trials, float(values[j]))
-    )
+    values = np.unique(_fisher_table(trials)).tolist()
+    kept = bisect_right(values, risk, key=lambda value: _largest_chance(trials, value))
     return float(values[kept - 1]) if kept else -1.0
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._numerics import FloatArray
+from toprank.interop.pipelines import is_pipeline, scales_columns, scaling
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,8 @@ class Additive:
 
 def is_additive(ranker: Any) -> bool:
     """Whether a fitted ranker adds up its columns."""
+    if is_pipeline(ranker):
+        return scales_columns(ranker) and is_additive(ranker.steps[-1][1])
     if not isinstance(getattr(ranker, "weak_rankers", ""), str):
         return False
     coef = getattr(ranker, "coef_", None)
@@ -92,6 +95,9 @@ def is_additive(ranker: Any) -> bool:
 def additive_form(ranker: Any) -> Additive:
     """Return a fitted ranker as a sum over its columns; ValueError if it is none."""
     check_is_fitted(ranker)
+    if is_pipeline(ranker):
+        slopes, offsets, last = scaling(ranker)
+        return _on_raw_columns(additive_form(last), slopes, offsets)
     if not is_additive(ranker):
         raise ValueError(
             f"{type(ranker).__name__} is neither linear nor a sum of stumps over columns, so its "
@@ -107,6 +113,19 @@ def additive_form(ranker: Any) -> Additive:
         int(j): _steps(ranker.stumps_[columns == j], coef[columns == j]) for j in np.unique(columns)
     }
     return Additive(intercept, terms, d)
+
+
+def _on_raw_columns(form: Additive, slopes: FloatArray, offsets: FloatArray) -> Additive:
+    """The form of the columns x where its own are slope · x + offset."""
+    intercept, terms = form.intercept, dict[int, Line | Steps]()
+    for j, term in form.terms.items():
+        slope, offset = float(slopes[j]), float(offsets[j])
+        if isinstance(term, Line):
+            intercept += term.slope * offset
+            terms[j] = Line(term.slope * slope)
+        else:
+            terms[j] = Steps((term.edges - offset) / slope, term.values, term.missing)
+    return Additive(intercept, terms, form.n_columns)
 
 
 def _steps(stumps: Any, coef: FloatArray) -> Steps:

@@ -24,6 +24,7 @@ from toprank._version import __version__
 from toprank.interop.additive import is_additive
 from toprank.interop.onnx_ensemble import add_forest, add_log_odds, add_prepared_columns
 from toprank.interop.onnx_trees import add_trees
+from toprank.interop.pipelines import is_pipeline, scaling
 
 #: The versions of the operators used: those of ONNX 1.17 (October 2024).
 _OPSETS = {"": 21, "ai.onnx.ml": 5}
@@ -139,7 +140,7 @@ def to_onnx(
     ranker : estimator
         A linear ranker, a sum of stumps (`RankBoost`, `SmoothMarginRanker`, `AdaBoostRanker`),
         `PushTrees`, or a `PushEnsemble` of such; scikit-learn's linear classifiers of two classes
-        too.
+        too; or a pipeline of scikit-learn's scalers with such a ranker at its end.
     path : str or path, optional
         Where to write the model, whole or not at all.
     check : array of shape (n, d), optional
@@ -183,6 +184,10 @@ def to_onnx(
 
 def add_ranker(graph: Graph, ranker: Any, X: str) -> str:
     """Append a fitted ranker of the columns X and return the name of its scores."""
+    if is_pipeline(ranker):
+        slopes, offsets, last = scaling(ranker)
+        scaled = graph.add("Mul", X, graph.constant(slopes))
+        return add_ranker(graph, last, graph.add("Add", scaled, graph.constant(offsets)))
     if hasattr(ranker, "members_"):
         return _add_members(graph, ranker, X)
     if hasattr(ranker, "_made"):

@@ -163,7 +163,7 @@ def make_card(
         "model": name,
         "ranker": type(ranker).__name__,
         "parameters": plain(ranker.get_params()),
-        "p": plain(getattr(ranker, "p", None)),
+        "p": plain(getattr(ranker, "p_" if hasattr(ranker, "members_") else "p", None)),
         "chosen_by": scoring.label,
         "choice": "" if choice is None else str(choice),
         "refitted_from": None if before is None else before.card.get("made"),

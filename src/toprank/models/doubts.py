@@ -216,7 +216,7 @@ def find_copies_of_columns(columns: tuple[Column, ...], values: Values) -> Itera
     for column in columns:
         key = (column.kind, int(np.sum(_hashes(values[column.name]), dtype=np.uint64)))
         first = seen.setdefault(key, column.name)
-        if first != column.name and _equal(values[first], values[column.name]):
+        if first != column.name and _are_equal_columns(values[first], values[column.name]):
             copies[column.name] = first
     if copies:
         pairs = [f"{name!r} = {first!r}" for name, first in copies.items()]
@@ -236,7 +236,7 @@ def _hashes(values: NDArray[Any]) -> NDArray[np.uint64]:
     return np.asarray(hashed, dtype=np.uint64)
 
 
-def _equal(a: NDArray[Any], b: NDArray[Any]) -> bool:
+def _are_equal_columns(a: NDArray[Any], b: NDArray[Any]) -> bool:
     same = a == b
     if a.dtype.kind == "f":
         same |= np.isnan(a) & np.isnan(b)

@@ -48,8 +48,8 @@ def require_columns(frame: Any, wanted: Mapping[str, str | None]) -> None:
     for role, name in wanted.items():
         if name is not None and not isinstance(name, str) and np.ndim(name):
             raise ModelError(
-                f"{role}= is {_describe(name)}; expected the name of a column. Put the values into "
-                f"the table (frame.assign({role}=values), then {role}={role!r}), or use "
+                f"{role}= is {_describe_given(name)}; expected the name of a column. Put them "
+                f"into the table (frame.assign({role}=values), then {role}={role!r}), or use "
                 "TableRanker, whose fit takes a table and its labels apart."
             )
         if name is not None and name not in names:
@@ -59,7 +59,7 @@ def require_columns(frame: Any, wanted: Mapping[str, str | None]) -> None:
             )
 
 
-def _describe(values: Any) -> str:
+def _describe_given(values: Any) -> str:
     return f"a {type(values).__name__} of {len(values)} values"
 
 

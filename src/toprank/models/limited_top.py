@@ -70,23 +70,15 @@ class LimitedTop:
     def add(self, scores: FloatArray, rows: Any, groups: Any = None, entities: Any = None) -> None:
         """Offer the next rows of the list, their scores, and what their groups and entities are."""
         places = np.arange(self.n, self.n + len(scores), dtype=np.intp)
-        mine = (
-            np.array(["\0" if g is None else g for g in groups], dtype=object)
-            if (groups is not None)
-            else np.full(len(scores), "", dtype=object)
-        )
-        # a missing entity is named after its place, which no entity is
-        whose = (
-            None
-            if entities is None
-            else np.array(
-                [
-                    (place,) if e in (None, "") else e
-                    for e, place in zip(entities, places, strict=True)
-                ],
-                dtype=object,
-            )
-        )
+        mine = np.full(len(scores), "", dtype=object)
+        if groups is not None:
+            mine[:] = ["\0" if group is None else group for group in groups]
+        whose = None
+        if entities is not None:
+            whose = np.empty(len(scores), dtype=object)
+            for place, entity in enumerate(entities):
+                # a missing entity is named after its place, as no entity is
+                whose[place] = (self.n + place,) if entity in (None, "") else entity
         self._waiting.append((scores, places, rows, mine, whose))
         self.n += len(scores)
         # with entities nothing is cut before the end: a row that its group lost stands for its own

@@ -107,11 +107,11 @@ def find_concerns(frame: Any, schema: Schema, target: Target, rows: TrainingRows
         *find_copies_of_rows(columns, values, y, rows.groups),
     ]
     named = {name for concern in found for name in concern.columns}
-    found += _left_out(schema, named)
+    found += _columns_left_out(schema, named)
     return sorted(found, key=lambda concern: concern.danger)  # which keeps the order otherwise
 
 
-def _left_out(schema: Schema, named: set[str]) -> list[Concern]:
+def _columns_left_out(schema: Schema, named: set[str]) -> list[Concern]:
     """One note for each reason why columns are left out, which nobody asked for or named before."""
     by_reason: dict[str, list[str]] = {}
     for name, why in schema.left_out.items():

@@ -16,14 +16,14 @@ from toprank.models import storage
 from toprank.models.errors import ModelError
 
 
-def _same(members: dict[str, bytes]) -> dict[str, bytes]:
+def _unchanged_members(members: dict[str, bytes]) -> dict[str, bytes]:
     """A file of the format before is one of the next as it is: the next only has more to say."""
     return members
 
 
 #: From the members of a file of this format to those of the next; a step changes what it must and
 #: leaves the number in ``toprank.json`` alone.
-STEPS: dict[int, Callable[[dict[str, bytes]], dict[str, bytes]]] = {1: _same}
+STEPS: dict[int, Callable[[dict[str, bytes]], dict[str, bytes]]] = {1: _unchanged_members}
 
 
 def to_present_format(members: dict[str, bytes]) -> tuple[dict[str, bytes], dict[str, Any]]:

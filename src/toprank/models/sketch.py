@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._numerics import scramble_bits
+
 #: Checksums that a sketch keeps at most.
 _KEPT = 4096
 #: Rows that must have been looked up before anything is said of a table.
@@ -125,9 +127,9 @@ def row_checksums(columns: Mapping[str, NDArray[Any]]) -> Checksums:
     """Return a checksum of each row over columns by name, in whatever order they come."""
     total: Checksums | None = None
     for name in sorted(columns):
-        part = _mix(_bits(columns[name]) ^ _word_checksum(name))
+        part = scramble_bits(_bits(columns[name]) ^ _word_checksum(name))
         total = part if total is None else total + part
-    return np.zeros(0, dtype=np.uint64) if total is None else _mix(total)
+    return np.zeros(0, dtype=np.uint64) if total is None else scramble_bits(total)
 
 
 def _bits(values: NDArray[Any]) -> Checksums:
@@ -145,10 +147,3 @@ def _bits(values: NDArray[Any]) -> Checksums:
 def _word_checksum(word: str) -> np.uint64:
     digest = hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return np.uint64(int.from_bytes(digest, "little"))
-
-
-def _mix(bits: Checksums) -> Checksums:
-    """Spread the bits over the whole word (the finaliser of splitmix64)."""
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return bits ^ (bits >> np.uint64(31))

@@ -100,7 +100,7 @@ class BlockData:
         """Look at the rows of a matrix in memory that has been checked; they have no labels."""
         source = ArraySource(X, None, None, None, n_jobs, checked=True)
         counts: Pieces = source.map_reduce(RowCounts(), None)
-        return cls(source, _starts(counts), source.n_rows)
+        return cls(source, _block_starts(counts), source.n_rows)
 
     @property
     def entries(self) -> int:
@@ -205,7 +205,7 @@ class BlockData:
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def _starts(rows: Mapping[int, int]) -> dict[int, int]:
+def _block_starts(rows: Mapping[int, int]) -> dict[int, int]:
     starts, first = {}, 0
     for index in sorted(rows):
         starts[index] = first

@@ -208,6 +208,7 @@ class LargestHeight(TwoClassProblem):
     """Exponential loss and the largest height, p = inf: approached by `SweptProblem`."""
 
     newton_up_to = SweptProblem.newton_up_to
+    first_level = 1 / 16
 
     def value_grad(self, coef: FloatArray) -> tuple[float, FloatArray]:
         raise TypeError("the largest height is not smooth; ask a smoothed problem")

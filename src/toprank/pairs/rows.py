@@ -59,7 +59,9 @@ class Rows:
         if len(places) == len(self) and np.array_equal(places, np.arange(len(places))):
             return self
         columns = {field.name: getattr(self, field.name) for field in fields(self)}
-        return replace(self, **{name: _part(column, places) for name, column in columns.items()})
+        return replace(
+            self, **{name: _part_of_column(column, places) for name, column in columns.items()}
+        )
 
     @property
     def places_present(self) -> IntArray:
@@ -114,14 +116,14 @@ def _length(column: Any) -> int:
     return int(column.shape[0]) if hasattr(column, "shape") else len(column)
 
 
-def _part(column: Any, rows: IntArray) -> Any:
+def _part_of_column(column: Any, rows: IntArray) -> Any:
     """Some entries of a column, or some rows of a table."""
     if column is None:
         return None
     if isinstance(column, Pairs):
         return column.take(rows)
     if isinstance(column, Mapping):
-        return {name: _part(values, rows) for name, values in column.items()}
+        return {name: _part_of_column(values, rows) for name, values in column.items()}
     if isinstance(column, np.ndarray):
         return column[rows]
     return _safe_indexing(column, rows)

@@ -249,7 +249,7 @@ class TopRocDisplay:
         look = {"label": legend_label(self.name if name is None else name, area)} | kwargs
         lines = [draw_curve(one, _CURVE, self.fpr, self.tpr, look) for one in axes]
         bands = [self._draw_band(one, line) for one, line in zip(axes, lines, strict=True)]
-        chances = [_chance(one) for one in axes] if plot_chance_level else None
+        chances = [_draw_chance(one) for one in axes] if plot_chance_level else None
         for one, its_view in zip(axes, views, strict=True):
             _frame_roc(one, its_view, max_fpr, self.pos_label)
         if len(axes) == 2:
@@ -286,7 +286,7 @@ def _panels(ax: Any, view: str | None) -> tuple[tuple[str, ...], list[Any]]:
     return views, axes
 
 
-def _chance(ax: Any) -> Any:
+def _draw_chance(ax: Any) -> Any:
     """The diagonal, drawn once on each axes."""
     if drawn := find_marked(ax, _CHANCE):
         return drawn[0]

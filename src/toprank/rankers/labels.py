@@ -125,7 +125,7 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
             present = weight > 0
             X, weight = X[present], weight[present]
             members = np.ascontiguousarray(members[:, present])
-        _check_members(members, self.method)
+        _check_indicators(members, self.method)
         workers = Workers(self.n_jobs)
         most = min(self.max_bins - 1, self.n_thresholds or self.max_bins)
         with workers.start_threads():
@@ -263,7 +263,7 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
         return tags
 
 
-def _check_members(members: NDArray[np.bool_], method: str) -> None:
+def _check_indicators(members: NDArray[np.bool_], method: str) -> None:
     """Raise ValueError where there is no pair of a label that is there and one that is not."""
     both = np.any(members, axis=0) & ~np.all(members, axis=0)
     found = np.any(both) if method == "mr" else np.any(members) and not np.all(members)

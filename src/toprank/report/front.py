@@ -209,10 +209,10 @@ def sentences(data: dict[str, Any]) -> dict[str, str]:
     """The front page in words."""
     model = data["models"][0]
     said = {
-        "headline": headline(data, model),
-        "certainty": certainty(data, model),
+        "headline": headline_of_list(data, model),
+        "certainty": certainty_of_list(data, model),
         "against": " ".join(
-            against(data, line)
+            sentence_of_lists(data, line)
             for line in data["comparison"]
             if line["figure"] == "precision" and line["names"][0] == model["name"]
         ),
@@ -225,7 +225,7 @@ def sentences(data: dict[str, Any]) -> dict[str, str]:
     return said
 
 
-def headline(data: dict[str, Any], model: dict[str, Any]) -> str:
+def headline_of_list(data: dict[str, Any], model: dict[str, Any]) -> str:
     """How many of the first rows are right, and how many a random order would put there."""
     k, one = data["k"], model["figures"]["precision"]
     found = rows_text(one["value"] * k)
@@ -243,7 +243,7 @@ def rows_text(rows: float) -> str:
     return count(rows) if abs(rows - round(rows)) < 0.05 else f"{rows:.1f}"
 
 
-def certainty(data: dict[str, Any], model: dict[str, Any]) -> str:
+def certainty_of_list(data: dict[str, Any], model: dict[str, Any]) -> str:
     """How sure that is, in a count of rows."""
     k, one = data["k"], model["figures"]["precision"]
     if one["low"] is None:
@@ -267,7 +267,7 @@ def certainty(data: dict[str, Any], model: dict[str, Any]) -> str:
     return said
 
 
-def against(data: dict[str, Any], line: dict[str, Any]) -> str:
+def sentence_of_lists(data: dict[str, Any], line: dict[str, Any]) -> str:
     """One list against another, in a sentence."""
     k = data["k"]
     a, b = line["names"]

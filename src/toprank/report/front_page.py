@@ -6,7 +6,7 @@ from html import escape
 from typing import Any
 
 from toprank._text import count, format_figure, percent
-from toprank.report.front import against, luck
+from toprank.report.front import luck, sentence_of_lists
 from toprank.report.markup import (
     facts_list,
     figure_card,
@@ -211,7 +211,7 @@ def _models_section(front: dict[str, Any]) -> str:
         f"<h3>{word(model['name'])}</h3>{facts_list(model['facts'])}" for model in models
     )
     lines = "".join(
-        f"<li>{escape(against(front, line))}</li>"
+        f"<li>{escape(sentence_of_lists(front, line))}</li>"
         for line in front["comparison"]
         if line["figure"] == "precision"
     )

@@ -138,12 +138,12 @@ def score_held_out(
         pushes,
         dict(zip((LOGISTIC, TREES), baselines, strict=True)),
         models,
-        _part(table.rows.weight, rows),
-        _part(table.rows.groups, rows),
+        _part_of_folds(table.rows.weight, rows),
+        _part_of_folds(table.rows.groups, rows),
     )
 
 
-def _part(values: Any, rows: NDArray[np.intp]) -> Any:
+def _part_of_folds(values: Any, rows: NDArray[np.intp]) -> Any:
     return None if values is None else values[rows]
 
 
@@ -162,11 +162,11 @@ def merge(scores: FloatArray, fold: NDArray[np.intp]) -> FloatArray:
     # complex numbers sort by the place, then by the score
     _, group, size = np.unique(place + 1j * scores, return_inverse=True, return_counts=True)
     middle = (np.cumsum(size) - size / 2) / len(scores)
-    quantiles = [_quantiles(scores[fold == j], middle) for j in np.unique(fold)]
+    quantiles = [_score_quantiles(scores[fold == j], middle) for j in np.unique(fold)]
     return np.asarray(np.mean(quantiles, axis=0)[group.reshape(-1)])
 
 
-def _quantiles(values: FloatArray, shares: FloatArray) -> FloatArray:
+def _score_quantiles(values: FloatArray, shares: FloatArray) -> FloatArray:
     """What `np.quantile` answers, by one sort: it takes minutes for as many shares as values."""
     last = len(values) - 1
     return np.interp(shares * last, np.arange(len(values)), np.sort(values))

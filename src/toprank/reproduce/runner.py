@@ -313,7 +313,7 @@ def load_data(name: str, folder: Path | None = None) -> Table:
     named = os.environ.get(FOLDER_VARIABLE)
     for place in (folder, Path(named) if named else None):
         if place is not None and (place / f"{name}.csv.gz").is_file():
-            return _read_table(place / f"{name}.csv.gz")
+            return _read_labelled_table(place / f"{name}.csv.gz")
     if name in SHIPPED:
         return SHIPPED[name](return_X_y=True)
     try:
@@ -335,7 +335,7 @@ def fingerprint(table: Table) -> str:
     return digest.hexdigest()[:16]
 
 
-def _read_table(path: Path) -> Table:
+def _read_labelled_table(path: Path) -> Table:
     with gzip.open(path, "rt", encoding="ascii") as file:
         numbers = np.loadtxt(file, delimiter=",", skiprows=1, ndmin=2)
     labels = numbers[:, -1]

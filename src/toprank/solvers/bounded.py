@@ -81,7 +81,7 @@ def bounded_newton(
         if len(log.history) >= max_iter:
             break
         hessian = problem.hessian(coef)
-        found = _step(problem, coef, value, grad, hessian, lower, damping)
+        found = _bounded_step(problem, coef, value, grad, hessian, lower, damping)
         if found is None:
             message = STUCK
             break
@@ -93,7 +93,7 @@ def bounded_newton(
     return _finish(problem, coef, value, grad, lower, tol, log, message)
 
 
-def _step(
+def _bounded_step(
     problem: SmoothProblem,
     coef: FloatArray,
     value: float,

@@ -51,6 +51,8 @@ Minimiser = Callable[..., Result]
 #: The smooth problems' levels shrink by this factor, so many times.
 _FACTOR = 0.25
 _LEVELS = 13
+#: After so few iterations a level is left out.
+_EASY = 3
 #: Levels among which a fixed number of coordinate rounds is shared out.
 _ROUND_LEVELS = (1 / 8, 1 / 64, 1 / 512, 1 / 4096)
 #: The certified gap that ends the path, relative to max(1, |F|), and the iterations after it.
@@ -129,17 +131,27 @@ def _narrow(
     """Follow the smooth problems down until the certificate is small enough."""
     history: list[dict[str, Any]] = []
     best: Result | None = None
-    levels, rounds = _path(minimiser, max_iter)
+    levels, rounds = _path(problem, minimiser, max_iter)
     # on the way a tenth of the gap may come from the gradient, shared by all its entries
     inner = max(tol, float(np.sqrt(0.02 * _GAP * problem.alpha / problem.size)))
+    passed: list[tuple[float, FloatArray]] = []
+    easy = False
     for level in levels:
+        if easy:  # then every other level will do
+            easy = False
+            continue
         budget = min(rounds, max_iter - len(history))
         if budget <= 0:
             break
         smooth = smoothed(level)
+        led = len(passed) > 1 and not _is_boosting(minimiser)
+        if led:
+            coef = _look_ahead(smooth, level, passed)
         result = minimiser(smooth, coef, max_iter=budget, tol=inner, callback=callback, warm=warm)
         result = _certify(problem, result)
         coef, warm = result.coef, True
+        passed.append((level, coef))
+        easy = led and len(result.history) <= _EASY and level > levels[-2]
         history += result.history
         close = _is_close(problem, result, tol)
         if close and inner > tol and not _is_boosting(minimiser):
@@ -152,6 +164,18 @@ def _narrow(
         if close or result.message == SEPARABLE:
             break
     return _close_result(best, history, close)
+
+
+def _look_ahead(smooth: Any, level: float, passed: list[tuple[float, FloatArray]]) -> FloatArray:
+    """Return the point where the line through the last two minima leads, if it is the better start.
+
+    In the level the minima lie nearly on a line; where a maximum leaves nothing to learn, they
+    shrink towards zero in proportion to it.
+    """
+    (before, older), (last, coef) = passed[-2:]
+    ahead: FloatArray = coef + (coef - older) * ((level - last) / (last - before))
+    here = smooth.value_grad(coef)[0]
+    return ahead if smooth.value_grad(ahead)[0] < here else coef
 
 
 def _certify(problem: Any, result: Result) -> Result:
@@ -168,11 +192,12 @@ def _is_close(problem: Any, result: Result, tol: float) -> bool:
     return result.gap <= target or (result.converged and result.above <= target)
 
 
-def _path(minimiser: Minimiser, max_iter: int) -> tuple[list[float], int]:
+def _path(problem: Any, minimiser: Minimiser, max_iter: int) -> tuple[list[float], int]:
     """The levels to pass through, and the most iterations to spend on each."""
     if _is_boosting(minimiser):  # a fixed number of rounds, shared out
         return list(_ROUND_LEVELS), max(1, max_iter // len(_ROUND_LEVELS))
-    return [_FACTOR**k for k in range(_LEVELS)], max_iter
+    levels = [_FACTOR**k for k in range(_LEVELS)]
+    return [level for level in levels if level <= problem.first_level], max_iter
 
 
 def _is_boosting(minimiser: Minimiser) -> bool:

@@ -47,6 +47,8 @@ class Problem(SmoothProblem, Protocol):
     peaked: bool
     #: Iterations that take as long as a Hessian from some of the rows and what it saves.
     hessian_repaid_by: int
+    #: The level of the first smooth problem, where this one has corners.
+    first_level: float
 
     @property
     def n_rows(self) -> int: ...

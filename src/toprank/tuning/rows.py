@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.model_selection import TimeSeriesSplit
 
-from toprank._numerics import FloatArray
+from toprank._numerics import FloatArray, scramble_bits
 from toprank.folds import TimeOrderedSplit
 from toprank.pairs import Rows
 
@@ -98,13 +98,13 @@ def _hash_rows(X: Any, seed: int) -> NDArray[np.uint64]:
     odd = rng.integers(0, 1 << 63, size=X.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
     keys = np.zeros(X.shape[0], dtype=np.uint64)
     if sparse.issparse(X):
-        entries = _mix(_bits(X.data)) * odd[X.indices]
+        entries = scramble_bits(_bits_of_numbers(X.data)) * odd[X.indices]
         rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
         np.add.at(keys, rows, entries)
     else:
         for j in range(X.shape[1]):
-            keys += _mix(_bits(X[:, j])) * odd[j]
-    return _mix(keys)
+            keys += scramble_bits(_bits_of_numbers(X[:, j])) * odd[j]
+    return scramble_bits(keys)
 
 
 def _hash_labels(groups: NDArray[Any], seed: int) -> NDArray[np.uint64]:
@@ -114,13 +114,6 @@ def _hash_labels(groups: NDArray[Any], seed: int) -> NDArray[np.uint64]:
     return order.astype(np.uint64)[where]
 
 
-def _bits(values: NDArray[Any]) -> NDArray[np.uint64]:
+def _bits_of_numbers(values: NDArray[Any]) -> NDArray[np.uint64]:
     numbers = values.astype(np.float64) + 0.0  # minus zero is zero
     return numbers.view(np.uint64)
-
-
-def _mix(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Scramble the bits (the finaliser of splitmix64), zero to zero."""
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return bits ^ (bits >> np.uint64(31))

@@ -307,3 +307,12 @@ def test_a_probability_of_one_half_is_a_score_of_zero(table):
     scores, chances = ensemble.decision_function(X), ensemble.predict_proba(X)[:, 1]
     np.testing.assert_array_equal(scores > 0, chances > 0.5)
     assert np.all(np.diff(chances[np.argsort(scores)]) >= 0)
+
+
+def test_a_p_that_is_given_is_taken(table):
+    X, y = table
+    ensemble = make(few(), cv=3, p=2).fit(X, y)
+    assert ensemble.p_ == 2
+    assert ensemble.combination_.startswith("push, p = 2")
+    with pytest.raises(ValueError, match="The 'p' parameter"):
+        make(few(), p=0.5).fit(X, y)

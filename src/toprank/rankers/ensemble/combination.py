@@ -25,7 +25,9 @@ from toprank.rankers.linear import PNormPush
 from toprank.rankers.proper import ProperRanker
 
 #: The push that was best in the mean over many sets: p and alpha.
-_FIRST = (4.0, 0.01)
+_FIRST: tuple[float | None, float] = (4.0, 0.01)
+#: The penalties that are tried for a p that was given.
+_ALPHAS = (0.01, 0.1, 0.001)
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,8 @@ class CombinationCandidate:
         The push; None for the logistic loss and for a member alone.
     alpha : float
         Its penalty.
+    eligible : bool
+        Whether it may be taken; others are measured for the table alone.
     """
 
     name: str
@@ -69,6 +73,7 @@ class CombinationCandidate:
     columns: tuple[int, ...]
     p: float | None
     alpha: float
+    eligible: bool = True
 
     def fit(self, rows: Rows) -> Any:
         """Fit the ranker to the columns it may use."""
@@ -85,16 +90,24 @@ class CombinationCandidate:
 
 
 def make_candidates(
-    names: Sequence[str], combinations: Sequence[tuple[float | None, float]]
+    names: Sequence[str],
+    combinations: Sequence[tuple[float | None, float]],
+    p: float | None = None,
 ) -> list[CombinationCandidate]:
-    """Return the candidates: the usual push first, then others, then each member alone."""
+    """Return the candidates: the usual push first, then others, then each member alone.
+
+    Where ``p`` is given, only pushes of that p may be taken.
+    """
     everyone = tuple(range(len(names)))
-    candidates = [_push(p, alpha, everyone) for p, alpha in (_FIRST, *combinations)]
+    tried = [_FIRST, *combinations]
+    if p is not None:
+        tried = [(p, alpha) for alpha in _ALPHAS]
+    candidates = [_push(power, alpha, everyone) for power, alpha in tried]
     if len(names) == 1:
         candidates = []
     alone = ProperRanker(alpha=1e-4, positive=True)
     candidates += [
-        CombinationCandidate(f"{name} alone", alone, (j,), None, 1e-4)
+        CombinationCandidate(f"{name} alone", alone, (j,), None, 1e-4, p is None or len(names) == 1)
         for j, name in enumerate(names)
     ]
     return candidates
@@ -191,13 +204,14 @@ class Combiner:
         tried = [self.fold_scores(candidate) for candidate in candidates]
         table = np.array([values for values, _ in tried])
         names = tuple(candidate.name for candidate in candidates)
-        chosen = self._best(table)
+        may = np.array([candidate.eligible for candidate in candidates])
+        chosen = self._best(table, may)
         return CombinationChoice(names, table, self.scoring.label, chosen), tried[chosen][1]
 
-    def _best(self, table: FloatArray) -> int:
+    def _best(self, table: FloatArray, eligible: NDArray[np.bool_]) -> int:
         if table.shape[1] == 0:
             return 0
-        best = int(np.argmax(table.mean(axis=1)))
+        best = int(np.argmax(np.where(eligible, table.mean(axis=1), -np.inf)))
         if best == 0 or table.shape[1] < 2:
             return 0
         overlap = tested_over_trained(self.folds)

@@ -60,6 +60,9 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
         The members: classifiers with ``decision_function`` or ``predict_proba``. "auto" takes
         logistic regression, the linear push, boosted trees under the push and with the binary
         objective (LightGBM, or XGBoost), extra trees, and CatBoost where it is installed.
+    p : "auto" or float, default="auto"
+        The push over the members. "auto" compares several, the logistic loss and each member
+        alone; a number from 1 on is taken as it is, with the penalty chosen.
     quality : {"fast", "good", "best"}, default="good"
         How much work "auto" is: folds, trees per member, members, combinations tried.
 
@@ -145,6 +148,7 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimators": [StrOptions({"auto"}), list, tuple],
+        "p": [StrOptions({"auto"}), Interval(Real, 1, None, closed="left")],
         "quality": [StrOptions(set(EFFORTS))],
         "metric": [str, callable],
         "metric_kwargs": [dict, None],
@@ -168,6 +172,7 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
         self,
         estimators: Any = "auto",
         *,
+        p: Any = "auto",
         quality: str = "good",
         metric: Any = "average_precision",
         metric_kwargs: dict[str, Any] | None = None,
@@ -182,6 +187,7 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
         verbose: int = 0,
     ):
         self.estimators = estimators
+        self.p = p
         self.quality = quality
         self.metric = metric
         self.metric_kwargs = metric_kwargs
@@ -378,6 +384,7 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
             self._folds,
             Scoring(self.metric, self.metric_kwargs),
             EFFORTS[self.quality].combinations,
+            p=None if isinstance(self.p, str) else float(self.p),
             ordered=self._ordered,
             level=self.level,
         )

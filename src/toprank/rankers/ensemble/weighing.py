@@ -58,6 +58,7 @@ def weigh(
     scoring: Scoring,
     combinations: Sequence[tuple[float | None, float]],
     *,
+    p: float | None,
     ordered: bool,
     level: float,
 ) -> Weighing:
@@ -75,7 +76,7 @@ def weigh(
     scale = ScoreColumns.learn(part.X, part.weight)
     table = Rows(scale.make(part.X), part.y, part.weight, part.groups)
     combiner = Combiner(table, combination_folds(folds, scored, ordered), scoring)
-    candidates = make_candidates(names, combinations)
+    candidates = make_candidates(names, combinations, p)
     choice, crossed = combiner.choose(candidates)
     chosen = candidates[choice.chosen_index]
     fitted = chosen.fit(table)

@@ -25,7 +25,7 @@ def score_out_of_fold(rows: TreeRows, score: Score) -> FloatArray | None:
     """
     if min(np.count_nonzero(rows.y), np.count_nonzero(~rows.y)) < _FEWEST:
         return None
-    fold = _folds(rows)
+    fold = _calibration_folds(rows)
     scores = np.empty(len(rows))
     for j in range(_FOLDS):
         test = np.flatnonzero(fold == j)
@@ -37,7 +37,7 @@ def score_out_of_fold(rows: TreeRows, score: Score) -> FloatArray | None:
     return scores
 
 
-def _folds(rows: TreeRows) -> NDArray[np.intp]:
+def _calibration_folds(rows: TreeRows) -> NDArray[np.intp]:
     """The fold of each row: classes in equal shares, equal rows and groups together.
 
     It depends on what the rows hold, not on their order or on how groups are called.
