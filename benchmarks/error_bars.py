@@ -151,6 +151,10 @@ def draw_picture(kept: dict[str, dict[str, Any]]) -> None:
             if cells[row]:
                 worst = min(cells[row], key=lambda cell: cell["covered"])
                 grids[:, down, across] = worst["covered"], worst["width"]
+    down, across = (np.any(np.isfinite(grids[0]), axis=axis) for axis in (1, 0))
+    grids = grids[:, down][:, :, across]  # without what is not known yet
+    rows = [row for row, known in zip(rows, down, strict=True) if known]
+    columns = [column for column, known in zip(columns, across, strict=True) if known]
     figure, axes = plt.subplots(1, 2, figsize=(13, 7.5), sharey=True, layout="constrained")
     for ax, grid, title, colours, limits in (
         (axes[0], grids[0], "coverage of 95% intervals", "RdYlGn", (0.88, 1.0)),

@@ -40,7 +40,7 @@ ROOMS = ("objective", "pair_sums", "metrics", "inference")
 ALSO = {
     "objective": ["tests/contracts/test_prices.py", "tests/solvers"],
     "pair_sums": ["tests/objective"],
-    "metrics": ["tests/contracts/test_metrics.py"],
+    "metrics": ["tests/contracts/test_metrics.py", "tests/inference"],
     "inference": ["tests/contracts/test_metrics.py"],
 }
 #: Loaded once, before the forks; neither toprank nor what starts threads.

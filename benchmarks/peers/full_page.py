@@ -165,7 +165,8 @@ def _against(sets: list[str], rankers: list[str], common: dict) -> str:
         adjusted = holm([g.p_value for _, g in known])
         up = [s for (s, g), p in zip(known, adjusted, strict=True) if p < LEVEL and g.mean > 0]
         down = [s for (s, g), p in zip(known, adjusted, strict=True) if p < LEVEL and g.mean < 0]
-        rows.append([*line, ", ".join(up) or "none", ", ".join(down) or "none"])
+        nothing = "none" if known else "not known: one split"
+        rows.append([*line, ", ".join(up) or nothing, ", ".join(down) or nothing])
     head = ["against", f"sets won : lost, {SHOWN[0]}", f"the same, {SHOWN[1]}"]
     head += ["clearly better on", "clearly worse on"]
     return "\n\n".join(

@@ -23,7 +23,7 @@ def peers():
     sys.path.insert(0, str(ROOT))
     try:
         names = ("__main__", "cells", "data", "harness", "pages", "rankers", "store", "tables")
-        names += ("toppush", "when")
+        names += ("full", "full_page", "toppush", "when")
         yield {name: importlib.import_module(f"benchmarks.peers.{name}") for name in names}
     finally:
         sys.path.remove(str(ROOT))
@@ -169,6 +169,21 @@ def test_positives_are_thinned_one_level_inside_the_other(peers):
             assert y[kept].sum() == pytest.approx(y[rows].sum() / 4, abs=1)
 
 
+def test_a_class_that_is_rare_keeps_a_hundred_rows_when_others_are_thinned(peers):
+    y = (np.arange(50_000) < 200).astype(int)
+    kept = peers["full"].thinned(np.arange(50_000), y, 10_000, seed=[0, 0])
+    assert (len(kept), y[kept].sum()) == (10_000, 100)
+    few = (np.arange(50_000) < 30).astype(int)
+    assert few[peers["full"].thinned(np.arange(50_000), few, 10_000, seed=[0, 0])].sum() == 30
+
+
+def test_holm_and_the_critical_difference_are_those_of_the_books(peers):
+    page = peers["full_page"]
+    np.testing.assert_allclose(page.holm([0.01, 0.04, 0.03]), [0.03, 0.06, 0.06])
+    # Demšar 2006, Section 3.2.2: four classifiers, fourteen sets
+    assert page.critical_difference(4, 14) == pytest.approx(1.25, abs=0.01)
+
+
 @pytest.mark.more
 def test_the_pages_in_the_docs_are_those_of_the_record(peers, tmp_path):
     record = ROOT / "benchmarks" / "peers" / "record"
@@ -176,7 +191,7 @@ def test_the_pages_in_the_docs_are_those_of_the_record(peers, tmp_path):
         pytest.skip("the record of the benchmarks is not in this checkout")
     pytest.importorskip("matplotlib", reason="the pages have pictures")
     peers["__main__"].main(["pages", "--docs", str(tmp_path)])
-    for name in ("peers.md", "when_it_helps.md"):
+    for name in ("peers.md", "full_size.md", "when_it_helps.md"):
         assert (tmp_path / name).read_text() == (ROOT / "docs" / name).read_text()
 
 

@@ -39,6 +39,11 @@ QUICK = {
     "AdaBoostRanker": {"n_estimators": 5},
     "SmoothMarginRanker": {"n_estimators": 5},
     "LabelRanker": {"n_estimators": 5},
+    "PushEnsemble": {
+        "estimators": [("push", toprank.PNormPush()), ("logistic", toprank.ProperRanker())],
+        "cv": 2,
+        "quality": "fast",
+    },
 }
 #: They compare the entries of a column, and nothing else: infinity is an entry like any other.
 STUMPS = {"RankBoost", "AdaBoostRanker", "SmoothMarginRanker", "LabelRanker"}
@@ -261,7 +266,7 @@ MISTAKES = {
     ),
     "X of complex numbers": Mistake("X", lambda v: v + 1j, "Complex data not supported"),
     "X of words": Mistake(
-        "X", lambda v: np.where(v > 3, "red", "blue").astype(object), "could not convert string"
+        "X", lambda v: np.where(v > 3, "red", "blue").astype(object), "X holds words, such as"
     ),
     "X of dates": Mistake("X", lambda v: v.astype("datetime64[D]"), "holds dates or times"),
     "X of one dimension": Mistake("X", lambda v: v[:, 0], "Expected 2D array"),

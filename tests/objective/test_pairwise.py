@@ -93,7 +93,7 @@ def test_gradient_and_hessian_are_those_of_finite_differences(loss, price, rows)
             np.testing.assert_allclose(problem.hessian(coef), bends, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.more
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic", "exponential"])
 def test_a_hessian_from_a_sample_of_the_pairs_comes_near_the_exact_one(loss):
     rng = np.random.default_rng(0)

@@ -19,7 +19,7 @@ def value_of(X, positive, coef, loss, alpha, end="top", weight=None):
     return objective.value(X @ coef) + alpha / 2 * coef @ coef
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(11)
 @pytest.mark.parametrize("end", ["top", "bottom"])
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("data", ["wdbc", "ill_conditioned"])

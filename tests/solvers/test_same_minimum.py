@@ -95,7 +95,7 @@ def test_the_stated_gap_holds_where_the_objective_has_corners(settings, solver, 
     assert fit.objective_ - fit.optimality_gap_ <= min(*values, rival.objective_) + 1e-12
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(11)
 @pytest.mark.parametrize("solver", ["newton", "lbfgs"])
 @pytest.mark.parametrize("settings", CORNERED, ids=name_of)
 @pytest.mark.parametrize("data", ["wdbc", "ill_conditioned"])

@@ -185,7 +185,7 @@ def attack(ranker, fit, moments, seed):
     assert threadpool_info() == limits
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("name", RANKERS)
 def test_an_exception_at_any_line_leaves_a_whole_fit_or_none(name, record_property):
     X, y = problem()

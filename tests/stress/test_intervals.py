@@ -41,6 +41,7 @@ REFUSALS = (
     "too far from a repetition count",
     "expected weights of 0 or at least",
     "single row",
+    "pairs of pairs without a common row",
     "does not show how far",
     "fewer do not show how far groups differ",
     "is not a count of the list's rows",

@@ -201,7 +201,8 @@ def margin_sample_size(
     cover = log_covering_number
     theta, rate_of_one = _check_margin(theta, 1.0, pair_fraction, cover)
     log_p = math.log(share("probability", probability))
-    log_functions = _log_functions(cover, theta, above("epsilon", epsilon))
+    epsilon = above("epsilon", epsilon)
+    log_functions = _log_functions(cover, theta, epsilon)
     value = whole(
         smallest_solution(lambda n: log_functions - epsilon * epsilon * rate_of_one * n <= log_p)
     )

@@ -148,7 +148,7 @@ def plug_in_regret(
         constant = _noise_constant(noise_constant)
         exponent, theorem = _sharp(alpha, q) if sharp else ((1 + alpha) / (q + alpha), "Theorem 14")
         assumes.append(f"NA({alpha:g}) holds, with a C_alpha of at most {constant:g}")
-    value = constant / (p * (1.0 - p)) * error**exponent
+    value = constant * error**exponent / (p * (1.0 - p))  # zero for no error, whatever p is
     return _bound(value, theorem, *assumes)
 
 

@@ -62,6 +62,7 @@ def show_card(model: TableModel, path: Path) -> None:
     )
     if card.get("choice"):
         screen.print(safe(card["choice"].splitlines()[-1]))
+    _show_members(screen, card.get("members"))
     _show_columns(screen, model)
     _show_metrics(screen, card["metrics"])
     for text in card.get("warnings", ()):
@@ -70,6 +71,21 @@ def show_card(model: TableModel, path: Path) -> None:
 
 def _strength_text(card: dict[str, Any]) -> str:
     return "" if card.get("p") is None else f" (p = {short_number(card['p'])})"
+
+
+def _show_members(screen: Console, members: Any) -> None:
+    """What each member of an ensemble brings; a file may hold anything here."""
+    rows = [row for row in members if isinstance(row, dict)] if isinstance(members, list) else []
+    if not rows:
+        return
+    numbers = {"weight": "weight", "score": "alone", "loss_without": "loss without it"}
+    numbers["seconds"] = "seconds"
+    drawn = table(["member", *numbers.values(), "note"], left=["member", "note"])
+    for row in rows:
+        found = [row.get(name) for name in numbers]
+        texts = [short_number(v) if isinstance(v, int | float) else "" for v in found]
+        drawn.add_row(*cells(str(row.get("name", "")), *texts, str(row.get("note", ""))))
+    screen.print(drawn)
 
 
 def _show_columns(screen: Console, model: TableModel) -> None:

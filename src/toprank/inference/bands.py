@@ -14,7 +14,7 @@ from scipy.stats import binom, kstwo
 from toprank._numerics import FloatArray
 from toprank.inference.sample import Sample
 from toprank.inference.shares import check_level, clopper_pearson
-from toprank.metrics.at_cut import Cut, fpr_cut, precision_cut, tpr_cut
+from toprank.metrics.at_cut import Cut, fpr_where, precision_cut, tpr_cut
 from toprank.metrics.order import RankedList
 
 KINDS = ("pointwise", "simultaneous")
@@ -219,18 +219,16 @@ def precision_recall_band(
     def precision(fpr: FloatArray) -> FloatArray:
         return prevalence * x / (prevalence * x + (1 - prevalence) * fpr)
 
-    cut = fpr_cut(sample, x)
+    fpr = fpr_where(sample.ranked, x)
     if kind == "pointwise":
-        lowest, highest = _fpr_where_recall_is(sample, x, cut.share, level)
+        lowest, highest = _fpr_where_recall_is(sample, x, fpr, level)
         ends = precision(highest), precision(lowest)
-        return Band(x, precision(cut.share), *ends, names, level, kind, _BOTH)
+        return Band(x, precision(fpr), *ends, names, level, kind, _BOTH)
     low, high = _roc_box(sample, level)
     grid = _grid(sample.ranked)
     worst = np.interp(x, *_increasing_part(low(grid), grid), right=1.0)
     best = np.interp(x, *_increasing_part(high(grid), grid), left=0.0)
-    return Band(
-        x, precision(cut.share), precision(worst), precision(best), names, level, kind, _BOX
-    )
+    return Band(x, precision(fpr), precision(worst), precision(best), names, level, kind, _BOX)
 
 
 _BOX = "Kolmogorov-Smirnov bands of both classes"
@@ -297,7 +295,7 @@ def _fpr_where_recall_is(
     """
     ranked, tail = sample.ranked, (1 - level) / 2
     high, low = sample.units
-    trials = max(1, round(high))
+    trials = min(max(1.0, float(np.round(high))), 1e15)  # beyond, scipy does not end
     fewest, most = (binom.ppf(chance, trials, recall) / trials for chance in (tail, 1 - tail))
     share_found = ranked.found / ranked.positives
     first = np.searchsorted(share_found, fewest - _ROUNDING, side="left")

@@ -264,8 +264,10 @@ def compare_gains(verdict: Verdict, a: MetricRequest, b: MetricRequest) -> Compa
         freedom = shifts.freedom(a.sample)
         reach = float(student.ppf((1 + verdict.level) / 2, freedom)) * error
         ends = (shifts.difference - reach, shifts.difference + reach)
-    most = shifts.largest
-    ends = (max(-most, ends[0]), min(most, ends[1]))
+    # rounding, and weights that the rankers share out differently, must not leave it outside
+    difference = values[0] - values[1]
+    most = max(shifts.largest, abs(difference))
+    ends = (min(max(-most, ends[0]), difference), max(min(most, ends[1]), difference))
     chance = shifts.chance(a.sample, a.n_resamples, a.random_state)
     return verdict.result(values, ends, error, chance, method, note_on_groups(a.sample))
 

@@ -36,6 +36,7 @@ def compare_influences(verdict: Verdict, a: MetricRequest, b: MetricRequest) -> 
         )
     apart = rows_a - rows_b
     size = max(1.0, float(np.max(np.abs(apart))))  # fourth powers of a large metric overflow
+    check_size(verdict.label, max(size, *map(abs, values)))
     spread = a.sample.spread_of_rows(apart / size)
     spread = replace(spread, variance=spread.variance * size**2)
     method = "paired influences of the rows"

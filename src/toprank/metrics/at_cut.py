@@ -177,15 +177,9 @@ def tpr_cut(sample: RowSample, fpr: Any) -> Cut:
     return Cut(observed, effective_trials(share, variance, high), variance)
 
 
-def fpr_cut(sample: RowSample, tpr: Any) -> Cut:
-    """FPR where the TPR is `tpr`, the curve read from the side."""
-    ranked = sample.ranked
-    observed = np.interp(tpr, ranked.found / ranked.positives, ranked.passed / ranked.negatives)
-    high, low = sample.units
-    slope = slope_of_curve(ranked, observed, tpr)
-    share = smooth_share(observed * low, low)
-    variance = share * (1 - share) / low + tpr * (1 - tpr) / (slope**2 * high)
-    return Cut(observed, effective_trials(share, variance, low), variance)
+def fpr_where(ranked: RankedList, tpr: Any) -> Any:
+    """Return the FPR where the TPR is `tpr`, the curve read from the side."""
+    return np.interp(tpr, ranked.found / ranked.positives, ranked.passed / ranked.negatives)
 
 
 def slope_of_curve(ranked: RankedList, fpr: Any, tpr: Any) -> Any:
