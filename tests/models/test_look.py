@@ -207,3 +207,16 @@ def test_wishes_that_cannot_be_met_are_refused(tmp_path):
     ):
         with pytest.raises(ModelError, match=message):
             fit_table(frame, "y", p=2, **given)
+
+
+def test_labels_that_are_spelled_in_several_ways_are_never_taken_for_different_ones(tmp_path):
+    rng, frame = np.random.default_rng(6), honest()
+    spelled = np.where(frame.y == 1, rng.choice(["yes", "Yes", " YES"], 400), "no")
+    messy = frame.assign(y=spelled)
+    for given in ({}, {"positive": "yes"}):
+        with pytest.raises(ModelError, match=r"' YES' / 'Yes' / 'yes'.*tidy='y'"):
+            fit_table(messy, "y", p=2, **given)
+    model = fit_table(messy, "y", p=2, tidy=["y"])
+    np.testing.assert_array_equal(model.score(messy), fit_table(frame, "y", p=2).score(frame))
+    model.save(tmp_path / "m")
+    np.testing.assert_array_equal(load(tmp_path / "m").labels(messy), frame.y == 1)

@@ -16,6 +16,7 @@ from toprank import PNormPush
 from toprank.models import TableRanker, fit_table, load
 
 
+@pytest.mark.sampled(3)
 @parametrize_with_checks([TableRanker(p=2.0)])
 def test_scikit_learn_finds_nothing_to_say_against_it(estimator, check):
     check(estimator)

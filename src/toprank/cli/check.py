@@ -73,7 +73,7 @@ def check(
     if gaps.all():
         raise Failure(f"'{target}' is missing in every row; name the column of the labels.")
     labelled = rows.filter(~gaps) if gaps.any() else rows
-    chosen = find_positive(labelled, target, positive)
+    chosen = find_positive(labelled, target, positive, target in (tidy or ()))
     given: dict[str, Any] = {name: tuple(names or ()) for name, names in columns.items()}
     found = look_at(rows, target, positive=chosen, **{**given, **roles})
     if as_json:

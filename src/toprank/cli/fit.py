@@ -165,7 +165,7 @@ def fit(
         known = source.describe_reading()
     rows = keep_labelled(rows, target, skip_unlabelled)
     if before is None:
-        positive = find_positive(rows, target, positive)
+        positive = find_positive(rows, target, positive, target in (tidy or ()))
     with progress("Reading", quiet) as step, warnings.catch_warnings(), worker_threads(jobs):
         warnings.filterwarnings("ignore", ".* leave it out: drop=", ModelWarning)  # said below
         fitted = fit_table(

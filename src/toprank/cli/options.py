@@ -323,14 +323,14 @@ def keep_labelled(rows: Any, target: str, skip: bool) -> Any:
     return rows.filter(~gaps)
 
 
-def find_positive(rows: Any, column: str, positive: str | None) -> str:
+def find_positive(rows: Any, column: str, positive: str | None, tidy: bool = False) -> str:
     """Return the label that belongs at the top; the user is asked only where that is not plain."""
     from toprank.models import ModelError, frames
     from toprank.models import Target as TargetLabels
 
     values = frames.column(rows, column)
     try:
-        return TargetLabels.learn(column, values, positive).positive
+        return TargetLabels.learn(column, values, positive, tidy=tidy).positive
     except ModelError as error:
         choices = getattr(error.__cause__, "choices", ())
         if not choices or not can_ask():

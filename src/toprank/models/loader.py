@@ -128,7 +128,7 @@ def _read_schema(given: Any) -> tuple[Schema, Target]:
     positive, negative = values["positive"], values["negative"]
     if not isinstance(negative, list) or not are_words([positive, *negative]):
         raise ModelError("The target in the file cannot be used: its values are not texts.")
-    return schema, Target(schema.target, positive, tuple(negative))
+    return schema, Target(schema.target, positive, tuple(negative), values.get("tidy") is True)
 
 
 def _read_payload(payload: bytes, most_bytes: int) -> dict[str, Any]:

@@ -138,7 +138,10 @@ def learn_table(
         ``as_text``, ``as_number``, ``clip``, ``tidy``: as in `fit_table`.
     """
     kept = check_roles(frame, target, roles)
-    known = Target.learn(target, frames.column(kept, target), positive)
+    reading = {name: (one,) if isinstance(one, str) else one for name, one in reading.items()}
+    tidy = tuple(reading.pop("tidy", ()))
+    known = Target.learn(target, frames.column(kept, target), positive, tidy=target in tidy)
+    reading["tidy"] = tuple(name for name in tidy if name != target)
     given: dict[str, Any] = {**roles, **reading}
     schema = Schema.learn(kept, drop, target=target, **given)
     if not schema.columns:
@@ -158,7 +161,8 @@ def reuse_table(
     """Return the schema and the target of an earlier model, for another training table."""
     frame = check_roles(frame, target, roles)
     if positive is not None:
-        named = Target.learn(target, frames.column(frame, target), positive).positive
+        values = frames.column(frame, target)
+        named = Target.learn(target, values, positive, tidy=known.tidy).positive
         if named != known.positive:
             raise ModelError(
                 f"positive={positive!r}: the model to start from ranks {known.positive!r} at the "

@@ -19,6 +19,8 @@ from toprank.models.columns import (
     are_words,
     as_words,
     is_missing,
+    tidy_word,
+    tidy_words,
 )
 from toprank.models.errors import ModelError
 from toprank.models.wishes import Wishes
@@ -285,6 +287,8 @@ class Target:
     positive : str
     negative : tuple of str
         One value; or several, where the positive one was named.
+    tidy : bool
+        Whether labels are read in small letters and without needless spaces.
 
     Examples
     --------
@@ -298,16 +302,23 @@ class Target:
     column: str
     positive: str
     negative: tuple[str, ...]
+    tidy: bool = False
 
     @classmethod
-    def learn(cls, column: str, values: NDArray[Any], positive: Any = None) -> Target:
+    def learn(
+        cls, column: str, values: NDArray[Any], positive: Any = None, *, tidy: bool = False
+    ) -> Target:
         """Find out which value belongs at the top; ModelError where it must be named."""
-        words = set(_target_words(column, values).tolist())
+        words = set(_target_words(column, values, tidy).tolist())
+        if not tidy:
+            _refuse_spellings(column, words)
+        elif isinstance(positive, str):
+            positive = tidy_word(positive)
         try:
             chosen = positive_label(words, positive, name=column)
         except LabelError as error:
             raise ModelError(str(error)) from error
-        return cls(column, chosen, tuple(sorted(words - {chosen})))
+        return cls(column, chosen, tuple(sorted(words - {chosen})), tidy)
 
     def with_column(self, column: str) -> Target:
         """Return the same values in a column of another name."""
@@ -315,7 +326,7 @@ class Target:
 
     def of(self, values: NDArray[Any]) -> NDArray[np.bool_]:
         """Return which rows are positive; ModelError for values never seen."""
-        words = _target_words(self.column, values)
+        words = _target_words(self.column, values, self.tidy)
         positive = np.asarray(words == self.positive, dtype=bool)
         if len(self.negative) == 1:
             strange = ~positive & (words != self.negative[0])
@@ -328,12 +339,25 @@ class Target:
         return positive
 
 
-def _target_words(column: str, values: NDArray[Any]) -> NDArray[np.object_]:
+def _refuse_spellings(column: str, words: set[str]) -> None:
+    """ModelError if one label is spelled in several ways, which would be different labels."""
+    alike: dict[str, list[str]] = {}
+    for word in sorted(words):
+        alike.setdefault(tidy_word(word), []).append(word)
+    several = [spelled for spelled in alike.values() if len(spelled) > 1]
+    if several:
+        raise ModelError(
+            f"{column!r} spells one label in several ways ({' / '.join(map(repr, several[0]))}); "
+            f"to read them as one: tidy={column!r}."
+        )
+
+
+def _target_words(column: str, values: NDArray[Any], tidy: bool = False) -> NDArray[np.object_]:
     gaps = is_missing(values)
     if np.any(gaps):
         raise ModelError(missing_labels(column, int(np.count_nonzero(gaps)), len(values)))
     try:
-        return as_words(values)
+        return tidy_words(values) if tidy else as_words(values)
     except Unreadable as error:
         raise ModelError(f"{column!r} cannot be the target: {error}.") from error
 

@@ -89,7 +89,11 @@ def to_bytes(model: Any) -> bytes:
             f"The model cannot be saved: it holds {', '.join(foreign)}, a type "
             "that fit_table does not make models of."
         )
-    target = {"positive": model.target.positive, "negative": list(model.target.negative)}
+    target = {
+        "positive": model.target.positive,
+        "negative": list(model.target.negative),
+        "tidy": model.target.tidy,
+    }
     members = {
         "toprank.json": _json({"format": FORMAT, "versions": model.card["versions"]}),
         "card.json": _json(plain(model.card)),
