@@ -175,16 +175,22 @@ _NEGLIGIBLE = 1e-26
 _WORTH_GATHERING = 0.7
 
 
-def heavy_rows(weight: FloatArray) -> NDArray[np.intp] | None:
+def heavy_rows(weight: FloatArray, largest: float) -> NDArray[np.intp] | None:
     """Return the rows that count in a weighted sum of squares; None where nearly all do.
 
-    A steep push weighs the rows e^{p f}: beyond the top of the list hardly any counts.
+    A steep push weighs the rows e^{p f}: beyond the top of the list hardly any counts, unless its
+    entries, of which ``largest`` is the largest, make up for its weight.
     """
     top = float(weight.max(initial=0.0))
-    if not 0.0 < top < np.inf:
+    if not (0.0 < top < np.inf and largest < np.inf):
         return None
-    rows = np.flatnonzero(weight > _NEGLIGIBLE * top)
+    rows = np.flatnonzero(weight > _NEGLIGIBLE * top / max(1.0, largest) ** 2)
     return rows if len(rows) < _WORTH_GATHERING * len(weight) else None
+
+
+def largest_entry(entries: FloatArray) -> float:
+    """Return the largest absolute value, zero of none."""
+    return max(float(entries.max(initial=0)), -float(entries.min(initial=0)))
 
 
 class DenseTile(Tile):
@@ -204,8 +210,13 @@ class DenseTile(Tile):
     def adjoint(self, v: FloatArray) -> FloatArray:
         return v @ self.matrix if v.ndim == 1 else self.matrix.T @ v
 
+    @cached_property
+    def largest(self) -> float:
+        """The largest absolute entry."""
+        return largest_entry(self.matrix)
+
     def second_moments(self, weight: FloatArray) -> FloatArray:
-        rows = heavy_rows(weight)
+        rows = heavy_rows(weight, self.largest)
         if rows is not None:
             return self.take(rows).second_moments(weight[rows])
         weighed = self.matrix * np.sqrt(weight)[:, None]
@@ -244,8 +255,13 @@ class SparseTile(Tile):
     def adjoint(self, v: FloatArray) -> FloatArray:
         return np.asarray(self.transposed @ v)
 
+    @cached_property
+    def largest(self) -> float:
+        """The largest absolute entry."""
+        return largest_entry(self.matrix.data)
+
     def second_moments(self, weight: FloatArray) -> FloatArray:
-        rows = heavy_rows(weight)
+        rows = heavy_rows(weight, self.largest)
         if rows is not None:
             return SparseTile(self.matrix[rows]).moments_of_all(weight[rows])
         return self.moments_of_all(weight)
@@ -281,7 +297,7 @@ class SparseRows(Tile):
         return self.tile.adjoint(self._spread(v))
 
     def second_moments(self, weight: FloatArray) -> FloatArray:
-        heavy = heavy_rows(weight)
+        heavy = heavy_rows(weight, self.tile.largest)
         rows, weight = (self.rows, weight) if heavy is None else (self.rows[heavy], weight[heavy])
         return SparseTile(self.tile.matrix[rows]).moments_of_all(weight)
 
