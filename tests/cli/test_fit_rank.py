@@ -31,7 +31,7 @@ def test_fit_writes_one_file_and_shows_its_card(model, train, tmp_path, invoke, 
     assert done.exit_code == 0, done.output
     assert [file.name for file in tmp_path.iterdir()] == ["model"]
     text = words(done.stdout)
-    assert "PNormPush with p = 4, puts bought = yes at the top" in text
+    assert "right at the top (p = 4). It puts bought = yes at the top" in text
     assert "300 rows, 60 of them positive" in text and "precision_at(k=0.1)" in text
     assert done.stderr == ""
 

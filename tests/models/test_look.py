@@ -136,7 +136,7 @@ def test_copies_of_rows_and_rows_without_labels_are_told():
     frame = honest().assign(y=lambda f: f.y.where(f.index != 3))
     (gap,) = said(frame)
     assert gap.option == "--skip-unlabelled" and "1 of 400" in gap.message
-    with pytest.raises(ModelError, match="skip_unlabelled=True"):
+    with pytest.raises(ModelError, match=r"leave these rows out \(skip_unlabelled"):
         fit_table(frame, "y")
 
 
