@@ -115,7 +115,8 @@ class PushTrees(LibraryNames, OnClusters, TreeScores, ClassifierMixin, BaseEstim
     calibration : {"out_of_fold", "training"}, default="out_of_fold"
         What the logistic link is fitted to where no rows are held out: the scores of training rows
         by trees that have not seen them (three more fits to two thirds of the rows), or by the
-        trees themselves, which are too sure of themselves. The ranking is the same.
+        trees themselves, which are too sure of themselves. The ranking is the same. ``fit_dask``
+        and ``fit_spark`` take the trees themselves.
     backend_params : dict, optional
         Further parameters for the library, under its own names; they win over the others.
     random_state : int, RandomState or None
