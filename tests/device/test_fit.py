@@ -52,8 +52,8 @@ def test_a_tensor_gives_the_coefficients_of_an_array(name, weighted, device):
     source = blocks.from_torch(*(torch.as_tensor(part, device=device) for part in (X, y)), w)
     there = ranker.fit_blocks(source)
     scale = np.max(np.abs(want[0]))
-    # L-BFGS stops where no decrease is left, which rounding decides
-    limit = 1e-8 if name == "lbfgs" else 1e-10
+    # L-BFGS stops where no decrease is left, which rounding of the value decides: half its digits
+    limit = 1e-7 if name == "lbfgs" else 1e-10
     assert np.max(np.abs(there.coef_ - want[0])) <= limit * scale
     np.testing.assert_allclose(there.intercept_, want[1], rtol=1e-8, atol=1e-9)
 
