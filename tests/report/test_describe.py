@@ -155,6 +155,7 @@ def test_rows_of_no_use_are_refused_in_a_sentence(models, tables, change, option
         describe(models["pnorm"], change(tables[1]), **options)
 
 
+@pytest.mark.more  # half a minute: an ensemble, as `toprank fit` makes it
 def test_a_table_s_front_page_is_about_what_fit_would_fit(tables):
     settings = {"model": "trees", "p": 2.0}
     data = build(

@@ -514,7 +514,7 @@ class _TableFit:
         """Scores of the training rows from fits that have not seen them."""
 
         def fit_part(part: TrainingRows) -> Callable[[TrainingRows], FloatArray]:
-            preparation, ranker, _ = self.final(part, template)
+            preparation, ranker, _ = self.final(part, _for_scores(template))
             return lambda others: ranker.decision_function(preparation.transform(others.X))
 
         with catch_warnings():
@@ -527,6 +527,13 @@ class _TableFit:
     def centre(self, ranker: Any, Z: FloatArray, weight: FloatArray | None) -> FloatArray:
         """The mean contribution of each number over the training rows."""
         return np.average(contributions(ranker, Z), axis=0, weights=weight)
+
+
+def _for_scores(template: Any) -> Any:
+    """The same ranker without the folds that only its probabilities come from."""
+    if isinstance(template, PushTrees):
+        return clone(template).set_params(calibration="training")
+    return template
 
 
 def _start_from(ranker: Any, old: Any) -> dict[str, Any]:
@@ -555,7 +562,7 @@ def _choose_and_measure(
         inner, outer = rows.take(parts[0]), rows.take(parts[1])
         template, choice = fit.settle(inner)
         tell(2)
-        preparation, ranker, _ = fit.final(inner, template)
+        preparation, ranker, _ = fit.final(inner, _for_scores(template))
         scores = ranker.decision_function(preparation.transform(outer.X))
         scored = ScoredRows(None, outer.y, outer.weight, outer.groups, scores=scores)
         return HeldOutMetrics.measure(scored, fit.request.scoring), template, choice
