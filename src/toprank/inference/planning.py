@@ -228,7 +228,7 @@ def _score_half_width(
         seen = float(expit(place + min(error, _LONGEST) * node))
         spread = VarianceEstimate(auc_variance(seen, *counts, *model), min(counts) / 2)
         low, high = score_interval(seen, spread, PairShare(), counts, level)
-        found += weight * (high - low) / 2
+        found += weight * max(high - low, 0.0) / 2
     return float(found)
 
 
