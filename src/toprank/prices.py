@@ -378,6 +378,10 @@ def bend_in_price(
         slope = np.array([price.value_slope(one, np.zeros(1))[1][0] for one in log_s[:, None]])
     if not in_log:
         slope = slope / np.exp(log_s)
+    if np.any(np.isnan(slope)):
+        return (
+            f"its slope is not a number at height {np.exp(log_s[np.argmax(np.isnan(slope))]):.4g}"
+        )
     rounding = 1e-9 * max(float(np.max(np.abs(slope))), np.finfo(float).tiny)
     if np.any(slope < -rounding):
         return f"it falls at height {np.exp(log_s[np.argmax(slope < -rounding)]):.4g}"

@@ -94,6 +94,7 @@ def test_noise_conditions_of_atoms_and_of_bad_input():
         (lambda: noise_condition([0.2, 0.4], 1.5), "alpha=1.5"),
         (lambda: regression_noise_condition([0.2, 0.4], 0.0, 0.5), "sigma"),
         (lambda: bounded_density_constant(1.0, density_bound=2), "alpha < 1"),
+        (lambda: projection_variance([1.0, 2.0], eta=[0.1, 0.2, 0.3]), "scores has 2 rows, eta 3"),
         (lambda: projection_variance_bound(0.1, alpha=0.5, constant=1, model="x"), "unknown"),
     ):
         with pytest.raises(ValueError, match=says):
@@ -202,6 +203,9 @@ def test_corollary_3_holds_over_many_samples():
         (7, "list of rankers"),
         ([("a", len), ("a", len)], "called 'a'"),
         ([np.zeros(3)], "4 numbers, one per row"),
+        ([np.array([1.0, np.nan, 0.0, 2.0])], "'0' gave NaN"),
+        ([("words", np.array(list("abcd")))], "'words' gave scores of type"),
+        ([("first", lambda X: X[:, 0])], "'first' scores rows, and X is None"),
     ],
 )
 def test_candidates_that_cannot_be_chosen_from(candidates, says):

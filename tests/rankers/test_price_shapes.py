@@ -84,6 +84,11 @@ def test_a_declared_price_is_believed(rows):
         assert PushRanker(price=doubted).fit(*rows).optimality_gap_ == np.inf
 
 
+def test_a_price_that_is_not_a_number_is_named(rows):
+    with pytest.warns(ConvergenceWarning, match="its slope is not a number at height"):
+        PushRanker(price=(np.square, lambda s: s * np.nan), loss="logistic").fit(*rows)
+
+
 @pytest.mark.parametrize("price", ["power", "identity", "exponential"])
 def test_named_prices_do_not_bend(price):
     assert get_price(price, 4.0).convex

@@ -154,13 +154,22 @@ def _name_candidates(candidates: Sequence[Any]) -> dict[str, Any]:
 def _score(name: str, candidate: Any, X: Any, n: int | None) -> FloatArray:
     """Return the scores of one candidate, a number for each row."""
     method = next((m for m in _METHODS if hasattr(candidate, m)), None)
-    if method is not None:
-        scores = np.asarray(getattr(candidate, method)(X), dtype=np.float64)
-        scores = scores[:, 1] if method == "predict_proba" and scores.ndim == 2 else scores
-    elif callable(candidate):
-        scores = np.asarray(candidate(X), dtype=np.float64)
-    else:
-        scores = np.asarray(candidate, dtype=np.float64)
+    function = candidate if method is None else getattr(candidate, method)
+    if callable(function) and X is None:
+        raise ValueError(f"The candidate {name!r} scores rows, and X is None: give the rows.")
+    found = np.asarray(function(X) if callable(function) else function)
+    if method == "predict_proba" and found.ndim == 2:
+        found = found[:, 1]
+    try:
+        scores = found.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"The candidate {name!r} gave scores of type {found.dtype}: expected numbers."
+        ) from error
+    if np.any(np.isnan(scores)):
+        raise ValueError(
+            f"The candidate {name!r} gave NaN as a score: expected a number for every row."
+        )
     if scores.ndim != 1 or (n is not None and len(scores) != n):
         expected = "one number per row" if n is None else f"{n} numbers, one per row"
         raise ValueError(

@@ -23,7 +23,7 @@ from toprank.bounds.bound import (
 )
 from toprank.losses import Loss, get_loss
 
-_IID = "the rows are independent draws from one distribution"
+INDEPENDENT = "the rows are independent draws from one distribution"
 _RANGE = "the kernel q is symmetric, and its values lie in an interval of length kernel_range"
 
 
@@ -44,13 +44,13 @@ class _Tail:
 
 def _hoeffding(n: float, variance: float | None, constant: float | None) -> _Tail:
     _refuse_unused("hoeffding", variance=variance, constant=constant)
-    return _Tail(2.0, 2.0 * (n // 2), 1.0, 0.0, (_IID, _RANGE))
+    return _Tail(2.0, 2.0 * (n // 2), 1.0, 0.0, (INDEPENDENT, _RANGE))
 
 
 def _bernstein(n: float, variance: float | None, constant: float | None) -> _Tail:
     _refuse_unused("bernstein", constant=constant)
     sigma2 = _require_argument("bernstein", "variance", variance)
-    assumes = (_IID, _RANGE, "the variance of q(X, X') is at most the variance given")
+    assumes = (INDEPENDENT, _RANGE, "the variance of q(X, X') is at most the variance given")
     return _Tail(2.0, n // 2, 2.0 * sigma2, 2.0 / 3.0, assumes)
 
 
@@ -58,7 +58,7 @@ def _projection(n: float, variance: float | None, constant: float | None) -> _Ta
     s2 = _require_argument("projection", "variance", variance)
     c = above("constant", _require_argument("projection", "constant", constant))
     assumes = (
-        _IID,
+        INDEPENDENT,
         _RANGE,
         "the variance of the projection E[q(X, X') | X] is at most the variance given",
         f"the unknown universal constant c of the inequality is at most {c:g}",
@@ -176,19 +176,24 @@ def excess_ranking_risk(*, delta: float, n: float, rademacher: float) -> Bound:
     delta, n = inner_share("delta", delta), at_least("n", n, 2.0)
     # bounded differences before symmetrisation would give 2 in place of the second 4
     value = 4.0 * at_least("rademacher", rademacher) + 4.0 * math.sqrt(-math.log(delta) / (n - 1.0))
+    assumed = "rademacher is at least the expected Rademacher average E R_n of R"
+    return minimiser_bound("Corollary 3", "inf L", value, delta, n, assumed)
+
+
+def minimiser_bound(
+    where: str, best: str, value: float, delta: float, n: float, *assumed: str
+) -> Bound:
+    """Return a bound on the ranking risk of the empirical minimiser, less that of the best."""
     statement = (
-        f"Corollary 3: P(L(r_n) - inf L > {value:.4g}) <= {delta:.4g} for the minimiser r_n of the "
+        f"{where}: P(L(r_n) - {best} > {value:.4g}) <= {delta:.4g} for the minimiser r_n of the "
         f"empirical ranking risk of {n:g} rows"
     )
     if value >= 1.0:
         statement += "; this says nothing, because no risk exceeds 1"
-    assumes = (
-        _IID,
-        "r_n minimises the empirical ranking risk over the class R, fixed before the data were "
-        "seen",
-        "rademacher is at least the expected Rademacher average E R_n of R",
+    chosen = (
+        "r_n minimises the empirical ranking risk over the class R, fixed before the data were seen"
     )
-    return Bound(value, value >= 1.0, statement, assumes)
+    return Bound(value, value >= 1.0, statement, (INDEPENDENT, chosen, *assumed))
 
 
 def excess_convex_risk(
@@ -248,7 +253,7 @@ def excess_convex_risk(
     if vacuous:
         statement += f"; this says nothing, because the cost varies by {largest - smallest:.4g}"
     assumes = (
-        _IID,
+        INDEPENDENT,
         f"f_n minimises the empirical risk over a class F of functions with |f| <= {reach:g}, "
         "fixed before the data were seen",
         "rademacher is at least the expected Rademacher average R_n(F)",

@@ -26,10 +26,9 @@ from toprank.bounds.bound import (
     solve,
 )
 from toprank.bounds.convex_costs import ranking_risk_from_convex
-from toprank.bounds.excess_risk import excess_convex_risk
+from toprank.bounds.excess_risk import INDEPENDENT, excess_convex_risk, minimiser_bound
 from toprank.losses import Loss
 
-_IID = "the rows are independent draws from one distribution"
 #: The factors of EZ_eps, q^1/2 EU_eps, q EM, q F n, q^3/2 F n^1/2 and q^2 F in Theorem 11's proof.
 _OF_PROOF = (12 * 128.0, 12 * 12.0, 12 * 320.0, 12 * 4.0, 12 * 30.0, 12 * 800.0)
 #: Moments that are tried for a tail.
@@ -176,7 +175,7 @@ def degenerate_process(
     if vacuous:
         statement += f"; this says nothing, because no sum exceeds {F * n * (n - 1.0):.4g}"
     assumes = (
-        _IID,
+        INDEPENDENT,
         "the kernels are degenerate, E f(X, x) = 0 for every x, and zero on the diagonal",
         "Z, U and M are at least the expectations of the class, and F its largest value",
     )
@@ -304,20 +303,15 @@ def fast_rate(
 
 
 def _excess(where: str, value: float, delta: float, n: float, constant: float) -> Bound:
-    statement = (
-        f"{where}: P(L(r_n) - L* > {value:.4g}) <= {delta:.4g} for the minimiser r_n of the "
-        f"empirical ranking risk of {n:g} rows"
-    )
-    if value >= 1.0:
-        statement += "; this says nothing, because no risk exceeds 1"
-    assumes = (
-        _IID,
-        "r_n minimises the empirical ranking risk over the class R, fixed before the data were "
-        "seen",
+    return minimiser_bound(
+        where,
+        "L*",
+        value,
+        delta,
+        n,
         "Assumption 4: Var(h_r) <= c (L(r) - L*)^alpha for every r of the class",
         f"the unknown universal constant C is at most {constant:g}",
     )
-    return Bound(value, value >= 1.0, statement, assumes)
 
 
 def combination_rademacher(rademacher: float, *, weight: float) -> float:

@@ -284,8 +284,15 @@ def projection_variance(
     """
     s, q = _one_value_per_row("scores", scores), _one_value_per_row("eta", eta)
     weight = (
-        np.ones(len(q)) if sample_weight is None else _one_value_per_row("weight", sample_weight)
+        np.ones(len(q))
+        if sample_weight is None
+        else _one_value_per_row("sample_weight", sample_weight)
     )
+    if not len(s) == len(q) == len(weight):
+        raise ValueError(
+            f"scores has {len(s)} rows, eta {len(q)} and sample_weight {len(weight)}: expected one "
+            "number per row in each."
+        )
     weight = weight / np.sum(weight)
     ours, best = s[:, None] >= s, q[:, None] >= q
     # the kernel q_s where x is the positive one of the pair (x, x'), and less it where x' is

@@ -173,6 +173,30 @@ class ProperLoss:
         return f"{type(self).__name__}()"
 
 
+class LinkedLoss(ProperLoss):
+    """A proper loss c behind another link: H and the partial losses are those of c."""
+
+    def __init__(self, c: ProperLoss):
+        self.c = c
+        self.strong_properness = c.strong_properness
+
+    @property
+    def has_risk_curvature(self) -> bool:
+        return self.c.has_risk_curvature
+
+    def _bayes_risk(self, eta: FloatArray) -> FloatArray:
+        return self.c._bayes_risk(eta)
+
+    def _slope(self, eta: FloatArray) -> FloatArray:
+        return self.c._slope(eta)
+
+    def _curvature(self, eta: FloatArray) -> FloatArray:
+        return self.c._curvature(eta)
+
+    def _partials(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return self.c._partials(eta)
+
+
 def times(probability: FloatArray, value: FloatArray) -> FloatArray:
     """Return the product, zero where the probability is, whatever the value."""
     with np.errstate(invalid="ignore", over="ignore"):

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import expit
 
 from toprank._numerics import ArrayMap, FloatArray
-from toprank.losses.composite import ProperLoss, times
+from toprank.losses.composite import LinkedLoss, ProperLoss, times
 
 #: Cells of each grid on which a modulus is sought, and how often the best cell is looked into.
 _CELLS = 2000
@@ -130,14 +130,13 @@ class _FromBayesRisk(ProperLoss):
         return _evaluate_at(self._functions[2], eta)
 
 
-class _Canonical(ProperLoss):
+class _Canonical(LinkedLoss):
     """A proper loss with its canonical link, inverted from a table and by false position."""
 
     convex = True
 
     def __init__(self, c: ProperLoss):
-        self.c = c
-        self.strong_properness = c.strong_properness
+        super().__init__(c)
         low, high = (float(end) for end in self.link([0.0, 1.0]))
         self.prediction_space = (low, high)
         with np.errstate(divide="ignore", over="ignore"):
@@ -150,24 +149,8 @@ class _Canonical(ProperLoss):
             )
 
     @property
-    def has_risk_curvature(self) -> bool:
-        return self.c.has_risk_curvature
-
-    @property
     def has_curvature(self) -> bool:
         return self.c.has_risk_curvature
-
-    def _bayes_risk(self, eta: FloatArray) -> FloatArray:
-        return self.c._bayes_risk(eta)
-
-    def _slope(self, eta: FloatArray) -> FloatArray:
-        return self.c._slope(eta)
-
-    def _curvature(self, eta: FloatArray) -> FloatArray:
-        return self.c._curvature(eta)
-
-    def _partials(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return self.c._partials(eta)
 
     def _link(self, eta: FloatArray) -> FloatArray:
         return -self.c._slope(eta)

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from toprank._numerics import ArrayMap, FloatArray
-from toprank.losses.composite import ProperLoss, times
+from toprank.losses.composite import LinkedLoss, ProperLoss, times
 from toprank.losses.construct import canonical, from_bayes_risk
 
 #: Log-odds between which a link is integrated, and the points within a cell.
@@ -119,33 +119,17 @@ def with_link(
     return linked
 
 
-class _Linked(ProperLoss):
+class _Linked(LinkedLoss):
     """A proper loss behind a link given by callables."""
 
     def __init__(
         self, c: ProperLoss, link: ArrayMap, inverse: ArrayMap, inverse_slope: ArrayMap | None
     ):
-        self.c, self._functions = c, (link, inverse, inverse_slope)
-        self.strong_properness = c.strong_properness
+        super().__init__(c)
+        self._functions = (link, inverse, inverse_slope)
         with np.errstate(divide="ignore"):
             low, high = np.asarray(link(np.array([0.0, 1.0])), dtype=np.float64)
         self.prediction_space = (float(low), float(high))
-
-    @property
-    def has_risk_curvature(self) -> bool:
-        return self.c.has_risk_curvature
-
-    def _bayes_risk(self, eta: FloatArray) -> FloatArray:
-        return self.c._bayes_risk(eta)
-
-    def _slope(self, eta: FloatArray) -> FloatArray:
-        return self.c._slope(eta)
-
-    def _curvature(self, eta: FloatArray) -> FloatArray:
-        return self.c._curvature(eta)
-
-    def _partials(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return self.c._partials(eta)
 
     def _link(self, eta: FloatArray) -> FloatArray:
         return np.asarray(self._functions[0](eta), dtype=np.float64)

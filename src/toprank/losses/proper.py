@@ -49,7 +49,7 @@ from toprank.losses import margin
 from toprank.losses.composite import ProperLoss
 from toprank.losses.construct import balanced, canonical, from_bayes_risk
 from toprank.losses.links import from_link, with_link
-from toprank.losses.verdicts import Verdict, is_calibrated, is_proper, is_regular
+from toprank.losses.verdicts import LossVerdict, is_calibrated, is_proper, is_regular
 
 __all__ = [
     "PROPER_LOSSES",
@@ -58,11 +58,11 @@ __all__ = [
     "CanonicalSquared",
     "Exponential",
     "Logistic",
+    "LossVerdict",
     "ProperLoss",
     "Spherical",
     "Squared",
     "SquaredHinge",
-    "Verdict",
     "balanced",
     "canonical",
     "from_bayes_risk",

@@ -29,13 +29,13 @@ _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
-class Verdict:
+class LossVerdict:
     """Whether a property holds, and if not, where it fails.
 
     Parameters
     ----------
     holds : bool
-        The verdict; a Verdict is true where it holds.
+        The verdict; a LossVerdict is true where it holds.
     statement : str
         The verdict in words.
     witness : tuple of float, or None
@@ -53,7 +53,7 @@ class Verdict:
         return self.statement
 
 
-def is_regular(c: ProperLoss | Partial) -> Verdict:
+def is_regular(c: ProperLoss | Partial) -> LossVerdict:
     """Whether c(y, q) is finite and not negative, but perhaps c(1, 0) and c(-1, 1) (Section 2.2).
 
     Parameters
@@ -75,11 +75,11 @@ def is_regular(c: ProperLoss | Partial) -> Verdict:
         wrong &= ~((free == _GRID) & (values == np.inf))
         if np.any(wrong):
             q, value = float(_GRID[wrong][0]), float(values[wrong][0])
-            return Verdict(False, f"not regular: c({sign}, {q:.4g}) = {value:.4g}", (sign, q))
-    return Verdict(True, "regular: finite and not negative, but perhaps at a certain mistake")
+            return LossVerdict(False, f"not regular: c({sign}, {q:.4g}) = {value:.4g}", (sign, q))
+    return LossVerdict(True, "regular: finite and not negative, but perhaps at a certain mistake")
 
 
-def is_proper(c: ProperLoss | Partial, *, strictly: bool = False) -> Verdict:
+def is_proper(c: ProperLoss | Partial, *, strictly: bool = False) -> LossVerdict:
     r"""Whether the expected loss under P(y = 1) = eta is least at q = eta (Section 2.2).
 
     Parameters
@@ -91,7 +91,7 @@ def is_proper(c: ProperLoss | Partial, *, strictly: bool = False) -> Verdict:
 
     Returns
     -------
-    Verdict
+    LossVerdict
         Its witness is (eta, q): q does as well as eta, or better.
 
     Examples
@@ -114,13 +114,13 @@ def is_proper(c: ProperLoss | Partial, *, strictly: bool = False) -> Verdict:
     if not np.any(failing):
         words = "every probability is its own best estimate"
         if strictly:
-            return Verdict(True, f"strictly proper: {words}, and the only one")
-        return Verdict(True, f"proper: {words}")
+            return LossVerdict(True, f"strictly proper: {words}, and the only one")
+        return LossVerdict(True, f"proper: {words}")
     gain = np.where(failing, own[:, None] - risk, -np.inf)
     row, column = np.unravel_index(np.argmax(gain), gain.shape)
     at, q = float(_GRID[row]), float(_GRID[column])
     name = "not strictly proper" if strictly and not np.any(better) else "not proper"
-    return Verdict(
+    return LossVerdict(
         False,
         f"{name}: under P(y = 1) = {at:.4g} the expected loss of q = {q:.4g} is "
         f"{risk[row, column]:.4g}, of q = eta {own[row]:.4g}",
@@ -128,7 +128,7 @@ def is_proper(c: ProperLoss | Partial, *, strictly: bool = False) -> Verdict:
     )
 
 
-def is_calibrated(loss: Loss) -> Verdict:
+def is_calibrated(loss: Loss) -> LossVerdict:
     r"""Whether the best score has the sign of eta - 1/2, for every eta but 1/2 (equation 25).
 
     Classification calibration of a margin loss l(y v): what leads from its regret to that of the
@@ -141,7 +141,7 @@ def is_calibrated(loss: Loss) -> Verdict:
 
     Returns
     -------
-    Verdict
+    LossVerdict
         Its witness is (eta,): a score of the wrong sign, or zero, does as well as any.
 
     Examples
@@ -161,13 +161,13 @@ def is_calibrated(loss: Loss) -> Verdict:
             for of, off in (right_losses, wrong_losses)
         )
         if not best < worst - _ROUNDING * (1.0 + abs(worst)):
-            return Verdict(
+            return LossVerdict(
                 False,
                 f"not calibrated: with P(y = 1) = {eta:.4g} a score of at most 0 costs "
                 f"{worst:.4g}, no more than the best score above 0, {best:.4g}",
                 (float(eta),),
             )
-    return Verdict(True, "calibrated: the best score has the sign of eta - 1/2")
+    return LossVerdict(True, "calibrated: the best score has the sign of eta - 1/2")
 
 
 def _partials(c: ProperLoss | Partial, sign: int) -> FloatArray:
