@@ -16,7 +16,7 @@ from toprank.report.report import SMALLEST, Report
 from toprank.report.subjects import (
     describe_model,
     importances_of,
-    read_rows,
+    read_test_rows,
     subject_of,
     subject_today,
 )
@@ -101,7 +101,7 @@ def describe(
     if frame is None:
         cards = {name: (model, files.get(name)) for name, model in named.items()}
         return Report(plain(made | _of_cards(cards), digits=6, infinities=False, smallest=SMALLEST))
-    rows = read_rows(first, frame, id=id, weight=weight, groups=groups)
+    rows = read_test_rows(first, frame, id=id, weight=weight, groups=groups)
     subjects = []
     for done, (name, model) in enumerate(named.items()):
         tell(f"scoring with {name}", done, len(named) + 1)

@@ -80,7 +80,7 @@ def row_names(frame: Any, id: str | None, n: int) -> NDArray[np.object_]:
     return np.array([clean_text(word) or "(no id)" for word in words], dtype=object)
 
 
-def read_rows(
+def read_test_rows(
     model: TableModel,
     frame: Any,
     *,

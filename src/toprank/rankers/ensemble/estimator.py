@@ -29,7 +29,7 @@ from toprank.rankers.ensemble.out_of_fold import (
 )
 from toprank.rankers.ensemble.plan import EFFORTS, Member, auto_folds, auto_members
 from toprank.rankers.ensemble.scores import EnsembleScores
-from toprank.rankers.ensemble.weighing import make_table, measure, weigh
+from toprank.rankers.ensemble.weighing import make_table, measure_interval, weigh
 from toprank.rankers.held_out import held_out
 
 
@@ -430,7 +430,7 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
         inner.fit(part.X, part.y, part.weight, groups=part.groups, time=part.time)
         scoring = Scoring(self.metric, self.metric_kwargs)
         table = Rows(None, np.asarray(aside.y == self.classes_[1]), aside.weight, aside.groups)
-        return measure(scoring, table, inner.decision_function(aside.X), self.level)
+        return measure_interval(scoring, table, inner.decision_function(aside.X), self.level)
 
     def _settings(self) -> dict[str, Any]:
         given = self.get_params(deep=False)

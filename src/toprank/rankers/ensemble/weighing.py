@@ -81,7 +81,7 @@ def weigh(
     chosen = candidates[choice.chosen_index]
     fitted = chosen.fit(table)
     weights = _weights(chosen, fitted, names)
-    interval = measure(scoring, table, crossed, level)
+    interval = measure_interval(scoring, table, crossed, level)
     return Weighing(scale, choice, chosen, fitted, weights, interval, combiner)
 
 
@@ -99,7 +99,7 @@ def _weights(chosen: CombinationCandidate, fitted: Any, names: Sequence[str]) ->
     return dict(zip(names, weights.tolist(), strict=True))
 
 
-def measure(scoring: Scoring, rows: Rows, scores: FloatArray, level: float) -> Any:
+def measure_interval(scoring: Scoring, rows: Rows, scores: FloatArray, level: float) -> Any:
     """Return the metric of rows with its interval; None where there are too few for one."""
     known = np.flatnonzero(np.isfinite(scores))
     if len(known) == 0:
