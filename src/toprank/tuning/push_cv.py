@@ -245,7 +245,7 @@ class PNormPushCV(LinearRanker):
     ) -> None:
         inner, outer = self._parts(rows)
         folds = self._folds(rows, inner)
-        part = rows.take(inner).dense_if_small()
+        part = rows.take(inner).in_lighter_form()
         tol = max(self.tol, min(_LOOSEST, _SHARE_OF_NOISE / np.sqrt(len(inner))))
         for template in templates:
             template.set_params(tol=tol)
