@@ -49,16 +49,16 @@ def lower_tail(
     [0.166667]
     """
     given = np.broadcast_arrays(total, marked, drawn, at_most)
-    total, marked, drawn, at_most = (np.atleast_1d(np.asarray(part, float)) for part in given)
+    urns, good, draws, most = (np.atleast_1d(np.asarray(part, np.float64)) for part in given)
     # beyond the mean the upper tail is the small one, and that of the balls not marked
-    mirrored = at_most * total > drawn * marked
-    marked = np.where(mirrored, total - marked, marked)
-    at_most = np.where(mirrored, drawn - at_most - 1, at_most)
-    tail = np.empty(len(total))
-    at_once = max(1, int(_TERMS // _n_terms(np.max(at_most, initial=0.0))))
-    for first in range(0, len(total), at_once):
+    mirrored = most * urns > draws * good
+    good = np.where(mirrored, urns - good, good)
+    most = np.where(mirrored, draws - most - 1, most)
+    tail = np.empty(len(urns))
+    at_once = max(1, _TERMS // _n_terms(float(np.max(most))))
+    for first in range(0, len(urns), at_once):
         part = slice(first, first + at_once)
-        tail[part] = _sum_down(total[part], marked[part], drawn[part], at_most[part])
+        tail[part] = _sum_down(urns[part], good[part], draws[part], most[part])
     return np.where(mirrored, 1 - tail, tail)
 
 
@@ -79,7 +79,7 @@ def _sum_down(
         + _log_choices(total - marked, drawn - start)
         - _log_choices(total, drawn)
     )
-    x = np.maximum(start[:, None] - np.arange(_n_terms(np.max(start))), 0.0)
+    x = np.maximum(start[:, None] - np.arange(_n_terms(float(np.max(start)))), 0.0)
     others = np.maximum((total - marked - drawn)[:, None] + x, 0.0)
     ratios = x * others / ((marked[:, None] - x + 1) * (drawn[:, None] - x + 1))
     terms = np.cumprod(ratios, axis=1)
