@@ -10,13 +10,18 @@ from typing import Any
 
 from toprank.select.calibration import Calibration, HeldOut, held_out, out_of_fold
 from toprank.select.guarantee import select
+from toprank.select.limited_cut import cut
+from toprank.select.limited_list import LimitedList, LimitPrice
 from toprank.select.shortlist import Shortlist, TooFewLabels
 
 __all__ = [
     "Calibration",
     "HeldOut",
+    "LimitPrice",
+    "LimitedList",
     "Shortlist",
     "TooFewLabels",
+    "cut",
     "held_out",
     "out_of_fold",
     "select",
