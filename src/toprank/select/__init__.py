@@ -12,6 +12,7 @@ from toprank.select.calibration import Calibration, HeldOut, held_out, out_of_fo
 from toprank.select.guarantee import select
 from toprank.select.limited_cut import cut
 from toprank.select.limited_list import LimitedList, LimitPrice
+from toprank.select.membership import Membership, membership
 from toprank.select.shortlist import Shortlist, TooFewLabels
 
 __all__ = [
@@ -19,10 +20,12 @@ __all__ = [
     "HeldOut",
     "LimitPrice",
     "LimitedList",
+    "Membership",
     "Shortlist",
     "TooFewLabels",
     "cut",
     "held_out",
+    "membership",
     "out_of_fold",
     "select",
 ]
