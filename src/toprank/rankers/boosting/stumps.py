@@ -217,6 +217,11 @@ class Masses:
         return self.plus - self.minus
 
     @property
+    def one_sided(self) -> bool:
+        """Whether d+ or d- is nothing beside the other, so that the minimum is at infinity."""
+        return min(self.plus, self.minus) <= _NOTHING * max(self.plus, self.minus)
+
+    @property
     def factor(self) -> float:
         """What the best step multiplies R^(1/p) by; for p = 1, 2 sqrt(d+ d-) + d0 (equation 5)."""
         if self.push_factor is not None:
@@ -231,7 +236,7 @@ class Masses:
         """
         floor = 0.5 * np.exp(-np.clip(log_n_pairs, 0.0, _MOST_PAIRS))
         plus, minus = self.plus, self.minus
-        if minus <= _NOTHING * plus or plus <= _NOTHING * minus:
+        if self.one_sided:
             plus, minus = plus + floor, minus + floor
         return float(np.log(plus / minus) / (1.0 + self.p))
 
