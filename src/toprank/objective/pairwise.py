@@ -109,6 +109,11 @@ class PairTask:
             (self.side,), self.price, self.loss, relation=self.relation, workers=workers
         )
 
+    def with_price(self, price: Price) -> PairTask:
+        """Return the task with another price of the same side's heights."""
+        side = _side(self.relation, self.weight, self.side.sign, price)
+        return replace(self, price=price, side=side)
+
     def smoothed(self, level: float) -> PairTask:
         """Return a smooth task that lies below this one and meets it as level -> 0."""
         parts = smooth_parts(self.price, self.loss, 1.0, 1.0, level)

@@ -26,6 +26,7 @@ from toprank.rankers.base import LinearRanker
 from toprank.rankers.blockwise import BlockScore
 from toprank.rankers.common import fits, warn_caller
 from toprank.rankers.kernel import KERNELS, Kernel, PairFeatures, PairRule, expansion, landmarks
+from toprank.rankers.starts import bend_of, bend_warning, lowest_of_starts
 from toprank.solvers import Result
 
 
@@ -95,8 +96,8 @@ class PairRanker(BaseEstimator):
     n_pairs_ : int
         Pairs that were compared.
     n_iter_, objective_, optimality_gap_, history_
-        Iterations, the minimum, a bound on how far above the true minimum it is, and what
-        happened at each iteration.
+        Iterations, the minimum, a bound on how far above the true minimum it is (infinite for a
+        price that is not convex on the heights met), and what happened at each iteration.
 
     Examples
     --------
@@ -261,12 +262,15 @@ class PairRanker(BaseEstimator):
         with workers.start_threads():
             problem = PairProblem(BlockData.of(X, self.n_jobs), task, workers)
             result = self._minimise(problem)
+            bend = bend_of(problem, result.coef)
+            if bend is not None:
+                result = lowest_of_starts(problem, result, self._minimise_from)
             separable = self.alpha == 0 and problem.separates(result.coef)
         self.n_iter_ = max(1, result.n_iter)
         self.objective_ = result.value
         self.optimality_gap_ = result.gap
         self.history_ = result.history
-        _warn(result, separable)
+        _warn(result, separable, bend)
         return result, problem.data.units
 
     def _fit_linear(self, X: Any, relation: Relation, weight: FloatArray) -> None:
@@ -354,8 +358,10 @@ class PairRanker(BaseEstimator):
         return tags
 
 
-def _warn(result: Result, separable: bool) -> None:
-    if separable:
+def _warn(result: Result, separable: bool, bend: str | None) -> None:
+    if bend is not None:
+        cause = bend_warning(bend)
+    elif separable:
         cause = (
             "The pairs are separable: a score puts every one of them in order, so with alpha=0 "
             "the objective has no finite minimiser, or no unique one. The ranking found is "
