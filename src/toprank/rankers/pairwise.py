@@ -63,6 +63,10 @@ class PairRanker(BaseEstimator):
         of f(x, x_j) over the training rows. For at most 200,000 pairs.
     p : float, default=4.0
         The power of the price "power".
+    end : {"top", "bottom"}, default="top"
+        Whose heights are priced: at the top those of the losers, the rows that belong above k; at
+        the bottom the reverse heights of the winners, the sum over i of g of the sum over k. The
+        price "log1p" is one of the winners' at the top.
     gamma, degree, coef0 : kernel parameters
         gamma is a number, "scale" for 1 / (d * variance of X), or "auto" for 1 / d.
     n_components : int, optional
@@ -127,6 +131,7 @@ class PairRanker(BaseEstimator):
         "kernel": [StrOptions(set(KERNELS)), callable, None],
         "kernel_on": [StrOptions({"items", "pairs"})],
         "p": [Interval(Real, 1, None, closed="left"), Options(Real, {np.inf})],
+        "end": [StrOptions({"top", "bottom"})],
         "gamma": [Interval(Real, 0, None, closed="neither"), StrOptions({"scale", "auto"})],
         "degree": [Interval(Real, 1, None, closed="left")],
         "coef0": [Interval(Real, 0, None, closed="left")],
@@ -144,6 +149,7 @@ class PairRanker(BaseEstimator):
         *,
         kernel_on: str = "items",
         p: float = 4.0,
+        end: str = "top",
         gamma: Any = "scale",
         degree: float = 3,
         coef0: float = 1.0,
@@ -162,6 +168,7 @@ class PairRanker(BaseEstimator):
         self.kernel = kernel
         self.kernel_on = kernel_on
         self.p = p
+        self.end = end
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
@@ -208,7 +215,8 @@ class PairRanker(BaseEstimator):
             The query, user or race of each row; only rows of one group are compared.
         pairs : array-like of shape (m, 2) or toprank.Pairs, optional
             Rows (winner, loser). They replace the pairs that y implies; repeated and
-            contradictory ones count as often as they come.
+            contradictory ones count as often as they come. `toprank.Pairs` may give each a weight,
+            the pi of Rudin 2009 (Section 7), by which its loss is multiplied inside the height.
         sample_weight : array-like of shape (n,), optional
             Repetition counts; a row of weight zero is absent, a pair weighs the product.
 
@@ -252,7 +260,13 @@ class PairRanker(BaseEstimator):
 
     def _task(self, relation: Relation, weight: FloatArray) -> PairTask:
         return PairTask.build(
-            relation, weight, price=self.price, p=self.p, loss=self.loss, alpha=self.alpha
+            relation,
+            weight,
+            price=self.price,
+            p=self.p,
+            loss=self.loss,
+            end=self.end,
+            alpha=self.alpha,
         )
 
     def _solve(self, X: Any, relation: Relation, weight: FloatArray) -> tuple[Result, Units]:
@@ -289,10 +303,11 @@ class PairRanker(BaseEstimator):
 
     def _fit_pairs(self, X: Any, relation: Relation, weight: FloatArray, kernel: Kernel) -> None:
         price = get_price(self.price, self.p)
-        if price.outer != "losers":
+        if (price.outer != "losers") != (self.end == "bottom"):
             raise ValueError(
-                f"kernel_on='pairs' prices the losers' heights, and the {price.name} price is one "
-                "of the winners'. Use kernel_on='items', or price='power'."
+                f"kernel_on='pairs' prices the losers' heights; the {price.name} price with "
+                f"end={self.end!r} is one of the winners'. Use kernel_on='items', or price='power' "
+                "with end='top'."
             )
         features = PairFeatures(kernel, X, relation, self.n_components, self.random_state)
         task_weight = features.weight(weight)

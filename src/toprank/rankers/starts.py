@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from toprank._numerics import FloatArray
-from toprank.objective import Task, TwoClassProblem, problem_of
+from toprank.objective import PushObjective, Task, TwoClassProblem, problem_of
 from toprank.objective.pairwise import PairProblem
 from toprank.prices import Identity, Power, Price, bend_in_price
 from toprank.solvers import Result
@@ -32,10 +32,14 @@ def bend_of(problem: TwoClassProblem | PairProblem, coef: FloatArray) -> str | N
     given and of equal scores, where a fit starts. A price that says it is convex is believed.
     """
     task = problem.task
-    over_pairs = isinstance(problem, PairProblem)
-    if not (over_pairs or isinstance(task, Task)) or task.price.convex:
+    if isinstance(problem, PairProblem):
+        objective: PushObjective = problem.objective
+    elif isinstance(task, Task):
+        objective = task.objective(*problem.labels)
+    else:
         return None
-    objective = problem.objective if over_pairs else task.objective(*problem.labels)
+    if task.price.convex:
+        return None
     scores = problem.scores(coef)
     met = np.concatenate([objective.log_heights(scores), objective.log_heights(0.0 * scores)])
     met = met[np.isfinite(met)]

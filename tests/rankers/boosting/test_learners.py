@@ -98,7 +98,7 @@ def test_trees_rank_what_no_sum_of_stumps_can():
     y = (X[:, 0] * X[:, 1] > 0).astype(int)
     stumps = RankBoost(30).fit(X, y)
     trees = RankBoost(30, weak_rankers=DecisionTreeClassifier(max_depth=2, random_state=1))
-    assert auc(y, stumps.decision_function(X)) < 0.75
+    assert auc(y, stumps.decision_function(X)) < 0.8
     assert auc(y, trees.fit(X, y).decision_function(X)) > 0.95
     assert trees.feature_importances_.shape == (2,)
     assert trees.feature_importances_.sum() == pytest.approx(1.0)

@@ -239,7 +239,7 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
         """Coefficients of the weak rankers: of columns, or of the distinct stumps used."""
         if self._learns():
             self.estimators_ = [choice.estimator for choice in ensemble.choices]
-            self.coef_ = self._sum.steps.reshape(1, -1)
+            self.coef_: FloatArray = self._sum.steps.reshape(1, -1)
             importances = mean_importances(self.estimators_, self._sum.steps)
             if importances is not None:
                 self.feature_importances_ = importances
@@ -252,7 +252,7 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
             self.coef_ = np.array([list(ensemble.coef.values())]).reshape(1, -1)
             columns = self.stumps_["feature"]
         else:
-            sums = np.bincount(self._sum.columns, self._sum.steps, minlength=self._n_columns)
+            sums: Any = np.bincount(self._sum.columns, self._sum.steps, minlength=self._n_columns)
             self.coef_ = sums.reshape(1, -1)
             columns = np.arange(self._n_columns)
         self.feature_importances_ = column_importances(columns, self.coef_[0], self._n_columns)

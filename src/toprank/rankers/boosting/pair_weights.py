@@ -132,12 +132,15 @@ class RelatedWeights(PairWeights):
         self.relation, self.p = relation, p
         equal = np.zeros(len(log_weight))
         self.log_pairs = self.weights(equal)[0]
-        self.log_lightest = min(0.0, relation.smallest_gap(log_weight, -log_weight))
+        self.log_lightest = min(0.0, self._lightest(log_weight))
         self.log_n_pairs = self._flat_weights(equal)[0] - self.log_lightest
 
     def weights(self, scores: FloatArray) -> tuple[Any, ...]:
         """Return log R^(1/p) and the arrays that say what each pair weighs, of total one."""
         return self._flat_weights(scores) if self.p == 1.0 else self._pushed_weights(scores)
+
+    def _lightest(self, log_weight: FloatArray) -> float:
+        return self.relation.smallest_gap(log_weight, -log_weight)
 
     @abstractmethod
     def _flat_weights(self, scores: FloatArray) -> tuple[Any, ...]:
@@ -244,12 +247,17 @@ class ListedWeights(RelatedWeights):
         self.order = np.arange(len(log_weight))
         self.winners, self.losers = relation.inner_rows, relation.outer_rows
         self._log_winner = log_weight[self.winners]
+        if relation.pair_weight is not None:  # pi stands inside the height, as the winner's weight
+            self._log_winner = self._log_winner + log_of(relation.pair_weight)
         self._log_weight = self._log_winner + log_weight[self.losers]
         # pairs come in the order of their losers
         is_new = np.diff(self.losers, prepend=-1) != 0
         self._starts, self._loser = np.flatnonzero(is_new), np.cumsum(is_new) - 1
         self._log_loser = log_weight[self.losers[self._starts]]
         super().__init__(relation, log_weight, p)
+
+    def _lightest(self, log_weight: FloatArray) -> float:
+        return float(np.min(self._log_weight))
 
     def _flat_weights(self, scores: FloatArray) -> tuple[float, FloatArray]:
         """Return log F and the weights of the pairs, of total one."""

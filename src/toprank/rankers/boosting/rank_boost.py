@@ -255,13 +255,17 @@ class SmoothMarginRanker(PairBooster):
     it held, and ``rho_`` how far the margin can still be from the largest.
 
     It begins with coordinate descent RankBoost until the smooth margin is positive, then takes the
-    steps of equation (12), or the line search of equation (10) for real-valued weak rankers. On
+    steps of equation (12), or of equation (10) for real-valued weak rankers and step="exact". On
     pairs that are not separated within the rounds it is RankBoost, and warns.
 
     Parameters
     ----------
     n_estimators : int, default=1000
         Rounds.
+    step : {"closed", "exact"}, default="closed"
+        "closed" is the paper's step (equation 12), which takes the smooth margin in the slope to be
+        what it was before the step. "exact" goes to the maximum along the weak ranker (equation
+        10) by a line search: smooth margin coordinate ascent, which the paper names and avoids.
     weak_rankers, target, n_thresholds, max_bins, link, n_iter_no_change, validation_fraction
         As in :class:`RankBoost`.
     scoring, random_state, n_jobs, verbose
@@ -301,10 +305,16 @@ class SmoothMarginRanker(PairBooster):
     True
     """
 
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **PairBooster._parameter_constraints,
+        "step": [StrOptions({"closed", "exact"})],
+    }
+
     def __init__(
         self,
         n_estimators: int = 1000,
         *,
+        step: str = "closed",
         weak_rankers: Any = "stumps",
         target: str = "binary",
         n_thresholds: int | None = None,
@@ -318,6 +328,7 @@ class SmoothMarginRanker(PairBooster):
         verbose: int = 0,
     ):
         self.n_estimators = n_estimators
+        self.step = step
         self.weak_rankers = weak_rankers
         self.target = target
         self.n_thresholds = n_thresholds
@@ -331,7 +342,7 @@ class SmoothMarginRanker(PairBooster):
         self.verbose = verbose
 
     def _rule(self) -> Descent:
-        return SmoothAscent()
+        return SmoothAscent(exact=self.step == "exact")
 
     def _natural_link(self, scores: FloatArray, rows: RelatedRows) -> Link:
         return p_classification(scores, rows.y, rows.weight, 1.0)

@@ -15,6 +15,8 @@ import numpy as np
 from toprank._numerics import FloatArray
 from toprank.pair_sums import concordance
 from toprank.pairs import RelatedRows
+from toprank.rankers.boosting.line_search import ColumnMasses
+from toprank.rankers.boosting.stumps import Masses
 from toprank.rankers.held_out import TopMetric
 
 #: Gains, of weights of total one, that differ by less than this differ by rounding only.
@@ -91,8 +93,9 @@ class SmoothAscent(Descent):
     pairs of weight one at least: where one is lighter, its weight is the unit.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, exact: bool = False) -> None:
         super().__init__("slope")
+        self.exact = exact
 
     @staticmethod
     def smooth_margin(engine: Any, ensemble: Ensemble) -> float:
@@ -101,10 +104,12 @@ class SmoothAscent(Descent):
         return -log_loss / ensemble.norm if ensemble.norm > 0 else -np.inf
 
     def step(self, engine: Any, masses: Any, ensemble: Ensemble) -> float:
-        """Return the step of equation (12), or (10) for real-valued weak rankers."""
+        """Return the step of equation (12), or (10) where asked, or for real-valued rankers."""
         g = self.smooth_margin(engine, ensemble)
         if not g > 0:
             return super().step(engine, masses, ensemble)
+        if self.exact and isinstance(masses, Masses):
+            masses = ColumnMasses(masses.loss_at, masses.edge, 1.0)
         return masses.ascent(g, engine.pairs.log_n_pairs, ensemble.norm)
 
     def after(self, engine: Any, ensemble: Ensemble) -> dict[str, Any]:

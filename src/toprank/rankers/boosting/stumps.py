@@ -253,6 +253,12 @@ class Masses:
             return self.descent(log_n_pairs)
         return float(sign * np.log(2.0 * (1.0 - g) * right / below))
 
+    def loss_at(self, alpha: float) -> tuple[float, float]:
+        """Return ln tau (equation 7), what a step adds to the log loss, and minus its slope."""
+        right, wrong = self.plus * np.exp(-alpha), self.minus * np.exp(alpha)
+        tau = right + wrong + self.zero
+        return float(np.log(tau)), float((right - wrong) / tau)
+
     def facts(self) -> dict[str, Any]:
         """What the history says."""
         return {
