@@ -87,6 +87,8 @@ class ColumnMasses:
 
         return sign * self._finite(self._zero(rising, rising(0.0)), log_n_pairs)
 
+    exact_ascent = ascent  #: the search is exact
+
     def facts(self) -> dict[str, Any]:
         """What the history says."""
         return {}

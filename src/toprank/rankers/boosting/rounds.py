@@ -15,8 +15,6 @@ import numpy as np
 from toprank._numerics import FloatArray
 from toprank.pair_sums import concordance
 from toprank.pairs import RelatedRows
-from toprank.rankers.boosting.line_search import ColumnMasses
-from toprank.rankers.boosting.stumps import Masses
 from toprank.rankers.held_out import TopMetric
 
 #: Gains, of weights of total one, that differ by less than this differ by rounding only.
@@ -108,9 +106,8 @@ class SmoothAscent(Descent):
         g = self.smooth_margin(engine, ensemble)
         if not g > 0:
             return super().step(engine, masses, ensemble)
-        if self.exact and isinstance(masses, Masses):
-            masses = ColumnMasses(masses.loss_at, masses.edge, 1.0)
-        return masses.ascent(g, engine.pairs.log_n_pairs, ensemble.norm)
+        ascent = masses.exact_ascent if self.exact else masses.ascent
+        return float(ascent(g, engine.pairs.log_n_pairs, ensemble.norm))
 
     def after(self, engine: Any, ensemble: Ensemble) -> dict[str, Any]:
         """Smooth margin after the step."""
