@@ -15,6 +15,7 @@ enough; then, and for every other ranker, the model is fitted again to rows with
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from toprank._numerics import FloatArray, softmax
 from toprank.folds import WeightedFit
 from toprank.objective import Task
 from toprank.pairs import Rows, check_rows, check_weights
-from toprank.prices import Identity, Power
+from toprank.prices import Power
 from toprank.rankers.base import LinearRanker
 from toprank.select.calibration import score_rows
 
@@ -37,7 +38,7 @@ _ENOUGH = 30
 _MANY, _SOME = 400, 50
 METHODS = ("auto", "jackknife", "bootstrap")
 
-Progress = Callable[[str, int, int], None]
+Progress = Callable[[str, float, float | None], None]
 
 
 class Refits:
@@ -65,11 +66,15 @@ class Refits:
         *,
         sample_weight: ArrayLike | None = None,
         n_refits: int | None = None,
+        n_fits: int = _SOME,
         method: str = "auto",
         random_state: Any = 0,
         progress: Progress | None = None,
     ) -> Refits:
-        """Find models that might have come of other rows; `membership` says what is what."""
+        """Find models that might have come of other rows; parameters as in `membership`.
+
+        ``n_fits`` is how many there are by default where each must be fitted.
+        """
         if method not in METHODS:
             raise ValueError(f"method={method!r}: expected one of {list(METHODS)}.")
         draw = np.random.default_rng(random_state)
@@ -81,7 +86,7 @@ class Refits:
             else:
                 noise = draw.standard_normal((n_refits or _MANY, len(spread)))
                 return cls(estimator.coef_[0] + noise @ spread, "jackknife")
-        models = _bootstrap(estimator, X, y, sample_weight, n_refits or _SOME, draw, progress)
+        models = _bootstrap(estimator, X, y, sample_weight, n_refits or n_fits, draw, progress)
         return cls(models, "bootstrap")
 
     def scores(self, X: Any) -> FloatArray:
@@ -95,30 +100,47 @@ def _spread_of_coefficients(estimator: Any, X: Any, y: Any, sample_weight: Any) 
     """A root of the coefficients' covariance, its rows to be added; or why there is none."""
     if not isinstance(estimator, LinearRanker) or not hasattr(estimator, "coef_"):
         return "it is for fitted linear rankers."
-    task = estimator._task()
-    plain = isinstance(task, Task) and isinstance(task.price, Power | Identity)
-    if not plain or not task.loss.factorises or task.end != "top" or not np.isfinite(task.p):
+    task: Any = estimator._task()
+    if not _has_closed_form(task):
         return "it is for the power price with a finite p, the exponential loss and end='top'."
     if issparse(X):
         return "X is sparse."
     if estimator.positive:
         return "coefficients with bounds do not move freely."
     rows, _ = check_rows(clone(estimator), X, y, sample_weight, sparse=False)
+    rows = rows if rows.weight is None else rows.take(np.flatnonzero(rows.weight > 0))
+    found, effective = influences(rows, estimator.coef_[0], float(task.p), estimator.alpha)
+    if effective < _ENOUGH:
+        return f"fewer than {_ENOUGH} rows carry the weight of a class."
+    # a row of weight w is w rows, and each of them varies by itself
+    return _root(found if rows.weight is None else found / np.sqrt(rows.weight)[:, None])
+
+
+def _has_closed_form(task: Any) -> bool:
+    """Whether the objective is the power price of exponential heights, at the top of the list."""
+    if not isinstance(task, Task) or not isinstance(task.price, Power):
+        return False
+    factorises = getattr(task.loss, "factorises", False)
+    return bool(factorises and task.end == "top" and np.isfinite(task.p))
+
+
+def influences(rows: Rows, coef: FloatArray, p: float, alpha: float) -> tuple[FloatArray, float]:
+    """How far a relative change of each row's weight moves the coefficients, to first order.
+
+    And the number of rows that carry the weight of the class where fewer do.
+    """
     table = np.asarray(rows.X, dtype=np.float64)
-    positive, weight = rows.y, np.ones(len(table)) if rows.weight is None else rows.weight
-    curvature = estimator.alpha * np.eye(table.shape[1])
-    pushes = []
-    for members, slope in ((positive, -1.0), (~positive, float(task.p))):
-        members = members & (weight > 0)
+    weight = np.ones(len(table)) if rows.weight is None else rows.weight
+    curvature, pushes = alpha * np.eye(table.shape[1]), np.empty_like(table)
+    effective = np.inf
+    for members, slope in ((rows.y, -1.0), (~rows.y, p)):
         part, counts = table[members], weight[members]
-        share = softmax(slope * (part @ estimator.coef_[0]) + np.log(counts))
-        if 1 / np.sum(share**2 / counts) < _ENOUGH:
-            return f"fewer than {_ENOUGH} rows carry the weight of a class."
+        share = softmax(slope * (part @ coef) + np.log(counts))
+        effective = min(effective, 1 / float(np.sum(share**2 / counts)))
         centred = part - share @ part
         curvature += abs(slope) * (centred.T * share) @ centred
-        pushes.append((share / np.sqrt(counts))[:, None] * centred)
-    # the signs of the pushes do not matter to their spread
-    return np.asarray(np.linalg.solve(curvature, _root(np.concatenate(pushes)).T).T)
+        pushes[members] = -np.sign(slope) * share[:, None] * centred
+    return np.asarray(np.linalg.solve(curvature, pushes.T).T), effective
 
 
 def _root(pushes: FloatArray) -> FloatArray:
@@ -150,8 +172,7 @@ def _bootstrap(
             moving.fit(X, y, sample_weight=weight)
             models.append(_linear_score(moving.coef_[0].copy()))
         else:
-            model = fit.fit(Rows(X, rows.y, weight))
-            models.append(lambda Z, model=model: score_rows(model, Z))
+            models.append(partial(score_rows, fit.fit(Rows(X, rows.y, weight))))
         if progress is not None:
             progress("Fitting again", done + 1, n_refits)
     return models
