@@ -54,6 +54,8 @@ from toprank.tuning import PChoice, PNormPushCV, Scoring, choose_p
 
 #: The powers that p = "auto" tries for boosted stumps and trees, where each is a fit per fold.
 _FEW_PS = (1.0, 2.0, 4.0, 16.0)
+#: Training rows whose scores stand for those of all on a card that was not measured.
+_SCORED = 50_000
 
 
 @dataclass(frozen=True)
@@ -410,7 +412,8 @@ def fit_rows(
     preparation, ranker, Z = fit.final(rows, template)
     explained = ExplainedRows.of(ranker, Z)
     made = TableModel(schema, target, preparation, ranker, {}, explained.mean(rows.weight))
-    unseen = UnseenScores(ranker.decision_function(Z), "training")
+    some = Z[:: 1 + len(Z) // _SCORED]
+    unseen = UnseenScores(ranker.decision_function(some), "training")
     held_out = HeldOutMetrics(notes=["nothing was held out: measure by cross-validation"])
     about: tuple[Any, ...] = (held_out, choice, [], None, unseen)
     return made.with_card(make_card(made, rows, explained, name, request.scoring, *about))
