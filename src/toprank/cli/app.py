@@ -20,6 +20,7 @@ from toprank.cli.monitor import monitor
 from toprank.cli.rank import rank
 from toprank.cli.report import report
 from toprank.cli.reproduce import reproduce
+from toprank.cli.select import select
 from toprank.cli.show import show
 from toprank.cli.terminal import Commands
 
@@ -91,6 +92,14 @@ _add_command(
     "toprank rank model new.csv --top 100 -o ranked.csv",
     "toprank rank model big.parquet --top 0.01 -o ranked.parquet",
     "cat new.csv | toprank rank model - --json",
+)
+_add_command(
+    _START,
+    "select",
+    select,
+    "toprank select model new.csv --calibration labelled.csv --fdr 0.1 -o list.csv",
+    "toprank select model new.csv -c labelled.csv --precision 0.9 --confidence 0.95",
+    "toprank select model new.csv -c labelled.csv --positives 20 --json",
 )
 _add_command(
     _START,

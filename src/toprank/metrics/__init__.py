@@ -49,6 +49,7 @@ from toprank.metrics.registry import METRICS, register, scorer, summary
 from toprank.metrics.retrieval import aver, average_precision, bedroc, dcg
 from toprank.metrics.risk import ranking_risk
 from toprank.metrics.roc import auc, misranking_error, partial_auc, tpr_at_fpr
+from toprank.metrics.thresholds import precision_at_recall, recall_at_precision, threshold_for
 from toprank.metrics.value import best_k, value_at
 
 __all__ = [
@@ -74,15 +75,18 @@ __all__ = [
     "pnorm_risk",
     "positives_at_top",
     "precision_at",
+    "precision_at_recall",
     "push_risk",
     "ranking_margin",
     "ranking_risk",
     "ranks",
     "recall_at",
+    "recall_at_precision",
     "register",
     "reverse_heights",
     "scorer",
     "summary",
+    "threshold_for",
     "top_is_positive",
     "tpr_at_fpr",
     "value_at",

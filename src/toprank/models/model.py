@@ -20,6 +20,7 @@ from toprank.models.errors import ModelError, ModelWarning
 from toprank.models.export import table_to_onnx, table_to_sql
 from toprank.models.preparation import Preparation
 from toprank.models.schema import Match, Schema, Target
+from toprank.models.sketch import SeenRows
 from toprank.models.storage import save
 
 
@@ -196,6 +197,15 @@ class TableModel:
         if self.target.column not in frames.names_of(frame):
             return np.zeros(frames.n_rows(frame), dtype=bool)
         return ~is_missing(frames.column(frame, self.target.column))
+
+    def share_learned_from(self, frame: Any) -> float:
+        """Return the share of a table's rows that the model has learned from; 0 if only by chance.
+
+        From the checksums on its card, which are those of a sample of the training rows.
+        """
+        seen = SeenRows(self)
+        seen.add(frame)
+        return seen.share if seen.note else 0.0
 
     def column_contributions(self, Z: FloatArray) -> FloatArray:
         """Return what each column of the schema adds to the scores of prepared rows.
