@@ -96,7 +96,7 @@ def period_interval(
     pos_label: Any = None,
     **metric_kwargs: Any,
 ) -> PeriodInterval:
-    r"""The mean of a metric over days, or other periods, with an interval over the periods.
+    """The mean of a metric over days, or other periods, with an interval over the periods.
 
     Each period is a list of its own, as for people who look at the first 100 cards each day. With
     `entities` the list of a period holds each entity once, by its highest score, and an entity is
@@ -142,8 +142,8 @@ def period_interval(
     >>> y = rng.random(20_000) < 0.05
     >>> s = rng.normal(size=20_000) + 2 * y
     >>> print(period_interval("precision_at", y, s, day, entities=card, k=20))
-    precision_at(k=20), mean of 40 periods = 0.6637, 95% interval 0.6222 to 0.7053 \
-(4 cosines, for alike neighbours)
+    precision_at(k=20), mean of 40 periods = 0.55, 95% interval 0.4969 to 0.6031 \
+(5 cosines, for alike neighbours)
     """
     check_level(level)
     known = as_metric(metric)

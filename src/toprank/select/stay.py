@@ -14,7 +14,7 @@ from toprank.pairs import check_scores
 from toprank.select.limits import IntArray, read_rows
 
 #: Rows whose scores of two days say how much scores move by themselves.
-_FEWEST = 5
+FEWEST_MOVES = 5
 
 
 @dataclass(frozen=True)
@@ -135,10 +135,10 @@ def _in_order(previous: ArrayLike, before: IntArray, n: int) -> IntArray:
 def move_of_scores(scores: FloatArray, old_scores: Any) -> float:
     """The noise of a score, from what the same rows scored on two days."""
     old = check_scores(old_scores, len(scores), "old_scores")
-    if len(old) < _FEWEST:
+    if len(old) < FEWEST_MOVES:
         raise ValueError(
             f"{len(old)} rows have scores of both days: too few to see how much scores move; "
-            f"expected at least {_FEWEST}. Give noise."
+            f"expected at least {FEWEST_MOVES}. Give noise."
         )
     moves = scores - old
     return float(1.4826 * np.median(np.abs(moves - np.median(moves))) / np.sqrt(2))
