@@ -299,7 +299,7 @@ def plan_for(columns: int, size: int, by_column: bool) -> Plan:
 @cache
 def _compiled(
     device: int, columns: int, dtype: str, by_column: bool, weighted: bool, centred: bool
-):  # type: ignore[no-untyped-def]
+) -> tuple[Any, Plan] | None:
     """Return (kernel, plan), or None where torch cannot compile it."""
     torch: Any = importlib.import_module("torch")
     build = getattr(torch.cuda, "_compile_kernel", None)
