@@ -203,7 +203,7 @@ def error_of_mean(series: FloatArray, correlated: bool = True) -> tuple[float, f
     >>> import numpy as np
     >>> error, freedom = error_of_mean(np.random.default_rng(0).normal(size=100))
     >>> round(error, 2), freedom
-    (0.1, 9.0)
+    (0.13, 9.0)
     """
     count = len(series)
     if not correlated:
