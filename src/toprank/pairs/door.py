@@ -113,7 +113,8 @@ def relate(rows: Rows, pairs: ArrayLike | Pairs | None) -> RelatedRows:
             raise ValueError(
                 "Give groups or pairs, not both: pairs say by themselves which rows are compared."
             )
-        listed = Pairs(check_pairs(pairs, len(rows)), len(rows))
+        weight = pairs.weight if isinstance(pairs, Pairs) else None
+        listed = Pairs(check_pairs(pairs, len(rows)), len(rows), weight)
     return RelatedRows(rows.X, rows.y, rows.weight, rows.groups, listed)
 
 
