@@ -12,6 +12,7 @@ from toprank.inference.planning import (
 )
 from toprank.inference.result import Comparison, Comparisons, Interval
 from toprank.inference.u_statistics import UStatistic, u_statistic
+from toprank.inference.unlabelled import unlabelled_interval
 
 __all__ = [
     "Band",
@@ -31,4 +32,5 @@ __all__ = [
     "roc_band",
     "sample_size",
     "u_statistic",
+    "unlabelled_interval",
 ]
