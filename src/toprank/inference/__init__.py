@@ -2,6 +2,7 @@
 
 from toprank.inference.bands import Band, lift_band, precision_recall_band, roc_band
 from toprank.inference.intervals import interval
+from toprank.inference.order_m import OrderedUStatistic, permutation_risk, u_statistic_of_order
 from toprank.inference.paired import compare
 from toprank.inference.planning import (
     comparison_power,
@@ -17,6 +18,7 @@ __all__ = [
     "Comparison",
     "Comparisons",
     "Interval",
+    "OrderedUStatistic",
     "UStatistic",
     "compare",
     "comparison_power",
@@ -24,8 +26,10 @@ __all__ = [
     "expected_half_width",
     "interval",
     "lift_band",
+    "permutation_risk",
     "precision_recall_band",
     "roc_band",
     "sample_size",
     "u_statistic",
+    "u_statistic_of_order",
 ]
