@@ -33,7 +33,11 @@ def smooth_margin_step(r: ArrayLike, g: ArrayLike, d0: ArrayLike) -> FloatArray:
     >>> round(float(smooth_margin_step(0.5, 0.0, 0.0)), 6)  # the step of RankBoost, ln(3)/2
     0.549306
     """
-    r, g, d0, _ = _check(r, g, d0)
+    edge, margin, idle, _ = _check(r, g, d0)
+    return _step(edge, margin, idle)
+
+
+def _step(r: Any, g: Any, d0: Any) -> FloatArray:
     plus, minus = (1 + r - d0) / 2, (1 - r - d0) / 2
     root = np.sqrt((g * d0) ** 2 + 4 * (1 - g * g) * plus * minus)
     step: FloatArray = np.log(2 * (1 - g) * plus / (g * d0 + root))
@@ -67,16 +71,17 @@ def smooth_margin_progress(r: ArrayLike, g: ArrayLike, d0: ArrayLike) -> FloatAr
     >>> bool(smooth_margin_progress(0.5, 0.2, 0.01) > 0.5)
     True
     """
-    r, g, d0, possible = _check(r, g, d0)
-    possible &= g < r
-    r, g, d0 = (np.where(possible, part, safe) for part, safe in ((r, 0.5), (g, 0.1), (d0, 0.0)))
-    alpha = smooth_margin_step(r, g, d0)
-    plus, minus = (1 + r - d0) / 2, (1 - r - d0) / 2
+    edge, margin, idle, possible = _check(r, g, d0)
+    possible &= margin < edge
+    edge, margin = np.where(possible, edge, 0.5), np.where(possible, margin, 0.1)
+    idle = np.where(possible, idle, 0.0)
+    alpha = _step(edge, margin, idle)
+    plus, minus = (1 + edge - idle) / 2, (1 - edge - idle) / 2
     # tau - 1 to the last digit, so that nothing cancels where the step is short
     gain = -np.log1p(plus * np.expm1(-alpha) + minus * np.expm1(alpha))
     with np.errstate(invalid="ignore", divide="ignore"):
-        progress: FloatArray = np.where(possible, (gain / alpha - g) / (r - g), np.nan)
-    return progress
+        progress: FloatArray = (gain / alpha - margin) / (edge - margin)
+    return np.where(possible, progress, np.nan)
 
 
 def _check(r: Any, g: Any, d0: Any) -> tuple[Any, Any, Any, Any]:

@@ -4,6 +4,7 @@ from toprank.inference.bands import Band, lift_band, precision_recall_band, roc_
 from toprank.inference.intervals import interval
 from toprank.inference.order_m import OrderedUStatistic, permutation_risk, u_statistic_of_order
 from toprank.inference.paired import compare
+from toprank.inference.periods import PeriodInterval, period_interval
 from toprank.inference.planning import (
     comparison_power,
     comparison_size,
@@ -19,6 +20,7 @@ __all__ = [
     "Comparisons",
     "Interval",
     "OrderedUStatistic",
+    "PeriodInterval",
     "UStatistic",
     "compare",
     "comparison_power",
@@ -26,6 +28,7 @@ __all__ = [
     "expected_half_width",
     "interval",
     "lift_band",
+    "period_interval",
     "permutation_risk",
     "precision_recall_band",
     "roc_band",
