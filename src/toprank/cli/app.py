@@ -13,6 +13,7 @@ from toprank.cli.check import check
 from toprank.cli.choose_p import choose_p
 from toprank.cli.compare import compare
 from toprank.cli.demo import demo
+from toprank.cli.diff import diff
 from toprank.cli.evaluate import evaluate
 from toprank.cli.export import export
 from toprank.cli.fit import fit
@@ -100,6 +101,13 @@ _add_command(
     "toprank select model new.csv --calibration labelled.csv --fdr 0.1 -o list.csv",
     "toprank select model new.csv -c labelled.csv --precision 0.9 --confidence 0.95",
     "toprank select model new.csv -c labelled.csv --positives 20 --json",
+)
+_add_command(
+    _START,
+    "diff",
+    diff,
+    "toprank diff monday.csv tuesday.csv --top 100",
+    "toprank diff monday.csv tuesday.csv --old-data 1.csv --new-data 2.csv --model model",
 )
 _add_command(
     _START,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,50 +15,106 @@ from toprank.cli.limits import ListLimits, number_in, parse_counts
 from toprank.cli.terminal import Failure
 from toprank.models import ModelWarning, TableModel, frames
 from toprank.models.columns import Unreadable, as_numbers, as_words, is_missing
-from toprank.select import LimitedList, cut
+from toprank.select import LimitedList, cut, keep_rows
+from toprank.select.stay import FEWEST_MOVES
 
 #: Words for yes and for no in a column of rows that must be in, or out.
 _YES = ("1", "true", "yes", "y", "t", "x", "+")
 _NO = ("0", "false", "no", "n", "f", "-", "")
 
 
-class CutTop:
-    """The rows of a list within limits; the same attributes as `RunningTop` after `settle`.
+class HeldTop:
+    """All rows of a table, and the list that is chosen of them; attributes as `RunningTop` has."""
 
-    All rows are held, since a limit may reach down to any of them.
-    """
-
-    def __init__(self, limits: ListLimits, k: int | float | None, source: Source) -> None:
-        self.limits, self.k, self.source = limits, k, source
+    def __init__(self) -> None:
         self.n = self.tied_out = 0
-        self.found: LimitedList
+        self.said = ""
+        self.extra_columns: dict[str, Any] = {}
         self._parts: list[tuple[FloatArray, Any, FloatArray | None]] = []
 
-    def add(self, scores: FloatArray, rows: Any, chance: FloatArray | None) -> None:
+    def add(self, scores: FloatArray, rows: Any, chance: FloatArray | None = None) -> None:
         """Offer the next rows, with their scores and probabilities."""
         self._parts.append((scores, rows, chance))
         self.n += len(scores)
 
     def settle(self) -> None:
-        """Cut the list."""
+        """Choose the rows of the list."""
         scores = np.concatenate([part[0] for part in self._parts] or [np.empty(0)])
         chances = [part[2] for part in self._parts if part[2] is not None]
+        tables = [part[1] for part in self._parts]
+        merged = require("pyarrow", "frames").concat_tables(tables, promote_options="permissive")
         chance = np.concatenate(chances) if chances else None
-        self.found = _cut(self.limits, self.source, scores, self.k, chance)
-        self.places = self.found.rows
+        self.places = self._choose(scores, chance, merged)
         self.scores = scores[self.places]
         self.ranks = np.arange(1, len(self.places) + 1)
         self.tied = np.zeros(len(self.places), dtype=bool)
-        tables = [part[1] for part in self._parts]
-        merged = require("pyarrow", "frames").concat_tables(tables, promote_options="permissive")
         self.rows = merged.take(self.places)
 
-    @property
-    def extra_columns(self) -> dict[str, Any]:
-        """Columns that the list has besides its usual ones."""
-        if not self.limits.explore:
-            return {}
-        return {"drawn": self.found.explored, "propensity": self.found.propensity}
+    def _choose(self, scores: FloatArray, chance: FloatArray | None, rows: Any) -> Any:
+        raise NotImplementedError
+
+
+class CutTop(HeldTop):
+    """The rows of a list within limits, each of which may reach down to any row."""
+
+    def __init__(self, limits: ListLimits, k: int | float, source: Source) -> None:
+        super().__init__()
+        self.limits, self.k, self.source = limits, k, source
+
+    def _choose(self, scores: FloatArray, chance: FloatArray | None, rows: Any) -> Any:
+        found = _cut(self.limits, self.source, scores, self.k, chance)
+        if self.limits.explore:
+            self.extra_columns = {"drawn": found.explored, "propensity": found.propensity}
+        self.said = str(found)
+        return found.rows
+
+
+class StayTop(HeldTop):
+    """The first rows of a list in which those of an earlier list stay, within noise."""
+
+    def __init__(self, k: int, names: str, earlier: EarlierList, noise: float | None) -> None:
+        super().__init__()
+        self.k, self.names, self.earlier, self.noise = k, names, earlier, noise
+
+    def _choose(self, scores: FloatArray, chance: FloatArray | None, rows: Any) -> Any:
+        words = map(str, rows.column(self.names).to_pylist())
+        place = {name: row for row, name in enumerate(words)}
+        there = [(place[n], s) for n, s in self.earlier.scores.items() if n in place]
+        if not there:
+            raise Failure("--stay: no row of that list is in the table; are the ids the same?")
+        rows_before, scores_before = (list(column) for column in zip(*there, strict=True))
+        if self.noise is None and len(there) < FEWEST_MOVES:
+            raise Failure(
+                f"--stay: only {len(there)} of its rows are in the table, too few to see how much "
+                "scores move; give --noise."
+            )
+        known = {"old_scores": scores_before} if self.noise is None else {"noise": self.noise}
+        found = keep_rows(scores, self.k, rows_before, **known)
+        self.extra_columns = {"stays": np.isin(found.rows, found.kept)}
+        self.said = str(found)
+        return found.rows
+
+
+@dataclass(frozen=True)
+class EarlierList:
+    """The rows of an earlier list, and what they scored then."""
+
+    scores: dict[str, float]
+
+    @classmethod
+    def read(cls, source: Source, name: str) -> EarlierList:
+        """Read a list that `toprank rank` wrote."""
+        source.check_columns({name: "--stay, the id", "score": "--stay"})
+        names: list[Any] = []
+        for chunk in source.chunks([name], {}, [name]):
+            names += chunk.carried.column(0).to_pylist()
+        try:
+            scores = as_numbers(frames.column(source.read(["score"]), "score"))
+        except Unreadable as error:
+            raise Failure(f"--stay: the column 'score': {error}.") from error
+        if np.any(np.isnan(scores)):
+            raise Failure("--stay: some rows of that list have no score.")
+        return cls(dict(zip(map(str, names), scores.tolist(), strict=True)))
 
 
 def row_chances(model: TableModel, rows: Any) -> FloatArray | None:

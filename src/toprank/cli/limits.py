@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -73,6 +74,24 @@ Explore = Annotated[
         max=0.99,
         help="Share of the list that is drawn at random below the cut; the list then has a column "
         "of propensities.",
+        rich_help_panel=_PANEL,
+    ),
+]
+
+Stay = Annotated[
+    Path | None,
+    typer.Option(
+        help="List that 'toprank rank' wrote before: its rows stay in the list unless a newcomer "
+        "is ahead by more than noise.",
+        rich_help_panel=_PANEL,
+    ),
+]
+Noise = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        help="Standard deviation of a score's noise, with --stay.",
+        show_default="what scores have moved by since that list",
         rich_help_panel=_PANEL,
     ),
 ]

@@ -25,10 +25,13 @@ from toprank.cli.limits import (
     LimitBy,
     ListLimits,
     MostPerEntity,
+    Noise,
+    Stay,
     Value,
 )
 from toprank.cli.listing import check_listing, iterate_rows, write_listing
 from toprank.cli.options import Data, Json, Model, Quiet, Seed, parse_k, reads
+from toprank.cli.sure import Sure, SureTop, read_refits
 from toprank.cli.terminal import (
     Failure,
     Step,
@@ -43,7 +46,7 @@ from toprank.cli.terminal import (
 
 if TYPE_CHECKING:
     from toprank._numerics import FloatArray
-    from toprank.cli.limited_rows import CutTop
+    from toprank.cli.limited_rows import EarlierList, HeldTop
     from toprank.models import Reason, TableModel
     from toprank.models.limited_top import LimitedTop
     from toprank.models.top_of_list import RunningTop
@@ -108,6 +111,9 @@ def rank(
     exclude: Exclude = None,
     explore: Explore = 0.0,
     seed: Seed = 0,
+    sure: Sure = None,
+    stay: Stay = None,
+    noise: Noise = None,
     as_json: Json = False,
     quiet: Quiet = False,
     *,
@@ -146,19 +152,34 @@ def rank(
             "--per-group makes a list for each group; for limits of one list give --limit-by with "
             "--at-most or --at-least."
         )
+    if sure is not None and (
+        limits.any or whole or per_group is not None or per_entity is not None or stay is not None
+    ):
+        raise Failure("--sure is for the first rows of one list: leave out --all and limits.")
+    if noise is not None and stay is None:
+        raise Failure("--noise needs --stay, the list before.")
+    if stay is not None and (limits.any or per_group or per_entity or not isinstance(k, int)):
+        raise Failure("--stay is for the first rows of one list: give a count as --top, no limits.")
     n_reasons = (0 if whole else 3) if reasons is None else reasons
-    check_listing(output, [model, data])
+    check_listing(output, [model, data, *(path for path in (stay, sure) if path is not None)])
     # the library is loaded here, because --help need not wait for it
     from toprank.cli.scoring import load_model
 
     loaded = load_model(model)
+    refits = None
+    if sure is not None:
+        with open_table(sure, reading, quiet) as source, progress("Fitting again", quiet) as step:
+            refits = read_refits(loaded, source, step)
     with open_table(data, reading, quiet) as source, progress("Ranking", quiet) as step:
         carried = list(id or ())
-        if limits.any:
-            found = read_limited(loaded, source, k, carried, n_reasons, step, limits)
+        if stay is not None:
+            earlier = _read_earlier(stay, _name_of_rows(loaded, source, carried), reading, quiet)
+            found = read_held(loaded, source, int(k), carried, n_reasons, step, earlier, noise)
+        elif limits.any:
+            found = read_held(loaded, source, k, carried, n_reasons, step, limits)
         else:
-            columns = {"per_group": per_group, "per_entity": per_entity}
-            found = read_top(loaded, source, k, carried, n_reasons, step, **columns)
+            more: Any = {"per_group": per_group, "per_entity": per_entity, "refits": refits}
+            found = read_top(loaded, source, k, carried, n_reasons, step, **more)
         dialect = source.dialect
     if as_json:
         print_json(records(found))
@@ -211,6 +232,7 @@ def read_top(
     *,
     per_group: str | None = None,
     per_entity: str | None = None,
+    refits: SureTop | None = None,
 ) -> Ranked:
     """Rank a table and return its first rows.
 
@@ -227,6 +249,8 @@ def read_top(
         Called with how far the reading is.
     per_group, per_entity : str, optional
         Columns: k rows of each group are wanted, and one of each entity.
+    refits : SureTop, optional
+        Refits of the model, for the column `sure`.
     """
     from toprank.cli.scoring import score_chunks
     from toprank.models.limited_top import LimitedTop
@@ -239,7 +263,7 @@ def read_top(
     ids = [model.schema.id] if model.schema.id in source.columns else []
     limiting = [name for name in limits.values() if name is not None]
     names = list(dict.fromkeys([*ids, *carried, *limiting]))
-    needed = model.schema.names if n_reasons else model.schema.names[:1]
+    needed = model.schema.names if n_reasons or refits is not None else model.schema.names[:1]
     size = _rows_to_keep(source, k)
     kept = LimitedTop(size) if limiting else RunningTop(size)
     for chunk, scores in score_chunks(model, source, step, names):
@@ -249,38 +273,77 @@ def read_top(
             if name is not None
         }
         kept.add(scores, _beside(chunk.rows.select(needed), chunk.carried), **keys)
+        if refits is not None and size is not None:
+            refits.add(chunk.rows, size)
     kept.settle()
     reasons = _find_reasons(model, kept.rows, n_reasons, step)
-    return Ranked(_listing(kept, names, reasons), kept.scores, reasons, kept.tied_out, kept.n)
+    more = None
+    if refits is not None:
+        more = {"sure": refits.shares(kept.rows.select(needed)), "tied_at_the_cut": kept.tied}
+    listing = _listing(kept, names, reasons, more)
+    return Ranked(listing, kept.scores, reasons, kept.tied_out, kept.n)
 
 
-def read_limited(
+def read_held(
     model: TableModel,
     source: Source,
     k: int | float,
     carried: Sequence[str],
     n_reasons: int,
     step: Step,
-    limits: ListLimits,
+    within: ListLimits | EarlierList,
+    noise: float | None = None,
 ) -> Ranked:
-    """Rank a table and return the rows of a list within limits; parameters as in `read_top`."""
-    from toprank.cli.limited_rows import CutTop, row_chances
+    """Rank a table and choose rows of the whole list; other parameters as in `read_top`.
+
+    Parameters
+    ----------
+    model, source, k, carried, n_reasons, step
+        As in `read_top`.
+    within : ListLimits or EarlierList
+        Limits that the list keeps, or the list whose rows stay.
+    noise : float, optional
+        With an earlier list: the noise of a score.
+    """
+    from toprank.cli.limited_rows import CutTop, StayTop, row_chances
     from toprank.cli.scoring import score_chunks
 
     source.remember(Reading.remembered(model.card))
+    limits = within if isinstance(within, ListLimits) else ListLimits()
     source.check_columns({**dict.fromkeys(carried, "--id"), **limits.columns()})
     ids = [model.schema.id] if model.schema.id in source.columns else []
     shown = [name for name in (limits.per_entity, limits.limit_by) if name is not None]
     names = list(dict.fromkeys([*ids, *carried, *shown]))
     needed = model.schema.names if n_reasons else model.schema.names[:1]
-    kept = CutTop(limits, k, source)
+    kept: HeldTop
+    if isinstance(within, ListLimits):
+        kept = CutTop(within, k, source)
+    else:
+        kept = StayTop(int(k), _carried_name(0), within, noise)
     for chunk, scores in score_chunks(model, source, step, names):
         rows = _beside(chunk.rows.select(needed), chunk.carried)
-        kept.add(scores, rows, row_chances(model, chunk.rows))
+        kept.add(scores, rows, row_chances(model, chunk.rows) if limits.any else None)
     kept.settle()
     reasons = _find_reasons(model, kept.rows, n_reasons, step)
     listing = _listing(kept, names, reasons, kept.extra_columns)
-    return Ranked(listing, kept.scores, reasons, 0, kept.n, str(kept.found))
+    return Ranked(listing, kept.scores, reasons, 0, kept.n, kept.said)
+
+
+def _name_of_rows(model: TableModel, source: Source, carried: Sequence[str]) -> str:
+    """The column that names the rows of a list: the first that is carried along."""
+    source.remember(Reading.remembered(model.card))
+    ids = [model.schema.id] if model.schema.id in source.columns else []
+    names = [*ids, *carried]
+    if not names:
+        raise Failure("--stay needs --id, the column that names the rows in both lists.")
+    return str(names[0])
+
+
+def _read_earlier(path: Path, name: str, reading: Reading, quiet: bool) -> EarlierList:
+    from toprank.cli.limited_rows import EarlierList
+
+    with open_table(path, reading, quiet) as source:
+        return EarlierList.read(source, name)
 
 
 def _beside(rows: Any, carried: Any) -> Any:
@@ -315,7 +378,7 @@ def _find_reasons(model: TableModel, rows: Any, n: int, step: Step) -> list[list
 
 
 def _listing(
-    kept: RunningTop | LimitedTop | CutTop,
+    kept: RunningTop | LimitedTop | HeldTop,
     names: list[str],
     reasons: list[list[Reason]],
     more: dict[str, Any] | None = None,

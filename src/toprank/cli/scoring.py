@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,8 +18,10 @@ from toprank.cli.io.source import Chunk, Reading, Source
 from toprank.cli.io.tables import check_exists
 from toprank.cli.terminal import Failure, Step, note, safe
 from toprank.models import ModelWarning, TableModel, frames, load
-from toprank.models.rows import ScoredRows, read_groups, read_weight
 from toprank.models.sketch import SeenRows
+
+if TYPE_CHECKING:
+    from toprank.models.rows import ScoredRows
 
 #: Columns that a refusal names at most.
 _MOST_NAMED = 20
@@ -136,6 +138,9 @@ def score_labelled_table(
 
     Weight and groups are those of the training, where the table has them.
     """
+    # a list needs no metrics, and does not wait for them
+    from toprank.models.rows import ScoredRows, read_groups, read_weight
+
     schema = model.schema
     source.remember(Reading.remembered(model.card))
     labels = schema.target if target is None else target

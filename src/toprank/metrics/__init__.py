@@ -13,8 +13,8 @@ Conventions, the same for every metric:
 - k is a count (int) or a fraction of the list (float in (0, 1]). With ``groups`` a metric at k is
   the mean over the groups that have a positive, and a group shorter than k is taken whole.
 - Scores that lie on a GPU (torch tensors, CuPy arrays) are checked, sorted and summed there, and
-  one number comes back. `push_risk`, `heights`, `reverse_heights`, `ranking_risk`, `value_at`,
-  `best_k` and ``groups`` need scores on the host, and say so.
+  one number comes back. `push_risk`, `rank_risk`, `heights`, `reverse_heights`, `ranking_risk`,
+  `value_at`, `best_k` and ``groups`` need scores on the host, and say so.
 - Where negatives are merely unlabelled, ``METRICS[name].when_unlabelled`` says what the metric
   bounds; see `toprank.metrics.registry`.
 - `register` adds a metric of your own, for all that takes a metric by name.
@@ -45,6 +45,7 @@ from toprank.metrics.push import (
     ranks,
     reverse_heights,
 )
+from toprank.metrics.rank_risk import rank_risk
 from toprank.metrics.registry import METRICS, register, scorer, summary
 from toprank.metrics.retrieval import aver, average_precision, bedroc, dcg
 from toprank.metrics.risk import ranking_risk
@@ -77,6 +78,7 @@ __all__ = [
     "precision_at",
     "precision_at_recall",
     "push_risk",
+    "rank_risk",
     "ranking_margin",
     "ranking_risk",
     "ranks",
