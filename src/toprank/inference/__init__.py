@@ -2,7 +2,9 @@
 
 from toprank.inference.bands import Band, lift_band, precision_recall_band, roc_band
 from toprank.inference.intervals import interval
+from toprank.inference.order_m import OrderedUStatistic, permutation_risk, u_statistic_of_order
 from toprank.inference.paired import compare
+from toprank.inference.periods import PeriodInterval, period_interval
 from toprank.inference.planning import (
     comparison_power,
     comparison_size,
@@ -11,12 +13,15 @@ from toprank.inference.planning import (
 )
 from toprank.inference.result import Comparison, Comparisons, Interval
 from toprank.inference.u_statistics import UStatistic, u_statistic
+from toprank.inference.unlabelled import unlabelled_interval
 
 __all__ = [
     "Band",
     "Comparison",
     "Comparisons",
     "Interval",
+    "OrderedUStatistic",
+    "PeriodInterval",
     "UStatistic",
     "compare",
     "comparison_power",
@@ -24,8 +29,12 @@ __all__ = [
     "expected_half_width",
     "interval",
     "lift_band",
+    "period_interval",
+    "permutation_risk",
     "precision_recall_band",
     "roc_band",
     "sample_size",
     "u_statistic",
+    "u_statistic_of_order",
+    "unlabelled_interval",
 ]
