@@ -8,6 +8,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from toprank.pairs.propensity import LabelWeights, label_weights
 from toprank.select.calibration import Calibration, HeldOut, held_out, out_of_fold
 from toprank.select.difference import ListDifference, compare_lists
 from toprank.select.guarantee import select
@@ -19,6 +20,7 @@ from toprank.select.stay import StayingList, keep_rows
 __all__ = [
     "Calibration",
     "HeldOut",
+    "LabelWeights",
     "LimitPrice",
     "LimitedList",
     "ListDifference",
@@ -29,6 +31,7 @@ __all__ = [
     "cut",
     "held_out",
     "keep_rows",
+    "label_weights",
     "out_of_fold",
     "select",
 ]
