@@ -126,7 +126,13 @@ def report(
     money = {"value_positive": value_positive, "cost": cost, "today": today}
     columns = {"id": id, "weight": weight, "groups": groups}
     if models:
-        learning = {"target": target, "time": time, "positive": positive, **lists, **fit}
+        learning: dict[str, Any] = {
+            "target": target,
+            "time": time,
+            "positive": positive,
+            **lists,
+            **fit,
+        }
         learning["keep_tails"] = keep_tails
         _refuse_options(learning)
         options = columns | money | {"skip_unlabelled": skip_unlabelled}

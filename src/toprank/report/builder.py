@@ -15,7 +15,7 @@ import sklearn
 from toprank._text import clean_text, count, format_p, plain
 from toprank._version import __version__
 from toprank.folds import Fold, check_powers
-from toprank.models.concern import LEAK, Concern
+from toprank.models.concern import LEAK, NOTE, Concern
 from toprank.models.errors import ModelError, catch_warnings
 from toprank.models.fit import labelled_rows
 from toprank.models.look import find_concerns
@@ -204,8 +204,9 @@ def _sampled(whole: Table, table: Table) -> list[str]:
 
 
 def _list_concerns(concerns: list[Concern]) -> list[str]:
-    """What a look at the table found, the most dangerous first."""
-    said = [f"careful: {one}" if one.danger == LEAK else str(one) for one in concerns]
+    """What a look at the table found, the most dangerous first; the columns left out come later."""
+    serious = [one for one in concerns if one.danger < NOTE]
+    said = [f"careful: {one}" if one.danger == LEAK else str(one) for one in serious]
     return [text[:1].upper() + text[1:] for text in said]
 
 
