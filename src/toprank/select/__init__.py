@@ -14,6 +14,7 @@ from toprank.select.difference import ListDifference, compare_lists
 from toprank.select.guarantee import select
 from toprank.select.limited_cut import cut
 from toprank.select.limited_list import LimitedList, LimitPrice
+from toprank.select.membership import Membership, membership
 from toprank.select.shortlist import Shortlist, TooFewLabels
 from toprank.select.stay import StayingList, keep_rows
 
@@ -24,6 +25,7 @@ __all__ = [
     "LimitPrice",
     "LimitedList",
     "ListDifference",
+    "Membership",
     "Shortlist",
     "StayingList",
     "TooFewLabels",
@@ -32,6 +34,7 @@ __all__ = [
     "held_out",
     "keep_rows",
     "label_weights",
+    "membership",
     "out_of_fold",
     "select",
 ]
