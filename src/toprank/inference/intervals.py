@@ -24,6 +24,7 @@ from toprank._columns import labels_column
 from toprank._numerics import FloatArray
 from toprank.inference.bootstrap import WeightedMetric, bootstrap_interval, replicates
 from toprank.inference.by_groups import check_group_support, note_on_groups
+from toprank.inference.curve_points import BOTH_CLASSES, tpr_ends
 from toprank.inference.influence import interval_from_expansion
 from toprank.inference.real_labels import interval_of_kernel
 from toprank.inference.result import METHODS, Interval, MetricRequest, check_resamples
@@ -207,6 +208,9 @@ def interval_at_cut(request: MetricRequest, cut: Cut) -> Interval:
         trials *= allowance_for_groups(sample, request.level)
         method = f"Clopper-Pearson, trials from a bootstrap ({request.scheme})"
     low, high = (float(end) for end in clopper_pearson(cut.share, trials, request.level))
+    if cut.fpr is not None and sample.groups is None and request.method != "bootstrap":
+        method = BOTH_CLASSES
+        low, high = map(float, tpr_ends(sample, cut.fpr, cut.share, request.level))
     return request.result(
         request.estimate,
         (cut.report(low), cut.report(high)),
