@@ -20,6 +20,7 @@ from toprank.blocks import Workers
 from toprank.folds import Fold, Scoring, TimeOrderedSplit, folds_of
 from toprank.pairs import Rows, check_rows, check_times, group_labels
 from toprank.pairs.door import FOR_WORDS
+from toprank.pairs.propensity import keep_label_weights
 from toprank.rankers.common import fits, warn_caller
 from toprank.rankers.ensemble.out_of_fold import (
     Budget,
@@ -102,6 +103,11 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
     categorical_features : "from_dtype", sequence or None, default="from_dtype"
         Columns that hold categories, as in `PushTrees`; for the members of "auto". Trees split by
         them, linear members take a column of 0 and 1 for each.
+    clip_tails : bool, default=True
+        Whether in the linear members of "auto" a column of which a number lies 50 standard
+        deviations or more from the mean counts beyond its outer half percents as no more than
+        these; such a number would head their lists by itself otherwise. Nor does any number count
+        as farther out than the range of the training rows once more.
     random_state : int, RandomState or None
         Seed of the members of "auto".
     n_jobs : int, optional
@@ -167,10 +173,13 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
         "test_size": [Interval(Real, 0, 1, closed="neither"), None],
         "level": [Interval(Real, 0, 1, closed="neither")],
         "categorical_features": [StrOptions({"from_dtype"}), "array-like", None],
+        "clip_tails": ["boolean"],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
     }
+
+    clip_tails = False  # of files that were saved before there was such a parameter
 
     def __init__(
         self,
@@ -186,6 +195,7 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
         test_size: float | None = None,
         level: float = 0.95,
         categorical_features: Any = "from_dtype",
+        clip_tails: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -201,6 +211,7 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
         self.test_size = test_size
         self.level = level
         self.categorical_features = categorical_features
+        self.clip_tails = clip_tails
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -214,6 +225,7 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
         *,
         groups: ArrayLike | None = None,
         time: ArrayLike | None = None,
+        label_propensity: ArrayLike | None = None,
         progress: Progress | None = None,
     ) -> Any:
         """Fit members to folds, weigh them, and fit those that have a weight to all rows.
@@ -231,6 +243,9 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
         time : array-like of shape (n,), optional
             When each row was seen: members and their weights learn from the past. The earliest
             rows, which no fold tests, count for the members alone.
+        label_propensity : float or array-like of shape (n,), optional
+            Probability that the row's label was seen; rows are weighted by its inverse, clipped
+            (`toprank.select.label_weights`). ``effective_rows_`` says how many rows they count as.
         progress : callable, optional
             Called as ``progress(step, done, total)`` after each fold of each member.
 
@@ -238,6 +253,7 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
         -------
         self
         """
+        sample_weight = keep_label_weights(self, y, sample_weight, label_propensity)
         rows = self._check_fit(X, y, sample_weight, groups, time)
         members = self._members(len(rows))
         outer = None if self.test_size is None else self._outer_interval(rows, members)
@@ -333,7 +349,7 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
         if not isinstance(self.estimators, str):
             return _check_members(self.estimators)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        return auto_members(self.quality, self.categorical_features, seed)
+        return auto_members(self.quality, self.categorical_features, seed, self.clip_tails)
 
     def _single(self, estimator: Any) -> Any:
         """A member as it is fitted: with one thread where several run at a time."""
