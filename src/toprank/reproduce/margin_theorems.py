@@ -88,7 +88,8 @@ def _growth(setup: Setup) -> Result:
     _, X, y, pairs = game()
     on_game = SmoothMarginRanker(rounds, weak_rankers="binary").fit(X, y, pairs=pairs)
     on_wdbc = SmoothMarginRanker(rounds, n_jobs=1).fit(*setup.data["wdbc"])
-    rows, claims = [], []
+    rows: list[dict[str, Any]] = []
+    claims = []
     for name, ranker in (("8 × 8 matrix", on_game), ("wdbc, all stumps", on_wdbc)):
         found = {key: np.array(values) for key, values in follow_growth(ranker).items()}
         held = found["held"] > 0
