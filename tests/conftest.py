@@ -25,19 +25,35 @@ settings.register_profile("few", settings.get_profile(LEVEL_1))  # what level 1 
 def pytest_configure(config: pytest.Config) -> None:
     """Choose hypothesis' profile by the level that is run."""
     if config.getoption("--hypothesis-profile", None) is None:
-        level_1 = "not more" in config.getoption("markexpr", "")
-        settings.load_profile(LEVEL_1 if level_1 else LEVEL_2)
+        settings.load_profile(LEVEL_1 if is_level_1(config) else LEVEL_2)
+
+
+def is_level_1(config: pytest.Config) -> bool:
+    """Whether the tests marked `more` are left out."""
+    return "not more" in config.getoption("markexpr", "")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make no cases that level 1 leaves out: to make ten thousand takes seconds in each worker."""
+    if not is_level_1(metafunc.config):
+        return
+    marks = list(metafunc.definition.iter_markers())
+    sampled = next((mark.args[0] for mark in marks if mark.name == "sampled"), 1)
+    left_out = any(mark.name in ("more", "slow") for mark in marks)
+    # one case stays of what is left out, to be counted as such
+    metafunc._calls[:] = metafunc._calls[:1] if left_out else metafunc._calls[::sampled]
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Sort the tests into levels: a sampled test leaves most of its cases to level 2."""
     cases: Counter[str] = Counter()
     for item in items:
         if item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.timeout(0))  # it may take its time
         sampled = item.get_closest_marker("sampled")
-        if sampled is not None:
+        if sampled is not None and not is_level_1(config):
             test = item.nodeid.partition("[")[0]
             if cases[test] % sampled.args[0]:
                 item.add_marker(pytest.mark.more)

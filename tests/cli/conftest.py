@@ -11,6 +11,7 @@ pytest.importorskip("pyarrow", reason="the command line reads tables with the ex
 
 import numpy as np
 import pandas as pd
+from few_trees import few_trees  # noqa: F401
 from typer.testing import CliRunner
 
 from toprank.cli.app import app

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from few_trees import few_trees  # noqa: F401
 
 from toprank.models import fit_table
 

@@ -332,6 +332,7 @@ def test_a_row_of_weight_zero_is_absent(backend, train):
     np.testing.assert_allclose(weighted.decision_function(X), without.decision_function(X))
 
 
+@pytest.mark.sampled(2)
 @both
 def test_groups_confine_the_pairs(backend):
     # the first column says which group; across groups it ranks, within them it says nothing
@@ -583,6 +584,7 @@ def test_what_has_no_counterpart_is_said(given, said):
         PushTrees(**given)
 
 
+@pytest.mark.sampled(2)
 @both
 def test_probabilities_are_those_of_rows_that_the_trees_have_not_seen(backend):
     train, test = sample(600, 0), sample(4000, 1)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from few_trees import few_trees  # noqa: F401
 
 from toprank.report import build
 
