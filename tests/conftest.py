@@ -33,16 +33,17 @@ def is_level_1(config: pytest.Config) -> bool:
     return "not more" in config.getoption("markexpr", "")
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
     """Make no cases that level 1 leaves out: to make ten thousand takes seconds in each worker."""
-    if not is_level_1(metafunc.config):
-        return
-    marks = list(metafunc.definition.iter_markers())
-    sampled = next((mark.args[0] for mark in marks if mark.name == "sampled"), 1)
-    left_out = any(mark.name in ("more", "slow") for mark in marks)
-    # one case stays of what is left out, to be counted as such
-    metafunc._calls[:] = metafunc._calls[:1] if left_out else metafunc._calls[::sampled]
+    test = metafunc.definition
+    if is_level_1(metafunc.config) and any(map(test.get_closest_marker, ("more", "slow"))):
+        # it stays, to be counted as left out, but its cases are not written out
+        test.own_markers[:] = [mark for mark in test.own_markers if mark.name != "parametrize"]
+    yield
+    sampled = test.get_closest_marker("sampled")
+    if sampled is not None and is_level_1(metafunc.config):
+        metafunc._calls[:] = metafunc._calls[:: sampled.args[0]]
 
 
 @pytest.hookimpl(tryfirst=True)
