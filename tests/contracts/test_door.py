@@ -443,13 +443,13 @@ GOOD_TABLES = [
 ]
 
 
-@pytest.mark.sampled(11)
+@pytest.mark.sampled(23)
 @pytest.mark.parametrize(("entry", "kind"), GOOD_TABLES)
 def test_a_table_is_the_same_in_any_container(entry, kind):
     close(entry, X=TABLES[kind](X))
 
 
-@pytest.mark.sampled(11)
+@pytest.mark.sampled(23)
 @pytest.mark.parametrize(
     ("entry", "kind"),
     [
@@ -466,7 +466,7 @@ def test_labels_are_the_same_in_any_container(entry, kind):
     close(entry, y=LABELS[kind](GRADES if entry.target == "graded" else Y))
 
 
-@pytest.mark.sampled(11)
+@pytest.mark.sampled(23)
 @pytest.mark.parametrize(
     ("entry", "kind"),
     [
@@ -480,7 +480,7 @@ def test_weights_are_the_same_in_any_container(entry, kind):
     close(entry, w=COLUMNS[kind](W))
 
 
-@pytest.mark.sampled(11)
+@pytest.mark.sampled(23)
 @pytest.mark.parametrize(
     ("entry", "kind"),
     [

@@ -110,7 +110,7 @@ def test_the_public_rankers_are_found():
     assert {"PNormPush", "IRPush", "PushRanker"} <= {ranker.__name__ for ranker in RANKERS}
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(11)
 @pytest.mark.filterwarnings(NOT_SEPARATED, NO_BETTER)
 @parametrize_with_checks([quick(ranker) for ranker in RANKERS])
 def test_scikit_learn_finds_nothing_to_say(estimator, check):
