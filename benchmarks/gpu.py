@@ -33,6 +33,7 @@ from toprank.metrics import auc, precision_at
 from toprank.objective.labelled import OpenBlock, View
 
 GAP = 1e-6
+WIDTHS = (4, 10, 17, 30, 33, 65, 100, 200, 300, 600, 1024)
 TOLERANCES = (1e-1, 1e-2, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 3e-6, 1e-6, 1e-7)
 
 
@@ -82,6 +83,25 @@ def evaluation(X: Any, y: Any) -> dict[str, Any]:
     ours = best(lambda: rows.sum_tilted(coef, ((-1.0, 4.0),)), X.device, 20)
     theirs = best(lambda: X.sum(), X.device, 20)
     return ratio(1.6, ours, theirs, fused=rows.design.kernel)
+
+
+def evaluation_at_widths(X: Any, y: Any) -> dict[str, Any]:
+    """The same for other numbers of columns, types of entries, and tables that lie by columns."""
+    found = {}
+    bytes_read = min(4e9, X.numel() * X.element_size())
+    cases = [(d, torch.float32, False) for d in WIDTHS]
+    cases += [(d, torch.float32, True) for d in WIDTHS]
+    cases += [(d, kind, False) for kind in (torch.float64, torch.float16, torch.bfloat16)
+              for d in (10, 30, 100, 300)]  # fmt: skip
+    for d, kind, by_column in cases:
+        n = int(bytes_read / (d * kind.itemsize))
+        shape = (d, n) if by_column else (n, d)
+        other = torch.empty(shape, dtype=kind, device=X.device).normal_()
+        positive = torch.rand(n, device=X.device) < 0.15
+        name = f"{d} x {str(kind).removeprefix('torch.')}, by {'columns' if by_column else 'rows'}"
+        found[name] = evaluation(other.T if by_column else other, positive)
+        del other
+    return found
 
 
 def fit(X: Any, y: Any) -> dict[str, Any]:
@@ -167,6 +187,7 @@ def metrics_on_device(X: Any, y: Any) -> dict[str, Any]:
 
 FIGURES: dict[str, Callable[[Any, Any], dict[str, Any]]] = {
     "evaluation against reading X": evaluation,
+    "evaluation at other widths": evaluation_at_widths,
     "fit": fit,
     "agreement with the host": agreement,
     "fit against scikit-learn": against_scikit_learn,
@@ -178,6 +199,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=100_000_000)
     parser.add_argument("--features", type=int, default=32)
+    parser.add_argument("--figures", nargs="+", choices=FIGURES, default=list(FIGURES))
     parser.add_argument("--cpu", action="store_true", help="run on the host")
     options = parser.parse_args()
     if not options.cpu and not torch.cuda.is_available():
@@ -190,9 +212,9 @@ def main() -> None:
         "features": options.features,
         "device": "host" if options.cpu else torch.cuda.get_device_name(device),
     }
-    for name, figure in FIGURES.items():
+    for name in options.figures:
         say(name)
-        report[name] = figure(X, y)
+        report[name] = FIGURES[name](X, y)
         say(json.dumps(report[name]))
     print(json.dumps(report, indent=2))
 

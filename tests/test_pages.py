@@ -59,7 +59,10 @@ def test_every_page_is_in_the_table_of_contents():
 
 @pytest.mark.parametrize(
     "room",
-    ["", ".metrics", ".inference", ".tuning", ".plots", ".report", ".models", ".bounds"],
+    [
+        *("", ".metrics", ".inference", ".tuning", ".plots", ".report", ".models", ".bounds"),
+        ".select",
+    ],
 )
 def test_the_reference_lists_every_public_name(room):
     listed = (FOLDER / "api.md").read_text(encoding="utf-8").split()

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         RankBoost,
         SmoothMarginRanker,
     )
+    from toprank.select import select
     from toprank.tuning import PNormPushCV
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "RankBoost",
     "SmoothMarginRanker",
     "__version__",
+    "select",
     "top",
 ]
 
@@ -63,7 +65,7 @@ def __getattr__(name: str) -> Any:
     scikit-learn takes seconds to import; the help and the completion of the command line need
     not wait for it.
     """
-    if name in __all__:
+    if name in __all__ and name != "select":  # a room that can be called
         found = getattr(import_module(f"toprank.{_ELSEWHERE.get(name, 'rankers')}"), name)
         globals()[name] = found
         return found

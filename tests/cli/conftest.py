@@ -23,7 +23,10 @@ def invoke():
 
     def call(*arguments, columns="200", **given):
         arguments = [str(one) for one in arguments]
-        if arguments[:1] == ["fit"] and not {"--model", "--from", "--help"} & set(arguments):
+        learns = arguments[:1] == ["fit"] or (
+            arguments[:1] == ["report"] and {"-y", "--target"} & set(arguments)
+        )
+        if learns and not {"--model", "--from", "--help"} & set(arguments):
             arguments += ["--model", "pnorm"]  # an ensemble, the default, takes seconds
         runner = CliRunner(env={"COLUMNS": columns, "TERM": "dumb"})
         return runner.invoke(app, arguments, **given)

@@ -86,3 +86,23 @@ def test_what_belongs_to_tables_is_not_asked_of_models(
     given = [str(one).format(train=train, model=model) for one in options]
     answer = invoke("report", *given, "-o", tmp_path / "report.html")
     assert answer.exit_code == 2 and said in words(answer.stderr), answer.stderr
+
+
+def test_report_learns_what_fit_learns_with_the_same_options(
+    frame, tmp_path, invoke, monkeypatch, model
+):
+    table, given = tmp_path / "t.csv", {}
+    frame.assign(bought=frame.bought.where(frame.index > 4)).to_csv(table, index=False)
+
+    def build(rows, target, **options):
+        given.update(options, rows=rows.num_rows)
+        raise ValueError("seen enough")
+
+    monkeypatch.setattr("toprank.report.build", build)
+    names = ["--as-text", "age", "--clip", "income", "--tidy", "city", "--as-number", "age"]
+    command = ["report", table, "-y", "bought", *names, "-o", tmp_path / "report.html"]
+    assert "missing in 5 of 300 rows" in invoke(*command).stderr.replace("\n", " ")
+    invoke(*command, "--skip-unlabelled", "--model", "auto")
+    assert given["rows"] == 295 and given["fit"] == {"model": "auto"}
+    assert given["as_text"] == given["as_number"] == ("age",)
+    assert given["clip"] == ("income",) and given["tidy"] == ("city",)

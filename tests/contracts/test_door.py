@@ -270,6 +270,11 @@ MISTAKES = {
     "X of words": Mistake(
         "X", lambda v: np.where(v > 3, "red", "blue").astype(object), "X holds words, such as"
     ),
+    "X of text": Mistake(
+        "X",
+        lambda v: np.where(v > 3, "red", "blue"),
+        "X holds words, such as '(red|blue)'.*TableRanker",
+    ),
     "X of dates": Mistake("X", lambda v: v.astype("datetime64[D]"), "holds dates or times"),
     "X of one dimension": Mistake("X", lambda v: v[:, 0], "Expected 2D array"),
     "X of three dimensions": Mistake("X", lambda v: v[:, None], "with dim 3"),

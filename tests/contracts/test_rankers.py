@@ -72,7 +72,7 @@ FEW_MEMBERS = [("push", toprank.PNormPush()), ("logistic", toprank.ProperRanker(
 #: Smaller than the defaults, which level 2 runs scikit-learn's checks with.
 QUICK = {
     "PushEnsemble": {"estimators": FEW_MEMBERS, "cv": 3, "quality": "fast"},
-    "PNormPushCV": {"ps": (1, 4), "alphas": (0.01,), "cv": 3},
+    "PNormPushCV": {"ps": (1, 4), "alphas": (0.01,), "cv": 3, "test_size": 0.2},
     "SmoothMarginRanker": {"n_estimators": 200},
     "LabelRanker": {"n_estimators": 10},
     "PushTrees": {"n_estimators": 20},

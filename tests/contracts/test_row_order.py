@@ -19,6 +19,8 @@ from toprank.metrics import METRICS
 SETTINGS = {
     "partial_auc": {"max_fpr": 0.1},
     "tpr_at_fpr": {"fpr": 0.1},
+    "precision_at_recall": {"recall": 0.5},
+    "recall_at_precision": {"precision": 0.3},
     "pnorm_risk": {"p": 4, "normalize": True},
     "precision_at": {"k": 15},
     "recall_at": {"k": 0.1},

@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 from toprank import IRPush, PNormPush, ProperRanker, blocks  # noqa: E402
 from toprank.blocks import Block, Units  # noqa: E402
 from toprank.blocks.device import DeviceDesign  # noqa: E402
+from toprank.blocks.kernels_cuda import plan_for  # noqa: E402
 from toprank.objective.device_sums import count_scores  # noqa: E402
 from toprank.objective.labelled import OpenBlock, View  # noqa: E402
 from toprank.objective.sums import BIN, BINS, ScoreHistogram, Standard  # noqa: E402
@@ -63,6 +64,70 @@ def test_the_sums_are_those_of_an_array(n, d, dtype, weighted, order, device):
     host, rows = both(X, positive, weight, Units(), device)
     coef = np.random.default_rng(1).normal(size=d) / np.sqrt(d)
     assert_same(rows.sum_tilted(coef, TILTS, order), host.sum_tilted(coef, TILTS, order))
+
+
+WIDTHS = (
+    1,
+    2,
+    4,
+    5,
+    7,
+    8,
+    10,
+    15,
+    16,
+    17,
+    20,
+    29,
+    31,
+    32,
+    33,
+    57,
+    65,
+    100,
+    113,
+    225,
+    256,
+    300,
+    513,
+)
+
+
+@pytest.mark.sampled(12)
+@pytest.mark.parametrize("by_column", [False, True])
+@pytest.mark.parametrize("kind", ["float64", "float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("d", [*WIDTHS, 900, 1024])
+def test_tables_of_any_width_type_and_order_are_summed_alike(d, kind, by_column, device):
+    X, positive, weight = table(777, d, seed=d, weighted=bool(d % 2))
+    X = torch.as_tensor(X).to(getattr(torch, kind))
+    units = Units(np.linspace(-1, 1, d)) if d % 3 == 0 else Units()
+    host, rows = both(X.double().numpy(), positive, weight, units, device)
+    stored = X.T.contiguous().T if by_column else X
+    rows = OpenBlock(Block(0, stored.to(device), rows.block.y, rows.block.weight), rows.view)
+    coef = np.random.default_rng(1).normal(size=d) / np.sqrt(d)
+    assert_same(rows.sum_tilted(coef, TILTS), host.sum_tilted(coef, TILTS))
+    scores = rows.design.to_host(rows.design.scores(coef))
+    np.testing.assert_allclose(scores, host.scores(coef), rtol=1e-12, atol=1e-12)
+
+
+def test_rows_apart_in_memory_are_read_where_they_lie(device):
+    X, positive, _ = table(500, 12)
+    host, rows = both(X[:, :7], positive, None, Units(), device)
+    wide = torch.as_tensor(X, device=device)[:, :7]
+    rows = OpenBlock(Block(0, wide, rows.block.y), rows.view)
+    coef = np.arange(7.0) / 7
+    assert_same(rows.sum_tilted(coef, TILTS), host.sum_tilted(coef, TILTS))
+
+
+@pytest.mark.parametrize("by_column", [False, True])
+@pytest.mark.parametrize("size", [2, 4, 8])
+def test_warps_cover_every_column_once(size, by_column):
+    for columns in range(1, 1025):
+        plan = plan_for(columns, size, by_column)
+        reached = plan.lanes * plan.slots * plan.warps
+        assert columns <= reached < columns + plan.lanes * plan.warps
+        assert plan.lanes <= 32 and plan.warps * plan.teams <= 32
+        assert plan.warps == 1 or plan.teams == 1  # a team of several warps waits for the block
 
 
 @given(st.floats(-1e4, 1e4), st.integers(0, 1000), st.booleans())

@@ -11,6 +11,8 @@ from toprank.metrics import METRICS, f_skew
 SETTINGS = {
     "partial_auc": {"max_fpr": 0.2},
     "tpr_at_fpr": {"fpr": 0.1},
+    "precision_at_recall": {"recall": 0.5},
+    "recall_at_precision": {"precision": 0.4},
     "pnorm_risk": {"p": 4, "normalize": True},
     "precision_at": {"k": 20},
     "recall_at": {"k": 0.1},
@@ -21,7 +23,10 @@ SETTINGS = {
     "value_at": {"k": 20, "benefit": 2.0, "cost": 0.5},
 }
 NAMES = [name for name in METRICS if name != "ranking_margin"]
-BOOTSTRAPPED = ("push_risk", "dcg", "aver", "bedroc", "value_at")
+BOOTSTRAPPED = (
+    *("push_risk", "dcg", "aver", "bedroc", "value_at"),
+    *("precision_at_recall", "recall_at_precision"),
+)
 DECIDED_BY_ONE_ROW = ("max_height", "positives_at_top", "top_is_positive")
 SHARES = (
     *("auc", "misranking_error", "tpr_at_fpr", "ranking_risk", "pnorm_risk", "positives_at_top"),

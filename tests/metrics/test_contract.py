@@ -32,7 +32,7 @@ def test_every_public_function_of_two_arrays_is_registered_or_known_to_be_no_sco
         and list(inspect.signature(function).parameters)[1:2] == ["y_score"]
     }
     vectors = {"heights", "reverse_heights", "ranks", "margin_distribution"}
-    others = {"best_k", "f_skew", "summary"}
+    others = {"best_k", "f_skew", "summary", "threshold_for"}
     assert public == set(METRICS) | vectors | others
 
 
@@ -95,6 +95,8 @@ PARAMETERS = [
     *(("partial_auc", {"min_tpr": rate}, "min_tpr") for rate in (1, *RATES)),
     ("partial_auc", {"min_fpr": 0.5, "max_fpr": 0.5}, "must be less than"),
     *(("tpr_at_fpr", {"fpr": rate}, "fpr") for rate in (None, *RATES)),
+    *(("precision_at_recall", {"recall": rate}, "recall=") for rate in (None, 0, *RATES)),
+    *(("recall_at_precision", {"precision": rate}, "precision=") for rate in (None, 0, *RATES)),
     ("misranking_error", {"ties": "none"}, "expected 'half' or 'error'"),
     *(("pnorm_risk", {"p": p}, "expected a number >= 1") for p in (0.5, np.nan, "4", None, True)),
     *(("pnorm_risk", {"margin": m}, "finite number") for m in (np.nan, np.inf, None, "1")),

@@ -83,6 +83,20 @@ def tpr_at_fpr(y, s, fpr):
     return best
 
 
+def thresholds(y, s):
+    """(precision, recall) of each threshold."""
+    for score in set(s.tolist()):
+        yield np.mean(y[s >= score]), np.mean(s[y == 1] >= score)
+
+
+def precision_at_recall(y, s, recall):
+    return max(p for p, r in thresholds(y, s) if r >= recall - 1e-12)
+
+
+def recall_at_precision(y, s, precision):
+    return max((r for p, r in thresholds(y, s) if p >= precision - 1e-12), default=0.0)
+
+
 def partial_auc(y, s, max_fpr=None, min_fpr=0.0, min_tpr=None, standardize=True):
     stop, low = max_fpr or 1.0, min_tpr or 0.0
 
@@ -236,6 +250,12 @@ PARAMETERS = {
     ),
     "misranking_error": st.fixed_dictionaries({"ties": st.sampled_from(["half", "error"])}),
     "tpr_at_fpr": st.fixed_dictionaries({"fpr": st.sampled_from([0.0, 0.2, 1 / 3, 0.5, 0.6, 1.0])}),
+    "precision_at_recall": st.fixed_dictionaries(
+        {"recall": st.sampled_from([0.1, 1 / 3, 0.5, 0.75, 1.0])}
+    ),
+    "recall_at_precision": st.fixed_dictionaries(
+        {"precision": st.sampled_from([0.1, 1 / 3, 0.5, 0.75, 1.0])}
+    ),
     "pnorm_risk": st.fixed_dictionaries(
         {"p": st.sampled_from([1.0, 2, 3.5, 64.0, np.inf])},
         optional={
@@ -267,7 +287,7 @@ DEFINITIONS = {
         *(auc, partial_auc, misranking_error, tpr_at_fpr, pnorm_risk, max_height),
         *(positives_at_top, top_is_positive, precision_at, recall_at, lift_at),
         *(enrichment_factor, ndcg_at, average_precision, bedroc, dcg, aver),
-        *(ranking_margin, margin_error, value_at),
+        *(ranking_margin, margin_error, value_at, precision_at_recall, recall_at_precision),
     )
 } | {"ranking_risk": two_class_ranking_risk}
 

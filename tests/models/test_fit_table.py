@@ -6,6 +6,7 @@ import pytest
 
 from toprank.metrics import auc
 from toprank.models import ModelError, fit_table
+from toprank.models.model import rows_to_explain
 
 MODELS = ("pnorm", "ir", "proper", "rankboost", "smooth-margin", "trees")
 
@@ -334,3 +335,19 @@ def test_labels_apart_from_the_table_are_refused_with_a_way_out(table):
     for labels in (table["bought"], table["bought"].to_numpy(), table["bought"].tolist()):
         with pytest.raises(ModelError, match=r"target= is a \w+ of 240 values.*TableRanker"):
             fit_table(table.drop(columns="bought"), labels)
+
+
+def test_of_many_rows_some_stand_for_all_where_walks_explain():
+    class Walks:
+        def explain(self, X):
+            raise NotImplementedError
+
+    class Sums:
+        pass
+
+    many = 100_000
+    assert rows_to_explain(Sums(), many) == slice(None)
+    assert rows_to_explain(Walks(), 100) == slice(None)
+    some = rows_to_explain(Walks(), many)
+    assert len(np.unique(some)) == len(some) < many // 4
+    np.testing.assert_array_equal(some, rows_to_explain(Walks(), many))

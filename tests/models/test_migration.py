@@ -6,14 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from toprank.models import ModelError, load, migration, storage
+from toprank.models import ModelError, archive, load, migration
 
 SAVED = Path(__file__).parent / "saved"
-NOW = storage.FORMAT
+NOW = archive.FORMAT
 
 
 def test_every_older_format_has_its_step():
-    assert set(migration.STEPS) == set(range(1, storage.FORMAT))
+    assert set(migration.STEPS) == set(range(1, archive.FORMAT))
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def two_formats_ago(monkeypatch, fitted, tmp_path):
 
         return take
 
-    monkeypatch.setattr(storage, "FORMAT", NOW + 2)
+    monkeypatch.setattr(archive, "FORMAT", NOW + 2)
     monkeypatch.setattr(migration, "STEPS", {NOW: step(NOW), NOW + 1: step(NOW + 1)})
     return path, taken
 
@@ -57,10 +57,10 @@ def test_a_migrated_model_is_saved_in_the_present_format(two_formats_ago, tmp_pa
 
 def test_a_step_may_make_a_member_that_older_files_lack(monkeypatch, fitted, tmp_path):
     fitted("pnorm").save(tmp_path / "m")
-    monkeypatch.setattr(storage, "MEMBERS", storage.MEMBERS | {"limits.json"})
+    monkeypatch.setattr(archive, "MEMBERS", archive.MEMBERS | {"limits.json"})
     with pytest.raises(ModelError, match=r"lacks 'limits.json'"):
         load(tmp_path / "m")
-    monkeypatch.setattr(storage, "FORMAT", NOW + 1)
+    monkeypatch.setattr(archive, "FORMAT", NOW + 1)
     monkeypatch.setattr(
         migration, "STEPS", {NOW: lambda members: {**members, "limits.json": b"{}"}}
     )
@@ -69,5 +69,5 @@ def test_a_step_may_make_a_member_that_older_files_lack(monkeypatch, fitted, tmp
 
 def test_the_committed_files_are_of_the_first_format():
     for path in SAVED.glob("*.toprank"):
-        members = storage.read_members(path.read_bytes(), storage.MOST_BYTES)
+        members = archive.read_members(path.read_bytes(), archive.MOST_BYTES)
         assert json.loads(members["toprank.json"])["format"] == 1

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from toprank.models import ModelError, ModelWarning, fit_table, load, storage
+from toprank.models import ModelError, ModelWarning, archive, fit_table, load
 
 MODELS = ("pnorm", "ir", "proper", "rankboost", "smooth-margin", "trees")
 
@@ -169,9 +169,9 @@ def test_where_another_version_cannot_read_a_model_the_message_names_it(
 
 
 def test_a_newer_format_is_refused_with_the_remedy(fitted, tmp_path, monkeypatch):
-    monkeypatch.setattr(storage, "FORMAT", 2)
+    monkeypatch.setattr(archive, "FORMAT", 2)
     fitted("pnorm").save(tmp_path / "m")
-    monkeypatch.setattr(storage, "FORMAT", 1)
+    monkeypatch.setattr(archive, "FORMAT", 1)
     with pytest.raises(ModelError, match=r"version 2.*upgrade toprank"):
         load(tmp_path / "m")
 

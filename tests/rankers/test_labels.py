@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.optimize import minimize_scalar
 from sklearn.datasets import load_iris, make_multilabel_classification
 from sklearn.metrics import coverage_error, label_ranking_loss
 from sklearn.model_selection import cross_val_score
@@ -146,3 +147,47 @@ def test_missing_values_and_threads_do_no_harm(labelled):
 def test_labels_without_a_pair_are_refused(y, match):
     with pytest.raises(ValueError, match=match):
         LabelRanker().fit(np.arange(12.0).reshape(6, 2), y)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_weak_classifiers_of_ones_own_go_to_the_minimum_along_the_best(method):
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(40, 3)), (rng.random((40, 3)) < 0.5).astype(int)
+    own = [lambda Z, b=b: np.tanh(Z @ b) for b in rng.normal(size=(3, 3, 3))]
+    fit = LabelRanker(4, method=method, weak_rankers=own).fit(X, Y)
+    H = np.stack([np.eye(3)[[c] * 40] for c in range(3)] + [h(X) for h in own], axis=-1)
+    sign = np.where(Y == 1, 1.0, -1.0)
+
+    def loss(f):
+        if method == "mh":
+            return np.log(np.sum(np.exp(-sign * f)))
+        up, down = np.where(Y == 1, np.exp(-f), 0.0), np.where(Y == 1, 0.0, np.exp(f))
+        if method == "mr_pooled":
+            return np.log(up.sum() * down.sum())
+        pairs = np.maximum(Y.sum(axis=1) * (1 - Y).sum(axis=1), 1)
+        return np.log(np.sum(up.sum(axis=1) * down.sum(axis=1) / pairs))
+
+    f, start = np.zeros((40, 3)), loss(np.zeros((40, 3)))
+    for record in fit.history_:
+        along = [
+            minimize_scalar(lambda a, j=j, f=f: loss(f + a * H[..., j]), method="brent")
+            for j in range(6)
+        ]
+        best = int(np.argmin([found.fun for found in along]))
+        assert record["feature"] == best
+        assert record["step"] == pytest.approx(along[best].x, abs=1e-5)
+        f = f + record["step"] * H[..., best]
+        assert record["objective"] == pytest.approx(loss(f) - start, abs=1e-9)
+    np.testing.assert_allclose(fit.decision_function(X), f + fit.intercept_, atol=1e-10)
+    *_, last = fit.staged_decision_function(X)
+    np.testing.assert_allclose(last, fit.decision_function(X), atol=1e-10)
+
+
+def test_weak_classifiers_that_make_no_sense_are_refused():
+    X, Y = make_multilabel_classification(30, 3, n_classes=3, random_state=1)
+    with pytest.raises(ValueError, match=r"shape \(30,\), expected \(30, 3\)"):
+        LabelRanker(weak_rankers=[lambda Z: Z[:, 0]]).fit(X, Y)
+    with pytest.raises(ValueError, match="expected a function of X"):
+        LabelRanker(weak_rankers=[3]).fit(X, Y)
+    with pytest.raises(ValueError, match="NaN"):
+        LabelRanker(weak_rankers=[lambda Z: np.full((30, 3), np.nan)]).fit(X, Y)

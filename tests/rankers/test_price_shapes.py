@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from toprank import PNormPush, PushRanker
+from toprank import PairRanker, PNormPush, PushRanker
 from toprank.prices import bend_in_price, from_callable, get_price
 
 
@@ -98,3 +98,22 @@ def test_named_prices_do_not_bend(price):
 def test_the_gap_without_a_penalty_is_finite(rows):
     """The docstring said that it is infinite."""
     assert PNormPush(alpha=0.0).fit(*rows).optimality_gap_ < 1e-6
+
+
+@pytest.mark.parametrize("kernel", [None, "rbf"])
+def test_pairs_under_a_price_that_saturates_were_certified(rows, kernel):
+    X, y = rows
+    ranker = PairRanker(price=saturating(), loss="logistic", kernel=kernel)
+    with pytest.warns(ConvergenceWarning, match="not convex: its slope falls from .* at height"):
+        ranker.fit(X, y + (X[:, 0] > 1))
+    assert ranker.optimality_gap_ == np.inf
+    convex = PairRanker(price=(np.square, lambda s: 2 * s), loss="logistic", kernel=kernel)
+    assert np.isfinite(convex.fit(X, y + (X[:, 0] > 1)).optimality_gap_)
+
+
+def test_pairs_of_two_classes_reach_the_minimum_of_the_two_class_ranker(rows):
+    with pytest.warns(ConvergenceWarning, match="not convex"):
+        pairs = PairRanker(price=saturating(), loss="logistic", alpha=1e-2).fit(*rows)
+    with pytest.warns(ConvergenceWarning, match="not convex"):
+        classes = PushRanker(price=saturating(), loss="logistic", alpha=1e-2).fit(*rows)
+    assert pairs.objective_ == pytest.approx(classes.objective_, rel=1e-6)

@@ -12,8 +12,11 @@ pd = pytest.importorskip("pandas", reason="the tables are pandas data frames")
 
 from toprank.metrics import precision_at  # noqa: E402
 from toprank.models import ModelError, fit_table  # noqa: E402
+from toprank.models.fit import fit_rows  # noqa: E402
 from toprank.report import build, describe  # noqa: E402
 from toprank.report.money import gains  # noqa: E402
+from toprank.report.shipped import fit_shipped  # noqa: E402
+from toprank.report.table import Table  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -179,3 +182,25 @@ def test_weights_and_groups_are_those_of_the_rows(models, tables):
         sample_weight=test.times.to_numpy(),
     )
     assert front["models"][0]["figures"]["precision"]["value"] == pytest.approx(value, abs=1e-6)
+
+
+def test_a_table_is_read_as_its_owner_says(tables):
+    table = tables[0].assign(zip=np.arange(400) % 7 + 10_000)
+    read = Table.read(table, "bought", "yes", id="who", time=None, as_text=("zip",), clip=("age",))
+    kinds = {column.name: column for column in read.schema.columns}
+    assert kinds["zip"].kind == "category" and kinds["age"].clip is not None
+
+
+def test_the_model_of_a_page_is_fitted_once_per_part(tables, monkeypatch):
+    fitted = []
+
+    def count(*rows, **options):
+        fitted.append(len(rows[2]))
+        return fit_rows(*rows, **options)
+
+    monkeypatch.setattr("toprank.report.shipped.fit_rows", count)
+    frame = tables[0].drop(columns="old")
+    read = Table.read(frame, "bought", "yes", id="who", time=None)
+    shown = fit_shipped(frame, read, {"model": "proper"}, 0)
+    assert fitted == [320] * 5 and len(shown.rows) == 400
+    assert np.all(np.isfinite(shown.subject.scores))

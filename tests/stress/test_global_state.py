@@ -107,7 +107,9 @@ FITS = {
     "IRPush": lambda: toprank.IRPush().fit(X, Y),
     "PushRanker": lambda: toprank.PushRanker(end="both", loss="logistic", max_iter=5).fit(X, Y),
     "ProperRanker": lambda: toprank.ProperRanker().fit(X, Y).calibration_report(X, Y),
-    "PNormPushCV": lambda: toprank.PNormPushCV(ps=(4,), alphas=(0.1,), cv=2, n_jobs=2).fit(X, Y),
+    "PNormPushCV": lambda: toprank.PNormPushCV(
+        ps=(4,), alphas=(0.1,), cv=2, test_size=0.2, n_jobs=2
+    ).fit(X, Y),
     "RankBoost": lambda: toprank.RankBoost(5, n_iter_no_change=2, random_state=0, n_jobs=2).fit(
         X, Y
     ),

@@ -19,6 +19,8 @@ SHARES = (
 SETTINGS = {
     "partial_auc": ({"max_fpr": 0.2}, {"min_tpr": 0.7}),
     "tpr_at_fpr": ({"fpr": 0.1}, {"fpr": 0.0}, {"fpr": 1.0}),
+    "precision_at_recall": ({"recall": 0.1}, {"recall": 1.0}),
+    "recall_at_precision": ({"precision": 0.3}, {"precision": 1.0}),
     "pnorm_risk": (
         {"p": 4.0},
         {"p": 64.0, "normalize": True},

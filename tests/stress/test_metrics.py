@@ -170,6 +170,26 @@ def tpr_at_fpr(rows, fpr):
     return best
 
 
+def precision_at_recall(rows, recall):
+    high, _ = rows.totals
+    found, best = Fraction(0), Fraction(0)
+    for above, m, n in rows.ties:
+        found += m
+        if found >= Fraction(recall) * high:
+            best = max(best, found / (above + m + n))
+    return best
+
+
+def recall_at_precision(rows, precision):
+    high, _ = rows.totals
+    found, best = Fraction(0), Fraction(0)
+    for above, m, n in rows.ties:
+        found += m
+        if found >= Fraction(precision) * (above + m + n):
+            best = max(best, found / high)
+    return best
+
+
 def area(points, start, stop, low):
     total = Fraction(0)
     for (x0, y0), (x1, y1) in pairwise(points):
@@ -374,6 +394,11 @@ CASES = {
     "ranking_risk": (ranking_risk, ({},)),
     "ranking_margin": (ranking_margin_, ({}, {"norm": 4.0}, {"norm": 1e300})),
     "tpr_at_fpr": (tpr_at_fpr, tuple({"fpr": u} for u in (0.0, 0.1, 0.5, 1.0))),
+    "precision_at_recall": (precision_at_recall, tuple({"recall": u} for u in (0.1, 0.5, 1.0))),
+    "recall_at_precision": (
+        recall_at_precision,
+        tuple({"precision": u} for u in (0.1, 0.5, 1.0)),
+    ),
     "partial_auc": (
         partial_auc,
         (
@@ -426,6 +451,8 @@ CASES = {
 #: Where k, or a rate, falls within rounding error of an end of a tie, either side is right.
 SNAPS = {
     "tpr_at_fpr": "fpr",
+    "precision_at_recall": "recall",
+    "recall_at_precision": "precision",
     "precision_at": "k",
     "recall_at": "k",
     "lift_at": "k",

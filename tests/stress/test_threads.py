@@ -46,7 +46,7 @@ RANKERS = {
     "TopPush": PushRanker("max", loss="squared_hinge", max_iter=10),
     "IRPush": IRPush(),
     "ProperRanker": ProperRanker(n_jobs=2),
-    "PNormPushCV": PNormPushCV(ps=(1, 4), alphas=(0.1,), cv=2, n_jobs=2),
+    "PNormPushCV": PNormPushCV(ps=(1, 4), alphas=(0.1,), cv=2, test_size=0.2, n_jobs=2),
     "RankBoost": RankBoost(5, n_jobs=2),
     "RankBoost graded": RankBoost(5, target="graded"),
     "RankBoost stopping": RankBoost(5, n_iter_no_change=2, random_state=0),

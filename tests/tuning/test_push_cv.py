@@ -23,7 +23,7 @@ from toprank.pairs import Rows
 from toprank.tuning import TimeOrderedSplit
 from toprank.tuning.rows import split_outer
 
-SMALL = {"ps": (1, 4, 16), "alphas": (1e-3, 1e-1), "cv": 3}
+SMALL = {"ps": (1, 4, 16), "alphas": (1e-3, 1e-1), "cv": 3, "test_size": 0.2}
 
 
 def standardised(X):
@@ -38,7 +38,7 @@ def fitted(rows):
 def test_the_scores_of_the_grid_are_those_of_a_grid_search(rows):
     X, y = rows
     options = {"scoring": "auc", "test_size": None}  # smooth, so that a loose fit shows little
-    ours = PNormPushCV(**SMALL, **options).fit(X, y)
+    ours = PNormPushCV(**SMALL | options).fit(X, y)
     theirs = GridSearchCV(
         PNormPush(tol=1e-9),
         {"p": (1, 4, 16), "alpha": (1e-1, 1e-3)},
@@ -100,7 +100,7 @@ def test_the_rows_kept_aside_do_not_move_the_choice(rows):
     inside, aside = split_outer(Rows(X, y == 1), 3, 0.2, 0)
     assert len(inside) + len(aside) == len(y) and not set(inside) & set(aside)
     one = PNormPushCV(**SMALL).fit(X, y)
-    two = PNormPushCV(**SMALL, test_size=None).fit(X[inside], y[inside])
+    two = PNormPushCV(**SMALL | {"test_size": None}).fit(X[inside], y[inside])
     assert (one.p_, one.alpha_) == (two.p_, two.alpha_)
     np.testing.assert_allclose(one.choice_.fold_scores, two.choice_.fold_scores)
 
@@ -112,7 +112,7 @@ def test_the_interval_is_of_the_rows_kept_aside(rows, fitted):
     expected = precision_at(y[aside], model.decision_function(X[aside]), 0.1)
     assert fitted.score_interval_.estimate == pytest.approx(expected)
     assert fitted.score_interval_.low <= expected <= fitted.score_interval_.high
-    assert PNormPushCV(**SMALL, test_size=None).fit(X, y).score_interval_ is None
+    assert PNormPushCV(**SMALL | {"test_size": None}).fit(X, y).score_interval_ is None
 
 
 def test_a_metric_without_an_interval_says_so_and_is_still_chosen_by(rows):
@@ -137,7 +137,8 @@ def test_many_features_are_left_to_lbfgs():
 
 
 @pytest.mark.more
-def test_the_interval_covers_the_score_on_new_rows():
+@pytest.mark.parametrize("test_size", [0.2, "nested"])
+def test_the_interval_covers_the_score_on_new_rows(test_size):
     rng = np.random.default_rng(5)
 
     def draw(n):
@@ -148,7 +149,8 @@ def test_the_interval_covers_the_score_on_new_rows():
     covered = 0
     for _ in range(40):
         X, y = draw(250)
-        found = PNormPushCV((1, 16), alphas=(1e-2,), cv=3, scoring="auc").fit(X, y)
+        settings = {"alphas": (1e-2,), "cv": 3, "scoring": "auc", "test_size": test_size}
+        found = PNormPushCV((1, 16), **settings).fit(X, y)
         truth = scorer("auc")(found.best_estimator_, X_new, y_new)
         covered += found.score_interval_.low <= truth <= found.score_interval_.high
     assert covered >= 34  # of 40 at 95%: fewer happens once in 2,000 times
@@ -258,7 +260,8 @@ def test_too_few_rows_of_a_class_leave_none_aside():
 def test_class_weight_moves_the_fit_but_not_the_score(rows):
     X, y = rows
     plain, balanced = (
-        PNormPushCV(**SMALL, class_weight=w, test_size=None).fit(X, y) for w in (None, "balanced")
+        PNormPushCV(**SMALL | {"class_weight": w, "test_size": None}).fit(X, y)
+        for w in (None, "balanced")
     )
     pushes = plain.cv_results_["pushes"]  # the push normalises each class by itself
     np.testing.assert_allclose(
@@ -269,7 +272,7 @@ def test_class_weight_moves_the_fit_but_not_the_score(rows):
 @pytest.mark.parametrize("p", [(1, np.inf), (2,)])
 def test_one_p_and_p_of_infinity_are_fine(rows, p):
     X, y = rows
-    found = PNormPushCV(p, alphas=(0.1, 1.0), cv=2).fit(X[:120], y[:120])
+    found = PNormPushCV(p, alphas=(0.1, 1.0), cv=2, test_size=0.2).fit(X[:120], y[:120])
     assert found.p_ in (None, *p)
 
 
@@ -283,6 +286,8 @@ def test_one_p_and_p_of_infinity_are_fine(rows, p):
         ({"scoring_kwargs": {"depth": 1}}, "does not know depth"),
         ({"rule": "any"}, "rule"),
         ({"test_size": 1.5}, "test_size"),
+        ({"test_size": "all"}, "test_size"),
+        ({"test_size": "nested", "cv": StratifiedKFold(3)}, "draws folds at random"),
         ({"cv": 1}, "cv"),
         ({"solver": "coordinate"}, "solver"),
     ],
@@ -308,7 +313,9 @@ def test_the_choice_is_not_significantly_worse_than_logistic_regression(name, re
         X, y = table.iloc[:, :-1].to_numpy(), table["y"].to_numpy()
     X = standardised(X)
     train = np.arange(len(y)) % 2 == 0
-    found = PNormPushCV(scoring_kwargs={"k": 0.05}, alphas=(1e-3, 1e-1)).fit(X[train], y[train])
+    found = PNormPushCV(scoring_kwargs={"k": 0.05}, alphas=(1e-3, 1e-1), test_size=0.2).fit(
+        X[train], y[train]
+    )
     logistic = ProperRanker(alpha=1e-3).fit(X[train], y[train])
     test = ~train
     scores = [ranker.decision_function(X[test]) for ranker in (found, logistic)]

@@ -79,8 +79,8 @@ class DeviceDesign(Design):
         X, torch = self.X, self.torch
         readable = (
             X.is_cuda
-            and X.dtype in (torch.float32, torch.float64)
-            and X.stride(1) == 1
+            and X.dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+            and 1 in X.stride()
             and 0 < self.n_features <= _WIDEST
             and self.n_rows > 0
             and has_triton()

@@ -15,6 +15,8 @@ import importlib
 from functools import cache
 from typing import Any
 
+from toprank.blocks.kernels_cuda import tilted_partials
+
 #: Entries of a tile, warps that share it, programs for each multiprocessor, and tiles that a
 #: program asks for at once. Chosen on an H200, where their effect is a factor of two.
 _TILE = 1024
@@ -34,12 +36,13 @@ def _kernels() -> tuple[Any, Any, Any]:
 
     @triton.jit
     def read(  # type: ignore[no-untyped-def]
-        X_at, stride: tl.constexpr, units_at, rows, there, column, inside,
+        X_at, stride: tl.constexpr, across, units_at, rows, there, column, inside,
         centred: tl.constexpr,
     ):  # fmt: skip
         """A tile of rows in float64, in its units; zero beyond the edges."""
         mask = there[:, None] & inside[None, :]
-        x = tl.load(X_at + rows[:, None] * stride + column[None, :], mask=mask, other=0.0)
+        step = column[None, :].to(tl.int64) * across
+        x = tl.load(X_at + rows[:, None] * stride + step, mask=mask, other=0.0)
         x = x.to(tl.float64)
         if centred:
             x -= tl.load(units_at + column)[None, :]
@@ -47,8 +50,8 @@ def _kernels() -> tuple[Any, Any, Any]:
 
     @triton.jit
     def tilted(  # type: ignore[no-untyped-def]
-        X_at, stride: tl.constexpr, kind_at, log_weight_at, beta_at, units_at, about_at, out_at, n,
-        d: tl.constexpr,
+        X_at, stride: tl.constexpr, across, kind_at, log_weight_at, beta_at, units_at, about_at,
+        out_at, n, d: tl.constexpr,
         weighted: tl.constexpr, unroll: tl.constexpr, centred: tl.constexpr,
         height: tl.constexpr, width: tl.constexpr,
     ):  # fmt: skip
@@ -68,7 +71,7 @@ def _kernels() -> tuple[Any, Any, Any]:
             for part in tl.static_range(unroll):
                 rows = (start + part * height + slot).to(tl.int64)
                 there = rows < n
-                x = read(X_at, stride, units_at, rows, there, column, inside, centred)
+                x = read(X_at, stride, across, units_at, rows, there, column, inside, centred)
                 is_pos = tl.load(kind_at + rows, mask=there, other=0) != 0
                 t = tl.sum(x * beta[None, :], 1) * tl.where(is_pos, of_pos, of_neg)
                 if weighted:
@@ -90,21 +93,21 @@ def _kernels() -> tuple[Any, Any, Any]:
 
     @triton.jit
     def score(  # type: ignore[no-untyped-def]
-        X_at, stride: tl.constexpr, beta_at, units_at, out_at, n, d: tl.constexpr,
+        X_at, stride: tl.constexpr, across, beta_at, units_at, out_at, n, d: tl.constexpr,
         centred: tl.constexpr, height: tl.constexpr, width: tl.constexpr,
     ):  # fmt: skip
         column = tl.arange(0, width)
         inside = column < d
         rows = (tl.program_id(0) * height + tl.arange(0, height)).to(tl.int64)
         there = rows < n
-        x = read(X_at, stride, units_at, rows, there, column, inside, centred)
+        x = read(X_at, stride, across, units_at, rows, there, column, inside, centred)
         beta = tl.load(beta_at + column, mask=inside, other=0.0)
         tl.store(out_at + rows, tl.sum(x * beta[None, :], 1), mask=there)
 
     @triton.jit
     def count(  # type: ignore[no-untyped-def]
-        X_at, stride: tl.constexpr, kind_at, weight_at, beta_at, units_at, about_at, counts_at, n,
-        d: tl.constexpr,
+        X_at, stride: tl.constexpr, across, kind_at, weight_at, beta_at, units_at, about_at,
+        counts_at, n, d: tl.constexpr,
         bins: tl.constexpr, copies: tl.constexpr, weighted: tl.constexpr, centred: tl.constexpr,
         height: tl.constexpr, width: tl.constexpr,
     ):  # fmt: skip
@@ -119,7 +122,7 @@ def _kernels() -> tuple[Any, Any, Any]:
         for start in range(number * height, n, tl.num_programs(0) * height):
             rows = (start + slot).to(tl.int64)
             there = rows < n
-            x = read(X_at, stride, units_at, rows, there, column, inside, centred)
+            x = read(X_at, stride, across, units_at, rows, there, column, inside, centred)
             is_pos = tl.load(kind_at + rows, mask=there, other=0) != 0
             u = (tl.sum(x * beta[None, :], 1) + shift) / spread
             place = u * per_spread + bins // 2
@@ -198,13 +201,18 @@ def tilted_sums_on_device(
     launches = []
     for rows in launch.parts:
         part = X[rows]
+        kind = positive[rows].view(torch.uint8)
+        logs = None if log_weight is None else log_weight[rows]
+        found = tilted_partials(part, kind, logs, beta, centre, about)
+        if found is not None:
+            launches.append(found.sum(0))
+            continue
+        logs = beta if logs is None else logs
         programs = launch.programs(len(part))
         out = torch.empty((programs, 2, width + 1), dtype=torch.float64, device=X.device)
-        kind = positive[rows].view(torch.uint8)
-        logs = beta if log_weight is None else log_weight[rows]
         with launch.on_its_device():
             tilted[(programs,)](
-                part, X.stride(0), kind, logs, beta, launch.centre, about, out, len(part), launch.d,
+                part, *X.stride(), kind, logs, beta, launch.centre, about, out, len(part), launch.d,
                 weighted=log_weight is not None, unroll=_UNROLL, **launch.built_for,
             )  # fmt: skip
         launches.append(out[:, :, : launch.d + 1].sum(0))
@@ -218,7 +226,7 @@ def score_rows(X: Any, beta: Any, centre: Any, out: Any) -> None:
         part = X[rows]
         with launch.on_its_device():
             score[(-(-len(part) // launch.height),)](
-                part, X.stride(0), beta, launch.centre, out[rows], len(part), launch.d,
+                part, *X.stride(), beta, launch.centre, out[rows], len(part), launch.d,
                 **launch.built_for,
             )  # fmt: skip
 
@@ -250,7 +258,7 @@ def counted_scores(
         weights = beta if weight is None else weight[rows]
         with launch.on_its_device():
             count[(launch.programs(len(part)),)](
-                part, X.stride(0), kind, weights, beta, launch.centre, about, counts, len(part),
+                part, *X.stride(), kind, weights, beta, launch.centre, about, counts, len(part),
                 launch.d, bins=bins, copies=_COPIES, weighted=weight is not None,
                 **launch.built_for,
             )  # fmt: skip

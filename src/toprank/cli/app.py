@@ -13,6 +13,7 @@ from toprank.cli.check import check
 from toprank.cli.choose_p import choose_p
 from toprank.cli.compare import compare
 from toprank.cli.demo import demo
+from toprank.cli.diff import diff
 from toprank.cli.evaluate import evaluate
 from toprank.cli.export import export
 from toprank.cli.fit import fit
@@ -20,6 +21,7 @@ from toprank.cli.monitor import monitor
 from toprank.cli.rank import rank
 from toprank.cli.report import report
 from toprank.cli.reproduce import reproduce
+from toprank.cli.select import select
 from toprank.cli.show import show
 from toprank.cli.terminal import Commands
 
@@ -91,6 +93,21 @@ _add_command(
     "toprank rank model new.csv --top 100 -o ranked.csv",
     "toprank rank model big.parquet --top 0.01 -o ranked.parquet",
     "cat new.csv | toprank rank model - --json",
+)
+_add_command(
+    _START,
+    "select",
+    select,
+    "toprank select model new.csv --calibration labelled.csv --fdr 0.1 -o list.csv",
+    "toprank select model new.csv -c labelled.csv --precision 0.9 --confidence 0.95",
+    "toprank select model new.csv -c labelled.csv --positives 20 --json",
+)
+_add_command(
+    _START,
+    "diff",
+    diff,
+    "toprank diff monday.csv tuesday.csv --top 100",
+    "toprank diff monday.csv tuesday.csv --old-data 1.csv --new-data 2.csv --model model",
 )
 _add_command(
     _START,

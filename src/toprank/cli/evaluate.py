@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toprank.cli.io.source import Reading
+from toprank.cli.io.source import Reading, Source
 from toprank.cli.io.tables import open_table
 from toprank.cli.options import (
     Data,
@@ -67,6 +67,17 @@ def evaluate(
             show_default="the six that people act on",
         ),
     ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of periods, such as days: each is a list of its own, and the intervals "
+            "are those of the mean over periods. Dates with hours are cut to days."
+        ),
+    ] = None,
+    per_entity: Annotated[
+        str | None,
+        typer.Option(help="With --by: column of entities, each once in the list of a period."),
+    ] = None,
     every: Annotated[bool, typer.Option("--all", help="Measure every metric there is.")] = False,
     level: Level = 0.95,
     resamples: Resamples = None,
@@ -87,6 +98,10 @@ def evaluate(
 
     if every and metric:
         raise Failure("give --metric or --all, not both.")
+    if by is not None and every:
+        raise Failure("--by measures the usual metrics, or those of --metric; leave out --all.")
+    if per_entity is not None and by is None:
+        raise Failure("--per-entity needs --by, the column of periods.")
     loaded = load_model(model)
     tops = [_own_top(loaded)] if k is None else parse_ks(k)
     with open_table(data, reading, quiet) as source, progress("Scoring", quiet) as step:
@@ -94,7 +109,10 @@ def evaluate(
         rows = scored.rows
         _check_two_classes(rows, tops)
         wanted = None if every else _list_metrics(metric or _USUAL, tops)
-        found = _measure_all(rows, wanted, tops, level, resamples, step)
+        if by is None:
+            found = _measure_all(rows, wanted, tops, level, resamples, step)
+        else:
+            found = _measure_periods(rows, wanted or [], source, (by, per_entity), level, step)
     one_row = _latency(loaded, scored.first)
     notes = [*([scored.seen] if scored.seen else []), *depth_notes(tops, len(rows))]
     notes += _tie_notes(rows, tops)
@@ -220,6 +238,48 @@ def _measure_all(
     for done, entry in enumerate(entries):
         step(f"Measuring {entry.label}", done, len(entries))
         found.append(_metric_row(entry, next(measured)))
+    return found
+
+
+def _measure_periods(
+    rows: ScoredRows,
+    wanted: Sequence[tuple[str, dict[str, Any]]],
+    source: Source,
+    columns: tuple[str, str | None],
+    level: float,
+    step: Step,
+) -> list[MetricRow]:
+    """The metrics of each period, their mean, and its interval over the periods."""
+    from toprank.inference import period_interval
+    from toprank.metrics.metric import call_label
+    from toprank.models import frames
+    from toprank.models.columns import as_dates, as_words, find_kind, is_missing
+
+    by, entity = columns
+    source.check_columns({by: "--by", **({} if entity is None else {entity: "--per-entity"})})
+    if rows.weight is not None:
+        raise Failure("--by does not take weights of rows; the model was trained with them.")
+    known = source.read([name for name in columns if name is not None])
+    period = frames.column(known, by)
+    if is_missing(period).any():
+        raise Failure(f"--by {by}: {int(is_missing(period).sum())} row(s) have no period.")
+    finding = find_kind(period)
+    dated = finding.kind == "date"
+    times = as_dates(period, finding.date_format) if dated else period
+    whose = None if entity is None else as_words(frames.column(known, entity))
+    found = []
+    for done, (name, settings) in enumerate(wanted):
+        label = call_label(name, settings)
+        step(f"Measuring {label}", done, len(wanted))
+        try:
+            one = period_interval(
+                name, rows.y, rows.scores, times, entities=whose, level=level, **settings
+            )
+        except ValueError as error:
+            raise Failure(f"--by {by}: {error}") from error
+        ends = (one.low, one.high, one.standard_error)
+        shown = f"{label}, mean of {len(one.values)}"
+        found.append(MetricRow(shown, name, settings, one.estimate, *ends, one.method, one.note))
     return found
 
 

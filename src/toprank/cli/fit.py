@@ -151,7 +151,7 @@ def fit(
     # the library is loaded here, because --help need not wait for it
     from toprank.cli.scoring import import_skops, load_model
     from toprank.models import ModelWarning, fit_table
-    from toprank.models.card import readable_card
+    from toprank.models.read_card import readable_card
 
     before = None if start is None else load_model(start)
     if target is None:

@@ -14,8 +14,23 @@ import typer
 from toprank._extras import require
 from toprank.cli.io.source import Reading, Source
 from toprank.cli.io.tables import open_table
+from toprank.cli.limits import (
+    AtLeast,
+    AtMost,
+    Budget,
+    Cost,
+    Exclude,
+    Explore,
+    Include,
+    LimitBy,
+    ListLimits,
+    MostPerEntity,
+    Noise,
+    Stay,
+    Value,
+)
 from toprank.cli.listing import check_listing, iterate_rows, write_listing
-from toprank.cli.options import Data, Json, Model, Quiet, parse_k, reads
+from toprank.cli.options import Data, Json, Model, Quiet, Seed, parse_k, reads
 from toprank.cli.terminal import (
     Failure,
     Step,
@@ -30,6 +45,7 @@ from toprank.cli.terminal import (
 
 if TYPE_CHECKING:
     from toprank._numerics import FloatArray
+    from toprank.cli.limited_rows import EarlierList, HeldTop
     from toprank.models import Reason, TableModel
     from toprank.models.limited_top import LimitedTop
     from toprank.models.top_of_list import RunningTop
@@ -83,6 +99,19 @@ def rank(
             "(CSV and TSV); numbers stay numbers.",
         ),
     ] = False,
+    most_per_entity: MostPerEntity = None,
+    limit_by: LimitBy = None,
+    at_most: AtMost = None,
+    at_least: AtLeast = None,
+    budget: Budget = None,
+    cost: Cost = None,
+    value: Value = None,
+    include: Include = None,
+    exclude: Exclude = None,
+    explore: Explore = 0.0,
+    seed: Seed = 0,
+    stay: Stay = None,
+    noise: Noise = None,
     as_json: Json = False,
     quiet: Quiet = False,
     *,
@@ -93,21 +122,54 @@ def rank(
     The table is read some rows at a time, so that it may be longer than the memory; only the rows
     kept are held, all of them with --all. Rows of equal score stand in the order of the
     table, and `tied_at_the_cut` says where such rows were left out.
+
+    With limits (caps and floors for groups, a budget, rows that must be in or out, a share drawn at
+    random) all rows are held, and what each limit costs is said on stderr.
     """
     k = 1.0 if whole else parse_k(top, "--top")
     if as_json and output is not None:
         raise Failure("give --json or --output, not both; an output may end in .jsonl.")
     if per_group is not None and isinstance(k, float) and not whole:
         raise Failure(f"--top {top}: with --per-group it is a count, of the rows of each group.")
+    limits = ListLimits(
+        per_entity,
+        most_per_entity,
+        limit_by,
+        at_most,
+        at_least,
+        budget,
+        cost,
+        value,
+        include,
+        exclude,
+        explore,
+        seed,
+    )
+    if per_group is not None and limits.any:
+        raise Failure(
+            "--per-group makes a list for each group; for limits of one list give --limit-by with "
+            "--at-most or --at-least."
+        )
+    if noise is not None and stay is None:
+        raise Failure("--noise needs --stay, the list before.")
+    if stay is not None and (limits.any or per_group or per_entity or not isinstance(k, int)):
+        raise Failure("--stay is for the first rows of one list: give a count as --top, no limits.")
     n_reasons = (0 if whole else 3) if reasons is None else reasons
-    check_listing(output, [model, data])
+    check_listing(output, [model, data, *([] if stay is None else [stay])])
     # the library is loaded here, because --help need not wait for it
     from toprank.cli.scoring import load_model
 
     loaded = load_model(model)
     with open_table(data, reading, quiet) as source, progress("Ranking", quiet) as step:
-        limits = {"per_group": per_group, "per_entity": per_entity}
-        found = read_top(loaded, source, k, list(id or ()), n_reasons, step, **limits)
+        carried = list(id or ())
+        if stay is not None:
+            earlier = _read_earlier(stay, _name_of_rows(loaded, source, carried), reading, quiet)
+            found = read_held(loaded, source, int(k), carried, n_reasons, step, earlier, noise)
+        elif limits.any:
+            found = read_held(loaded, source, k, carried, n_reasons, step, limits)
+        else:
+            columns = {"per_group": per_group, "per_entity": per_entity}
+            found = read_top(loaded, source, k, carried, n_reasons, step, **columns)
         dialect = source.dialect
     if as_json:
         print_json(records(found))
@@ -115,6 +177,8 @@ def rank(
         show_listing(found.listing)
     else:
         write_listing(found.listing, output, excel_safe, dialect)
+    if found.prices:
+        note(found.prices, quiet)
     if found.tied_out:
         whose = " of their group" if per_group else f", {found.scores[-1]:.6g},"
         note(f"{found.tied_out} row(s) with the last score{whose} were left out.", quiet)
@@ -136,6 +200,8 @@ class Ranked:
         How many rows with the last score were left out.
     n : int
         How many rows the table has.
+    prices : str
+        What the limits of the list cost, in words; empty if there are none.
     """
 
     listing: Any
@@ -143,6 +209,7 @@ class Ranked:
     reasons: list[list[Reason]]
     tied_out: int
     n: int
+    prices: str = ""
 
 
 def read_top(
@@ -198,6 +265,68 @@ def read_top(
     return Ranked(_listing(kept, names, reasons), kept.scores, reasons, kept.tied_out, kept.n)
 
 
+def read_held(
+    model: TableModel,
+    source: Source,
+    k: int | float,
+    carried: Sequence[str],
+    n_reasons: int,
+    step: Step,
+    within: ListLimits | EarlierList,
+    noise: float | None = None,
+) -> Ranked:
+    """Rank a table and choose rows of the whole list; other parameters as in `read_top`.
+
+    Parameters
+    ----------
+    model, source, k, carried, n_reasons, step
+        As in `read_top`.
+    within : ListLimits or EarlierList
+        Limits that the list keeps, or the list whose rows stay.
+    noise : float, optional
+        With an earlier list: the noise of a score.
+    """
+    from toprank.cli.limited_rows import CutTop, StayTop, row_chances
+    from toprank.cli.scoring import score_chunks
+
+    source.remember(Reading.remembered(model.card))
+    limits = within if isinstance(within, ListLimits) else ListLimits()
+    source.check_columns({**dict.fromkeys(carried, "--id"), **limits.columns()})
+    ids = [model.schema.id] if model.schema.id in source.columns else []
+    shown = [name for name in (limits.per_entity, limits.limit_by) if name is not None]
+    names = list(dict.fromkeys([*ids, *carried, *shown]))
+    needed = model.schema.names if n_reasons else model.schema.names[:1]
+    kept: HeldTop
+    if isinstance(within, ListLimits):
+        kept = CutTop(within, k, source)
+    else:
+        kept = StayTop(int(k), _carried_name(0), within, noise)
+    for chunk, scores in score_chunks(model, source, step, names):
+        rows = _beside(chunk.rows.select(needed), chunk.carried)
+        kept.add(scores, rows, row_chances(model, chunk.rows) if limits.any else None)
+    kept.settle()
+    reasons = _find_reasons(model, kept.rows, n_reasons, step)
+    listing = _listing(kept, names, reasons, kept.extra_columns)
+    return Ranked(listing, kept.scores, reasons, 0, kept.n, kept.said)
+
+
+def _name_of_rows(model: TableModel, source: Source, carried: Sequence[str]) -> str:
+    """The column that names the rows of a list: the first that is carried along."""
+    source.remember(Reading.remembered(model.card))
+    ids = [model.schema.id] if model.schema.id in source.columns else []
+    names = [*ids, *carried]
+    if not names:
+        raise Failure("--stay needs --id, the column that names the rows in both lists.")
+    return str(names[0])
+
+
+def _read_earlier(path: Path, name: str, reading: Reading, quiet: bool) -> EarlierList:
+    from toprank.cli.limited_rows import EarlierList
+
+    with open_table(path, reading, quiet) as source:
+        return EarlierList.read(source, name)
+
+
 def _beside(rows: Any, carried: Any) -> Any:
     """A table with the carried columns too, under names that no column has."""
     for place, column in enumerate(carried.columns if carried is not None else ()):
@@ -229,7 +358,12 @@ def _find_reasons(model: TableModel, rows: Any, n: int, step: Step) -> list[list
     return found
 
 
-def _listing(kept: RunningTop | LimitedTop, names: list[str], reasons: list[list[Reason]]) -> Any:
+def _listing(
+    kept: RunningTop | LimitedTop | HeldTop,
+    names: list[str],
+    reasons: list[list[Reason]],
+    more: dict[str, Any] | None = None,
+) -> Any:
     from toprank.models.top_of_list import id_name
 
     columns: dict[str, Any] = {
@@ -241,7 +375,8 @@ def _listing(kept: RunningTop | LimitedTop, names: list[str], reasons: list[list
     columns["rank"] = kept.ranks
     if reasons:
         columns["reasons"] = ["; ".join(map(str, one)) for one in reasons]
-    return require("pyarrow", "frames").table({**columns, "tied_at_the_cut": kept.tied})
+    last = {"tied_at_the_cut": kept.tied} if more is None else more
+    return require("pyarrow", "frames").table({**columns, **last})
 
 
 def records(found: Ranked) -> list[dict[str, Any]]:

@@ -12,6 +12,9 @@ import typer
 from toprank.cli.io.source import Reading
 from toprank.cli.io.tables import check_exists, open_table
 from toprank.cli.options import (
+    AsNumber,
+    AsText,
+    Clip,
     Drop,
     Jobs,
     Json,
@@ -20,8 +23,12 @@ from toprank.cli.options import (
     Quiet,
     RowId,
     Seed,
+    SkipUnlabelled,
+    Tidy,
     check_output,
     find_positive,
+    keep_labelled,
+    read_training,
     reads,
 )
 from toprank.cli.terminal import Failure, console, print_json, progress, safe, worker_threads
@@ -73,6 +80,11 @@ def report(
         str | None, typer.Option(help="Column of groups: rows with one value stay together.")
     ] = None,
     drop: Drop = None,
+    as_text: AsText = None,
+    as_number: AsNumber = None,
+    clip: Clip = None,
+    tidy: Tidy = None,
+    skip_unlabelled: SkipUnlabelled = False,
     top: Annotated[int, typer.Option(min=1, help="How many rows the top of the list has.")] = 50,
     value_positive: Annotated[
         float | None,
@@ -105,30 +117,36 @@ def report(
     """
     fit = {"model": model, "quality": quality}
     fit = {name: value for name, value in fit.items() if value is not None}
+    lists = {"drop": drop, "as_text": as_text, "as_number": as_number, "clip": clip, "tidy": tidy}
     models, table, test = _sort_files(files, test)
     check_output(output, ("html", "htm"), [*files, *([] if test is None else [test])])
     _check_money(value_positive, cost)
     money = {"value_positive": value_positive, "cost": cost, "today": today}
     columns = {"id": id, "weight": weight, "groups": groups}
     if models:
-        learning = {"--target": target, "--time": time, "--drop": drop, "--positive": positive}
-        _refuse_options(learning | {f"--{name}": value for name, value in fit.items()})
-        made = _describe_models(models, test, reading, top, columns | money, max_columns, quiet)
+        learning = {"target": target, "time": time, "positive": positive, **lists, **fit}
+        _refuse_options(learning)
+        options = columns | money | {"skip_unlabelled": skip_unlabelled}
+        made = _describe_models(models, test, reading, top, options, max_columns, quiet)
     else:
         if target is None:
             raise Failure("--target is missing: name the column of the labels.")
-        roles = columns | {"time": time, "drop": tuple(drop or ())}
-        named = {"target": target, **roles, "today": today}
-        rows = _read_table(table, reading, quiet, named, max_columns)
-        chosen = find_positive(rows, target, positive)
+        roles = columns | {"time": time}
+        with open_table(table, reading, quiet) as source:
+            rows = read_training(source, target, roles | {"today": today}, lists, max_columns)
+        rows = keep_labelled(rows, target, skip_unlabelled)
+        chosen = find_positive(rows, target, positive, target in (tidy or ()))
+        fit.setdefault("model", "auto")  # as 'toprank fit' does
+        given: dict[str, Any] = {"random_state": seed, **roles}
+        given |= {name: tuple(names or ()) for name, names in lists.items()}
         with worker_threads(jobs):
             if test is None:
-                given = {"random_state": seed, "fit": fit, **roles, **money}
-                made = _build(rows, target, chosen, given, top, quiet)
+                made = _build(rows, target, chosen, given | money | {"fit": fit}, top, quiet)
             else:
                 tested = _read_table(test, reading, quiet, {"target": target}, max_columns)
-                given = {"positive": chosen, "random_state": seed, **roles, **fit}
+                tested = keep_labelled(tested, target, skip_unlabelled)
                 measured = (tested, test, top, columns | money)
+                given |= {"positive": chosen, **fit}
                 made = _fit_and_describe(rows, target, given, measured, quiet)
     made.save(output)
     if as_json:
@@ -168,8 +186,9 @@ def _sort_files(files: Sequence[Path], test: Path | None) -> tuple[list[Path], P
 
 
 def _refuse_options(given: dict[str, Any]) -> None:
-    for option, value in given.items():
+    for name, value in given.items():
         if value:
+            option = f"--{name.replace('_', '-')}"
             raise Failure(f"{option} belongs to a table to learn from; a model knows its own.")
 
 
@@ -215,6 +234,7 @@ def _describe_models(
     from toprank.cli.scoring import load_by_name
     from toprank.report import describe
 
+    skip = options.pop("skip_unlabelled")
     models = load_by_name(paths)
     files = dict(zip(models, map(str, paths), strict=True))
     if test is None:
@@ -227,6 +247,7 @@ def _describe_models(
     known = Reading.remembered(first.card)
     target = {"target": first.target.column}
     rows = _read_table(test, reading, quiet, {**named, **target}, max_columns, known)
+    rows = keep_labelled(rows, first.target.column, skip)
     with progress("Scoring", quiet) as step:
         return describe(models, rows, k=k, files=files, data=str(test), progress=step, **options)
 

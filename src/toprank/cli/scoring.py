@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,9 +17,11 @@ from toprank.cli import terminal
 from toprank.cli.io.source import Chunk, Reading, Source
 from toprank.cli.io.tables import check_exists
 from toprank.cli.terminal import Failure, Step, note, safe
-from toprank.models import ModelWarning, TableModel, load
-from toprank.models.rows import ScoredRows, read_groups, read_weight
+from toprank.models import ModelWarning, TableModel, frames, load
 from toprank.models.sketch import SeenRows
+
+if TYPE_CHECKING:
+    from toprank.models.rows import ScoredRows
 
 #: Columns that a refusal names at most.
 _MOST_NAMED = 20
@@ -129,23 +131,30 @@ class LabelledScores:
     seen: str
 
 
-def score_labelled_table(model: TableModel, source: Source, step: Step) -> LabelledScores:
-    """Score a table whose rows all have labels.
+def score_labelled_table(
+    model: TableModel, source: Source, step: Step, target: str | None = None
+) -> LabelledScores:
+    """Score a table whose rows all have labels, in the column of the training or the one named.
 
     Weight and groups are those of the training, where the table has them.
     """
+    # a list needs no metrics, and does not wait for them
+    from toprank.models.rows import ScoredRows, read_groups, read_weight
+
     schema = model.schema
     source.remember(Reading.remembered(model.card))
-    source.check_columns({schema.target: "the target of the model"})
+    labels = schema.target if target is None else target
+    source.check_columns({labels: "the target of the model" if target is None else "--target"})
     weight, groups = (_name_if_present(name, source) for name in (schema.weight, schema.groups))
     # as in training, the type of a column of text is that of all its rows
-    known = source.read([schema.target, *filter(None, (weight, groups))])
+    known = source.read([labels, *filter(None, (weight, groups))])
     scores, first, seen = [], None, SeenRows(model)
     for rows, of_rows in score_table(model, source, step):
         first = rows.slice(0, 1) if first is None else first
         scores.append(of_rows)
         seen.add(rows)
-    described = (model.labels(known), read_weight(known, weight), read_groups(known, groups))
+    positive = model.target.of(frames.column(known, labels))
+    described = (positive, read_weight(known, weight), read_groups(known, groups))
     scored = ScoredRows(None, *described, scores=np.concatenate(scores))
     return LabelledScores(scored, first, seen.note)
 

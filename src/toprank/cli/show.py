@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from toprank.cli.io.tables import check_exists
 from toprank.cli.options import Json, Model
 from toprank.cli.terminal import cells, console, names, print_json, safe, short_number, table
 
 if TYPE_CHECKING:
     from toprank.models import TableModel
+    from toprank.models.read_card import CardFile
 
 _MOST_COLUMNS = 30
 
@@ -22,10 +24,10 @@ def show(model: Model, as_json: Json = False) -> None:
     Nothing of the model is run. The card also names the columns that a table must have.
     """
     # the library is loaded here, because --help need not wait for it
-    from toprank.cli.scoring import load_model
-    from toprank.models.card import readable_card
+    from toprank.models.read_card import read_card, readable_card
 
-    loaded = load_model(model)
+    check_exists(model)
+    loaded = read_card(model)
     if as_json:
         print_json(
             {"file": str(model), **readable_card(loaded.card), "schema": schema_as_dict(loaded)}
@@ -34,7 +36,7 @@ def show(model: Model, as_json: Json = False) -> None:
         show_card(loaded, model)
 
 
-def schema_as_dict(model: TableModel) -> dict[str, Any]:
+def schema_as_dict(model: TableModel | CardFile) -> dict[str, Any]:
     """The columns that a table must have, and those with other roles in training."""
     schema = model.schema
     return {
@@ -44,9 +46,9 @@ def schema_as_dict(model: TableModel) -> dict[str, Any]:
     }
 
 
-def show_card(model: TableModel, path: Path) -> None:
+def show_card(model: TableModel | CardFile, path: Path) -> None:
     """Print the card of a model."""
-    from toprank.models.card import describe_ranker
+    from toprank.models.read_card import describe_ranker
 
     screen, card = console(), model.card
     training, target = card["training"], model.target
@@ -88,7 +90,7 @@ def _show_members(screen: Console, members: Any) -> None:
     screen.print(drawn)
 
 
-def _show_columns(screen: Console, model: TableModel) -> None:
+def _show_columns(screen: Console, model: TableModel | CardFile) -> None:
     weights = model.card.get("importances", {})
     ordered = sorted(model.schema.columns, key=lambda column: -weights.get(column.name, 0.0))
     drawn = table(["column", "kind", "moves the score by"], left=["column", "kind"])

@@ -3,6 +3,7 @@
 from toprank.inference.bands import Band, lift_band, precision_recall_band, roc_band
 from toprank.inference.intervals import interval
 from toprank.inference.paired import compare
+from toprank.inference.periods import PeriodInterval, period_interval
 from toprank.inference.planning import (
     comparison_power,
     comparison_size,
@@ -17,6 +18,7 @@ __all__ = [
     "Comparison",
     "Comparisons",
     "Interval",
+    "PeriodInterval",
     "UStatistic",
     "compare",
     "comparison_power",
@@ -24,6 +26,7 @@ __all__ = [
     "expected_half_width",
     "interval",
     "lift_band",
+    "period_interval",
     "precision_recall_band",
     "roc_band",
     "sample_size",

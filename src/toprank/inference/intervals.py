@@ -25,10 +25,10 @@ from toprank._numerics import FloatArray
 from toprank.inference.bootstrap import WeightedMetric, bootstrap_interval, replicates
 from toprank.inference.by_groups import check_group_support, note_on_groups
 from toprank.inference.influence import interval_from_expansion
+from toprank.inference.real_labels import interval_of_kernel
 from toprank.inference.result import METHODS, Interval, MetricRequest, check_resamples
 from toprank.inference.sample import Sample, VarianceEstimate, rows_and_units
 from toprank.inference.shares import check_level, clopper_pearson, interval_around
-from toprank.inference.u_statistics import interval_of_kernel
 from toprank.metrics.at_cut import Cut, effective_trials, smooth_share
 from toprank.metrics.block_list import BlockList
 from toprank.metrics.metric import SHARE, Metric, call_label

@@ -23,6 +23,7 @@ from toprank.inference.by_groups import check_group_support, note_on_groups
 from toprank.inference.equal_shares import equal_shares_p_value
 from toprank.inference.intervals import check_lists, own_labels, weight_for_lists
 from toprank.inference.paired_influences import compare_influences
+from toprank.inference.real_labels import compare_kernels
 from toprank.inference.result import (
     Comparison,
     Comparisons,
@@ -33,7 +34,6 @@ from toprank.inference.result import (
 )
 from toprank.inference.sample import Sample, VarianceEstimate, kish, rows_and_units, sums_by_group
 from toprank.inference.shares import check_level, newcombe
-from toprank.inference.u_statistics import compare_kernels
 from toprank.metrics.expansion import SHARES_OF_PAIRS
 from toprank.metrics.metric import SHARE, Metric, call_label
 from toprank.metrics.registry import as_metric

@@ -27,10 +27,7 @@ from toprank.inference.hoeffding import (
     spread_between_groups,
     variance_components,
 )
-from toprank.inference.result import Comparison, Interval, Verdict
-from toprank.inference.sample import Pulls, combined_variance, sums_by_group
 from toprank.inference.shares import agreement_interval, check_level, on_logit
-from toprank.metrics.metric import Metric
 from toprank.metrics.risk import check_real_ranking, weight_of_rows
 from toprank.pairs import check_groups
 
@@ -102,6 +99,18 @@ class UStatistic:
         return 2 * (self.zeta_2 - 2 * self.zeta_1) / (self.rows * (self.rows - 1))
 
     @property
+    def skewness(self) -> float:
+        """Skewness of the influences of the rows; zero where they have no spread."""
+        pulls = self.projection - np.mean(self.projection)
+        spread = float(np.mean(pulls**2))
+        return float(np.mean((pulls / np.sqrt(spread)) ** 3)) if spread > 0 else 0.0
+
+    @property
+    def few_rows_decide(self) -> bool:
+        """Whether the influences are so skewed that the normal limit is far."""
+        return abs(self.skewness) > _SKEWED * float(np.sqrt(len(self.projection)))
+
+    @property
     def note(self) -> str:
         """What to know of the interval: that a few rows may carry most of its error; or nothing.
 
@@ -109,19 +118,15 @@ class UStatistic:
         root of the number of rows. A kernel with a `support` has its interval on a scale that
         takes the skewness off.
         """
-        pulls = self.projection - np.mean(self.projection)
-        spread = float(np.mean(pulls**2))
-        if self.support is not None or not spread > 0:
-            return ""
-        skewness = float(np.mean((pulls / np.sqrt(spread)) ** 3))
-        if not abs(skewness) > _SKEWED * np.sqrt(len(pulls)):
+        skewness = self.skewness
+        if self.support is not None or not self.few_rows_decide:
             return ""
         end = "upper" if skewness > 0 else "lower"
         return (
             f"a few rows carry most of the error (skewness {skewness:.2g} of the influences of "
-            f"{len(pulls)} rows): an interval covers less than it says, and its {end} end is too "
-            "near. Take more rows, a bounded kernel with its support, or a scale of the data with "
-            "shorter tails, such as their logarithm"
+            f"{len(self.projection)} rows): an interval covers less than it says, and its {end} "
+            "end is too near. Take more rows, a bounded kernel with its support, or a scale of the "
+            "data with shorter tails, such as their logarithm"
         )
 
     def remainder(self, i: ArrayLike, j: ArrayLike) -> FloatArray:
@@ -374,62 +379,3 @@ def _check_support(support: tuple[float, float] | None, value: float) -> tuple[f
             "smallest and the largest value the kernel can take."
         )
     return low, high
-
-
-def interval_of_kernel(
-    metric: Metric,
-    y: ArrayLike,
-    s: ArrayLike,
-    weight: FloatArray,
-    units: NDArray[np.intp] | None,
-    level: float,
-    method: str,
-    **rows: Any,
-) -> Interval:
-    """Interval of the mean of the kernel of a metric of real-valued labels.
-
-    Rows, or groups of them, are drawn together, whatever their labels; `rows` are the caller's
-    weights.
-    """
-    if method not in ("auto", "projection"):
-        raise ValueError(
-            f"{metric.name} has no interval by method={method!r}; it has ['projection']."
-        )
-    assert metric.kernel is not None
-    estimate = metric.function(y, s, **rows)
-    pairs = np.column_stack([np.asarray(y, dtype=np.float64), np.asarray(s, dtype=np.float64)])
-    result = u_statistic(metric.kernel, pairs, groups=units, sample_weight=weight)
-    low, high = result.interval(level)
-    return Interval(
-        metric.name,
-        estimate,
-        low,
-        high,
-        result.standard_error,
-        level,
-        "Hoeffding projection, logit scale",
-        metric.estimand,
-        note="" if result.variance > 0 else "Every pair of rows says the same.",
-    )
-
-
-def compare_kernels(
-    verdict: Verdict,
-    y: ArrayLike,
-    scores: tuple[Any, Any],
-    weight: FloatArray,
-    units: NDArray[np.intp] | None,
-) -> Comparison:
-    """Difference of two ranking risks, from the difference of the projections of each row."""
-    (a, of_a), (b, of_b) = (ranking_projection(y, s, weight) for s in scores)
-    total = float(np.sum(weight))
-    pulls = 2 * (of_a - of_b - (a - b)) / total
-    if units is None:
-        spread = combined_variance(Pulls(pulls[weight > 0], weight[weight > 0]))
-    else:
-        spread = combined_variance(Pulls(sums_by_group(units, weight * pulls), None))
-    method = "paired projections of the rows"
-    if spread.variance <= 1e-24:
-        drawn = total if units is None else len(np.unique(units))
-        return verdict.without_spread((a, b), max(1.0, drawn // 2), method, 1.0)
-    return verdict.from_variance((a, b), spread, method)

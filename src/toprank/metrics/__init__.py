@@ -13,8 +13,8 @@ Conventions, the same for every metric:
 - k is a count (int) or a fraction of the list (float in (0, 1]). With ``groups`` a metric at k is
   the mean over the groups that have a positive, and a group shorter than k is taken whole.
 - Scores that lie on a GPU (torch tensors, CuPy arrays) are checked, sorted and summed there, and
-  one number comes back. `push_risk`, `heights`, `reverse_heights`, `ranking_risk`, `value_at`,
-  `best_k` and ``groups`` need scores on the host, and say so.
+  one number comes back. `push_risk`, `rank_risk`, `heights`, `reverse_heights`, `ranking_risk`,
+  `value_at`, `best_k` and ``groups`` need scores on the host, and say so.
 - Where negatives are merely unlabelled, ``METRICS[name].when_unlabelled`` says what the metric
   bounds; see `toprank.metrics.registry`.
 - `register` adds a metric of your own, for all that takes a metric by name.
@@ -45,10 +45,12 @@ from toprank.metrics.push import (
     ranks,
     reverse_heights,
 )
+from toprank.metrics.rank_risk import rank_risk
 from toprank.metrics.registry import METRICS, register, scorer, summary
 from toprank.metrics.retrieval import aver, average_precision, bedroc, dcg
 from toprank.metrics.risk import ranking_risk
 from toprank.metrics.roc import auc, misranking_error, partial_auc, tpr_at_fpr
+from toprank.metrics.thresholds import precision_at_recall, recall_at_precision, threshold_for
 from toprank.metrics.value import best_k, value_at
 
 __all__ = [
@@ -74,15 +76,19 @@ __all__ = [
     "pnorm_risk",
     "positives_at_top",
     "precision_at",
+    "precision_at_recall",
     "push_risk",
+    "rank_risk",
     "ranking_margin",
     "ranking_risk",
     "ranks",
     "recall_at",
+    "recall_at_precision",
     "register",
     "reverse_heights",
     "scorer",
     "summary",
+    "threshold_for",
     "top_is_positive",
     "tpr_at_fpr",
     "value_at",

@@ -15,6 +15,7 @@ from toprank.metrics import (
     retrieval,
     risk,
     roc,
+    thresholds,
     value,
 )
 from toprank.metrics.metric import (
@@ -125,6 +126,24 @@ BUILT_IN = (
         extreme=_curve_at_zero,
         cut=at_cut.tpr_cut,
         expansion=expansion.tpr_at_fpr_expansion,
+    ),
+    Metric(
+        thresholds.precision_at_recall,
+        True,
+        LOWER_AT_RANDOM,
+        thresholds.precision_at_recall_of,
+        settings={"recall": 0.5},
+        values=SHARE,
+        estimand=ENDLESS,
+    ),
+    Metric(
+        thresholds.recall_at_precision,
+        True,
+        LOWER_AT_RANDOM,
+        thresholds.recall_at_precision_of,
+        settings={"precision": 0.8},
+        values=SHARE,
+        estimand=ENDLESS,
     ),
     Metric(
         risk.ranking_risk,

@@ -3,18 +3,22 @@
 >>> from toprank.models import fit_table, load
 """
 
-from toprank.models.columns import Column
-from toprank.models.concern import Concern
-from toprank.models.errors import ModelError, ModelWarning
-from toprank.models.fit import fit_table
-from toprank.models.loader import load
-from toprank.models.look import look_at
-from toprank.models.model import Reason, TableModel
-from toprank.models.monitor import Drift, DriftWatch
-from toprank.models.schema import Match, Schema, Target
-from toprank.models.storage import save
-from toprank.models.table_ranker import TableRanker
-from toprank.models.top_of_list import top
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from toprank.models.columns import Column
+    from toprank.models.concern import Concern
+    from toprank.models.errors import ModelError, ModelWarning
+    from toprank.models.fit import fit_table
+    from toprank.models.loader import load
+    from toprank.models.look import look_at
+    from toprank.models.model import Reason, TableModel
+    from toprank.models.monitor import Drift, DriftWatch
+    from toprank.models.schema import Match, Schema, Target
+    from toprank.models.storage import save
+    from toprank.models.table_ranker import TableRanker
+    from toprank.models.top_of_list import top
 
 __all__ = [
     "Column",
@@ -35,3 +39,46 @@ __all__ = [
     "save",
     "top",
 ]
+
+#: The file of each public name.
+_FILES = {
+    "Column": "columns",
+    "Concern": "concern",
+    "Drift": "monitor",
+    "DriftWatch": "monitor",
+    "Match": "schema",
+    "ModelError": "errors",
+    "ModelWarning": "errors",
+    "Reason": "model",
+    "Schema": "schema",
+    "TableModel": "model",
+    "TableRanker": "table_ranker",
+    "Target": "schema",
+    "fit_table": "fit",
+    "load": "loader",
+    "look_at": "look",
+    "save": "storage",
+    "top": "top_of_list",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name, or a file, when it is first asked for.
+
+    To show a card, nothing of a fit is needed.
+    """
+    if name in _FILES:
+        found = getattr(import_module(f"toprank.models.{_FILES[name]}"), name)
+        globals()[name] = found
+        return found
+    if not name.startswith("_"):
+        try:
+            return import_module(f"toprank.models.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"toprank.models.{name}":
+                raise
+    raise AttributeError(f"module 'toprank.models' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

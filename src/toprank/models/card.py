@@ -6,31 +6,24 @@ can be read, shown and watched as a card.
 
 from __future__ import annotations
 
-import math
-import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from toprank import _version
 from toprank._numerics import FloatArray
 from toprank._text import plain
-from toprank.models.errors import ModelError
+from toprank.models.model import ExplainedRows
+from toprank.models.read_card import LIBRARIES, installed_version
 from toprank.models.rows import ScoredRows, TrainingRows, measure, metric_settings
 from toprank.models.sketch import RowSketch
+from toprank.models.together import find_together
 from toprank.models.unseen import UnseenScores
 from toprank.tuning import Scoring
 
-#: Libraries whose versions a model depends on.
-LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "skrub", "skops")
-#: All whose versions a card can name.
-VERSIONED = ("python", "toprank", *LIBRARIES, "lightgbm", "xgboost")
 #: Where the distribution of a number is kept.
 _SHARES = (
     *(0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9),
@@ -44,12 +37,16 @@ _MOST_IMPORTANT = 50
 
 @dataclass(frozen=True)
 class HeldOutMetrics:
-    """Intervals of metrics on rows held out, and what could not be measured."""
+    """Intervals of metrics on rows held out, and what could not be measured.
+
+    ``first_fit`` is the number of rows of the first fit where those were not all the others.
+    """
 
     rows: int = 0
     positives: int = 0
     intervals: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    first_fit: int | None = None
 
     @classmethod
     def empty(cls) -> HeldOutMetrics:
@@ -98,54 +95,10 @@ def versions(ranker: Any) -> dict[str, str]:
     return {name: found for name in wanted if (found := installed_version(name)) is not None}
 
 
-def installed_version(name: str) -> str | None:
-    """Return the version of a library, or of Python without its last number; None if not here."""
-    if name == "python":
-        return ".".join(platform.python_version_tuple()[:2])
-    if name == "toprank":
-        return _version.__version__
-    for distribution in (name, f"{name}-cpu"):  # xgboost has two names
-        try:
-            return version(distribution)
-        except PackageNotFoundError:
-            continue
-    return None
-
-
-#: What users call the rankers.
-_WORDS_OF = {
-    "PNormPush": "a linear score, pushed to be right at the top",
-    "IRPush": "a linear score under the IR push",
-    "ProperRanker": "a linear model of the probability",
-    "RankBoost": "boosted stumps (RankBoost)",
-    "SmoothMarginRanker": "boosted stumps (smooth margin ranking)",
-    "PushTrees": "boosted trees, pushed to be right at the top",
-    "PushEnsemble": "a blend of several models, right at the top",
-}
-
-
-def describe_ranker(card: Mapping[str, Any]) -> str:
-    """Return in users' words what kind of ranker a card is about.
-
-    Examples
-    --------
-    >>> describe_ranker({"ranker": "ProperRanker", "parameters": {"loss": "logistic"}})
-    'logistic regression'
-    """
-    name, settings = str(card.get("ranker", "")), card.get("parameters") or {}
-    if not isinstance(settings, dict):
-        settings = {}
-    if name == "ProperRanker" and settings.get("loss", "logistic") == "logistic":
-        return "logistic regression"
-    if name == "PushTrees" and settings.get("p", 4.0) is None:
-        return "boosted trees for the two classes"
-    return _WORDS_OF.get(name, name)
-
-
 def make_card(
     model: Any,
     rows: TrainingRows,
-    Z: FloatArray,
+    explained: ExplainedRows,
     name: str,
     scoring: Scoring,
     held_out: HeldOutMetrics,
@@ -190,16 +143,10 @@ def make_card(
             "intervals": held_out.intervals,
             "notes": held_out.notes,
         },
-        "importances": _importances(model, Z, rows.weight),
-        "reference": reference(model, rows.X, len(Z), unseen),
+        **_importances(model, explained, rows),
+        "reference": reference(model, rows.X, len(rows), unseen),
         "warnings": notes,
     }
-
-
-def readable_card(card: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a card for people and other programs: without the checksums of its rows."""
-    training = {name: part for name, part in card["training"].items() if name != "sketch"}
-    return {**card, "training": training}
 
 
 def _describe_holdout(rows: TrainingRows, held_out: HeldOutMetrics, before: Any) -> str:
@@ -210,9 +157,10 @@ def _describe_holdout(rows: TrainingRows, held_out: HeldOutMetrics, before: Any)
         which = "the last ones in time"
     elif rows.groups is not None:
         which = "whole groups drawn at random"
+    first = "" if held_out.first_fit is None else f" to {held_out.first_fit} rows"
     text = (
-        f"on {held_out.rows} rows held out ({which}) from a first fit with the same settings; the "
-        "model was then fitted to all rows"
+        f"on {held_out.rows} rows held out ({which}) from a first fit{first} with the same "
+        "settings; the model was then fitted to all rows"
     )
     if before is not None:
         text += "; the model it started from may have seen the rows held out"
@@ -224,12 +172,30 @@ def _count_kinds(schema: Any) -> dict[str, int]:
     return {kind: kinds.count(kind) for kind in sorted(set(kinds))}
 
 
-def _importances(model: Any, Z: FloatArray, weight: FloatArray | None) -> dict[str, float]:
-    """Mean absolute contribution of each column over the training rows, the largest first."""
-    sizes = np.average(np.abs(model.column_contributions(Z)), axis=0, weights=weight)
+def _importances(model: Any, explained: ExplainedRows, rows: TrainingRows) -> dict[str, Any]:
+    """Mean absolute contribution over the training rows, the largest first.
+
+    Of each column, and of those together that rise and fall together.
+    """
+    weight = None if rows.weight is None else rows.weight[explained.rows]
+    parts = model.per_column(explained.parts - model.centre)
+
+    def mean_size(adds: FloatArray) -> FloatArray:
+        return np.asarray(np.average(np.abs(adds), axis=0, weights=weight))
+
+    sizes, names = mean_size(parts), model.schema.names
     order = np.argsort(-sizes, kind="stable")[:_MOST_IMPORTANT]
-    names = model.schema.names
-    return {names[j]: float(sizes[j]) for j in order if sizes[j] > 0}
+    together = [
+        {
+            "columns": list(group),
+            "importance": float(mean_size(parts[:, list(map(names.index, group))].sum(axis=1))),
+        }
+        for group in find_together(model.schema.columns, rows.X)
+    ]
+    return {
+        "importances": {names[j]: float(sizes[j]) for j in order if sizes[j] > 0},
+        "together": together,
+    }
 
 
 def reference(
@@ -274,133 +240,3 @@ def _quantiles(values: Any) -> dict[str, Any]:
     found = [float(q) for q in np.quantile(numbers, _SHARES)] if len(numbers) else []
     up_to = [float(np.mean(numbers <= q)) for q in found]
     return {"missing": float(np.mean(gaps)), "quantiles": found, "at_most": up_to}
-
-
-_WORDS = ("inf", "-inf")  # what JSON has for the infinities
-_COUNT, _TEXT, _NUMBER, _MAYBE = "count", "text", "number", "number or nothing"
-_SHARE = "share"
-_SPREAD_BEYOND = "number from 0 to 1e9"
-_ANY_NAME = "*"
-_SPREAD = {"missing": _SHARE, "quantiles": [_NUMBER], "at_most": [_SHARE]}
-#: The parts of a card that are used. A list holds entries of one shape; "*" stands for any name.
-_SHAPE: dict[str, Any] = {
-    "made": _TEXT,
-    "versions": {_ANY_NAME: _TEXT},
-    "model": _TEXT,
-    "ranker": _TEXT,
-    "p": _MAYBE,
-    "choice": _TEXT,
-    "training": {"rows": _COUNT, "positives": _COUNT, "columns": {_ANY_NAME: _COUNT}},
-    "metrics": {
-        "how": _TEXT,
-        "rows": _COUNT,
-        "positives": _COUNT,
-        "intervals": [
-            {
-                "metric": _TEXT,
-                "estimate": _MAYBE,
-                "low": _MAYBE,
-                "high": _MAYBE,
-                "level": _NUMBER,
-            }
-        ],
-        "notes": [_TEXT],
-    },
-    "importances": {_ANY_NAME: _NUMBER},
-    "reference": {
-        "rows": _COUNT,
-        "shares": [_SHARE],
-        "scores": _SPREAD,
-        "columns": {_ANY_NAME: {"kind": _TEXT}},
-    },
-    "warnings": [_TEXT],
-}
-#: Parts of the reference that the cards of earlier versions lack.
-_NEWER = {"scores_from": _TEXT, "scores_rows": _COUNT, "scores_spread": _SPREAD_BEYOND}
-#: What the reference holds of a column, by its kind.
-_OF_KIND: dict[str, Any] = {
-    "category": {"shares": {_ANY_NAME: _SHARE}},
-    "text": {"missing": _SHARE},
-}
-
-
-def check_card(card: Any) -> dict[str, Any]:
-    """Return a card that was read from a file; ModelError if a part of it cannot be used.
-
-    Examples
-    --------
-    >>> check_card({"made": 3})
-    Traceback (most recent call last):
-    toprank.models.errors.ModelError: The card in the file cannot be used: 'made' is not a text.
-    """
-    _check_shape("", card, _SHAPE)
-    known = card["reference"]
-    _check_parts("reference", known, {name: _NEWER[name] for name in _NEWER if name in known})
-    entries = {"scores": {"kind": "number", **known["scores"]}, **known["columns"]}
-    for name, entry in entries.items():
-        _check_shape(f"reference.{name}", entry, _OF_KIND.get(entry["kind"], _SPREAD))
-        spread = [entry[part] for part in ("quantiles", "at_most") if part in entry]
-        lengths = {len(part) for part in spread}
-        if lengths - {0, len(known["shares"])} or len(lengths) > 1 or not _rise(*spread):
-            raise _unusable(f"reference.{name}", "distribution")
-    if not _rise(known["shares"]) or not known["scores"]["quantiles"]:
-        raise _unusable("reference.shares", "distribution")
-    return dict(card)
-
-
-def _check_shape(place: str, value: Any, shape: Any) -> None:
-    if isinstance(shape, dict):
-        _check_parts(place, value, shape)
-    elif isinstance(shape, list):
-        if not isinstance(value, list):
-            raise _unusable(place, "list")
-        for entry in value:
-            _check_shape(place, entry, shape[0])
-    elif not _IS[shape](value):
-        raise _unusable(place, shape)
-
-
-def _check_parts(place: str, value: Any, shape: dict[str, Any]) -> None:
-    if not isinstance(value, dict):
-        raise _unusable(place or "all of it", "collection of named parts")
-    for name, inner in shape.items():
-        if name == _ANY_NAME:
-            for key, entry in value.items():
-                _check_shape(f"{place}.{key}", entry, inner)
-        elif name not in value:
-            raise ModelError(f"The card in the file cannot be used: it lacks {_at(place, name)!r}.")
-        else:
-            _check_shape(_at(place, name), value[name], inner)
-
-
-def _at(place: str, name: str) -> str:
-    return f"{place}.{name}" if place else name
-
-
-def _unusable(place: str, wanted: str) -> ModelError:
-    return ModelError(f"The card in the file cannot be used: {place!r} is not a {wanted}.")
-
-
-def _rise(*lists: list[float]) -> bool:
-    return all(a <= b + 1e-9 * (1 + abs(b)) for values in lists for a, b in pairwise(values))
-
-
-def _is_finite_number(value: Any) -> bool:
-    if not isinstance(value, (int, float)) or isinstance(value, bool):
-        return False
-    try:
-        return math.isfinite(value)  # JSON of strangers has NaN, and numbers of any length
-    except OverflowError:
-        return False
-
-
-_IS = {
-    _COUNT: lambda value: (
-        isinstance(value, int) and _is_finite_number(value) and 0 <= value < 2**63
-    ),
-    _SHARE: lambda value: _is_finite_number(value) and 0 <= value <= 1 + 1e-9,
-    _SPREAD_BEYOND: lambda value: _is_finite_number(value) and 0 <= value <= 1e9,
-    _TEXT: lambda value: isinstance(value, str),
-    _NUMBER: _is_finite_number,
-    _MAYBE: lambda value: value is None or _is_finite_number(value) or value in _WORDS,
-}

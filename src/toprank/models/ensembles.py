@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.model_selection import StratifiedShuffleSplit
 
 from toprank._numerics import FloatArray
 from toprank.models.errors import ModelError
@@ -12,6 +13,11 @@ from toprank.models.rows import TrainingRows
 from toprank.models.unseen import UnseenScores, spread_between_folds
 from toprank.rankers import PushEnsemble
 from toprank.rankers.ensemble.plan import EFFORTS, auto_folds
+
+#: Rows drawn at random whose scores stand for those of all.
+_ENOUGH = 20_000
+#: Rows at most of the first fit of an ensemble: what it costs is twice the last fit otherwise.
+_MOST_MEASURED_BY = 250_000
 
 
 def check_effort(quality: str, max_seconds: float | None) -> dict[str, Any]:
@@ -24,14 +30,25 @@ def check_effort(quality: str, max_seconds: float | None) -> dict[str, Any]:
 
 
 def unseen_by_members(ranker: Any) -> UnseenScores | None:
-    """The scores of rows by members that have not seen them, where an ensemble has them all."""
-    if not isinstance(ranker, PushEnsemble) or not np.all(np.isfinite(ranker.oof_decision_)):
+    """The scores of rows by members that have not seen them, where an ensemble has enough."""
+    if not isinstance(ranker, PushEnsemble):
+        return None
+    known = np.flatnonzero(np.isfinite(ranker.oof_decision_))
+    if len(known) < min(_ENOUGH, len(ranker.oof_decision_)):
         return None
     fold = np.empty(len(ranker.oof_decision_), dtype=np.intp)
     for number, (_, test) in enumerate(ranker._folds):
         fold[test] = number
-    scores = ranker.oof_decision_
+    scores, fold = ranker.oof_decision_[known], fold[known]
     return UnseenScores(scores, "out of fold", spread_between_folds(scores, fold))
+
+
+def rows_to_measure_by(ranker: Any, rows: TrainingRows, random_state: int) -> TrainingRows:
+    """The rows that a first fit, which is only measured, takes: for ensembles, some of many."""
+    if not isinstance(ranker, PushEnsemble) or len(rows) <= _MOST_MEASURED_BY:
+        return rows
+    splitter = StratifiedShuffleSplit(1, train_size=_MOST_MEASURED_BY, random_state=random_state)
+    return rows.take(np.sort(next(splitter.split(rows.y, rows.y))[0]))
 
 
 def fit_ensemble(

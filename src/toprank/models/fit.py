@@ -19,10 +19,15 @@ from toprank.models import frames
 from toprank.models.card import HeldOutMetrics, make_card
 from toprank.models.columns import is_missing
 from toprank.models.concern import LEAK, NOTE
-from toprank.models.ensembles import check_effort, fit_ensemble, unseen_by_members
+from toprank.models.ensembles import (
+    check_effort,
+    fit_ensemble,
+    rows_to_measure_by,
+    unseen_by_members,
+)
 from toprank.models.errors import ModelError, ModelWarning, catch_warnings
 from toprank.models.look import find_concerns
-from toprank.models.model import TableModel, contributions
+from toprank.models.model import ExplainedRows, TableModel
 from toprank.models.preparation import Preparation
 from toprank.models.rows import (
     ScoredRows,
@@ -49,6 +54,8 @@ from toprank.tuning import PChoice, PNormPushCV, Scoring, choose_p
 
 #: The powers that p = "auto" tries for boosted stumps and trees, where each is a fit per fold.
 _FEW_PS = (1.0, 2.0, 4.0, 16.0)
+#: Training rows whose scores stand for those of all on a card that was not measured.
+_SCORED = 50_000
 
 
 @dataclass(frozen=True)
@@ -178,17 +185,6 @@ RANKER_KINDS: dict[str, RankerKind] = {
     "smooth-margin": RankerKind("stumps", lambda r, p, _: SmoothMarginRanker()),
     "trees": RankerKind("trees", _make_trees, _choose_trees),
 }
-
-#: Every class of rankers among them.
-RANKERS = (
-    PNormPush,
-    IRPush,
-    ProperRanker,
-    RankBoost,
-    SmoothMarginRanker,
-    PushTrees,
-    PushEnsemble,
-)
 
 
 def check_ranker(model: str, p: Any, alpha: float | None) -> RankerKind:
@@ -338,7 +334,7 @@ def fit_table(
     request = replace(request, **check_effort(quality, max_seconds))
     roles = {"id": id, "time": time, "weight": weight, "groups": groups}
     reading = {"as_text": as_text, "as_number": as_number, "clip": clip, "tidy": tidy}
-    frame = _labelled_rows(frame, target, skip_unlabelled)
+    frame = labelled_rows(frame, target, skip_unlabelled)
     if from_model is None:
         schema, known = learn_table(frame, target, positive, drop, roles, **reading)
     else:
@@ -367,7 +363,8 @@ def fit_table(
         raise
     except ValueError as error:  # what the ranker or the metric says of rows or settings
         raise ModelError(str(error)) from error
-    made = TableModel(schema, known, preparation, ranker, {}, fit.centre(ranker, Z, rows.weight))
+    explained = ExplainedRows.of(ranker, Z)
+    made = TableModel(schema, known, preparation, ranker, {}, explained.mean(rows.weight))
     unseen = unseen_by_members(ranker)
     if unseen is None:
         unseen = fit.unseen(rows, template, ranker.decision_function(Z), random_state)
@@ -375,7 +372,7 @@ def fit_table(
     notes = [str(concern) for concern in concerns if concern.danger < NOTE]
     notes += [str(warning.message) for warning in caught]
     about = (held_out, choice, notes, from_model, unseen)
-    card = make_card(made, rows, Z, name, request.scoring, *about)
+    card = make_card(made, rows, explained, name, request.scoring, *about)
     if isinstance(ranker, PushEnsemble):
         card["members"] = plain(ranker.member_table_.as_dicts())
     card["look"] = [concern.as_dict() for concern in concerns]
@@ -395,29 +392,34 @@ def fit_rows(
     target: Target,
     rows: TrainingRows,
     *,
-    model: str,
-    p: Any,
-    alpha: float | None,
-    metric: str,
-    k: int | float | None,
-    random_state: int,
+    model: str | None = None,
+    p: Any = None,
+    alpha: float | None = None,
+    metric: str = "precision_at",
+    k: int | float | None = None,
+    quality: str = "good",
+    max_seconds: float | None = None,
+    random_state: int = 0,
 ) -> TableModel:
     """Fit a ranker to rows that are read already, without holding any out.
 
     As `fit_table`, for callers that measure by themselves; the card says that nothing was measured.
     """
     request, kind, name = _read_request(model, p, alpha, metric, k, random_state, None)
+    request = replace(request, **check_effort(quality, max_seconds))
     fit = _TableFit(kind, request, schema, None)
     template, choice = fit.settle(rows)
     preparation, ranker, Z = fit.final(rows, template)
-    made = TableModel(schema, target, preparation, ranker, {}, fit.centre(ranker, Z, rows.weight))
-    unseen = UnseenScores(ranker.decision_function(Z), "training")
+    explained = ExplainedRows.of(ranker, Z)
+    made = TableModel(schema, target, preparation, ranker, {}, explained.mean(rows.weight))
+    some = Z[:: 1 + len(Z) // _SCORED]
+    unseen = UnseenScores(ranker.decision_function(some), "training")
     held_out = HeldOutMetrics(notes=["nothing was held out: measure by cross-validation"])
     about: tuple[Any, ...] = (held_out, choice, [], None, unseen)
-    return made.with_card(make_card(made, rows, Z, name, request.scoring, *about))
+    return made.with_card(make_card(made, rows, explained, name, request.scoring, *about))
 
 
-def _labelled_rows(frame: Any, target: str, skip: bool) -> Any:
+def labelled_rows(frame: Any, target: str, skip: bool) -> Any:
     """The rows of a table that have a label; ModelError if some have none, unless asked to skip."""
     frames.require_columns(frame, {"target": target})
     gaps = is_missing(frames.column(frame, target))
@@ -524,10 +526,6 @@ class _TableFit:
             except ValueError:  # a part that the ranker cannot be fitted to
                 return UnseenScores(own, "training")
 
-    def centre(self, ranker: Any, Z: FloatArray, weight: FloatArray | None) -> FloatArray:
-        """The mean contribution of each number over the training rows."""
-        return np.average(contributions(ranker, Z), axis=0, weights=weight)
-
 
 def _for_scores(template: Any) -> Any:
     """The same ranker without the folds that only its probabilities come from."""
@@ -562,7 +560,11 @@ def _choose_and_measure(
         inner, outer = rows.take(parts[0]), rows.take(parts[1])
         template, choice = fit.settle(inner)
         tell(2)
-        preparation, ranker, _ = fit.final(inner, _for_scores(template))
+        first = rows_to_measure_by(template, inner, random_state)
+        preparation, ranker, _ = fit.final(first, _for_scores(template))
         scores = ranker.decision_function(preparation.transform(outer.X))
         scored = ScoredRows(None, outer.y, outer.weight, outer.groups, scores=scores)
-        return HeldOutMetrics.measure(scored, fit.request.scoring), template, choice
+        measured = HeldOutMetrics.measure(scored, fit.request.scoring)
+        if len(first) < len(inner):
+            measured = replace(measured, first_fit=len(first))
+        return measured, template, choice

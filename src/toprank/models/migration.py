@@ -1,6 +1,6 @@
 """Files of older formats, brought to the present one step by step.
 
-When a change makes files that the code before it cannot read, `toprank.models.storage.FORMAT` goes
+When a change makes files that the code before it cannot read, `toprank.models.archive.FORMAT` goes
 up by one, and `STEPS` gets a function that turns the members of a file of the format before into
 those of the new one. No step is ever removed, so that the first file still loads: it goes through
 all of them.
@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from toprank.models import storage
+from toprank.models import archive
 from toprank.models.errors import ModelError
 
 
@@ -35,10 +35,10 @@ def to_present_format(members: dict[str, bytes]) -> tuple[dict[str, bytes], dict
         If the format is newer than this version's, or the file lacks a member.
     """
     check_complete(members, {"toprank.json"})
-    facts = storage.check_format(json.loads(members["toprank.json"]))
-    for number in range(facts["format"], storage.FORMAT):
+    facts = archive.check_format(json.loads(members["toprank.json"]))
+    for number in range(facts["format"], archive.FORMAT):
         members = STEPS[number](dict(members))
-    check_complete(members, storage.MEMBERS)
+    check_complete(members, archive.MEMBERS)
     return members, facts
 
 

@@ -20,7 +20,13 @@ from toprank.models.errors import ModelError, ModelWarning
 from toprank.models.export import table_to_onnx, table_to_sql
 from toprank.models.preparation import Preparation
 from toprank.models.schema import Match, Schema, Target
+from toprank.models.sketch import SeenRows
 from toprank.models.storage import save
+from toprank.models.together import Together, groups_on_card
+
+#: Rows at most that the mean contribution and the importance of columns are taken from, for
+#: rankers that are explained by walks through trees; it takes longer than the fit otherwise.
+_MOST_EXPLAINED = 4_000
 
 
 class Reason(NamedTuple):
@@ -60,6 +66,35 @@ def contributions(ranker: Any, Z: FloatArray) -> FloatArray:
 def explains(ranker: Any) -> bool:
     """Whether `contributions` has an answer for a fitted ranker."""
     return hasattr(ranker, "explain") or is_additive(ranker)
+
+
+def rows_to_explain(ranker: Any, n: int) -> NDArray[np.intp] | slice:
+    """Which of n training rows stand for all where contributions are averaged.
+
+    All for linear rankers and stumps; for others, of many rows, as many as the mean needs, drawn
+    always in the same way.
+    """
+    if n <= _MOST_EXPLAINED or not hasattr(ranker, "explain"):
+        return slice(None)
+    return np.sort(np.random.default_rng(0).choice(n, _MOST_EXPLAINED, replace=False))
+
+
+class ExplainedRows(NamedTuple):
+    """Some training rows that stand for all, and what each number adds to their scores."""
+
+    rows: NDArray[np.intp] | slice
+    parts: FloatArray
+
+    @classmethod
+    def of(cls, ranker: Any, Z: FloatArray) -> ExplainedRows:
+        """Explain prepared training rows, or some of many."""
+        rows = rows_to_explain(ranker, len(Z))
+        return cls(rows, contributions(ranker, Z[rows]))
+
+    def mean(self, weight: FloatArray | None) -> FloatArray:
+        """The mean contribution of each number."""
+        weight = None if weight is None else weight[self.rows]
+        return np.asarray(np.average(self.parts, axis=0, weights=weight))
 
 
 def per_column(parts: FloatArray, owner: NDArray[np.intp], n_columns: int) -> FloatArray:
@@ -197,17 +232,31 @@ class TableModel:
             return np.zeros(frames.n_rows(frame), dtype=bool)
         return ~is_missing(frames.column(frame, self.target.column))
 
+    def share_learned_from(self, frame: Any) -> float:
+        """Return the share of a table's rows that the model has learned from; 0 if only by chance.
+
+        From the checksums on its card, which are those of a sample of the training rows.
+        """
+        seen = SeenRows(self)
+        seen.add(frame)
+        return seen.share if seen.note else 0.0
+
     def column_contributions(self, Z: FloatArray) -> FloatArray:
         """Return what each column of the schema adds to the scores of prepared rows.
 
         Against the mean over the training rows, so that an ordinary value adds nothing: an array
         of shape (n, columns).
         """
-        parts = contributions(self.ranker, Z) - self.centre
+        return self.per_column(contributions(self.ranker, Z) - self.centre)
+
+    def per_column(self, parts: FloatArray) -> FloatArray:
+        """Return contributions of the ranker's numbers summed over the columns they came from."""
         return per_column(parts, self.preparation.owner, len(self.schema.columns))
 
     def reasons(self, frame: Any, n: int = 3) -> list[list[Reason]]:
         """Return, for each row, the n columns that add most to its score, in absolute value.
+
+        Columns that rise and fall together in training count as one, named by all of them.
 
         Parameters
         ----------
@@ -221,10 +270,17 @@ class TableModel:
         """
         if frames.n_rows(frame) == 0:
             return []
-        parts = self.column_contributions(self.numbers(frame))
+        together = self.together
+        parts = together.sums(self.column_contributions(self.numbers(frame)))
         raw = frames.columns(frame, self.schema.names)
-        words = [column_texts(raw[name]) for name in self.schema.names]
-        return largest_reasons(parts, self.schema.names, words, n)
+        words = together.words([column_texts(raw[name]) for name in self.schema.names])
+        return largest_reasons(parts, together.names, words, n)
+
+    @property
+    def together(self) -> Together:
+        """The columns, with those that rise and fall together as one."""
+        names = self.schema.names
+        return Together(names, groups_on_card(self.card, names))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to one file, whole or not at all; `load` reads it."""

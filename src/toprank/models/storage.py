@@ -21,10 +21,8 @@ reductions are never among them.
 from __future__ import annotations
 
 import copy
-import hashlib
 import io
 import json
-import re
 import zipfile
 from collections.abc import Iterator
 from os import PathLike
@@ -34,21 +32,13 @@ from typing import Any
 from toprank._extras import require
 from toprank._files import replace_file
 from toprank._text import plain
+from toprank.models import archive
 from toprank.models.errors import ModelError
 from toprank.models.tree_files import check_lightgbm
 from toprank.models.xgboost_files import check_xgboost
 from toprank.rankers.ensemble import PushEnsemble
 from toprank.rankers.trees.libraries import LightGBMTrees, XGBoostTrees
 from toprank.rankers.trees.plan import plan_of
-
-#: Goes up when the code before cannot read the new files; `toprank.models.migration` then gets a
-#: step that brings the older ones here. 2: columns that are clipped, written with signs or tidied.
-FORMAT = 2
-_SEAL = b"toprank model sha256:"
-MEMBERS = {"toprank.json", "card.json", "schema.json", "payload.skops"}
-_TREES = re.compile(r"trees-\d{1,4}")
-#: Bytes that a file, or what it unpacks to, may have unless the caller allows more.
-MOST_BYTES = 2 << 30
 
 
 def save(model: Any, path: str | PathLike[str]) -> None:
@@ -95,75 +85,15 @@ def to_bytes(model: Any) -> bytes:
         "tidy": model.target.tidy,
     }
     members = {
-        "toprank.json": _json({"format": FORMAT, "versions": model.card["versions"]}),
-        "card.json": _json(plain(model.card)),
-        "schema.json": _json({**model.schema.as_dict(), "values": target}),
+        "toprank.json": archive.json_bytes(
+            {"format": archive.FORMAT, "versions": model.card["versions"]}
+        ),
+        "card.json": archive.json_bytes(plain(model.card)),
+        "schema.json": archive.json_bytes({**model.schema.as_dict(), "values": target}),
         "payload.skops": payload,
         **{f"trees-{j}": booster for j, booster in enumerate(boosters)},
     }
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-        archive.comment = _SEAL + b"0" * 64
-    data = buffer.getvalue()
-    return data[:-64] + hashlib.sha256(data[:-64]).hexdigest().encode()
-
-
-def _json(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1).encode()
-
-
-def check_seal(data: bytes) -> None:
-    """Raise ModelError unless the checksum at the end of a file is that of its bytes."""
-    if not data.startswith(b"PK"):
-        raise ModelError("This is not a toprank model: the file is not a zip archive.")
-    end = len(data) - 64
-    if end < len(_SEAL) or data[end - len(_SEAL) : end] != _SEAL:
-        raise ModelError(
-            "This is not a toprank model, or the file was cut short: it lacks the seal at its end."
-        )
-    if hashlib.sha256(data[:end]).hexdigest().encode() != data[end:]:
-        raise ModelError(
-            "The checksum does not match: the file was damaged or changed after it was saved."
-        )
-
-
-def read_members(data: bytes, most_bytes: int) -> dict[str, bytes]:
-    """Return the members of the archive by name; ModelError if one is no part of a model."""
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        entries = archive.infolist()
-        names = [entry.filename for entry in entries]
-        strange = [n for n in names if n not in MEMBERS and not _TREES.fullmatch(n)]
-        if strange or len(set(names)) < len(names):
-            shown = repr(strange[0]) if strange else "a name twice"
-            raise ModelError(f"This is not a toprank model: the archive holds {shown}.")
-        check_entry_sizes(entries, most_bytes)
-        return {entry.filename: archive.read(entry) for entry in entries}
-
-
-def check_entry_sizes(entries: list[zipfile.ZipInfo], most_bytes: int) -> None:
-    """Refuse what would unpack to too much; a reader stops at the size an entry declares."""
-    total = sum(entry.file_size for entry in entries)
-    if total > most_bytes:
-        raise ModelError(
-            f"The file would unpack to {total} bytes, more than the {most_bytes} allowed; pass "
-            "most_bytes= if you trust it."
-        )
-
-
-def check_format(facts: Any) -> dict[str, Any]:
-    """Return the facts of ``toprank.json``; ModelError if the format is a newer one."""
-    found = facts.get("format") if isinstance(facts, dict) else None
-    if not isinstance(found, int) or found < 1 or not isinstance(facts.get("versions"), dict):
-        raise ModelError("This is not a toprank model: its format has no version.")
-    if found > FORMAT:
-        made = facts["versions"].get("toprank", "a newer version")
-        raise ModelError(
-            f"The model's format is version {found}, and this toprank reads up to {FORMAT}. It was "
-            f"saved by toprank {made}: upgrade toprank."
-        )
-    return facts
+    return archive.write_archive(members)
 
 
 _PLAIN = {

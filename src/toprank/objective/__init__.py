@@ -7,6 +7,8 @@ from toprank.objective.forms import LargestHeight, ManySwept, SweptProblem, prob
 from toprank.objective.labelled import View, open_block
 from toprank.objective.max_price import MaxProblem
 from toprank.objective.node_sums import NodesProblem
+from toprank.objective.pair_dual import PairDual, dual_at
+from toprank.objective.pair_entropy import PairEntropy
 from toprank.objective.pointwise import PointwiseProblem
 from toprank.objective.priced import PricedProblem
 from toprank.objective.problem import LinearProblem, ScoredProblem, TwoClassProblem
@@ -26,6 +28,8 @@ __all__ = [
     "ManySwept",
     "MaxProblem",
     "NodesProblem",
+    "PairDual",
+    "PairEntropy",
     "PointwiseProblem",
     "PointwiseTask",
     "PricedProblem",
@@ -39,6 +43,7 @@ __all__ = [
     "build_objective",
     "count_labels",
     "derivatives_of",
+    "dual_at",
     "grad_curvature",
     "open_block",
     "pair_weights",

@@ -93,11 +93,12 @@ class PairTask:
         price: Any = "identity",
         p: float = 4.0,
         loss: Any = "squared_hinge",
+        end: str = "top",
         alpha: float = 0.0,
     ) -> PairTask:
         """Resolve names into a price and a loss, and say which side's heights are priced."""
         price, loss = price_and_loss(price, p, loss)
-        if price.outer == "winners":
+        if (price.outer == "winners") != (end == "bottom"):
             relation, sign = relation.reverse(), -1.0
         else:
             sign = 1.0
@@ -108,6 +109,11 @@ class PairTask:
         return PairObjective(
             (self.side,), self.price, self.loss, relation=self.relation, workers=workers
         )
+
+    def with_price(self, price: Price) -> PairTask:
+        """Return the task with another price of the same side's heights."""
+        side = _side(self.relation, self.weight, self.side.sign, price)
+        return replace(self, price=price, side=side)
 
     def smoothed(self, level: float) -> PairTask:
         """Return a smooth task that lies below this one and meets it as level -> 0."""
@@ -219,7 +225,8 @@ class PairProblem(LinearProblem[BlockData]):
         least, a_feature, most = _HESSIAN_PAIRS
         count = min(max(least, a_feature * self.size), most, max(least, 2 * self.n_rows))
         few = relation.n_pairs <= count
-        if isinstance(price, Power) and price.p == 1.0 and (few or not exact):
+        sampled = not exact and relation.pair_weight is None
+        if isinstance(price, Power) and price.p == 1.0 and (few or sampled):
             return self._hessian_of_pairs(coef, *relation.sample_pairs(count))
         coarse = None if exact else self.coarse()
         if coarse is not None:
@@ -234,6 +241,8 @@ class PairProblem(LinearProblem[BlockData]):
         scores = side.sign * self.scores(coef)
         margin = scores[side.inner[inner]] - scores[side.outer[outer]]
         log_weight = side.log_outer_weight[outer] + log_of(side.inner_weight[inner])
+        if task.relation.pair_weight is not None:  # all pairs then, in their order
+            log_weight = log_weight + log_of(task.relation.pair_weight)
         in_logs = not task.price.root  # the logarithm of a sum of exponentials
         bend = softmax(log_weight - margin) if in_logs else softmax(log_weight)
         bend = bend if in_logs else bend * task.loss.derivative(2, margin)

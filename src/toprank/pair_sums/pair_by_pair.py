@@ -95,8 +95,16 @@ class Listed(RelatedSum):
         self, orders: tuple[int, ...], v: FloatArray, n_targets: int, *, inward: bool
     ) -> list[FloatArray]:
         sums = [np.zeros(n_targets) for _ in orders]
-        for i, o in self.relation.blocks(PAIRS_PER_BLOCK):
+        for i, o, weight in self._weighted_blocks():
             target, source = (i, o) if inward else (o, i)
             for total, k in zip(sums, orders, strict=True):
-                total += np.bincount(target, v[source] * self._derivative(k, i, o), n_targets)
+                terms = v[source] * self._derivative(k, i, o)
+                total += np.bincount(target, terms if weight is None else weight * terms, n_targets)
         return sums
+
+    def _weighted_blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray, FloatArray | None]]:
+        """The pairs block by block, each with its weight where pairs have weights."""
+        done, weight = 0, self.relation.pair_weight
+        for i, o in self.relation.blocks(PAIRS_PER_BLOCK):
+            yield i, o, None if weight is None else weight[done : done + len(i)]
+            done += len(i)

@@ -113,7 +113,8 @@ def relate(rows: Rows, pairs: ArrayLike | Pairs | None) -> RelatedRows:
             raise ValueError(
                 "Give groups or pairs, not both: pairs say by themselves which rows are compared."
             )
-        listed = Pairs(check_pairs(pairs, len(rows)), len(rows))
+        weight = pairs.weight if isinstance(pairs, Pairs) else None
+        listed = Pairs(check_pairs(pairs, len(rows)), len(rows), weight)
     return RelatedRows(rows.X, rows.y, rows.weight, rows.groups, listed)
 
 
@@ -177,23 +178,42 @@ def check_table(
                 )
             return _check_numbers(table, estimator, missing, infinite, dtype)
     except ValueError as error:
-        if "could not convert string" not in str(error):
+        if "could not convert string" not in str(error) and "bytes/strings" not in str(error):
             raise
         raise ValueError(_words_refused(X, str(error))) from error
 
 
+#: Where words belong.
+FOR_WORDS = (
+    "TableRanker (of toprank.models) ranks tables with words, dates and missing values as they "
+    "are; or encode the words, for example with scikit-learn's OneHotEncoder."
+)
+
+
 def _words_refused(X: Any, error: str) -> str:
     """What to do with words, which are no numbers."""
-    word = error.partition(": ")[2]
+    _, known, word = error.partition("to float: ")
+    word = word if known else _first_word(X)
     where = ""
     if is_frame(X):
         held = [str(n) for n in X.columns if word.strip("'\"") in set(map(str, X[n]))]
         where = f" in the column {held[0]!r}" if held else ""
-    return (
-        f"X holds words, such as {word}{where}, expected numbers. TableRanker (of toprank.models) "
-        "ranks tables with words, dates and missing values as they are; or encode the words, for "
-        "example with scikit-learn's OneHotEncoder."
-    )
+    return f"X holds words, such as {word}{where}, expected numbers. {FOR_WORDS}"
+
+
+def _first_word(X: Any) -> str:
+    """The first entry of an array of text that is no number; the first if all are."""
+    entries = [str(entry) for entry in np.asarray(X).reshape(-1)[:1000]]
+    words = [entry for entry in entries if not _is_number(entry)]
+    return repr((words or entries or [""])[0])
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _table_and_labels(estimator: Any, X: Any, y: Any, **expected: Any) -> tuple[Any, NDArray[Any]]:

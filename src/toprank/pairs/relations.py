@@ -22,6 +22,9 @@ _KEPT_PAIRS = 1 << 14
 class Pairs:
     """Crucial pairs of rows (winner, loser), and the number of rows they point into.
 
+    With weights it is the truth function pi of Rudin 2009 (Section 7) with real values: what the
+    loss of a pair is multiplied by.
+
     It has no length, so that tools which slice whatever is as long as X leave it whole;
     `take` gives the pairs of a subset of the rows.
 
@@ -31,6 +34,9 @@ class Pairs:
         Row numbers (winner, loser). Repeated and contradictory pairs are allowed.
     n_rows : int
         Number of rows of the table they point into.
+    weight : array-like of shape (m,), optional
+        How much each pair counts, none of them negative; by default one each. A pair of weight
+        zero is absent. Inside a push it stands within the height, before the price is applied.
 
     Examples
     --------
@@ -38,13 +44,16 @@ class Pairs:
     >>> pairs = Pairs([[0, 1], [2, 0], [2, 3]], n_rows=4)
     >>> pairs.take([2, 0]).array
     array([[0, 1]])
+    >>> Pairs([[0, 1], [2, 0]], n_rows=3, weight=[0.5, 2.0]).take([2, 0]).weight
+    array([2.])
     """
 
-    def __init__(self, pairs: ArrayLike, n_rows: int) -> None:
+    def __init__(self, pairs: ArrayLike, n_rows: int, weight: ArrayLike | None = None) -> None:
         if isinstance(n_rows, bool) or not isinstance(n_rows, Integral) or n_rows < 0:
             raise ValueError(f"n_rows={n_rows!r} is not a number of rows.")
         self.n_rows: int = int(n_rows)
         self.array: NDArray[np.intp] = check_pairs(pairs, self.n_rows)
+        self.weight: FloatArray | None = _check_pair_weight(weight, len(self.array))
 
     @property
     def winners(self) -> NDArray[np.intp]:
@@ -76,17 +85,41 @@ class Pairs:
         place = np.full(self.n_rows, -1, dtype=np.intp)
         place[chosen] = np.arange(len(chosen))
         moved = place[self.array]
-        return Pairs(moved[(moved >= 0).all(axis=1)], len(chosen))
+        kept = (moved >= 0).all(axis=1)
+        weight = None if self.weight is None else self.weight[kept]
+        return Pairs(moved[kept], len(chosen), weight)
 
     def __repr__(self) -> str:
-        return f"Pairs({len(self.array)} pairs, n_rows={self.n_rows})"
+        weighted = "" if self.weight is None else ", weighted"
+        return f"Pairs({len(self.array)} pairs, n_rows={self.n_rows}{weighted})"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Pairs):
             return NotImplemented
-        return self.n_rows == other.n_rows and np.array_equal(self.array, other.array)
+        mine, theirs = (
+            np.ones(len(pairs.array)) if pairs.weight is None else pairs.weight
+            for pairs in (self, other)
+        )
+        same_pairs = self.n_rows == other.n_rows and np.array_equal(self.array, other.array)
+        return same_pairs and np.array_equal(mine, theirs)
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def _check_pair_weight(weight: ArrayLike | None, n_pairs: int) -> FloatArray | None:
+    if weight is None:
+        return None
+    numbers = np.asarray(weight, dtype=np.float64)
+    if numbers.shape != (n_pairs,):
+        raise ValueError(
+            f"weight has shape {numbers.shape}, expected ({n_pairs},): one number per pair."
+        )
+    if not np.all(np.isfinite(numbers)) or np.any(numbers < 0):
+        raise ValueError(
+            "weight holds numbers that are negative, NaN or infinite; expected how much each pair "
+            "counts. For a pair that counts the other way swap its winner and loser."
+        )
+    return numbers
 
 
 def check_pairs(pairs: ArrayLike | Pairs, n_rows: int) -> NDArray[np.intp]:
@@ -136,6 +169,8 @@ class Relation(ABC):
     inner: IntArray
     outer: IntArray
     n_pairs: int
+    #: What each pair counts beside the weights of its rows, in the order of `pairs_at`.
+    pair_weight: FloatArray | None = None
 
     @abstractmethod
     def reverse(self) -> Relation:
@@ -180,9 +215,10 @@ class Relation(ABC):
 class Explicit(Relation):
     """A list of crucial pairs; repeated and contradictory ones count as often as they come."""
 
-    def __init__(self, inner: IntArray, outer: IntArray):
+    def __init__(self, inner: IntArray, outer: IntArray, pair_weight: FloatArray | None = None):
         # sorted by outer row, so that sums over a height read memory in order
         order = np.argsort(outer, kind="stable")
+        self.pair_weight = None if pair_weight is None else pair_weight[order]
         self.inner, self._inner_place = np.unique(inner[order], return_inverse=True)
         outer = outer[order]
         is_new = np.diff(outer, prepend=-1) != 0
@@ -200,10 +236,12 @@ class Explicit(Relation):
         return self.outer[self._outer_place]
 
     def reverse(self) -> Explicit:
-        return Explicit(self.outer_rows, self.inner_rows)
+        return Explicit(self.outer_rows, self.inner_rows, self.pair_weight)
 
     def facing_weight(self, weight: FloatArray) -> FloatArray:
         of_inner = weight[self.inner][self._inner_place]
+        if self.pair_weight is not None:
+            of_inner = of_inner * self.pair_weight
         sums = np.bincount(self._outer_place, of_inner, len(self.outer))
         return sums.astype(np.float64)
 
@@ -219,7 +257,8 @@ class Explicit(Relation):
         kept = np.arange(0, self.n_pairs, max(1, step))
         inner, outer = self.inner_rows[kept], self.outer_rows[kept]
         rows, place = np.unique(np.concatenate([inner, outer]), return_inverse=True)
-        return rows, Explicit(place[: len(kept)], place[len(kept) :])
+        weight = None if self.pair_weight is None else self.pair_weight[kept]
+        return rows, Explicit(place[: len(kept)], place[len(kept) :], weight)
 
 
 class Graded(Relation):
@@ -337,13 +376,20 @@ def relation_of(
 
 
 def _explicit(pairs: Pairs, weight: FloatArray | None) -> Explicit:
-    kept = pairs.array
+    present = np.ones(len(pairs.array), dtype=bool)
     if weight is not None:
-        kept = kept[(weight[kept] > 0).all(axis=1)]
-    if len(kept) == 0:
-        why = "each names a row of weight zero" if len(pairs.array) else "pairs is empty"
+        present &= (weight[pairs.array] > 0).all(axis=1)
+    if pairs.weight is not None:
+        present &= pairs.weight > 0
+    if not np.any(present):
+        why = (
+            "each has weight zero, or names a row that has"
+            if len(pairs.array)
+            else "pairs is empty"
+        )
         raise ValueError(f"There is no pair to rank: {why}.")
-    return Explicit(kept[:, 0], kept[:, 1])
+    kept = pairs.array[present]
+    return Explicit(kept[:, 0], kept[:, 1], None if pairs.weight is None else pairs.weight[present])
 
 
 def _no_pair(labels: NDArray[Any], groups: IntArray | None) -> str:

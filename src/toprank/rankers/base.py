@@ -45,7 +45,7 @@ from toprank.rankers.common import (
     vanishing_skew,
     warn_caller,
 )
-from toprank.rankers.starts import bend_of, lowest_of_starts
+from toprank.rankers.starts import bend_of, bend_warning, lowest_of_starts
 from toprank.solvers import SEPARABLE, SOLVERS, Result, duality_gap, free_gradient, minimise
 
 #: Rows per block where rows are only scored.
@@ -283,12 +283,7 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
 
     def _warn(self, result: Result, problem: TwoClassProblem, bend: str | None = None) -> None:
         if bend is not None:
-            cause = (
-                f"The price is not convex: {bend}. There may be lower minima than the one found, "
-                "the lowest of several starts, so that optimality_gap_ is infinite. Use a convex "
-                "price to be sure of the minimum; if yours is convex, say so with "
-                "toprank.prices.from_callable(..., convex=True)."
-            )
+            cause = bend_warning(bend)
         elif problem.is_undetermined(result.coef):
             cause = (
                 "The classes are separable: a linear score puts every positive above every "

@@ -207,7 +207,7 @@ class PairFeatures:
             )
         inner, outer = relation.pairs_at(np.arange(relation.n_pairs))
         self.winner, self.loser = relation.inner[inner], relation.outer[outer]
-        self.kernel, self.X = kernel, X
+        self.kernel, self.X, self._pair_weight = kernel, X, relation.pair_weight
         n = relation.n_pairs
         chosen = np.arange(n)
         if n > (n_components or EXACT_UP_TO):
@@ -253,7 +253,10 @@ class PairFeatures:
 
     def weight(self, weight: FloatArray) -> FloatArray:
         """Weights of the rows of the design."""
-        return np.concatenate([weight[self.winner], weight[np.unique(self.loser)]])
+        of_pairs = weight[self.winner]
+        if self._pair_weight is not None:
+            of_pairs = of_pairs * self._pair_weight
+        return np.concatenate([of_pairs, weight[np.unique(self.loser)]])
 
     def rule(self, coef: FloatArray, weight: FloatArray) -> PairRule:
         """Return f for coefficients of the features; the weighted rows give the items' scores."""

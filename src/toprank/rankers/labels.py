@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 from toprank._numerics import FloatArray
 from toprank.blocks import Workers
 from toprank.pairs import check_counts, check_labels, check_table, to_numpy
+from toprank.rankers.boosting.label_columns import LabelColumns, label_outputs
 from toprank.rankers.boosting.label_stumps import LabelObjective, LabelStumps
 from toprank.rankers.boosting.rounds import Descent, Ensemble, boost
 from toprank.rankers.boosting.stumps import bin_columns
@@ -37,13 +38,18 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
     :math:`\sum_{y_{il} = 1} e^{-f} \sum_{y_{il} = -1} e^{f}`: it is to "mh" as RankBoost is to
     AdaBoost, and reaches the same minimum (Rudin & Schapire 2009, Section 5.1).
 
-    A weak ranker is a stump that speaks of one label, or a label's constant.
+    A weak ranker is a stump that speaks of one label, or a label's constant; or a weak classifier
+    h(x, l) of your own.
 
     Parameters
     ----------
     n_estimators : int, default=100
         Rounds.
     method : {"mr", "mh", "mr_pooled"}, default="mr"
+    weak_rankers : "stumps" or list of functions, default="stumps"
+        Functions of X that return h(x, l), an array of shape (rows, labels), as it is: -1 and 1 for
+        the weak classifiers of Schapire & Singer, or any finite numbers. The labels' constants are
+        added to them. Steps are searched for.
     n_thresholds : int, optional
         Thresholds per column, at evenly spaced quantiles; by default all, up to ``max_bins - 1``.
     max_bins : int, default=255
@@ -58,9 +64,12 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
     intercept_ : float
         Added to every score: zero for "mh", the F-skew's zero for "mr_pooled" (Corollary 13), that
         of a logistic curve fitted to the training scores for "mr".
+    coef_ : array of shape (m,)
+        Coefficients of the weak classifiers, where ``weak_rankers`` lists them.
     history_ : list of dict
         Per round: label, feature (None for the label's constant), threshold, missing, step,
-        criterion (what the best step multiplies the loss by), objective.
+        criterion (what the best step multiplies the loss by), objective. With weak classifiers of
+        your own, feature counts the labels' constants first, and then those.
     n_iter_ : int
     objective_ : float
         Log of the loss, divided by its value for equal scores.
@@ -80,6 +89,7 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "method": [StrOptions({"mr", "mh", "mr_pooled"})],
+        "weak_rankers": [StrOptions({"stumps"}), list, tuple],
         "n_thresholds": [Interval(Integral, 1, 254, closed="both"), None],
         "max_bins": [Interval(Integral, 2, 255, closed="both")],
         "n_jobs": [Integral, None],
@@ -90,12 +100,14 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
         n_estimators: int = 100,
         *,
         method: str = "mr",
+        weak_rankers: Any = "stumps",
         n_thresholds: int | None = None,
         max_bins: int = 255,
         n_jobs: int | None = None,
     ):
         self.n_estimators = n_estimators
         self.method = method
+        self.weak_rankers = weak_rankers
         self.n_thresholds = n_thresholds
         self.max_bins = max_bins
         self.n_jobs = n_jobs
@@ -128,14 +140,32 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
         _check_indicators(members, self.method)
         workers = Workers(self.n_jobs)
         most = min(self.max_bins - 1, self.n_thresholds or self.max_bins)
+        objective = LabelObjective(self.method, members, weight)
+        if not self._reads_stumps():
+            return self._fit_own(X, objective, weight)
         with workers.start_threads():
             binned = bin_columns(X, weight, np.arange(len(X)), workers, most)
-            objective = LabelObjective(self.method, members, weight)
             engine = LabelStumps(objective, binned, workers)
             ensemble = boost(engine, Descent("loss"), self.n_estimators)
         self._keep_link(objective, engine.scores, weight)
         self._keep(ensemble, len(members))
         return self
+
+    def _fit_own(self, X: Any, objective: LabelObjective, weight: FloatArray | None) -> LabelRanker:
+        """Boost weak classifiers of the user's own, and the labels' constants."""
+        n_labels = len(objective.members)
+        outputs = label_outputs(self.weak_rankers, X, objective.members.shape)
+        engine = LabelColumns(objective, outputs)
+        ensemble = boost(engine, Descent("loss"), self.n_estimators)
+        self._keep_link(objective, engine.label_scores, weight)
+        self._keep_rounds(ensemble)
+        columns = [choice.column for choice in ensemble.choices]
+        sums: Any = np.bincount(columns, ensemble.steps, minlength=outputs.shape[1])
+        self._constants, self.coef_ = sums[:n_labels], sums[n_labels:]
+        return self
+
+    def _reads_stumps(self) -> bool:
+        return isinstance(self.weak_rankers, str)
 
     def _keep_link(
         self, objective: LabelObjective, scores: FloatArray, weight: FloatArray | None
@@ -192,11 +222,14 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
         self.classes_ = np.arange(indicators.shape[1])
         return np.ascontiguousarray(members)
 
-    def _keep(self, ensemble: Ensemble, n_labels: int) -> None:
+    def _keep_rounds(self, ensemble: Ensemble) -> None:
         self._choices, self._steps = ensemble.choices, ensemble.steps
         self.history_, self.n_iter_ = ensemble.history, len(ensemble.history)
         self.stop_reason_ = ensemble.message
         self.objective_ = ensemble.history[-1]["objective"] if ensemble.history else 0.0
+
+    def _keep(self, ensemble: Ensemble, n_labels: int) -> None:
+        self._keep_rounds(ensemble)
         both = self.method == "mh"  # 2h - 1 in place of h
         self._constants = np.zeros(n_labels)
         stumps: list[list[Any]] = [[] for _ in range(n_labels)]
@@ -213,10 +246,17 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
     def _scores(self, X: Any) -> FloatArray:
         check_is_fitted(self)
         X = check_table(X, estimator=self, reset=False, missing=True, infinite=True)
+        if not self._reads_stumps():
+            return self._own_scores(X, np.concatenate([self._constants, self.coef_]))
         workers = Workers(self.n_jobs)
         with workers.start_threads():
             scores = [label.scores(X, workers) for label in self._sums]
         return np.column_stack(scores) + self._constants + self.intercept_
+
+    def _own_scores(self, X: Any, coef: FloatArray) -> FloatArray:
+        shape = len(self.classes_), len(X)
+        outputs = label_outputs(self.weak_rankers, X, shape)
+        return (outputs @ coef).reshape(shape).T + self.intercept_
 
     def _reshape(self, scores: FloatArray) -> FloatArray:
         """Two classes have one score: how far the second is above the first."""
@@ -231,6 +271,12 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
         """Yield the scores after each round, all with the intercept of the last."""
         check_is_fitted(self)
         X = check_table(X, estimator=self, reset=False, missing=True, infinite=True)
+        if not self._reads_stumps():
+            coef = np.zeros(len(self._constants) + len(self.coef_))
+            for choice, step in zip(self._choices, self._steps, strict=True):
+                coef[choice.column] += step
+                yield self._reshape(self._own_scores(X, coef))
+            return
         scores = np.full((len(X), len(self._sums)), self.intercept_)
         for choice, step in zip(self._choices, self._steps, strict=True):
             h = np.ones(len(X)) if choice.stump is None else choice.stump.outputs(X)

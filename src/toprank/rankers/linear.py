@@ -7,19 +7,87 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, Options, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
+from toprank._columns import to_numpy
 from toprank.losses import TRAINABLE_LOSSES, Loss
-from toprank.objective import LabelledData, Task
-from toprank.pairs import BALANCES, ENDS
+from toprank.objective import LabelledData, PairDual, Task, dual_at
+from toprank.pairs import BALANCES, ENDS, check_table, check_weights, weigh_classes
+from toprank.pairs.labels import check_labels, split_classes
 from toprank.prices import PRICES, Price
 from toprank.rankers.base import LinearRanker
+from toprank.solvers.result import penalty_gap
 
 _P = [Interval(Real, 1, None, closed="left"), Options(Real, {np.inf})]
 _LOSS = [StrOptions(TRAINABLE_LOSSES), Loss, tuple]
 
 
-class PNormPush(LinearRanker):
+class PricedRanker(LinearRanker):
+    """Base of the linear rankers with a price of heights: they have pair weights."""
+
+    def dual(self, X: Any, y: Any, *, sample_weight: ArrayLike | None = None) -> PairDual:
+        """Return the dual point of the fit: how much each pair of the training rows counts.
+
+        With F the objective without its penalty, the pair (i, k) weighs -dF/d(f_i - f_k). For the
+        exponential loss and the power price these are the weights d of Rudin 2009 (Figure 2), the
+        product of weights on positives and on negatives, and at the minimum they are unique even
+        where the coefficients are not (Theorem 4). See `toprank.objective.PairEntropy` for phi,
+        B_phi and the projection.
+
+        A fitted ranker does not keep its rows, so they are given again.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The rows of the fit, or others to see how they would count.
+
+        Returns
+        -------
+        PairDual
+            ``factors`` (weights on positives and negatives whose products are the pairs'),
+            ``row_weight``, ``pair_weights()`` and ``gap``, the certificate at this point.
+
+        Examples
+        --------
+        >>> from toprank import PNormPush
+        >>> from toprank.datasets import load_wdbc
+        >>> X, y = load_wdbc(return_X_y=True)
+        >>> dual = PNormPush(p=4).fit(X, y).dual(X, y)
+        >>> of_positives, of_negatives = dual.factors[0]
+        >>> of_positives.shape, of_negatives.shape, bool(abs(of_negatives.sum() - 1) < 1e-9)
+        ((212,), (357,), True)
+        """
+        check_is_fitted(self)
+        table = check_table(X, estimator=self, reset=False, sparse=True)
+        positive = self._positives(y, table.shape[0])
+        weight = check_weights(positive, sample_weight)
+        weight = weigh_classes(self.class_weight, self.classes_, positive, weight)
+        task = self._task()
+        data = LabelledData.of_arrays(table, positive, weight)
+        objective = self._task_on(data, task).objective(positive, weight)
+        scores = self._score_table(table)
+        point = dual_at(objective, positive, scores, np.inf)
+        coef = self.coef_.reshape(-1)
+        gradient = self.alpha * coef - np.asarray(table.T @ point.row_weight).reshape(-1)
+        room = coef if self.positive else np.inf
+        return replace(point, gap=penalty_gap(gradient, self.alpha, room))
+
+    def _positives(self, y: Any, n: int) -> NDArray[np.bool_]:
+        """Which of n rows are of the positive class; the classes must be those of the fit."""
+        classes, positive = split_classes(check_labels(to_numpy(y)))
+        if not np.array_equal(classes, self.classes_):
+            raise ValueError(
+                f"y has the classes {classes.tolist()}, expected those of the fit: "
+                f"{self.classes_.tolist()}."
+            )
+        if len(positive) != n:
+            raise ValueError(f"y has {len(positive)} labels, expected one per row of X: {n}.")
+        return positive
+
+
+class PNormPush(PricedRanker):
     r"""Linear ranking with a p-norm push (Rudin 2009).
 
     Minimises, over linear scores f = Xβ,
@@ -132,7 +200,7 @@ class PNormPush(LinearRanker):
         return Task.build(p=self.p, loss=self.loss, alpha=self.alpha)
 
 
-class IRPush(LinearRanker):
+class IRPush(PricedRanker):
     r"""Linear ranking with the information-retrieval push (Rudin 2009, equation 2).
 
     Minimises the convex relative of DCG
@@ -189,7 +257,7 @@ class IRPush(LinearRanker):
         return Task.build(price="log1p", alpha=self.alpha)
 
 
-class PushRanker(LinearRanker):
+class PushRanker(PricedRanker):
     r"""Linear ranking with any price and any loss, at either end of the list.
 
     .. math::

@@ -26,6 +26,7 @@ from toprank.rankers.base import LinearRanker
 from toprank.rankers.blockwise import BlockScore
 from toprank.rankers.common import fits, warn_caller
 from toprank.rankers.kernel import KERNELS, Kernel, PairFeatures, PairRule, expansion, landmarks
+from toprank.rankers.starts import bend_of, bend_warning, lowest_of_starts
 from toprank.solvers import Result
 
 
@@ -62,6 +63,10 @@ class PairRanker(BaseEstimator):
         of f(x, x_j) over the training rows. For at most 200,000 pairs.
     p : float, default=4.0
         The power of the price "power".
+    end : {"top", "bottom"}, default="top"
+        Whose heights are priced: at the top those of the losers, the rows that belong above k; at
+        the bottom the reverse heights of the winners, the sum over i of g of the sum over k. The
+        price "log1p" is one of the winners' at the top.
     gamma, degree, coef0 : kernel parameters
         gamma is a number, "scale" for 1 / (d * variance of X), or "auto" for 1 / d.
     n_components : int, optional
@@ -95,8 +100,8 @@ class PairRanker(BaseEstimator):
     n_pairs_ : int
         Pairs that were compared.
     n_iter_, objective_, optimality_gap_, history_
-        Iterations, the minimum, a bound on how far above the true minimum it is, and what
-        happened at each iteration.
+        Iterations, the minimum, a bound on how far above the true minimum it is (infinite for a
+        price that is not convex on the heights met), and what happened at each iteration.
 
     Examples
     --------
@@ -126,6 +131,7 @@ class PairRanker(BaseEstimator):
         "kernel": [StrOptions(set(KERNELS)), callable, None],
         "kernel_on": [StrOptions({"items", "pairs"})],
         "p": [Interval(Real, 1, None, closed="left"), Options(Real, {np.inf})],
+        "end": [StrOptions({"top", "bottom"})],
         "gamma": [Interval(Real, 0, None, closed="neither"), StrOptions({"scale", "auto"})],
         "degree": [Interval(Real, 1, None, closed="left")],
         "coef0": [Interval(Real, 0, None, closed="left")],
@@ -143,6 +149,7 @@ class PairRanker(BaseEstimator):
         *,
         kernel_on: str = "items",
         p: float = 4.0,
+        end: str = "top",
         gamma: Any = "scale",
         degree: float = 3,
         coef0: float = 1.0,
@@ -161,6 +168,7 @@ class PairRanker(BaseEstimator):
         self.kernel = kernel
         self.kernel_on = kernel_on
         self.p = p
+        self.end = end
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
@@ -207,7 +215,8 @@ class PairRanker(BaseEstimator):
             The query, user or race of each row; only rows of one group are compared.
         pairs : array-like of shape (m, 2) or toprank.Pairs, optional
             Rows (winner, loser). They replace the pairs that y implies; repeated and
-            contradictory ones count as often as they come.
+            contradictory ones count as often as they come. `toprank.Pairs` may give each a weight,
+            the pi of Rudin 2009 (Section 7), by which its loss is multiplied inside the height.
         sample_weight : array-like of shape (n,), optional
             Repetition counts; a row of weight zero is absent, a pair weighs the product.
 
@@ -251,7 +260,13 @@ class PairRanker(BaseEstimator):
 
     def _task(self, relation: Relation, weight: FloatArray) -> PairTask:
         return PairTask.build(
-            relation, weight, price=self.price, p=self.p, loss=self.loss, alpha=self.alpha
+            relation,
+            weight,
+            price=self.price,
+            p=self.p,
+            loss=self.loss,
+            end=self.end,
+            alpha=self.alpha,
         )
 
     def _solve(self, X: Any, relation: Relation, weight: FloatArray) -> tuple[Result, Units]:
@@ -261,12 +276,15 @@ class PairRanker(BaseEstimator):
         with workers.start_threads():
             problem = PairProblem(BlockData.of(X, self.n_jobs), task, workers)
             result = self._minimise(problem)
+            bend = bend_of(problem, result.coef)
+            if bend is not None:
+                result = lowest_of_starts(problem, result, self._minimise_from)
             separable = self.alpha == 0 and problem.separates(result.coef)
         self.n_iter_ = max(1, result.n_iter)
         self.objective_ = result.value
         self.optimality_gap_ = result.gap
         self.history_ = result.history
-        _warn(result, separable)
+        _warn(result, separable, bend)
         return result, problem.data.units
 
     def _fit_linear(self, X: Any, relation: Relation, weight: FloatArray) -> None:
@@ -285,10 +303,11 @@ class PairRanker(BaseEstimator):
 
     def _fit_pairs(self, X: Any, relation: Relation, weight: FloatArray, kernel: Kernel) -> None:
         price = get_price(self.price, self.p)
-        if price.outer != "losers":
+        if (price.outer != "losers") != (self.end == "bottom"):
             raise ValueError(
-                f"kernel_on='pairs' prices the losers' heights, and the {price.name} price is one "
-                "of the winners'. Use kernel_on='items', or price='power'."
+                f"kernel_on='pairs' prices the losers' heights; the {price.name} price with "
+                f"end={self.end!r} is one of the winners'. Use kernel_on='items', or price='power' "
+                "with end='top'."
             )
         features = PairFeatures(kernel, X, relation, self.n_components, self.random_state)
         task_weight = features.weight(weight)
@@ -354,8 +373,10 @@ class PairRanker(BaseEstimator):
         return tags
 
 
-def _warn(result: Result, separable: bool) -> None:
-    if separable:
+def _warn(result: Result, separable: bool, bend: str | None) -> None:
+    if bend is not None:
+        cause = bend_warning(bend)
+    elif separable:
         cause = (
             "The pairs are separable: a score puts every one of them in order, so with alpha=0 "
             "the objective has no finite minimiser, or no unique one. The ranking found is "

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from toprank._numerics import FloatArray
-from toprank.objective import Task, TwoClassProblem, problem_of
-from toprank.prices import Identity, Power, bend_in_price
+from toprank.objective import PushObjective, Task, TwoClassProblem, problem_of
+from toprank.objective.pairwise import PairProblem
+from toprank.prices import Identity, Power, Price, bend_in_price
 from toprank.solvers import Result
 
 #: Random starts beside zero and those of convex prices.
@@ -24,16 +25,21 @@ _RANDOM_STARTS = 4
 _BELOW, _BEYOND = 1e-3, 10.0
 
 
-def bend_of(problem: TwoClassProblem, coef: FloatArray) -> str | None:
+def bend_of(problem: TwoClassProblem | PairProblem, coef: FloatArray) -> str | None:
     """Say where the price of a problem is not convex on the heights met; None if it is.
 
     Looked at are heights from a little below the lowest to well above the highest of the scores
     given and of equal scores, where a fit starts. A price that says it is convex is believed.
     """
     task = problem.task
-    if not isinstance(task, Task) or task.price.convex:
+    if isinstance(problem, PairProblem):
+        objective: PushObjective = problem.objective
+    elif isinstance(task, Task):
+        objective = task.objective(*problem.labels)
+    else:
         return None
-    objective = task.objective(*problem.labels)
+    if task.price.convex:
+        return None
     scores = problem.scores(coef)
     met = np.concatenate([objective.log_heights(scores), objective.log_heights(0.0 * scores)])
     met = met[np.isfinite(met)]
@@ -46,7 +52,9 @@ def bend_of(problem: TwoClassProblem, coef: FloatArray) -> str | None:
 
 
 def lowest_of_starts(
-    problem: TwoClassProblem, first: Result, minimise_from: Callable[[Any, FloatArray], Result]
+    problem: TwoClassProblem | PairProblem,
+    first: Result,
+    minimise_from: Callable[[Any, FloatArray], Result],
 ) -> Result:
     """Return the lowest result of several starts, certified by nothing."""
     best = first
@@ -59,17 +67,35 @@ def lowest_of_starts(
 
 
 def _starts(
-    problem: TwoClassProblem, found: FloatArray, minimise_from: Callable[[Any, FloatArray], Result]
+    problem: TwoClassProblem | PairProblem,
+    found: FloatArray,
+    minimise_from: Callable[[Any, FloatArray], Result],
 ) -> Iterator[FloatArray]:
     """Yield zero, the minimisers of convex prices with the same loss, and random directions."""
     yield np.zeros(problem.size)
     length = float(np.linalg.norm(found))
     for price in (Identity(), Power(4.0), Power(16.0)):
-        gentle = replace(problem.task, price=price.with_form(root=not problem.task.loss.factorises))
-        start = minimise_from(problem_of(problem.data, gentle), np.zeros(problem.size)).coef
+        gentle = _with_price(problem, price.with_form(root=not problem.task.loss.factorises))
+        start = minimise_from(gentle, np.zeros(problem.size)).coef
         length = max(length, float(np.linalg.norm(start)))
         yield start
     rng = np.random.default_rng(0)
     for _ in range(_RANDOM_STARTS):
         direction = rng.standard_normal(problem.size)
         yield direction * length * rng.uniform(0.3, 3.0) / np.linalg.norm(direction)
+
+
+def _with_price(problem: TwoClassProblem | PairProblem, price: Price) -> Any:
+    if isinstance(problem, PairProblem):
+        return problem.with_task(problem.task.with_price(price))
+    return problem_of(problem.data, replace(problem.task, price=price))
+
+
+def bend_warning(bend: str) -> str:
+    """Say what follows from a price that is not convex."""
+    return (
+        f"The price is not convex: {bend}. There may be lower minima than the one found, the "
+        "lowest of several starts, so that optimality_gap_ is infinite. Use a convex price to be "
+        "sure of the minimum; if yours is convex, say so with toprank.prices.from_callable(..., "
+        "convex=True)."
+    )

@@ -15,7 +15,10 @@ import sklearn
 from toprank._text import clean_text, count, format_p, plain
 from toprank._version import __version__
 from toprank.folds import Fold, check_powers
+from toprank.models.concern import LEAK, Concern
 from toprank.models.errors import ModelError, catch_warnings
+from toprank.models.fit import labelled_rows
+from toprank.models.look import find_concerns
 from toprank.models.preparation import Preparation
 from toprank.report.front import front_results
 from toprank.report.held_out import ALPHA, HeldOut, score_held_out
@@ -53,6 +56,11 @@ def build(
     value_positive: float | None = None,
     cost: float | None = None,
     today: str | None = None,
+    as_text: Sequence[str] = (),
+    as_number: Sequence[str] = (),
+    clip: Sequence[str] = (),
+    tidy: Sequence[str] = (),
+    skip_unlabelled: bool = False,
     progress: Progress | None = None,
 ) -> Report:
     """Find out how good the top of a table's list is, and write it down.
@@ -98,6 +106,11 @@ def build(
     today : str, optional
         Column of numbers that the rows are ordered by today, the highest first; not a feature.
         The model is compared with it.
+    as_text, as_number, clip, tidy : sequence of str
+        Columns that are read in another way than their values suggest, as in
+        `toprank.models.fit_table`.
+    skip_unlabelled : bool, default=False
+        Whether to leave out the rows without a label; such rows are an error otherwise.
     progress : callable, optional
         Called as ``progress(step, done, total)``.
 
@@ -138,22 +151,28 @@ def build(
         "groups": groups,
         "drop": drop,
     }
-    whole = Table.read(frame, target, positive, **roles)
+    given = {"as_text": as_text, "as_number": as_number, "clip": clip, "tidy": tidy}
+    options = dict(fit or {})
+    reading = {name: options.pop(name, columns) for name, columns in given.items()}
+    frame = labelled_rows(frame, target, options.pop("skip_unlabelled", skip_unlabelled))
+    whole = Table.read(frame, target, positive, **roles, **reading)
     table = whole.sample(MOST_ROWS, random_state)
     folds = table.folds(cv, random_state)
+    concerns = find_concerns(frame, whole.schema, whole.target, whole.rows)
     with catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         first = None
         if fit is not None:
             tell("fitting the model")
-            shown = fit_shipped(frame, whole, roles, fit, random_state)
+            shown = fit_shipped(frame, whole, options, random_state)
             first = None if shown is None else _front(shown, k, today, value_positive, cost)
         held = score_held_out(table, powers, folds, random_state, tell)
         tell("what strength the data supports")
         support, unsupported = _measure_support(table, powers, folds, random_state)
         tell("measuring")
         data = results(table, held, support, k, cv)
-    notes = [*_sampled(whole, table), *data["notes"], *unsupported, *_list_warnings(caught)]
+    notes = [*_list_concerns(concerns), *_sampled(whole, table), *data["notes"], *unsupported]
+    notes += _list_warnings(caught)
     data["notes"] = [clean_text(note, 400) for note in notes]
     if first is not None:
         data["front"] = first
@@ -178,6 +197,12 @@ def _sampled(whole: Table, table: Table) -> list[str]:
         f"Every strength of the push was fitted to {count(len(table.rows))} rows drawn from the "
         f"{count(len(whole.rows))}, class by class."
     ]
+
+
+def _list_concerns(concerns: list[Concern]) -> list[str]:
+    """What a look at the table found, the most dangerous first."""
+    said = [f"careful: {one}" if one.danger == LEAK else str(one) for one in concerns]
+    return [text[:1].upper() + text[1:] for text in said]
 
 
 def _list_warnings(caught: list[warnings.WarningMessage]) -> list[str]:

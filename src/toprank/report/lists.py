@@ -95,9 +95,10 @@ def _explain_rows(
     table: Table, held: HeldOut, places: NDArray[np.intp], which: int
 ) -> dict[int, list[dict[str, Any]]]:
     parts = held.explain(table, places, which) / mean_and_spread(held.pushes[which])[1]
-    columns = table.schema.columns
-    words = [table.words(column, held.rows[places]) for column in columns]
-    found = largest_reasons(parts, [clean_text(c.name, 60) for c in columns], words, _REASONS)
+    together = table.together
+    words = [table.words(column, held.rows[places]) for column in table.schema.columns]
+    names = [clean_text(name, 60) for name in together.names]
+    found = largest_reasons(together.sums(parts), names, together.words(words), _REASONS)
     return {
         int(place): [
             {"column": one.column, "value": one.value, "adds": one.contribution} for one in line
@@ -113,8 +114,9 @@ def features(table: Table, held: HeldOut, k: int, which: int) -> dict[str, Any]:
     rows and that of all rows is the sum of what each column adds to it. Both are in standard
     deviations of the score.
     """
-    top = order_by_score(held.pushes[which])[:k]
-    adds = held.explain(table, top, which).mean(axis=0) / mean_and_spread(held.pushes[which])[1]
+    top, together = order_by_score(held.pushes[which])[:k], table.together
+    parts = together.sums(held.explain(table, top, which))
+    adds = parts.mean(axis=0) / mean_and_spread(held.pushes[which])[1]
     order = np.argsort(-np.abs(adds), kind="stable")
     named = order[:MOST_COLUMNS]
     columns = table.schema.columns
@@ -122,16 +124,28 @@ def features(table: Table, held: HeldOut, k: int, which: int) -> dict[str, Any]:
         "total": float(adds.sum()),
         "columns": [
             {
-                "column": clean_text(columns[j].name, 80),
-                "kind": columns[j].kind,
+                "column": clean_text(together.names[j], 80),
+                "kind": columns[together.members[j][0]].kind,
                 "adds": float(adds[j]),
-                **_typical_value(table, columns[j], held.rows, held.rows[top]),
+                **_typical_values(
+                    table, [columns[i] for i in together.members[j]], held.rows, held.rows[top]
+                ),
             }
             for j in named
             if adds[j] != 0
         ],
         "others": len(order) - len(named),
         "others_add": float(adds[order[MOST_COLUMNS:]].sum()),
+    }
+
+
+def _typical_values(
+    table: Table, columns: list[Column], rows: NDArray[np.intp], top: NDArray[np.intp]
+) -> dict[str, str]:
+    """What columns that are taken together hold, side by side."""
+    each = [_typical_value(table, column, rows, top) for column in columns]
+    return each[0] | {
+        where: ", ".join(one[where] for one in each) for where in ("in_top", "in_all")
     }
 
 

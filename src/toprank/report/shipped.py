@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from toprank._text import count
 from toprank.folds import Fold
 from toprank.models import frames
-from toprank.models.fit import fit_table
+from toprank.models.fit import fit_rows
 from toprank.models.model import Reason, TableModel
 from toprank.models.rows import drop_zero_weight
 from toprank.report.held_out import merge
@@ -55,7 +55,6 @@ class Shipped:
 def fit_shipped(
     frame: Any,
     table: Table,
-    roles: Mapping[str, Any],
     options: Mapping[str, Any],
     random_state: int,
 ) -> Shipped | None:
@@ -69,12 +68,12 @@ def fit_shipped(
     kept = drop_zero_weight(frame, table.schema.weight)
     models, tested, scores = [], [], []
     for train, test in parts:
-        model = fit_table(
-            frames.take(kept, train),
-            table.target.column,
-            positive=table.target.positive,
+        # nothing more is held out: the page measures on the other rows
+        model = fit_rows(
+            table.schema,
+            table.target,
+            table.rows.take(train),
             random_state=random_state,
-            **roles,
             **options,
         )
         models.append(model)

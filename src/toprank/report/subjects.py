@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from toprank._numerics import FloatArray
 from toprank._text import clean_text, count
 from toprank.models import frames
-from toprank.models.card import describe_ranker
 from toprank.models.columns import as_words
 from toprank.models.errors import ModelError
 from toprank.models.model import Reason, TableModel
+from toprank.models.read_card import describe_ranker
 from toprank.models.rows import ScoredRows, read_groups, read_weight
 from toprank.models.schema import Target
+from toprank.models.together import group_name, groups_on_card
 
 #: Rows that are scored at a time, so that a long table is not prepared at once.
 _CHUNK = 100_000
@@ -164,8 +165,24 @@ def subject_of(name: str, model: TableModel, frame: Any, file: str | None = None
 
 
 def importances_of(card: Mapping[str, Any]) -> dict[str, float]:
-    """Return how much each column moves the score, without those that do not."""
-    return {clean_text(name): float(size) for name, size in card.get("importances", {}).items()}
+    """Return how much each column moves the score, without those that do not.
+
+    Columns that rise and fall together count as one.
+    """
+    sizes = dict(card.get("importances", {}))
+    for group in groups_on_card(card, list(sizes)):
+        entries = [one for one in card["together"] if isinstance(one, dict)]
+        own = next(one for one in entries if one.get("columns") == list(group))
+        for name in group:
+            del sizes[name]
+        sizes[group_name(group)] = own.get("importance")
+    found = {clean_text(name): float(size) for name, size in sizes.items() if _is_size(size)}
+    return dict(sorted(found.items(), key=lambda pair: -pair[1]))
+
+
+def _is_size(value: Any) -> bool:
+    """Whether a number of a card can be one: a file may hold anything."""
+    return isinstance(value, float | int) and bool(np.isfinite(value)) and value > 0
 
 
 def subject_today(frame: Any, column: str) -> Subject:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from toprank.folds import Fold
 from toprank.models.columns import Column
 from toprank.models.rows import TrainingRows, drop_zero_weight, learn_table
 from toprank.models.schema import Schema, Target
+from toprank.models.together import Together, find_together
 from toprank.report.subjects import row_names
 from toprank.tuning import folds_of
 
@@ -51,10 +53,14 @@ class Table:
         drop: Sequence[str] = (),
         weight: str | None = None,
         groups: str | None = None,
+        **reading: Any,
     ) -> Table:
-        """Read a table, or raise ModelError saying what is wrong with it."""
+        """Read a table, or raise ModelError saying what is wrong with it.
+
+        ``reading`` are the columns that are read in another way than their values suggest.
+        """
         roles = {"id": id, "time": time, "weight": weight, "groups": groups}
-        schema, known = learn_table(frame, target, positive, drop, roles)
+        schema, known = learn_table(frame, target, positive, drop, roles, **reading)
         rows = TrainingRows.read(frame, schema, known)
         names = row_names(drop_zero_weight(frame, weight), id, len(rows))
         return cls(schema, known, rows, names)
@@ -83,6 +89,12 @@ class Table:
             return folds_of(cv, positive, time=self.rows.time)
         splitter = StratifiedKFold(min(cv, fewest), shuffle=True, random_state=random_state)
         return folds_of(splitter, positive)
+
+    @cached_property
+    def together(self) -> Together:
+        """The columns, with those that rise and fall together as one."""
+        groups = find_together(self.schema.columns, self.rows.X)
+        return Together(self.schema.names, groups)
 
     def words(self, column: Column, rows: NDArray[np.intp]) -> list[str]:
         """The values of a column in some rows, as they are shown."""

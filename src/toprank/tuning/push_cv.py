@@ -19,7 +19,6 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
 
-from toprank._numerics import FloatArray
 from toprank.blocks import Workers
 from toprank.folds import (
     RULES,
@@ -29,19 +28,22 @@ from toprank.folds import (
     Scoring,
     check_powers,
     folds_of,
-    tested_over_trained,
 )
 from toprank.pairs import check_rows, group_labels, weigh_classes
 from toprank.rankers.base import LinearRanker
 from toprank.rankers.common import fits, warn_caller
 from toprank.rankers.linear import _LOSS, PNormPush
 from toprank.rankers.proper import ProperRanker
-from toprank.tuning.grid import GridFit, fit_grid
+from toprank.tuning.nested import FOLDS, has_quick_interval, smaller_class
 from toprank.tuning.rows import TuningRows, split_outer
+from toprank.tuning.search import SettingSearch
 
 #: To compare settings on held-out rows a fit need not be exact: the gradient may be this share
 #: of its own sampling error, 1/sqrt(n), but no more than the second number.
 _SHARE_OF_NOISE, _LOOSEST = 0.1, 2e-4
+#: Entries and columns of X up to which the folds within folds of an interval take seconds; beyond,
+#: this share of the rows is kept aside.
+_NESTED_ENTRIES, _NESTED_FEATURES, _SHARE_ASIDE = 20_000, 50, 0.2
 
 
 class PNormPushCV(LinearRanker):
@@ -69,14 +71,20 @@ class PNormPushCV(LinearRanker):
     n_repeats : int, default=1
         How often the folds are drawn where ``cv`` is a number: the first time in the order of the
         rows, then at random. The mean over several draws is steadier where positives are few.
+        The outer folds of a nested interval are drawn as often.
     alphas : sequence of float
         The L2 penalties to try, on the normalised objective; positive.
     rule : {"best", "one_standard_error"}, default="best"
         The highest mean; or the weakest push, none included, that is behind it by no more than
         one standard error of their paired difference.
-    test_size : float or None, default=0.2
-        Share of the rows kept aside for ``score_interval_``: neither the folds nor the choice see
-        them. The final fit does. None keeps no rows aside.
+    test_size : {"auto", "nested"}, float or None, default="auto"
+        Which rows ``score_interval_`` tests. "nested": all of them, each by a choice that was made
+        and fitted without its fold (nested cross-validation): the narrowest, at the price of 25
+        more grids of fits, ``n_repeats`` times. A share: that part of the rows is kept aside;
+        neither the folds nor the choice see them, and the final fit does. None: no interval.
+        "auto": nested for tables of up to 20,000 entries and 50 features with ten rows of each
+        class, if ``cv`` is a number, there are no groups and the metric is one of ours; otherwise
+        0.2.
     level : float, default=0.95
         Confidence level of the intervals.
     loss, solver, max_iter, tol, link, class_weight
@@ -101,7 +109,8 @@ class PNormPushCV(LinearRanker):
     best_score_ : float
         Mean score of the choice over the folds. It was chosen for it, so it flatters.
     score_interval_ : Interval or None
-        Confidence interval of the metric on the rows kept aside; None if none were, or too few.
+        Confidence interval of the metric on rows that the choice has not seen; None if there are
+        none, or too few.
     cv_results_ : dict
         As in scikit-learn's ``GridSearchCV``; ``param_p`` is masked for the baseline.
     best_estimator_ : PNormPush or ProperRanker
@@ -114,6 +123,10 @@ class PNormPushCV(LinearRanker):
     The grid costs little more than a few fits: the path through it is walked on a sample of the
     rows, then every setting steps at once, one read of X per step. In the folds the gradient is
     brought down to a small share of its sampling error; the final fit obeys ``tol``.
+
+    The nested interval follows Bates, Hastie & Tibshirani (2023): five outer folds, and fits with
+    one, two or three of them missing, 5 + 10 + 10 grids for each drawing. The choice without a fold
+    is made on the other four; what the final fit gains from its rows is extrapolated (``bias``).
 
     Examples
     --------
@@ -135,7 +148,11 @@ class PNormPushCV(LinearRanker):
         "n_repeats": [Interval(Integral, 1, None, closed="left")],
         "alphas": ["array-like"],
         "rule": [StrOptions(set(RULES))],
-        "test_size": [Interval(Real, 0, 1, closed="neither"), None],
+        "test_size": [
+            Interval(Real, 0, 1, closed="neither"),
+            StrOptions({"auto", "nested"}),
+            None,
+        ],
         "level": [Interval(Real, 0, 1, closed="neither")],
         "loss": _LOSS,
         "solver": [StrOptions({"auto", "lbfgs", "newton"})],
@@ -154,7 +171,7 @@ class PNormPushCV(LinearRanker):
         n_repeats: int = 1,
         alphas: Sequence[float] = (1e-4, 1e-3, 1e-2, 1e-1, 1.0),
         rule: str = "best",
-        test_size: float | None = 0.2,
+        test_size: float | str | None = "auto",
         level: float = 0.95,
         loss: Any = "exponential",
         solver: str = "auto",
@@ -216,11 +233,11 @@ class PNormPushCV(LinearRanker):
             group_labels(groups, n),
             weigh_classes(self.class_weight, classes, checked.y, checked.weight),
         )
-        candidates, templates = self._grid()
+        grid = self._grid()
         workers = Workers(self.n_jobs)
         with workers.start_threads():
-            self._choose(rows, candidates, templates, score, workers)
-        template = templates[self.best_index_].set_params(tol=self.tol, n_jobs=self.n_jobs)
+            self._choose(rows, SettingSearch(*grid, score, self.rule, self.level, workers))
+        template = grid[1][self.best_index_].set_params(tol=self.tol, n_jobs=self.n_jobs)
         self.best_estimator_ = template.fit(rows.X, classes[rows.y.astype(np.intp)], rows.weight)
         self._adopt(self.best_estimator_)
         if self.verbose:
@@ -235,37 +252,28 @@ class PNormPushCV(LinearRanker):
             "PNormPush(p=cv.p_, alpha=cv.alpha_).fit_blocks(source)."
         )
 
-    def _choose(
-        self,
-        rows: TuningRows,
-        candidates: tuple[Candidate, ...],
-        templates: list[LinearRanker],
-        score: Scoring,
-        workers: Workers,
-    ) -> None:
-        inner, outer = self._parts(rows)
+    def _choose(self, rows: TuningRows, search: SettingSearch) -> None:
+        nested = self._is_nested(rows.take(rows.places_present), search.score)
+        inner, outer = self._parts(rows, nested)
         folds = self._folds(rows, inner)
         part = rows.take(inner).dense_if_small()
         tol = max(self.tol, min(_LOOSEST, _SHARE_OF_NOISE / np.sqrt(len(inner))))
-        for template in templates:
+        for template in search.templates:
             template.set_params(tol=tol)
-        whole = _fit_both(templates, part.take(part.by_class(np.arange(len(part)))))
-
-        def of_fold(fold: Fold) -> list[float]:
-            train, test = part.take(part.by_class(fold[0])), part.take(fold[1])
-            fitted = _fit_both(templates, train, whole)
-            return [
-                score.of_scores(test.y, line, test.weight) for line in _grid_scores(fitted, test.X)
-            ]
-
-        scores = np.column_stack(list(workers.map(of_fold, folds)))
-        overlap = tested_over_trained(folds)
-        self._keep_choice(PChoice(candidates, scores, score.label, self.rule, overlap, self.level))
+        whole = search.fit(part)
+        self._keep_choice(search.choose(part, folds, whole))
         self.score_interval_ = None
-        if outer is not None:
-            aside = rows.take(outer)
-            of_aside = _grid_scores(whole, aside.X)[self.best_index_]
-            self.score_interval_ = self._interval(score, aside, of_aside)
+        try:
+            if nested:
+                self.score_interval_ = search.nested_interval(
+                    part, self.cv, whole, self.n_repeats, self.random_state
+                )
+            elif outer is not None:
+                aside = rows.take(outer)
+                line = whole.scores(aside)[self.best_index_]
+                self.score_interval_ = search.interval_aside(line, aside, self.cv)
+        except ValueError as error:
+            warn_caller(f"score_interval_ is None. {error}", UserWarning)
 
     def _keep_choice(self, choice: PChoice) -> None:
         self.choice_ = choice
@@ -275,13 +283,23 @@ class PNormPushCV(LinearRanker):
         self.n_splits_ = choice.fold_scores.shape[1]
         self.cv_results_ = _cv_results(choice)
 
-    def _interval(self, score: Scoring, aside: TuningRows, scores: FloatArray) -> Any:
-        groups = aside.clusters(self.cv)
-        try:
-            return score.interval(aside.y, scores, aside.weight, groups, self.level)
-        except ValueError as error:
-            warn_caller(f"score_interval_ is None. {error}", UserWarning)
-            return None
+    def _is_nested(self, rows: TuningRows, score: Scoring) -> bool:
+        """Whether all rows are tested, in folds of their own."""
+        if self.test_size == "nested" and not isinstance(self.cv, Integral):
+            raise ValueError(
+                f"test_size='nested' draws folds at random, and cv={self.cv!r} has an order of its "
+                "own: give cv as a number, or test_size as a share of the rows."
+            )
+        if self.test_size != "auto":
+            return bool(self.test_size == "nested")
+        return (
+            isinstance(self.cv, Integral)
+            and rows.groups is None
+            and has_quick_interval(score)
+            and rows.X.shape[0] * rows.X.shape[1] <= _NESTED_ENTRIES
+            and rows.X.shape[1] <= _NESTED_FEATURES
+            and smaller_class(rows) >= 2 * FOLDS
+        )
 
     def _grid(self) -> tuple[tuple[Candidate, ...], list[LinearRanker]]:
         """The candidates, the weakest push first, and an unfitted ranker for each."""
@@ -308,12 +326,13 @@ class PNormPushCV(LinearRanker):
                 )
         return tuple(candidates), templates
 
-    def _parts(self, rows: TuningRows) -> tuple[Any, Any]:
+    def _parts(self, rows: TuningRows, nested: bool) -> tuple[Any, Any]:
         """Rows to choose on, and rows kept aside."""
         present = rows.places_present
-        if self.test_size is None:
+        if self.test_size is None or nested:
             return present, None
-        parts = split_outer(rows.take(present), self.cv, self.test_size, self.random_state)
+        share = _SHARE_ASIDE if isinstance(self.test_size, str) else self.test_size
+        parts = split_outer(rows.take(present), self.cv, share, self.random_state)
         return (present, None) if parts is None else (present[parts[0]], present[parts[1]])
 
     def _folds(self, rows: TuningRows, inner: NDArray[np.intp]) -> list[Fold]:
@@ -401,20 +420,3 @@ def _cv_results(choice: PChoice) -> dict[str, Any]:
         "standard_error": choice.standard_error,
         "rank_test_score": rank,
     }
-
-
-def _fit_both(
-    templates: Sequence[LinearRanker], rows: TuningRows, near: tuple[GridFit, GridFit] | None = None
-) -> tuple[GridFit, GridFit]:
-    """Fit the logistic baselines, one per alpha, and the pushes."""
-    width = sum(isinstance(template, ProperRanker) for template in templates)
-    of_baseline, of_push = (None, None) if near is None else near
-    data = (rows.X, rows.y, rows.fit_weight)
-    return (
-        fit_grid(templates[:width], width, *data, of_baseline),
-        fit_grid(templates[width:], width, *data, of_push),
-    )
-
-
-def _grid_scores(fitted: tuple[GridFit, GridFit], X: Any) -> FloatArray:
-    return np.concatenate([grid.scores(X) for grid in fitted])

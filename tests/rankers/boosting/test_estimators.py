@@ -181,7 +181,6 @@ def test_pairs_may_come_as_pairs(noisy):
         ({"pairs": np.empty((0, 2), int)}, {}, "no pair to rank: pairs is empty"),
         ({"groups": np.zeros(3)}, {}, "3 entries"),
         ({"groups": np.zeros(400), "pairs": [[0, 1]]}, {}, "not both"),
-        ({"groups": np.zeros(400)}, {"p": 4.0}, "p=4"),
         ({"pairs": [[0, 400]]}, {}, "rows 0 to"),
         ({"sample_weight": -np.ones(400)}, {}, "negative"),
         ({"sample_weight": np.zeros(400)}, {"target": "graded"}, "non-zero"),

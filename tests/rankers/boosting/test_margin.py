@@ -153,3 +153,28 @@ def test_one_perfect_weak_ranker_has_margin_one(separable):
     fit = SmoothMarginRanker(30).fit(X, y)
     assert fit.margin_ == pytest.approx(1.0)
     assert np.isfinite(fit.decision_function(X)).all()
+
+
+@pytest.mark.parametrize("kind", ["stumps", "binary"])
+def test_the_exact_step_is_the_maximum_along_the_weak_ranker(game, kind):
+    """Equation (10), solved; the closed step (12) leaves some of it."""
+    _, X, _, pairs = game
+    exact = SmoothMarginRanker(40, step="exact", weak_rankers=kind, target="graded")
+    exact.fit(X, None, pairs=pairs)
+    norm, log_f, coef = 0.0, np.log(len(pairs)), {}
+    for record in exact.history_:
+        d, step = [record[name] for name in ("d_plus", "d_minus", "d_zero")], record["step"]
+
+        def log_loss(a, d=d, log_f=log_f):
+            return log_f + np.log(d[0] * np.exp(-a) + d[1] * np.exp(a) + d[2])
+
+        before = coef.get(record["feature"], 0.0)
+        if record["ascent"] and before * step >= 0:
+            steps = step * np.linspace(0.0, 2.0, 41)[1:]
+            margins = -log_loss(steps) / (norm + np.abs(steps))
+            assert np.argmax(margins) == 19  # the step itself
+            assert record["smooth_margin"] == pytest.approx(margins[19])
+        coef[record["feature"]] = before + step
+        norm += abs(before + step) - abs(before)
+        log_f = log_loss(step)
+    assert exact.smooth_margin_[-1] < exact.margin_ <= exact.rho_

@@ -25,8 +25,15 @@ from toprank.pairs import (
     check_related_rows,
     check_rows,
     check_table,
+    is_frame,
     read_table,
     relate,
+)
+from toprank.rankers.boosting.learners import (
+    LearnedRankers,
+    LearnedSum,
+    is_learner,
+    mean_importances,
 )
 from toprank.rankers.boosting.pair_stumps import GradedStumps, ListedStumps, TwoClassStumps
 from toprank.rankers.boosting.pair_weights import (
@@ -146,12 +153,16 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
             table = check_table(X, estimator=self, **self._table_options())
             related = check_related_rows(self, table, y, groups, pairs, sample_weight)
         columns = self._weak_columns(X, related.X)
-        self._binary_weak = are_binary(self.weak_rankers, columns)
+        self._binary_weak = not self._learns() and are_binary(self.weak_rankers, columns)
         self._n_columns = columns.shape[1]
         return replace(related, X=columns).present()
 
+    def _learns(self) -> bool:
+        """Whether a learner is fitted every round."""
+        return is_learner(self.weak_rankers)
+
     def _reads_missing(self) -> bool:
-        return self.weak_rankers not in ("features", "binary")
+        return not (isinstance(self.weak_rankers, str) and self.weak_rankers != "stumps")
 
     def _table_options(self) -> dict[str, Any]:
         """What X may hold; what a function or an estimator can read is its own affair."""
@@ -163,9 +174,14 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
         """The columns that stumps read, or what each weak ranker says about each row."""
         if isinstance(self.weak_rankers, str):
             return table
+        if self._learns():
+            return read_table(X) if is_frame(X) else table
         return weak_outputs(self.weak_rankers, read_table(X), len(table))
 
     def _engine(self, rows: RelatedRows, pairs: PairWeights, workers: Workers) -> Any:
+        if self._learns():
+            rng = check_random_state(self.random_state)
+            return LearnedRankers(pairs, rows.X, self.weak_rankers, rng)
         if not self._binary_weak:
             return ColumnRankers(pairs, np.asarray(rows.X, dtype=np.float64))
         return _STUMPS[type(pairs)](pairs, self._bin_columns(rows, pairs.place, workers), workers)
@@ -215,12 +231,20 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
         self._keep_link(link)
 
     def _additive(self, ensemble: Ensemble) -> WeakSum:
-        kind = StumpSum if self._binary_weak else ColumnSum
-        return kind(ensemble.choices, ensemble.steps)
+        kinds = {"learned": LearnedSum, "binary": StumpSum, "real": ColumnSum}
+        name = "learned" if self._learns() else "binary" if self._binary_weak else "real"
+        return kinds[name](ensemble.choices, ensemble.steps)
 
     def _keep_coef(self, ensemble: Ensemble) -> None:
         """Coefficients of the weak rankers: of columns, or of the distinct stumps used."""
-        if self.weak_rankers == "stumps":
+        if self._learns():
+            self.estimators_ = [choice.estimator for choice in ensemble.choices]
+            self.coef_: FloatArray = self._sum.steps.reshape(1, -1)
+            importances = mean_importances(self.estimators_, self._sum.steps)
+            if importances is not None:
+                self.feature_importances_ = importances
+            return
+        if isinstance(self.weak_rankers, str) and self.weak_rankers == "stumps":
             distinct = {stump.key: stump for stump in reversed(ensemble.choices)}
             used = [distinct[key] for key in ensemble.coef]
             fields = [("feature", np.intp), ("threshold", np.float64), ("missing", np.int8)]
@@ -228,7 +252,7 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
             self.coef_ = np.array([list(ensemble.coef.values())]).reshape(1, -1)
             columns = self.stumps_["feature"]
         else:
-            sums = np.bincount(self._sum.columns, self._sum.steps, minlength=self._n_columns)
+            sums: Any = np.bincount(self._sum.columns, self._sum.steps, minlength=self._n_columns)
             self.coef_ = sums.reshape(1, -1)
             columns = np.arange(self._n_columns)
         self.feature_importances_ = column_importances(columns, self.coef_[0], self._n_columns)

@@ -207,3 +207,23 @@ def sums_above(values: Any, level_end: Any, cuts: Any) -> Any:
             out[i] = above
             level += values[i]
     return out
+
+
+@_jit
+def log_sums_above(logs: Any, level_end: Any, cuts: Any) -> Any:
+    """For each place, the log of the sum of e^logs at the higher levels of its group."""
+    out = np.empty(len(logs))
+    for g in range(len(cuts) - 1):
+        above, level = -np.inf, -np.inf
+        for i in range(cuts[g + 1] - 1, cuts[g] - 1, -1):
+            if i + 1 == level_end[i]:
+                above, level = _log_add(above, level), -np.inf
+            out[i] = above
+            level = _log_add(level, logs[i])
+    return out
+
+
+@_jit
+def _log_add(a: float, b: float) -> float:
+    high, low = (a, b) if a > b else (b, a)
+    return high if low == -np.inf else high + np.log1p(np.exp(low - high))

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from toprank._numerics import FloatArray, log_of, log_sum_exp
 from toprank.metrics.margins import exp_difference
@@ -24,6 +24,10 @@ class PairBooster(Booster):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **Booster._parameter_constraints,
+        "weak_rankers": [
+            *Booster._parameter_constraints["weak_rankers"],
+            HasMethods(["fit", "predict"]),
+        ],
         "target": [StrOptions({"binary", "graded"})],
     }
 
@@ -70,8 +74,10 @@ class RankBoost(PairBooster):
         \qquad f = \sum_j \lambda_j h_j,
 
     one weak ranker :math:`h_j` per round; with ``p > 1``
-    :math:`R_p = \sum_k (\sum_i e^{-(f_i - f_k)})^p`, the P-Norm Push (Rudin 2006). A step may be
-    negative: h and its reverse are one weak ranker.
+    :math:`R_p = \sum_k (\sum_i e^{-(f_i - f_k)})^p`, the P-Norm Push (Rudin 2006), the inner sum
+    over the rows i that belong above k: those of the other class, of a higher grade, of k's group,
+    or of the pairs listed (Rudin 2009, Section 7). A step may be negative: h and its reverse are
+    one weak ranker.
 
     Parameters
     ----------
@@ -81,15 +87,18 @@ class RankBoost(PairBooster):
         "loss" takes the weak ranker that lowers the loss most (equation 5), "slope" the steepest
         (Figure 1, coordinate descent RankBoost). Equally good ones go to the lowest column, then
         the lowest threshold.
-    weak_rankers : {"stumps", "features", "binary"} or list, default="stumps"
+    weak_rankers : {"stumps", "features", "binary"}, list or estimator, default="stumps"
         "stumps": h = 1 where a column exceeds a threshold, missing values on the better side (on
         that of more training rows if the column had none).
         "features": columns in [0, 1] as they are, with a line search. "binary": columns in
         {0, 1}. A list holds functions of X or fitted estimators with ``predict``. Where the ranker
         is cloned, as in cross-validation, pass the method ``estimator.predict`` instead of the
         estimator.
+        An estimator is a weak learner: a clone of it is fitted every round (Rudin 2009, Figure 2,
+        Step 3a), with weights, to the sign of what each row's pairs weigh. A classifier answers in
+        {0, 1}; a regressor with any numbers, and its steps are searched for.
     p : float, default=1.0
-        The power of the push, for two classes.
+        The power of the push.
     target : {"binary", "graded"}, default="binary"
         "binary" is a classifier to scikit-learn. "graded" takes any numbers as y, pairs being the
         rows with y_i > y_k; it has no classes or probabilities, and ``predict`` is the score.
@@ -111,7 +120,7 @@ class RankBoost(PairBooster):
         scores), larger when better, such as ``functools.partial(precision_at, k=50)``. By
         default the share of the crucial pairs in order.
     random_state : int, RandomState or None
-        For the rows set apart.
+        For the rows set apart, and for a weak learner.
     n_jobs : int, optional
         Threads. The answer does not depend on it.
     verbose : int, default=0
@@ -120,7 +129,10 @@ class RankBoost(PairBooster):
     Attributes
     ----------
     coef_ : array of shape (1, m)
-        Coefficient of each column, or of each stump in ``stumps_``.
+        Coefficient of each column, of each stump in ``stumps_``, or of each estimator in
+        ``estimators_``.
+    estimators_ : list
+        What the weak learner found, one per round.
     stumps_ : structured array of shape (m,)
         The distinct stumps: feature, threshold, missing (the side of missing values).
     intercept_ : array of shape (1,)
@@ -131,10 +143,12 @@ class RankBoost(PairBooster):
     f_skew_ : float
         F+ - F- of the scores without the intercept; for target="binary".
     feature_importances_ : array of shape (d,)
-        Share of each column in the sum of the absolute coefficients.
+        Share of each column in the sum of the absolute coefficients; for a weak learner the mean
+        of its own, where it has any.
     history_ : list of dict
-        Per round: feature, threshold, step, criterion, edge, objective (log of the mean loss) and,
-        for binary weak rankers, d_plus, d_minus and d_zero before the step.
+        Per round: feature and threshold (or the number of the estimator), step, criterion, edge,
+        objective (log of the mean loss) and, for binary weak rankers, d_plus, d_minus and d_zero
+        before the step.
     n_iter_ : int
     objective_ : float
     stop_reason_ : str
@@ -146,7 +160,9 @@ class RankBoost(PairBooster):
     -----
     For two classes every threshold of every column is judged from two histograms; a round costs
     O(n d) at most. With groups or grades it costs O(n d log bins), exactly and without listing
-    pairs; with listed pairs, O(pairs · d).
+    pairs; with listed pairs, O(pairs · d). There ``p > 1`` has no closed step: every round searches
+    along a line, with ``selection="loss"`` along that of every stump that may be the best, so that
+    ``selection="slope"`` is much faster.
 
     Examples
     --------
@@ -156,6 +172,14 @@ class RankBoost(PairBooster):
     >>> ranker = RankBoost(50, n_thresholds=9).fit(X, y)
     >>> ranker.n_iter_, ranker.decision_function(X).shape
     (50, (569,))
+
+    Small trees as weak rankers, fitted anew every round:
+
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> tree = DecisionTreeClassifier(max_depth=2)
+    >>> ranker = RankBoost(5, weak_rankers=tree, random_state=0).fit(X, y)
+    >>> len(ranker.estimators_), ranker.coef_.shape
+    (5, (1, 5))
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -231,13 +255,17 @@ class SmoothMarginRanker(PairBooster):
     it held, and ``rho_`` how far the margin can still be from the largest.
 
     It begins with coordinate descent RankBoost until the smooth margin is positive, then takes the
-    steps of equation (12), or the line search of equation (10) for real-valued weak rankers. On
+    steps of equation (12), or of equation (10) for real-valued weak rankers and step="exact". On
     pairs that are not separated within the rounds it is RankBoost, and warns.
 
     Parameters
     ----------
     n_estimators : int, default=1000
         Rounds.
+    step : {"closed", "exact"}, default="closed"
+        "closed" is the paper's step (equation 12), which takes the smooth margin in the slope to be
+        what it was before the step. "exact" goes to the maximum along the weak ranker (equation
+        10) by a line search: smooth margin coordinate ascent, which the paper names and avoids.
     weak_rankers, target, n_thresholds, max_bins, link, n_iter_no_change, validation_fraction
         As in :class:`RankBoost`.
     scoring, random_state, n_jobs, verbose
@@ -250,15 +278,16 @@ class SmoothMarginRanker(PairBooster):
     margin_ : float
         The margin of the ranking on the training pairs.
     rho_ : float
-        The smallest edge of any round: no combination of the weak rankers has a larger margin.
+        The smallest edge of any round: no combination of the weak rankers has a larger margin. A
+        weak learner need not find the largest edge, and then this bounds nothing.
     theorem_7_ : bool array
         Per round, whether the condition on d0 held, under which the smooth margin has to grow
         (Theorem 7) and, if it holds in all rounds, reaches the largest margin (Theorem 8).
     separated_ : bool
         Whether the smooth margin became positive.
-    coef_, stumps_, intercept_, classes_, feature_importances_, history_, n_iter_, stop_reason_
-        As in :class:`RankBoost`; the history also has rho, ascent (whether the round was one of
-        smooth margin ranking), theorem_7 and smooth_margin.
+    coef_, stumps_, estimators_, intercept_, classes_, feature_importances_, history_, n_iter_
+        As in :class:`RankBoost`, and so is ``stop_reason_``; the history also has rho, ascent
+        (whether the round was one of smooth margin ranking), theorem_7 and smooth_margin.
 
     Notes
     -----
@@ -276,10 +305,16 @@ class SmoothMarginRanker(PairBooster):
     True
     """
 
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **PairBooster._parameter_constraints,
+        "step": [StrOptions({"closed", "exact"})],
+    }
+
     def __init__(
         self,
         n_estimators: int = 1000,
         *,
+        step: str = "closed",
         weak_rankers: Any = "stumps",
         target: str = "binary",
         n_thresholds: int | None = None,
@@ -293,6 +328,7 @@ class SmoothMarginRanker(PairBooster):
         verbose: int = 0,
     ):
         self.n_estimators = n_estimators
+        self.step = step
         self.weak_rankers = weak_rankers
         self.target = target
         self.n_thresholds = n_thresholds
@@ -306,7 +342,7 @@ class SmoothMarginRanker(PairBooster):
         self.verbose = verbose
 
     def _rule(self) -> Descent:
-        return SmoothAscent()
+        return SmoothAscent(exact=self.step == "exact")
 
     def _natural_link(self, scores: FloatArray, rows: RelatedRows) -> Link:
         return p_classification(scores, rows.y, rows.weight, 1.0)

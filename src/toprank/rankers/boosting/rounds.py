@@ -91,8 +91,9 @@ class SmoothAscent(Descent):
     pairs of weight one at least: where one is lighter, its weight is the unit.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, exact: bool = False) -> None:
         super().__init__("slope")
+        self.exact = exact
 
     @staticmethod
     def smooth_margin(engine: Any, ensemble: Ensemble) -> float:
@@ -101,11 +102,12 @@ class SmoothAscent(Descent):
         return -log_loss / ensemble.norm if ensemble.norm > 0 else -np.inf
 
     def step(self, engine: Any, masses: Any, ensemble: Ensemble) -> float:
-        """Return the step of equation (12), or (10) for real-valued weak rankers."""
+        """Return the step of equation (12), or (10) where asked, or for real-valued rankers."""
         g = self.smooth_margin(engine, ensemble)
         if not g > 0:
             return super().step(engine, masses, ensemble)
-        return masses.ascent(g, engine.pairs.log_n_pairs, ensemble.norm)
+        ascent = masses.exact_ascent if self.exact else masses.ascent
+        return float(ascent(g, engine.pairs.log_n_pairs, ensemble.norm))
 
     def after(self, engine: Any, ensemble: Ensemble) -> dict[str, Any]:
         """Smooth margin after the step."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray
 from toprank.blocks import Workers
+from toprank.solvers.coordinate import zero_of
 
 MOST_BINS = 255
 #: Rows that thresholds are taken from: evenly spaced ones beyond this.
@@ -18,6 +19,8 @@ _SAMPLE_ROWS = 100_000
 _BLOCK_ROWS = 4096
 #: A weight this small beside its opposite is zero to rounding.
 _NOTHING = 1e-12
+#: No step moves a score by more than this: beyond it the loss has vanished.
+_FARTHEST = 200.0
 #: Log of the most pairs a step is made for: a longer one would overflow the weights.
 _MOST_PAIRS = 600.0
 
@@ -217,6 +220,11 @@ class Masses:
         return self.plus - self.minus
 
     @property
+    def one_sided(self) -> bool:
+        """Whether d+ or d- is nothing beside the other, so that the minimum is at infinity."""
+        return min(self.plus, self.minus) <= _NOTHING * max(self.plus, self.minus)
+
+    @property
     def factor(self) -> float:
         """What the best step multiplies R^(1/p) by; for p = 1, 2 sqrt(d+ d-) + d0 (equation 5)."""
         if self.push_factor is not None:
@@ -231,7 +239,7 @@ class Masses:
         """
         floor = 0.5 * np.exp(-np.clip(log_n_pairs, 0.0, _MOST_PAIRS))
         plus, minus = self.plus, self.minus
-        if minus <= _NOTHING * plus or plus <= _NOTHING * minus:
+        if self.one_sided:
             plus, minus = plus + floor, minus + floor
         return float(np.log(plus / minus) / (1.0 + self.p))
 
@@ -247,6 +255,26 @@ class Masses:
         if below <= _NOTHING:  # every pair is ranked rightly: the margin is 1 already
             return self.descent(log_n_pairs)
         return float(sign * np.log(2.0 * (1.0 - g) * right / below))
+
+    def loss_at(self, alpha: float) -> tuple[float, float]:
+        """Return ln tau (equation 7), what a step adds to the log loss, and minus its slope."""
+        right, wrong = self.plus * np.exp(-alpha), self.minus * np.exp(alpha)
+        tau = right + wrong + self.zero
+        return float(np.log(tau)), float((right - wrong) / tau)
+
+    def exact_ascent(self, smooth_margin: float, log_n_pairs: float, norm: float) -> float:
+        """Return the step to the maximum of the smooth margin along the weak ranker (equation 10).
+
+        There the smooth margin is -tau'/tau (equation 8).
+        """
+        sign = float(np.sign(self.edge))
+
+        def falling(alpha: float) -> float:
+            log_tau, edge = self.loss_at(sign * alpha)
+            return smooth_margin * norm - log_tau - (norm + alpha) * sign * edge
+
+        step = zero_of(falling, falling(0.0), 0.25, _FARTHEST)
+        return self.descent(log_n_pairs) if abs(step) >= _FARTHEST else sign * step
 
     def facts(self) -> dict[str, Any]:
         """What the history says."""

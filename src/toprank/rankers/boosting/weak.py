@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,41 +12,48 @@ from sklearn.exceptions import NotFittedError
 
 from toprank._numerics import FloatArray
 from toprank.blocks import Workers
+from toprank.rankers.boosting.line_search import ColumnMasses, loss_along
 from toprank.rankers.boosting.rounds import EQUAL
-from toprank.solvers.coordinate import zero_of
 
 #: The weak rankers that have a name.
 WEAK_RANKERS = ("stumps", "features", "binary")
-#: No step moves a score by more than this: beyond it the loss has vanished.
-_FARTHEST = 200.0
 #: Rows that are scored at once.
 _BLOCK_ROWS = 4096
 
 
 def weak_outputs(weak_rankers: Any, X: Any, n: int) -> FloatArray:
     """Return the values of each weak ranker of a list at the n rows of X, one column each."""
+    if isinstance(weak_rankers, type):
+        raise ValueError(
+            f"weak_rankers is the class {weak_rankers.__name__}, expected an estimator: "
+            f"{weak_rankers.__name__}()."
+        )
     if len(weak_rankers) == 0:
         raise ValueError("weak_rankers is empty; give at least one function or fitted estimator.")
     return np.column_stack([_values_of(weak, j, X, n) for j, weak in enumerate(weak_rankers)])
 
 
 def _values_of(weak: Any, j: int, X: Any, n: int) -> FloatArray:
-    returned = _call(weak, j, X)
+    return check_values(_call(weak, j, X), f"weak_rankers[{j}]", n)
+
+
+def check_values(returned: Any, name: str, n: int) -> FloatArray:
+    """Return what a weak ranker says about n rows, one finite number each, or raise ValueError."""
     try:
         values = np.asarray(returned, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(
-            f"weak_rankers[{j}] returned values of type {np.asarray(returned).dtype}, expected one "
+            f"{name} returned values of type {np.asarray(returned).dtype}, expected one "
             "number per row. For a classifier with named classes give a function, such as its "
             "decision_function."
         ) from None
     if values.shape not in ((n,), (n, 1)):
         raise ValueError(
-            f"weak_rankers[{j}] returned an array of shape {values.shape}, expected ({n},): one "
-            "number per row."
+            f"{name} returned an array of shape {values.shape}, expected ({n},): one number per "
+            "row."
         )
     if not np.all(np.isfinite(values)):
-        raise ValueError(f"weak_rankers[{j}] returned NaN or infinity; expected finite numbers.")
+        raise ValueError(f"{name} returned NaN or infinity; expected finite numbers.")
     return values.reshape(n)
 
 
@@ -110,72 +116,6 @@ class ColumnChoice:
         return {"feature": self.column}
 
 
-class ColumnMasses:
-    """The loss along one column: its slope at zero and the steps along it.
-
-    Parameters
-    ----------
-    loss : callable
-        alpha -> (log loss, edge), the edge being minus the slope.
-    edge : float
-        The edge at alpha = 0.
-    spread : float
-        Range of the column.
-    """
-
-    def __init__(
-        self, loss: Callable[[float], tuple[float, float]], edge: float, spread: float
-    ) -> None:
-        self._loss, self.edge = loss, edge
-        self._spread = spread or 1.0
-
-    @property
-    def factor(self) -> float:
-        """What the best step multiplies the loss by."""
-        value, _ = self._loss(self._minimum)
-        return float(np.exp(value - self._loss(0.0)[0]))
-
-    @cached_property
-    def _minimum(self) -> float:
-        return self._zero(lambda alpha: -self._loss(alpha)[1], -self.edge)
-
-    def _zero(self, slope: Callable[[float], float], at_zero: float) -> float:
-        return zero_of(slope, at_zero, 0.25 / self._spread, _FARTHEST / self._spread)
-
-    def _finite(self, step: float, log_n_pairs: float) -> float:
-        """A minimum at infinity is cut off where a stump's would be: half a pair against it."""
-        if abs(step) * self._spread < _FARTHEST:
-            return step
-        return float(np.sign(step) * 0.5 * max(log_n_pairs + np.log(2.0), 1.0) / self._spread)
-
-    def descent(self, log_n_pairs: float) -> float:
-        """Return the step to the minimum of the loss."""
-        return self._finite(self._minimum, log_n_pairs)
-
-    def ascent(self, smooth_margin: float, log_n_pairs: float, norm: float) -> float:
-        """Return the step to the maximum of the smooth margin (equation 10).
-
-        It is where (norm + alpha) edge(alpha) + log F(alpha), which falls with alpha, is zero; F is
-        in the unit of the smooth margin.
-        """
-        sign = float(np.sign(self.edge))
-        unit = self._loss(0.0)[0] + smooth_margin * norm
-
-        def rising(alpha: float) -> float:
-            value, edge = self._loss(sign * alpha)
-            return -((norm + alpha) * sign * edge + value - unit)
-
-        return sign * self._finite(self._zero(rising, rising(0.0)), log_n_pairs)
-
-    def facts(self) -> dict[str, Any]:
-        """What the history says."""
-        return {}
-
-    def theorem_7_holds(self) -> bool:
-        """False: the theorem is about binary weak rankers."""
-        return False
-
-
 class ColumnRankers:
     """Scores that move along one column per round.
 
@@ -221,12 +161,7 @@ class ColumnRankers:
         return self.scores
 
     def _along(self, j: int, edge: float) -> ColumnMasses:
-        column, start = self.H[:, j], self._start
-
-        def loss(alpha: float) -> tuple[float, float]:
-            value, potentials = self.pairs.potentials(start + alpha * column)
-            return value, float(potentials @ column)
-
+        loss = loss_along(self.pairs, self._start, self.H[:, j])
         return ColumnMasses(loss, edge, float(self._spreads[j]))
 
     def masses(self, choice: ColumnChoice) -> ColumnMasses:

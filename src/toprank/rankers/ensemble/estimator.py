@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -18,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from toprank.blocks import Workers
 from toprank.folds import Fold, Scoring, TimeOrderedSplit, folds_of
 from toprank.pairs import Rows, check_rows, check_times, group_labels
+from toprank.pairs.door import FOR_WORDS
 from toprank.rankers.common import fits, warn_caller
 from toprank.rankers.ensemble.out_of_fold import (
     Budget,
@@ -74,7 +76,9 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
         best      5      400             300     trees with p = 1 and 16, a random forest too
         ========  =====  ==============  ======  ==============================================
 
-        Tables of fewer than 2,000 rows get at least five folds.
+        Tables of fewer than 2,000 rows get at least five folds. Of more than 100,000 rows (fast),
+        300,000 (good) or 1,000,000 (best) so many are drawn, class by class, to weigh the members
+        by; the members themselves are then fitted to all rows. A ``cv`` of your own takes all.
     metric : str or callable, default="average_precision"
         What combinations are compared by: a metric of `toprank.metrics`, or a scikit-learn scorer
         that ranks by ``decision_function``.
@@ -121,7 +125,7 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
     member_table_ : MemberTable
         What each member brings: its own metric, the loss without it, its seconds.
     oof_scores_ : array of shape (n, members)
-        Out-of-fold scores; NaN where a row was in no test fold.
+        Out-of-fold scores; NaN where a row was in no test fold, or was not drawn.
     oof_decision_ : array of shape (n,)
         The score of each row from its out-of-fold scores; NaN where it has none.
     oof_members_ : list of str
@@ -345,7 +349,24 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
             place[self._present] = np.arange(len(self._present))
             given = [tuple(place[np.asarray(part)] for part in fold) for fold in cv]
             cv = [tuple(part[part >= 0] for part in fold) for fold in given]
-        return folds_of(cv, rows.y, groups=rows.groups, time=rows.time)
+        drawn = self._drawn_rows(rows)
+        if drawn is None:
+            return folds_of(cv, rows.y, groups=rows.groups, time=rows.time)
+        part = EnsembleRows(
+            None, rows.y[drawn], None, _take(rows.groups, drawn), _take(rows.time, drawn)
+        )
+        folds = folds_of(cv, part.y, groups=part.groups, time=part.time)
+        return [(drawn[train], drawn[test]) for train, test in folds]
+
+    def _drawn_rows(self, rows: EnsembleRows) -> NDArray[np.intp] | None:
+        """The rows that the folds are made of, class by class; None for all of them."""
+        most = EFFORTS[self.quality].weighed
+        if not isinstance(self.cv, str) or len(rows) <= most:
+            return None
+        splitter = StratifiedShuffleSplit(
+            1, train_size=most, random_state=check_random_state(self.random_state).randint(2**31)
+        )
+        return np.sort(next(splitter.split(rows.y, rows.y))[0])
 
     def _teller(self, progress: Progress | None) -> Progress:
         start = clock.perf_counter()
@@ -368,7 +389,8 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
         there = [run for run in runs if not run.dropped]
         if not there:
             reasons = "; ".join(f"{name}: {why}" for name, why in self.dropped_.items())
-            raise ValueError(f"No member could be fitted ({reasons}).")
+            way_out = f" {FOR_WORDS}" if "could not convert string" in reasons else ""
+            raise ValueError(f"No member could be fitted ({reasons}).{way_out}")
         self.oof_members_ = [run.name for run in there]
         self.oof_scores_ = np.full((self._n_rows, len(there)), np.nan)
         self.oof_scores_[self._present] = np.column_stack([run.mean_scores for run in there])
@@ -447,6 +469,10 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
         tags.classifier_tags.multi_class = False
         tags.input_tags.allow_nan = self._allows_missing()
         return tags
+
+
+def _take(values: Any, rows: NDArray[np.intp]) -> Any:
+    return None if values is None else values[rows]
 
 
 def _check_members(estimators: Any) -> list[Member]:

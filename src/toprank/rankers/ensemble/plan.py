@@ -46,6 +46,9 @@ class Effort:
     combinations : tuple of (p, alpha)
         The pushes over the members that are tried beside the first; p is None for the logistic
         loss.
+    weighed : int
+        Rows at most that the folds are made of; of more so many are drawn. The last fits of the
+        members take all.
     """
 
     folds: int
@@ -56,6 +59,7 @@ class Effort:
     cat_rounds: int
     random_forest: bool
     combinations: tuple[tuple[float | None, float], ...]
+    weighed: int = 1_000_000
 
 
 _FEW = ((1.0, 0.01), (None, 0.01))
@@ -63,9 +67,9 @@ _MANY = (*_FEW, (2.0, 0.01), (8.0, 0.01), (4.0, 0.1), (4.0, 0.001), (None, 0.001
 
 #: What ``quality`` stands for.
 EFFORTS = {
-    "fast": Effort(3, 80, 0.12, (4.0,), 40, 60, False, _FEW),
-    "good": Effort(4, 220, 0.05, (4.0,), 120, 120, False, _MANY),
-    "best": Effort(5, 400, 0.03, (4.0, 1.0, 16.0), 300, 1000, True, _MANY),
+    "fast": Effort(3, 80, 0.12, (4.0,), 40, 60, False, _FEW, 100_000),
+    "good": Effort(4, 220, 0.05, (4.0,), 120, 120, False, _MANY, 300_000),
+    "best": Effort(5, 400, 0.03, (4.0, 1.0, 16.0), 300, 1000, True, _MANY, 1_000_000),
 }
 
 

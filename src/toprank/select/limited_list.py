@@ -1,0 +1,159 @@
+"""A list that was cut within limits, and what each of them costs, in words."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toprank._numerics import FloatArray
+from toprank.select.limits import IntArray
+
+
+@dataclass(frozen=True)
+class LimitPrice:
+    """What one limit costs while the others hold.
+
+    Attributes
+    ----------
+    limit : str
+        The limit in words.
+    rows : int
+        Rows that the limit keeps out of the list.
+    positives : float or None
+        Expected positives lost to the limit; None where no probabilities are known.
+    value : float or None
+        Expected value lost; None where positives have no value given.
+    """
+
+    limit: str
+    rows: int
+    positives: float | None
+    value: float | None = None
+
+
+@dataclass(frozen=True)
+class LimitedList:
+    """A list that was cut within limits; print it.
+
+    Attributes
+    ----------
+    rows : ndarray of int
+        Places of the rows in the table, the first row of the list first; rows drawn at random come
+        last.
+    explored : ndarray of bool
+        Which of them were drawn at random.
+    propensity : ndarray of float
+        Probability of each row to be in the list: 1 for the rows that were chosen.
+    n : int
+        Rows of the table.
+    positives : float or None
+        Positives that the list is expected to hold.
+    value : float or None
+        Expected value, where positives have a value.
+    cost : float or None
+        What the rows cost together.
+    bound : float or None
+        What no list that keeps the limits is worth more than, in expected value, or in expected
+        positives where no value is given; without the rows drawn at random.
+    worth : float or None
+        What the chosen rows are worth by the same measure.
+    method : str
+        How the list was found.
+    chances : str
+        Where the probabilities come from; empty if they are not known.
+    prices : tuple of LimitPrice
+        What each limit costs while the others hold; the prices do not add up.
+    note : str
+        What else the reader should know; empty if nothing.
+    """
+
+    rows: IntArray
+    explored: NDArray[np.bool_]
+    propensity: FloatArray
+    n: int
+    positives: float | None
+    value: float | None
+    cost: float | None
+    bound: float | None
+    worth: float | None
+    method: str
+    chances: str
+    prices: tuple[LimitPrice, ...]
+    note: str = ""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the attributes as a dictionary."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        head, lines = self._summary()
+        priced = [(one.limit, *_price_cells(one)) for one in self.prices]
+        if priced:
+            names = ("limit", "rows kept out", "positives lost", "value lost")
+            used = [j for j in range(4) if j < 2 or any(row[j] for row in priced)]
+            table = [tuple(row[j] for j in used) for row in (names, *priced)]
+            widths = [max(len(row[j]) for row in table) for j in range(len(used))]
+            for row in table:
+                cells = [row[0].ljust(widths[0])]
+                cells += [
+                    cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)
+                ]
+                lines.append("  ".join(cells).rstrip())
+        return "\n".join([head, *lines, *([f"Note: {self.note}"] if self.note else [])])
+
+    __repr__ = __str__
+
+    def _summary(self) -> tuple[str, list[str]]:
+        head = f"{len(self)} of {self.n} rows"
+        drawn = int(np.count_nonzero(self.explored))
+        if drawn:
+            head += f", {drawn} of them drawn at random"
+        if self.positives is not None:
+            head += f"; {self.positives:.4g} positives expected, by {self.chances}"
+        lines = []
+        if self.value is not None:
+            lines.append(f"Expected value {self.value:.6g}.")
+        if self.cost is not None:
+            lines.append(f"Cost {self.cost:.6g}.")
+        if self.bound is not None and self.worth is not None:
+            best = self.bound <= self.worth * (1 + 1e-9) + 1e-12
+            what = "value" if self.value is not None else "positives"
+            said = (
+                "no list within the limits expects more"
+                if best
+                else (
+                    f"no list within the limits expects more than {self.bound:.4g} in {what}, this "
+                    f"one {self.worth:.4g}"
+                )
+            )
+            lines.append(f"Found by {self.method}: {said}.")
+        return head + ".", lines
+
+    def _repr_html_(self) -> str:
+        head, lines = self._summary()
+        cells = "".join(
+            "<tr>"
+            + "".join(f"<td>{escape(cell)}</td>" for cell in (one.limit, *_price_cells(one)))
+            + "</tr>"
+            for one in self.prices
+        )
+        names = ("limit", "rows kept out", "positives lost", "value lost")
+        table = (
+            f"<table><thead><tr>{''.join(f'<th>{name}</th>' for name in names)}</tr></thead>"
+            f"<tbody>{cells}</tbody></table>"
+        )
+        said = "".join(f"<p>{escape(line)}</p>" for line in [head, *lines])
+        note = f"<p><small>{escape(self.note)}</small></p>" if self.note else ""
+        return said + (table if self.prices else "") + note
+
+
+def _price_cells(price: LimitPrice) -> tuple[str, str, str]:
+    lost = ("" if one is None else f"{one:.3g}" for one in (price.positives, price.value))
+    return (str(price.rows), *lost)  # type: ignore[return-value]

@@ -1,0 +1,134 @@
+"""`toprank diff`, `rank --stay` and `evaluate --by`: lists through time on the command line."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+
+@pytest.fixture(scope="module")
+def days(frame, folder, invoke, model):
+    """Two tables of the same customers, a day apart, and the lists of each."""
+    rng = np.random.default_rng(3)
+    before = frame.drop(columns="bought")
+    after = before.copy()
+    after.loc[0, "age"] = 99.0
+    after.loc[5:20, "age"] += rng.normal(0, 3, 16)
+    after = after.drop(index=[30, 31])
+    new = before.iloc[[40]].assign(customer="c9999", age=95.0)
+    after = pd.concat([after, new])
+    paths = {}
+    for name, table in (("monday", before), ("tuesday", after)):
+        table.to_csv(folder / f"{name}.csv", index=False)
+        done = invoke(
+            "rank", model, folder / f"{name}.csv", "--top", 40, "-o", folder / f"{name}_list.csv"
+        )
+        assert done.exit_code == 0, done.output
+        paths[name], paths[f"{name}_list"] = (
+            folder / f"{name}.csv",
+            folder / f"{name}_list.csv",
+        )
+    return paths
+
+
+def test_two_lists_are_compared(invoke, days, words):
+    done = invoke("diff", days["monday_list"], days["tuesday_list"], "--top", 20)
+    assert done.exit_code == 0, done.output
+    assert "turnover" in done.stdout and "Rank-biased overlap" in done.stdout
+    found = json.loads(
+        invoke("diff", days["monday_list"], days["tuesday_list"], "--top", 20, "--json").stdout
+    )
+    lists = [pd.read_csv(days[f"{day}_list"]).customer[:20] for day in ("monday", "tuesday")]
+    assert set(found["entered"]) == set(lists[1]) - set(lists[0])
+    assert set(found["left"]) == set(lists[0]) - set(lists[1])
+    assert "c9999" in found["entered"] and "c0000" in found["entered"]
+
+
+def test_every_move_has_its_reason(invoke, days, model, train, folder):
+    asked = (
+        *("diff", days["monday_list"], days["tuesday_list"], "--top", 20, "--model", model),
+        *("--old-data", days["monday"], "--new-data", days["tuesday"]),
+    )
+    shown = invoke(*asked)
+    assert shown.exit_code == 0 and "entered" in shown.stdout, shown.output
+    moves = {one["name"]: one for one in json.loads(invoke(*asked, "--json").stdout)["moves"]}
+    assert moves["c9999"]["why"] == "new row" and moves["c9999"]["old_place"] is None
+    changed = moves["c0000"]
+    assert changed["why"] == "its data" and changed["columns"][0].startswith("age: ")
+    assert changed["by_model"] == 0
+    assert changed["by_data"] == changed["old_place"] - changed["new_place"] > 0
+    untouched = [one for name, one in moves.items() if name > "c0020" and name != "c9999"]
+    assert all(one["why"] == "other rows" and not one["columns"] for one in untouched)
+    # another model, the same table
+    other = folder / "other"
+    done = invoke("fit", train, "-y", "bought", "--id", "customer", "--drop", "age", "-o", other)
+    assert done.exit_code == 0, done.output
+    again = folder / "again.csv"
+    invoke("rank", other, days["monday"], "--top", 40, "-o", again)
+    done = invoke(
+        *("diff", days["monday_list"], again, "--top", 20, "--model", other, "--json"),
+        *("--old-model", model, "--old-data", days["monday"], "--new-data", days["monday"]),
+    )
+    moves = json.loads(done.stdout)["moves"]
+    assert moves and all(one["why"] == "the model" and one["by_data"] == 0 for one in moves)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--model", "m"), "the reasons need --old-data, --new-data, --model together"),
+        (("--id", "custmer"), "did you mean 'customer'"),
+        (("--id", "tied_at_the_cut"), "twice; each row must have its own name"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(invoke, days, words, options, said):
+    refused = invoke("diff", days["monday_list"], days["tuesday_list"], *options)
+    assert refused.exit_code == 2 and said in words(refused.stderr), refused.output
+
+
+def test_rows_stay_unless_a_newcomer_is_ahead_by_more_than_noise(invoke, days, model, words):
+    asked = ("rank", model, days["tuesday"], "--top", 40, "--reasons", 0, "--json")
+    stayed = invoke(*asked, "--stay", days["monday_list"], "--noise", 100)
+    assert stayed.exit_code == 0, stayed.output
+    found = pd.DataFrame(json.loads(stayed.stdout))
+    before = pd.read_csv(days["monday_list"])
+    there = set(before.customer) & set(pd.read_csv(days["tuesday"]).customer)
+    assert there <= set(found.customer) and len(found) == 40 and found.stays.any()
+    assert "stay although newcomers score higher" in words(stayed.stderr)
+    by_moves = invoke(*asked, "--stay", days["monday_list"], "-q")
+    assert by_moves.exit_code == 0 and not by_moves.stderr
+    for options, said in [
+        (("--noise", 1), "--noise needs --stay"),
+        (("--stay", days["monday_list"], "--explore", 0.1), "give a count as --top, no limits"),
+        (("--stay", days["monday"]), "no column 'score' (--stay)"),
+    ]:
+        refused = invoke("rank", model, days["tuesday"], *options)
+        assert refused.exit_code == 2 and said in words(refused.stderr), refused.output
+
+
+def test_metrics_by_day(invoke, frame, folder, model, words):
+    rng = np.random.default_rng(5)
+    table = frame.assign(
+        day=np.repeat(pd.date_range("2026-01-01", periods=10).astype(str), 30),
+        home=rng.integers(0, 100, len(frame)),
+    )
+    path = folder / "by_day.csv"
+    table.to_csv(path, index=False)
+    done = invoke("evaluate", model, path, "--by", "day", "--k", 5, "--json", "-q")
+    assert done.exit_code == 0, done.output
+    first = json.loads(done.stdout)["metrics"][0]
+    assert first["label"] == "precision_at(k=5), mean of 10"
+    assert first["low"] <= first["value"] <= first["high"]
+    asked = ("evaluate", model, path, "--by", "day", "--per-entity", "home")
+    shown = invoke(*asked, "--metric", "precision_at", "--k", 5)
+    assert shown.exit_code == 0 and "mean of 10" in words(shown.stdout), shown.output
+    for options, said in [
+        (("--per-entity", "home"), "--per-entity needs --by"),
+        (("--by", "dya"), "did you mean 'day'"),
+        (("--by", "bought"), "an interval over periods needs at least 4"),
+        (("--by", "day", "--all"), "leave out --all"),
+        (("--by", "income"), "have no period"),
+    ]:
+        refused = invoke("evaluate", model, path, *options)
+        assert refused.exit_code == 2 and said in words(refused.stderr), refused.output
