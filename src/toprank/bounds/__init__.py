@@ -5,6 +5,7 @@ not known before), ``statement`` and ``assumes``.
 """
 
 from toprank.bounds.bound import Bound
+from toprank.bounds.centres import choose_centres
 from toprank.bounds.convex_costs import psi_transform, ranking_risk_from_convex
 from toprank.bounds.covering import ConvexCombinations, FiniteClass, LinearClass, SloppyClass
 from toprank.bounds.excess_risk import (
@@ -28,6 +29,7 @@ from toprank.bounds.known_eta import (
     exact_ranking_regret,
     gini_mean_difference,
     pairwise_distribution,
+    pairwise_surrogate_regret,
     ranking_error,
     surrogate_regret,
 )
@@ -52,13 +54,16 @@ from toprank.bounds.rademacher import (
     separate_pair_errors,
     vc_rademacher,
 )
+from toprank.bounds.ranking_rules import best_ranking_rule, ranking_rule_risk
 from toprank.bounds.regret import (
+    balanced_pairwise_regret,
     balanced_regret,
     low_noise_constant,
     pairwise_regret,
     plug_in_regret,
     ranking_regret,
 )
+from toprank.bounds.smooth_margin import smooth_margin_progress, smooth_margin_step
 from toprank.tuning.support import supported_p
 
 __all__ = [
@@ -69,9 +74,12 @@ __all__ = [
     "LinearClass",
     "NoiseCondition",
     "SloppyClass",
+    "balanced_pairwise_regret",
     "balanced_regret",
     "bayes_ranking_error",
+    "best_ranking_rule",
     "bounded_density_constant",
+    "choose_centres",
     "combination_rademacher",
     "convex_excess_ranking_risk",
     "degenerate_kernel",
@@ -91,6 +99,7 @@ __all__ = [
     "noise_condition",
     "pairwise_distribution",
     "pairwise_regret",
+    "pairwise_surrogate_regret",
     "plug_in_regret",
     "pnorm_push",
     "pnorm_push_2006",
@@ -103,9 +112,12 @@ __all__ = [
     "ranking_error",
     "ranking_regret",
     "ranking_risk_from_convex",
+    "ranking_rule_risk",
     "regression_noise_condition",
     "rkhs_rademacher",
     "separate_pair_errors",
+    "smooth_margin_progress",
+    "smooth_margin_step",
     "supported_p",
     "surrogate_regret",
     "u_statistic",

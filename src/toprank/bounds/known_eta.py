@@ -128,6 +128,37 @@ def surrogate_regret(
     return float(np.average(composite.conditional_regret(probability, f), weights=weight))
 
 
+def pairwise_surrogate_regret(
+    loss: str | ProperLoss,
+    eta: ArrayLike,
+    scores: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    r"""The regret of f(x) - f(x') over pairs of different labels (equations 21 and 25).
+
+    The expected loss of score differences under `pairwise_distribution` minus the least one over
+    all functions of the pair. `pairwise_regret` bounds the ranking regret by it, and Theorem 6
+    (`balanced_pairwise_regret`) bounds it by the balanced regret of single rows.
+
+    Parameters
+    ----------
+    loss, eta, scores, sample_weight
+        As in `surrogate_regret`. Time and memory grow with the square of the rows.
+
+    Examples
+    --------
+    >>> from toprank.bounds import pairwise_surrogate_regret
+    >>> round(pairwise_surrogate_regret("logistic", [0.2, 0.8], [0.0, 2.772589]), 6)
+    0.0
+    """
+    composite = get_proper_loss(loss)
+    f = _finite(scores, len(np.asarray(eta)))
+    probability, pair_eta = pairwise_distribution(eta, sample_weight=sample_weight)
+    apart = composite.truncate(f[:, None] - f[None, :])
+    return float(np.sum(probability * composite.conditional_regret(pair_eta, apart)))
+
+
 def gini_mean_difference(eta: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
     r"""E \|eta(X) - eta(X')\|, from 0 (eta constant) to 2p(1-p) (eta is 0 or 1).
 

@@ -41,6 +41,10 @@ _ASSUMES = (
 _ASSUMES_R_MIN = (
     "no f in F has a true R_p below r_min, and the centres of the covering balls lie in F"
 )
+_ASSUMES_CENTRES = (
+    "log_covering_number counts the balls around these centres, and none of the centres has a true "
+    "R_p below r_min; the centres may be chosen by what is known of the risks, not by this sample"
+)
 _SUPERSEDED = (
     "superseded by Theorem 2 of Rudin 2009: the union over the negatives, ln K, is left out"
 )
@@ -60,6 +64,7 @@ class PushTheorem:
     r_min: float = 0.0
     counts_negatives: bool = True
     fixed: bool = False  #: Lemma 9: one ranker, whose epsilon counts twice
+    of_centres: bool = False  #: r_min is that of the centres of the cover, not of all of F
 
     @property
     def name(self) -> str:
@@ -67,7 +72,9 @@ class PushTheorem:
             return "Lemma 9 of Rudin 2009"
         if not self.counts_negatives:
             return "Theorem 2 of Rudin 2006 (superseded)"
-        return "Theorem 3 of Rudin 2009" if self.r_min > 0 else "Theorem 2 of Rudin 2009"
+        if self.r_min == 0:
+            return "Theorem 2 of Rudin 2009"
+        return "Theorem 3 of Rudin 2009" + (" by choice of centres" if self.of_centres else "")
 
     @property
     def assumes(self) -> tuple[str, ...]:
@@ -75,7 +82,9 @@ class PushTheorem:
             return (_ASSUMES[0], "the ranker was fixed before the data were seen")
         if not self.counts_negatives:
             return (*_ASSUMES, _SUPERSEDED)
-        return (*_ASSUMES, _ASSUMES_R_MIN) if self.r_min > 0 else _ASSUMES
+        if self.r_min == 0:
+            return _ASSUMES
+        return (*_ASSUMES, _ASSUMES_CENTRES if self.of_centres else _ASSUMES_R_MIN)
 
     def log_rate(self, epsilon: float) -> float:
         """Return ln max{(epsilon^2/16) r_min^(2(p-1)), (epsilon/4)^(2p)}."""
@@ -126,6 +135,7 @@ def pnorm_push(
     p: float,
     log_covering_number: UniformNumber,
     r_min: float = 0.0,
+    of_centres: bool = False,
 ) -> Bound:
     r"""Generalisation bound of the P-Norm Push (Rudin 2009, Theorems 2 and 3).
 
@@ -160,6 +170,10 @@ def pnorm_push(
         ln N(F, radius), a number or a function of the radius: `LinearClass`, `FiniteClass`.
     r_min : float, default=0.0
         A lower bound, from 0 to 1, of the true normalised risk of every f in F.
+    of_centres : bool, default=False
+        Whether r_min is that of the centres of the covering balls only, which may be chosen to
+        make it large: the tighter bound at the end of the proof (equation 9). `choose_centres`
+        chooses them.
 
     Returns
     -------
@@ -187,6 +201,7 @@ def pnorm_push(
     True
     """
     theorem = push_theorem(theta, p, log_covering_number, r_min)
+    theorem = replace(theorem, of_centres=of_centres)
     return _push_bound(theorem, epsilon, probability, n_pos, n_neg)
 
 

@@ -54,7 +54,7 @@ def bounds(
         raise Failure("--ps: no power was given.")
     cover = LinearClass(features, coef_norm, row_norm)
     common: dict[str, Any] = {"theta": theta, "log_covering_number": cover, "r_min": r_min}
-    size = {"probability": probability, "n_pos": positives, "n_neg": negatives}
+    size: dict[str, Any] = {"probability": probability, "n_pos": positives, "n_neg": negatives}
     share = positives / (positives + negatives)
     wish = {"epsilon": epsilon, "probability": probability, "prevalence": share}
     found = [

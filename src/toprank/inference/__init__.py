@@ -2,6 +2,7 @@
 
 from toprank.inference.bands import Band, lift_band, precision_recall_band, roc_band
 from toprank.inference.intervals import interval
+from toprank.inference.order_m import OrderedUStatistic, permutation_risk, u_statistic_of_order
 from toprank.inference.paired import compare
 from toprank.inference.periods import PeriodInterval, period_interval
 from toprank.inference.planning import (
@@ -18,6 +19,7 @@ __all__ = [
     "Comparison",
     "Comparisons",
     "Interval",
+    "OrderedUStatistic",
     "PeriodInterval",
     "UStatistic",
     "compare",
@@ -27,8 +29,10 @@ __all__ = [
     "interval",
     "lift_band",
     "period_interval",
+    "permutation_risk",
     "precision_recall_band",
     "roc_band",
     "sample_size",
     "u_statistic",
+    "u_statistic_of_order",
 ]

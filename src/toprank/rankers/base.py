@@ -53,6 +53,15 @@ _SCORED_AT_ONCE = 1 << 16
 
 DEFAULT_ROUNDS = {"newton": 1000, "lbfgs": 10_000, "coordinate": 100}
 
+#: Scores closer together than this are all alike: losses measure margins of one.
+_NO_SPREAD = 1e-4
+_TRIVIAL = (
+    "All rows got the same score, so every list of this ranker is a list of ties: to push down the "
+    "highest negative alone (p = inf, price='max') has this minimum wherever the positives' mean "
+    "is a mixture of negatives (Menon 2019, doi 10.1007/s10994-018-5759-4). Use a finite p, such "
+    "as 64 or 16."
+)
+
 
 class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
     """Base of the linear rankers: score = x' coef + intercept, higher is nearer the top.
@@ -291,7 +300,11 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
                 "one. The ranking found is perfect on the training data, the scale of its scores "
                 "is arbitrary. Set alpha > 0, for example 1e-3."
             )
-        elif result.converged or self._is_boosting(problem):
+        elif self._is_boosting(problem):
+            return
+        elif result.converged:
+            if self._is_trivial(problem, result.coef):
+                warn_caller(_TRIVIAL, UserWarning)
             return
         else:
             cause = (
@@ -300,6 +313,14 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
                 "or raise alpha."
             )
         warn_caller(cause, ConvergenceWarning)
+
+    def _is_trivial(self, problem: TwoClassProblem, coef: FloatArray) -> bool:
+        """Whether the highest negative alone counted, and the fit put all rows on one score."""
+        price = getattr(problem.task, "price", None)
+        if price is None or price.name != "max":
+            return False
+        of_columns = coef[: problem.data.n_features]
+        return not of_columns.any() or problem.standard(of_columns).spread < _NO_SPREAD
 
     def _is_boosting(self, problem: TwoClassProblem) -> bool:
         """A fixed number of rounds is the paper's algorithm, not a failure to converge."""

@@ -22,9 +22,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import integrate, optimize
-from scipy.special import expit, ndtr
+from scipy.special import expit
 
 from toprank._numerics import FloatArray
+from toprank.simulate.error_laws import ERROR_LAWS
 
 #: Draws n rows with a generator.
 Features = Callable[[np.random.Generator, int], FloatArray]
@@ -85,7 +86,7 @@ class BipartiteModel:
 
 @dataclass(frozen=True)
 class RegressionModel:
-    r"""Rows X and labels Y = m(X) + sigma(X) e, with e standard normal (Example 2, Section 5.3).
+    r"""Rows X and labels Y = m(X) + sigma(X) e, e standard normal by default (Section 5.3).
 
     The best ranking is by m. Of two rows the first has the larger label with probability
     Phi(Delta), where
@@ -101,6 +102,10 @@ class RegressionModel:
         The regression function.
     sigma : callable (X) -> array of shape (n,)
         The standard deviation of the label; zero everywhere is the noiseless model.
+    errors : {"normal", "laplace", "cauchy"}, default="normal"
+        The law of e, symmetric with a density that falls on both sides (Remark 5); sigma is the
+        scale of the Cauchy law, which has no standard deviation. Phi(Delta) is then the chance
+        that the difference of the two errors is below m(x) - m(x').
 
     Examples
     --------
@@ -114,16 +119,23 @@ class RegressionModel:
     features: Features
     m: OfRows
     sigma: OfRows
+    errors: str = "normal"
+
+    def __post_init__(self) -> None:
+        if self.errors not in ERROR_LAWS:
+            raise ValueError(
+                f"errors={self.errors!r} is unknown: expected one of {sorted(ERROR_LAWS)}."
+            )
 
     def sample(self, n: int, random_state: Any = None) -> tuple[FloatArray, FloatArray]:
         """Draw n independent rows and labels; random_state is a seed or a NumPy generator."""
         n, rng = _count(n), np.random.default_rng(random_state)
         X = self.features(rng, n)
-        return X, self.m(X) + self.sigma(X) * rng.standard_normal(n)
+        return X, self.m(X) + self.sigma(X) * ERROR_LAWS[self.errors].draw(rng, n)
 
     def bayes_risk(self, X: FloatArray) -> float:
         """Return the least ranking risk E Phi(-abs(Delta(X, X'))) over the pairs of rows."""
-        total = sum(float(np.sum(ndtr(-np.abs(delta)))) for _, delta in self._deltas(X))
+        total = sum(float(np.sum(chance)) for _, _, chance in self._chances(X))
         return _per_pair(total - len(X) / 2, len(X))  # a row meets itself with Delta = 0
 
     def excess_risk(self, X: FloatArray, scores: ArrayLike) -> float:
@@ -145,25 +157,22 @@ class RegressionModel:
         """
         s = _one_per_row(scores, len(X))
         total = 0.0
-        for rows, delta in self._deltas(X):
+        for rows, apart, chance in self._chances(X):
             here, there = s[rows, None], s[None, :]
-            wrong = np.where(delta > 0, here < there, here > there) + 0.5 * (here == there)
-            total += float(np.sum((2.0 * ndtr(np.abs(delta)) - 1.0) * wrong))
+            wrong = np.where(apart > 0, here < there, here > there) + 0.5 * (here == there)
+            total += float(np.sum((1.0 - 2.0 * chance) * wrong))
         return _per_pair(total, len(X))
 
-    def _deltas(self, X: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
-        """Yield (rows, Delta of each of them with every row)."""
+    def _chances(self, X: FloatArray) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
+        """Yield rows, m(x) - m(x') for every x', and the chance that the label of less m wins."""
         if len(X) < 2:
             raise ValueError(f"X has {len(X)} row(s); a risk over pairs needs at least two.")
-        m, variance = self.m(X), self.sigma(X) ** 2
+        m, sigma, law = self.m(X), self.sigma(X), ERROR_LAWS[self.errors]
         step = max(1, _PAIRS_AT_ONCE // len(X))
         for first in range(0, len(X), step):
             rows = slice(first, first + step)
             apart = m[rows, None] - m[None, :]
-            spread = np.sqrt(variance[rows, None] + variance[None, :])
-            with np.errstate(divide="ignore", over="ignore"):
-                certain = np.where(apart == 0, 0.0, np.copysign(np.inf, apart))
-                yield rows, np.divide(apart, spread, out=certain, where=spread > 0)
+            yield rows, apart, law.chance(np.abs(apart), sigma[rows, None], sigma[None, :])
 
 
 def linear_bipartite(
@@ -253,7 +262,9 @@ def rare_reversal(epsilon: float = 0.05) -> BipartiteModel:
     return BipartiteModel(partial(_with_ends, epsilon), _probability_reversed_at_ends)
 
 
-def regression(n_features: int = 3, *, noise: float = 0.0) -> RegressionModel:
+def regression(
+    n_features: int = 3, *, noise: float = 0.0, errors: str = "normal"
+) -> RegressionModel:
     """Standard normal rows and Y = m(X) + noise e, m linear (Example 2); noiseless by default.
 
     Parameters
@@ -262,6 +273,8 @@ def regression(n_features: int = 3, *, noise: float = 0.0) -> RegressionModel:
         Number of columns.
     noise : float, default=0.0
         Standard deviation of the error; 0 is the noiseless model of Section 5.2.
+    errors : {"normal", "laplace", "cauchy"}, default="normal"
+        Its law (Remark 5).
 
     Examples
     --------
@@ -273,10 +286,13 @@ def regression(n_features: int = 3, *, noise: float = 0.0) -> RegressionModel:
     """
     if not noise >= 0:
         raise ValueError(f"noise={noise!r} is not a standard deviation: expected 0 or more.")
-    return RegressionModel(_normal(n_features), _linear(n_features), partial(_constant, noise))
+    sigma = partial(_constant, noise)
+    return RegressionModel(_normal(n_features), _linear(n_features), sigma, errors)
 
 
-def heteroscedastic(n_features: int = 3, *, noise: float = 0.5) -> RegressionModel:
+def heteroscedastic(
+    n_features: int = 3, *, noise: float = 0.5, errors: str = "normal"
+) -> RegressionModel:
     """Standard normal rows, m linear and an error that varies threefold (Section 5.3).
 
     sigma(x) = noise (1/2 + sigmoid(2 x_1)) is bounded and m(X) has a bounded density, so
@@ -288,6 +304,8 @@ def heteroscedastic(n_features: int = 3, *, noise: float = 0.5) -> RegressionMod
         Number of columns.
     noise : float, default=0.5
         Standard deviation of the error where x_1 = 0.
+    errors : {"normal", "laplace", "cauchy"}, default="normal"
+        Its law (Remark 5).
 
     Examples
     --------
@@ -299,7 +317,8 @@ def heteroscedastic(n_features: int = 3, *, noise: float = 0.5) -> RegressionMod
     """
     if not noise > 0:
         raise ValueError(f"noise={noise!r} is not positive; regression(noise=0) has no error.")
-    return RegressionModel(_normal(n_features), _linear(n_features), partial(_noise_by_row, noise))
+    sigma = partial(_noise_by_row, noise)
+    return RegressionModel(_normal(n_features), _linear(n_features), sigma, errors)
 
 
 def _count(n: int) -> int:
