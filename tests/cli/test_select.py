@@ -117,3 +117,23 @@ def test_the_tables_that_are_read_are_not_written_over(invoke, model, tables):
     for name in ("new.csv", "known.csv"):
         answer = invoke("select", *arguments, "-o", folder / name)
         assert answer.exit_code == 2 and "is read by this command" in answer.stderr
+
+
+def test_rank_says_how_sure_the_first_rows_are(invoke, model, train, tables):
+    folder, _ = tables
+    answer = invoke("rank", model, folder / "new.csv", "--top", 20, "--sure", train, "--json")
+    assert answer.exit_code == 0, answer.output
+    sure = [row["sure"] for row in json.loads(answer.stdout)]
+    assert len(sure) == 20 and 0 < min(sure) <= sure[-1] < sure[0] <= 1
+    plain = json.loads(invoke("rank", model, folder / "new.csv", "--top", 20, "--json").stdout)
+    assert "sure" not in plain[0]
+    assert [row["score"] for row in plain] == [row["score"] for row in json.loads(answer.stdout)]
+
+
+def test_how_sure_is_told_from_the_training_table_alone(invoke, words, model, train, tables):
+    folder, _ = tables
+    answer = invoke("rank", model, folder / "new.csv", "--sure", folder / "known.csv")
+    assert answer.exit_code == 2
+    assert "does not hold the rows that the model has learned from" in words(answer.stderr)
+    answer = invoke("rank", model, folder / "new.csv", "--sure", train, "--all")
+    assert answer.exit_code == 2 and "--sure is for the first rows" in words(answer.stderr)

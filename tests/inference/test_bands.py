@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from toprank.inference import lift_band, precision_recall_band, roc_band
+from toprank.inference import interval, lift_band, precision_recall_band, roc_band
 from toprank.metrics import lift_at, tpr_at_fpr
 
 BANDS = [roc_band, lift_band, precision_recall_band]
@@ -115,3 +115,31 @@ def test_precision_where_every_positive_must_be_found_has_no_lower_end_above_the
     y, s = data(n=400, high=20)
     band = precision_recall_band(y, s, recall=[0.95, 1.0])
     assert band.low == pytest.approx([0.05 * 0.95 / (0.05 * 0.95 + 0.95), 0.05])
+
+
+@pytest.mark.parametrize(("positives", "negatives", "separation"), [(100, 20, 2), (20, 20, 1)])
+def test_the_curve_is_covered_where_hardly_a_negative_lies_above(positives, negatives, separation):
+    rng = np.random.default_rng(0)
+    y = np.arange(positives + negatives) < positives
+    rates = np.array([0.25, 1.0, 2.0, 5.0]) / negatives
+    truth = norm.sf(norm.isf(rates) - separation)
+    covered = []
+    for _ in range(60):
+        band = roc_band(y, rng.normal(size=len(y)) + separation * y, fpr=rates)
+        covered.append((band.low <= truth) & (truth <= band.high))
+    assert np.min(np.mean(covered, axis=0)) > 0.9  # it was 0.52 with the slope of the curve
+
+
+def test_a_point_of_the_curve_is_the_interval_of_the_metric():
+    y, s = data(n=60, high=25)
+    band = roc_band(y, s, fpr=[0.0, 0.03, 0.2, 1.0])
+    for fpr, low, high in zip(band.x[1:], band.low[1:], band.high[1:], strict=True):
+        found = interval("tpr_at_fpr", y, s, fpr=fpr)
+        assert (found.low, found.high) == pytest.approx((low, high))
+    assert band.low[0] == 0 and band.low[-1] == band.high[-1] == 1
+
+
+def test_a_million_rows_have_a_band():
+    y, s = data(n=1_000_000, high=1000)
+    band = roc_band(y, s)
+    assert np.all(np.diff(band.low) >= -1e-12) and np.all(band.low <= band.high)

@@ -65,7 +65,9 @@ def test_under_shift_the_list_is_that_of_the_pruned_algorithm(seed, fdr):
     w, v = rng.gamma(2.0, size=50), rng.gamma(2.0, size=25)
     p, chosen = pruned(known, new, fdr, w, v)
     np.testing.assert_allclose(conformal_p_values(known, new, (w, v)), p)
-    np.testing.assert_array_equal(select_under_shift(known, new, fdr, (w, v)), chosen)
+    found, passed = select_under_shift(known, new, fdr, (w, v))
+    np.testing.assert_array_equal(found, chosen)
+    assert passed >= np.sum(chosen)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -73,23 +75,24 @@ def test_equal_ratios_are_no_shift(seed):
     known, new, _ = rows(seed, n=60)
     ratios = (np.full(60, 2.5), np.full(30, 2.5))
     np.testing.assert_array_equal(
-        select_under_shift(known, new, 0.4, ratios), select_by_fdr(known, new, 0.4)
+        select_under_shift(known, new, 0.4, ratios)[0], select_by_fdr(known, new, 0.4)
     )
 
 
 def test_a_common_factor_of_the_ratios_changes_nothing():
     known, new, rng = rows(3, n=60)
     w, v = rng.gamma(2.0, size=60), rng.gamma(2.0, size=30)
-    once = select_under_shift(known, new, 0.4, (w, v))
-    np.testing.assert_array_equal(once, select_under_shift(known, new, 0.4, (1e6 * w, 1e6 * v)))
+    once = select_under_shift(known, new, 0.4, (w, v))[0]
+    scaled = select_under_shift(known, new, 0.4, (1e6 * w, 1e6 * v))[0]
+    np.testing.assert_array_equal(once, scaled)
     assert 0 < np.sum(once) < 30
 
 
 def test_random_pruning_keeps_at_least_as_many_rows():
     known, new, rng = rows(5, n=80, m=60)
     ratios = (rng.gamma(0.5, size=80), rng.gamma(0.5, size=60))
-    steady = select_under_shift(known, new, 0.4, ratios)
-    drawn = select_under_shift(known, new, 0.4, ratios, np.random.default_rng(0))
+    steady = select_under_shift(known, new, 0.4, ratios)[0]
+    drawn = select_under_shift(known, new, 0.4, ratios, np.random.default_rng(0))[0]
     assert np.all(drawn[steady])
 
 
@@ -108,3 +111,16 @@ def test_with_random_ties_a_list_may_end_inside_a_tie_and_the_seed_says_where():
     np.testing.assert_array_equal(part.rows, again.rows)
     assert set(part.rows) != set(other.rows)
     assert np.all(np.diff(part.scores) <= 0)
+
+
+def test_a_list_that_falls_to_the_pruning_says_so():
+    rng = np.random.default_rng(0)
+    signal, noise = rng.normal(size=(2, 3000))
+    noise[2000:] += 1.0
+    y, s, w = signal + 0.2 * rng.normal(size=3000) > 1, signal + 0.5 * noise, np.exp(noise)
+    given = {"calibration": (y[:2000], s[:2000]), "likelihood_ratio": (w[:2000], w[2000:])}
+    lists = [select(s[2000:], fdr=0.1, random_state=seed, **given) for seed in range(20)]
+    fallen = [one for one in lists if not len(one)]
+    assert 0 < len(fallen) < 20
+    assert "random_state" in fallen[0].notes[0]
+    assert all(np.all(np.diff(one.scores) <= 0) for one in lists)

@@ -1,5 +1,7 @@
 """The cut-off that keeps the number of alerts within what can be looked at."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -130,3 +132,21 @@ def test_without_the_period_of_each_item_the_note_says_what_is_supposed():
     assert known.high - known.low > 1.5 * (found.high - found.low)
     with pytest.raises(ValueError, match=r"dispersion=0\.5"):
         capacity_threshold(scores, 10, 30, dispersion=0.5)
+
+
+def test_the_note_says_how_often_uneven_days_leave_the_interval_and_what_would_hold_them():
+    rng = np.random.default_rng(0)
+    found = capacity_threshold(rng.normal(size=30_000), 50, 30)
+    said = re.search(r"it holds (\d+)%; an interval for those is (\d+) to (\d+)", found.note)
+    share, low, high = (int(number) for number in said.groups())
+    days = rng.negative_binomial(50 / 3, 1 / 4, size=20_000)  # a variance of four times the mean
+    within = np.mean((days >= found.low) & (days <= found.high))
+    assert within == pytest.approx(share / 100, abs=0.02)
+    assert 0.6 < within < 0.75
+    assert np.mean((days >= low) & (days <= high)) > 0.94
+
+
+@pytest.mark.parametrize("mean", [1e-3, 0.2, 1e11])
+def test_the_note_is_made_for_rare_and_for_very_many_alerts(mean):
+    found = capacity_threshold(np.arange(10.0), mean, 10 / mean if mean < 1 else 1e-3)
+    assert "Poisson" in found.note

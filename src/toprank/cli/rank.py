@@ -31,6 +31,7 @@ from toprank.cli.limits import (
 )
 from toprank.cli.listing import check_listing, iterate_rows, write_listing
 from toprank.cli.options import Data, Json, Model, Quiet, Seed, parse_k, reads
+from toprank.cli.sure import Sure, SureTop, read_refits
 from toprank.cli.terminal import (
     Failure,
     Step,
@@ -110,6 +111,7 @@ def rank(
     exclude: Exclude = None,
     explore: Explore = 0.0,
     seed: Seed = 0,
+    sure: Sure = None,
     stay: Stay = None,
     noise: Noise = None,
     as_json: Json = False,
@@ -150,16 +152,24 @@ def rank(
             "--per-group makes a list for each group; for limits of one list give --limit-by with "
             "--at-most or --at-least."
         )
+    if sure is not None and (
+        limits.any or whole or per_group is not None or per_entity is not None or stay is not None
+    ):
+        raise Failure("--sure is for the first rows of one list: leave out --all and limits.")
     if noise is not None and stay is None:
         raise Failure("--noise needs --stay, the list before.")
     if stay is not None and (limits.any or per_group or per_entity or not isinstance(k, int)):
         raise Failure("--stay is for the first rows of one list: give a count as --top, no limits.")
     n_reasons = (0 if whole else 3) if reasons is None else reasons
-    check_listing(output, [model, data, *([] if stay is None else [stay])])
+    check_listing(output, [model, data, *(path for path in (stay, sure) if path is not None)])
     # the library is loaded here, because --help need not wait for it
     from toprank.cli.scoring import load_model
 
     loaded = load_model(model)
+    refits = None
+    if sure is not None:
+        with open_table(sure, reading, quiet) as source, progress("Fitting again", quiet) as step:
+            refits = read_refits(loaded, source, step)
     with open_table(data, reading, quiet) as source, progress("Ranking", quiet) as step:
         carried = list(id or ())
         if stay is not None:
@@ -168,8 +178,8 @@ def rank(
         elif limits.any:
             found = read_held(loaded, source, k, carried, n_reasons, step, limits)
         else:
-            columns = {"per_group": per_group, "per_entity": per_entity}
-            found = read_top(loaded, source, k, carried, n_reasons, step, **columns)
+            more: Any = {"per_group": per_group, "per_entity": per_entity, "refits": refits}
+            found = read_top(loaded, source, k, carried, n_reasons, step, **more)
         dialect = source.dialect
     if as_json:
         print_json(records(found))
@@ -222,6 +232,7 @@ def read_top(
     *,
     per_group: str | None = None,
     per_entity: str | None = None,
+    refits: SureTop | None = None,
 ) -> Ranked:
     """Rank a table and return its first rows.
 
@@ -238,6 +249,8 @@ def read_top(
         Called with how far the reading is.
     per_group, per_entity : str, optional
         Columns: k rows of each group are wanted, and one of each entity.
+    refits : SureTop, optional
+        Refits of the model, for the column `sure`.
     """
     from toprank.cli.scoring import score_chunks
     from toprank.models.limited_top import LimitedTop
@@ -250,7 +263,7 @@ def read_top(
     ids = [model.schema.id] if model.schema.id in source.columns else []
     limiting = [name for name in limits.values() if name is not None]
     names = list(dict.fromkeys([*ids, *carried, *limiting]))
-    needed = model.schema.names if n_reasons else model.schema.names[:1]
+    needed = model.schema.names if n_reasons or refits is not None else model.schema.names[:1]
     size = _rows_to_keep(source, k)
     kept = LimitedTop(size) if limiting else RunningTop(size)
     for chunk, scores in score_chunks(model, source, step, names):
@@ -260,9 +273,15 @@ def read_top(
             if name is not None
         }
         kept.add(scores, _beside(chunk.rows.select(needed), chunk.carried), **keys)
+        if refits is not None and size is not None:
+            refits.add(chunk.rows, size)
     kept.settle()
     reasons = _find_reasons(model, kept.rows, n_reasons, step)
-    return Ranked(_listing(kept, names, reasons), kept.scores, reasons, kept.tied_out, kept.n)
+    more = None
+    if refits is not None:
+        more = {"sure": refits.shares(kept.rows.select(needed)), "tied_at_the_cut": kept.tied}
+    listing = _listing(kept, names, reasons, more)
+    return Ranked(listing, kept.scores, reasons, kept.tied_out, kept.n)
 
 
 def read_held(

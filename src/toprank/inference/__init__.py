@@ -13,6 +13,7 @@ from toprank.inference.planning import (
 )
 from toprank.inference.result import Comparison, Comparisons, Interval
 from toprank.inference.u_statistics import UStatistic, u_statistic
+from toprank.inference.unlabelled import unlabelled_interval
 
 __all__ = [
     "Band",
@@ -35,4 +36,5 @@ __all__ = [
     "sample_size",
     "u_statistic",
     "u_statistic_of_order",
+    "unlabelled_interval",
 ]

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import binom, kstwo
+from scipy.stats import kstwo
 
 from toprank._numerics import FloatArray
+from toprank.inference.curve_points import BOTH_CLASSES, fpr_ends, tpr_ends
 from toprank.inference.sample import Sample
 from toprank.inference.shares import check_level, clopper_pearson
 from toprank.metrics.at_cut import Cut, fpr_where, precision_cut, tpr_cut
@@ -78,8 +79,8 @@ def roc_band(
     level : float, default=0.95
         Confidence level.
     kind : {"pointwise", "simultaneous"}, default="pointwise"
-        "pointwise": at each FPR an interval for the TPR there (Clopper-Pearson, with as many
-        trials as the spread of the curve is worth). "simultaneous": the true curve is inside
+        "pointwise": at each FPR an interval for the TPR there, from the binomial reaches of the
+        positives and of the negatives above it. "simultaneous": the true curve is inside
         everywhere at once. The distribution functions of both classes lie within their
         Kolmogorov-Smirnov bands with the given confidence together, and the curve between the
         extremes these allow (Campbell 1994); valid for any sample size and continuous scores,
@@ -107,19 +108,12 @@ def roc_band(
     sample = _band_sample(y, s, level, kind, sample_weight, weights, pos_label)
     x = _rates("fpr", fpr, np.linspace(0, 1, _POINTS) ** 2)
     cut = tpr_cut(sample, x)
+    names = ("false positive rate", "true positive rate")
     if kind == "pointwise":
-        return _pointwise(x, cut, ("false positive rate", "true positive rate"), level)
+        ends = tpr_ends(sample, x, cut.share, level)
+        return Band(x, cut.share, *ends, names, level, kind, BOTH_CLASSES)
     low, high = _roc_box(sample, level)
-    return Band(
-        x,
-        cut.share,
-        low(x),
-        high(x),
-        ("false positive rate", "true positive rate"),
-        level,
-        kind,
-        _BOX,
-    )
+    return Band(x, cut.share, low(x), high(x), names, level, kind, _BOX)
 
 
 def lift_band(
@@ -221,9 +215,9 @@ def precision_recall_band(
 
     fpr = fpr_where(sample.ranked, x)
     if kind == "pointwise":
-        lowest, highest = _fpr_where_recall_is(sample, x, fpr, level)
+        lowest, highest = fpr_ends(sample, x, fpr, level)
         ends = precision(highest), precision(lowest)
-        return Band(x, precision(fpr), *ends, names, level, kind, _BOTH)
+        return Band(x, precision(fpr), *ends, names, level, kind, BOTH_CLASSES)
     low, high = _roc_box(sample, level)
     grid = _grid(sample.ranked)
     worst = np.interp(x, *_increasing_part(low(grid), grid), right=1.0)
@@ -232,8 +226,6 @@ def precision_recall_band(
 
 
 _BOX = "Kolmogorov-Smirnov bands of both classes"
-_BOTH = "binomial reaches of both classes"
-_ROUNDING = 1e-9
 
 
 def _band_sample(
@@ -281,39 +273,6 @@ def _pointwise(
         "pointwise",
         "Clopper-Pearson, effective trials",
     )
-
-
-def _fpr_where_recall_is(
-    sample: Sample, recall: FloatArray, observed: FloatArray, level: float
-) -> tuple[FloatArray, FloatArray]:
-    """Interval of the FPR at the threshold above which this share of all positives lies.
-
-    Of the positives at hand a binomial number is above that threshold, which says between which
-    of them it lies, whatever the law of the scores. The negatives above it are a binomial number
-    in turn. The two reaches are put together as roots of sums of squares (MOVER; Zou & Donner
-    2008), on the scale of log(FPR + 0.5 / negatives).
-    """
-    ranked, tail = sample.ranked, (1 - level) / 2
-    high, low = sample.units
-    trials = min(max(1.0, float(np.round(high))), 1e15)  # beyond, scipy does not end
-    fewest, most = (binom.ppf(chance, trials, recall) / trials for chance in (tail, 1 - tail))
-    share_found = ranked.found / ranked.positives
-    first = np.searchsorted(share_found, fewest - _ROUNDING, side="left")
-    last = np.searchsorted(share_found, most + _ROUNDING, side="right")
-    passed = np.append(ranked.passed / ranked.negatives, 1.0)
-    nearest, furthest = passed[np.maximum(first - 1, 0)], passed[last]
-    nearest, furthest = np.minimum(nearest, observed), np.maximum(furthest, observed)
-    least, greatest = clopper_pearson(observed, low, level)
-
-    def log(rate: FloatArray) -> FloatArray:
-        return np.log(rate + 0.5 / low)
-
-    middle = log(observed)
-    below = np.hypot(middle - log(nearest), middle - log(least))
-    above = np.hypot(log(furthest) - middle, log(greatest) - middle)
-    ends = (np.clip(np.exp(middle + by) - 0.5 / low, 0.0, 1.0) for by in (-below, above))
-    lowest, highest = ends
-    return np.minimum(lowest, observed), np.where(furthest < 1, highest, 1.0)
 
 
 def _roc_box(

@@ -24,10 +24,11 @@ from toprank._columns import labels_column
 from toprank._numerics import FloatArray
 from toprank.inference.bootstrap import WeightedMetric, bootstrap_interval, replicates
 from toprank.inference.by_groups import check_group_support, note_on_groups
+from toprank.inference.curve_points import BOTH_CLASSES, tpr_ends
 from toprank.inference.influence import interval_from_expansion
 from toprank.inference.real_labels import interval_of_kernel
 from toprank.inference.result import METHODS, Interval, MetricRequest, check_resamples
-from toprank.inference.sample import Sample, VarianceEstimate, rows_and_units
+from toprank.inference.sample import Sample, VarianceEstimate, kish, rows_and_units
 from toprank.inference.shares import check_level, clopper_pearson, interval_around
 from toprank.metrics.at_cut import Cut, effective_trials, smooth_share
 from toprank.metrics.block_list import BlockList
@@ -157,9 +158,18 @@ def interval(
     check_group_support(sample, call_label(known.name, metric_kwargs))
     resampling = (n_resamples, random_state, n_jobs)
     labels = own_labels(y, pos_label) if known.own_labels else None
-    return _by_strategy(
+    found = _by_strategy(
         MetricRequest(known, metric_kwargs, sample, level, method, *resampling, labels)
     )
+    return found if label_propensity is None else _with_effective_rows(found, sample)
+
+
+def _with_effective_rows(found: Interval, sample: Sample) -> Interval:
+    """The interval, its note saying how many rows the weighted ones count as."""
+    weight = np.ones(len(sample.scores)) if sample.weight is None else sample.weight
+    rows = kish(weight)
+    said = f"By their propensities {len(weight)} rows count as {rows:.4g}."
+    return replace(found, note=f"{found.note} {said}".strip())
 
 
 def own_labels(y: ArrayLike, pos_label: Any) -> NDArray[Any]:
@@ -198,6 +208,9 @@ def interval_at_cut(request: MetricRequest, cut: Cut) -> Interval:
         trials *= allowance_for_groups(sample, request.level)
         method = f"Clopper-Pearson, trials from a bootstrap ({request.scheme})"
     low, high = (float(end) for end in clopper_pearson(cut.share, trials, request.level))
+    if cut.fpr is not None and sample.groups is None and request.method != "bootstrap":
+        method = BOTH_CLASSES
+        low, high = map(float, tpr_ends(sample, cut.fpr, cut.share, request.level))
     return request.result(
         request.estimate,
         (cut.report(low), cut.report(high)),

@@ -58,6 +58,8 @@ class Cut:
         The share, its effective number of trials and its variance.
     scale, most : float
         The metric is `scale` times the share, and at most `most`.
+    fpr : float or ndarray, optional
+        Where the share is a point of the ROC curve: its FPR.
     """
 
     share: Any
@@ -65,6 +67,7 @@ class Cut:
     variance: Any
     scale: float = 1.0
     most: float = np.inf
+    fpr: Any = None
 
     def report(self, share: float) -> float:
         """The metric with this share."""
@@ -174,7 +177,7 @@ def tpr_cut(sample: RowSample, fpr: Any) -> Cut:
     slope = slope_of_curve(sample.ranked, fpr, observed)
     share = smooth_share(observed * high, high)
     variance = share * (1 - share) / high + slope**2 * fpr * (1 - fpr) / low
-    return Cut(observed, effective_trials(share, variance, high), variance)
+    return Cut(observed, effective_trials(share, variance, high), variance, fpr=fpr)
 
 
 def fpr_where(ranked: RankedList, tpr: Any) -> Any:

@@ -123,6 +123,7 @@ BUILT_IN = (
         roc.tpr_at_fpr_of,
         settings={"fpr": 0.1},
         values=SHARE,
+        estimand=ENDLESS,
         extreme=_curve_at_zero,
         cut=at_cut.tpr_cut,
         expansion=expansion.tpr_at_fpr_expansion,

@@ -26,7 +26,7 @@ from toprank.models.model import (
 )
 
 #: Columns of a ranked list besides the one that names the rows.
-LIST_COLUMNS = ("score", "rank", "reasons", "tied_at_the_cut")
+LIST_COLUMNS = ("score", "rank", "reasons", "sure", "tied_at_the_cut")
 #: Rows that wait together, so that short lists are not sorted all the time.
 _FEWEST_SORTED = 100_000
 

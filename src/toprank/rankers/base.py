@@ -28,6 +28,7 @@ from toprank.objective import (
     problem_of,
 )
 from toprank.pairs.door import check_rows, check_table
+from toprank.pairs.propensity import keep_label_weights
 from toprank.rankers.blockwise import (
     BlockScore,
     BlockScoring,
@@ -102,7 +103,14 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         return task
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Any:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        label_propensity: ArrayLike | None = None,
+    ) -> Any:
         """Fit the ranker.
 
         Parameters
@@ -116,11 +124,15 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
             Labels of two classes; the larger one in sorted order belongs at the top.
         sample_weight : array-like of shape (n,), optional
             Repetition counts; a row of weight zero is absent.
+        label_propensity : float or array-like of shape (n,), optional
+            Probability that the row's label was seen; rows are weighted by its inverse, clipped
+            (`toprank.select.label_weights`). ``effective_rows_`` says how many rows they count as.
 
         Returns
         -------
         self
         """
+        sample_weight = keep_label_weights(self, y, sample_weight, label_propensity)
         if tensor_on_device(X) is not None:
             return self.fit_blocks(from_torch(X, y, sample_weight))
         rows, classes = check_rows(self, X, y, sample_weight, sparse=True)

@@ -8,20 +8,24 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from toprank.pairs.propensity import LabelWeights, label_weights
 from toprank.select.calibration import Calibration, HeldOut, held_out, out_of_fold
 from toprank.select.difference import ListDifference, compare_lists
 from toprank.select.guarantee import select
 from toprank.select.limited_cut import cut
 from toprank.select.limited_list import LimitedList, LimitPrice
+from toprank.select.membership import Membership, membership
 from toprank.select.shortlist import Shortlist, TooFewLabels
 from toprank.select.stay import StayingList, keep_rows
 
 __all__ = [
     "Calibration",
     "HeldOut",
+    "LabelWeights",
     "LimitPrice",
     "LimitedList",
     "ListDifference",
+    "Membership",
     "Shortlist",
     "StayingList",
     "TooFewLabels",
@@ -29,6 +33,8 @@ __all__ = [
     "cut",
     "held_out",
     "keep_rows",
+    "label_weights",
+    "membership",
     "out_of_fold",
     "select",
 ]

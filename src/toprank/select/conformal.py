@@ -67,8 +67,8 @@ def select_under_shift(
     fdr: float,
     ratios: tuple[FloatArray, FloatArray],
     draw: np.random.Generator | None = None,
-) -> NDArray[np.bool_]:
-    """Return which new rows are chosen where rows are drawn with known likelihood ratios.
+) -> tuple[NDArray[np.bool_], int]:
+    """Return which new rows are chosen under known likelihood ratios, and how many before pruning.
 
     Parameters
     ----------
@@ -79,7 +79,8 @@ def select_under_shift(
     ratios : tuple of two arrays
         Likelihood ratios of the calibration rows and of the new rows, up to a common factor.
     draw : Generator, optional
-        With it the pruning is randomised, which keeps more rows; without, it is deterministic.
+        With it the pruning draws one random number, which keeps most lists whole; without, it is
+        deterministic, and where the ratios differ it keeps next to nothing.
     """
     m, of_new = len(new), ratios[1]
     order = np.argsort(-new, kind="stable")
@@ -102,7 +103,7 @@ def select_under_shift(
     kept = passed[sizes <= (counts[enough[-1]] if len(enough) else 0)]
     chosen = np.zeros(m, dtype=bool)
     chosen[order[kept]] = True
-    return chosen
+    return chosen, len(passed)
 
 
 def conformal_p_values(

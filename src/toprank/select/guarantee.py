@@ -89,15 +89,14 @@ def select(
         at each calibration row and at each new row, up to a common factor. With ``fdr`` only.
     ties : {"conservative", "random"}, default="conservative"
         What becomes of rows with equal scores. "conservative": they are chosen or left together.
-        "random": their order is drawn, so that a list may end inside a tie; under
-        ``likelihood_ratio`` the pruning is then random too, which keeps more rows. With ``fdr``
-        only.
+        "random": their order is drawn, so that a list may end inside a tie. With ``fdr`` only.
     sample_weight : array-like, optional
         How many rows each calibration row stands for: whole numbers.
     pos_label : label, optional
         The positive class; by default the larger of the two labels.
     random_state : int or Generator, default=0
-        For ``ties="random"``.
+        For ``ties="random"``, and for ``likelihood_ratio``, whose pruning draws one number: fix it
+        beforehand, and do not draw until a list pleases.
 
     Returns
     -------
@@ -125,7 +124,7 @@ def select(
     >>> scores = rng.normal(size=4000) + 3 * y
     >>> known = (y[:2000], scores[:2000])
     >>> print(select(scores[2000:], calibration=known, precision_at_least=0.9))
-    320 rows of 2000 chosen, with scores from 2.31519.
+    333 rows of 2000 chosen, with scores from 2.246.
     With probability at least 95%, at least 90% of these rows are positives.
     Assumes that calibration rows and new rows are drawn in the same way, and none of the
     calibration rows had a part in the fit.
@@ -142,8 +141,9 @@ def select(
     if not len(new):
         raise ValueError("there are no new rows to choose from.")
     if wish.kind == "fdr":
-        draw = np.random.default_rng(random_state) if ties == "random" else None
-        return _by_fdr(known, new, wish, _read_ratios(likelihood_ratio, known, new), draw)
+        ratios = _read_ratios(likelihood_ratio, known, new)
+        draw = np.random.default_rng(random_state)
+        return _by_fdr(known, new, wish, ratios, ties == "random", draw)
     return _MAKERS[wish.kind](known, new, wish)
 
 
@@ -233,7 +233,8 @@ def _by_fdr(
     new: FloatArray,
     wish: Wish,
     ratios: tuple[FloatArray, FloatArray] | None,
-    draw: np.random.Generator | None,
+    random_ties: bool,
+    draw: np.random.Generator,
 ) -> Shortlist:
     fewest = int(np.ceil(1 / wish.value * (1 - 1e-12))) - 1
     if known.n < fewest:
@@ -243,20 +244,19 @@ def _by_fdr(
             fewest,
         )
     judged, places, of_judged = known, new, ratios
-    if draw is not None:
+    if random_ties:
         judged, places, copies = break_ties(known, new, draw)
         of_judged = None if ratios is None else (ratios[0][copies], ratios[1])
     if of_judged is None:
         chosen = select_by_fdr(judged, places, wish.value)
+        notes = () if np.any(chosen) else _why_empty(known.n, len(new), wish.value)
     else:
-        chosen = select_under_shift(judged, places, wish.value, of_judged, draw)
+        chosen, passed = select_under_shift(judged, places, wish.value, of_judged, draw)
+        notes = () if np.any(chosen) or not passed else _why_pruned(passed)
     guarantee = (
         f"On average over lists made in this way, at most {percent(wish.value)} of the chosen rows "
         "are negatives."
     )
-    notes: tuple[str, ...] = ()
-    if not np.any(chosen) and ratios is None:
-        notes = _why_empty(known.n, len(new), wish.value)
     return _shortlist(
         known,
         new,
@@ -277,6 +277,14 @@ def _why_empty(n: int, m: int, fdr: float) -> tuple[str, ...]:
         needed = int(np.ceil(m / (fdr * _SHORT_LIST))) - 1
         text += f"; {needed} could for lists of {_SHORT_LIST}"
     return (f"{text}. The negatives among them score too high.",)
+
+
+def _why_pruned(passed: int) -> tuple[str, ...]:
+    return (
+        f"{passed} rows passed, and fell to the pruning, which draws a number of random_state. "
+        "More calibration rows make that rarer; drawing again until a list comes undoes the "
+        "guarantee.",
+    )
 
 
 def _by_precision(known: Calibration, new: FloatArray, wish: Wish) -> Shortlist:

@@ -19,6 +19,10 @@ from toprank.pairs import check_counts, check_labels, check_scores, check_weight
 _SMALLEST, _LARGEST = 1e-12, 1e12
 #: From here on a law of counts is a normal one; further on the quantiles of SciPy are NaN.
 _MANY = 1e9
+#: Variance over mean of days that are busy or quiet, to show what supposing chance alone misses.
+_UNEVEN = 4.0
+#: Periods below which a note says that they are few.
+_FEW_PERIODS = 5
 
 
 @dataclass(frozen=True)
@@ -167,7 +171,11 @@ def capacity_threshold(
     low, high = _alerts_of_a_new_period(mean, dispersion, wider, n_periods, level)
     share, ends = _precision(labels, pos_label, alerts, weight, level)
     note = _describe_note(threshold, mean, per_period, values[weight > 0])
-    note = " ".join([note] * bool(note) + _describe_dispersion(index, n_periods, given))
+    if not given and (index is None or n_periods < 2):
+        more = _alerts_of_a_new_period(mean, _UNEVEN, 1.0, n_periods, level)
+        note = f"{note} {_describe_supposed(mean, (low, high), more)}".strip()
+    elif not given and n_periods < _FEW_PERIODS:
+        note = f"{note} Less than five periods say little about how much the alerts vary.".strip()
     return CapacityThreshold(
         threshold,
         mean,
@@ -289,14 +297,26 @@ def _describe_note(
     return " ".join(said)
 
 
-def _describe_dispersion(index: Any, n_periods: float, given: bool) -> list[str]:
-    if given:
-        return []
-    if index is None or n_periods < 2:
-        return [
-            "The interval supposes that days differ by chance only (Poisson): if they differ more, "
-            "it is too narrow. Give the period of each item, or a dispersion."
-        ]
-    if n_periods < 5:
-        return ["Less than five periods say little about how much the alerts vary."]
-    return []
+def _describe_supposed(mean: float, ends: tuple[float, float], more: tuple[float, float]) -> str:
+    """What the interval supposes, how often it is wrong otherwise, and what would be right."""
+    text = (
+        "The interval supposes that days differ by chance only (Poisson): if they differ more, it "
+        "is too narrow. Give the period of each item, or a dispersion."
+    )
+    if mean == 0:
+        return text
+    within = _chance_within(mean, _UNEVEN, ends)
+    return (
+        f"{text} Of days whose variance is {_UNEVEN:g} times their mean it holds {within:.0%}; an "
+        f"interval for those is {more[0]:g} to {more[1]:g}."
+    )
+
+
+def _chance_within(mean: float, dispersion: float, ends: tuple[float, float]) -> float:
+    """Chance that the alerts of a day of this mean and dispersion lie within an interval."""
+    spread = float(np.sqrt(dispersion * mean))
+    if mean > _MANY:
+        law = stats.norm(mean, spread)
+        return float(law.cdf(ends[1]) - law.cdf(ends[0]))
+    law = stats.nbinom(mean / (dispersion - 1), 1 / dispersion)
+    return float(law.cdf(ends[1]) - law.cdf(ends[0] - 1))

@@ -30,6 +30,7 @@ from toprank.folds import (
     folds_of,
 )
 from toprank.pairs import check_rows, group_labels, weigh_classes
+from toprank.pairs.propensity import keep_label_weights
 from toprank.rankers.base import LinearRanker
 from toprank.rankers.common import fits, warn_caller
 from toprank.rankers.linear import _LOSS, PNormPush
@@ -203,7 +204,15 @@ class PNormPushCV(LinearRanker):
         self.verbose = verbose
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **params: Any) -> Any:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        label_propensity: ArrayLike | None = None,
+        **params: Any,
+    ) -> Any:
         """Choose p and alpha, and fit the choice to all rows.
 
         Parameters
@@ -214,6 +223,9 @@ class PNormPushCV(LinearRanker):
             Labels of two classes; the larger one in sorted order belongs at the top.
         sample_weight : array-like of shape (n,), optional
             Repetition counts, for fits and scores; a row of weight zero is absent.
+        label_propensity : float or array-like of shape (n,), optional
+            Probability that the row's label was seen; rows are weighted by its inverse, clipped
+            (`toprank.select.label_weights`). ``effective_rows_`` says how many rows they count as.
         **params
             ``groups``, for the splitter: rows of one group stay in one fold, and are kept aside
             together.
@@ -222,6 +234,7 @@ class PNormPushCV(LinearRanker):
         -------
         self
         """
+        sample_weight = keep_label_weights(self, y, sample_weight, label_propensity)
         groups = self._routed_groups(sample_weight, params)
         score = Scoring(self.scoring, self.scoring_kwargs)
         checked, classes = check_rows(self, X, y, sample_weight, sparse=True)

@@ -20,6 +20,7 @@ from toprank.blocks import Workers
 from toprank.folds import Fold, Scoring, TimeOrderedSplit, folds_of
 from toprank.pairs import Rows, check_rows, check_times, group_labels
 from toprank.pairs.door import FOR_WORDS
+from toprank.pairs.propensity import keep_label_weights
 from toprank.rankers.common import fits, warn_caller
 from toprank.rankers.ensemble.out_of_fold import (
     Budget,
@@ -216,6 +217,7 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
         *,
         groups: ArrayLike | None = None,
         time: ArrayLike | None = None,
+        label_propensity: ArrayLike | None = None,
         progress: Progress | None = None,
     ) -> Any:
         """Fit members to folds, weigh them, and fit those that have a weight to all rows.
@@ -233,6 +235,9 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
         time : array-like of shape (n,), optional
             When each row was seen: members and their weights learn from the past. The earliest
             rows, which no fold tests, count for the members alone.
+        label_propensity : float or array-like of shape (n,), optional
+            Probability that the row's label was seen; rows are weighted by its inverse, clipped
+            (`toprank.select.label_weights`). ``effective_rows_`` says how many rows they count as.
         progress : callable, optional
             Called as ``progress(step, done, total)`` after each fold of each member.
 
@@ -240,6 +245,7 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
         -------
         self
         """
+        sample_weight = keep_label_weights(self, y, sample_weight, label_propensity)
         rows = self._check_fit(X, y, sample_weight, groups, time)
         members = self._members(len(rows))
         outer = None if self.test_size is None else self._outer_interval(rows, members)

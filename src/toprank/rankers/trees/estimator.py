@@ -14,6 +14,7 @@ from sklearn.utils import check_consistent_length
 from toprank._numerics import FloatArray
 from toprank.interop.team import ALONE, Team
 from toprank.pairs import check_groups, check_labels, check_rows
+from toprank.pairs.propensity import keep_label_weights
 from toprank.rankers.common import Link, fits, logistic, p_classification
 from toprank.rankers.held_out import choose_round, held_out
 from toprank.rankers.trees.auto import choose_power
@@ -247,6 +248,7 @@ class PushTrees(LibraryNames, OnClusters, TreeScores, ClassifierMixin, BaseEstim
         sample_weight: ArrayLike | None = None,
         *,
         groups: ArrayLike | None = None,
+        label_propensity: ArrayLike | None = None,
         eval_set: Any = None,
         eval_metric: Any = None,
         callbacks: Sequence[Any] | None = None,
@@ -265,6 +267,9 @@ class PushTrees(LibraryNames, OnClusters, TreeScores, ClassifierMixin, BaseEstim
             Repetition counts; a row of weight zero is absent.
         groups : array-like of shape (n,), optional
             Rows are compared within their group only.
+        label_propensity : float or array-like of shape (n,), optional
+            Probability that the row's label was seen; rows are weighted by its inverse, clipped
+            (`toprank.select.label_weights`). ``effective_rows_`` says how many rows they count as.
         eval_set : tuple (X, y) or list of them, optional
             Rows to stop by, in the place of some held out. With groups: (X, y, groups). Of
             several the rounds stop by the last, as in XGBoost; all are in ``evals_result_``.
@@ -292,6 +297,7 @@ class PushTrees(LibraryNames, OnClusters, TreeScores, ClassifierMixin, BaseEstim
                 "of init_model, give a model as init_model."
             )
         self._check_link()
+        sample_weight = keep_label_weights(self, y, sample_weight, label_propensity)
         rows, labels = self._check_fit(X, y, sample_weight, groups)
         self.init_model_ = init_model
         self._starts = init_score is not None

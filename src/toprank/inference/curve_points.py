@@ -1,0 +1,131 @@
+"""Intervals of points of the ROC curve: a rate of one class where that of the other is given.
+
+Both classes are uncertain. The rows of the one say only between which of them the threshold lies;
+those of the other that are above it are a binomial number. The two reaches are put together as
+roots of sums of squares (MOVER; Zou & Donner 2008), on a scale where a rate near 0 or 1 has room.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit
+from scipy.stats import binom
+
+from toprank._numerics import FloatArray
+from toprank.inference.sample import Sample
+from toprank.inference.shares import clopper_pearson
+
+BOTH_CLASSES = "binomial reaches of both classes"
+_ROUNDING = 1e-9
+
+
+def tpr_ends(
+    sample: Sample, fpr: ArrayLike, observed: ArrayLike, level: float
+) -> tuple[FloatArray, FloatArray]:
+    """Interval of the TPR at the threshold above which this share of all negatives lies.
+
+    The share of all negatives above each row of the sample has its own interval (Clopper-Pearson).
+    The curve with every share at its upper end is the lowest the negatives allow, as it is
+    concave between two of them; with every share at its lower end, the highest. Where fewer
+    negatives than four are expected above the threshold, nothing holds the lowest curve up but
+    that: it falls to 0 with the FPR.
+    """
+    fpr, observed = np.asarray(fpr, dtype=np.float64), np.asarray(observed, dtype=np.float64)
+    high = sample.units[0]
+    nearest, furthest = (
+        np.minimum(_lowest_curve(sample, fpr, level), observed),
+        np.maximum(_highest_curve(sample, fpr, level), observed),
+    )
+    fewest, most = clopper_pearson(observed, high, level)
+
+    def logit(rate: FloatArray) -> FloatArray:
+        return np.log(rate * high + 0.5) - np.log((1 - rate) * high + 0.5)
+
+    middle = logit(observed)
+    below = np.hypot(middle - logit(nearest), middle - logit(fewest))
+    above = np.hypot(logit(furthest) - middle, logit(most) - middle)
+    lowest, highest = (
+        np.clip(((high + 1) * expit(middle + by) - 0.5) / high, 0.0, 1.0) for by in (-below, above)
+    )
+    whole = fpr >= 1  # every curve ends where the whole list is taken
+    return (
+        np.where(whole, observed, np.minimum(lowest, observed)),
+        np.where(whole, observed, np.maximum(highest, observed)),
+    )
+
+
+def _lowest_curve(sample: Sample, fpr: FloatArray, level: float) -> FloatArray:
+    """TPR with the share of all negatives above each row at its upper end, between two rows."""
+    ranked, trials = sample.ranked, _trials(sample.units[1])
+    counts = ranked.passed * (sample.units[1] / ranked.negatives)
+    # so many negatives, and no fewer, could be above the threshold: the end is beyond it
+    enough = binom.ppf((1 - level) / 2, trials, fpr)
+    before = np.searchsorted(counts, enough - 1 + _ROUNDING, side="right") - 1
+    beyond = np.searchsorted(counts, enough - _ROUNDING, side="left").clip(max=len(counts) - 1)
+    beyond = np.searchsorted(counts, counts[beyond] + _ROUNDING, side="right") - 1
+    rates, heights = [], []
+    for place in (before, beyond):
+        there = place >= 0
+        share = counts[place] / sample.units[1]
+        upper = clopper_pearson(np.clip(share, 0.0, 1.0), sample.units[1], level)[1]
+        rates.append(np.where(there, upper, 0.0))
+        heights.append(np.where(there, ranked.found[place] / ranked.positives, 0.0))
+    return _line_between(fpr, rates, heights)
+
+
+def _highest_curve(sample: Sample, fpr: FloatArray, level: float) -> FloatArray:
+    """TPR with the share of all negatives above each row at its lower end, between two rows."""
+    ranked, trials = sample.ranked, _trials(sample.units[1])
+    counts = ranked.passed * (sample.units[1] / ranked.negatives)
+    most = binom.isf((1 - level) / 2, trials, fpr)
+    before = np.searchsorted(counts, most + _ROUNDING, side="right") - 1
+    beyond = np.searchsorted(counts, most + 1 - _ROUNDING, side="left").clip(max=len(counts) - 1)
+    rates, heights = [], []
+    for place in (before, beyond):
+        share = np.clip(counts[place] / sample.units[1], 0.0, 1.0)
+        rates.append(clopper_pearson(share, sample.units[1], level)[0])
+        heights.append(ranked.found[place] / ranked.positives)
+    return _line_between(fpr, rates, heights)
+
+
+def _trials(units: float) -> float:
+    return min(max(1.0, float(np.round(units))), 1e15)  # beyond, scipy does not end
+
+
+def _line_between(at: FloatArray, rates: list[FloatArray], heights: list[FloatArray]) -> FloatArray:
+    """Height at a rate on the line between two points of a curve."""
+    run = rates[1] - rates[0]
+    part = np.divide(at - rates[0], run, out=np.ones_like(run), where=run > 0)
+    return np.asarray(heights[0] + np.clip(part, 0.0, 1.0) * (heights[1] - heights[0]))
+
+
+def fpr_ends(
+    sample: Sample, recall: FloatArray, observed: FloatArray, level: float
+) -> tuple[FloatArray, FloatArray]:
+    """Interval of the FPR at the threshold above which this share of all positives lies.
+
+    Of the positives at hand a binomial number is above that threshold, which says between which
+    of them it lies, whatever the law of the scores. The scale is log(FPR + 0.5 / negatives).
+    """
+    ranked, tail = sample.ranked, (1 - level) / 2
+    high, low = sample.units
+    trials = _trials(high)
+    fewest, most = (binom.ppf(chance, trials, recall) / trials for chance in (tail, 1 - tail))
+    share_found = ranked.found / ranked.positives
+    first = np.searchsorted(share_found, fewest - _ROUNDING, side="left")
+    last = np.searchsorted(share_found, most + _ROUNDING, side="right")
+    passed = np.append(ranked.passed / ranked.negatives, 1.0)
+    nearest, furthest = passed[np.maximum(first - 1, 0)], passed[last]
+    nearest, furthest = np.minimum(nearest, observed), np.maximum(furthest, observed)
+    least, greatest = clopper_pearson(observed, low, level)
+
+    def log(rate: FloatArray) -> FloatArray:
+        return np.log(rate + 0.5 / low)
+
+    middle = log(observed)
+    below = np.hypot(middle - log(nearest), middle - log(least))
+    above = np.hypot(log(furthest) - middle, log(greatest) - middle)
+    ends = (np.clip(np.exp(middle + by) - 0.5 / low, 0.0, 1.0) for by in (-below, above))
+    lowest, highest = ends
+    return np.minimum(lowest, observed), np.where(furthest < 1, highest, 1.0)

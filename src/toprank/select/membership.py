@@ -1,0 +1,188 @@
+"""How sure is a place in the list? Chances and ranks under refits of the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from toprank._numerics import FloatArray, is_number
+from toprank.select.calibration import score_rows
+from toprank.select.refits import Progress, Refits, fit_if_needed
+
+#: Scores of refits that are compared with a row at a time.
+_AT_ONCE = 20_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Membership:
+    """How sure the places of a list are; `membership` makes one.
+
+    Attributes
+    ----------
+    probability : array of shape (m,)
+        Chance that each new row is among the first k under a refit, in the order of the rows.
+    rows : array of shape (k,)
+        The rows that are among the first k now, the highest score first.
+    low, high : arrays of shape (k,)
+        Confidence set for the rank of each of them, from 1.
+    k, level, method, n_refits
+        What was asked for, and how it was found.
+    """
+
+    probability: FloatArray
+    rows: NDArray[np.intp]
+    low: NDArray[np.intp]
+    high: NDArray[np.intp]
+    k: int
+    level: float
+    method: str
+    n_refits: int
+
+    def __str__(self) -> str:
+        sure = int(np.count_nonzero(self.probability[self.rows] >= self.level))
+        close = int(np.count_nonzero(self.probability > 1 - self.level)) - self.k
+        return (
+            f"Of the first {self.k} rows, {sure} are there in at least {100 * self.level:g}% of "
+            f"refits; {max(close, 0)} other rows are there in more than "
+            f"{100 * (1 - self.level):g}%.\n"
+            f"{self.n_refits} refits by the {self.method}; ranks within "
+            f"{100 * self.level:g}% confidence sets."
+        )
+
+    __repr__ = __str__
+
+
+def membership(
+    estimator: Any,
+    X: Any,
+    y: ArrayLike,
+    X_new: Any,
+    k: int,
+    *,
+    n_refits: int | None = None,
+    level: float = 0.9,
+    method: str = "auto",
+    sample_weight: ArrayLike | None = None,
+    random_state: Any = 0,
+    progress: Progress | None = None,
+) -> Membership:
+    """Probability that a row belongs to the first k, had the model seen other rows like its own.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The ranker; fitted to `X` and `y`, or not yet.
+    X, y : rows and labels
+        The training rows.
+    X_new : rows
+        The rows of the list.
+    k : int
+        How long the top of the list is.
+    n_refits : int, optional
+        By default 400 for the jackknife, which needs no fits, and 50 for the bootstrap.
+    level : float, default=0.9
+        Confidence of the sets of ranks, each for its own row.
+    method : {"auto", "jackknife", "bootstrap"}, default="auto"
+        "jackknife": to first order, for `PNormPush` with the exponential loss. "bootstrap": fits
+        to rows with random weights. "auto" is the first where it is good enough.
+    sample_weight : array-like, optional
+        Repetition counts of the training rows.
+    random_state : int or Generator, default=0
+    progress : callable, optional
+        Called as ``progress(step, done, total)`` after each fit.
+
+    Returns
+    -------
+    Membership
+
+    Notes
+    -----
+    Refits tell how far the list depends on which rows were in the training table, and nothing of
+    whether the model is right: a row can be surely in the list and surely no positive.
+    The set of a row's rank holds the ranks that no simultaneous test of its difference from the
+    other rows rules out (Mogstad, Romano, Shaikh & Wilhelm 2024, "Inference for ranks").
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from toprank import PNormPush
+    >>> from toprank.select import membership
+    >>> X, y = make_classification(1200, weights=[0.8], random_state=0)
+    >>> found = membership(PNormPush(p=2), X[:1000], y[:1000], X[1000:], k=20)
+    >>> found.method, found.probability.shape, bool(found.probability.sum().round() == 20)
+    ('jackknife', (200,), True)
+    >>> bool((found.low <= found.high).all())
+    True
+    """
+    if not (is_number(level) and 0 < level < 1):
+        raise ValueError(f"level={level!r}: expected a probability, such as 0.9.")
+    fitted = fit_if_needed(estimator, X, y, sample_weight)
+    now = score_rows(fitted, X_new)
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= len(now):
+        raise ValueError(f"k={k!r}: expected a count from 1 to the {len(now)} new rows.")
+    refits = Refits.of(
+        fitted,
+        X,
+        y,
+        sample_weight=sample_weight,
+        n_refits=n_refits,
+        method=method,
+        random_state=random_state,
+        progress=progress,
+    )
+    scores = refits.scores(X_new)
+    rows = np.argsort(-now, kind="stable")[:k]
+    low, high = rank_sets(now, scores, rows, level)
+    chance = shares_in_top(scores, k)
+    return Membership(chance, rows, low, high, int(k), float(level), refits.method, refits.n)
+
+
+def shares_in_top(scores: FloatArray, k: int) -> FloatArray:
+    """Share of the refits in which each row is among the first k; ties share the last places."""
+    total = np.zeros(scores.shape[1])
+    for one in scores:
+        cut = np.partition(one, -k)[-k]
+        above, level = one > cut, one == cut
+        total += above + level * ((k - np.count_nonzero(above)) / np.count_nonzero(level))
+    return total / len(scores)
+
+
+def rank_sets(
+    now: FloatArray, scores: FloatArray, rows: NDArray[np.intp], level: float
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Confidence sets for the ranks of some rows: those above, and below, beyond doubt are counted.
+
+    Parameters
+    ----------
+    now : array of shape (m,)
+        The scores of the model.
+    scores : array of shape (refits, m)
+    rows : array of int
+        The rows whose ranks are wanted.
+    level : float
+    """
+    moves = scores - np.mean(scores, axis=0)
+    low, high = np.empty(len(rows), dtype=np.intp), np.empty(len(rows), dtype=np.intp)
+    for place, row in enumerate(rows):
+        widest, spread = _furthest(moves, row)
+        reach = np.quantile(widest, level, method="higher") * spread
+        lead = now - now[row]
+        low[place] = 1 + np.count_nonzero(lead > reach)
+        high[place] = len(now) - np.count_nonzero(lead < -reach)
+    return low, high
+
+
+def _furthest(moves: FloatArray, row: int) -> tuple[FloatArray, FloatArray]:
+    """The largest studentised move against a row in each refit, and the spread of each move."""
+    refits, m = moves.shape
+    widest, spread = np.zeros(refits), np.empty(m)
+    for first in range(0, m, max(1, _AT_ONCE // refits)):
+        part = slice(first, first + max(1, _AT_ONCE // refits))
+        apart = moves[:, part] - moves[:, [row]]
+        spread[part] = np.std(apart, axis=0, ddof=1)
+        size = np.divide(np.abs(apart), spread[part], where=spread[part] > 0, out=apart)
+        widest = np.maximum(widest, np.max(size * (spread[part] > 0), axis=1))
+    return widest, spread
