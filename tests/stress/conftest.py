@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from few_trees import few_trees  # noqa: F401
+from quick_tables import pytest_runtest_setup, pytest_runtest_teardown  # noqa: F401
 
 ROOT = str(Path(__file__).resolve().parents[2])
 if ROOT not in sys.path:
