@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-import pickle  # nosec B403: read by _Outcome alone, which calls nothing
+import pickle  # nosec B403
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -138,7 +138,7 @@ def _packed(outcome: Any) -> bytes:
     return pickle.dumps(outcome, protocol=5)
 
 
-class _Outcome(pickle.Unpickler):
+class _Outcome(pickle.Unpickler):  # the only reader of kept outcomes
     """Reads numbers, arrays and classes of this library, and calls nothing else."""
 
     def find_class(self, module: str, name: str) -> Any:
