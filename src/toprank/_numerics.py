@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Real
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -138,3 +138,73 @@ def scramble_bits(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return bits ^ (bits >> np.uint64(31))
+
+
+#: How many standard deviations from the mean the farthest number of a long tail lies at least.
+_FAR = 50.0
+#: Shares of the numbers beyond which those of long tails are not told apart.
+_TAILS = (0.005, 0.995)
+
+
+class LongTail(NamedTuple):
+    """A column of which a few numbers are so large that they alone would head a linear list.
+
+    ``low`` and ``high`` are where its tails begin; ``farthest`` lies ``away`` standard deviations
+    from the mean.
+    """
+
+    low: float
+    high: float
+    farthest: float
+    away: float
+
+
+def find_long_tail(numbers: FloatArray, weight: FloatArray | None = None) -> LongTail | None:
+    """Return where the tails of a column begin if one is long, and None if none is.
+
+    Parameters
+    ----------
+    numbers : array
+        NaN where a number is missing.
+    weight : array, optional
+        How often each counts.
+
+    Examples
+    --------
+    >>> amounts = np.append(np.arange(1000.0), 1e7)
+    >>> tail = find_long_tail(amounts)
+    >>> (tail.low, tail.high, tail.farthest)
+    (5.0, 995.0, 10000000.0)
+    >>> find_long_tail(np.arange(1000.0)) is None
+    True
+    """
+    there = np.isfinite(numbers)
+    x = numbers[there]
+    w = np.ones(len(x)) if weight is None else weight[there]
+    total = float(np.sum(w))
+    unit = float(np.max(np.abs(x), initial=0.0))
+    if total <= 0 or unit == 0:
+        return None
+    apart = x / unit - float(np.sum(w * (x / unit))) / total  # squares of huge numbers overflow
+    spread = float(np.sqrt(np.sum(w * apart**2) / total))
+    place = int(np.argmax(np.abs(apart)))
+    away = abs(float(apart[place])) / spread if spread > 0 else 0.0
+    # of few numbers none can lie far off: there it is one that makes the deviation itself
+    if away < min(_FAR, 0.9 * np.sqrt(total)):
+        return None
+    order = np.argsort(x, kind="stable")
+    low, high = _outer_numbers(x[order], w[order])
+    return LongTail(low, high, float(x[place]), away) if low < high else None
+
+
+def _outer_numbers(x: FloatArray, weight: FloatArray) -> tuple[float, float]:
+    """Where the tails of sorted numbers begin; where most are the same, among the different."""
+    steps = np.cumsum(weight)
+    low, high = (float(x[np.searchsorted(steps, q * steps[-1])]) for q in _TAILS)
+    if low < high:
+        return low, high
+    different = np.unique(x)
+    if len(different) < 3:  # a flag
+        return low, high
+    low, high = (float(different[int(q * (len(different) - 1))]) for q in _TAILS)
+    return low, high

@@ -121,7 +121,7 @@ def test_names_in_figures_ids_signs_spellings_tails_and_copies_are_found_with_th
         "share": "--as-number share",
         "kids": "--missing '?'",
         "kind": "--tidy kind",
-        "amount": "--clip amount",
+        "amount": "--keep-tails",
         "again": "--drop again",
         "same": "",
     }

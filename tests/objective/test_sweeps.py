@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.utils import gen_batches
 
 from toprank.blocks import Block, Units
-from toprank.blocks.parquet_files import Columns
+from toprank.blocks.columns import Columns
 from toprank.losses.proper import Logistic
 from toprank.objective.labelled import OpenBlock, View, open_block
 from toprank.objective.pointwise import Pointwise

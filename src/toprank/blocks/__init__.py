@@ -1,5 +1,6 @@
 """Sources of row blocks and the one map-reduce that every sweep over the data goes through."""
 
+from toprank.blocks.batches import from_batches, from_csv, from_query
 from toprank.blocks.dask import from_dask
 from toprank.blocks.memory import from_arrays, from_memmap
 from toprank.blocks.negatives import sample_negatives
@@ -17,9 +18,12 @@ __all__ = [
     "Units",
     "Workers",
     "from_arrays",
+    "from_batches",
+    "from_csv",
     "from_dask",
     "from_memmap",
     "from_parquet",
+    "from_query",
     "from_spark",
     "from_torch",
     "go_on",

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toprank._extras import require
 from toprank._files import replace_file
 from toprank._numerics import FloatArray
-from toprank.blocks.parquet_files import Columns, ParquetColumns, ParquetPart, read_footer
+from toprank.blocks.columns import Columns, TableColumns, batch_column
+from toprank.blocks.parquet_files import ParquetPart, read_footer
 from toprank.blocks.places import FoundFile, find_files
 from toprank.blocks.source import Block, LocalSource
 
@@ -41,7 +41,7 @@ class ParquetSource(LocalSource):
     def __init__(
         self,
         parts: Sequence[ParquetPart],
-        columns: ParquetColumns,
+        columns: TableColumns,
         block_rows: int | None,
         n_jobs: int | None,
     ):
@@ -105,10 +105,10 @@ class ParquetSource(LocalSource):
 
     def _block(self, index: int, batch: Any, features: bool, where: str) -> Block:
         names = self.columns.features if features else ()
-        columns = [_batch_column(batch, name, where) for name in names]
+        columns = [batch_column(batch, name, where) for name in names]
         X = Columns(columns, batch.num_rows, self.columns.dtype)
         y, weight = (
-            None if name is None else _batch_column(batch, name, where)
+            None if name is None else batch_column(batch, name, where)
             for name in (self.columns.target, self.columns.weight)
         )
         return Block(index, X, y, weight)
@@ -186,18 +186,6 @@ class ParquetSource(LocalSource):
         )
 
 
-def _batch_column(batch: Any, name: str, where: str) -> NDArray[Any]:
-    column = batch.column(name)
-    if column.null_count:
-        raise ValueError(
-            f"Column {name!r} has {column.null_count} missing values in {where}. Fill them, or "
-            "drop such rows, before blocks are made."
-        )
-    if hasattr(column, "dictionary"):
-        column = column.dictionary_decode()
-    return np.asarray(column.to_numpy(zero_copy_only=False))
-
-
 def from_parquet(
     path: Any,
     target: str | None = None,
@@ -248,7 +236,7 @@ def from_parquet(
     require("pyarrow.parquet", "frames")
     files = find_files(path)
     first, first_schema = read_footer(files[0])
-    chosen = ParquetColumns.choose(first.path, first_schema, target, columns, weight)
+    chosen = TableColumns.choose(first.path, first_schema, target, columns, weight)
     parts = [first]
     for file in files[1:]:
         part, schema = read_footer(file)

@@ -37,7 +37,7 @@ Partial = TypeVar("Partial")
 class Block:
     """Some rows of the data, as they lie: features, labels, weights.
 
-    ``X`` is a NumPy array, a CSR matrix, `toprank.blocks.parquet_files.Columns` from a file, or a
+    ``X`` is a NumPy array, a CSR matrix, `toprank.blocks.columns.Columns` from a file, or a
     tensor on its device; ``y`` holds the labels as the user gave them (None where rows are only
     scored). A block without rows is allowed, and so is one with rows of a single class.
     """

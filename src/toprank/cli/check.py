@@ -17,6 +17,7 @@ from toprank.cli.options import (
     Drop,
     Groups,
     Json,
+    KeepTails,
     MaxColumns,
     Positive,
     Quiet,
@@ -50,6 +51,7 @@ def check(
     as_number: AsNumber = None,
     clip: Clip = None,
     tidy: Tidy = None,
+    keep_tails: KeepTails = False,
     max_columns: MaxColumns = 5_000,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -75,6 +77,7 @@ def check(
     labelled = rows.filter(~gaps) if gaps.any() else rows
     chosen = find_positive(labelled, target, positive, target in (tidy or ()))
     given: dict[str, Any] = {name: tuple(names or ()) for name, names in columns.items()}
+    given["keep_tails"] = keep_tails
     found = look_at(rows, target, positive=chosen, **{**given, **roles})
     if as_json:
         print_json({"data": str(train), "concerns": [concern.as_dict() for concern in found]})

@@ -19,6 +19,7 @@ from toprank.cli.options import (
     Groups,
     Jobs,
     Json,
+    KeepTails,
     MaxColumns,
     Positive,
     Quiet,
@@ -107,6 +108,7 @@ def fit(
     as_number: AsNumber = None,
     clip: Clip = None,
     tidy: Tidy = None,
+    keep_tails: KeepTails = False,
     skip_unlabelled: SkipUnlabelled = False,
     metric: Annotated[
         str,
@@ -147,6 +149,7 @@ def fit(
         "quality": quality.value,
         "max_seconds": None if minutes is None else 60.0 * minutes,
         "random_state": seed,
+        "keep_tails": keep_tails,
     }
     # the library is loaded here, because --help need not wait for it
     from toprank.cli.scoring import import_skops, load_model

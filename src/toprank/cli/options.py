@@ -81,6 +81,14 @@ Tidy = Annotated[
         rich_help_panel=_COLUMNS,
     ),
 ]
+KeepTails = Annotated[
+    bool,
+    typer.Option(
+        "--keep-tails",
+        help="Let numbers far from all others count in full in linear models too.",
+        rich_help_panel=_COLUMNS,
+    ),
+]
 SkipUnlabelled = Annotated[
     bool, typer.Option("--skip-unlabelled", help="Leave out the rows without a label.")
 ]

@@ -18,6 +18,7 @@ from toprank.cli.options import (
     Drop,
     Jobs,
     Json,
+    KeepTails,
     MaxColumns,
     Positive,
     Quiet,
@@ -84,6 +85,7 @@ def report(
     as_number: AsNumber = None,
     clip: Clip = None,
     tidy: Tidy = None,
+    keep_tails: KeepTails = False,
     skip_unlabelled: SkipUnlabelled = False,
     top: Annotated[int, typer.Option(min=1, help="How many rows the top of the list has.")] = 50,
     value_positive: Annotated[
@@ -124,7 +126,14 @@ def report(
     money = {"value_positive": value_positive, "cost": cost, "today": today}
     columns = {"id": id, "weight": weight, "groups": groups}
     if models:
-        learning = {"target": target, "time": time, "positive": positive, **lists, **fit}
+        learning: dict[str, Any] = {
+            "target": target,
+            "time": time,
+            "positive": positive,
+            **lists,
+            **fit,
+        }
+        learning["keep_tails"] = keep_tails
         _refuse_options(learning)
         options = columns | money | {"skip_unlabelled": skip_unlabelled}
         made = _describe_models(models, test, reading, top, options, max_columns, quiet)
@@ -137,7 +146,7 @@ def report(
         rows = keep_labelled(rows, target, skip_unlabelled)
         chosen = find_positive(rows, target, positive, target in (tidy or ()))
         fit.setdefault("model", "auto")  # as 'toprank fit' does
-        given: dict[str, Any] = {"random_state": seed, **roles}
+        given: dict[str, Any] = {"random_state": seed, "keep_tails": keep_tails, **roles}
         given |= {name: tuple(names or ()) for name, names in lists.items()}
         with worker_threads(jobs):
             if test is None:

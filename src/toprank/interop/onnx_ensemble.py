@@ -15,6 +15,9 @@ def add_prepared_columns(graph: Any, ranker: Any, X: str) -> str:
     made, categories = ranker._made, ranker._columns.categories
     x = graph.add("Gather", X, graph.constant(made.plain.astype(np.int64)), axis=1)
     missing = graph.add("IsNaN", x)
+    if made.low is not None:
+        x = graph.add("Max", x, graph.constant(made.low))
+        x = graph.add("Min", x, graph.constant(made.high))
     scaled = graph.add("Div", graph.add("Sub", x, graph.constant(made.centre)),
                        graph.constant(made.spread))  # fmt: skip
     parts = [graph.add("Where", missing, graph.constant(np.array(0.0)), scaled)]

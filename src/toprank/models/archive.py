@@ -15,8 +15,9 @@ from typing import Any
 from toprank.models.errors import ModelError
 
 #: Goes up when the code before cannot read the new files; `toprank.models.migration` then gets a
-#: step that brings the older ones here. 2: columns that are clipped, written with signs or tidied.
-FORMAT = 2
+#: step that brings the older ones here. 2: columns that are clipped, written with signs or tidied;
+#: 3: tails that the linear members of ensembles clip.
+FORMAT = 3
 _SEAL = b"toprank model sha256:"
 MEMBERS = {"toprank.json", "card.json", "schema.json", "payload.skops"}
 _TREES = re.compile(r"trees-\d{1,4}")

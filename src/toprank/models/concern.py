@@ -21,7 +21,7 @@ DANGERS = {
     NOTE: "good to know",
 }
 #: Options that stand alone.
-_SWITCHES = ("skip_unlabelled", "rename_duplicates")
+_SWITCHES = ("skip_unlabelled", "rename_duplicates", "keep_tails")
 
 
 @dataclass(frozen=True)

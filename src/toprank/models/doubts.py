@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toprank._extras import require
-from toprank._numerics import FloatArray
+from toprank._numerics import FloatArray, LongTail, find_long_tail
 from toprank.models import frames
 from toprank.models.columns import Column, as_words, is_number_text, number_signs, tidy_word
 from toprank.models.concern import BETTER, NOTE, WRONG, Concern, Values
@@ -20,8 +20,6 @@ from toprank.models.concern import BETTER, NOTE, WRONG, Concern, Values
 _FEWEST_COUNTED = 50
 #: Different words of a column that are looked at.
 _LOOKED_AT = 2_000
-#: How many standard deviations from the mean the largest number of a long tail lies at least.
-_LONG_TAIL = 50.0
 #: Columns that one sentence names.
 _NAMED = 5
 #: Share of the rows that copies of other rows are, from which on they are told.
@@ -169,44 +167,41 @@ def _spellings(name: str, counts: Counter[str]) -> Concern | None:
     )
 
 
-def find_long_tails(columns: tuple[Column, ...], values: Values) -> Iterator[Concern]:
-    """Yield numbers of which a few are so large that they alone would head a linear list."""
-    found: dict[str, tuple[float, float]] = {}
-    for column in columns:
-        if column.kind == "number" and column.clip is None:
-            away, largest = _farthest(values[column.name])
-            # of few rows none can lie far off: there it is one that makes the deviation itself
-            if away >= min(_LONG_TAIL, 0.9 * np.sqrt(len(values[column.name]))):
-                found[column.name] = (away, largest)
-    if found:
-        name = max(found, key=lambda one: found[one][0])
-        away, largest = found[name]
-        yield Concern(
-            BETTER,
-            f"{_columns(list(found))} a long tail: {name!r} = {largest:.6g} lies {away:.0f} "
-            "standard deviations from the mean, and would head the list of a linear model by "
-            "itself",
-            tuple(found),
-            "clip",
-            tuple(found),
-        )
+def long_tails(columns: tuple[Column, ...], values: Values) -> dict[str, LongTail]:
+    """Return the columns of numbers with long tails that are not clipped yet."""
+    numbers = [c.name for c in columns if c.kind == "number" and c.clip is None]
+    found = {name: find_long_tail(values[name]) for name in numbers}
+    return {name: tail for name, tail in found.items() if tail is not None}
+
+
+def describe_long_tails(found: dict[str, LongTail], keep: bool) -> Iterator[Concern]:
+    """Yield what to say of long tails; `keep` where they count in linear models as they are."""
+    if not found:
+        return
+    name = max(found, key=lambda one: found[one].away)
+    tail = found[name]
+    said = (
+        f"{_columns(list(found))} a long tail: {name!r} = {tail.farthest:.6g} lies "
+        f"{tail.away:.0f} standard deviations from the mean, and would head the list of a linear "
+        "model by itself"
+    )
+    if keep:
+        yield Concern(BETTER, said, tuple(found), "clip", tuple(found))
+        return
+    yield Concern(
+        BETTER,
+        f"{said}; so linear models, and the linear parts of an ensemble, count what is below "
+        f"{tail.low:.6g} or above {tail.high:.6g} as no more than that, and likewise in every such "
+        "column. To let tails count in full",
+        tuple(found),
+        "keep_tails",
+    )
 
 
 def _columns(names: list[str]) -> str:
     """The subject of a sentence, with its verb."""
     shown = ", ".join(map(repr, names[:_NAMED])) + (", ..." if len(names) > _NAMED else "")
     return f"column {shown} has" if len(names) == 1 else f"{len(names)} columns ({shown}) have"
-
-
-def _farthest(numbers: FloatArray) -> tuple[float, float]:
-    """The number farthest from the mean, in standard deviations, and the number itself."""
-    there = numbers[np.isfinite(numbers)]
-    spread = float(np.std(there)) if len(there) else 0.0
-    if not spread or len(np.unique(there[:1000])) <= 2:
-        return 0.0, 0.0
-    away = np.abs(there - np.mean(there))
-    place = int(np.argmax(away))
-    return float(away[place]) / spread, float(there[place])
 
 
 def find_copies_of_columns(columns: tuple[Column, ...], values: Values) -> Iterator[Concern]:

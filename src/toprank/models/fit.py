@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from toprank._numerics import FloatArray
+from toprank._numerics import FloatArray, LongTail
 from toprank._text import plain
 from toprank.folds import Fold
 from toprank.metrics.registry import METRICS
@@ -19,6 +19,7 @@ from toprank.models import frames
 from toprank.models.card import HeldOutMetrics, make_card
 from toprank.models.columns import is_missing
 from toprank.models.concern import LEAK, NOTE
+from toprank.models.doubts import long_tails
 from toprank.models.ensembles import (
     check_effort,
     fit_ensemble,
@@ -68,6 +69,7 @@ class RankerRequest:
     random_state: int
     quality: str = "good"
     max_seconds: float | None = None
+    keep_tails: bool = False
 
 
 @dataclass(frozen=True)
@@ -170,6 +172,7 @@ def _make_ensemble(request: RankerRequest, p: Any, categorical: list[int]) -> Pu
         metric_kwargs=request.scoring.kwargs or None,
         max_seconds=seconds,
         categorical_features=categorical or None,
+        clip_tails=not request.keep_tails,
         random_state=request.random_state,
     )
 
@@ -233,6 +236,7 @@ def fit_table(
     clip: Sequence[str] = (),
     tidy: Sequence[str] = (),
     skip_unlabelled: bool = False,
+    keep_tails: bool = False,
     from_model: TableModel | None = None,
     progress: Progress | None = None,
 ) -> TableModel:
@@ -296,6 +300,10 @@ def fit_table(
         letters and without needless spaces.
     skip_unlabelled : bool, default=False
         Whether to leave out the rows without a label; such rows are an error otherwise.
+    keep_tails : bool, default=False
+        Whether long tails count in full. By default linear models, and the linear members of
+        "auto", count a column of which a number lies 50 standard deviations or more from the mean
+        beyond its outer half percents as no more than these; the card names such columns.
     from_model : TableModel, optional
         Refit that model to new rows: the same columns, preparation, roles and settings unless
         given anew. Linear rankers start from its coefficients; trees are added to its scores;
@@ -331,7 +339,7 @@ def fit_table(
     tell = _make_teller(progress)
     tell(0)
     request, kind, name = _read_request(model, p, alpha, metric, k, random_state, from_model)
-    request = replace(request, **check_effort(quality, max_seconds))
+    request = replace(request, keep_tails=keep_tails, **check_effort(quality, max_seconds))
     roles = {"id": id, "time": time, "weight": weight, "groups": groups}
     reading = {"as_text": as_text, "as_number": as_number, "clip": clip, "tidy": tidy}
     frame = labelled_rows(frame, target, skip_unlabelled)
@@ -351,6 +359,10 @@ def fit_table(
         unknown = schema.match(drop_zero_weight(frame, schema.weight)).notes
         if unknown:
             warnings.warn("; ".join(unknown) + ".", ModelWarning, stacklevel=2)
+    concerns = find_concerns(frame, schema, known, rows, keep_tails)
+    tails: dict[str, LongTail] = {}
+    if from_model is None and not keep_tails:
+        schema, rows, tails = _clip_tails(kind, schema, rows)
     fit = _TableFit(kind, request, schema, from_model)
     tell(1)
     try:
@@ -368,7 +380,6 @@ def fit_table(
     unseen = unseen_by_members(ranker)
     if unseen is None:
         unseen = fit.unseen(rows, template, ranker.decision_function(Z), random_state)
-    concerns = find_concerns(frame, schema, known, rows)
     notes = [str(concern) for concern in concerns if concern.danger < NOTE]
     notes += [str(warning.message) for warning in caught]
     about = (held_out, choice, notes, from_model, unseen)
@@ -376,6 +387,7 @@ def fit_table(
     if isinstance(ranker, PushEnsemble):
         card["members"] = plain(ranker.member_table_.as_dicts())
     card["look"] = [concern.as_dict() for concern in concerns]
+    card["tails"] = {name: [tail.low, tail.high] for name, tail in tails.items()}
     made = made.with_card({**card, "seconds": round(clock.perf_counter() - started, 3)})
     tell(4)
     for warning in caught:
@@ -399,6 +411,7 @@ def fit_rows(
     k: int | float | None = None,
     quality: str = "good",
     max_seconds: float | None = None,
+    keep_tails: bool = True,
     random_state: int = 0,
 ) -> TableModel:
     """Fit a ranker to rows that are read already, without holding any out.
@@ -406,7 +419,9 @@ def fit_rows(
     As `fit_table`, for callers that measure by themselves; the card says that nothing was measured.
     """
     request, kind, name = _read_request(model, p, alpha, metric, k, random_state, None)
-    request = replace(request, **check_effort(quality, max_seconds))
+    request = replace(request, keep_tails=keep_tails, **check_effort(quality, max_seconds))
+    if not keep_tails:
+        schema, rows, _ = _clip_tails(kind, schema, rows)
     fit = _TableFit(kind, request, schema, None)
     template, choice = fit.settle(rows)
     preparation, ranker, Z = fit.final(rows, template)
@@ -417,6 +432,23 @@ def fit_rows(
     held_out = HeldOutMetrics(notes=["nothing was held out: measure by cross-validation"])
     about: tuple[Any, ...] = (held_out, choice, [], None, unseen)
     return made.with_card(make_card(made, rows, explained, name, request.scoring, *about))
+
+
+def _clip_tails(
+    kind: RankerKind, schema: Schema, rows: TrainingRows
+) -> tuple[Schema, TrainingRows, dict[str, LongTail]]:
+    """What a kind of ranker reads of columns with long tails, and those that are clipped.
+
+    A linear ranker reads them clipped; the linear members of an ensemble clip for themselves, so
+    that its trees see the tails.
+    """
+    tails = {} if kind.style == "stumps" else long_tails(schema.columns, rows.X)
+    if kind.style == "trees":
+        return schema, rows, tails if kind is RANKER_KINDS["auto"] else {}
+    ends = {name: (tail.low, tail.high) for name, tail in tails.items()}
+    columns = tuple(replace(c, clip=ends.get(c.name, c.clip)) for c in schema.columns)
+    X = {n: np.clip(x, *ends[n]) if n in ends else x for n, x in rows.X.items()}
+    return replace(schema, columns=columns), replace(rows, X=X), tails
 
 
 def labelled_rows(frame: Any, target: str, skip: bool) -> Any:

@@ -11,12 +11,13 @@ from toprank.models import frames
 from toprank.models.columns import is_missing
 from toprank.models.concern import NOTE, WRONG, Concern
 from toprank.models.doubts import (
+    describe_long_tails,
     find_copies_of_columns,
     find_copies_of_rows,
     find_ids,
-    find_long_tails,
     find_names_in_figures,
     find_words,
+    long_tails,
 )
 from toprank.models.leaks import find_later_dates, find_leaks, find_reversed_label
 from toprank.models.rows import TrainingRows, learn_table
@@ -33,6 +34,7 @@ def look_at(
     drop: Sequence[str] = (),
     weight: str | None = None,
     groups: str | None = None,
+    keep_tails: bool = False,
     **reading: Any,
 ) -> list[Concern]:
     """Look at a training table, and return what its owner should know, the most dangerous first.
@@ -46,7 +48,7 @@ def look_at(
     frame : data frame of pandas or polars, or pyarrow Table
     target : str
         Column of the labels; rows without one are noted, and left out.
-    positive, id, time, drop, weight, groups
+    positive, id, time, drop, weight, groups, keep_tails
         As in `fit_table`.
     **reading
         ``as_text``, ``as_number``, ``clip``, ``tidy``, as in `fit_table`.
@@ -79,7 +81,7 @@ leave it out (--drop premium).
     roles = {"id": id, "time": time, "weight": weight, "groups": groups}
     schema, known = learn_table(frame, target, positive, drop, roles, **reading)
     rows = TrainingRows.read(frame, schema, known)
-    found = [*first, *find_concerns(frame, schema, known, rows)]
+    found = [*first, *find_concerns(frame, schema, known, rows, keep_tails)]
     return sorted(found, key=lambda concern: concern.danger)
 
 
@@ -92,7 +94,9 @@ def _unlabelled(target: str, rows: int, n: int) -> Concern:
     )
 
 
-def find_concerns(frame: Any, schema: Schema, target: Target, rows: TrainingRows) -> list[Concern]:
+def find_concerns(
+    frame: Any, schema: Schema, target: Target, rows: TrainingRows, keep_tails: bool = False
+) -> list[Concern]:
     """Return what there is to say of a table that is read already, the most dangerous first."""
     columns, values, y = schema.columns, rows.X, np.asarray(rows.y, dtype=bool)
     found = [
@@ -102,7 +106,7 @@ def find_concerns(frame: Any, schema: Schema, target: Target, rows: TrainingRows
         *find_ids(columns, values),
         *find_names_in_figures(columns, values),
         *find_words(columns, values, schema.left_out, frame),
-        *find_long_tails(columns, values),
+        *describe_long_tails(long_tails(columns, values), keep_tails),
         *find_copies_of_columns(columns, values),
         *find_copies_of_rows(columns, values, y, rows.groups),
     ]

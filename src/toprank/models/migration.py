@@ -23,7 +23,10 @@ def _unchanged_members(members: dict[str, bytes]) -> dict[str, bytes]:
 
 #: From the members of a file of this format to those of the next; a step changes what it must and
 #: leaves the number in ``toprank.json`` alone.
-STEPS: dict[int, Callable[[dict[str, bytes]], dict[str, bytes]]] = {1: _unchanged_members}
+STEPS: dict[int, Callable[[dict[str, bytes]], dict[str, bytes]]] = {
+    1: _unchanged_members,
+    2: _unchanged_members,
+}
 
 
 def to_present_format(members: dict[str, bytes]) -> tuple[dict[str, bytes], dict[str, Any]]:

@@ -15,7 +15,7 @@ import sklearn
 from toprank._text import clean_text, count, format_p, plain
 from toprank._version import __version__
 from toprank.folds import Fold, check_powers
-from toprank.models.concern import LEAK, Concern
+from toprank.models.concern import LEAK, NOTE, Concern
 from toprank.models.errors import ModelError, catch_warnings
 from toprank.models.fit import labelled_rows
 from toprank.models.look import find_concerns
@@ -61,6 +61,7 @@ def build(
     clip: Sequence[str] = (),
     tidy: Sequence[str] = (),
     skip_unlabelled: bool = False,
+    keep_tails: bool = False,
     progress: Progress | None = None,
 ) -> Report:
     """Find out how good the top of a table's list is, and write it down.
@@ -111,6 +112,8 @@ def build(
         `toprank.models.fit_table`.
     skip_unlabelled : bool, default=False
         Whether to leave out the rows without a label; such rows are an error otherwise.
+    keep_tails : bool, default=False
+        Whether long tails count in full in linear models, as in `toprank.models.fit_table`.
     progress : callable, optional
         Called as ``progress(step, done, total)``.
 
@@ -155,10 +158,11 @@ def build(
     options = dict(fit or {})
     reading = {name: options.pop(name, columns) for name, columns in given.items()}
     frame = labelled_rows(frame, target, options.pop("skip_unlabelled", skip_unlabelled))
-    whole = Table.read(frame, target, positive, **roles, **reading)
+    keep_tails = options.setdefault("keep_tails", keep_tails)
+    whole = Table.read(frame, target, positive, keep_tails=keep_tails, **roles, **reading)
     table = whole.sample(MOST_ROWS, random_state)
     folds = table.folds(cv, random_state)
-    concerns = find_concerns(frame, whole.schema, whole.target, whole.rows)
+    concerns = find_concerns(frame, whole.schema, whole.target, whole.rows, keep_tails)
     with catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         first = None
@@ -200,8 +204,9 @@ def _sampled(whole: Table, table: Table) -> list[str]:
 
 
 def _list_concerns(concerns: list[Concern]) -> list[str]:
-    """What a look at the table found, the most dangerous first."""
-    said = [f"careful: {one}" if one.danger == LEAK else str(one) for one in concerns]
+    """What a look at the table found, the most dangerous first; the columns left out come later."""
+    serious = [one for one in concerns if one.danger < NOTE]
+    said = [f"careful: {one}" if one.danger == LEAK else str(one) for one in serious]
     return [text[:1].upper() + text[1:] for text in said]
 
 
@@ -240,7 +245,8 @@ def _measure_support(
     finite = [p for p in powers if np.isfinite(p)]
     if not finite:
         return None, ["Strength ∞ rests on the highest negative alone; give finite strengths too."]
-    Z = Preparation("linear", random_state).fit_transform(table.schema, table.rows.X)
+    columns = table.for_lines(table.rows)
+    Z = Preparation("linear", random_state).fit_transform(table.schema, columns)
     try:
         return supported_p(Z, table.rows.y, ps=finite, alpha=ALPHA, cv=folds), []
     except ValueError as error:

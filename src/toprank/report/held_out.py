@@ -7,7 +7,7 @@ other rows than those it is measured on.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,9 +51,9 @@ class FoldModels:
     rankers: list[PNormPush]
     centre: list[FloatArray]  # mean contribution of each column over the rows tested, one per p
 
-    def explain(self, rows: TrainingRows, which: int) -> FloatArray:
+    def explain(self, columns: Mapping[str, NDArray[Any]], which: int) -> FloatArray:
         """What each column adds to the scores of rows, against the mean row of the fold."""
-        Z = self.preparation.transform(rows.X)
+        Z = self.preparation.transform(columns)
         return _by_column(self.rankers[which], Z, self.preparation) - self.centre[which]
 
 
@@ -101,7 +101,7 @@ class HeldOut:
             mine = np.flatnonzero(self.fold[places] == number_)
             if len(mine):
                 rows = table.rows.take(self.rows[places[mine]])
-                parts[mine] = model.explain(rows, which)
+                parts[mine] = model.explain(table.for_lines(rows), which)
         return parts
 
 
@@ -182,8 +182,8 @@ def _score_linear(
 ) -> tuple[FoldModels, list[FloatArray]]:
     """Every p, each starting from the one before, and logistic regression."""
     preparation = Preparation("linear", random_state)
-    Z = preparation.fit_transform(table.schema, trained.X, trained.weight)
-    Z_tested = preparation.transform(tested.X)
+    Z = preparation.fit_transform(table.schema, table.for_lines(trained), trained.weight)
+    Z_tested = preparation.transform(table.for_lines(tested))
     rankers, scores, centres = [], [], []
     ranker = PNormPush(ps[0], alpha=ALPHA, warm_start=True)
     for p in ps:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 
+from toprank._numerics import LongTail
 from toprank._text import clean_text
 from toprank.folds import Fold
 from toprank.models.columns import Column
+from toprank.models.doubts import long_tails
 from toprank.models.rows import TrainingRows, drop_zero_weight, learn_table
 from toprank.models.schema import Schema, Target
 from toprank.models.together import Together, find_together
@@ -35,12 +37,15 @@ class Table:
         The columns and labels.
     names : array of str
         What each row is called: its id, or its number from 1 on.
+    tails : dict
+        The columns whose long tails linear rankers clip.
     """
 
     schema: Schema
     target: Target
     rows: TrainingRows
     names: NDArray[np.object_]
+    tails: dict[str, LongTail] = field(default_factory=dict)
 
     @classmethod
     def read(
@@ -53,6 +58,7 @@ class Table:
         drop: Sequence[str] = (),
         weight: str | None = None,
         groups: str | None = None,
+        keep_tails: bool = False,
         **reading: Any,
     ) -> Table:
         """Read a table, or raise ModelError saying what is wrong with it.
@@ -63,7 +69,17 @@ class Table:
         schema, known = learn_table(frame, target, positive, drop, roles, **reading)
         rows = TrainingRows.read(frame, schema, known)
         names = row_names(drop_zero_weight(frame, weight), id, len(rows))
-        return cls(schema, known, rows, names)
+        tails = {} if keep_tails else long_tails(schema.columns, rows.X)
+        return cls(schema, known, rows, names, tails)
+
+    def for_lines(self, rows: TrainingRows) -> Mapping[str, NDArray[Any]]:
+        """Return the columns of some rows as linear rankers read them: long tails clipped."""
+        return {
+            name: np.clip(values, self.tails[name].low, self.tails[name].high)
+            if name in self.tails
+            else values
+            for name, values in rows.X.items()
+        }
 
     def sample(self, most: int, random_state: int) -> Table:
         """Return so many of the rows at most, drawn at random class by class."""

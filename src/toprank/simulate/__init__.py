@@ -2,6 +2,7 @@
 
 * Models of rows, so that regret and rates can be seen: `BipartiteModel` and `RegressionModel`, made
   by `linear_bipartite`, `power_eta`, `rare_reversal`, `regression` and `heteroscedastic`.
+* `card_payments`: payments with three kinds of fraud and labels that come late.
 * `coverage`: how often the interval of a metric holds the true value, in a setting like yours.
 """
 
@@ -15,12 +16,15 @@ from toprank.simulate.models import (
     rare_reversal,
     regression,
 )
+from toprank.simulate.payments import CardPayments, card_payments
 
 __all__ = [
     "BipartiteModel",
+    "CardPayments",
     "Coverage",
     "RegressionModel",
     "ScoreSetting",
+    "card_payments",
     "coverage",
     "heteroscedastic",
     "linear_bipartite",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toprank._numerics import LARGEST_SIZE, FloatArray
+from toprank._numerics import LARGEST_SIZE, FloatArray, find_long_tail
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,8 @@ class LinearColumns:
 
     A number is standardised; where it is missing it is the mean, and a column of its own says so
     if training had gaps. A category becomes a column of 0 and 1 per code, all of them zero where
-    it is missing or was never seen.
+    it is missing or was never seen. Long tails are clipped, and no number counts as farther out
+    than the range of the training rows once more: one row would head every list otherwise.
 
     Attributes
     ----------
@@ -31,6 +32,8 @@ class LinearColumns:
         The places of the categories, once for each code.
     codes : array of float
         Those codes.
+    low, high : array of float or None
+        What numbers count as at least and at most; None where nothing is clipped.
     """
 
     plain: NDArray[np.intp]
@@ -39,14 +42,23 @@ class LinearColumns:
     gaps: NDArray[np.intp]
     coded: NDArray[np.intp]
     codes: FloatArray
+    low: FloatArray | None = None
+    high: FloatArray | None = None
 
     @classmethod
     def learn(
-        cls, numbers: FloatArray, categories: dict[int, Any], weight: FloatArray | None
+        cls,
+        numbers: FloatArray,
+        categories: dict[int, Any],
+        weight: FloatArray | None,
+        clip_tails: bool = False,
     ) -> LinearColumns:
-        """Learn means, spreads and gaps of the columns that hold no category."""
+        """Learn means, spreads, gaps and tails of the columns that hold no category."""
         places = [j for j in range(numbers.shape[1]) if j not in categories]
         table = numbers[:, places]
+        low, high = _limits(table, weight) if clip_tails and len(table) else (None, None)
+        if low is not None:
+            table = np.clip(table, low, high)
         known = ~np.isnan(table)
         counts = known * (np.ones(len(table)) if weight is None else weight)[:, None]
         total = np.maximum(counts.sum(axis=0), np.finfo(float).tiny)
@@ -65,6 +77,8 @@ class LinearColumns:
             np.flatnonzero(~np.all(known, axis=0)),
             np.array([j for j, _ in pairs], dtype=np.intp),
             np.array([code for _, code in pairs], dtype=np.float64),
+            low,
+            high,
         )
 
     @property
@@ -75,9 +89,25 @@ class LinearColumns:
     def make(self, numbers: FloatArray) -> FloatArray:
         """Return the columns of some rows."""
         table = numbers[:, self.plain]
+        if self.low is not None:
+            table = np.clip(table, self.low, self.high)
         missing = np.isnan(table)
         with np.errstate(over="ignore"):  # numbers far beyond any of training
             scaled = np.clip((table - self.centre) / self.spread, -LARGEST_SIZE, LARGEST_SIZE)
         parts = [np.where(missing, 0.0, scaled), missing[:, self.gaps]]
         parts.append(numbers[:, self.coded] == self.codes)
         return np.hstack(parts, dtype=np.float64)
+
+
+def _limits(table: FloatArray, weight: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+    """Where long tails begin; of other columns, one range of the training rows beyond them."""
+    present = table if weight is None else table[weight > 0]
+    low, high = np.fmin.reduce(present, axis=0), np.fmax.reduce(present, axis=0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        low, high = low - (high - low), high + (high - low)
+    low, high = np.where(np.isfinite(low), low, -np.inf), np.where(np.isfinite(high), high, np.inf)
+    for j in range(table.shape[1]):
+        tail = find_long_tail(table[:, j], weight)
+        if tail is not None:
+            low[j], high[j] = tail.low, tail.high
+    return low, high

@@ -103,6 +103,11 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
     categorical_features : "from_dtype", sequence or None, default="from_dtype"
         Columns that hold categories, as in `PushTrees`; for the members of "auto". Trees split by
         them, linear members take a column of 0 and 1 for each.
+    clip_tails : bool, default=True
+        Whether in the linear members of "auto" a column of which a number lies 50 standard
+        deviations or more from the mean counts beyond its outer half percents as no more than
+        these; such a number would head their lists by itself otherwise. Nor does any number count
+        as farther out than the range of the training rows once more.
     random_state : int, RandomState or None
         Seed of the members of "auto".
     n_jobs : int, optional
@@ -140,11 +145,13 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
     --------
     >>> from sklearn.linear_model import LogisticRegression
     >>> from sklearn.naive_bayes import GaussianNB
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
     >>> from toprank import PushEnsemble
     >>> from toprank.datasets import load_wdbc
     >>> X, y = load_wdbc(return_X_y=True)
-    >>> members = [("linear", LogisticRegression(max_iter=5000)), ("bayes", GaussianNB())]
-    >>> ensemble = PushEnsemble(members, cv=3).fit(X, y)
+    >>> linear = make_pipeline(StandardScaler(), LogisticRegression())
+    >>> ensemble = PushEnsemble([("linear", linear), ("bayes", GaussianNB())], cv=3).fit(X, y)
     >>> all(weight >= 0 for weight in ensemble.weights_.values())
     True
     >>> ensemble.score_interval_.estimate > 0.97
@@ -168,10 +175,13 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
         "test_size": [Interval(Real, 0, 1, closed="neither"), None],
         "level": [Interval(Real, 0, 1, closed="neither")],
         "categorical_features": [StrOptions({"from_dtype"}), "array-like", None],
+        "clip_tails": ["boolean"],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
     }
+
+    clip_tails = False  # of files that were saved before there was such a parameter
 
     def __init__(
         self,
@@ -187,6 +197,7 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
         test_size: float | None = None,
         level: float = 0.95,
         categorical_features: Any = "from_dtype",
+        clip_tails: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -202,6 +213,7 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
         self.test_size = test_size
         self.level = level
         self.categorical_features = categorical_features
+        self.clip_tails = clip_tails
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -339,7 +351,7 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
         if not isinstance(self.estimators, str):
             return _check_members(self.estimators)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        return auto_members(self.quality, self.categorical_features, seed)
+        return auto_members(self.quality, self.categorical_features, seed, self.clip_tails)
 
     def _single(self, estimator: Any) -> Any:
         """A member as it is fitted: with one thread where several run at a time."""

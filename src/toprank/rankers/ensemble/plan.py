@@ -78,15 +78,18 @@ def is_installed(library: str) -> bool:
     return importlib.util.find_spec(library) is not None
 
 
-def auto_members(quality: str, categorical_features: Any, random_state: int) -> list[Member]:
+def auto_members(
+    quality: str, categorical_features: Any, random_state: int, clip_tails: bool = True
+) -> list[Member]:
     """Return the members for a table, whatever is installed, in the order of the fits."""
     effort = EFFORTS[quality]
     columns = {"categorical_features": categorical_features}
+    prepared = {**columns, "clip_tails": clip_tails}
     drawn = {**columns, "random_state": random_state, "n_jobs": 1}
     others: list[Member] = []
     members: list[Member] = [
-        ("logistic", PreparedRanker(ProperRanker(), **columns)),
-        ("push", PreparedRanker(PNormPush(4.0), **columns)),
+        ("logistic", PreparedRanker(ProperRanker(), **prepared)),
+        ("push", PreparedRanker(PNormPush(4.0), **prepared)),
     ]
     backend = next((one for one in ("lightgbm", "xgboost") if is_installed(one)), None)
     if backend is not None:

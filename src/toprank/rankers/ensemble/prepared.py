@@ -26,6 +26,8 @@ class PreparedRanker(Probabilities, ClassifierMixin, BaseEstimator):
         A linear ranker of this library.
     categorical_features : "from_dtype", sequence or None, default="from_dtype"
         As in `PushTrees`.
+    clip_tails : bool, default=True
+        Whether numbers of long tails count as no more than where their tails begin.
 
     Examples
     --------
@@ -41,11 +43,17 @@ class PreparedRanker(Probabilities, ClassifierMixin, BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "ranker": [HasMethods(["fit", "decision_function"])],
         "categorical_features": [StrOptions({"from_dtype"}), "array-like", None],
+        "clip_tails": ["boolean"],
     }
 
-    def __init__(self, ranker: Any, categorical_features: Any = "from_dtype"):
+    clip_tails = False  # of files that were saved before there was such a parameter
+
+    def __init__(
+        self, ranker: Any, categorical_features: Any = "from_dtype", *, clip_tails: bool = True
+    ):
         self.ranker = ranker
         self.categorical_features = categorical_features
+        self.clip_tails = clip_tails
 
     @fits
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> PreparedRanker:
@@ -55,7 +63,9 @@ class PreparedRanker(Probabilities, ClassifierMixin, BaseEstimator):
         self.classes_ = classes
         self._columns = Categories.learn(rows.X, self.categorical_features)
         numbers = self._columns.numbers(rows.X)
-        self._made = LinearColumns.learn(numbers, self._columns.categories, rows.weight)
+        self._made = LinearColumns.learn(
+            numbers, self._columns.categories, rows.weight, self.clip_tails
+        )
         self.ranker_ = clone(self.ranker).fit(self._made.make(numbers), rows.y, rows.weight)
         self._slope = float(getattr(self.ranker_, "_slope", 1.0))
         return self

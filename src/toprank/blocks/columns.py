@@ -1,0 +1,198 @@
+"""Columns of a table that is read in pieces: which they are, what numbers they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toprank._extras import require
+
+_ADVICE = {
+    "string": "encode it as numbers",
+    "dictionary": "encode it as numbers, for example one column of 0 and 1 for each category",
+    "date": "turn it into a number, such as days since a fixed day",
+    "decimal": "cast it to double",
+}
+
+
+@dataclass(frozen=True)
+class TableColumns:
+    """The columns that are read: features in order, the target, the weight."""
+
+    features: tuple[str, ...]
+    target: str | None
+    weight: str | None
+    dtype: np.dtype[Any]  #: of the matrix of features
+    types: Mapping[str, Any] = field(default_factory=dict, compare=False)  #: Arrow's, by column
+
+    @classmethod
+    def choose(
+        cls,
+        path: Any,
+        schema: Any,
+        target: str | None,
+        columns: Sequence[str] | None,
+        weight: str | None,
+    ) -> TableColumns:
+        """Settle the columns from the first file."""
+        names = schema.names
+        for role, name in (("target", target), ("weight", weight)):
+            if name is not None and name not in names:
+                raise ValueError(
+                    f"{path} has no column {name!r} for {role}=; it has {_list_names(names)}."
+                )
+        if columns is None:
+            columns = [name for name in names if name not in (target, weight)]
+        if isinstance(columns, str):
+            raise ValueError(f"columns={columns!r}: expected a list of names.")
+        for name in columns:
+            if name not in names:
+                raise ValueError(f"{path} has no column {name!r}; it has {_list_names(names)}.")
+            if name in (target, weight):
+                raise ValueError(f"Column {name!r} cannot be a feature and the target or weight.")
+        numbers = [_number_type(path, schema.field(name), columns) for name in columns]
+        if weight is not None:
+            _number_type(path, schema.field(weight), columns)
+        dtype = np.result_type(*numbers) if numbers else np.dtype(np.float64)
+        if dtype == np.float16:
+            dtype = np.dtype(np.float32)
+        names = [*columns, *(name for name in (target, weight) if name is not None)]
+        types = {name: schema.field(name).type for name in names}
+        return cls(tuple(columns), target, weight, dtype, types)
+
+    @property
+    def labels(self) -> list[str]:
+        return [name for name in (self.target, self.weight) if name is not None]
+
+    def take(self, table: Any, names: Sequence[str], what: str) -> Any:
+        """Return these columns of a table, in the types that the first table had."""
+        arrow = require("pyarrow", "frames")
+        missing = [name for name in names if name not in table.column_names]
+        if missing:
+            raise ValueError(
+                f"{what}: a later table has no column {missing[0]!r}, which the first one has. "
+                "All tables must have the same columns."
+            )
+        types = {name: self.types[name] for name in names}
+        try:
+            return table.select(list(names)).cast(arrow.schema(types.items()))
+        except (arrow.ArrowInvalid, arrow.ArrowNotImplementedError) as error:
+            raise ValueError(
+                f"{what}: a later table has other types than the first one ({error}). Cast its "
+                "columns so that all tables agree."
+            ) from error
+
+    def check_same(self, path: Any, schema: Any, first: Any, first_schema: Any) -> None:
+        """Refuse a file whose columns are not those of the first."""
+        for name in (*self.features, *self.labels):
+            if name not in schema.names:
+                raise ValueError(
+                    f"{path} has no column {name!r}, which {first} has. All files must have the "
+                    "same columns; leave it out with columns=, or add it to the file."
+                )
+            here, there = schema.field(name).type, first_schema.field(name).type
+            if here != there:
+                raise ValueError(
+                    f"Column {name!r} is {here} in {path} but {there} in {first}. Cast it so that "
+                    "all files agree."
+                )
+        extra = [name for name in schema.names if name not in first_schema.names]
+        if extra and len(self.features) + len(self.labels) == len(first_schema.names):
+            raise ValueError(
+                f"{path} has the column {extra[0]!r}, which {first} has not. Name the features "
+                "with columns= to leave it out."
+            )
+
+
+def _list_names(names: Sequence[str], most: int = 12) -> str:
+    more = f", ... ({len(names)} in all)" if len(names) > most else ""
+    return ", ".join(repr(name) for name in names[:most]) + more
+
+
+def _number_type(path: Any, column: Any, columns: Sequence[str]) -> np.dtype[Any]:
+    """The NumPy type of a numeric column; advice for any other."""
+    types = require("pyarrow", "frames").types
+    kind = column.type
+    if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind):
+        return np.dtype(kind.to_pandas_dtype())
+    what, advice = "not a number", "cast it to a number"
+    if types.is_dictionary(kind):
+        what, advice = "categorical", _ADVICE["dictionary"]
+    elif types.is_string(kind) or types.is_large_string(kind):
+        what, advice = "text", _ADVICE["string"]
+    elif types.is_temporal(kind):
+        what, advice = "a date or time", _ADVICE["date"]
+    elif types.is_decimal(kind):
+        what, advice = "decimal", _ADVICE["decimal"]
+    raise ValueError(
+        f"Column {column.name!r} of {path} is {what} ({kind}), and features must be numbers: "
+        f"{advice}, or leave the column out with columns=[...]."
+    )
+
+
+class Columns:
+    """Columns of equal length that are indexed like a matrix: ``X[rows]``, ``X[rows, first:last]``.
+
+    Files of columns are decoded column by column. Copied into a matrix at once, every number would
+    go to memory and back; a few thousand rows at a time, put together when they are asked for,
+    stay in the cache.
+
+    Parameters
+    ----------
+    columns : sequence of arrays of shape (n,)
+    n_rows : int
+    dtype : dtype
+        Of the matrices that indexing gives.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from toprank.blocks.columns import Columns
+    >>> X = Columns([np.array([1, 2, 3]), np.array([0.5, 1.5, 2.5])], 3, np.dtype(np.float64))
+    >>> X[1:]
+    array([[2. , 1.5],
+           [3. , 2.5]])
+    """
+
+    ndim = 2
+
+    def __init__(self, columns: Sequence[NDArray[Any]], n_rows: int, dtype: np.dtype[Any]):
+        self.columns = columns
+        self.shape = (n_rows, len(columns))
+        self.dtype = dtype
+
+    @property
+    def size(self) -> int:
+        return self.shape[0] * self.shape[1]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, key: Any) -> NDArray[Any]:
+        rows, which = key if isinstance(key, tuple) else (key, slice(None))
+        parts = [column[rows] for column in self.columns[which]]
+        n = len(parts[0]) if parts else len(np.empty(self.shape[0])[rows])
+        matrix = np.empty((n, len(parts)), dtype=self.dtype, order="F")
+        for j, part in enumerate(parts):
+            matrix[:, j] = part
+        return matrix
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return self[:].astype(self.dtype if dtype is None else dtype, copy=False)
+
+
+def batch_column(batch: Any, name: str, where: str) -> NDArray[Any]:
+    """Return a column of a piece of a table as an array; missing values are refused."""
+    column = batch.column(name)
+    if column.null_count:
+        raise ValueError(
+            f"Column {name!r} has {column.null_count} missing values in {where}. Fill them, or "
+            "drop such rows, before blocks are made."
+        )
+    if hasattr(column, "dictionary"):
+        column = column.dictionary_decode()
+    return np.asarray(column.to_numpy(zero_copy_only=False))
