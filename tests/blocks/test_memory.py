@@ -31,6 +31,16 @@ def test_the_cuts_do_not_depend_on_the_number_of_threads():
     assert one == four == [(i, 130) for i in range(7)] + [(7, 90)]
 
 
+def test_blocks_of_a_sparse_matrix_are_cut_by_what_it_stores():
+    rng = np.random.default_rng(0)
+    column = rng.integers(0, 40, size=60_000)
+    thin = sparse.csr_array((np.ones(60_000), column, np.arange(60_001)), (60_000, 40))
+    assert [block.n_rows for block in from_arrays(thin).blocks] == [60_000]
+    assert from_arrays(thin).stored == 60_000
+    full = sparse.csr_array(rng.normal(size=(20_000, 40)))
+    assert [block.n_rows for block in from_arrays(full).blocks] == [8192, 8192, 3616]
+
+
 def test_blocks_are_views_of_the_array():
     source = from_arrays(X, Y, block_rows=300)
     assert all(np.shares_memory(block.X, X) for block in source.read())

@@ -5,9 +5,11 @@ import gzip
 
 import pytest
 
-COMMANDS = ["fit", "rank", "evaluate", "compare", "monitor", "report", "choose-p", "export"]
+COMMANDS = [
+    *("fit", "rank", "evaluate", "compare", "monitor", "report", "choose-p", "export", "select")
+]
 LEARN = ["fit", "report", "choose-p"]
-NEED_LABELS = ["fit", "evaluate", "compare", "report", "choose-p"]
+NEED_LABELS = ["fit", "evaluate", "compare", "report", "choose-p", "select"]
 
 
 @pytest.fixture
@@ -27,6 +29,7 @@ def call(invoke, model, other, tmp_path):
             "report": [table, *target, "-o", out / "report.html"],
             "choose-p": [table, *target, "--ps", "1", "--alphas", "1", "-o", out / "path.png"],
             "export": [model, "--onnx", out / "model.onnx", "--check", table],
+            "select": [model, table, "-c", table, "--fdr", 0.5, "-o", out / "list.csv"],
         }[command]
         answer = invoke(command, *arguments, *options)
         return answer, sorted(file.name for file in out.iterdir())

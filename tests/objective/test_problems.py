@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 from scipy.optimize import approx_fprime
 
+from toprank.blocks import from_arrays
 from toprank.objective import (
     LabelledData,
     PricedProblem,
@@ -12,6 +13,7 @@ from toprank.objective import (
     SweptProblem,
     Task,
     build_objective,
+    count_labels,
     problem_of,
 )
 
@@ -236,3 +238,22 @@ def test_sparse_rows_have_the_value_gradient_and_hessian_of_the_double_loop(p):
     assert np.allclose(grad, slopes(coef), atol=1e-8)
     bends = [(slopes(coef + e) - slopes(coef - e)) / 2e-4 for e in 1e-4 * np.eye(4)]
     assert np.allclose(problem.hessian(coef), bends, atol=1e-4)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("scale", [0.0, 1.0, 1e3])
+@pytest.mark.parametrize("p", [1.0, 4.0, 1e4])
+def test_sparse_blocks_add_up_to_the_dense_problem(p, scale, weighted):
+    rows = np.argsort(~POSITIVE, kind="stable")  # some blocks hold one class only
+    dense = np.where(X > 0.5, X, 0.0)[rows]
+    weight = WEIGHT[rows] if weighted else None
+    weight = weight if weight is None else np.where(np.arange(N) < 50, 0.0, weight)
+    source = from_arrays(sparse.csr_array(dense), POSITIVE[rows], weight, block_rows=50)
+    data = LabelledData(source, count_labels(source), np.array([False, True]), None, D)
+    thin = SweptProblem(data, Task.build(p=p, alpha=0.01))
+    assert len(source.blocks) == 8 and thin.gradients_first
+    full, _ = problems(Task.build(p=p, alpha=0.01), weight, dense, POSITIVE[rows])
+    with np.errstate(under="ignore"):
+        (value, grad), (value2, grad2) = (one.value_grad(scale * COEF) for one in (thin, full))
+    assert value == pytest.approx(value2, rel=1e-12, abs=1e-12)
+    np.testing.assert_allclose(grad, grad2, rtol=1e-10, atol=1e-12)

@@ -132,6 +132,7 @@ def test_constant_columns_get_no_weight():
     assert PairRanker().fit(with_constant, Y).coef_[-1] == pytest.approx(0.0, abs=1e-12)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic", "exponential"])
 def test_a_hundred_thousand_rows_of_one_group_take_no_list_of_pairs(loss):
     rng = np.random.default_rng(0)
@@ -144,6 +145,7 @@ def test_a_hundred_thousand_rows_of_one_group_take_no_list_of_pairs(loss):
     assert abs(ranker.coef_[0] / ranker.coef_[1] + 1) < 0.02
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic", "exponential"])
 def test_a_hundred_thousand_groups_of_two_are_as_easy_as_their_pairs(loss):
     rng = np.random.default_rng(0)

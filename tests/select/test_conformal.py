@@ -29,7 +29,7 @@ def benjamini_hochberg(p, q):
 
 def by_definition(known, new, q):
     above = [np.sum(~known.positive & (known.scores >= s)) for s in new]
-    p = (1 + np.array(above)) / (known.n + 1)
+    p = (1 + np.array(above)) / (known.n_rows + 1)
     length = benjamini_hochberg(p, q)
     return p, p <= (np.sort(p)[length - 1] if length else -1)
 

@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from toprank import PNormPush
 from toprank.pairs import Rows
 from toprank.select import membership
-from toprank.select.membership import rank_sets, shares_in_top
+from toprank.select.membership import count_in_top, rank_sets
 from toprank.select.refits import Refits, _spread_of_coefficients, influences
 
 SLOPES = np.array([1.0, 0.3, 1.0, 0.0])
@@ -115,7 +115,7 @@ def test_what_the_jackknife_cannot_do_is_refused():
 
 
 def test_tied_rows_share_the_last_places():
-    assert shares_in_top(np.array([[3.0, 1.0, 1.0, 0.0]]), 2).tolist() == [1.0, 0.5, 0.5, 0.0]
+    assert count_in_top(np.array([[3.0, 1.0, 1.0, 0.0]]), 2).tolist() == [1.0, 0.5, 0.5, 0.0]
 
 
 def test_sets_of_ranks_hold_the_ranks_of_the_truth():

@@ -24,6 +24,8 @@ from toprank.pairs import check_counts, check_labels, check_table, refuse_huge
 #: A matrix is cut into so many blocks, unless they would be shorter than the second number.
 _BLOCKS = 16
 _LEAST_ROWS = 8192
+#: Stored entries of a block of a sparse matrix, at the least: each block costs a little.
+_LEAST_STORED = 1 << 18
 
 
 class ArraySource(LocalSource):
@@ -51,9 +53,15 @@ class ArraySource(LocalSource):
         self.feature_names = feature_names
         self.n_jobs = n_jobs
         self.n_rows = n
-        self.block_rows = block_rows or max(_LEAST_ROWS, -(-n // _BLOCKS))
+        self.block_rows = block_rows or max(_least_rows(X), -(-n // _BLOCKS))
         self._arrays = X, y, weight
         self.stamps: list[Stamp] = []  #: of the files that the arrays are mapped from
+
+    @property
+    def stored(self) -> int:
+        """Entries of the matrix that take memory: of a sparse one those that are stored."""
+        X = self._arrays[0]
+        return int(X.nnz if sparse.issparse(X) else X.shape[0] * X.shape[1])
 
     @cached_property
     def blocks(self) -> list[Block]:
@@ -157,6 +165,13 @@ class ArraySource(LocalSource):
         for _ in self.map(fill):
             pass
         return scores
+
+
+def _least_rows(X: Any) -> int:
+    """Rows of a block, at the least."""
+    if not sparse.issparse(X):
+        return _LEAST_ROWS
+    return max(_LEAST_ROWS, _LEAST_STORED * X.shape[0] // max(1, X.nnz))
 
 
 def _row_view(X: Any, first: int, last: int) -> Any:

@@ -173,6 +173,9 @@ def _score_calibration(
     from toprank.cli.scoring import score_labelled_table
 
     scored = score_labelled_table(model, source, step, target)
+    if scored.rows.y.all() or not scored.rows.y.any():
+        only = "positive" if scored.rows.y.all() else "negative"
+        raise Failure(f"{source.name}: all rows are {only}; --calibration needs rows of both.")
     if scored.seen:
         raise Failure(
             f"{source.name}: the model has learned from these rows, and a guarantee made of them "

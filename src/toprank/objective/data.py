@@ -44,6 +44,8 @@ _COARSE_ROWS = (5_000, 200_000)
 _COARSE_ROWS_PER_FEATURE = 100
 #: On a device, how many rows are worth thinning, and the most to keep.
 _DEVICE_ROWS = 1 << 16, 1 << 20
+#: Rows that tell whether most entries are zero, about.
+_ZERO_ROWS = 256
 #: Bytes of dense rows that a sample may bring to the driver.
 _SAMPLE_BYTES = 1 << 28
 
@@ -161,6 +163,15 @@ class BlockData:
         """Return the standard deviation of each column."""
         mean, square = self.squares / self.n_rows
         return np.sqrt(np.maximum(square - mean**2, 0.0))
+
+    @cached_property
+    def mostly_zero(self) -> bool:
+        """Whether more than half of the entries are zero, by evenly spaced rows."""
+        if self.sparse:
+            return True
+        step = max(1, self.n_rows // _ZERO_ROWS)
+        rows = self._raw(np.arange(0, self.n_rows, step))
+        return 2 * int(np.count_nonzero(rows)) < rows.size
 
     def take(self, rows: NDArray[np.intp]) -> BlockData:
         """Return copies of some rows, in memory."""

@@ -28,7 +28,15 @@ from toprank.objective.priced import PricedProblem
 from toprank.objective.problem import ScoredProblem, TwoClassProblem
 from toprank.objective.risk import PointwiseTask, Task
 from toprank.objective.sums import EXACT_SCORES_UP_TO, EndPartial, Points, Standard
-from toprank.objective.sweeps import Drawn, DrawnMoments, Evaluate, Evaluation, Exponents
+from toprank.objective.sweeps import (
+    Drawn,
+    DrawnMoments,
+    Evaluate,
+    Evaluation,
+    Exponents,
+    Masses,
+    Pull,
+)
 from toprank.prices import Max, Power
 
 #: Rows of a class that are looked at for every row drawn.
@@ -80,12 +88,38 @@ _HESSIAN_ROWS = 10_000
 _HESSIAN_ROWS_PER_FEATURE = 300
 #: The same where a Hessian only gives L-BFGS its coordinates: they may be rough.
 _COORDINATE_ROWS_PER_FEATURE = 20
+#: A Hessian takes as long as so many gradients, at the least; of a sparse matrix, that many for
+#: each stored entry of a row, if no row is left out.
+_HESSIAN_IN_GRADIENTS = 20
+_HESSIAN_PER_ENTRY = 1.5
+#: Up to this many features a Hessian of dense rows is cheap enough to begin with.
+_NARROW = 100
 
 
 class SweptProblem(TwoClassProblem):
     """Exponential loss with a power price of finite p, at one end of the list or both."""
 
-    hessian_repaid_by = 20
+    @property
+    def hessian_repaid_by(self) -> int:  # type: ignore[override]
+        """Gradients that cost as much as a Hessian from some of the rows."""
+        if not self._reads_stored_entries:
+            return _HESSIAN_IN_GRADIENTS
+        per_row = self.data.source.stored / self.n_rows  # type: ignore[attr-defined]
+        share = min(1.0, 2 * self._rows_for_coordinates / self.n_rows)
+        return max(_HESSIAN_IN_GRADIENTS, int(_HESSIAN_PER_ENTRY * share * per_row))
+
+    @property
+    def gradients_first(self) -> int:  # type: ignore[override]
+        """Some for sparse rows in memory, and for wide ones that are mostly zero.
+
+        Such columns, of categories or fingerprints, are nearly uncorrelated, so that gradients
+        lead far; many dense rows have a sample to start on.
+        """
+        if self._reads_stored_entries:
+            return self.hessian_repaid_by
+        if not (self.data.source.in_memory and len(self.tilts) == 1 and self.size > _NARROW):
+            return 0
+        return self.size // 6 if self._coarse is None and self.data.mostly_zero else 0
 
     @property
     def newton_up_to(self) -> int:  # type: ignore[override]
@@ -121,6 +155,8 @@ class SweptProblem(TwoClassProblem):
         return self._pass(coef, order).ends
 
     def value_grad(self, coef: FloatArray) -> tuple[float, FloatArray]:
+        if self._reads_stored_entries and not self._last.knows(coef):
+            return self._value_pull(coef)
         first = self._last.order == 0 and self.cheap_curvature
         ends = self.evaluate(coef, 2 if first else 1)
         value, shares = self._combine(ends)
@@ -128,6 +164,21 @@ class SweptProblem(TwoClassProblem):
         for share, (pos, neg) in zip(shares, ends, strict=True):
             grad += share * (neg.mean - pos.mean)
         return self.add_penalty(value, grad, coef)
+
+    @property
+    def _reads_stored_entries(self) -> bool:
+        """Whether the gradient is best taken from one product of a sparse matrix at hand."""
+        return self.data.sparse and self.data.source.in_memory and len(self.tilts) == 1
+
+    def _value_pull(self, coef: FloatArray) -> tuple[float, FloatArray]:
+        """Return value and gradient, with the scores kept: two products of a sparse matrix."""
+        data, (tilts,) = self.data, self.tilts
+        masses = data.run(Masses(data.view, tilts), coef)
+        value = sum(
+            (mass.log_mass - log_total) / abs(tilt)
+            for mass, log_total, tilt in zip(masses, data.log_totals, tilts, strict=True)
+        )
+        return self.add_penalty(value, data.run(Pull(data.view), masses), coef)
 
     def hessian(self, coef: FloatArray, *, exact: bool = True) -> FloatArray:
         ends = self._curved_ends(coef, exact or self.cheap_curvature)
@@ -150,14 +201,19 @@ class SweptProblem(TwoClassProblem):
         """Tilted sums with second moments, or estimates from some rows; None: ask the sample."""
         if exact:
             return self.evaluate(coef, 2)
-        for_steps = self.size <= self.newton_up_to
-        per_feature = _HESSIAN_ROWS_PER_FEATURE if for_steps else _COORDINATE_ROWS_PER_FEATURE
-        enough = max(_HESSIAN_ROWS, per_feature * self.size)
+        enough = self._rows_for_coordinates
+        if self.size <= self.newton_up_to:
+            enough = max(_HESSIAN_ROWS, _HESSIAN_ROWS_PER_FEATURE * self.size)
         if self.data.source.in_memory and len(self.tilts) == 1:
             if 3 * enough < self.n_rows:
                 return [sampled_moments(self.data, coef, self.tilts[0], enough)]
             return self.evaluate(coef, 2)
         return self.evaluate(coef, 2) if self._coarse is None else None
+
+    @property
+    def _rows_for_coordinates(self) -> int:
+        """Rows of each class that a Hessian is taken from where it gives L-BFGS its coordinates."""
+        return max(_HESSIAN_ROWS, _COORDINATE_ROWS_PER_FEATURE * self.size)
 
     def _combine(self, ends: list[EndPartial]) -> tuple[float, list[float]]:
         """F and the share of each end in it."""
@@ -208,7 +264,7 @@ class LargestHeight(TwoClassProblem):
     """Exponential loss and the largest height, p = inf: approached by `SweptProblem`."""
 
     newton_up_to = SweptProblem.newton_up_to
-    first_level = 1 / 16
+    first_level = 1 / 64
 
     def value_grad(self, coef: FloatArray) -> tuple[float, FloatArray]:
         raise TypeError("the largest height is not smooth; ask a smoothed problem")

@@ -15,7 +15,16 @@ from toprank.blocks.design import Design, Tile, design_of
 from toprank.blocks.source import Block
 from toprank.blocks.statistics import Units
 from toprank.blocks.tensors import unwrap
-from toprank.objective.sums import Classes, EndPartial, ScoreHistogram, Standard, Tilts, empty_ends
+from toprank.objective.sums import (
+    Classes,
+    EndPartial,
+    Mass,
+    ScoreHistogram,
+    Standard,
+    Tilts,
+    empty_ends,
+    tilted_weights,
+)
 
 #: Entries of X from which compiled kernels repay their loading time (benchmarks/speed.py kernels).
 COMPILED_FROM = 20_000_000
@@ -61,6 +70,7 @@ class OpenBlock:
         self._scores: Any = None
         self._scored_at: bytes | None = None
         self._every: dict[tuple[bool, int, int], Any] = {}
+        self._tilted: Any = None
 
     @cached_property
     def positive(self) -> Any:
@@ -137,6 +147,45 @@ class OpenBlock:
         for (_, tile, scores), classes in zip(self.scored_tiles(coef), self.classes, strict=True):
             classes.add(ends, tile, scores, tilts)
         return ends
+
+    def masses(self, coef: FloatArray, tilts: tuple[float, float]) -> tuple[Mass, Mass]:
+        """Return the tilted masses of positives and negatives, and keep the weights of the rows."""
+        scores = self._kept_scores(coef)
+        weight, found = np.empty(self.n_rows), []
+        for rows, tilt in zip(self._rows_by_class, tilts, strict=True):
+            exponents = tilt * scores[rows]
+            if self.log_weight is not None:
+                exponents += self.log_weight[rows]
+            mass = Mass(float(np.max(exponents, initial=-np.inf)))
+            there = mass.top > -np.inf  # a row of this class that is present
+            weight[rows] = tilted_weights(exponents, mass.top) if there else 0.0
+            mass.mass = float(np.sum(exponents)) if there else 0.0
+            found.append(mass)
+        self._tilted = weight, (found[0].top, found[1].top)
+        return found[0], found[1]
+
+    def pull(self, totals: tuple[Mass, Mass]) -> FloatArray:
+        """Return what the rows add to the negatives' tilted mean less the positives'.
+
+        The weights are those of the last `masses`; ``totals`` are the masses of all blocks.
+        """
+        weight, tops = self._tilted
+        for rows, top, total, sign in zip(
+            self._rows_by_class, tops, totals, (-1.0, 1.0), strict=True
+        ):
+            weight[rows] *= sign * np.exp(top - total.top) / total.mass
+        return self.design.adjoint(weight)
+
+    @cached_property
+    def _rows_by_class(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        return np.flatnonzero(self.positive), np.flatnonzero(~self.positive)
+
+    def _kept_scores(self, coef: FloatArray) -> Any:
+        """Return X @ coef, and keep it."""
+        if not self._knows(coef):
+            self.design.scores(coef, self._scores_to_fill())
+            self._scored_at = coef.tobytes()
+        return self._scores
 
     def _scores_to_fill(self) -> Any:
         self._scored_at = None

@@ -39,6 +39,8 @@ class LinearProblem(ABC, Generic[Data]):
     newton_up_to: int = 500
     #: Iterations of L-BFGS after which a new Hessian, for better coordinates, repays its price.
     hessian_repaid_by: int = 100
+    #: Iterations of L-BFGS to try before the first Hessian.
+    gradients_first: int = 0
     #: How smooth the first of the problems is that lead to one with corners.
     first_level: float = 1.0
     #: Whether there is a dual value without a penalty; see `toprank.objective.duality`.

@@ -118,7 +118,7 @@ class Tilted(RelativeSums):
         if top == -np.inf:  # no row of this class, or only absent ones
             return
         self.raise_to(top)
-        weight = _tilted_weights(exponents, self.top)
+        weight = tilted_weights(exponents, self.top)
         self.mass += float(np.sum(weight))
         self.moment += tile.adjoint(weight)
         if self.second is not None:
@@ -127,7 +127,7 @@ class Tilted(RelativeSums):
     def _add_settings(self, tile: Tile, exponents: FloatArray) -> None:
         self.raise_to(np.max(exponents, axis=1, initial=-np.inf))
         finite = np.where(np.isfinite(self.top), self.top, 0.0)
-        weight = _tilted_weights(exponents, finite[:, None])
+        weight = tilted_weights(exponents, finite[:, None])
         self.mass += np.sum(weight, axis=1)
         self.moment += tile.adjoint(weight.T).T
 
@@ -147,11 +147,25 @@ class Tilted(RelativeSums):
         return self.second / self.mass - np.outer(mean, mean)
 
 
-def _tilted_weights(exponents: Any, top: Any) -> Any:
+def tilted_weights(exponents: Any, top: Any) -> Any:
     """Turn exponents, in place, into weights relative to e^top."""
     exponents -= top
     np.maximum(exponents, _NOTHING, out=exponents)
     return np.exp(exponents, out=exponents)
+
+
+@dataclass
+class Mass(RelativeSums):
+    """The sum of e^{tilt f} over the rows of one class, relative to e^top."""
+
+    _sums = ("mass",)
+
+    top: float = -np.inf
+    mass: float = 0.0
+
+    @property
+    def log_mass(self) -> float:
+        return self.top + math.log(self.mass)
 
 
 #: One end of the list: what the positives and the negatives contribute.

@@ -19,7 +19,15 @@ from toprank.blocks.design import design_kind, design_of
 from toprank.blocks.source import Block, join_pieces
 from toprank.blocks.statistics import ColumnStatistics, LabelCounts
 from toprank.objective.labelled import OpenBlock, View, open_block
-from toprank.objective.sums import EndPartial, ScoreHistogram, Standard, Tilted, Tilts, merge_ends
+from toprank.objective.sums import (
+    EndPartial,
+    Mass,
+    ScoreHistogram,
+    Standard,
+    Tilted,
+    Tilts,
+    merge_ends,
+)
 
 #: Pieces of an answer by the index of the block they come from.
 Pieces = dict[int, Any]
@@ -172,6 +180,36 @@ class Evaluate:
             _lower_and_higher(left.extremes, right.extremes),
             left.histogram and right.histogram and left.histogram.merge(right.histogram),
         )
+
+
+@dataclass(frozen=True)
+class Masses:
+    """Tilted masses of (positives, negatives); the blocks keep the weights for `Pull`."""
+
+    view: View
+    tilts: tuple[float, float]
+
+    def local(self, block: Block, coef: FloatArray) -> tuple[Mass, Mass]:
+        return open_block(block, self.view).masses(coef, self.tilts)
+
+    def merge(self, left: tuple[Mass, Mass], right: tuple[Mass, Mass]) -> tuple[Mass, Mass]:
+        return left[0].merge(right[0]), left[1].merge(right[1])
+
+
+@dataclass(frozen=True)
+class Pull:
+    """The negatives' tilted mean less the positives'; the state are the `Masses` of all blocks.
+
+    A sparse matrix is read once for it instead of once per class.
+    """
+
+    view: View
+
+    def local(self, block: Block, totals: tuple[Mass, Mass]) -> FloatArray:
+        return open_block(block, self.view).pull(totals)
+
+    def merge(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        return left + right
 
 
 #: Of one class: rows, and something of each.

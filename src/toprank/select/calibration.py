@@ -56,7 +56,7 @@ class Calibration:
     source: str = _NO_PART
 
     @property
-    def n(self) -> int:
+    def n_rows(self) -> int:
         """How many rows there are."""
         return int(np.sum(self.counts))
 

@@ -50,7 +50,7 @@ def select_by_fdr(calibration: Calibration, new: FloatArray, fdr: float) -> NDAr
     lengths = np.empty(len(negatives) + 1)
     lengths[:-1] = len(new) - np.searchsorted(ordered, negatives, side="right")
     lengths[-1] = len(new)
-    steps = (1 + above) / (calibration.n + 1)
+    steps = (1 + above) / (calibration.n_rows + 1)
     passed = np.flatnonzero(steps * len(new) <= fdr * lengths * _ROUNDING)
     passed = passed[lengths[passed] > 0]
     if not len(passed):
@@ -116,7 +116,7 @@ def conformal_p_values(
         negatives, counts = calibration.of_class(False)
         above = np.concatenate(([0.0], np.cumsum(counts)))
         at_least = above[np.searchsorted(-negatives, -new, side="right")]
-        return np.asarray((1 + at_least) / (calibration.n + 1))
+        return np.asarray((1 + at_least) / (calibration.n_rows + 1))
     total, above = _weight_above(calibration, ratios[0], new)
     return np.asarray((above + ratios[1]) / (total + ratios[1]))
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,8 +14,10 @@ from toprank._numerics import FloatArray, is_number
 from toprank.select.calibration import score_rows
 from toprank.select.refits import Progress, Refits, fit_if_needed
 
-#: Scores of refits that are compared with a row at a time.
-_AT_ONCE = 20_000_000
+#: Scores of refits that are held at a time.
+_AT_ONCE = 10_000_000
+#: Rows up to which sets of ranks are found, and refits that they are found from.
+_MOST_RANKED, _FOR_RANKS = 100_000, 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,30 +30,40 @@ class Membership:
         Chance that each new row is among the first k under a refit, in the order of the rows.
     rows : array of shape (k,)
         The rows that are among the first k now, the highest score first.
-    low, high : arrays of shape (k,)
-        Confidence set for the rank of each of them, from 1.
     k, level, method, n_refits
         What was asked for, and how it was found.
     """
 
     probability: FloatArray
     rows: NDArray[np.intp]
-    low: NDArray[np.intp]
-    high: NDArray[np.intp]
     k: int
     level: float
     method: str
     n_refits: int
+    _rank_sets: Callable[[], tuple[NDArray[np.intp], NDArray[np.intp]]] = field(repr=False)
+
+    @cached_property
+    def _ends(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        return self._rank_sets()
+
+    @property
+    def low(self) -> NDArray[np.intp]:
+        """The best rank in the confidence set of each of the first k rows."""
+        return self._ends[0]
+
+    @property
+    def high(self) -> NDArray[np.intp]:
+        """The worst rank in the confidence set of each of the first k rows."""
+        return self._ends[1]
 
     def __str__(self) -> str:
         sure = int(np.count_nonzero(self.probability[self.rows] >= self.level))
-        close = int(np.count_nonzero(self.probability > 1 - self.level)) - self.k
+        others = np.delete(self.probability, self.rows)
+        close = int(np.count_nonzero(others > 1 - self.level))
         return (
             f"Of the first {self.k} rows, {sure} are there in at least {100 * self.level:g}% of "
-            f"refits; {max(close, 0)} other rows are there in more than "
-            f"{100 * (1 - self.level):g}%.\n"
-            f"{self.n_refits} refits by the {self.method}; ranks within "
-            f"{100 * self.level:g}% confidence sets."
+            f"refits; {close} other rows are there in more than {100 * (1 - self.level):.3g}%.\n"
+            f"{self.n_refits} refits by the {self.method}."
         )
 
     __repr__ = __str__
@@ -133,21 +147,33 @@ def membership(
         random_state=random_state,
         progress=progress,
     )
-    scores = refits.scores(X_new)
     rows = np.argsort(-now, kind="stable")[:k]
-    low, high = rank_sets(now, scores, rows, level)
-    chance = shares_in_top(scores, k)
-    return Membership(chance, rows, low, high, int(k), float(level), refits.method, refits.n)
+    at_once = max(1, _AT_ONCE // len(now))
+    total = np.zeros(len(now))
+    for first in range(0, refits.n, at_once):
+        total += count_in_top(refits.scores(X_new, slice(first, first + at_once)), k)
+
+    def find_rank_sets() -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        if len(now) > _MOST_RANKED:
+            raise ValueError(
+                f"Sets of ranks compare each row with all {len(now)} others; that is done for up "
+                f"to {_MOST_RANKED} rows. Give the upper part of the list as X_new."
+            )
+        return rank_sets(now, refits.scores(X_new, slice(_FOR_RANKS)), rows, level)
+
+    shares = total / refits.n
+    return Membership(shares, rows, int(k), float(level), refits.method, refits.n, find_rank_sets)
 
 
-def shares_in_top(scores: FloatArray, k: int) -> FloatArray:
-    """Share of the refits in which each row is among the first k; ties share the last places."""
+def count_in_top(scores: FloatArray, k: int) -> FloatArray:
+    """In how many refits each row is among the first k; ties share the last places."""
     total = np.zeros(scores.shape[1])
     for one in scores:
         cut = np.partition(one, -k)[-k]
         above, level = one > cut, one == cut
-        total += above + level * ((k - np.count_nonzero(above)) / np.count_nonzero(level))
-    return total / len(scores)
+        total += above
+        total[level] += (k - np.count_nonzero(above)) / np.count_nonzero(level)
+    return total
 
 
 def rank_sets(

@@ -89,11 +89,12 @@ class Refits:
         models = _bootstrap(estimator, X, y, sample_weight, n_refits or n_fits, draw, progress)
         return cls(models, "bootstrap")
 
-    def scores(self, X: Any) -> FloatArray:
-        """Return the scores of rows, up to a constant for each model: an array (n, rows)."""
-        if isinstance(self._models, list):
-            return np.stack([score(X) for score in self._models])
-        return np.asarray((np.asarray(X, dtype=np.float64) @ self._models.T).T)
+    def scores(self, X: Any, which: slice = slice(None)) -> FloatArray:
+        """Return the scores of rows, up to a constant for each model: one line per model."""
+        models = self._models[which]
+        if isinstance(models, list):
+            return np.stack([score(X) for score in models])
+        return np.asarray(models @ np.asarray(X, dtype=np.float64).T)
 
 
 def _spread_of_coefficients(estimator: Any, X: Any, y: Any, sample_weight: Any) -> FloatArray | str:

@@ -1,8 +1,10 @@
 """SciPy's L-BFGS-B, in coordinates where the objective starts out round.
 
-Up to a few hundred features the coordinates come from the Hessian at the start (on a sample
-of the rows where there are many), beyond that from the spread of each column. Where the iterations
-take longer than another Hessian, the coordinates are taken anew at the point reached.
+Up to a thousand features the coordinates come from the Hessian at the start (on a sample of the
+rows where there are many), beyond that from the spread of each column. Where the iterations take
+longer than another Hessian, the coordinates are taken anew at the point reached. Where a gradient
+is so cheap that many cost less than a Hessian (``problem.gradients_first``), the spread of the
+columns is tried first, for as long as a Hessian takes.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from toprank.solvers.result import (
 )
 
 #: Up to this many features a Hessian is worth its price as a change of coordinates.
-ROUND_UP_TO = 500
+ROUND_UP_TO = 1000
 _MEMORY = 20
 
 
@@ -41,31 +43,45 @@ def lbfgs(
     tol: float = 1e-6,
     callback: Callback | None = None,
     warm: bool = False,
+    hessian_first: bool = False,
 ) -> Result:
-    """Minimise until the largest gradient entry is at most tol times the problem's scale."""
+    """Minimise until the largest gradient entry is at most tol times the problem's scale.
+
+    ``hessian_first`` takes a Hessian at the start even where the problem would try gradients first.
+    """
     log = Log(callback)
     coef, message = start, f"no convergence in {max_iter} L-BFGS iterations"
     can_round = problem.size <= ROUND_UP_TO and problem.has_curvature
-    rounded = can_round
+    rounded, misled = can_round and (hessian_first or not problem.gradients_first), False
     while True:
         room = max_iter - len(log.history)
         leg = _Leg(problem, coef, _coordinates(problem, coef, rounded), tol, log)
-        coef = leg.run(min(problem.hessian_repaid_by, room) if can_round else room)
+        most = problem.hessian_repaid_by if rounded or misled else problem.gradients_first
+        coef = leg.run(min(most, room) if can_round else room)
         done = largest(leg.grad) <= tol * problem.scale
         if done or len(log.history) >= max_iter:
             break
         if leg.separable:
             message = SEPARABLE
             break
-        if not can_round or (leg.stuck and not rounded):
+        if not can_round or (leg.stuck and not rounded and misled):
             message, done = STUCK, is_cancelled(problem, coef, leg.grad, tol)
             break
         # a Hessian that misleads the line search gives way to the columns' spread for a leg
-        rounded = not leg.stuck
+        misled = rounded and leg.stuck
+        rounded = not misled
     gap = duality_gap(problem, leg.grad)
     done = done or at_rounding(gap, leg.value)
     message = "" if done else message
     return Result(coef, leg.value, leg.grad, len(log.history), done, message, log.history, gap)
+
+
+def gradient_leg(
+    problem: Any, start: FloatArray, max_iter: int, tol: float, log: Log
+) -> FloatArray:
+    """Return how far L-BFGS comes in ``problem.gradients_first`` iterations without a Hessian."""
+    leg = _Leg(problem, start, _coordinates(problem, start, False), tol, log)
+    return leg.run(min(problem.gradients_first, max_iter))
 
 
 class _Leg:

@@ -31,6 +31,7 @@ import numpy as np
 from toprank._numerics import FloatArray
 from toprank.solvers.bounded import bounded
 from toprank.solvers.coordinate import coordinate
+from toprank.solvers.lbfgs import gradient_leg, lbfgs
 from toprank.solvers.max_price import newton_max
 from toprank.solvers.newton_step import rounding_error, solve_step, square
 from toprank.solvers.result import (
@@ -58,6 +59,8 @@ _ROUND_LEVELS = (1 / 8, 1 / 64, 1 / 512, 1 / 4096)
 #: The certified gap that ends the path, relative to max(1, |F|), and the iterations after it.
 _GAP = 1e-4
 _POLISH = 200
+#: Gradients this small are near enough to a minimum for Newton's method.
+_NEAR = 1e-2
 #: Power prices are first solved at these p, loosely, on the way to a steeper one.
 _STEPPING_STONES = tuple(8.0**k for k in range(1, 9))
 
@@ -79,7 +82,6 @@ def minimise(
     minus infinity where there is none. The coordinate solver's rounds are the paper's algorithm:
     they start where they are told to, and their number is given.
     """
-    boosting = minimiser is coordinate
     if lower is not None:
         minimiser = bounded(minimiser, lower)
     settings: dict[str, Any] = {"max_iter": max_iter, "tol": tol, "callback": callback}
@@ -91,9 +93,37 @@ def minimise(
         return min(direct, path, key=lambda result: result.value)
     if not problem.smooth:
         return _narrow(problem, problem.smoothed, start, minimiser, warm=warm, **settings)
-    if not (boosting or warm):
+    return _solve(problem, start, minimiser, warm=warm, **settings)
+
+
+def _solve(
+    problem: Any,
+    start: FloatArray,
+    minimiser: Minimiser,
+    *,
+    max_iter: int,
+    tol: float,
+    callback: Callback | None,
+    warm: bool,
+) -> Result:
+    """Solve a smooth problem: near by, from gradients alone, or along gentler prices."""
+    settings: dict[str, Any] = {"tol": tol, "callback": callback}
+    far = not (warm or _is_boosting(minimiser))
+    if not far or (problem.gradients_first and minimiser is lbfgs):
+        return minimiser(problem, start, warm=warm, max_iter=max_iter, **settings)
+    if not (problem.gradients_first and minimiser is newton):
         start = _walk(problem, start, minimiser, max_iter, tol)
-    return minimiser(problem, start, warm=warm, **settings)
+        return minimiser(problem, start, warm=warm, max_iter=max_iter, **settings)
+    log = Log(callback)
+    reached = gradient_leg(problem, start, max_iter, tol, log)
+    if largest(problem.value_grad(reached)[1]) > max(tol, _NEAR) * problem.scale:
+        others = reached, _walk(problem, start, minimiser, max_iter, tol)
+        reached = min(others, key=lambda coef: float(problem.value(coef)))
+    left = max(1, max_iter - len(log.history))
+    result = minimiser(problem, reached, warm=True, max_iter=left, **settings)
+    result.history = log.history + result.history
+    result.n_iter = len(result.history)
+    return result
 
 
 def _to_the_peak(problem: Any, start: FloatArray, settings: dict[str, Any]) -> Result:
@@ -132,9 +162,8 @@ def _narrow(
     history: list[dict[str, Any]] = []
     best: Result | None = None
     levels, rounds = _path(problem, minimiser, max_iter)
-    # on the way a tenth of the gap may come from the gradient, shared by all its entries
-    inner = max(tol, float(np.sqrt(0.02 * _GAP * problem.alpha / problem.size)))
-    passed: list[tuple[float, FloatArray]] = []
+    ladder = _Ladder(problem, tol, _is_boosting(minimiser))
+    passed = [(0.0, np.zeros_like(coef))]  # where a maximum leaves nothing to learn
     easy = False
     for level in levels:
         if easy:  # then every other level will do
@@ -143,14 +172,17 @@ def _narrow(
         budget = min(rounds, max_iter - len(history))
         if budget <= 0:
             break
-        smooth = smoothed(level)
+        smooth, inner = smoothed(level), ladder.tolerance
         led = len(passed) > 1 and not _is_boosting(minimiser)
         if led:
             coef = _look_ahead(smooth, level, passed)
-        result = minimiser(smooth, coef, max_iter=budget, tol=inner, callback=callback, warm=warm)
+        result = _solve(
+            smooth, coef, minimiser, max_iter=budget, tol=inner, callback=callback, warm=warm
+        )
         result = _certify(problem, result)
         coef, warm = result.coef, True
         passed.append((level, coef))
+        ladder.come_down(result.above)
         easy = led and len(result.history) <= _EASY and level > levels[-2]
         history += result.history
         close = _is_close(problem, result, tol)
@@ -166,11 +198,35 @@ def _narrow(
     return _close_result(best, history, close)
 
 
+class _Ladder:
+    """How exactly the problem of each level is solved."""
+
+    def __init__(self, problem: Any, tol: float, exact: bool):
+        # at the end a tenth of the gap may come from the gradient, shared by all its entries
+        self.tolerance = self.last = max(tol, _share_of_gap(problem, 0.1 * _GAP))
+        self.problem = problem
+        self.exact = exact
+        self.come_down(max(1.0, problem.first_level))
+
+    def come_down(self, above: float) -> None:
+        """Go to the next level, whose objective is a share of that much above its smooth one.
+
+        A minimum on the way need not be known better than it differs from the next.
+        """
+        if not self.exact:
+            self.tolerance = max(self.last, _share_of_gap(self.problem, _FACTOR * above))
+
+
+def _share_of_gap(problem: Any, gap: float) -> float:
+    """The entries of a gradient, all alike, that certify a gap."""
+    return float(np.sqrt(2.0 * max(gap, 0.0) * problem.alpha / problem.size))
+
+
 def _look_ahead(smooth: Any, level: float, passed: list[tuple[float, FloatArray]]) -> FloatArray:
     """Return the point where the line through the last two minima leads, if it is the better start.
 
     In the level the minima lie nearly on a line; where a maximum leaves nothing to learn, they
-    shrink towards zero in proportion to it.
+    shrink towards zero in proportion to it, so that zero at level zero is the first of them.
     """
     (before, older), (last, coef) = passed[-2:]
     ahead: FloatArray = coef + (coef - older) * ((level - last) / (last - before))

@@ -47,6 +47,8 @@ class Problem(SmoothProblem, Protocol):
     peaked: bool
     #: Iterations that take as long as a Hessian from some of the rows and what it saves.
     hessian_repaid_by: int
+    #: Iterations of L-BFGS to try before the first Hessian, where gradients are cheap.
+    gradients_first: int
     #: The level of the first smooth problem, where this one has corners.
     first_level: float
 

@@ -1,13 +1,14 @@
 """Every (p, alpha) of a grid on the same rows, for about the price of a few fits.
 
-A grid is first solved on all rows: the path from each p and alpha to the next is walked on a
-sample of them, where a fit is cheap, every solution the start of its neighbour. Then all settings
-step together on all rows. Each step reads X once for the whole grid; its direction comes from
-the Hessian on the sample, which the gradients seen since then put right (BFGS). The grid of a
-fold starts from the solutions on all rows and from what has been learned of their Hessians.
+A grid is first solved on all rows, line by line of p, on a sample of them where there are many:
+the first line one alpha after the other, every solution the start of the next, and each line after
+it all alphas together from the solutions of the line before. Where a sample was walked, all
+settings then step together on all rows. Each step of `toprank.tuning.together` reads X once for
+all of them. The grid of a fold starts from the solutions on all rows and from what has been
+learned of their Hessians.
 
 What has not settled after a few steps is left to the solver of a single fit, from where it
-stands, and so is every objective that `ManySwept` does not cover.
+stands, and so is every objective that cannot step together, or has too many coefficients.
 """
 
 from __future__ import annotations
@@ -21,13 +22,22 @@ from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray
 from toprank.blocks.design import design_of
-from toprank.objective import LabelledData, ManySwept, TwoClassProblem, problem_of
+from toprank.objective import (
+    LabelledData,
+    ManySwept,
+    PointwiseProblem,
+    TwoClassProblem,
+    problem_of,
+)
 from toprank.rankers.base import DEFAULT_ROUNDS, LinearRanker
-from toprank.solvers import SOLVERS, minimise
+from toprank.solvers import SOLVERS, lbfgs, minimise
+from toprank.tuning.together import InverseHessian, Together
 
-#: Steps that the grid takes together, at the most.
-_STEPS = 30
-_SUFFICIENT_DECREASE = 1e-4
+#: Bytes that the inverse Hessians of all settings may take together.
+_INVERSE_BYTES = 1 << 28
+
+#: One per setting; None where none is known.
+_Inverses = list[InverseHessian | None]
 
 
 @dataclass(frozen=True)
@@ -38,14 +48,14 @@ class GridFit:
     ----------
     coefs : list of arrays
         One per setting; that of a logistic baseline ends with the intercept.
-    inverses : list of arrays or None
+    inverses : list of InverseHessian or None
         What is known of the inverse Hessians there.
     data : LabelledData
         The rows that were fitted.
     """
 
     coefs: list[FloatArray]
-    inverses: list[FloatArray | None]
+    inverses: _Inverses
     data: LabelledData
 
     def scores(self, X: Any) -> FloatArray:
@@ -99,26 +109,40 @@ def _solve_grid(
     width: int,
     problems: Sequence[TwoClassProblem],
     near: GridFit | None,
-) -> tuple[list[FloatArray], list[FloatArray | None]]:
+) -> tuple[list[FloatArray], _Inverses]:
     """Solve the problems of a grid, or one that has nearly been solved."""
-    none_settled = np.zeros(len(problems), dtype=bool)
+    covered = _covered(templates, problems)
     if near is None:
         samples = _samples(problems)
-        coefs = [
-            template._start(problem)[0]
+        coefs, inverses = _walk_lines(templates, width, samples, covered)
+        if samples is problems:
+            return coefs, inverses
+    else:
+        coefs = list(near.coefs)
+        inverses = [None if known is None else known.copy() for known in near.inverses]
+    settled = np.zeros(len(problems), dtype=bool)
+    places = np.flatnonzero(covered)
+    settled[places] = _step_together(templates, problems, coefs, inverses, places)
+    for i in map(int, np.flatnonzero(~covered)):
+        coefs[i] = _single(templates[i], problems[i], coefs[i], warm=True)
+    _walk_path(templates, width, problems, coefs, np.flatnonzero(covered & ~settled))
+    return coefs, inverses
+
+
+def _covered(
+    templates: Sequence[LinearRanker], problems: Sequence[TwoClassProblem]
+) -> NDArray[np.bool_]:
+    """Which problems can step together with others."""
+    room = _INVERSE_BYTES // (8 * len(problems))
+    return np.array(
+        [
+            template.solver in ("auto", "newton")
+            and problem.size**2 <= room
+            and problem.has_curvature
+            and (ManySwept.supports(problem) or isinstance(problem, PointwiseProblem))
             for template, problem in zip(templates, problems, strict=True)
         ]
-        _walk_path(templates, width, samples, coefs, none_settled)
-        if samples is problems:
-            return coefs, [None] * len(problems)
-        inverses: list[FloatArray | None] = [None] * len(problems)
-    else:
-        samples, coefs, inverses = problems, list(near.coefs), list(near.inverses)
-    tried, settled = _step_together(templates, problems, samples, coefs, inverses)
-    for i in map(int, np.flatnonzero(~tried)):
-        coefs[i] = _single(templates[i], problems[i], coefs[i], warm=True)
-    _walk_path(templates, width, problems, coefs, settled | ~tried)
-    return coefs, inverses
+    )
 
 
 def _samples(problems: Sequence[TwoClassProblem]) -> Sequence[TwoClassProblem]:
@@ -129,19 +153,46 @@ def _samples(problems: Sequence[TwoClassProblem]) -> Sequence[TwoClassProblem]:
     return [problem.on_sample(sample.data) for problem in problems]
 
 
+def _walk_lines(
+    templates: Sequence[LinearRanker],
+    width: int,
+    problems: Sequence[TwoClassProblem],
+    covered: NDArray[np.bool_],
+) -> tuple[list[FloatArray], _Inverses]:
+    """Solve a grid of which nothing is known, each line from the solutions of the one before."""
+    coefs = [
+        template._start(problem)[0] for template, problem in zip(templates, problems, strict=True)
+    ]
+    inverses: _Inverses = [None] * len(problems)
+    for first in range(0, len(problems), width):
+        line = np.arange(first, min(first + width, len(problems)))
+        together = line[covered[line]]
+        if first == 0:
+            _walk_path(templates, width, problems, coefs, line)
+            for i in together:
+                inverses[i] = InverseHessian.of(problems[i].hessian(coefs[i], exact=False))
+            continue
+        for i in line:
+            coefs[i] = coefs[i - width]
+        settled = _step_together(templates, problems, coefs, inverses, together)
+        left = np.setdiff1d(line, together[settled])
+        _walk_path(templates, width, problems, coefs, left)
+    return coefs, inverses
+
+
 def _walk_path(
     templates: Sequence[LinearRanker],
     width: int,
     problems: Sequence[TwoClassProblem],
     coefs: list[FloatArray],
-    settled: NDArray[np.bool_],
+    places: NDArray[np.intp],
 ) -> None:
-    """Solve what is not settled, one after the other, in place.
+    """Solve the problems at some places of the grid, one after the other, in place.
 
     Each starts from the best of what stands there and the solutions of its two neighbours, of
     the larger alpha and of the smaller p.
     """
-    for i in map(int, np.flatnonzero(~settled)):
+    for i in map(int, places):
         starts = [coefs[i]]
         starts += [coefs[i - 1]] if i % width else []
         starts += [coefs[i - width]] if i >= width else []
@@ -155,6 +206,8 @@ def _single(
 ) -> FloatArray:
     solver = template._solver_for(problem)
     rounds = template.max_iter or DEFAULT_ROUNDS[solver]
+    if solver == "lbfgs" and warm and problem.smooth:  # gradients have been tried
+        return lbfgs(problem, start, max_iter=rounds, tol=template.tol, hessian_first=True).coef
     return minimise(
         problem, start, SOLVERS[solver], max_iter=rounds, tol=template.tol, warm=warm
     ).coef
@@ -163,101 +216,21 @@ def _single(
 def _step_together(
     templates: Sequence[LinearRanker],
     problems: Sequence[TwoClassProblem],
-    samples: Sequence[TwoClassProblem],
     coefs: list[FloatArray],
-    inverses: list[FloatArray | None],
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Move coefficients and inverses, in place; say which problems were tried, and are solved."""
-    tried, settled = np.zeros((2, len(problems)), dtype=bool)
-    covered = [
-        i
-        for i, (template, problem) in enumerate(zip(templates, problems, strict=True))
-        if ManySwept.supports(problem) and template._solver_for(problem) == "newton"
-    ]
-    if not covered:
-        return tried, settled
-    known = [
-        inverses[i] if inverses[i] is not None else _invert_hessian(samples[i].hessian(coefs[i]))
-        for i in covered
-    ]
-    together = _Together([problems[i] for i in covered], np.array(known), templates[0].tol)
-    stepped, done = together.run(np.array([coefs[i] for i in covered]))
-    tried[covered], settled[covered] = True, done
-    for i, coef, inverse in zip(covered, stepped, together.inverses, strict=True):
+    inverses: _Inverses,
+    places: NDArray[np.intp],
+) -> NDArray[np.bool_]:
+    """Move coefficients and inverses at some places, in place; say which of them are settled."""
+    if len(places) == 0:
+        return np.zeros(0, dtype=bool)
+    known = []
+    for i in places:
+        inverse = inverses[i]
+        if inverse is None:
+            inverse = InverseHessian.of(problems[i].hessian(coefs[i], exact=False))
+        known.append(inverse)
+    together = Together([problems[i] for i in places], known, templates[0].tol)
+    stepped, settled = together.run(np.array([coefs[i] for i in places]))
+    for i, coef, inverse in zip(places, stepped, known, strict=True):
         coefs[i], inverses[i] = coef, inverse
-    return tried, settled
-
-
-class _Together:
-    """Quasi-Newton steps of many settings, one read of X per step.
-
-    ``inverses``, one per setting, are put right in place by the gradients that are seen.
-    """
-
-    def __init__(self, problems: Sequence[Any], inverses: FloatArray, tol: float):
-        self.problems = problems
-        self.inverses = inverses
-        self.tol = tol
-
-    def run(self, starts: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
-        """Return the coefficients, and which of them satisfy the tolerance."""
-        everyone = np.arange(len(self.problems))
-        self.coefs = starts
-        self.values, self.grads = self._evaluate(everyone, starts)
-        steps = -np.einsum("ijk,ik->ij", self.inverses, self.grads)
-        for _ in range(_STEPS):
-            active = np.flatnonzero(self._residual() > self.tol)
-            if len(active) == 0:
-                break
-            trials = self.coefs[active] + steps[active]
-            self._accept(active, steps, trials, *self._evaluate(active, trials))
-        return self.coefs, self._residual() <= self.tol
-
-    def _evaluate(
-        self, active: NDArray[np.intp], coefs: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        return ManySwept([self.problems[i] for i in active]).value_grad(coefs)
-
-    def _residual(self) -> FloatArray:
-        residual = np.max(np.abs(self.grads), axis=1)
-        return np.asarray(np.where(np.isfinite(residual), residual, np.inf))
-
-    def _accept(
-        self,
-        active: NDArray[np.intp],
-        steps: FloatArray,
-        trials: FloatArray,
-        values: FloatArray,
-        grads: FloatArray,
-    ) -> None:
-        """Move where the objective fell enough; elsewhere try half the step next time."""
-        for i, coef, value, grad in zip(active, trials, values, grads, strict=True):
-            slope = float(steps[i] @ self.grads[i])
-            rounding = 1e-15 * max(1.0, abs(self.values[i]))
-            fell = value <= self.values[i] + _SUFFICIENT_DECREASE * slope + rounding
-            if not (fell and np.all(np.isfinite(grad))):
-                steps[i] *= 0.5
-                continue
-            _bfgs(self.inverses[i], steps[i], grad - self.grads[i])
-            self.coefs[i], self.values[i], self.grads[i] = coef, value, grad
-            steps[i] = -self.inverses[i] @ grad
-
-
-def _invert_hessian(hessian: FloatArray) -> FloatArray:
-    """Inverse of a Hessian in units of unit diagonal, its small eigenvalues raised."""
-    diagonal = np.diag(hessian)
-    scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-    values, vectors = np.linalg.eigh(hessian * np.outer(scale, scale))
-    floor = np.maximum(values, 1e-9 * max(1.0, float(values[-1])))
-    return np.asarray(np.outer(scale, scale) * ((vectors / floor) @ vectors.T))
-
-
-def _bfgs(inverse: FloatArray, step: FloatArray, change: FloatArray) -> None:
-    """Make an inverse Hessian, in place, explain the change of the gradient along a step."""
-    curvature = float(step @ change)
-    if not curvature > 0:
-        return
-    bent = inverse @ change
-    scale = (1.0 + float(change @ bent) / curvature) / curvature
-    inverse += scale * np.outer(step, step)
-    inverse -= (np.outer(step, bent) + np.outer(bent, step)) / curvature
+    return settled

@@ -257,7 +257,7 @@ class PNormPushCV(LinearRanker):
             print(f"[PNormPushCV] {self.choice_}", flush=True)
         return self
 
-    def fit_blocks(self, source: Any) -> Any:
+    def fit_blocks(self, source: Any, *, checkpoint: Any = None, resume: bool = False) -> Any:
         """Refuse: folds need all rows at hand."""
         raise TypeError(
             "PNormPushCV makes folds of rows, and a block source cannot be cut into folds. Choose "
@@ -269,7 +269,7 @@ class PNormPushCV(LinearRanker):
         nested = self._is_nested(rows.take(rows.places_present), search.score)
         inner, outer = self._parts(rows, nested)
         folds = self._folds(rows, inner)
-        part = rows.take(inner).dense_if_small()
+        part = rows.take(inner).in_lighter_form()
         tol = max(self.tol, min(_LOOSEST, _SHARE_OF_NOISE / np.sqrt(len(inner))))
         for template in search.templates:
             template.set_params(tol=tol)

@@ -14,8 +14,9 @@ from toprank._numerics import FloatArray, scramble_bits
 from toprank.folds import TimeOrderedSplit
 from toprank.pairs import Rows
 
-#: Sparse matrices that take no more bytes than this when dense are made dense for the folds.
-_DENSE_BYTES = 1 << 24
+#: A matrix with a smaller share of entries other than zero than the first number is read faster as
+#: a sparse one, with a larger one than the second as a dense one of no more bytes than the third.
+_SPARSE_BELOW, _DENSE_ABOVE, _DENSE_BYTES = 0.2, 0.3, 1 << 24
 
 
 @dataclass(frozen=True)
@@ -28,10 +29,15 @@ class TuningRows(Rows):
         """These rows, the positives first: blocks of one class are read fastest."""
         return rows[np.argsort(~self.y[rows], kind="stable")]
 
-    def dense_if_small(self) -> Self:
-        """A small sparse matrix is quicker to fit as a dense one."""
-        small = sparse.issparse(self.X) and 8 * self.X.shape[0] * self.X.shape[1] <= _DENSE_BYTES
-        return replace(self, X=self.X.toarray()) if small else self
+    def in_lighter_form(self) -> Self:
+        """The same rows, sparse or dense: a grid reads them hundreds of times."""
+        X, entries = self.X, self.X.shape[0] * self.X.shape[1]
+        if sparse.issparse(X):
+            dense = X.nnz > _DENSE_ABOVE * entries and 8 * entries <= _DENSE_BYTES
+            return replace(self, X=X.toarray()) if dense else self
+        if np.count_nonzero(X) >= _SPARSE_BELOW * entries:
+            return self
+        return replace(self, X=sparse.csr_array(X))
 
     def clusters(self, cv: Any) -> NDArray[Any] | None:
         """Groups whose rows depend on each other; times are none."""
