@@ -114,7 +114,7 @@ def large_table(folder: Path, rows: int) -> tuple[dict[str, Any], Path]:
     write_table(table, rows)
     pandas = min(clock(lambda: pd.read_csv(table), time.process_time) for _ in range(2))
     learn = ["-y", "y", "--quality", "fast"]
-    commands = {
+    commands: dict[str, list[str | Path]] = {
         "fit": ["fit", table, *learn, "-o", model, "-q"],
         "evaluate": ["evaluate", model, table, "-q"],
         "report": ["report", table, *learn, "-o", page, "-q"],
