@@ -132,3 +132,20 @@ def test_metrics_by_day(invoke, frame, folder, model, words):
     ]:
         refused = invoke("evaluate", model, path, *options)
         assert refused.exit_code == 2 and said in words(refused.stderr), refused.output
+
+
+def test_groups_in_the_first_rows(invoke, train, model, words):
+    asked = ("evaluate", model, train, "--by-group", "city", "--k", "30,0.2")
+    shown = invoke(*asked, "--metric", "precision_at")
+    assert shown.exit_code == 0, shown.output
+    text = words(shown.stdout)
+    assert "Groups in the first 30 rows" in text and "first 20% of the rows" in text
+    assert "same in all? p" in text and "Oslo" in text
+    found = json.loads(invoke(*asked, "--metric", "auc", "--json", "-q").stdout)["groups"]
+    assert len(found) == 2 and sum(one["listed"] for one in found[0]["groups"]) == 30
+    for options, said in [
+        (("--by-group", "ctiy"), "did you mean 'city'"),
+        (("--by-group", "bought", "--k", "5"), ""),
+    ]:
+        answer = invoke("evaluate", model, train, *options)
+        assert (answer.exit_code == 2) == bool(said) and said in words(answer.stderr)

@@ -7,13 +7,13 @@ import statistics
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from toprank.cli.io.source import Reading, Source
 from toprank.cli.io.tables import open_table
+from toprank.cli.metric_row import MetricRow
 from toprank.cli.options import (
     Data,
     Json,
@@ -39,6 +39,7 @@ from toprank.cli.terminal import (
 )
 
 if TYPE_CHECKING:
+    from toprank.inference import TopGroups
     from toprank.metrics.registry import Entry as SummaryEntry
     from toprank.models import TableModel
     from toprank.models.rows import Measurement, ScoredRows
@@ -78,6 +79,13 @@ def evaluate(
         str | None,
         typer.Option(help="With --by: column of entities, each once in the list of a period."),
     ] = None,
+    by_group: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of groups: also the share, precision and recall of each in the first "
+            "rows, with intervals and a test of whether they are the same."
+        ),
+    ] = None,
     every: Annotated[bool, typer.Option("--all", help="Measure every metric there is.")] = False,
     level: Level = 0.95,
     resamples: Resamples = None,
@@ -112,7 +120,10 @@ def evaluate(
         if by is None:
             found = _measure_all(rows, wanted, tops, level, resamples, step)
         else:
-            found = _measure_periods(rows, wanted or [], source, (by, per_entity), level, step)
+            from toprank.cli.list_parts import measure_periods
+
+            found = measure_periods(rows, wanted or [], source, (by, per_entity), level, step)
+        parts = _measure_groups(rows, source, by_group, tops, level)
     one_row = _latency(loaded, scored.first)
     notes = [*([scored.seen] if scored.seen else []), *depth_notes(tops, len(rows))]
     notes += _tie_notes(rows, tops)
@@ -125,30 +136,25 @@ def evaluate(
         "metrics": [line.as_dict() for line in found],
         "notes": notes,
         "one_row_milliseconds": one_row,
+        **({} if by_group is None else {"groups": [one.as_dict() for one in parts]}),
     }
     if as_json:
         print_json(answer)
     else:
         _show_evaluation(answer, found)
+        for one in parts:
+            _show_groups(one)
 
 
-@dataclass(frozen=True)
-class MetricRow:
-    """One metric: its value, its interval where there is one, and what else to know."""
+def _measure_groups(
+    rows: ScoredRows, source: Source, column: str | None, tops: Sequence[int | float], level: float
+) -> list[TopGroups]:
+    """The groups in the first rows, for each length of the top; nothing where none are named."""
+    if column is None:
+        return []
+    from toprank.cli.list_parts import measure_groups
 
-    label: str
-    name: str
-    settings: dict[str, Any]
-    value: float
-    low: float | None = None
-    high: float | None = None
-    standard_error: float | None = None
-    method: str = ""
-    note: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        """The attributes by name."""
-        return asdict(self)
+    return [measure_groups(rows, source, column, top, level) for top in tops]
 
 
 def _own_top(model: TableModel) -> int | float:
@@ -241,48 +247,6 @@ def _measure_all(
     return found
 
 
-def _measure_periods(
-    rows: ScoredRows,
-    wanted: Sequence[tuple[str, dict[str, Any]]],
-    source: Source,
-    columns: tuple[str, str | None],
-    level: float,
-    step: Step,
-) -> list[MetricRow]:
-    """The metrics of each period, their mean, and its interval over the periods."""
-    from toprank.inference import period_interval
-    from toprank.metrics.metric import call_label
-    from toprank.models import frames
-    from toprank.models.columns import as_dates, as_words, find_kind, is_missing
-
-    by, entity = columns
-    source.check_columns({by: "--by", **({} if entity is None else {entity: "--per-entity"})})
-    if rows.weight is not None:
-        raise Failure("--by does not take weights of rows; the model was trained with them.")
-    known = source.read([name for name in columns if name is not None])
-    period = frames.column(known, by)
-    if is_missing(period).any():
-        raise Failure(f"--by {by}: {int(is_missing(period).sum())} row(s) have no period.")
-    finding = find_kind(period)
-    dated = finding.kind == "date"
-    times = as_dates(period, finding.date_format) if dated else period
-    whose = None if entity is None else as_words(frames.column(known, entity))
-    found = []
-    for done, (name, settings) in enumerate(wanted):
-        label = call_label(name, settings)
-        step(f"Measuring {label}", done, len(wanted))
-        try:
-            one = period_interval(
-                name, rows.y, rows.scores, times, entities=whose, level=level, **settings
-            )
-        except ValueError as error:
-            raise Failure(f"--by {by}: {error}") from error
-        ends = (one.low, one.high, one.standard_error)
-        shown = f"{label}, mean of {len(one.values)}"
-        found.append(MetricRow(shown, name, settings, one.estimate, *ends, one.method, one.note))
-    return found
-
-
 def _metric_row(entry: SummaryEntry, measured: Measurement) -> MetricRow:
     what = (entry.label, entry.name, entry.settings, float(entry.value))
     one = measured.interval
@@ -305,6 +269,18 @@ def _latency(model: TableModel, row: Any) -> float:
             model.score(row)
             times.append(time.perf_counter() - start)
     return 1000 * statistics.median(times[1:])
+
+
+def _show_groups(found: TopGroups) -> None:
+    """Print the groups in the first rows as a table."""
+    head, *body = found.lines()
+    top = f"{100 * found.k:g}% of the rows" if isinstance(found.k, float) else f"{found.k} rows"
+    span = f"each with its {100 * found.level:g}% interval"
+    console().print(f"\nGroups in the first {top}, {span}:", soft_wrap=True)
+    drawn = table(head, left=[head[0]])
+    for row in body:
+        drawn.add_row(*cells(*row))
+    console().print(drawn)
 
 
 def _show_evaluation(answer: dict[str, Any], found: list[MetricRow]) -> None:

@@ -62,6 +62,10 @@ class PairShare:
         Degrees of freedom that the model adds to those of the variance that was seen.
     enough : float
         Rows of each class that it takes for the interval to cover as it says.
+    bias_taken : float
+        Share of the estimated bias that is taken off; the rest would cost more than it mends.
+    shortfall : float
+        Over the rows of the smaller class: the share by which the variance seen is too small.
     """
 
     of_positives: float = 1.0
@@ -71,6 +75,8 @@ class PairShare:
     scale: float = 1.0
     freedom_of_model: float = 8.0
     enough: float = 2.0
+    bias_taken: float = 1.0
+    shortfall: float = 0.0
 
     def rows(self, units: tuple[float, float]) -> tuple[float, float]:
         """Positives and negatives that the pairs are taken from."""
@@ -316,7 +322,13 @@ def average_precision_expansion(ranked: RankedList) -> Expansion:
         method=LEFT_OUT,
         # one positive in the wrong place moves it more than any law of the scores tells
         pairs=PairShare(
-            wide=True, errors_to_trust=8.0, scale=0.7, freedom_of_model=0.0, enough=6.0
+            wide=True,
+            errors_to_trust=8.0,
+            scale=0.7,
+            freedom_of_model=0.0,
+            enough=6.0,
+            bias_taken=0.5,
+            shortfall=3.0,
         ),
     )
 
