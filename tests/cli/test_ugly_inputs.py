@@ -6,7 +6,8 @@ import gzip
 import pytest
 
 COMMANDS = [
-    *("fit", "rank", "evaluate", "compare", "monitor", "report", "choose-p", "export", "select")
+    *("fit", "rank", "evaluate", "compare", "monitor", "report", "choose-p", "export", "select"),
+    "diff",
 ]
 LEARN = ["fit", "report", "choose-p"]
 NEED_LABELS = ["fit", "evaluate", "compare", "report", "choose-p", "select"]
@@ -29,6 +30,7 @@ def call(invoke, model, other, tmp_path):
             "report": [table, *target, "-o", out / "report.html"],
             "choose-p": [table, *target, "--ps", "1", "--alphas", "1", "-o", out / "path.png"],
             "export": [model, "--onnx", out / "model.onnx", "--check", table],
+            "diff": [table, table, "--id", "city"],
             "select": [model, table, "-c", table, "--fdr", 0.5, "-o", out / "list.csv"],
         }[command]
         answer = invoke(command, *arguments, *options)

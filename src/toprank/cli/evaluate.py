@@ -274,7 +274,8 @@ def _latency(model: TableModel, row: Any) -> float:
 def _show_groups(found: TopGroups) -> None:
     """Print the groups in the first rows as a table."""
     head, *body = found.lines()
-    top = f"{100 * found.k:g}% of the rows" if isinstance(found.k, float) else f"{found.k} rows"
+    k = found.list_length
+    top = f"{100 * k:g}% of the rows" if isinstance(k, float) else f"{k} rows"
     span = f"each with its {100 * found.level:g}% interval"
     console().print(f"\nGroups in the first {top}, {span}:", soft_wrap=True)
     drawn = table(head, left=[head[0]])
