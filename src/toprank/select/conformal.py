@@ -120,8 +120,8 @@ def conformal_p_values(
         above = np.concatenate(([0.0], np.cumsum(counts)))
         at_least = above[np.searchsorted(-negatives, -new, side="right")]
         return np.asarray((1 + at_least) / (calibration.n_rows + 1))
-    negatives = _Negatives.of(calibration, ratios[0])
-    return np.asarray((negatives.above(new) + ratios[1]) / (negatives.total + ratios[1]))
+    weighted = _Negatives.of(calibration, ratios[0])
+    return np.asarray((weighted.above(new) + ratios[1]) / (weighted.total + ratios[1]))
 
 
 @dataclass(frozen=True)
