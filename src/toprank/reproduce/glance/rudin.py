@@ -77,9 +77,11 @@ JOURNAL = Paper(
         Entry(
             "Theorem 4",
             "the minimising pair weights are unique",
-            "PNormPush.dual objective.PairDual",
+            "PNormPush.dual PairRanker.dual RankBoost.dual objective.PairDual",
             "objective/test_duality.py::"
             "test_the_pair_weights_are_unique_where_the_coefficients_are_not "
+            "objective/test_related_dual.py::"
+            "test_boosting_weighs_pairs_as_its_next_round_does "
             "objective/test_pair_dual.py::test_pair_weights_are_the_slopes_in_the_margins",
             "The pair weights are products of weights on positives and on negatives.",
         ),
