@@ -25,19 +25,36 @@ settings.register_profile("few", settings.get_profile(LEVEL_1))  # what level 1 
 def pytest_configure(config: pytest.Config) -> None:
     """Choose hypothesis' profile by the level that is run."""
     if config.getoption("--hypothesis-profile", None) is None:
-        level_1 = "not more" in config.getoption("markexpr", "")
-        settings.load_profile(LEVEL_1 if level_1 else LEVEL_2)
+        settings.load_profile(LEVEL_1 if is_level_1(config) else LEVEL_2)
+
+
+def is_level_1(config: pytest.Config) -> bool:
+    """Whether the tests marked `more` are left out."""
+    return "not more" in config.getoption("markexpr", "")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
+    """Make no cases that level 1 leaves out: to make ten thousand takes seconds in each worker."""
+    test = metafunc.definition
+    if is_level_1(metafunc.config) and any(map(test.get_closest_marker, ("more", "slow"))):
+        # it stays, to be counted as left out, but its cases are not written out
+        test.own_markers[:] = [mark for mark in test.own_markers if mark.name != "parametrize"]
+    yield
+    sampled = test.get_closest_marker("sampled")
+    if sampled is not None and is_level_1(metafunc.config):
+        metafunc._calls[:] = metafunc._calls[:: sampled.args[0]]
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Sort the tests into levels: a sampled test leaves most of its cases to level 2."""
     cases: Counter[str] = Counter()
     for item in items:
         if item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.timeout(0))  # it may take its time
         sampled = item.get_closest_marker("sampled")
-        if sampled is not None:
+        if sampled is not None and not is_level_1(config):
             test = item.nodeid.partition("[")[0]
             if cases[test] % sampled.args[0]:
                 item.add_marker(pytest.mark.more)

@@ -62,3 +62,11 @@ def test_impossible_rounds_are_refused():
         smooth_margin_progress(0.5, 0.2, 0.9)
     with pytest.raises(ValueError, match="No round has such numbers"):
         smooth_margin_step(0.2, 0.5, 0.0)
+
+
+def test_where_the_margin_meets_the_edge_the_limit_is_one_half():
+    r = np.array([0.01, 0.3, 0.9])
+    for gap in (1e-3, 1e-6, 1e-12, 1e-16):
+        progress = smooth_margin_progress(r, r * (1 - gap), 0.005)
+        assert np.all(progress[r * (1 - gap) < r] >= 0.5)
+        assert np.nanmax(progress) < 0.5 + 5 * max(gap, 1e-9)

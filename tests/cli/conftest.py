@@ -11,6 +11,7 @@ pytest.importorskip("pyarrow", reason="the command line reads tables with the ex
 
 import numpy as np
 import pandas as pd
+from quick_tables import pytest_runtest_setup, pytest_runtest_teardown  # noqa: F401
 from typer.testing import CliRunner
 
 from toprank.cli.app import app

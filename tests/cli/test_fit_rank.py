@@ -256,6 +256,7 @@ def test_new_categories_are_said_once(model, frame, tmp_path, invoke, words):
     assert invoke("rank", model, table, "--top", 1, "--json", "-q").stderr == ""
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("zone", ["", "Z", "+02:00"])
 def test_times_are_read_with_and_without_a_zone(frame, tmp_path, invoke, zone):
     table, path = tmp_path / "t.csv", tmp_path / "m"

@@ -5,6 +5,7 @@ import json
 import pytest
 
 
+@pytest.mark.more
 def test_report_writes_one_page(train, tmp_path, invoke, words, model):
     path = tmp_path / "report.html"
     path.write_text("old")

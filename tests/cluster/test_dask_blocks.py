@@ -37,6 +37,7 @@ def close(left, right, tolerance=1e-10):
     np.testing.assert_allclose(left.intercept_, right.intercept_, rtol=1e-6)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "ranker",
     [
@@ -75,6 +76,7 @@ def pool_of(scheduler):
     return ThreadPoolExecutor(2)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads", "processes"])
 def test_every_scheduler_gives_the_same_bits(scheduler, rows):
     cut = da.from_array(rows[0], chunks=(50, -1))  # 40 chunks: two levels of merges
@@ -86,6 +88,7 @@ def test_every_scheduler_gives_the_same_bits(scheduler, rows):
             np.testing.assert_array_equal(source.map_reduce(column_sums(), None), first)
 
 
+@pytest.mark.more
 def test_workers_give_the_same_bits_and_say_what_they_do(client, rows, capsys):
     cut = da.from_array(rows[0], chunks=(50, -1))
     with dask.config.set(scheduler="synchronous"):
@@ -98,6 +101,7 @@ def test_workers_give_the_same_bits_and_say_what_they_do(client, rows, capsys):
         source.map_reduce(column_sums(), None)
 
 
+@pytest.mark.more
 def test_blocks_of_one_class_and_unknown_sizes_are_fine(client, rows):
     X, y, _ = rows
     order = np.argsort(y, kind="stable")
@@ -234,6 +238,7 @@ def test_arrays_in_memory_are_sent_to_from_arrays():
         blocks.from_dask(np.ones((3, 2)))
 
 
+@pytest.mark.more
 def test_a_worker_killed_within_an_evaluation_does_not_change_the_answer(client, rows, tmp_path):
     X, y, _ = rows
     with blocks.from_dask(da.from_array(X, chunks=(300, -1)), y) as source:
@@ -257,6 +262,7 @@ def test_scattered_rows_that_are_lost_with_their_worker_are_named(client, rows):
             PNormPush().fit_blocks(source)
 
 
+@pytest.mark.more
 def test_a_worker_killed_between_evaluations_does_not_change_the_fit(client, rows):
     X, y, _ = rows
     with blocks.from_dask(da.from_array(X, chunks=(300, -1)), y) as source:

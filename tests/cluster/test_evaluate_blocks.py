@@ -40,6 +40,7 @@ def test_dask_gives_the_metrics_of_the_scores_in_memory(client, rows, monkeypatc
         check(source, rows, monkeypatch)
 
 
+@pytest.mark.more
 def test_spark_gives_the_metrics_of_the_scores_in_memory(spark, rows, monkeypatch):
     X, y, weight = rows
     table = pd.DataFrame(X, columns=list("abc")).assign(y=y, weight=weight)

@@ -90,6 +90,7 @@ def check_usable(trees, client, cut, binned):
     assert trees.booster_.get_dump() == alone.booster_.get_dump()
 
 
+@pytest.mark.more
 def test_trees_went_on_growing_on_dask_after_an_interrupt(client, cut, binned, monkeypatch):
     def wait(client, futures, workers):
         until(lambda: all(client.run(on_workers(), workers=workers).values()))
@@ -108,6 +109,7 @@ def test_trees_went_on_growing_on_dask_after_an_interrupt(client, cut, binned, m
     check_usable(trees, client, cut, binned)
 
 
+@pytest.mark.more
 def test_a_worker_waited_for_ever_for_one_that_had_not_begun(client, cut, monkeypatch):
     first, second = sorted(client.nthreads())
     trees, blockers = endless(), []
@@ -131,6 +133,7 @@ def test_a_worker_waited_for_ever_for_one_that_had_not_begun(client, cut, monkey
     check_idle(client)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("granted", [True, False])
 def test_an_interrupted_wait_for_the_workers_kept_them_for_ever(
     client, cut, binned, monkeypatch, granted

@@ -76,6 +76,7 @@ def sweep(what):
     return ColumnSums()
 
 
+@pytest.mark.more
 def test_an_executor_that_is_lost_does_not_change_the_answer(skewed):
     import psutil
 
@@ -93,6 +94,7 @@ def test_an_executor_that_is_lost_does_not_change_the_answer(skewed):
     assert not any(folder.exists() for folder in files)
 
 
+@pytest.mark.more
 def test_partitions_written_again_by_a_task_for_several_took_the_number_of_the_task(skewed):
     with blocks.from_spark(skewed, features=FEATURES) as source:
         numbers = sweep(lambda block: (block.index, block.X.sum(axis=0).tolist()))
@@ -105,6 +107,7 @@ def test_partitions_written_again_by_a_task_for_several_took_the_number_of_the_t
             np.testing.assert_allclose(sums, expected, rtol=1e-12)
 
 
+@pytest.mark.more
 def test_files_that_vanish_are_written_again_and_the_last_ones_removed(skewed):
     import shutil
 
@@ -134,6 +137,7 @@ def test_files_that_are_damaged_were_read_as_they_were(skewed, damage):
         np.testing.assert_allclose(source.map_reduce(sums, None), before, rtol=1e-12)
 
 
+@pytest.mark.more
 def test_a_disk_that_cannot_be_written_is_a_clear_error(skewed):
     with pytest.raises(OSError, match=r"could not be spilled to /proc/nowhere.*spill_dir="):
         blocks.from_spark(skewed, features=FEATURES, spill_dir="/proc/nowhere")
@@ -187,6 +191,7 @@ def test_what_is_no_spark_frame_is_refused(frame):
         blocks.from_spark(frame, features=FEATURES)
 
 
+@pytest.mark.more
 def test_missing_java_is_said_clearly(tmp_path):
     code = "from toprank.blocks import spark_session; spark_session()"
     for where in ({"PATH": str(tmp_path)}, {"JAVA_HOME": str(tmp_path)}):

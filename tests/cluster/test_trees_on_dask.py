@@ -44,6 +44,7 @@ def on_cluster(client, X, y, weight=None, chunks=SKEWED, **settings):
     )
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "settings",
     [
@@ -69,6 +70,7 @@ def test_every_price_and_loss_gives_the_trees_of_one_process(client, binned, set
     np.testing.assert_allclose(together.predict_proba(X), alone.predict_proba(X), rtol=1e-9)
 
 
+@pytest.mark.more
 def test_a_push_against_local_rows_only_gives_other_trees(client, binned):
     X, y, _ = binned
     data = xgboost.dask.DaskDMatrix(
@@ -111,6 +113,7 @@ def test_objective_and_metric_are_global_in_xgboosts_own_interface(client, binne
     assert grown["history"]["all"][metric.label][-1] == pytest.approx(precision_at(y, scores, k=40))
 
 
+@pytest.mark.more
 def test_workers_without_positives_or_without_rows_are_fine(client, binned):
     X, y, _ = binned
     order = np.argsort(-y, kind="stable")
@@ -125,6 +128,7 @@ def test_workers_without_positives_or_without_rows_are_fine(client, binned):
     assert dump(fitted) == dump(trees().fit(pd.DataFrame(X[rows], columns=list("abcd")), y[rows]))
 
 
+@pytest.mark.more
 def test_early_stopping_looks_at_the_rows_of_all_workers(client, binned):
     X, y, _ = binned
     train, test = slice(0, 800), slice(800, None)
@@ -142,6 +146,7 @@ def test_early_stopping_looks_at_the_rows_of_all_workers(client, binned):
     assert together.validation_standard_error_ == pytest.approx(alone.validation_standard_error_)
 
 
+@pytest.mark.more
 def test_rows_held_out_are_a_share_of_each_class_wherever_they_lie(client, binned):
     X, y, _ = binned
     # asked for by name, a metric stops at its best round, however early
@@ -169,6 +174,7 @@ def test_the_rows_held_out_are_those_that_one_process_holds_out(client, binned, 
     np.testing.assert_allclose(together.decision_function(X), alone.decision_function(X), rtol=1e-5)
 
 
+@pytest.mark.more
 def test_groups_are_compared_within_themselves_across_workers(client, binned):
     X, y, _ = binned
     groups = np.random.default_rng(1).integers(0, 30, len(y)).astype(str)
@@ -178,6 +184,7 @@ def test_groups_are_compared_within_themselves_across_workers(client, binned):
     assert dump(together) == dump(trees().fit(X, y, groups=groups))
 
 
+@pytest.mark.more
 def test_frames_keep_their_names_and_categories(client, binned):
     X, y, _ = binned
     frame = pd.DataFrame(X, columns=list("abcd"))
@@ -193,6 +200,7 @@ def test_frames_keep_their_names_and_categories(client, binned):
     np.testing.assert_allclose(together.explain(frame), alone.explain(frame), atol=1e-12)
 
 
+@pytest.mark.more
 def test_trees_start_from_a_model_or_from_scores(client, binned):
     X, y, _ = binned
     first = trees(n_estimators=3).fit(X, y)
@@ -261,6 +269,7 @@ def out_of_reach(X, weight, what):
     return X, weight
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("what", "says"),
     [
@@ -291,6 +300,7 @@ def test_rows_to_stop_by_that_are_out_of_reach_are_refused_on_all_workers(client
         trees().fit_dask(client, cut, y, eval_set=(da.from_array(held, chunks=(600, -1)), y))
 
 
+@pytest.mark.more
 def test_a_worker_that_goes_away_is_named_and_nothing_hangs(client, binned):
     X, y, _ = binned
     X, y = np.tile(X, (20, 1)), np.tile(y, 20)

@@ -27,6 +27,7 @@ def dump(fitted):
     return fitted.booster_.get_dump(with_stats=True)
 
 
+@pytest.mark.more
 def test_a_barrier_stage_grows_the_trees_of_one_process(spark, frame):
     columns = {"features": FEATURES, "target": "label", "weight": "weight"}
     together = trees().fit_spark(spark.createDataFrame(frame), num_workers=2, **columns)
@@ -38,6 +39,7 @@ def test_a_barrier_stage_grows_the_trees_of_one_process(spark, frame):
     np.testing.assert_allclose(probability, alone.predict_proba(frame[FEATURES]), rtol=1e-9)
 
 
+@pytest.mark.more
 def test_a_task_without_rows_and_a_global_metric_to_stop_by(spark, frame):
     settings = {"metric_kwargs": {"k": 30}, "n_iter_no_change": 3, "loss": "logistic"}
     train, test = frame[:800], frame[800:]
@@ -57,6 +59,7 @@ def test_a_task_without_rows_and_a_global_metric_to_stop_by(spark, frame):
     assert together.n_iter_ == alone.n_iter_
 
 
+@pytest.mark.more
 def test_what_cannot_be_fitted_is_said_in_its_own_words(spark, frame):
     data = spark.createDataFrame(frame.assign(label=1))
     with pytest.raises(ValueError, match="one class only"):
@@ -67,6 +70,7 @@ def test_what_cannot_be_fitted_is_said_in_its_own_words(spark, frame):
         trees().fit_spark(data, features=FEATURES, target="label", num_workers=0)
 
 
+@pytest.mark.more
 def test_columns_that_the_library_cannot_hold_were_not_told_on_spark(spark, frame):
     columns = {"features": FEATURES, "target": "label", "num_workers": 2}
     tiny = frame.assign(d=frame["d"] * 1e-40)

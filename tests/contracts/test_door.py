@@ -7,6 +7,7 @@ The entries are found, not listed: rankers in `toprank`, metrics in their regist
 import inspect
 import warnings
 from dataclasses import dataclass
+from functools import cache
 
 import matplotlib as mpl
 import numpy as np
@@ -96,6 +97,14 @@ def fit_of(ranker):
 X_PLAIN = X.copy()
 
 
+def scores_of(ranker, target):
+    @cache  # fitted when first asked: not while the tests are collected
+    def fitted():
+        return clone(ranker).fit(X_PLAIN, GRADES if target == "graded" else Y)
+
+    return lambda X: scored(fitted(), X)
+
+
 def ranker_entries():
     for name, ranker in rankers():
         tags = ranker.__sklearn_tags__()
@@ -108,13 +117,7 @@ def ranker_entries():
             "sparse": tags.input_tags.sparse,
         }
         yield f"{name}.fit", Entry(fit_of(ranker), ("X", "y", "w"), target, **allowed)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            fitted = clone(ranker).fit(X, GRADES if target == "graded" else Y)
-        yield (
-            f"{name}, scores",
-            Entry(lambda X, fitted=fitted: scored(fitted, X), ("X",), target, **allowed),
-        )
+        yield f"{name}, scores", Entry(scores_of(ranker, target), ("X",), target, **allowed)
 
 
 def metric_entries():
@@ -150,7 +153,6 @@ def inference_entries():
 
 
 def display_entries():
-    fitted = PNormPush().fit(X, Y)
     for name in plots.__all__:
         display = getattr(plots, name)
         if hasattr(display, "from_predictions"):
@@ -166,7 +168,7 @@ def display_entries():
         if from_estimator and "X" in inspect.signature(from_estimator).parameters:
 
             def estimated(X, y, display=display):
-                display.from_estimator(fitted, X, y)
+                display.from_estimator(PNormPush().fit(X_PLAIN, Y), X, y)
                 return 0.0
 
             yield f"{name}.from_estimator", Entry(estimated, ("X", "y"), sparse=True, fitted=True)
@@ -446,13 +448,13 @@ GOOD_TABLES = [
 ]
 
 
-@pytest.mark.sampled(11)
+@pytest.mark.sampled(23)
 @pytest.mark.parametrize(("entry", "kind"), GOOD_TABLES)
 def test_a_table_is_the_same_in_any_container(entry, kind):
     close(entry, X=TABLES[kind](X))
 
 
-@pytest.mark.sampled(11)
+@pytest.mark.sampled(23)
 @pytest.mark.parametrize(
     ("entry", "kind"),
     [
@@ -469,7 +471,7 @@ def test_labels_are_the_same_in_any_container(entry, kind):
     close(entry, y=LABELS[kind](GRADES if entry.target == "graded" else Y))
 
 
-@pytest.mark.sampled(11)
+@pytest.mark.sampled(23)
 @pytest.mark.parametrize(
     ("entry", "kind"),
     [
@@ -483,7 +485,7 @@ def test_weights_are_the_same_in_any_container(entry, kind):
     close(entry, w=COLUMNS[kind](W))
 
 
-@pytest.mark.sampled(11)
+@pytest.mark.sampled(23)
 @pytest.mark.parametrize(
     ("entry", "kind"),
     [

@@ -71,6 +71,7 @@ def within(name, *numbers):
 
 
 class TestInterval:
+    @pytest.mark.sampled(3)
     @pytest.mark.parametrize("case", CASES)
     @pytest.mark.parametrize("name", sorted(set(NAMES) - NO_INTERVAL))
     def test_is_of_the_metric_and_within_its_values(self, name, case):
@@ -105,6 +106,7 @@ class TestInterval:
 
 
 class TestComparison:
+    @pytest.mark.sampled(3)
     @pytest.mark.parametrize("case", CASES)
     @pytest.mark.parametrize("name", sorted(set(NAMES) - NO_COMPARISON))
     def test_is_the_difference_of_the_two_values(self, name, case):

@@ -110,7 +110,7 @@ def test_the_public_rankers_are_found():
     assert {"PNormPush", "IRPush", "PushRanker"} <= {ranker.__name__ for ranker in RANKERS}
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(11)
 @pytest.mark.filterwarnings(NOT_SEPARATED, NO_BETTER)
 @parametrize_with_checks([quick(ranker) for ranker in RANKERS])
 def test_scikit_learn_finds_nothing_to_say(estimator, check):
@@ -124,6 +124,7 @@ def test_scikit_learn_finds_nothing_to_say_about_other_settings(estimator, check
     check(estimator)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("ranker", each_ranker())
 def test_a_pipeline_scales_then_ranks(ranker):
     X, y = load_wdbc(return_X_y=True)
@@ -145,7 +146,7 @@ def test_a_grid_search_chooses_a_parameter_by_auc(ranker, wdbc):
     assert search.best_estimator_.classes_.tolist() == np.unique(y).tolist()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
 @pytest.mark.parametrize("ranker", each_ranker())
 def test_calibration_turns_scores_into_probabilities(ranker, method, wdbc):
@@ -175,6 +176,7 @@ def test_a_pickled_ranker_gives_the_same_scores(ranker, wdbc):
     np.testing.assert_array_equal(again.predict_proba(X), fitted.predict_proba(X))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("ranker", each_ranker())
 def test_a_clone_has_the_parameters_but_not_the_fit(ranker, wdbc):
     name, values = SEARCHED.get(type(ranker).__name__, ("alpha", [0.25]))

@@ -88,6 +88,12 @@ def test_magic_starts_with_the_first_row_of_the_source():
     assert y[0] == 1
 
 
+def test_reading_asks_for_no_pandas(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    assert load_magic().data.shape == (19020, 10)
+
+
+@pytest.mark.more
 def test_reading_needs_no_pandas():
     code = (
         "import sys; sys.modules['pandas'] = None\n"

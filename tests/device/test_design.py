@@ -226,6 +226,7 @@ def test_metrics_of_cuda_tensors_are_those_of_numpy(gpu):
         assert got == pytest.approx(want, rel=1e-10)
 
 
+@pytest.mark.more
 def test_without_torch_arrays_are_fitted_and_tensors_asked_for():
     code = """
 import sys

@@ -84,6 +84,7 @@ torch.distributed.destroy_process_group()
 """
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(("size", "code"), [(2, TWO), (3, THREE)])
 def test_every_process_fits_the_coefficients_of_all_rows(tmp_path, size, code):
     command = [sys.executable, "-c", PREAMBLE + code + END]

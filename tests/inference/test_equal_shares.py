@@ -21,7 +21,7 @@ def test_the_p_value_is_that_of_scipy(a, b, trials):
     assert found == pytest.approx(equal_shares_p_value(trials - a, trials - b, trials))
 
 
-@pytest.mark.parametrize("trials", [4, 10, 25])
+@pytest.mark.parametrize("trials", [4, 10, pytest.param(25, marks=pytest.mark.more)])
 def test_equal_shares_are_rejected_at_most_as_often_as_said_and_more_often_than_by_fisher(trials):
     hits = range(trials + 1)
     p = np.array([[equal_shares_p_value(i, j, trials) for j in hits] for i in hits])

@@ -176,6 +176,7 @@ def test_three_positives_give_a_wide_interval_and_one_gives_none():
     assert "One positive row" in alone.note
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in BOOTSTRAPPED])
 def test_a_million_rows_are_no_trouble(name):

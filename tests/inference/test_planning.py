@@ -102,6 +102,7 @@ def half_width_of(value, positives, negatives, model):
     return plan.half_width
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("model", MODELS)
 @given(
     value=st.floats(0.05, 0.98), half_width=st.floats(0.02, 0.3), prevalence=st.floats(0.02, 0.9)
@@ -163,6 +164,7 @@ def exact_half_width(value, k, level):
     return total
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("value", "half_width", "level"),
@@ -226,6 +228,7 @@ def test_the_power_of_a_paired_comparison_is_that_of_simulated_tests(correlation
     assert plan.power == pytest.approx(found, abs=0.05)
 
 
+@pytest.mark.more
 def test_the_power_to_compare_precisions_is_that_of_simulated_tests():
     rng = np.random.default_rng(5)
     k, overlap, draws = 100, 0.5, 20_000

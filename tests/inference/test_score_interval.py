@@ -8,6 +8,7 @@ from toprank.inference import compare, interval
 from toprank.inference.sample import VarianceEstimate
 from toprank.inference.score_interval import score_interval
 from toprank.metrics.expansion import PairShare
+from toprank.simulate import ScoreSetting, coverage
 
 KIN = [("auc", {}), ("misranking_error", {}), ("partial_auc", {"max_fpr": 0.1})]
 
@@ -139,3 +140,30 @@ def test_a_result_says_where_too_few_rows_carry_it():
     assert "rests on 5 positives" in interval("average_precision", few, s).note
     assert interval("average_precision", y, s).note == ""
     assert interval("auc", few, s).note == ""
+
+
+def test_average_precision_takes_half_of_its_bias_off_and_allows_for_few_rows():
+    rng = np.random.default_rng(1)
+    y = np.arange(40) < 20
+    found, old = (
+        interval("average_precision", y, s, method=method)
+        for s in [rng.normal(size=40) + y]
+        for method in ("score", "projection")
+    )
+    assert found.bias == pytest.approx(old.bias / 2, rel=1e-6)
+    spread, units = VarianceEstimate(0.006, 30.0), (20.0, 20.0)
+    plain, wider = (
+        score_interval(0.6, spread, PairShare(wide=True, shortfall=more), units, 0.95)
+        for more in (0.0, 3.0)
+    )
+    ratio = (wider[1] - wider[0]) / (plain[1] - plain[0])
+    assert 1.01 < ratio < np.sqrt(1 + 3 / 20)
+
+
+@pytest.mark.more
+@pytest.mark.parametrize(("law", "separation"), [("random", 0.0), ("normal", 0.5)])
+def test_average_precision_covers_where_half_the_rows_are_positive(law, separation):
+    found = coverage(
+        "average_precision", ScoreSetting(20, 0.5, law, separation=separation), draws=600
+    )
+    assert found.covered > 0.915  # two standard errors below 0.935

@@ -113,6 +113,7 @@ def test_columns_of_scores_and_any_kind_of_target_are_taken(rows):
 
 
 # the tracer itself reads .grad of what is no leaf, and makes instances of autograd functions
+@pytest.mark.more
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor:UserWarning")
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
 @pytest.mark.parametrize(("loss", "full"), [("exponential", True), ("logistic", False)])
@@ -161,6 +162,7 @@ def line():
     return net
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("loss", "p"),
     [
@@ -339,6 +341,7 @@ torch.distributed.destroy_process_group()
 """
 
 
+@pytest.mark.more
 def test_two_processes_have_the_gradient_of_one(tmp_path):
     store = str(tmp_path / "store")
     processes = [

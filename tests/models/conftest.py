@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from quick_tables import pytest_runtest_setup, pytest_runtest_teardown  # noqa: F401
 
 from toprank.models import fit_table
 

@@ -62,3 +62,11 @@ def test_it_keeps_what_a_sort_of_all_rows_keeps(rows, k, per_group, per_entity, 
     of = [rows[place][1] if per_group else "" for place in kept]
     assert top.ranks.tolist() == [of[:place].count(of[place]) + 1 for place in range(len(of))]
     assert bool(np.any(top.tied)) == (ties > 0)
+
+
+def test_the_list_was_not_cut_where_the_last_rows_had_just_been_merged(monkeypatch):
+    monkeypatch.setattr(limited_top, "_FEWEST_SORTED", 5)
+    top = LimitedTop(2)
+    top.add(np.arange(5.0), pa.table({"place": range(5)}), None, list("abcde"))
+    top.settle()
+    assert top.places.tolist() == [4, 3]

@@ -49,7 +49,7 @@ def explicit(y, groups=None):
     return np.argwhere(wins)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("price", ["identity", "power"])
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("loss", LOSSES)

@@ -36,7 +36,7 @@ Y = np.digitize(X[:, 0] + 0.5 * RNG.normal(size=40), [-0.5, 0.5])
         (None, {"pairs": [[0, 40]]}, "rows 0 to 39 only"),
         (None, {"pairs": [[3, 3]]}, "against itself"),
         (None, {"pairs": Pairs([[0, 1]], 41)}, "table of 41 rows, but X has 40"),
-        (None, {"pairs": [[0, 1]], "sample_weight": np.arange(40.0)}, "row of weight zero"),
+        (None, {"pairs": [[0, 1]], "sample_weight": np.arange(40.0)}, "names a row that has"),
         (Y, {"sample_weight": np.zeros(40)}, "at least one non-zero"),
         (Y, {"sample_weight": -np.ones(40)}, "negative"),
         (Y, {"sample_weight": np.full(40, np.nan)}, "NaN"),
@@ -132,6 +132,7 @@ def test_constant_columns_get_no_weight():
     assert PairRanker().fit(with_constant, Y).coef_[-1] == pytest.approx(0.0, abs=1e-12)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic", "exponential"])
 def test_a_hundred_thousand_rows_of_one_group_take_no_list_of_pairs(loss):
     rng = np.random.default_rng(0)
@@ -144,6 +145,7 @@ def test_a_hundred_thousand_rows_of_one_group_take_no_list_of_pairs(loss):
     assert abs(ranker.coef_[0] / ranker.coef_[1] + 1) < 0.02
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic", "exponential"])
 def test_a_hundred_thousand_groups_of_two_are_as_easy_as_their_pairs(loss):
     rng = np.random.default_rng(0)

@@ -23,6 +23,12 @@ BACKENDS = ["lightgbm", "xgboost"]
 both = pytest.mark.parametrize("backend", BACKENDS)
 
 
+def either(first):
+    """Both libraries; level 1 takes the one that is named."""
+    order = sorted(BACKENDS, key=lambda name: name != first)
+    return lambda test: pytest.mark.sampled(2)(pytest.mark.parametrize("backend", order)(test))
+
+
 def sample(n, seed):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 4))
@@ -73,7 +79,7 @@ def test_both_libraries_rank_equally_well(train, test):
     assert abs(quality[0] - quality[1]) < 0.02
 
 
-@both
+@either("lightgbm")
 def test_a_seed_makes_it_deterministic(backend, train):
     trees = PushTrees(
         backend=backend, n_estimators=20, subsample=0.5, early_stopping=True, random_state=3
@@ -82,7 +88,7 @@ def test_a_seed_makes_it_deterministic(backend, train):
     np.testing.assert_array_equal(first, second)
 
 
-@both
+@either("xgboost")
 def test_contributions_sum_to_the_score(backend, train, test):
     trees = PushTrees(backend=backend, n_estimators=20).fit(*train)
     parts = trees.explain(test[0])
@@ -101,14 +107,14 @@ def test_staged_scores_end_at_the_score(backend, p, train, test):
     assert roc_auc_score(test[1], stages[0]) < roc_auc_score(test[1], stages[-1])
 
 
-@both
+@either("lightgbm")
 def test_importances_are_shares_of_the_gain(backend, train):
     trees = PushTrees(backend=backend, n_estimators=20).fit(*train)
     assert trees.feature_importances_.sum() == pytest.approx(1.0)
     assert trees.feature_importances_.argmin() == 3
 
 
-@both
+@either("xgboost")
 def test_early_stopping_stops_on_the_named_metric_where_another_disagrees(backend):
     # one column orders the top of the list, the other the bulk: the AUC goes on improving after
     # the precision at the top has stopped
@@ -131,7 +137,7 @@ def test_early_stopping_stops_on_the_named_metric_where_another_disagrees(backen
     assert chosen["precision_at"] < chosen["auc"]
 
 
-@both
+@either("lightgbm")
 def test_early_stopping_waits_as_long_as_it_is_told(backend, train):
     trees = PushTrees(
         backend=backend, n_estimators=200, early_stopping=True, n_iter_no_change=3, random_state=0
@@ -149,7 +155,7 @@ def easy_and_hard(n, seed):
     return X, y
 
 
-@both
+@either("xgboost")
 def test_a_metric_that_moves_in_steps_does_not_stop_the_rounds_by_luck(backend):
     train, test = easy_and_hard(3_000, 0), easy_and_hard(3_000, 1)
     settings = {"backend": backend, "n_estimators": 60, "random_state": 0, "early_stopping": True}
@@ -168,7 +174,7 @@ def test_a_top_that_ties_is_said():
         PushTrees(early_stopping=False, **settings).fit(X, y)
 
 
-@both
+@either("lightgbm")
 def test_risks_are_negated_so_that_larger_is_better(backend, train):
     trees = PushTrees(
         backend=backend, n_estimators=30, early_stopping=True, metric="pnorm_risk", random_state=0
@@ -177,7 +183,7 @@ def test_risks_are_negated_so_that_larger_is_better(backend, train):
     assert trees.validation_scores_[trees.n_iter_ - 1] == trees.validation_scores_.max()
 
 
-@both
+@either("xgboost")
 def test_rows_to_stop_by_can_be_given(backend, train, test):
     trees = PushTrees(backend=backend, n_estimators=30, metric="auc")
     trees.fit(*train, eval_set=test)
@@ -186,7 +192,7 @@ def test_rows_to_stop_by_can_be_given(backend, train, test):
     )
 
 
-@both
+@either("lightgbm")
 def test_a_callable_metric_is_followed(backend, train):
     def bottom(y, s):
         return -float(np.mean(s[y]))
@@ -197,7 +203,7 @@ def test_a_callable_metric_is_followed(backend, train):
     assert trees.n_iter_ == np.argmax(trees.validation_scores_) + 1
 
 
-@both
+@either("xgboost")
 def test_missing_values_carry_information(backend):
     rng = np.random.default_rng(0)
     y = (rng.random(800) < 0.3).astype(int)
@@ -217,6 +223,7 @@ def categories(seed):
     return {"colour": colour, "number": number}, y
 
 
+@pytest.mark.sampled(5)
 @both
 @pytest.mark.parametrize("frame", ["pandas category", "pandas text", "polars"])
 def test_columns_of_categories_are_found_by_their_type(backend, frame):
@@ -234,7 +241,7 @@ def test_columns_of_categories_are_found_by_their_type(backend, frame):
     assert trees.feature_importances_[0] > 0.2
 
 
-@both
+@either("lightgbm")
 def test_the_codes_of_categories_do_not_depend_on_the_frame_they_come_in(backend):
     columns, y = categories(0)
     X = pd.DataFrame(columns)
@@ -247,7 +254,7 @@ def test_the_codes_of_categories_do_not_depend_on_the_frame_they_come_in(backend
     )
 
 
-@both
+@either("xgboost")
 def test_a_category_never_seen_is_a_missing_value(backend):
     columns, y = categories(0)
     X = pd.DataFrame(columns)
@@ -289,7 +296,7 @@ def test_dates_are_refused_and_nullable_numbers_are_read():
         PushTrees(n_estimators=3).fit(X, y)
 
 
-@both
+@either("lightgbm")
 def test_monotone_constraints_hold(backend, train):
     X, y = train
     trees = PushTrees(backend=backend, n_estimators=40, monotone_constraints=[1, 0, 0, 0]).fit(X, y)
@@ -309,7 +316,7 @@ def test_monotone_constraints_can_be_named(train):
     np.testing.assert_array_equal(named.decision_function(frame), listed.decision_function(X))
 
 
-@both
+@either("xgboost")
 def test_interaction_constraints_keep_columns_apart(backend, train):
     X, y = train
     trees = PushTrees(backend=backend, n_estimators=40, interaction_constraints=[[0, 1]])
@@ -320,7 +327,7 @@ def test_interaction_constraints_keep_columns_apart(backend, train):
     assert high_low - low_low == pytest.approx(high_high - low_high, abs=1e-5)
 
 
-@both
+@either("lightgbm")
 def test_a_row_of_weight_zero_is_absent(backend, train):
     X, y = train
     weight = np.ones(len(y))
@@ -332,7 +339,7 @@ def test_a_row_of_weight_zero_is_absent(backend, train):
     np.testing.assert_allclose(weighted.decision_function(X), without.decision_function(X))
 
 
-@both
+@either("xgboost")
 def test_groups_confine_the_pairs(backend):
     # the first column says which group; across groups it ranks, within them it says nothing
     rng = np.random.default_rng(0)
@@ -361,7 +368,7 @@ def production(train):
     return booster
 
 
-@both
+@either("lightgbm")
 def test_a_booster_in_production_is_continued(backend, train, test, production):
     trees = PushTrees(backend=backend, n_estimators=20, metric="auc")
     trees.fit(*train, init_model=production)
@@ -376,7 +383,7 @@ def test_a_booster_in_production_is_continued(backend, train, test, production):
     assert result.low < result.difference < result.high
 
 
-@both
+@either("xgboost")
 def test_scores_to_start_from_can_be_given(backend, train, test, production):
     start = {
         name: production.predict(X, raw_score=True)
@@ -426,7 +433,7 @@ def test_a_start_that_is_perfect_is_left_alone(train):
     assert scores[y == 1].min() > scores[y == 0].max()
 
 
-@both
+@either("lightgbm")
 def test_p_is_chosen_with_the_binary_objective_in_the_comparison(backend, train):
     X, y = train
     trees = PushTrees("auto", backend=backend, n_estimators=8, ps=(1.0, 8.0), cv=3, random_state=0)
@@ -460,7 +467,7 @@ def test_the_binary_objective_is_the_librarys_own(train):
     np.testing.assert_allclose(trees.predict_proba(X)[:, 1], booster.predict(X), rtol=1e-10)
 
 
-@both
+@either("xgboost")
 def test_columns_that_say_nothing_give_equal_scores(backend):
     y = np.arange(60) % 3 == 0
     trees = PushTrees(backend=backend, n_estimators=5).fit(np.ones((60, 2)), y)
@@ -501,7 +508,7 @@ def test_one_list_of_a_million_rows_trains(backend):
     assert precision_at(y, trees.decision_function(X), 0.01) > 0.1
 
 
-@both
+@either("lightgbm")
 def test_several_sets_to_measure_on_come_as_a_list(backend, train, test):
     half = (test[0][::2], test[1][::2])
     trees = PushTrees(backend=backend, n_estimators=12)
@@ -549,7 +556,7 @@ def test_lightgbm_s_callbacks_are_called(train, test, capsys):
     assert len(trees.validation_scores_) == np.argmax(trees.validation_scores_) + 1 + 2
 
 
-@both
+@either("xgboost")
 def test_verbose_prints_the_rounds(backend, train, test, capsys):
     PushTrees(backend=backend, n_estimators=20, verbose=1).fit(*train, eval_set=test)
     said = capsys.readouterr().out
@@ -583,7 +590,7 @@ def test_what_has_no_counterpart_is_said(given, said):
         PushTrees(**given)
 
 
-@both
+@either("lightgbm")
 def test_probabilities_are_those_of_rows_that_the_trees_have_not_seen(backend):
     train, test = sample(600, 0), sample(4000, 1)
     losses = {}

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from quick_tables import pytest_runtest_setup, pytest_runtest_teardown  # noqa: F401
 
 from toprank.report import build
 

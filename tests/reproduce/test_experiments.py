@@ -200,3 +200,29 @@ def test_a_fixed_number_of_rounds_warns_no_one(recwarn):
 def test_game_is_the_matrix():
     M, X, _, pairs = boosting.game()
     assert np.array_equal(X[pairs[:, 0]] - X[pairs[:, 1]], M)
+
+
+SMALL = {
+    "lemma-20": {"points": 12, "fine": 20},
+    "low-noise": {"rows": 600, "noises": [0.2, 0.05, 0.01]},
+    "margin-bound": {"sizes": [50], "repeats": 10},
+}
+
+
+@pytest.mark.parametrize("name", sorted(SMALL))
+def test_the_theorems_hold_in_small_runs(name):
+    result = found(name, **SMALL[name])
+    assert all(holds(result).values()), result["claims"]
+    assert _KNOWN[name].describe(result | {"name": name, "settings": SMALL[name]})
+
+
+def test_theorem_7_is_followed_round_by_round():
+    result = found("smooth-margin", {"wdbc": load_wdbc(return_X_y=True)}, rounds=120)
+    assert all(one["holds"] for one in result["claims"][:2])
+    assert result["rows"][0]["held"] == result["rows"][0]["ascents"]
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("name", ["labels", "pairwise"])
+def test_the_equivalences_hold_in_quick_runs(name):
+    assert all(holds(found(name)).values())

@@ -43,7 +43,7 @@ def away(monkeypatch):
 
 def test_every_experiment_has_a_name_and_every_name_an_experiment():
     assert set(NAMES) == set(runner._KNOWN)
-    assert len(NAMES) == len(set(NAMES)) == 21
+    assert len(NAMES) == len(set(NAMES)) == 28
 
 
 def test_a_run_writes_page_pictures_and_numbers(tmp_path, small):

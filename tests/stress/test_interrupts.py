@@ -213,6 +213,7 @@ def sources(folder, X, y):
     yield from_parquet(folder / "rows.parquet", target="y")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("which", range(3), ids=["arrays", "memmap", "parquet"])
 def test_an_exception_at_any_line_of_a_fit_to_blocks_leaves_a_whole_fit_or_none(
     which, tmp_path, record_property

@@ -272,3 +272,21 @@ def test_risks_too_large_for_a_spread_ask_for_their_logarithm():
 def test_subnormal_weights_are_refused_before_a_resample_is_made_of_them_alone():
     with pytest.raises(ValueError, match=r"goes down to 4\.94066e-324, expected weights of 0 or"):
         interval("bedroc", Y, S, sample_weight=np.array([5e-324, *np.ones(7)]))
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"), [("pnorm_risk", {"p": 4.0, "log": True}), ("average_precision", {})]
+)
+def test_the_change_by_one_row_of_very_many_was_all_rounding(name, settings):
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 3 == 0
+    s = rng.normal(size=60) + y
+    for weight in (1e9, 1e14, 1e98):
+        few, many = (
+            interval(name, y, s, sample_weight=np.full(60, each), **settings)
+            for each in (1e4, weight)
+        )
+        wanted = few.standard_error / np.sqrt(weight / 1e4)
+        assert many.standard_error == pytest.approx(wanted, rel=1e-3, abs=1e-12)
+        assert abs(many.bias) < 1e-6
+        assert many.low - 1e-12 <= many.estimate <= many.high + 1e-12

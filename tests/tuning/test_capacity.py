@@ -109,6 +109,7 @@ def test_what_makes_no_sense_is_refused(options, message):
         capacity_threshold([np.nan] if "y" in options else [], 3)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("n_days", [3, 5, 10])
 def test_few_days_that_differ_much_still_cover_a_new_one(n_days):
     """Days of dispersion 4; the dispersion itself is estimated from few of them."""

@@ -13,6 +13,9 @@ from numpy.typing import ArrayLike
 
 from toprank._numerics import FloatArray
 
+#: Share of r within which g is too near to it for B to be computed.
+_NEAREST = 1e-4
+
 
 def smooth_margin_step(r: ArrayLike, g: ArrayLike, d0: ArrayLike) -> FloatArray:
     r"""The step alpha of smooth margin ranking (equation 12), where g tau = -tau' (equation 11).
@@ -75,12 +78,14 @@ def smooth_margin_progress(r: ArrayLike, g: ArrayLike, d0: ArrayLike) -> FloatAr
     possible &= margin < edge
     edge, margin = np.where(possible, edge, 0.5), np.where(possible, margin, 0.1)
     idle = np.where(possible, idle, 0.0)
-    alpha = _step(edge, margin, idle)
+    # nearer to r than this the digits cancel: from 1/2, the limit, B is a line
+    nearest = np.minimum(margin, edge * (1.0 - _NEAREST))
+    alpha = _step(edge, nearest, idle)
     plus, minus = (1 + edge - idle) / 2, (1 - edge - idle) / 2
     # tau - 1 to the last digit, so that nothing cancels where the step is short
     gain = -np.log1p(plus * np.expm1(-alpha) + minus * np.expm1(alpha))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        progress: FloatArray = (gain / alpha - margin) / (edge - margin)
+    above_half: FloatArray = (gain / alpha - nearest) / (edge - nearest) - 0.5
+    progress = 0.5 + above_half * (edge - margin) / (edge - nearest)
     return np.where(possible, progress, np.nan)
 
 

@@ -7,13 +7,13 @@ import statistics
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from toprank.cli.io.source import Reading, Source
 from toprank.cli.io.tables import open_table
+from toprank.cli.metric_row import MetricRow
 from toprank.cli.options import (
     Data,
     Json,
@@ -39,6 +39,7 @@ from toprank.cli.terminal import (
 )
 
 if TYPE_CHECKING:
+    from toprank.inference import TopGroups
     from toprank.metrics.registry import Entry as SummaryEntry
     from toprank.models import TableModel
     from toprank.models.rows import Measurement, ScoredRows
@@ -78,6 +79,20 @@ def evaluate(
         str | None,
         typer.Option(help="With --by: column of entities, each once in the list of a period."),
     ] = None,
+    by_group: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of groups: also the share, precision and recall of each in the first "
+            "rows, with intervals and a test of whether they are the same."
+        ),
+    ] = None,
+    propensity: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of probabilities that a row's label was seen, such as 'rank --explore' "
+            "writes: rows are weighted by one over it."
+        ),
+    ] = None,
     every: Annotated[bool, typer.Option("--all", help="Measure every metric there is.")] = False,
     level: Level = 0.95,
     resamples: Resamples = None,
@@ -102,6 +117,8 @@ def evaluate(
         raise Failure("--by measures the usual metrics, or those of --metric; leave out --all.")
     if per_entity is not None and by is None:
         raise Failure("--per-entity needs --by, the column of periods.")
+    if propensity is not None and (by is not None or by_group is not None):
+        raise Failure("--propensity weighs rows, and --by and --by-group count them; not both.")
     loaded = load_model(model)
     tops = [_own_top(loaded)] if k is None else parse_ks(k)
     with open_table(data, reading, quiet) as source, progress("Scoring", quiet) as step:
@@ -110,9 +127,13 @@ def evaluate(
         _check_two_classes(rows, tops)
         wanted = None if every else _list_metrics(metric or _USUAL, tops)
         if by is None:
-            found = _measure_all(rows, wanted, tops, level, resamples, step)
+            seen = _read_propensity(source, propensity)
+            found = _measure_all(rows, wanted, tops, level, resamples, step, seen)
         else:
-            found = _measure_periods(rows, wanted or [], source, (by, per_entity), level, step)
+            from toprank.cli.list_parts import measure_periods
+
+            found = measure_periods(rows, wanted or [], source, (by, per_entity), level, step)
+        parts = _measure_groups(rows, source, by_group, tops, level)
     one_row = _latency(loaded, scored.first)
     notes = [*([scored.seen] if scored.seen else []), *depth_notes(tops, len(rows))]
     notes += _tie_notes(rows, tops)
@@ -125,30 +146,25 @@ def evaluate(
         "metrics": [line.as_dict() for line in found],
         "notes": notes,
         "one_row_milliseconds": one_row,
+        **({} if by_group is None else {"groups": [one.as_dict() for one in parts]}),
     }
     if as_json:
         print_json(answer)
     else:
         _show_evaluation(answer, found)
+        for one in parts:
+            _show_groups(one)
 
 
-@dataclass(frozen=True)
-class MetricRow:
-    """One metric: its value, its interval where there is one, and what else to know."""
+def _measure_groups(
+    rows: ScoredRows, source: Source, column: str | None, tops: Sequence[int | float], level: float
+) -> list[TopGroups]:
+    """The groups in the first rows, for each length of the top; nothing where none are named."""
+    if column is None:
+        return []
+    from toprank.cli.list_parts import measure_groups
 
-    label: str
-    name: str
-    settings: dict[str, Any]
-    value: float
-    low: float | None = None
-    high: float | None = None
-    standard_error: float | None = None
-    method: str = ""
-    note: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        """The attributes by name."""
-        return asdict(self)
+    return [measure_groups(rows, source, column, top, level) for top in tops]
 
 
 def _own_top(model: TableModel) -> int | float:
@@ -203,6 +219,7 @@ def _measure_all(
     level: float,
     resamples: int | None,
     step: Step,
+    propensity: Any = None,
 ) -> list[MetricRow]:
     """The metrics of the rows, each with its interval.
 
@@ -219,20 +236,24 @@ def _measure_all(
         How often the bootstrap draws; None leaves it to the number of rows.
     step : callable
         Called with the metric that is being measured.
+    propensity : array, optional
+        Probability that the label of each row was seen.
     """
     from toprank.metrics import summary
     from toprank.metrics.registry import METRICS, Entry
     from toprank.models.rows import measure
 
+    weighed: dict[str, Any] = {"sample_weight": rows.weight, "label_propensity": propensity}
     if wanted is None:
-        entries = list(summary(rows.y, rows.scores, tops, sample_weight=rows.weight))
+        entries = list(summary(rows.y, rows.scores, tops, **weighed))
     else:
         known: tuple[Any, ...] = (rows.y, rows.scores)
         entries = [
-            Entry(name, given, METRICS[name].function(*known, sample_weight=rows.weight, **given))
+            Entry(name, given, METRICS[name].function(*known, **weighed, **given))
             for name, given in wanted
         ]
-    options = {"level": level, "n_resamples": choose_resamples(resamples, len(rows))}
+    options: dict[str, Any] = {"level": level, "label_propensity": propensity}
+    options |= {"n_resamples": choose_resamples(resamples, len(rows))}
     measured = measure(rows, [(entry.name, entry.settings) for entry in entries], **options)
     found = []
     for done, entry in enumerate(entries):
@@ -241,46 +262,21 @@ def _measure_all(
     return found
 
 
-def _measure_periods(
-    rows: ScoredRows,
-    wanted: Sequence[tuple[str, dict[str, Any]]],
-    source: Source,
-    columns: tuple[str, str | None],
-    level: float,
-    step: Step,
-) -> list[MetricRow]:
-    """The metrics of each period, their mean, and its interval over the periods."""
-    from toprank.inference import period_interval
-    from toprank.metrics.metric import call_label
+def _read_propensity(source: Source, column: str | None) -> Any:
+    """The probability that the label of each row was seen; None where no column is named."""
+    if column is None:
+        return None
     from toprank.models import frames
-    from toprank.models.columns import as_dates, as_words, find_kind, is_missing
+    from toprank.models.columns import Unreadable, as_numbers
 
-    by, entity = columns
-    source.check_columns({by: "--by", **({} if entity is None else {entity: "--per-entity"})})
-    if rows.weight is not None:
-        raise Failure("--by does not take weights of rows; the model was trained with them.")
-    known = source.read([name for name in columns if name is not None])
-    period = frames.column(known, by)
-    if is_missing(period).any():
-        raise Failure(f"--by {by}: {int(is_missing(period).sum())} row(s) have no period.")
-    finding = find_kind(period)
-    dated = finding.kind == "date"
-    times = as_dates(period, finding.date_format) if dated else period
-    whose = None if entity is None else as_words(frames.column(known, entity))
-    found = []
-    for done, (name, settings) in enumerate(wanted):
-        label = call_label(name, settings)
-        step(f"Measuring {label}", done, len(wanted))
-        try:
-            one = period_interval(
-                name, rows.y, rows.scores, times, entities=whose, level=level, **settings
-            )
-        except ValueError as error:
-            raise Failure(f"--by {by}: {error}") from error
-        ends = (one.low, one.high, one.standard_error)
-        shown = f"{label}, mean of {len(one.values)}"
-        found.append(MetricRow(shown, name, settings, one.estimate, *ends, one.method, one.note))
-    return found
+    source.check_columns({column: "--propensity"})
+    try:
+        values = as_numbers(frames.column(source.read([column]), column))
+    except Unreadable as error:
+        raise Failure(f"--propensity {column}: {error}.") from error
+    if not ((values > 0) & (values <= 1)).all():
+        raise Failure(f"--propensity {column}: expected probabilities above 0, up to 1.")
+    return values
 
 
 def _metric_row(entry: SummaryEntry, measured: Measurement) -> MetricRow:
@@ -305,6 +301,19 @@ def _latency(model: TableModel, row: Any) -> float:
             model.score(row)
             times.append(time.perf_counter() - start)
     return 1000 * statistics.median(times[1:])
+
+
+def _show_groups(found: TopGroups) -> None:
+    """Print the groups in the first rows as a table."""
+    head, *body = found.lines()
+    k = found.list_length
+    top = f"{100 * k:g}% of the rows" if isinstance(k, float) else f"{k} rows"
+    span = f"each with its {100 * found.level:g}% interval"
+    console().print(f"\nGroups in the first {top}, {span}:", soft_wrap=True)
+    drawn = table(head, left=[head[0]])
+    for row in body:
+        drawn.add_row(*cells(*row))
+    console().print(drawn)
 
 
 def _show_evaluation(answer: dict[str, Any], found: list[MetricRow]) -> None:

@@ -12,6 +12,7 @@ from toprank.inference.planning import (
     sample_size,
 )
 from toprank.inference.result import Comparison, Comparisons, Interval
+from toprank.inference.top_groups import GroupAtTop, TopGroups, top_groups
 from toprank.inference.u_statistics import UStatistic, u_statistic
 from toprank.inference.unlabelled import unlabelled_interval
 
@@ -19,9 +20,11 @@ __all__ = [
     "Band",
     "Comparison",
     "Comparisons",
+    "GroupAtTop",
     "Interval",
     "OrderedUStatistic",
     "PeriodInterval",
+    "TopGroups",
     "UStatistic",
     "compare",
     "comparison_power",
@@ -34,6 +37,7 @@ __all__ = [
     "precision_recall_band",
     "roc_band",
     "sample_size",
+    "top_groups",
     "u_statistic",
     "u_statistic_of_order",
     "unlabelled_interval",

@@ -96,21 +96,22 @@ def _by_score(
     method: str = "",
 ) -> Interval:
     """The score interval of a share of pairs."""
-    assert expansion.pairs is not None
-    sample = request.sample
+    sample, pairs = request.sample, expansion.pairs
+    assert pairs is not None
+    expansion = replace(expansion, bias=expansion.bias * pairs.bias_taken)
     if not np.isfinite(spread.variance):
         return _of_single_row(request, expansion, estimate)
     units = independent_units(sample, expansion.share, spread.variance)
     ends = score_interval(
         expansion.centre,
         spread,
-        expansion.pairs,
+        pairs,
         units,
         request.level,
         student_throughout=sample.groups is not None,
     )
     method = f"score interval, {method or expansion.method}"
-    notes = note_on_groups(sample), note_on_few_rows(expansion.pairs, sample.units)
+    notes = note_on_groups(sample), note_on_few_rows(pairs, sample.units)
     note = " ".join(filter(None, notes))
     if _shows_no_spread(expansion, spread):
         note = (

@@ -59,7 +59,8 @@ def score_interval(
     # at least a quarter of a pair away from 0 and 1
     near = max(min(share, 1 - share), 0.25 / (positives * negatives))
     modelled = pairs.scale * pair_share_variance(near, *counts)
-    ratio = spread.variance / modelled
+    larger = 1.0 if student_throughout else 1 + pairs.shortfall / max(1.0, min(units))
+    ratio = larger * spread.variance / modelled
     factor = ratio if ratio >= 1 else 1 - _trust(share, spread, pairs) * (1 - ratio)
     tail = (1 - level) / 2
     if student_throughout:

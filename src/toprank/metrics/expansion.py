@@ -30,6 +30,8 @@ PROJECTION = "Hoeffding projection (DeLong)"
 INFLUENCE = "influence function"
 LEFT_OUT = "leave-one-out"
 _EDGE = 1e-12
+#: Rows of a class of which one at a time can be left out.
+_MOST_LEFT_OUT = 1e8
 
 
 def identity(share: float) -> float:
@@ -60,6 +62,10 @@ class PairShare:
         Degrees of freedom that the model adds to those of the variance that was seen.
     enough : float
         Rows of each class that it takes for the interval to cover as it says.
+    bias_taken : float
+        Share of the estimated bias that is taken off; the rest would cost more than it mends.
+    shortfall : float
+        Over the rows of the smaller class: the share by which the variance seen is too small.
     """
 
     of_positives: float = 1.0
@@ -69,6 +75,8 @@ class PairShare:
     scale: float = 1.0
     freedom_of_model: float = 8.0
     enough: float = 2.0
+    bias_taken: float = 1.0
+    shortfall: float = 0.0
 
     def rows(self, units: tuple[float, float]) -> tuple[float, float]:
         """Positives and negatives that the pairs are taken from."""
@@ -314,7 +322,13 @@ def average_precision_expansion(ranked: RankedList) -> Expansion:
         method=LEFT_OUT,
         # one positive in the wrong place moves it more than any law of the scores tells
         pairs=PairShare(
-            wide=True, errors_to_trust=8.0, scale=0.7, freedom_of_model=0.0, enough=6.0
+            wide=True,
+            errors_to_trust=8.0,
+            scale=0.7,
+            freedom_of_model=0.0,
+            enough=6.0,
+            bias_taken=0.5,
+            shortfall=3.0,
         ),
     )
 
@@ -361,17 +375,17 @@ def pnorm_risk_expansion(
 ) -> Expansion:
     """The normalised p-norm risk: the p-th root of the mean p-th power of the heights."""
     pnorm_risk_of(ranked, p, normalize, margin, log)  # refuses what is no power and no margin
-    heights = ranked.heights_within(margin)
+    units, of_high, of_low = _in_units(ranked)
+    heights = units.heights_within(margin)
     reaching = np.searchsorted(-ranked.scores, -(ranked.scores - margin), side="right")
-    share, without_high, without_low = _pnorm_left_out(ranked, heights, reaching, p)
-    n_high, n_low = ranked.positives, ranked.negatives
+    share, without_high, without_low = _pnorm_left_out(units, heights, reaching, p)
+    n_high, n_low = units.positives, units.negatives
 
     def expanded(values: Callable[[Any], Any]) -> tuple[float, FloatArray, FloatArray]:
         whole = float(values(np.array(share)))
         high, low = values(without_high), values(without_low)
-        bias = quenouille_bias(whole, ranked.positive, high) + quenouille_bias(
-            whole, ranked.negative, low
-        )
+        bias = quenouille_bias(whole, units.positive, high) / of_high
+        bias += quenouille_bias(whole, units.negative, low) / of_low
         return whole - float(bias), -(n_high - 1) * high, -(n_low - 1) * low
 
     centre, on_positive, on_negative = expanded(lambda u: u)
@@ -441,16 +455,31 @@ def _jackknife(
     ranked: RankedList, left_out: Callable[..., tuple[Any, FloatArray, FloatArray]]
 ) -> tuple[float, float, FloatArray, FloatArray]:
     """Value, bias, phi+ and phi- from the values with one row left out."""
-    value, without_high, without_low = left_out(ranked.positive, ranked.negative)
-    bias = quenouille_bias(value, ranked.positive, without_high) + quenouille_bias(
-        value, ranked.negative, without_low
-    )
+    units, of_high, of_low = _in_units(ranked)
+    value, without_high, without_low = left_out(units.positive, units.negative)
+    bias = quenouille_bias(value, units.positive, without_high) / of_high
+    bias += quenouille_bias(value, units.negative, without_low) / of_low
     return (
         float(np.clip(value, 0, 1)),
         float(bias),
-        -(ranked.positives - 1) * without_high,
-        -(ranked.negatives - 1) * without_low,
+        -(units.positives - 1) * without_high,
+        -(units.negatives - 1) * without_low,
     )
+
+
+def _in_units(ranked: RankedList) -> tuple[RankedList, float, float]:
+    """The list in units that can be left out one by one, and the positives and negatives in a unit.
+
+    A unit is a row, but for classes of more than `_MOST_LEFT_OUT`, where the change by a single
+    row is lost to rounding. What a unit adds, times their number, is what a row adds, times theirs;
+    the bias falls with the number.
+    """
+    high, low = (max(1.0, count / _MOST_LEFT_OUT) for count in (ranked.positives, ranked.negatives))
+    if high == low == 1.0:
+        return ranked, high, low
+    positive, found = ranked.positive / high, ranked.found / high
+    negative, passed = ranked.negative / low, ranked.passed / low
+    return RankedList(ranked.scores, positive, negative, found, passed, False), high, low
 
 
 def _before(values: FloatArray) -> FloatArray:

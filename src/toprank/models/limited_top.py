@@ -108,7 +108,8 @@ class LimitedTop:
         self._entities = None if self._entities is None else self._entities[chosen]
 
     def _merge(self, final: bool) -> None:
-        if not self._waiting:
+        # what was merged before the end may still have to be cut
+        if not self._waiting and (self.rows is None or not final):
             return
         kept = (
             []

@@ -18,7 +18,15 @@ from toprank._extras import require
 from toprank._files import check_folder, replace_file
 from toprank._version import __version__
 from toprank.datasets import fetch, load_ionosphere, load_magic, load_spambase, load_wdbc
-from toprank.reproduce import boosting, push_examples, push_tables, roc_curves, simulated
+from toprank.reproduce import (
+    boosting,
+    margin_theorems,
+    push_examples,
+    push_tables,
+    regret_theorems,
+    roc_curves,
+    simulated,
+)
 from toprank.reproduce.experiment import Experiment, Progress, Result, Setup, Table, silent
 from toprank.reproduce.page import (
     Bullets,
@@ -31,7 +39,10 @@ from toprank.reproduce.page import (
     to_markdown,
 )
 
-_FAMILIES = (push_examples, push_tables, roc_curves, simulated, boosting)
+_FAMILIES = (
+    *(push_examples, push_tables, roc_curves, simulated, boosting),
+    *(margin_theorems, regret_theorems),
+)
 _KNOWN: dict[str, Experiment] = {
     one.name: one for family in _FAMILIES for one in family.EXPERIMENTS
 }
@@ -39,8 +50,9 @@ _KNOWN: dict[str, Experiment] = {
 NAMES: tuple[str, ...] = (
     *("table1", "table2", "figure1", "figure3", "figure4"),
     *("table3", "figure5", "table4", "figure6", "table5", "figure7", "figure8"),
-    *("colt-pima", "colt-wdbc", "colt-housing", "colt-limits"),
-    *("one-dimension", "margin-8x8", "equivalence", "regret", "rates"),
+    *("colt-pima", "colt-wdbc", "colt-wdbc-benign", "colt-housing", "colt-limits"),
+    *("one-dimension", "margin-bound", "margin-8x8", "lemma-20", "smooth-margin"),
+    *("equivalence", "labels", "regret", "low-noise", "pairwise", "rates"),
 )
 TITLE = "The papers' results, again"
 PAPERS = (

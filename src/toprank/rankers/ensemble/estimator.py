@@ -145,11 +145,13 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
     --------
     >>> from sklearn.linear_model import LogisticRegression
     >>> from sklearn.naive_bayes import GaussianNB
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
     >>> from toprank import PushEnsemble
     >>> from toprank.datasets import load_wdbc
     >>> X, y = load_wdbc(return_X_y=True)
-    >>> members = [("linear", LogisticRegression(max_iter=5000)), ("bayes", GaussianNB())]
-    >>> ensemble = PushEnsemble(members, cv=3).fit(X, y)
+    >>> linear = make_pipeline(StandardScaler(), LogisticRegression())
+    >>> ensemble = PushEnsemble([("linear", linear), ("bayes", GaussianNB())], cv=3).fit(X, y)
     >>> all(weight >= 0 for weight in ensemble.weights_.values())
     True
     >>> ensemble.score_interval_.estimate > 0.97
