@@ -182,13 +182,14 @@ class OpenBlock:
     def rough_moments(self, coef: FloatArray, tilts: tuple[float, float]) -> EndPartial:
         """Return tilted sums with second moments of single precision, for coordinates."""
         masses = self.masses(coef, tilts)
+        design: Any = self.design  # of the host: rows that lie elsewhere have no sparse form
         weight, sums = self._tilted[0], []
         for rows, mass in zip(self._rows_by_class, masses, strict=True):
             part = Tilted.empty(self.design.n_features, order=2)
             part.top, part.mass = mass.top, mass.mass
             heavy = rows[weight[rows] > _NOTHING_ROUGH]
             if len(heavy):
-                part.moment, part.second = self.design.rough_moments(heavy, weight[heavy])
+                part.moment, part.second = design.rough_moments(heavy, weight[heavy])
             sums.append(part)
         return sums[0], sums[1]
 
