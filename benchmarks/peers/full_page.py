@@ -135,6 +135,29 @@ def _head(store: Store, results: dict, rankers: list[str], sets: list[str]) -> s
     return "\n\n".join(lines)
 
 
+def put_ranks_on_home(store: Store, home: Path, link: str = "full_size.md") -> None:
+    """Renew the short table of mean ranks on a first page, between its two marks."""
+    results = results_of(store)
+    rankers = _rankers_with_results(results)
+    sets, common = complete(results, rankers) if OURS in rankers else ([], {})
+    if not sets or not home.exists():
+        return
+    columns = {m: ranks(sets, rankers, common, m).mean(axis=0) for m in SHOWN[:2]}
+    order = np.argsort(columns[SHOWN[0]], kind="stable")
+    rows = [[f"**{rankers[i]}**" if rankers[i] == OURS else rankers[i],
+             *(f"{columns[m][i]:.1f}" for m in columns)] for i in order]  # fmt: skip
+    said = (
+        "Ours against what you use now, everything at its defaults: mean rank over "
+        f"{len(sets)} data sets, 1 is best ([how it was measured, and what was not]({link}))."
+    )
+    text = home.read_text(encoding="utf-8")
+    before, mark, rest = text.partition("<!-- ranks -->\n")
+    _, end, after = rest.partition("<!-- end of ranks -->\n")
+    if mark and end:
+        table = f"{said}\n\n{markdown(['', *columns], rows)}\n"
+        home.write_text(before + mark + table + end + after, encoding="utf-8")
+
+
 def _ranks(sets: list[str], rankers: list[str], common: dict) -> str:
     columns = {m: ranks(sets, rankers, common, m).mean(axis=0) for m in SHOWN[:2]}
     order = np.argsort(columns[SHOWN[0]], kind="stable")

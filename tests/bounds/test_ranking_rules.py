@@ -70,7 +70,7 @@ def both_regrets(loss, eta, scores, weight=None):
 @pytest.mark.parametrize(("loss", "constant"), [("exponential", 2.25), ("logistic", 2.0)])
 def test_theorem_6_corrected_and_its_constants_where_they_hold(loss, constant):
     largest = 0.0
-    for _ in range(120):
+    for _ in range(50):
         n = RNG.integers(2, 5)
         eta, weight = RNG.uniform(0.02, 0.98, size=n), RNG.uniform(0.1, 1.0, size=n)
         scores = RNG.normal(scale=RNG.uniform(0.1, 3.0), size=n)

@@ -149,3 +149,38 @@ def test_groups_in_the_first_rows(invoke, train, model, words):
     ]:
         answer = invoke("evaluate", model, train, *options)
         assert (answer.exit_code == 2) == bool(said) and said in words(answer.stderr)
+
+
+def test_a_list_with_propensities_is_measured_as_all_rows(invoke, train, model, frame, folder):
+    listed = folder / "explored.csv"
+    done = invoke(
+        *("rank", model, train, "--top", 150, "--explore", 0.6, "--reasons", 0, "-o", listed)
+    )
+    assert done.exit_code == 0, done.output
+    seen = frame.merge(pd.read_csv(listed)[["customer", "propensity"]], on="customer")
+    path = folder / "looked_at.csv"
+    seen.to_csv(path, index=False)
+    asked = ("evaluate", model, path, "--metric", "precision_at", "--k", 0.5, "--json", "-q")
+    naive, weighted, truth = (
+        json.loads(invoke(*arguments).stdout)["metrics"][0]
+        for arguments in (
+            asked,
+            (*asked, "--propensity", "propensity"),
+            (*asked[:2], train, *asked[3:]),
+        )
+    )
+    assert abs(weighted["value"] - truth["value"]) < abs(naive["value"] - truth["value"])
+    assert "count as" in weighted["note"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--propensity", "age"), "expected probabilities above 0, up to 1"),
+        (("--propensity", "city"), "--propensity city: expected numbers"),
+        (("--propensity", "age", "--by-group", "city"), "count them; not both"),
+    ],
+)
+def test_what_is_no_propensity_is_refused(invoke, train, model, words, options, said):
+    refused = invoke("evaluate", model, train, *options)
+    assert refused.exit_code == 2 and said in words(refused.stderr), refused.output

@@ -25,7 +25,7 @@ PRINT_RESULTS = [name for name in COMMANDS if name != "export"]
 def test_the_commands_are_those_of_the_design():
     assert {
         *("fit", "rank", "evaluate", "compare", "report", "demo", "reproduce", "bounds"),
-        *("check", "choose-p", "monitor", "show", "export", "select"),
+        *("check", "choose-p", "diff", "monitor", "show", "export", "select"),
     } == set(COMMANDS)
 
 

@@ -238,6 +238,7 @@ def test_arrays_in_memory_are_sent_to_from_arrays():
         blocks.from_dask(np.ones((3, 2)))
 
 
+@pytest.mark.more
 def test_a_worker_killed_within_an_evaluation_does_not_change_the_answer(client, rows, tmp_path):
     X, y, _ = rows
     with blocks.from_dask(da.from_array(X, chunks=(300, -1)), y) as source:

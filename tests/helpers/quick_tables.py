@@ -26,6 +26,7 @@ def pytest_runtest_setup(item):
 
     _patch.setattr(room, "_make_trees", make)
     _patch.setitem(room.RANKER_KINDS, "trees", replace(room.RANKER_KINDS["trees"], make=make))
+    _patch.setattr(import_module("toprank.models.unseen"), "_N_FOLDS", 2)
     _patch.setattr(plan, "_FOLDS_OF_FEW", 2)
     for name, effort in plan.EFFORTS.items():
         small = {"folds": 2, "rounds": 10, "rate": 0.3, "forest": 10, "cat_rounds": 5}

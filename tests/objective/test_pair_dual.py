@@ -121,3 +121,11 @@ def test_frames_and_sparse_rows_serve_and_bad_rows_are_refused():
         PNormPush(p=np.inf).fit(X, Y).dual(X, Y)
     with pytest.raises(ValueError, match="corners"):
         PNormPush(loss="hinge", alpha=0.1).fit(X, Y).dual(X, Y)
+
+
+def test_negatives_below_every_margin_weigh_nothing():
+    y = (X[:, 0] > 0).astype(int)
+    far = np.column_stack([10.0 * X[:, 0], X[:, 1:]])
+    fit = PNormPush(p=2, loss="squared_hinge", alpha=1e-3).fit(far, y)
+    weights = fit.dual(far, y).pair_weights()
+    assert np.all(np.isfinite(weights)) and np.any(weights.sum(axis=0) == 0)

@@ -36,7 +36,7 @@ Y = np.digitize(X[:, 0] + 0.5 * RNG.normal(size=40), [-0.5, 0.5])
         (None, {"pairs": [[0, 40]]}, "rows 0 to 39 only"),
         (None, {"pairs": [[3, 3]]}, "against itself"),
         (None, {"pairs": Pairs([[0, 1]], 41)}, "table of 41 rows, but X has 40"),
-        (None, {"pairs": [[0, 1]], "sample_weight": np.arange(40.0)}, "row of weight zero"),
+        (None, {"pairs": [[0, 1]], "sample_weight": np.arange(40.0)}, "names a row that has"),
         (Y, {"sample_weight": np.zeros(40)}, "at least one non-zero"),
         (Y, {"sample_weight": -np.ones(40)}, "negative"),
         (Y, {"sample_weight": np.full(40, np.nan)}, "NaN"),

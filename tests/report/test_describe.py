@@ -75,7 +75,7 @@ def test_rows_that_the_model_has_learned_from_are_said(models, tables):
 def test_the_front_page_counts_in_words(described):
     said = described.to_dict()["front"]["said"]
     assert re.match(
-        r"Of the first 30 on the list, [\d.]+ are “yes” \(\d+%\)\. Taken", said["headline"]
+        r"Of the first 30 on the list, [\d.]+ are “bought = yes” \(\d+%\)\. Taken", said["headline"]
     )
     assert re.search(r"Other rows like these would give between \d+ and \d+", said["certainty"])
     assert "chance of such a difference by luck" in said["against"]

@@ -29,7 +29,7 @@ def benjamini_hochberg(p, q):
 
 def by_definition(known, new, q):
     above = [np.sum(~known.positive & (known.scores >= s)) for s in new]
-    p = (1 + np.array(above)) / (known.n + 1)
+    p = (1 + np.array(above)) / (known.n_rows + 1)
     length = benjamini_hochberg(p, q)
     return p, p <= (np.sort(p)[length - 1] if length else -1)
 
@@ -124,3 +124,25 @@ def test_a_list_that_falls_to_the_pruning_says_so():
     assert 0 < len(fallen) < 20
     assert "random_state" in fallen[0].notes[0]
     assert all(np.all(np.diff(one.scores) <= 0) for one in lists)
+
+
+def test_rows_of_no_weight_keep_their_ratio_and_count_for_nothing():
+    known, new, rng = rows(4, n=60)
+    counts, w, v = rng.integers(0, 3, 60), rng.gamma(2.0, size=60), rng.gamma(2.0, size=30)
+    given = {"fdr": 0.4, "random_state": 3}
+    once = select(
+        new,
+        calibration=(known.positive, known.scores),
+        sample_weight=counts,
+        likelihood_ratio=(w, v),
+        **given,
+    )
+    many = np.repeat(np.arange(60), counts)
+    again = select(
+        new,
+        calibration=(known.positive[many], known.scores[many]),
+        likelihood_ratio=(w[many], v),
+        **given,
+    )
+    np.testing.assert_array_equal(once.rows, again.rows)
+    np.testing.assert_allclose(once.p_values, again.p_values)

@@ -194,9 +194,9 @@ def test_out_of_fold_scores_are_those_of_models_that_have_not_seen_the_row():
 def test_out_of_fold_rows_that_no_fold_tests_are_left_out():
     X, y = table(600)
     evidence = out_of_fold(LogisticRegression(), X, y, cv=3, time=np.arange(600))
-    assert evidence.n == 450
+    assert evidence.n_rows == 450
     weighted = out_of_fold(LogisticRegression(), X, y, cv=3, sample_weight=np.arange(600) % 3)
-    assert weighted.n == np.sum(np.arange(600) % 3)
+    assert weighted.n_rows == np.sum(np.arange(600) % 3)
 
 
 def test_the_room_is_the_function():
@@ -220,6 +220,7 @@ def test_a_frame_of_scores_and_labels_in_words_will_do():
     assert len(other) > 0
 
 
+@pytest.mark.more
 def test_a_model_of_a_table_refuses_the_rows_it_has_learned_from():
     pytest.importorskip("skrub", reason="tables are prepared with the extra models")
     from toprank.models import fit_table

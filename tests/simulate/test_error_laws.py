@@ -28,14 +28,14 @@ def test_nearly_equal_scales_and_no_error_at_all(name):
 @pytest.mark.parametrize("errors", sorted(ERROR_LAWS))
 def test_the_best_ranking_is_by_m_and_its_risk_is_met(errors):
     model = heteroscedastic(2, noise=0.7, errors=errors)
-    X, y = model.sample(1500, random_state=0)
+    X, y = model.sample(700, random_state=0)
     assert model.excess_risk(X, model.m(X)) == 0.0
     s = model.m(X)
     misranked = np.mean((y[:, None] - y) * (s[:, None] - s) < 0)
-    assert model.bayes_risk(X) == pytest.approx(misranked, abs=0.02)
+    assert model.bayes_risk(X) == pytest.approx(misranked, abs=0.03)
     other = X[:, 0]
     risk = np.mean((y[:, None] - y) * (other[:, None] - other) < 0)
-    assert model.bayes_risk(X) + model.excess_risk(X, other) == pytest.approx(risk, abs=0.02)
+    assert model.bayes_risk(X) + model.excess_risk(X, other) == pytest.approx(risk, abs=0.03)
 
 
 def test_an_unknown_law_is_refused():

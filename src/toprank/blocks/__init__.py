@@ -1,6 +1,7 @@
 """Sources of row blocks and the one map-reduce that every sweep over the data goes through."""
 
 from toprank.blocks.batches import from_batches, from_csv, from_query
+from toprank.blocks.checkpoint import with_checkpoint
 from toprank.blocks.dask import from_dask
 from toprank.blocks.memory import from_arrays, from_memmap
 from toprank.blocks.negatives import sample_negatives
@@ -29,4 +30,5 @@ __all__ = [
     "go_on",
     "sample_negatives",
     "spark_session",
+    "with_checkpoint",
 ]

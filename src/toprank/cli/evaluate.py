@@ -86,6 +86,13 @@ def evaluate(
             "rows, with intervals and a test of whether they are the same."
         ),
     ] = None,
+    propensity: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of probabilities that a row's label was seen, such as 'rank --explore' "
+            "writes: rows are weighted by one over it."
+        ),
+    ] = None,
     every: Annotated[bool, typer.Option("--all", help="Measure every metric there is.")] = False,
     level: Level = 0.95,
     resamples: Resamples = None,
@@ -110,6 +117,8 @@ def evaluate(
         raise Failure("--by measures the usual metrics, or those of --metric; leave out --all.")
     if per_entity is not None and by is None:
         raise Failure("--per-entity needs --by, the column of periods.")
+    if propensity is not None and (by is not None or by_group is not None):
+        raise Failure("--propensity weighs rows, and --by and --by-group count them; not both.")
     loaded = load_model(model)
     tops = [_own_top(loaded)] if k is None else parse_ks(k)
     with open_table(data, reading, quiet) as source, progress("Scoring", quiet) as step:
@@ -118,7 +127,8 @@ def evaluate(
         _check_two_classes(rows, tops)
         wanted = None if every else _list_metrics(metric or _USUAL, tops)
         if by is None:
-            found = _measure_all(rows, wanted, tops, level, resamples, step)
+            seen = _read_propensity(source, propensity)
+            found = _measure_all(rows, wanted, tops, level, resamples, step, seen)
         else:
             from toprank.cli.list_parts import measure_periods
 
@@ -209,6 +219,7 @@ def _measure_all(
     level: float,
     resamples: int | None,
     step: Step,
+    propensity: Any = None,
 ) -> list[MetricRow]:
     """The metrics of the rows, each with its interval.
 
@@ -225,26 +236,47 @@ def _measure_all(
         How often the bootstrap draws; None leaves it to the number of rows.
     step : callable
         Called with the metric that is being measured.
+    propensity : array, optional
+        Probability that the label of each row was seen.
     """
     from toprank.metrics import summary
     from toprank.metrics.registry import METRICS, Entry
     from toprank.models.rows import measure
 
+    weighed: dict[str, Any] = {"sample_weight": rows.weight, "label_propensity": propensity}
     if wanted is None:
-        entries = list(summary(rows.y, rows.scores, tops, sample_weight=rows.weight))
+        entries = list(summary(rows.y, rows.scores, tops, **weighed))
     else:
         known: tuple[Any, ...] = (rows.y, rows.scores)
         entries = [
-            Entry(name, given, METRICS[name].function(*known, sample_weight=rows.weight, **given))
+            Entry(name, given, METRICS[name].function(*known, **weighed, **given))
             for name, given in wanted
         ]
-    options = {"level": level, "n_resamples": choose_resamples(resamples, len(rows))}
+    options: dict[str, Any] = {"level": level, "label_propensity": propensity}
+    options |= {"n_resamples": choose_resamples(resamples, len(rows))}
     measured = measure(rows, [(entry.name, entry.settings) for entry in entries], **options)
     found = []
     for done, entry in enumerate(entries):
         step(f"Measuring {entry.label}", done, len(entries))
         found.append(_metric_row(entry, next(measured)))
     return found
+
+
+def _read_propensity(source: Source, column: str | None) -> Any:
+    """The probability that the label of each row was seen; None where no column is named."""
+    if column is None:
+        return None
+    from toprank.models import frames
+    from toprank.models.columns import Unreadable, as_numbers
+
+    source.check_columns({column: "--propensity"})
+    try:
+        values = as_numbers(frames.column(source.read([column]), column))
+    except Unreadable as error:
+        raise Failure(f"--propensity {column}: {error}.") from error
+    if not ((values > 0) & (values <= 1)).all():
+        raise Failure(f"--propensity {column}: expected probabilities above 0, up to 1.")
+    return values
 
 
 def _metric_row(entry: SummaryEntry, measured: Measurement) -> MetricRow:
@@ -274,7 +306,8 @@ def _latency(model: TableModel, row: Any) -> float:
 def _show_groups(found: TopGroups) -> None:
     """Print the groups in the first rows as a table."""
     head, *body = found.lines()
-    top = f"{100 * found.k:g}% of the rows" if isinstance(found.k, float) else f"{found.k} rows"
+    k = found.list_length
+    top = f"{100 * k:g}% of the rows" if isinstance(k, float) else f"{k} rows"
     span = f"each with its {100 * found.level:g}% interval"
     console().print(f"\nGroups in the first {top}, {span}:", soft_wrap=True)
     drawn = table(head, left=[head[0]])

@@ -22,15 +22,16 @@ Model = Annotated[Path, typer.Argument(help="Model written by 'toprank fit'.", m
 Data = Annotated[
     Path,
     typer.Argument(
-        help="Table: CSV, TSV (plain, .gz or .bz2), Excel, Parquet or Arrow; - for standard input.",
+        help="Table: CSV, TSV (plain, .gz or .bz2), Excel, Parquet or Arrow; a folder, a "
+        "pattern or an address of Parquet files; - for standard input.",
         metavar="DATA",
     ),
 ]
 Train = Annotated[
     Path,
     typer.Argument(
-        help="Table to learn from: CSV, TSV (plain, .gz or .bz2), Excel, Parquet or Arrow; - for "
-        "standard input.",
+        help="Table to learn from: CSV, TSV (plain, .gz or .bz2), Excel, Parquet or Arrow; a "
+        "folder, a pattern or an address of Parquet files; - for standard input.",
         metavar="TRAIN",
     ),
 ]

@@ -73,7 +73,7 @@ class TopGroups:
         in all groups.
     adjusted_p_values : dict
         The same after Holm's correction for the three of them.
-    k : int or float
+    list_length : int or float
         The length of the list, as it was given.
     level : float
         Confidence level of the intervals, each for itself.
@@ -82,7 +82,7 @@ class TopGroups:
     groups: tuple[GroupAtTop, ...]
     p_values: dict[str, float]
     adjusted_p_values: dict[str, float]
-    k: int | float
+    list_length: int | float
     level: float
 
     def as_dict(self) -> dict[str, Any]:
@@ -113,7 +113,7 @@ class TopGroups:
             "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip()
             for row in table
         ]
-        return "\n".join([f"First {self.k:g}, {100 * self.level:g}% intervals", *shown])
+        return "\n".join([f"First {self.list_length:g}, {100 * self.level:g}% intervals", *shown])
 
     __repr__ = __str__
 

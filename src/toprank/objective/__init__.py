@@ -12,6 +12,7 @@ from toprank.objective.pair_entropy import PairEntropy
 from toprank.objective.pointwise import PointwiseProblem
 from toprank.objective.priced import PricedProblem
 from toprank.objective.problem import LinearProblem, ScoredProblem, TwoClassProblem
+from toprank.objective.related_dual import RelatedDual, related_dual_at
 from toprank.objective.risk import (
     PointwiseTask,
     PushObjective,
@@ -34,6 +35,7 @@ __all__ = [
     "PointwiseTask",
     "PricedProblem",
     "PushObjective",
+    "RelatedDual",
     "ScoredProblem",
     "SweptProblem",
     "Task",
@@ -50,4 +52,5 @@ __all__ = [
     "price_and_loss",
     "primal_dual_gap",
     "problem_of",
+    "related_dual_at",
 ]

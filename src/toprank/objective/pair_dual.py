@@ -62,7 +62,8 @@ class PairDual:
         for side, (log_s, slope) in zip(self._objective.sides, slopes, strict=True):
             scores = side.sign * self._scores
             margins = scores[side.inner][:, None] - scores[side.outer]
-            per_height = np.exp(log_of(slope) - log_s, where=slope > 0, out=np.zeros_like(slope))
+            # a height of zero has no active pair and no slope
+            per_height = np.exp(log_of(slope) - np.where(slope > 0, log_s, 0.0))
             weights = -self._objective.loss.slope(margins) * side.inner_weight[:, None] * per_height
             total += weights if side.sign > 0 else weights.T
         return total

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from toprank._numerics import FloatArray
 from toprank.blocks import BlockSource, Units
+from toprank.blocks.checkpoint import with_checkpoint
 from toprank.blocks.memory import ArraySource
 from toprank.blocks.tensors import OnDevice, tensor_on_device
 from toprank.blocks.torch import from_torch
@@ -141,7 +142,9 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         return self
 
     @fits
-    def fit_blocks(self, source: BlockSource) -> Any:
+    def fit_blocks(
+        self, source: BlockSource, *, checkpoint: Any = None, resume: bool = False
+    ) -> Any:
         """Fit the ranker to the rows of a block source, wherever they lie.
 
         The model is that of ``fit`` on all rows: the same objective, minimised by passes over
@@ -156,12 +159,20 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         ----------
         source : BlockSource
             From `toprank.blocks`: ``from_arrays``, ``from_memmap``, ``from_parquet``, ...
+        checkpoint : str or path, optional
+            A folder that keeps the outcome of every pass (`toprank.blocks.with_checkpoint`).
+        resume : bool, default=False
+            Go on with the passes that are there, to the same bits as without a break.
 
         Returns
         -------
         self
             With ``passes_``: how often the data were passed over, and for what.
         """
+        if checkpoint is not None:
+            source = with_checkpoint(source, checkpoint, resume=resume)
+        elif resume:
+            raise ValueError("resume=True needs the folder of the passes: checkpoint='folder'.")
         passes = self._fit_source(source)
         self._keep_columns(source)
         self.passes_ = passes

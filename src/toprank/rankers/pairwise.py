@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -17,7 +18,7 @@ from toprank._numerics import FloatArray
 from toprank.blocks import Units, Workers
 from toprank.blocks.memory import ArraySource
 from toprank.losses import TRAINABLE_LOSSES, Loss
-from toprank.objective import BlockData
+from toprank.objective import BlockData, RelatedDual, related_dual_at
 from toprank.objective.pairwise import PairProblem, PairTask
 from toprank.pair_sums import concordance
 from toprank.pairs import Pairs, RelatedRows, Relation, check_related_rows, check_table
@@ -28,6 +29,7 @@ from toprank.rankers.common import fits, warn_caller
 from toprank.rankers.kernel import KERNELS, Kernel, PairFeatures, PairRule, expansion, landmarks
 from toprank.rankers.starts import bend_of, bend_warning, lowest_of_starts
 from toprank.solvers import Result
+from toprank.solvers.result import penalty_gap
 
 
 class PairRanker(BaseEstimator):
@@ -321,6 +323,47 @@ class PairRanker(BaseEstimator):
         self.landmarks_ = points
         self.dual_coef_ = dual
         self.intercept_ = shift
+
+    def dual(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        groups: ArrayLike | None = None,
+        pairs: ArrayLike | Pairs | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> RelatedDual:
+        """Return the dual point of the fit: how much each crucial pair counts.
+
+        The weights of Rudin 2009 (Theorem 4), for the push over crucial pairs. A fitted ranker does
+        not keep its rows, so they are given again, as in ``fit``. Not for a kernel on pairs, which
+        has no score.
+
+        Returns
+        -------
+        RelatedDual
+            ``row_weight``, ``pair_weights()`` and, for linear scores, the ``gap``.
+
+        Examples
+        --------
+        >>> from toprank import PairRanker
+        >>> X, pairs = [[0.0], [1.0], [0.5]], [[1, 0], [1, 2], [0, 2]]
+        >>> dual = PairRanker(loss="logistic").fit(X, pairs=pairs).dual(X, pairs=pairs)
+        >>> rows, weight = dual.pair_weights()
+        >>> rows.tolist(), bool(weight[2] > weight[0])  # the one that is out of order
+        ([[1, 0], [1, 2], [0, 2]], True)
+        """
+        check_is_fitted(self)
+        if hasattr(self, "_rule"):
+            raise ValueError("kernel_on='pairs' has no score per row, and so no weights of pairs.")
+        table = self._check_X(X, reset=False)
+        rows = self._check_rows(table, y, groups, pairs, sample_weight)
+        objective = self._task(rows.relation(), rows.counts).objective()
+        point = related_dual_at(objective, self.predict(X), np.nan)
+        if hasattr(self, "dual_coef_"):
+            return point
+        gradient = self.alpha * self.coef_ - np.asarray(table.T @ point.row_weight).reshape(-1)
+        return replace(point, gap=penalty_gap(gradient, self.alpha))
 
     def predict(self, X: Any) -> FloatArray:
         """Return the score of each row; higher belongs nearer the top."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,6 +25,8 @@ _POINTS = 81
 FEW_POSITIVES = 30
 _COMPARED = ("precision", "auc")
 _MOST_COLUMNS = 12
+#: Numbers below a million whose fractions are longer than people read.
+_LONG_FRACTION = re.compile(r"-?\d{1,4}\.\d{2,}", re.ASCII)
 
 
 def front_results(
@@ -144,9 +147,24 @@ def _list_rows(subject: Subject, rows: LabelledRows, k: int) -> dict[str, Any]:
 def _reason(one: Reason) -> dict[str, Any]:
     return {
         "column": clean_text(one.column, 60),
-        "value": clean_text(one.value, 40) or "missing",
+        "value": clean_text(short_values(one.value), 40) or "missing",
         "adds": one.contribution,
     }
+
+
+def short_values(text: str) -> str:
+    """Return values with long fractions in four figures: enough to read.
+
+    Examples
+    --------
+    >>> from toprank.report.front import short_values
+    >>> short_values("10.9393"), short_values("0.702761, 12"), short_values("v1.23456")
+    ('10.94', '0.7028, 12', 'v1.23456')
+    """
+    return ", ".join(
+        f"{float(part):.4g}" if _LONG_FRACTION.fullmatch(part) else part
+        for part in text.split(", ")
+    )
 
 
 def _leading_columns(importances: dict[str, float]) -> dict[str, Any]:
@@ -216,10 +234,11 @@ def sentences(data: dict[str, Any]) -> dict[str, str]:
             for line in data["comparison"]
             if line["figure"] == "precision" and line["names"][0] == model["name"]
         ),
+        "advice": "",
         "money": "",
     }
     if model["money"] is not None:
-        said["money"] = describe_gains(
+        said["advice"], said["money"] = describe_gains(
             model["money"], model["figures"]["precision"], data["k"], data["rows"]
         )
     return said
@@ -233,7 +252,7 @@ def headline_of_list(data: dict[str, Any], model: dict[str, Any]) -> str:
     word = "is" if found == "1" else "are"
     return (
         f"Of the first {count(k)} on the list, {found} {word} "
-        f"\u201c{data['positive']}\u201d ({percent(one['value'])}). "
+        f"\u201c{data['target']} = {data['positive']}\u201d ({percent(one['value'])}). "
         f"Taken at random, {by_chance} of {count(k)} would be."
     )
 

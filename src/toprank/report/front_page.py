@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from toprank._text import count, format_figure, percent
+from toprank._text import clean_text, count, format_figure, percent
 from toprank.report.front import luck, sentence_of_lists
 from toprank.report.markup import (
     facts_list,
@@ -61,7 +61,9 @@ def _answer_section(front: dict[str, Any], notes: list[str]) -> str:
         for key, label in _CARDS.items()
     )
     more = " ".join(part for part in (said["certainty"], said["against"]) if part)
-    money = f"<p><strong>{escape(said['money'])}</strong></p>" if said["money"] else ""
+    money = ""
+    if said["money"]:
+        money = f"<p><strong>{escape(said['advice'])}</strong> {escape(said['money'])}</p>"
     return f"""<section id="verdict" aria-labelledby="verdict-title">
 <h2 id="verdict-title" class="quiet">The answer</h2>
 <p class="headline">{escape(said["headline"])}</p>
@@ -151,7 +153,8 @@ def _list_table(model: dict[str, Any], front: dict[str, Any]) -> str:
                 _reasons_text(one["reasons"]),
             ]
         )
-    head = ("Rank", "Row", f"Really {front['positive']}?", "Mostly because")
+    outcome = clean_text(f"{front['target']} = {front['positive']}", 28)
+    head = ("Rank", "Row", f"Really {outcome}?", "Mostly because")
     table = html_table(f"The first {count(k)}, and those just below", head, body, stack=True)
     cut = f'<tr class="cut"><td colspan="4">the first {count(k)} end here</td></tr>\n'
     lines = table.split("\n")

@@ -43,27 +43,42 @@ def gains(curve: dict[str, Any], value: float, cost: float) -> dict[str, Any]:
     }
 
 
-def describe_gains(found: dict[str, Any], precision: dict[str, Any], k: int, n: int) -> str:
-    """Return in two sentences what the first k rows bring, and how many rows to take."""
+def describe_gains(
+    found: dict[str, Any], precision: dict[str, Any], k: int, n: int
+) -> tuple[str, str]:
+    """Return how many rows to take, in a sentence, and what the first k rows bring, in others."""
     value, cost = found["value"], found["cost"]
     at_k = k * (value * precision["value"] - cost)
     word = "gain" if at_k >= 0 else "lose"
     said = f"Taking the first {count(k)} of them would {word} {amount(abs(at_k))}"
     if precision["low"] is not None:
         ends = [k * (value * precision[end] - cost) for end in ("low", "high")]
-        said += f" (between {amount(ends[0])} and {amount(ends[1])})"
+        said += f" (between {about(ends[0])} and {about(ends[1])})"
     said += f", at {amount(value)} for each that is found and {amount(cost)} for each row taken."
     if not found["best"]:
-        return f"{said} No number of rows from the top of this list pays for itself."
+        return "No number of rows from the top of this list pays for itself.", said
     share = found["best"] / n
     if share >= 0.999:
-        return f"{said} It pays to take all rows: the list is not needed for that."
-    return (
-        f"{said} It pays most to take about {count(found['best'])} of these {count(n)} rows, "
-        f"the first {100 * share:.2g}%: {amount(found['best_gain'])} (between "
-        f"{amount(found['best_low'])} and {amount(found['best_high'])}). This number was found on "
-        "the rows it is measured on, so it is a little hopeful."
+        return "It pays to take all rows: the list is not needed for that.", said
+    advice = (
+        f"It pays most to take about {count(found['best'])} of these {count(n)} rows, "
+        f"the first {100 * share:.2g}%: a gain of about {about(found['best_gain'])} (between "
+        f"{about(found['best_low'])} and {about(found['best_high'])})."
     )
+    hopeful = "How many pay most was found on the rows it is measured on: it is a little hopeful."
+    return advice, f"{said} {hopeful}"
+
+
+def about(value: float) -> str:
+    """Return a sum of money that is not known exactly: three figures of it.
+
+    Examples
+    --------
+    >>> from toprank.report.money import about
+    >>> about(12981.4), about(-56.78)
+    ('13\u202f000', '−56.8')
+    """
+    return amount(float(f"{value:.3g}"))
 
 
 def amount(value: float) -> str:

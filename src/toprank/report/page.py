@@ -121,7 +121,7 @@ def _verdict_section(data: dict[str, Any]) -> str:
 <dl class="cards">
 {cards}
 </dl>
-<p class="small">All figures are about rows that the ranker had not seen; The
+<p class="small">All figures are about rows that the ranker had not seen; the
 strength was chosen without the fold that it is measured on. Intervals are 95% intervals.</p>
 {notes_list(data["notes"])}
 </section>"""
@@ -176,9 +176,16 @@ def _behind(data: dict[str, Any]) -> str:
     """What this part is about, where the front page is about another model."""
     if "front" not in data:
         return ""
+    scored, above, k = data["table"]["scored"], data["front"]["rows"], data["k"]
+    other = ""
+    if scored != above:
+        other = (
+            f" They are measured on {count(scored)} rows, not on the {count(above)} above: the "
+            f"first {count(k)} are another part of the list, so their figures are others too."
+        )
     return (
         "<p>From here on the page is about a linear score, pushed more and more to be right at the "
-        "top, beside logistic regression and boosted trees on the same rows.</p>\n"
+        f"top, beside logistic regression and boosted trees on the same rows.{other}</p>\n"
     )
 
 

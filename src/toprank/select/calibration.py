@@ -27,6 +27,7 @@ from toprank.pairs import (
     check_counts,
     check_labels,
     check_scores,
+    check_weights,
     is_frame,
     read_any_table,
     split_classes,
@@ -56,7 +57,7 @@ class Calibration:
     source: str = _NO_PART
 
     @property
-    def n(self) -> int:
+    def n_rows(self) -> int:
         """How many rows there are."""
         return int(np.sum(self.counts))
 
@@ -209,7 +210,7 @@ def from_scores(
             "label and one score per row."
         )
     positive = split_classes(labels, "the labels of calibration", pos_label)[1]
-    counts = check_counts(sample_weight, len(labels))
+    counts = check_weights(positive, sample_weight)
     if counts is None:
         return Calibration(positive, values, np.ones(len(labels)), source)
     if np.any(counts != np.round(counts)):
@@ -218,8 +219,7 @@ def from_scores(
             "stands for. Where rows are drawn otherwise than the new ones, give the ratio of the "
             "two densities as likelihood_ratio=."
         )
-    present = counts > 0
-    return Calibration(positive[present], values[present], counts[present], source)
+    return Calibration(positive, values, counts, source)
 
 
 def read_calibration(

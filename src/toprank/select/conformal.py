@@ -27,6 +27,9 @@ passes its own test where that score is not above s_j.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -50,7 +53,7 @@ def select_by_fdr(calibration: Calibration, new: FloatArray, fdr: float) -> NDAr
     lengths = np.empty(len(negatives) + 1)
     lengths[:-1] = len(new) - np.searchsorted(ordered, negatives, side="right")
     lengths[-1] = len(new)
-    steps = (1 + above) / (calibration.n + 1)
+    steps = (1 + above) / (calibration.n_rows + 1)
     passed = np.flatnonzero(steps * len(new) <= fdr * lengths * _ROUNDING)
     passed = passed[lengths[passed] > 0]
     if not len(passed):
@@ -83,16 +86,16 @@ def select_under_shift(
         deterministic, and where the ratios differ it keeps next to nothing.
     """
     m, of_new = len(new), ratios[1]
-    order = np.argsort(-new, kind="stable")
+    negatives = _Negatives.of(calibration, ratios[0])
+    upper = np.flatnonzero(new > negatives.lowest_cut(new, fdr, float(np.min(of_new))))
+    order = upper[np.argsort(-new[upper], kind="stable")]
     scores = new[order]
     ends = np.searchsorted(-scores, -scores, side="right")
-    total, above = _weight_above(calibration, ratios[0], scores)
-    quota = fdr * ends / m
-    room = (total * quota - above) / (1 - quota)
+    room = negatives.room(ends, negatives.above(scores), fdr / m)
     best_below = np.maximum.accumulate(room[::-1])[::-1]
     weight = of_new[order]
     last = np.searchsorted(-best_below, -weight * (1 - 1e-12), side="right") - 1
-    passed = np.flatnonzero(last >= np.arange(m))
+    passed = np.flatnonzero(last >= np.arange(len(order)))
     sizes = ends[last[passed]].astype(np.float64)
     if draw is not None:
         sizes *= draw.random()
@@ -116,21 +119,57 @@ def conformal_p_values(
         negatives, counts = calibration.of_class(False)
         above = np.concatenate(([0.0], np.cumsum(counts)))
         at_least = above[np.searchsorted(-negatives, -new, side="right")]
-        return np.asarray((1 + at_least) / (calibration.n + 1))
-    total, above = _weight_above(calibration, ratios[0], new)
-    return np.asarray((above + ratios[1]) / (total + ratios[1]))
+        return np.asarray((1 + at_least) / (calibration.n_rows + 1))
+    weighted = _Negatives.of(calibration, ratios[0])
+    return np.asarray((weighted.above(new) + ratios[1]) / (weighted.total + ratios[1]))
 
 
-def _weight_above(
-    calibration: Calibration, ratios: FloatArray, scores: FloatArray
-) -> tuple[float, FloatArray]:
-    """Weight of all calibration rows, and of the negatives at or above each score."""
-    weight = calibration.counts * ratios
-    negative = ~calibration.positive
-    order = np.argsort(-calibration.scores[negative], kind="stable")
-    depth = -calibration.scores[negative][order]
-    sums = np.concatenate(([0.0], np.cumsum(weight[negative][order])))
-    return float(np.sum(weight)), sums[np.searchsorted(depth, -scores, side="right")]
+@dataclass(frozen=True)
+class _Negatives:
+    """The calibration negatives from the top down, and the weight of the first of them.
+
+    Attributes
+    ----------
+    depths : array
+        Their negated scores, ascending.
+    sums : array
+        Weight of the first j of them, for j = 0, 1, ...
+    total : float
+        Weight of all calibration rows.
+    """
+
+    depths: FloatArray
+    sums: FloatArray
+    total: float
+
+    @classmethod
+    def of(cls, calibration: Calibration, ratios: FloatArray) -> _Negatives:
+        weight = calibration.counts * ratios
+        negative = ~calibration.positive
+        order = np.argsort(-calibration.scores[negative], kind="stable")
+        sums = np.concatenate(([0.0], np.cumsum(weight[negative][order])))
+        return cls(-calibration.scores[negative][order], sums, float(np.sum(weight)))
+
+    def above(self, scores: FloatArray) -> FloatArray:
+        """Weight of the negatives at or above each score."""
+        return self.sums[np.searchsorted(self.depths, -scores, side="right")]
+
+    def room(self, lengths: Any, above: FloatArray, quota: float) -> FloatArray:
+        """h(t) of a list of that length with that weight of negatives; quota is q / m."""
+        return np.asarray((self.total * quota * lengths - above) / (1 - quota * lengths))
+
+    def lowest_cut(self, new: FloatArray, fdr: float, lightest: float) -> float:
+        """The score that every row which passes is above, whatever its weight.
+
+        Between two negatives h grows as the list does, so only lists that end just above a
+        negative, or at the bottom, need be looked at.
+        """
+        lengths = len(new) - np.searchsorted(np.sort(new), -self.depths, side="right")
+        room = self.room(np.append(lengths, len(new)), self.sums, fdr / len(new))
+        passed = np.flatnonzero(room >= lightest * (1 - 1e-12))
+        if not len(passed):
+            return float("inf")
+        return float(np.append(-self.depths, -np.inf)[passed[-1]])
 
 
 def break_ties(

@@ -25,7 +25,7 @@ class ListDifference:
 
     Attributes
     ----------
-    k : int
+    top : int
         How many rows of each list count as its top.
     entered, left, stayed : list
         Who is among the first k of the new list only, of the old one only, and of both, in the
@@ -41,7 +41,7 @@ class ListDifference:
     persistence : float
     """
 
-    k: int
+    top: int
     entered: list[Any]
     left: list[Any]
     stayed: list[Any]
@@ -62,7 +62,7 @@ class ListDifference:
 
     def _lines(self) -> list[str]:
         return [
-            f"Of the first {self.k}: {len(self.left)} left, {len(self.entered)} entered, "
+            f"Of the first {self.top}: {len(self.left)} left, {len(self.entered)} entered, "
             f"{len(self.stayed)} stayed; turnover {100 * self.turnover:.3g}%.",
             f"Rank-biased overlap {self.overlap:.3f}, between {self.overlap_low:.3f} and "
             f"{self.overlap_high:.3f} whatever stands below (persistence {self.persistence:g}).",

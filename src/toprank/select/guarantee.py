@@ -23,6 +23,7 @@ from toprank.select.conformal import (
 )
 from toprank.select.prefixes import (
     cut_by_precision,
+    planned_by_precision,
     positives_below,
     positives_to_pass,
     rows_needed,
@@ -237,10 +238,10 @@ def _by_fdr(
     draw: np.random.Generator,
 ) -> Shortlist:
     fewest = int(np.ceil(1 / wish.value * (1 - 1e-12))) - 1
-    if known.n < fewest:
+    if known.n_rows < fewest:
         raise TooFewLabels(
-            f"{known.n} calibration rows cannot support fdr={wish.value:g}, whatever the scores: "
-            f"that takes at least {fewest} labelled rows.",
+            f"{known.n_rows} calibration rows cannot support fdr={wish.value:g}, whatever the "
+            f"scores: that takes at least {fewest} labelled rows.",
             fewest,
         )
     judged, places, of_judged = known, new, ratios
@@ -249,7 +250,7 @@ def _by_fdr(
         of_judged = None if ratios is None else (ratios[0][copies], ratios[1])
     if of_judged is None:
         chosen = select_by_fdr(judged, places, wish.value)
-        notes = () if np.any(chosen) else _why_empty(known.n, len(new), wish.value)
+        notes = () if np.any(chosen) else _why_empty(known.n_rows, len(new), wish.value)
     else:
         chosen, passed = select_under_shift(judged, places, wish.value, of_judged, draw)
         notes = () if np.any(chosen) or not passed else _why_pruned(passed)
@@ -288,11 +289,11 @@ def _why_pruned(passed: int) -> tuple[str, ...]:
 
 
 def _by_precision(known: Calibration, new: FloatArray, wish: Wish) -> Shortlist:
-    n, m = known.n, len(new)
+    n, m = known.n_rows, len(new)
     shortest = shortest_by_precision(n, m, wish.value, wish.chance)
     if shortest > m:
         needed = rows_needed(
-            lambda rows: shortest_by_precision(rows, m, wish.value, wish.chance) <= m, n
+            lambda rows: planned_by_precision(rows, m, wish.value, wish.chance) <= m, n
         )
         enough = "no number of labelled rows would" if needed is None else f"about {needed} would"
         raise TooFewLabels(
@@ -314,7 +315,7 @@ def _by_precision(known: Calibration, new: FloatArray, wish: Wish) -> Shortlist:
 
 
 def _by_recall(known: Calibration, new: FloatArray, wish: Wish) -> Shortlist:
-    n, m = known.n, len(new)
+    n, m = known.n_rows, len(new)
     found = known.n_positives
     k = positives_below(found, n, m, wish.value, wish.chance)
     if k == 0:
@@ -333,7 +334,7 @@ def _by_recall(known: Calibration, new: FloatArray, wish: Wish) -> Shortlist:
 
 
 def _by_positives(known: Calibration, new: FloatArray, wish: Wish) -> Shortlist:
-    n, m, wanted = known.n, len(new), int(wish.value)
+    n, m, wanted = known.n_rows, len(new), int(wish.value)
     if wanted > m:
         raise ValueError(f"positives_at_least={wanted}: there are only {m} new rows.")
     j = positives_to_pass(wanted, n, m, wish.chance)
@@ -361,7 +362,7 @@ _MAKERS: dict[str, Callable[[Calibration, FloatArray, Wish], Shortlist]] = {
 
 def _in_proportion(known: Calibration, rows: int) -> int:
     """How many of so many rows would be positives."""
-    return int(known.n_positives * (rows / known.n))
+    return int(known.n_positives * (rows / known.n_rows))
 
 
 def _score_at(known: Calibration, place: int) -> float:
@@ -373,12 +374,12 @@ def _score_at(known: Calibration, place: int) -> float:
 def _refuse_positives(
     known: Calibration, wish: Wish, where: str, supports: Callable[[int], bool]
 ) -> None:
-    needed = rows_needed(supports, known.n)
+    needed = rows_needed(supports, known.n_rows)
     enough = "no number of labelled rows with that share would"
     if needed is not None:
         enough = f"about {needed} labelled rows with that share would"
     raise TooFewLabels(
-        f"{known.n} calibration rows, {known.n_positives} of them positives, cannot support "
+        f"{known.n_rows} calibration rows, {known.n_positives} of them positives, cannot support "
         f"{wish.kind}={wish.value:g} with confidence={wish.confidence:g} {where}; {enough}.",
         needed,
     )
@@ -409,7 +410,7 @@ def _shortlist(
         f"{drawn}, and {known.source}.",
         wish.settings,
         len(new),
-        known.n,
+        known.n_rows,
         known.n_positives,
         notes,
         p_values,

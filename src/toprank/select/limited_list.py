@@ -48,7 +48,7 @@ class LimitedList:
         Which of them were drawn at random.
     propensity : ndarray of float
         Probability of each row to be in the list: 1 for the rows that were chosen.
-    n : int
+    table_rows : int
         Rows of the table.
     positives : float or None
         Positives that the list is expected to hold.
@@ -74,7 +74,7 @@ class LimitedList:
     rows: IntArray
     explored: NDArray[np.bool_]
     propensity: FloatArray
-    n: int
+    table_rows: int
     positives: float | None
     value: float | None
     cost: float | None
@@ -111,7 +111,7 @@ class LimitedList:
     __repr__ = __str__
 
     def _summary(self) -> tuple[str, list[str]]:
-        head = f"{len(self)} of {self.n} rows"
+        head = f"{len(self)} of {self.table_rows} rows"
         drawn = int(np.count_nonzero(self.explored))
         if drawn:
             head += f", {drawn} of them drawn at random"

@@ -30,8 +30,6 @@ class Membership:
         Chance that each new row is among the first k under a refit, in the order of the rows.
     rows : array of shape (k,)
         The rows that are among the first k now, the highest score first.
-    low, high : arrays of shape (k,)
-        Confidence set for the rank of each of them, from 1; found when first asked for.
     k, level, method, n_refits
         What was asked for, and how it was found.
     """

@@ -212,6 +212,13 @@ def shortest_by_precision(n: int, m: int, precision: float, chance: float) -> in
     return max(1, int(np.ceil(fewest / (1 - precision) * (1 - 1e-12))))
 
 
+def planned_by_precision(n: int, m: int, precision: float, chance: float) -> int:
+    """The same, a little too long, without drawing urns: for plans that try many n."""
+    each = chance / len(cut_counts(n, precision))
+    fewest = _bounds_of_each(n, m, np.array([1], dtype=np.int64), each)[0]
+    return max(1, int(np.ceil(fewest / (1 - precision) * (1 - 1e-12))))
+
+
 # Recall -------------------------------------------------------------------------------------------
 
 

@@ -49,8 +49,6 @@ class Shortlist:
         The places of the chosen rows among the new rows, the highest score first.
     scores : array
         Their scores, in the same order.
-    threshold : float
-        The lowest of them; infinity where no row was chosen.
     guarantee : str
         What holds of the list, in one sentence.
     assumption : str

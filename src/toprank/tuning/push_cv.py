@@ -257,7 +257,7 @@ class PNormPushCV(LinearRanker):
             print(f"[PNormPushCV] {self.choice_}", flush=True)
         return self
 
-    def fit_blocks(self, source: Any) -> Any:
+    def fit_blocks(self, source: Any, *, checkpoint: Any = None, resume: bool = False) -> Any:
         """Refuse: folds need all rows at hand."""
         raise TypeError(
             "PNormPushCV makes folds of rows, and a block source cannot be cut into folds. Choose "

@@ -237,7 +237,7 @@ def test_listed_pairs_of_grades_need_no_labels(noisy):
 
 def test_a_column_of_words_is_refused(noisy):
     _, y = noisy
-    with pytest.raises(ValueError, match="numeric"):
+    with pytest.raises(ValueError, match="X holds words, such as 'ham'"):
         RankBoost().fit(np.where(y, "spam", "ham")[:, None], y)
 
 

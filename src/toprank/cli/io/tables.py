@@ -1,9 +1,8 @@
-"""Which kind of table a file is."""
+"""Which kind of table a file is, or several files are."""
 
 from __future__ import annotations
 
 import difflib
-import re
 import shutil
 import sys
 import tempfile
@@ -14,6 +13,7 @@ from typing import IO, Any
 
 from toprank._extras import require
 from toprank.cli.io.excel import ExcelTable, is_workbook
+from toprank.cli.io.folder import ParquetFiles, place_of_files
 from toprank.cli.io.source import ArrowStreamTable, ArrowTable, ParquetTable, Reading, Source
 from toprank.cli.io.text import TextTable
 from toprank.cli.terminal import Failure
@@ -43,7 +43,8 @@ def open_table(path: Path, reading: Reading | None = None, quiet: bool = False) 
     Parameters
     ----------
     path : Path
-        The file; "-" is standard input.
+        The file, a folder of Parquet files, a pattern of their names, or an address such as
+        ``s3://bucket/folder``; "-" is standard input.
     reading : Reading, optional
         What the user says of the text.
     quiet : bool, default=False
@@ -54,6 +55,9 @@ def open_table(path: Path, reading: Reading | None = None, quiet: bool = False) 
     is_stdin = str(path) == "-"
     name = "standard input" if is_stdin else f"'{path}'"
     if not is_stdin:
+        if (place := place_of_files(path)) is not None:
+            yield ParquetFiles(place, reading, quiet)
+            return
         check_exists(path)
         if path.is_file():
             yield _open_source(name, path, reading, quiet)
@@ -91,19 +95,12 @@ def _stream(path: Path, is_stdin: bool) -> AbstractContextManager[IO[bytes]]:
     return nullcontext(sys.stdin.buffer) if is_stdin else path.open("rb")
 
 
-#: s3://bucket/table, of which a path keeps one slash.
-_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.+)")
-
-
 def check_exists(path: Path) -> None:
     """Refuse, with a near name, what is not a file."""
     if path.is_dir():
         raise Failure(f"'{path}' is a folder; name a file in it.")
-    if address := _ADDRESS.match(str(path)):
-        raise Failure(
-            f"'{address[1]}://{address[2]}' is an address, and commands read files of this "
-            "machine: fetch it first. In Python toprank.blocks.from_parquet reads Parquet there."
-        )
+    if (place := place_of_files(path)) is not None and "://" in place:
+        raise Failure(f"'{place}' is an address; expected a file of this machine here.")
     if not path.exists():
         beside = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
         near = difflib.get_close_matches(path.name, beside, 1)

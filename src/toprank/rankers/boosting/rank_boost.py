@@ -10,9 +10,12 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
+from toprank._columns import to_numpy
 from toprank._numerics import FloatArray, log_of, log_sum_exp
 from toprank.metrics.margins import exp_difference
-from toprank.pairs import Pairs, RelatedRows
+from toprank.objective import RelatedDual, related_dual_at
+from toprank.objective.pairwise import PairTask
+from toprank.pairs import Pairs, RelatedRows, check_related_rows
 from toprank.rankers.boosting.base import Booster
 from toprank.rankers.boosting.pair_weights import PairWeights
 from toprank.rankers.boosting.rounds import Descent, Ensemble, SmoothAscent
@@ -62,6 +65,42 @@ class PairBooster(Booster):
         self
         """
         return self._fit(X, y, groups, pairs, sample_weight)
+
+    def dual(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        groups: ArrayLike | None = None,
+        pairs: ArrayLike | Pairs | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> RelatedDual:
+        """Return how much each crucial pair counts after the last round: the weights d.
+
+        A fitted ranker does not keep its rows, so they are given again, as in ``fit``.
+
+        Returns
+        -------
+        RelatedDual
+            ``row_weight`` and ``pair_weights()``, of total one.
+
+        Examples
+        --------
+        >>> from toprank import RankBoost
+        >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1]
+        >>> rows, weight = RankBoost(1).fit(X, y).dual(X, y).pair_weights()
+        >>> rows.tolist(), weight.round(3).tolist()
+        ([[1, 0], [3, 0], [1, 2], [3, 2]], [0.155, 0.155, 0.345, 0.345])
+        """
+        scores = self.decision_function(X)
+        labels = y
+        if hasattr(self, "classes_") and y is not None:
+            labels = np.asarray(to_numpy(y)) == self.classes_[1]
+        rows = check_related_rows(self, scores, labels, groups, pairs, sample_weight)
+        task = PairTask.build(
+            rows.relation(), rows.counts, price="power", p=self._power(), loss="exponential"
+        )
+        return related_dual_at(task.objective(), scores, np.nan)
 
 
 class RankBoost(PairBooster):

@@ -13,21 +13,25 @@ from toprank._extras import jit
 
 _jit: Any = jit(nogil=True, cache=True)
 
+#: Rows that walk down one tree before the next: the tree stays near the core, and so do they.
+_AT_A_TIME = 2048
+
 
 @_jit
 def add_leaves(
     X: Any, roots: Any, left: Any, right: Any, feature: Any, threshold: Any, value: Any, out: Any
 ) -> None:
     """Add the value of the leaf that each row reaches in each tree; a gap goes to the left."""
-    for r in range(X.shape[0]):
-        total = 0.0
+    n = X.shape[0]
+    for first in range(0, n, _AT_A_TIME):
+        last = min(n, first + _AT_A_TIME)
         for root in roots:
-            node = root
-            while left[node] >= 0:
-                x = X[r, feature[node]]
-                node = right[node] if x > threshold[node] else left[node]
-            total += value[node]
-        out[r] += total
+            for r in range(first, last):
+                node = root
+                while left[node] >= 0:
+                    x = X[r, feature[node]]
+                    node = right[node] if x > threshold[node] else left[node]
+                out[r] += value[node]
 
 
 @_jit
@@ -35,13 +39,15 @@ def add_paths(
     X: Any, roots: Any, left: Any, right: Any, feature: Any, threshold: Any, value: Any, out: Any
 ) -> None:
     """Add to a column of ``out`` what its splits change on the way down, to the last the roots."""
-    last = np.int64(out.shape[1] - 1)
-    for r in range(X.shape[0]):
+    n, rest = X.shape[0], np.int64(out.shape[1] - 1)
+    for first in range(0, n, _AT_A_TIME):
+        last = min(n, first + _AT_A_TIME)
         for root in roots:
-            node = root
-            out[r, last] += value[node]
-            while left[node] >= 0:
-                column = feature[node]
-                child = right[node] if X[r, column] > threshold[node] else left[node]
-                out[r, column] += value[child] - value[node]
-                node = child
+            for r in range(first, last):
+                node = root
+                out[r, rest] += value[node]
+                while left[node] >= 0:
+                    column = feature[node]
+                    child = right[node] if X[r, column] > threshold[node] else left[node]
+                    out[r, column] += value[child] - value[node]
+                    node = child

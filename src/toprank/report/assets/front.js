@@ -10,6 +10,8 @@ function drawFront() {
     return (value < 0 && text !== "0" ? "\u2212" : "") + text;
   }
 
+  const about = (value) => amount(Number(value.toPrecision(3)));
+
   // ---- how many ----------------------------------------------------------------------------
   const worth = () => [Number(place("value").value), Number(place("cost").value)];
   const gain = (shares, value, cost) => curve.x.map((n, i) => n * (value * shares[i] - cost));
@@ -63,8 +65,8 @@ function drawFront() {
       const high = gain(curve.high, value, cost)[best];
       said = found[best] > 0
         ? "It pays most to take about " + count(curve.x[best]) + " of these " + count(front.rows) +
-          " rows, the first " + percent(curve.x[best] / front.rows) + ": " + amount(found[best]) +
-          " (between " + amount(low) + " and " + amount(high) + ")."
+          " rows, the first " + percent(curve.x[best] / front.rows) + ": a gain of about " + about(found[best]) +
+          " (between " + about(low) + " and " + about(high) + ")."
         : "No number of rows from the top pays for itself at these numbers.";
     }
     place("amount-said").textContent = said;

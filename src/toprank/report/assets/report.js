@@ -244,7 +244,7 @@ function drawPushes() {
       make("desc", { id: "forest-desc" }, said));
     for (const t of ticksOf(low, high, 6)) {
       svg.append(make("line", { class: Math.abs(t) < 1e-9 ? "axis" : "grid", x1: X(t), x2: X(t), y1: 4, y2: bottom }),
-        make("text", { x: X(t), y: bottom + 15, "text-anchor": "middle" }, minus((100 * t).toFixed(0))));
+        make("text", { x: X(t), y: bottom + 15, "text-anchor": "middle" }, minus(String(Math.round(100 * t) || 0))));
     }
     lines.forEach((line, j) => {
       const y = 46 * j + 32;
