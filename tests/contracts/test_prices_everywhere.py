@@ -114,6 +114,7 @@ def wanted(rows, price, loss, end):
     return double_loop(*rows, *price_and_loss(price, P, loss), end)
 
 
+@pytest.mark.sampled(5)
 @each_case
 def test_the_objective_in_numpy(rows, price, loss, end):
     settings = {"price": price, "p": P, "loss": loss, "end": end, "balance": 0.5}
@@ -122,6 +123,7 @@ def test_the_objective_in_numpy(rows, price, loss, end):
     )
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 @each_case
 def test_the_loss_in_torch(rows, price, loss, end, device):
@@ -149,6 +151,7 @@ def test_the_loss_in_torch_from_objects(rows, price, loss):
     assert by_name(scores, positive, weight) == by_object(scores, positive, weight)
 
 
+@pytest.mark.sampled(5)
 @each_case
 def test_the_metric(rows, price, loss, end):
     positive, weight, scores = rows
