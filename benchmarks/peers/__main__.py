@@ -105,6 +105,8 @@ def write_pages(options: argparse.Namespace, record: Path) -> None:
     full = Store(record / "full.jsonl")
     at_size = full_page.page(full, options.docs)
     full_page.put_ranks_on_home(full, options.docs / "index.md")
+    readme = options.docs.parent / "README.md"
+    full_page.put_ranks_on_home(full, readme, "docs/full_size.md")
     (options.docs / "full_size.md").write_text(at_size, encoding="utf-8")
     helps = when_page.when_it_helps(stores["peers"], stores["when"], options.docs)
     (options.docs / "when_it_helps.md").write_text(helps, encoding="utf-8")

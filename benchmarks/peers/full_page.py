@@ -135,8 +135,8 @@ def _head(store: Store, results: dict, rankers: list[str], sets: list[str]) -> s
     return "\n\n".join(lines)
 
 
-def put_ranks_on_home(store: Store, home: Path) -> None:
-    """Renew the short table of mean ranks on the first page, between its two marks."""
+def put_ranks_on_home(store: Store, home: Path, link: str = "full_size.md") -> None:
+    """Renew the short table of mean ranks on a first page, between its two marks."""
     results = results_of(store)
     rankers = _rankers_with_results(results)
     sets, common = complete(results, rankers) if OURS in rankers else ([], {})
@@ -148,8 +148,7 @@ def put_ranks_on_home(store: Store, home: Path) -> None:
              *(f"{columns[m][i]:.1f}" for m in columns)] for i in order]  # fmt: skip
     said = (
         "Ours against what you use now, everything at its defaults: mean rank over "
-        f"{len(sets)} data sets, 1 is best ([how it was measured, and what was not]"
-        "(full_size.md))."
+        f"{len(sets)} data sets, 1 is best ([how it was measured, and what was not]({link}))."
     )
     text = home.read_text(encoding="utf-8")
     before, mark, rest = text.partition("<!-- ranks -->\n")

@@ -1,6 +1,7 @@
 """A list within limits: against all subsets of few rows, and what is said where limits clash."""
 
 import itertools
+import time
 
 import numpy as np
 import pytest
@@ -298,3 +299,33 @@ def test_only_as_many_rows_are_sorted_as_are_needed():
     for count in (10, 500, 40_000, 50_000):
         assert prefix.first(count)[:count].tolist() == whole[:count].tolist()
     assert len(CutRows(key).take(np.arange(5))) == 5
+
+
+@pytest.mark.slow
+def test_a_million_rows_take_at_most_five_sorts():
+    rng = np.random.default_rng(8)
+    n = 1_000_000
+    chance, card = rng.beta(0.3, 9, n), rng.integers(0, 300_000, n)
+    region, cost = rng.choice(np.array(["n", "s", "w", "e"]), n), rng.gamma(2, size=n)
+    in_groups = {"groups": region, "at_most": 4000, "at_least": {"n": 3000}}
+    cases = [
+        {"k": 1000, "entities": card},
+        {"k": 10_000, "entities": card, **in_groups},
+        {"k": 1000, "entities": card, "cost": cost, "budget": 900.0},
+        {"k": 1000, "entities": card, "explore": 0.05},
+    ]
+
+    def seconds(call):
+        times = []
+        for _ in range(3):
+            start = time.perf_counter()
+            call()
+            times.append(time.perf_counter() - start)
+        return min(times)
+
+    for case in cases:
+        asked = {"probability": chance, "method": "greedy", **case}
+        cut(chance, **asked)  # compiles the loop, where it is compiled
+        one_sort = seconds(lambda: np.sort(chance))
+        taken = seconds(lambda asked=asked: cut(chance, **asked))
+        assert taken <= 5 * one_sort, (list(case), taken / one_sort)

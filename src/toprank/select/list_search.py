@@ -17,7 +17,7 @@ from toprank.select.limits import NO_CAP, CutRows, IntArray, Limits
 #: Groups up to which each cap and each floor has a price of its own.
 _MOST_PRICED = 12
 #: Steps of the search for the price of the budget.
-_HALVINGS = 11
+_HALVINGS = 9
 
 
 class ListSearch:
@@ -116,7 +116,7 @@ class ListSearch:
         for step in range(_HALVINGS):
             price = 0.0 if step == 0 else (low + high) / 2
             key = drop_rows(rows.worth - price * rows.cost, inside.exclude)
-            taken = fill_list(rows, inside, SortedPrefix(key, rows.scores), least_key=0.0).rows
+            taken = fill_list(rows, inside, SortedPrefix(key, key), least_key=0.0).rows
             over = float(np.sum(rows.cost[taken])) > limits.budget
             if step == 0 and not over:
                 return 0.0

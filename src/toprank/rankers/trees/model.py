@@ -136,6 +136,9 @@ class TreeScores(Probabilities):
     def explain(self, X: Any, init_score: ArrayLike | None = None) -> FloatArray:
         """Return what each column contributes to the score of each row (SHAP values of trees).
 
+        ``shap.TreeExplainer(trees.booster_)`` gives the same values, to the last bit, and draws
+        them. SHAP knows the libraries of trees by a list of its own, so it is given the booster.
+
         Parameters
         ----------
         X : array or data frame of shape (n, d)
