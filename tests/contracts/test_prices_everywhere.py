@@ -252,7 +252,7 @@ def test_the_maximum_has_no_interval_however_it_is_given(rows, price):
 @pytest.mark.parametrize("price", ["log1p", Log1p()], ids=["name", "object"])
 def test_a_kernel_on_pairs_refuses_prices_of_winners_however_they_are_given(price):
     ranker = PairRanker(price, loss="exponential", kernel="rbf", kernel_on="pairs")
-    with pytest.raises(ValueError, match="log1p price is one of the winners'"):
+    with pytest.raises(ValueError, match="log1p price with end='top' is one of the winners'"):
         ranker.fit(np.eye(4), [0, 1, 0, 1])
 
 

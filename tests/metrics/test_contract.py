@@ -32,7 +32,7 @@ def test_every_public_function_of_two_arrays_is_registered_or_known_to_be_no_sco
         and list(inspect.signature(function).parameters)[1:2] == ["y_score"]
     }
     vectors = {"heights", "reverse_heights", "ranks", "margin_distribution"}
-    others = {"best_k", "f_skew", "summary", "threshold_for"}
+    others = {"best_k", "f_skew", "rank_risk", "summary", "threshold_for"}
     assert public == set(METRICS) | vectors | others
 
 
