@@ -101,16 +101,18 @@ def alarm_rates(setting: Setting, fits: int, tables: int, seed: int = 0) -> dict
             model = setting.fit(rng)
             for _ in range(tables):
                 rows = setting.draw(rng, setting.new_rows).drop(columns="y")
-                found["usual"].append(_alarmed(model, rows, USUAL, setting.top))
-                found["none"].append(_alarmed(model, rows, NONE, setting.top))
+                usual, none = _alarmed(model, rows, setting.top, USUAL, NONE)
                 moved = rows.assign(x0=rows.x0 + 1)
-                found["moved"].append(_alarmed(model, moved, USUAL, setting.top))
+                (alarm,) = _alarmed(model, moved, setting.top, USUAL)
+                for name, said in zip(found, (usual, none, alarm), strict=True):
+                    found[name].append(said)
     return {name: float(np.mean(values)) for name, values in found.items()}
 
 
-def _alarmed(model: TableModel, rows: Any, limits: Limits, top: float) -> bool:
-    parts = [(rows, model.score(rows))]
-    return bool(monitor_model(model, parts, lambda: None, limits, top=top).alarms)
+def _alarmed(model: TableModel, rows: Any, top: float, *limits: Limits) -> list[bool]:
+    """Whether a table raises an alarm, at each of several limits."""
+    parts = [(rows, model.score(rows))]  # scored once
+    return [bool(monitor_model(model, parts, lambda: None, one, top=top).alarms) for one in limits]
 
 
 def main() -> None:

@@ -1,5 +1,7 @@
 """The top of the list: kinds of tables, ties, ids, reasons, and what notebooks show."""
 
+from typing import ClassVar
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -186,3 +188,20 @@ def test_top_carries_long_ids_digit_by_digit(library):
     listed = first["id"].to_pylist() if library == "pyarrow" else list(first["id"])
     assert sorted(value for value in listed if not pd.isna(value)) == ids[:5]
     assert sum(pd.isna(value) for value in listed) == 1
+
+
+def test_trees_explain_some_of_many_rows_for_their_mean(monkeypatch):
+    class Walks:
+        seen: ClassVar[list[int]] = []
+
+        def decision_function(self, X):
+            return X[:, 0]
+
+        def explain(self, X):
+            self.seen.append(len(X))
+            return np.column_stack([X, np.zeros(len(X))])
+
+    monkeypatch.setattr("toprank.models.model._MOST_EXPLAINED", 50)
+    X = np.random.default_rng(0).normal(size=(400, 2))
+    listed = toprank.top(Walks(), X, 5)
+    assert Walks.seen == [50, 5] and all(listed.reasons)

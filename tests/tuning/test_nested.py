@@ -118,3 +118,10 @@ def test_ends_grow_with_the_variance_and_stay_within_zero_and_one(share):
     assert np.all((lows >= 0) & (lows <= share) & (highs >= share) & (highs <= 1))
     if 0.1 < share < 0.9:
         assert highs[0] - lows[0] == pytest.approx(2 * 1.96e-3, rel=0.05)
+
+
+def test_a_fold_without_a_standard_error_has_no_interval():
+    outer = np.full((1, 5), 0.5)
+    found = NestedScores(outer, np.array([[0.1, np.inf, 0.1, 0.1, 0.1]]), outer)
+    with pytest.raises(ValueError, match="standard error of auc is inf"):
+        found.interval(Scoring("auc"), "", 0.95, 20)

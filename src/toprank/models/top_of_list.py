@@ -23,6 +23,7 @@ from toprank.models.model import (
     explains,
     largest_reasons,
     per_column,
+    rows_to_explain,
 )
 
 #: Columns of a ranked list besides the one that names the rows.
@@ -180,7 +181,7 @@ def _estimator_reasons(model: Any, frame: Any, part: Any, n: int) -> list[Any]:
     frame, part = _features(model, frame), _features(model, part)
     # trees read tables for themselves
     numbers = (lambda X: X) if hasattr(model, "explain") else _as_matrix
-    centre = np.mean(contributions(model, numbers(frame)), axis=0)
+    centre = np.mean(contributions(model, numbers(_rows_for_mean(model, frame))), axis=0)
     parts = contributions(model, numbers(part)) - centre
     if isinstance(part, np.ndarray):
         named = {f"column {j}": part[:, j] for j in range(part.shape[1])}
@@ -189,6 +190,15 @@ def _estimator_reasons(model: Any, frame: Any, part: Any, n: int) -> list[Any]:
     return largest_reasons(
         parts, list(named), [column_texts(column) for column in named.values()], n
     )
+
+
+def _rows_for_mean(model: Any, frame: Any) -> Any:
+    """The rows that the mean contribution is taken over: some of many, for trees."""
+    whole = isinstance(frame, np.ndarray)
+    some = rows_to_explain(model, len(frame) if whole else frames.n_rows(frame))
+    if isinstance(some, slice):
+        return frame
+    return frame[some] if whole else frames.take(frame, some)
 
 
 def _pipeline_reasons(pipeline: Pipeline, frame: Any, part: Any, n: int) -> list[Any]:

@@ -98,6 +98,11 @@ class NestedScores:
         if score.metric is not None:
             lowest, highest = score.metric.bounds(score.kwargs)
         error = float(np.sqrt(self.variance))
+        if not np.isfinite(error):
+            raise ValueError(
+                f"The standard error of {score.label} is {error} on some fold: expected a finite "
+                "one. Take more rows, or another metric."
+            )
         value = float(np.clip(self.estimate - self.bias, lowest, highest))
         if np.isfinite(highest - lowest) and error > 0:
             wide = highest - lowest
@@ -206,7 +211,7 @@ def _scores(score: Scoring, test: TuningRows, lines: FloatArray) -> FloatArray:
 def _draw_folds(rows: TuningRows, seed: int) -> NDArray[np.intp]:
     """The fold of each row, drawn at random."""
     kind = StratifiedKFold if rows.groups is None else StratifiedGroupKFold
-    cutter = kind(FOLDS, shuffle=True, random_state=seed)
+    cutter = kind(FOLDS, shuffle=True, random_state=seed % 2**32)
     fold = np.empty(len(rows), dtype=np.intp)
     for number, (_, test) in enumerate(folds_of(cutter, rows.y, groups=rows.groups)):
         fold[test] = number
