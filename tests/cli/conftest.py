@@ -28,6 +28,9 @@ def invoke():
         )
         if learns and not {"--model", "--from", "--help"} & set(arguments):
             arguments += ["--model", "pnorm"]  # an ensemble, the default, takes seconds
+        measures = arguments[:1] in (["evaluate"], ["compare"])
+        if measures and not {"--resamples", "--by", "--help"} & set(arguments):
+            arguments += ["--resamples", "50"]
         runner = CliRunner(env={"COLUMNS": columns, "TERM": "dumb"})
         return runner.invoke(app, arguments, **given)
 

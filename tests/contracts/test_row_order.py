@@ -61,6 +61,7 @@ def same(one, other):
             assert others == pytest.approx(numbers, rel=1e-8, abs=1e-10, nan_ok=True), name
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("name", METRICS)
 def test_no_metric_depends_on_the_order_of_the_rows(name, order):

@@ -41,6 +41,7 @@ def apart(left, right):
     return np.max(np.abs(left.coef_ - right.coef_)) / np.max(np.abs(right.coef_))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", RANKERS)
 def test_a_tensor_gives_the_coefficients_of_an_array(name, weighted, device):

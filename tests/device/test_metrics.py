@@ -32,6 +32,7 @@ def rows(seed, n=400, ties=True, dtype=np.float64):
     return y.astype(int), (np.round(s, 1) if ties else s).astype(dtype), rng
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("weights", ["none", "whole", "any"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

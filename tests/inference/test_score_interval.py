@@ -52,6 +52,7 @@ def test_newcombes_method_five_is_the_floor():
     assert 1 - low == pytest.approx(norm.ppf(0.975) * np.sqrt(variance), rel=1e-9)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("share", [0.0, 1e-9, 0.02, 0.5, 0.93, 1 - 1e-9, 1.0])
 @pytest.mark.parametrize("units", [(2.0, 2.0), (3.0, 4e6), (1e9, 1e9)])
 @pytest.mark.parametrize("variance", [0.0, 1e-12, 1e-3, 0.2])

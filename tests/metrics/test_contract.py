@@ -32,10 +32,11 @@ def test_every_public_function_of_two_arrays_is_registered_or_known_to_be_no_sco
         and list(inspect.signature(function).parameters)[1:2] == ["y_score"]
     }
     vectors = {"heights", "reverse_heights", "ranks", "margin_distribution"}
-    others = {"best_k", "f_skew", "summary", "threshold_for"}
+    others = {"best_k", "f_skew", "rank_risk", "summary", "threshold_for"}
     assert public == set(METRICS) | vectors | others
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", TWO_CLASS)
 @pytest.mark.parametrize(
     ("labels", "pos_label"),
@@ -117,6 +118,7 @@ def test_weights_that_are_no_two_rows_have_no_ranking_risk():
         call("ranking_risk", Y, S, sample_weight=np.full(5, 0.1))
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", METRICS)
 @pytest.mark.parametrize("order", [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 0, 4, 1, 3]])
 def test_weights_of_very_different_size_give_a_finite_number(name, order):
@@ -198,6 +200,7 @@ X_TRAIN, Y_TRAIN = make_classification(
 )
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", METRICS)
 @pytest.mark.parametrize(
     "estimator", [LinearSVC(dual=False), DecisionTreeClassifier(max_depth=3, random_state=0)]

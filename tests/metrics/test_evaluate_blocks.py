@@ -53,6 +53,7 @@ class TestEveryMetric:
         assert metric.value == pytest.approx(truth, rel=1e-12)
         assert str(metric).endswith("(exact)")
 
+    @pytest.mark.sampled(5)
     @pytest.mark.parametrize("bins", [1, 7, 100])
     @pytest.mark.parametrize("tied", [False, True], ids=["distinct", "tied"])
     def test_lies_within_its_bound_where_they_are_not(self, name, tied, bins, few_kept):

@@ -85,6 +85,7 @@ def naive_objective(y, f, w, price, loss, end, balance):
     return np.log(norm) if loss == "exponential" else norm
 
 
+@pytest.mark.sampled(4)
 @each_objective
 def test_value_is_the_formula_of_the_design(price, loss, end):
     for seed in range(3):
@@ -112,6 +113,7 @@ def away_from_corners(y, f, loss):
     return np.all(np.abs(margins - 1.0) > 1e-4) or not LOSSES[loss].pieces
 
 
+@pytest.mark.sampled(4)
 @each_objective
 def test_gradient_is_the_difference_quotient_of_the_value(price, loss, end):
     for seed in range(3):
@@ -125,6 +127,7 @@ def test_gradient_is_the_difference_quotient_of_the_value(price, loss, end):
             assert gradient @ v == pytest.approx(quotient, rel=1e-6, abs=1e-7 * (1 + abs(value)))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("price", "loss", "end"), [c for c in COMBINATIONS if c[0] not in ("max", "infinite power")]
 )
@@ -186,6 +189,7 @@ def test_absent_row_is_not_noticed_however_extreme_its_score(price, loss, end, e
     np.testing.assert_array_equal(longer[1], np.append(gradient, [0, 0]))
 
 
+@pytest.mark.sampled(4)
 @each_objective
 def test_order_of_the_rows_and_a_common_shift_change_nothing(price, loss, end):
     y, f, w, rng = sample()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toprank._extras import require
-from toprank.blocks.parquet_files import ParquetPart, read_footer
-from toprank.blocks.places import find_files
 from toprank.cli.io.source import Batches, Reading, Source
 from toprank.cli.terminal import Failure
+
+if TYPE_CHECKING:
+    from toprank.blocks.parquet_files import ParquetPart
 
 _WILD = re.compile(r"[*?\[]")
 #: s3://bucket/table, of which a path keeps one slash.
@@ -34,6 +35,10 @@ class ParquetFiles(Source):
     """
 
     def __init__(self, place: str, reading: Reading, quiet: bool = False) -> None:
+        # the library is loaded here, because --help need not wait for it
+        from toprank.blocks.parquet_files import read_footer
+        from toprank.blocks.places import find_files
+
         self.name, self.reading, self.quiet = f"'{place}'", reading, quiet
         self.file = Path(place)
         self._model_reading = Reading()
