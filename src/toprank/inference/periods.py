@@ -20,7 +20,7 @@ from scipy.stats import t as student
 from toprank._columns import labels_column, to_numpy
 from toprank._numerics import FloatArray
 from toprank.inference.shares import check_level
-from toprank.metrics.metric import Metric, call_label
+from toprank.metrics.metric import Metric, Planned, call_label
 from toprank.metrics.registry import as_metric
 from toprank.pairs import check_labels, check_scores, split_classes
 
@@ -272,5 +272,6 @@ def _metric_of(
     if isinstance(k, (int, np.integer)) and not isinstance(k, bool):
         settings = {**settings, "k": min(int(k), len(scores))}
     if positive.all() or not positive.any():
-        return float(positive.all()) if known.name == "precision_at" else None
+        # a share of labels has a value where all are alike; others compare the classes
+        return float(positive.all()) if known.planned is Planned.LABELS else None
     return float(known.function(positive, scores, **settings))
