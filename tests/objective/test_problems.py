@@ -251,7 +251,7 @@ def test_sparse_blocks_add_up_to_the_dense_problem(p, scale, weighted):
     source = from_arrays(sparse.csr_array(dense), POSITIVE[rows], weight, block_rows=50)
     data = LabelledData(source, count_labels(source), np.array([False, True]), None, D)
     thin = SweptProblem(data, Task.build(p=p, alpha=0.01))
-    assert len(source.blocks) == 8 and thin.gradients_first
+    assert len(source.blocks) == 8 and thin._reads_stored_entries
     full, _ = problems(Task.build(p=p, alpha=0.01), weight, dense, POSITIVE[rows])
     with np.errstate(under="ignore"):
         (value, grad), (value2, grad2) = (one.value_grad(scale * COEF) for one in (thin, full))

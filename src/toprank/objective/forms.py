@@ -95,7 +95,7 @@ _HESSIAN_IN_GRADIENTS = 20
 _HESSIAN_PER_ENTRY = 1.5
 #: Share of stored entries from which products of dense rows are faster than sparse ones.
 _DENSE_SHARE = 0.07
-#: Up to this many features a Hessian of dense rows is cheap enough to begin with.
+#: Up to this many features a Hessian is cheap enough to begin with.
 _NARROW = 100
 
 
@@ -113,15 +113,15 @@ class SweptProblem(TwoClassProblem):
 
     @property
     def gradients_first(self) -> int:  # type: ignore[override]
-        """Some for sparse rows in memory, and for wide ones that are mostly zero.
+        """Some for wide rows in memory that are sparse or mostly zero.
 
         Such columns, of categories or fingerprints, are nearly uncorrelated, so that gradients
         lead far; many dense rows have a sample to start on.
         """
-        if self._reads_stored_entries:
-            return self.hessian_repaid_by
         if not (self.data.source.in_memory and len(self.tilts) == 1 and self.size > _NARROW):
             return 0
+        if self.data.sparse:
+            return self.hessian_repaid_by
         return self.size // 6 if self._coarse is None and self.data.mostly_zero else 0
 
     @property

@@ -162,8 +162,10 @@ def _narrow(
     history: list[dict[str, Any]] = []
     best: Result | None = None
     levels, rounds = _path(problem, minimiser, max_iter)
-    ladder = _Ladder(problem, tol, _is_boosting(minimiser))
-    passed = [(0.0, np.zeros_like(coef))]  # where a maximum leaves nothing to learn
+    # the corners of a loss are walked exactly from the first level on, those of a maximum are not
+    steep = problem.first_level < 1.0 and not _is_boosting(minimiser)
+    ladder = _Ladder(problem, tol, not steep)
+    passed = [(0.0, np.zeros_like(coef))] if steep else []
     easy = False
     for level in levels:
         if easy:  # then every other level will do
