@@ -1,5 +1,6 @@
 """Another table against the schema, column by column."""
 
+import importlib
 import warnings
 from datetime import date
 from decimal import Decimal
@@ -174,3 +175,15 @@ def test_a_number_beyond_any_size_is_refused_by_the_name_of_its_column(table):
     with pytest.raises(ModelError, match=r"does not match the model: column 'spent'.*1e\+200"):
         model.score(frame)
     assert np.all(np.isfinite(model.score(table.assign(spent=1e99))))
+
+
+def test_words_without_figures_are_no_dates_and_need_no_reader_of_dates(monkeypatch):
+    def refuse(name, extra):
+        if name == "skrub":
+            raise AssertionError("skrub was loaded")
+        return importlib.import_module(name)
+
+    monkeypatch.setattr("toprank.models.columns.require", refuse)
+    assert columns.find_kind(np.array(["May", "June", "May"], dtype=object)).kind == "category"
+    with pytest.raises(AssertionError, match="skrub"):
+        columns.find_kind(np.array(["May 2020", "June 2021"], dtype=object))

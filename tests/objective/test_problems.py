@@ -257,3 +257,17 @@ def test_sparse_blocks_add_up_to_the_dense_problem(p, scale, weighted):
         (value, grad), (value2, grad2) = (one.value_grad(scale * COEF) for one in (thin, full))
     assert value == pytest.approx(value2, rel=1e-12, abs=1e-12)
     np.testing.assert_allclose(grad, grad2, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("p", [1.0, 64.0])
+def test_a_rough_hessian_of_many_stored_entries_is_that_of_the_double_precision_one(p, weighted):
+    rng = np.random.default_rng(2)
+    thin = np.where(rng.random((N, 120)) < 0.2, rng.normal(size=(N, 120)), 0.0)
+    data = LabelledData.of_arrays(sparse.csr_array(thin), POSITIVE, WEIGHT if weighted else None)
+    problem = SweptProblem(data, Task.build(p=p, alpha=0.01))
+    coef = rng.normal(size=120) / 20
+    assert problem._worth_rounding
+    rough, exact = (problem.hessian(coef, exact=exact) for exact in (False, True))
+    assert not np.array_equal(rough, exact)
+    np.testing.assert_allclose(rough, exact, atol=1e-5 * np.max(np.abs(exact)))

@@ -383,6 +383,30 @@ class HostDesign(Design):
             rows = slice(first, min(first + self.tile_rows, self.n_rows))
             yield rows, DenseTile(self.units.apply(self.X[rows]))
 
+    def rough_moments(
+        self, rows: NDArray[np.intp], weight: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return X.T @ weight and X.T @ diag(weight) @ X of some rows, in single precision.
+
+        Of a sparse matrix with many entries per row this takes a fraction of the time of the
+        sparse product, a few rows at a time made dense.
+        """
+        first, second = np.zeros(self.n_features), np.zeros((self.n_features, self.n_features))
+        for start in range(0, len(rows), self.rough_rows):
+            part = slice(start, start + self.rough_rows)
+            some = self.take(rows[part])
+            dense = some.toarray() if self.sparse else self.units.apply(some)
+            root = np.sqrt(weight[part])
+            weighed = (dense * root[:, None]).astype(np.float32)
+            first += weight[part] @ dense
+            second += weighed.T @ weighed
+        return first, second
+
+    @property
+    def rough_rows(self) -> int:
+        """Rows that are made dense at a time."""
+        return max(_TILE_ROWS[0], 2 * _TILE_ENTRIES // max(1, self.n_features))
+
     def vector(self, values: Any) -> NDArray[Any]:
         return np.asarray(values)
 

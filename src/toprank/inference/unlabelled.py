@@ -17,11 +17,10 @@ from toprank._numerics import FloatArray, is_number
 from toprank.inference.intervals import interval
 from toprank.inference.result import Interval, check_resamples
 from toprank.inference.shares import check_level
-from toprank.metrics.metric import call_label
+from toprank.metrics.metric import Hidden, call_label
+from toprank.metrics.registry import METRICS, get_metric
 from toprank.pairs import check_labels, check_scores, split_classes
 
-#: Metrics that can be taken apart.
-CORRECTED = ("auc", "precision_at", "recall_at", "pnorm_risk")
 _ESTIMAND = "{}, with the hidden positives known, of new rows; labelled positives at random"
 
 
@@ -90,27 +89,28 @@ def unlabelled_interval(
     auc = 0.8617, 95% interval 0.8376 to 0.8836 (score interval, Hoeffding projection (DeLong))
     Note: Corrected for a share of 0.13 hidden positives; without that it is 0.8147.
     """
-    if metric not in CORRECTED:
+    kind = get_metric(metric).hidden
+    if kind is None:
+        known = sorted(name for name, one in METRICS.items() if one.hidden is not None)
         raise ValueError(
-            f"There is no correction of {metric!r} for hidden positives: expected one of "
-            f"{list(CORRECTED)}."
+            f"There is no correction of {metric!r} for hidden positives: expected one of {known}."
         )
     check_level(level)
     marks = split_classes(check_labels(labelled, "labelled"), "labelled")[1]
     scores = check_scores(s, len(marks), "s")
     ends = _check_hidden(hidden)
-    if metric == "pnorm_risk":
+    if kind is Hidden.HEIGHTS:
         check_resamples(n_resamples)
         rng = np.random.default_rng(random_state)
-        return _pnorm_risk(marks, scores, ends, level, n_resamples, rng, metric_kwargs)
+        return _of_heights(metric, marks, scores, ends, level, n_resamples, rng, metric_kwargs)
     naive = interval(metric, marks, scores, level=level, **metric_kwargs)
     corrected = [
-        [_correct(metric, value, share, marks) for value in (naive.estimate, naive.low, naive.high)]
+        [_correct(kind, value, share, marks) for value in (naive.estimate, naive.low, naive.high)]
         for share in ends
     ]
     middle = (ends[0] + ends[1]) / 2
-    estimate = _correct(metric, naive.estimate, middle, marks)
-    slope = _correct(metric, 1.0, middle, marks) - _correct(metric, 0.0, middle, marks)
+    estimate = _correct(kind, naive.estimate, middle, marks)
+    slope = _correct(kind, 1.0, middle, marks) - _correct(kind, 0.0, middle, marks)
     low, high = (min(row[1] for row in corrected), max(row[2] for row in corrected))
     return replace(
         naive,
@@ -134,10 +134,10 @@ def _check_hidden(hidden: Any) -> tuple[float, float]:
     return float(min(ends)), float(max(ends))
 
 
-def _correct(metric: str, value: float, share: float, marks: NDArray[np.bool_]) -> float:
-    if metric == "auc":
+def _correct(kind: Hidden, value: float, share: float, marks: NDArray[np.bool_]) -> float:
+    if kind is Hidden.PAIRS:
         return (value - share / 2) / (1 - share)
-    if metric == "precision_at":
+    if kind is Hidden.LABELS:
         known, others = np.count_nonzero(marks), np.count_nonzero(~marks)
         return float(value * (known + share * others) / known)
     return value
@@ -157,7 +157,8 @@ def _note(ends: tuple[float, float], naive: float, estimate: float) -> str:
     return text
 
 
-def _pnorm_risk(
+def _of_heights(
+    metric: str,
     marks: NDArray[np.bool_],
     scores: FloatArray,
     ends: tuple[float, float],
@@ -170,7 +171,7 @@ def _pnorm_risk(
     p = settings.get("p")
     unknown = set(settings) - {"p", "normalize"}
     if unknown or settings.get("normalize", True) is not True:
-        raise ValueError("pnorm_risk of unlabelled rows takes p, and is normalised.")
+        raise ValueError(f"{metric} of unlabelled rows takes p, and is normalised.")
     if not (is_number(p) and 1 <= p < np.inf):
         raise ValueError(f"p={p!r}: expected a finite number >= 1.")
     known, others = np.sort(scores[marks]), scores[~marks]
@@ -198,7 +199,7 @@ def _pnorm_risk(
     values = [np.array([corrected(one, share) for one in drawn]) for share in ends]
     low = min(float(np.percentile(one, tail)) for one in values)
     high = max(float(np.percentile(one, 100 - tail)) for one in values)
-    label = call_label("pnorm_risk", {"p": p, "normalize": True})
+    label = call_label(metric, {"p": p, "normalize": True})
     return Interval(
         label,
         estimate,

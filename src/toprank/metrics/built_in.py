@@ -30,6 +30,7 @@ from toprank.metrics.metric import (
     TWO_NEW_ROWS,
     UPPER_AT_RANDOM,
     Extreme,
+    Hidden,
     Metric,
     Planned,
     Swaps,
@@ -93,6 +94,7 @@ BUILT_IN = (
         expansion=expansion.auc_expansion,
         empty_ties=True,
         planned=Planned.RIGHT_PAIRS,
+        hidden=Hidden.PAIRS,
     ),
     Metric(
         roc.partial_auc,
@@ -166,6 +168,7 @@ BUILT_IN = (
         extreme=_infinite_power,
         expansion=expansion.pnorm_risk_expansion,
         empty_ties=True,
+        hidden=Hidden.HEIGHTS,
     ),
     Metric(
         push.max_height,
@@ -210,6 +213,7 @@ BUILT_IN = (
         cut=at_cut.precision_at_cut,
         gains=at_cut.precision_at_gains,
         planned=Planned.LABELS,
+        hidden=Hidden.LABELS,
     ),
     Metric(
         at_k.recall_at,
@@ -220,6 +224,7 @@ BUILT_IN = (
         values=SHARE,
         cut=at_cut.recall_at_cut,
         gains=at_cut.recall_at_gains,
+        hidden=Hidden.NOTHING,
     ),
     Metric(
         at_k.lift_at,

@@ -54,6 +54,18 @@ class Planned(Enum):
     LABELS = "a share of the labels of the first k rows"
 
 
+class Hidden(Enum):
+    """What positives among the unlabelled rows do to a metric, if those labelled are a random part.
+
+    `toprank.inference.unlabelled_interval` takes it back.
+    """
+
+    PAIRS = "pairs with a hidden positive come out right half of the time"
+    LABELS = "as many more rows are positive as there are more positives"
+    HEIGHTS = "some heights are those of positives"
+    NOTHING = "nothing"
+
+
 @dataclass(frozen=True)
 class Extreme:
     """One extreme row decides the metric, and the bootstrap fails.
@@ -146,6 +158,8 @@ class Metric:
         weights of the positives and of all rows down to each place.
     planned : Planned, optional
         What `toprank.inference.sample_size` takes it for; by default there is no plan.
+    hidden : Hidden, optional
+        What hidden positives do to it; by default that is not known.
     summarize : bool
         Whether `summary` calls the function on the rows, where there is nothing quicker.
     own_labels : bool
@@ -174,6 +188,7 @@ class Metric:
     empty_ties: bool = False
     by_place: Callable[[FloatArray, FloatArray], FloatArray] | None = None
     planned: Planned | None = None
+    hidden: Hidden | None = None
     summarize: bool = False
     own_labels: bool = False
 

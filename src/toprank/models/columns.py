@@ -26,6 +26,7 @@ MOST_CATEGORIES = 40
 _LOOKED_AT = 1000
 
 _NUMBERS = (int, float, Decimal, np.integer, np.floating)  # complex ones cannot be ordered
+_DIGIT = re.compile(r"\d")
 KINDS = ("number", "boolean", "date", "category", "text")
 
 
@@ -118,6 +119,8 @@ def _has_spaces(words: list[str]) -> bool:
 
 def _date_format(distinct: list[str]) -> str | None:
     """The format that skrub reads the words as dates by; None if they are not dates."""
+    if not any(map(_DIGIT.search, distinct)):  # which spares loading skrub, some seconds
+        return None
     skrub, pandas = require("skrub", "models"), require("pandas", "models")
     step = max(1, len(distinct) // _LOOKED_AT)
     reader = skrub.ToDatetime()

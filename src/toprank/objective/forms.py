@@ -36,6 +36,7 @@ from toprank.objective.sweeps import (
     Exponents,
     Masses,
     Pull,
+    RoughMoments,
 )
 from toprank.prices import Max, Power
 
@@ -92,6 +93,8 @@ _COORDINATE_ROWS_PER_FEATURE = 20
 #: each stored entry of a row, if no row is left out.
 _HESSIAN_IN_GRADIENTS = 20
 _HESSIAN_PER_ENTRY = 1.5
+#: Share of stored entries from which products of dense rows are faster than sparse ones.
+_DENSE_SHARE = 0.07
 #: Up to this many features a Hessian of dense rows is cheap enough to begin with.
 _NARROW = 100
 
@@ -207,8 +210,18 @@ class SweptProblem(TwoClassProblem):
         if self.data.source.in_memory and len(self.tilts) == 1:
             if 3 * enough < self.n_rows:
                 return [sampled_moments(self.data, coef, self.tilts[0], enough)]
+            if self._worth_rounding:
+                return [self.data.run(RoughMoments(self.data.view, self.tilts[0]), coef)]
             return self.evaluate(coef, 2)
         return self.evaluate(coef, 2) if self._coarse is None else None
+
+    @property
+    def _worth_rounding(self) -> bool:
+        """Whether dense products of single precision are faster than those of a sparse matrix."""
+        if not (self._reads_stored_entries and self.size > self.newton_up_to):
+            return False
+        stored: int = self.data.source.stored  # type: ignore[attr-defined]
+        return stored > _DENSE_SHARE * self.n_rows * self.size
 
     @property
     def _rows_for_coordinates(self) -> int:

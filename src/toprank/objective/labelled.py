@@ -21,11 +21,14 @@ from toprank.objective.sums import (
     Mass,
     ScoreHistogram,
     Standard,
+    Tilted,
     Tilts,
     empty_ends,
     tilted_weights,
 )
 
+#: Weights, beside the largest, that single precision does not see.
+_NOTHING_ROUGH = 1e-7
 #: Entries of X from which compiled kernels repay their loading time (benchmarks/speed.py kernels).
 COMPILED_FROM = 20_000_000
 
@@ -175,6 +178,20 @@ class OpenBlock:
         ):
             weight[rows] *= sign * np.exp(top - total.top) / total.mass
         return self.design.adjoint(weight)
+
+    def rough_moments(self, coef: FloatArray, tilts: tuple[float, float]) -> EndPartial:
+        """Return tilted sums with second moments of single precision, for coordinates."""
+        masses = self.masses(coef, tilts)
+        design: Any = self.design  # of the host: rows that lie elsewhere have no sparse form
+        weight, sums = self._tilted[0], []
+        for rows, mass in zip(self._rows_by_class, masses, strict=True):
+            part = Tilted.empty(self.design.n_features, order=2)
+            part.top, part.mass = mass.top, mass.mass
+            heavy = rows[weight[rows] > _NOTHING_ROUGH]
+            if len(heavy):
+                part.moment, part.second = design.rough_moments(heavy, weight[heavy])
+            sums.append(part)
+        return sums[0], sums[1]
 
     @cached_property
     def _rows_by_class(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -229,8 +229,9 @@ class TwoClassProblem(LinearProblem[LabelledData]):
 
 #: Rows from which a Hessian that is put together column by column is not thinned further.
 HESSIAN_ROWS_ENOUGH = 50_000
-#: Bytes of dense columns held at once while a Hessian is put together.
-_COLUMN_BYTES = 1 << 26
+#: Bytes of dense columns held at once while a Hessian is put together, and the fewest columns.
+_COLUMN_BYTES = 1 << 20
+_FEWEST_COLUMNS = 8
 
 
 def gradient_in_scores(
@@ -244,12 +245,14 @@ def gradient_in_scores(
 def hessian_in_scores(data: BlockData, objective: PushObjective, coef: FloatArray) -> FloatArray:
     """Return the Hessian in the coefficients, put together column by column."""
     times = objective.hessian_map(data.scores(coef))
-    width = max(1, _COLUMN_BYTES // (8 * data.n_rows))
+    width = max(_FEWEST_COLUMNS, _COLUMN_BYTES // (8 * data.n_rows))
     size = data.n_features
     hessian = np.empty((size, size))
     for first in range(0, size, width):
         columns = data.columns(first, min(first + width, size))
-        bent = np.column_stack([times(column) for column in columns.T])
+        bent = np.empty(columns.shape)
+        for j, column in enumerate(columns.T):
+            bent[:, j] = times(column)
         hessian[:, first : first + width] = data.adjoint(bent)
     return 0.5 * (hessian + hessian.T)
 

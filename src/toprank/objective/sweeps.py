@@ -212,6 +212,21 @@ class Pull:
         return left + right
 
 
+@dataclass(frozen=True)
+class RoughMoments:
+    """Tilted sums of (positives, negatives) whose second moments have single precision."""
+
+    view: View
+    tilts: tuple[float, float]
+
+    def local(self, block: Block, coef: FloatArray) -> EndPartial:
+        return open_block(block, self.view).rough_moments(coef, self.tilts)
+
+    def merge(self, left: EndPartial, right: EndPartial) -> EndPartial:
+        (merged,) = merge_ends([left], [right])
+        return merged
+
+
 #: Of one class: rows, and something of each.
 Drawn = tuple[Any, FloatArray]
 

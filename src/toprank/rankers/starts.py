@@ -32,14 +32,13 @@ def bend_of(problem: TwoClassProblem | PairProblem, coef: FloatArray) -> str | N
     given and of equal scores, where a fit starts. A price that says it is convex is believed.
     """
     task = problem.task
-    if isinstance(problem, PairProblem):
-        objective: PushObjective = problem.objective
-    elif isinstance(task, Task):
-        objective = task.objective(*problem.labels)
-    else:
+    of_pairs = isinstance(problem, PairProblem)
+    # labels that lie in blocks elsewhere are not gathered for a price that is known to be convex
+    if not (of_pairs or isinstance(task, Task)) or task.price.convex:
         return None
-    if task.price.convex:
-        return None
+    objective: PushObjective = (
+        problem.objective if isinstance(problem, PairProblem) else task.objective(*problem.labels)
+    )
     scores = problem.scores(coef)
     met = np.concatenate([objective.log_heights(scores), objective.log_heights(0.0 * scores)])
     met = met[np.isfinite(met)]
