@@ -2,7 +2,7 @@
 
 >>> from toprank.reproduce import NAMES, run
 >>> len(NAMES)
-21
+28
 >>> import tempfile
 >>> with tempfile.TemporaryDirectory() as folder:
 ...     report = run("table1", folder, n_jobs=1)
