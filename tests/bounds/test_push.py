@@ -408,12 +408,15 @@ def test_a_fixed_ranker_takes_half_the_epsilon_of_a_class_of_one(p, r_true):
     assert fixed == pytest.approx(of_class / 2)
 
 
-def test_the_bound_of_a_fixed_ranker_holds_where_its_event_occurs():
-    """An excess of 0.06 occurs in some samples of 200 and 200 rows, and is bounded below 1."""
-    rng = np.random.default_rng(0)
-    risks = [np.mean(rng.random((200, 1)) + 0.2 <= rng.random(200)) for _ in range(2000)]
-    true = 0.8**2 / 2  # P(U + 0.2 <= V)
-    seen = np.mean(true >= np.array(risks) + 0.06)
-    assert 0.0 < seen <= pnorm_push_fixed(epsilon=0.06, n_pos=200, n_neg=200, p=1).value
-    # a tenth of the sample that the bound asks for, and it says nothing
-    assert pnorm_push_fixed(epsilon=0.3, n_pos=2000, n_neg=2000, p=1).value < 1e-10
+@pytest.mark.parametrize(("p", "n_neg", "epsilon"), [(1, 60, 0.2), (1, 30, 0.27), (2, 60, 0.235)])
+def test_the_bound_of_a_fixed_ranker_holds_where_its_event_occurs(p, n_neg, epsilon):
+    """Heights of nothing or all are the hardest case: the event is seen, and the bound is not 1."""
+    n_pos, draws = 1_000_000, 3_000_000
+    true = 0.5 ** (1 / p)  # a negative stands above all positives or below them, evenly
+    above = np.random.default_rng(0).binomial(n_neg, 0.5, draws)
+    seen = np.mean(true - (above / n_neg) ** (1 / p) >= epsilon)
+    bound = pnorm_push_fixed(epsilon=epsilon, r_true=true, n_pos=n_pos, n_neg=n_neg, p=p)
+    assert not bound.vacuous
+    assert 0 < seen <= bound.value < 0.9
+    y, scores = np.repeat([1, 0], [50, n_neg]), np.repeat([0.5, 1.0, 0.0], [50, 20, n_neg - 20])
+    assert pnorm_risk(y, scores, p, normalize=True) == pytest.approx((20 / n_neg) ** (1 / p))
