@@ -260,7 +260,7 @@ def test_requests_of_metadata_outlive_a_failed_fit():
         with pytest.raises(ValueError):
             ranker.fit(X, np.ones(len(X)))
         request = ranker.get_metadata_routing().fit.requests
-    assert request == {"sample_weight": True} and "coef_" in vars(ranker)
+    assert request == {"sample_weight": True, "label_propensity": None} and "coef_" in vars(ranker)
 
 
 def test_a_warning_of_a_fit_points_at_the_line_that_asked_for_it():

@@ -27,6 +27,10 @@ ARGUED = {
         "the grown trees travel from Spark's executors to its driver, which pickle everything "
         "they send each other anyway; nothing of it comes from a file or from another user"
     ),
+    ("blocks/checkpoint.py", "import pickle"): (
+        "outcomes of passes are read back by an unpickler that knows arrays and classes of this "
+        "library and calls nothing; a test hands it a file that would"
+    ),
     ("blocks/places.py", "import urllib.parse"): "unquotes names of folders; nothing is fetched",
     ("blocks/spill.py", "import socket"): "gethostname alone: on which machine a block lies",
     ("datasets/_openml.py", "fetch_openml"): "the one explicit download, datasets.fetch",
@@ -106,6 +110,7 @@ WRITERS = {
 WRITTEN = {
     ("_files.py", "open"): "the one place that writes: a part, put in place when it is complete",
     ("_files.py", "TemporaryFile"): "no name and no content: it tells whether a folder can be used",
+    ("blocks/batches.py", "ParquetWriter"): "writes to a part",
     ("blocks/memory.py", "memmap"): "mapped to be read",
     ("blocks/parquet.py", "ParquetWriter"): "writes to a part",
     ("blocks/spill.py", "mkdtemp"): "a folder of one task, named to the others when complete",

@@ -107,4 +107,4 @@ def test_every_command_that_writes_csv_has_the_option():
         for name, command in commands.items()
         if any("--excel-safe" in one.opts for one in command.params)
     }
-    assert of_text == safe == {"rank"}
+    assert of_text == safe == {"rank", "select"}

@@ -73,7 +73,12 @@ def select(
     ] = 0.95,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="File to write the list to, as in 'toprank rank'."),
+        typer.Option(
+            "--output",
+            "-o",
+            help="File to write the list to, by its ending, as in 'toprank rank': .csv, .xlsx, "
+            ".parquet and others.",
+        ),
     ] = None,
     id: Annotated[
         list[str] | None,
