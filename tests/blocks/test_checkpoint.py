@@ -51,6 +51,7 @@ RANKERS = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("ranker", RANKERS, ids=str)
 def test_a_fit_lost_at_any_pass_goes_on_to_the_same_bits(ranker, tmp_path):
     X, y = rows()

@@ -151,6 +151,7 @@ def test_groups_in_the_first_rows(invoke, train, model, words):
         assert (answer.exit_code == 2) == bool(said) and said in words(answer.stderr)
 
 
+@pytest.mark.more
 def test_a_list_with_propensities_is_measured_as_all_rows(invoke, train, model, frame, folder):
     listed = folder / "explored.csv"
     done = invoke(

@@ -12,6 +12,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "command_line.md"
 NOT_HERE = ("pip ", "toprank --install-completion")  # these change the machine
 
 
+@pytest.mark.more
 def test_the_commands_of_the_page_run(invoke, tmp_path, monkeypatch):
     pytest.importorskip("skops", reason="models are written with the extra models")
     pytest.importorskip("onnxruntime", reason="exports are checked by ONNX Runtime")

@@ -81,7 +81,7 @@ UGLY = {
 }
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("what", UGLY)
 def test_a_table_that_cannot_be_read_is_refused(call, frame, tmp_path, what, command, words):

@@ -143,6 +143,7 @@ def answer(entry, pair, positive, folder, monkeypatch):
         return re.sub("positive= ?", "--positive ", str(error))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.sampled(6)  # of seven entries: every pair is tried by one of them
 @pytest.mark.parametrize("entry", ENTRIES)
 @pytest.mark.parametrize("pair", PLAIN, ids=str)

@@ -59,7 +59,7 @@ def same_fit(ranker, X, y, weight=None):
     np.testing.assert_array_equal(whole.decision_function(X), blockwise.decision_function(X))
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(15)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("ranker", RANKERS, ids=repr)
 def test_every_ranker_fits_an_array_as_it_fits_blocks_of_it(ranker, weighted):

@@ -136,7 +136,7 @@ def test_a_pipeline_scales_then_ranks(ranker):
     )
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("ranker", each_ranker())
 def test_a_grid_search_chooses_a_parameter_by_auc(ranker, wdbc):
     X, y = wdbc

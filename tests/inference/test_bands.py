@@ -51,6 +51,7 @@ def test_every_curve_ends_where_it_must():
     assert precision_recall_band(y, s, recall=[1.0]).estimate[0] > 0
 
 
+@pytest.mark.more
 def test_points_and_whole_curves_are_covered():
     rates = np.linspace(0.02, 0.98, 49)
     truth = norm.sf(norm.isf(rates) - 1.5)

@@ -176,6 +176,7 @@ def test_one_positive_is_too_few_to_compare():
         compare("auc", y, a, b)
 
 
+@pytest.mark.more
 @pytest.mark.sampled(3)
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize(

@@ -316,6 +316,7 @@ def test_no_warning_escapes_from_huge_powers_or_tiny_scores():
             assert np.isfinite([result.low, result.high]).all()
 
 
+@pytest.mark.more
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("name", "settings", "limits"),

@@ -102,6 +102,7 @@ def half_width_of(value, positives, negatives, model):
     return plan.half_width
 
 
+@pytest.mark.more
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("model", MODELS)
 @given(
@@ -164,6 +165,7 @@ def exact_half_width(value, k, level):
     return total
 
 
+@pytest.mark.more
 @pytest.mark.sampled(2)
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(

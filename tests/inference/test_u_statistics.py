@@ -288,6 +288,7 @@ def test_copies_in_a_group_leave_the_variance_of_the_originals():
     assert u_statistic("ranking", np.repeat(rows, 5, axis=0)).standard_error < copied.standard_error
 
 
+@pytest.mark.more
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("correlation", [0.0, 0.7])
 def test_the_variance_is_right_on_average_and_the_interval_covers(correlation):

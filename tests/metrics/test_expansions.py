@@ -131,6 +131,7 @@ def test_the_pnorm_risk_is_expanded_by_leaving_out_each_row(drawn, p, margin):
         assert influence[row] == pytest.approx(-(units - 1) * left, abs=1e-9)
 
 
+@pytest.mark.more
 def test_taking_the_bias_off_brings_small_samples_to_the_value_of_an_endless_list():
     rng = np.random.default_rng(0)
     y = np.arange(200) < 40

@@ -67,6 +67,7 @@ def run(query, frame):
     return np.array([row[-1] for row in connection.execute(query)], dtype=np.float64)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.filterwarnings("ignore::toprank.models.ModelWarning")
 @pytest.mark.parametrize("name", ["pnorm", "ir", "proper", "rankboost", "smooth-margin"])
 def test_sqlite_gives_the_scores_of_the_model(odd_models, odd_table, later, name):

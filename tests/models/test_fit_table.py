@@ -11,6 +11,7 @@ from toprank.models.model import rows_to_explain
 MODELS = ("pnorm", "ir", "proper", "rankboost", "smooth-margin", "trees")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model_ranks_the_mixed_table_better_than_chance(fitted, table, name):
     model = fitted(name)

@@ -15,6 +15,7 @@ from toprank.models import ModelError, ModelWarning, archive, fit_table, load
 MODELS = ("pnorm", "ir", "proper", "rankboost", "smooth-margin", "trees")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_loaded_model_gives_the_same_bits(fitted, table, tmp_path, name):
     model = fitted(name)

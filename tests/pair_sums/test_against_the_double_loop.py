@@ -132,7 +132,7 @@ def test_smallest_heights_of_the_smoothed_hinge_keep_their_digits():
     assert got == pytest.approx(expected, rel=1e-13)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @each_way
 @pytest.mark.parametrize("spread", [1e-8, 1.0, 30.0, 1e4])
 def test_risk_of_many_rows_is_that_of_the_double_loop(way, loss, spread):

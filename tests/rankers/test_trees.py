@@ -590,6 +590,7 @@ def test_what_has_no_counterpart_is_said(given, said):
         PushTrees(**given)
 
 
+@pytest.mark.more
 @either("lightgbm")
 def test_probabilities_are_those_of_rows_that_the_trees_have_not_seen(backend):
     train, test = sample(600, 0), sample(4000, 1)

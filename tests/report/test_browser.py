@@ -75,6 +75,7 @@ def test_the_slider_changes_the_numbers_to_those_of_its_p(opened, report):
     assert len(set(states)) == len(states)
 
 
+@pytest.mark.more
 def test_the_script_writes_figures_as_the_page_does(opened):
     opened.execute_script("for (const d of document.querySelectorAll('details')) d.open = true")
     for place in range(3):
@@ -92,6 +93,7 @@ def test_the_script_writes_figures_as_the_page_does(opened):
         assert [" ".join(one.split()) for one in static] == drawn
 
 
+@pytest.mark.more
 def test_the_slider_works_by_keyboard(opened):
     slider = opened.find_element("id", "p")
     set_slider(opened, 0)
@@ -141,6 +143,7 @@ def test_a_script_that_got_in_would_not_run(opened):
     assert opened.execute_script("return window.ran === undefined")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("width", [320, 375, 768])
 def test_a_phone_needs_no_sideways_scrolling(opened, width):
     size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": True}

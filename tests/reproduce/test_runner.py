@@ -85,6 +85,7 @@ def test_the_html_page_is_well_formed_and_whole(tmp_path):
 
 
 @pytest.mark.more
+@pytest.mark.more
 def test_two_runs_and_any_number_of_processes_agree_to_the_last_byte(tmp_path, small):
     names = ["one-dimension", "table3"]
     for folder, jobs in (("a", 1), ("b", 2)):

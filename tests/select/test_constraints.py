@@ -16,6 +16,7 @@ def rows():
     return make_classification(600, weights=[0.8], flip_y=0.1, random_state=0)
 
 
+@pytest.mark.more
 def test_p_is_chosen_by_the_recall_at_a_precision(rows):
     X, y = rows
     chosen = PNormPushCV(

@@ -76,7 +76,7 @@ def test_there_are_a_hundred_rounds_by_default(tasks):
     assert fit.n_iter_ == len(fit.history_) == 100
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("settings", CASES, ids=lambda s: "-".join(str(v) for v in s.values()))
 @pytest.mark.parametrize("data", ["wdbc", "spambase", "ill_conditioned"])
 def test_every_round_descends_and_stays_above_the_minimum(data, settings, tasks):
@@ -100,6 +100,7 @@ def test_many_rounds_come_close_to_the_minimum(tasks):
     assert many.objective_ - best.objective_ < 5e-3
 
 
+@pytest.mark.more
 def test_an_infinite_push_is_not_left_at_a_small_p(tasks):
     X, positive = tasks["spambase"]
     highest = build_objective(positive, p=np.inf)

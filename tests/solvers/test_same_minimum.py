@@ -41,7 +41,7 @@ def add_penalty(settings, X, positive, coef, alpha=1e-3):
     return value + alpha / 2 * coef @ coef, X.T @ in_scores + alpha * coef, objective.scale
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(15)
 @pytest.mark.parametrize("settings", SMOOTH, ids=name_of)
 @pytest.mark.parametrize("data", DATA)
 def test_newton_and_lbfgs_reach_the_same_stationary_point(data, settings, tasks):

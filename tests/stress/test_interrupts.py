@@ -185,7 +185,7 @@ def attack(ranker, fit, moments, seed):
     assert threadpool_info() == limits
 
 
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(27)
 @pytest.mark.parametrize("name", RANKERS)
 def test_an_exception_at_any_line_leaves_a_whole_fit_or_none(name, record_property):
     X, y = problem()
@@ -213,7 +213,7 @@ def sources(folder, X, y):
     yield from_parquet(folder / "rows.parquet", target="y")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("which", range(3), ids=["arrays", "memmap", "parquet"])
 def test_an_exception_at_any_line_of_a_fit_to_blocks_leaves_a_whole_fit_or_none(
     which, tmp_path, record_property

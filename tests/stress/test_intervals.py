@@ -141,6 +141,7 @@ def attack(name, rng, count):
     return tried, answered
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", METRICS)
 def test_the_interval_of_ugly_rows_is_finite_and_in_order_or_refused(name, record_property):
     tried, answered = attack(name, np.random.default_rng(0), 8)

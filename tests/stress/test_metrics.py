@@ -519,6 +519,7 @@ def check(name, y, s, w):
         assert low - slack <= Fraction(got) <= high + slack, (name, parameters, got, float(low))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", CASES)
 @given(drawn=ugly_rows())
 def test_the_metric_is_the_exact_value_of_its_definition(name, drawn):

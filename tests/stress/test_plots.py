@@ -108,7 +108,7 @@ def render(figure):
     FigureCanvasAgg(figure).draw()
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", DISPLAYS)
 def test_scores_of_any_size_are_drawn_or_refused(name, record_property):
     drawn = 0

@@ -1,6 +1,7 @@
 """No code of toprank evaluates text, starts programs, opens pickles or reaches for the network."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import toprank
@@ -37,6 +38,11 @@ ARGUED = {
 }
 #: `re.compile` and the like share a name with the builtin.
 HARMLESS = {("re", "compile"), ("platform", "system")}
+
+
+@cache
+def _tree(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def findings(tree):
@@ -90,7 +96,7 @@ def test_nothing_dangerous_is_called_but_what_is_argued(record_property):
     found = {}
     for path in FILES:
         name = path.relative_to(SOURCE).as_posix()
-        for line, what in findings(ast.parse(path.read_text(encoding="utf-8"))):
+        for line, what in findings(_tree(path)):
             found.setdefault((name, what), []).append(line)
     record_property("cases", len(FILES))
     assert len(FILES) > 200
@@ -154,7 +160,7 @@ def test_every_place_that_writes_a_file_is_known_and_argued():
     found = {
         (path.relative_to(SOURCE).as_posix(), name)
         for path in FILES
-        for name in _written(ast.parse(path.read_text(encoding="utf-8")))
+        for name in _written(_tree(path))
     }
     assert {one for one in found if one not in WRITTEN} == set()
     assert set(WRITTEN) <= found, "a place that no longer writes is to be removed"
@@ -176,7 +182,7 @@ def test_libraries_are_imported_by_names_that_stand_in_the_code():
     """A name from data would let data choose what runs."""
     found = set()
     for path in FILES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(_tree(path)):
             if isinstance(node, ast.Call):
                 name = getattr(node.func, "attr", None) or getattr(node.func, "id", None)
                 constant = node.args and isinstance(node.args[0], ast.Constant)

@@ -50,6 +50,7 @@ def test_the_risks_are_those_of_the_folds(rows):
     assert line.standard_error > 0
 
 
+@pytest.mark.more
 def test_the_standard_error_is_about_the_spread_of_the_risk_over_samples():
     rng = np.random.default_rng(0)
     found = []
@@ -141,6 +142,7 @@ def pima_splits(shared, size, n_splits):
         yield scaled[train], y[train], scaled[test], y[test]
 
 
+@pytest.mark.more
 def test_fifty_pima_rows_support_less_push_than_three_hundred(shared):
     allowed = {
         size: [supported_p(X, y).p or 0.0 for X, y, *_ in pima_splits(shared, size, 6)]
