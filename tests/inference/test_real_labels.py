@@ -92,3 +92,10 @@ def test_groups_cover_where_rows_of_one_are_alike():
         found = interval("ranking_risk", y, s, groups=groups)
         covered += found.low <= truth <= found.high
     assert covered > 0.92 * 300
+
+
+@pytest.mark.parametrize("scores", [[1, 0, 2, 3, 4], [4, 0, 1, 2, 3]])
+def test_a_share_that_vanishes_in_rounding_lies_in_its_interval(scores):
+    weight = np.array([1e-98, 1, 1, 1, 1])
+    found = interval("ranking_risk", np.arange(5.0), np.array(scores, float), sample_weight=weight)
+    assert 0 <= found.low <= found.estimate <= found.high

@@ -75,7 +75,7 @@ def _score_ends(result: UStatistic, level: float) -> tuple[float, float]:
         errors = min(result.value, 1 - result.value) ** 2 / max(result.variance, 1e-300)
         trust = errors / (errors + _ERRORS_TO_TRUST)
         rows = result.groups + trust * (rows - result.groups)
-    return score_interval(
+    low, high = score_interval(
         result.value,
         VarianceEstimate(result.variance, result.freedom),
         _PAIRS,
@@ -83,6 +83,8 @@ def _score_ends(result: UStatistic, level: float) -> tuple[float, float]:
         level,
         student_throughout=result.groups is not None,
     )
+    # of shares below 1e-80 the root that is sought vanishes in rounding
+    return min(low, result.value), max(high, result.value)
 
 
 def _note_on_rows(result: UStatistic) -> str:
