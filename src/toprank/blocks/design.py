@@ -200,6 +200,7 @@ class DenseTile(Tile):
 
     def __init__(self, matrix: FloatArray):
         self.matrix = matrix
+        self._largest: float | None = None
 
     def scores(self, coef: FloatArray) -> FloatArray:
         return self.matrix @ coef if coef.ndim == 1 else coef @ self.matrix.T
@@ -210,10 +211,16 @@ class DenseTile(Tile):
     def adjoint(self, v: FloatArray) -> FloatArray:
         return v @ self.matrix if v.ndim == 1 else self.matrix.T @ v
 
-    @cached_property
+    @property
     def largest(self) -> float:
-        """The largest absolute entry."""
-        return largest_entry(self.matrix)
+        """The largest absolute entry.
+
+        No cached_property: until Python 3.12 that holds a lock of its class while it computes,
+        which a process that is forked meanwhile finds held for ever.
+        """
+        if self._largest is None:
+            self._largest = largest_entry(self.matrix)
+        return self._largest
 
     def second_moments(self, weight: FloatArray) -> FloatArray:
         rows = heavy_rows(weight, self.largest)
@@ -243,11 +250,15 @@ class SparseTile(Tile):
 
     def __init__(self, matrix: Any):
         self.matrix = matrix
+        self._transposed: Any = None
+        self._largest: float | None = None
 
-    @cached_property
+    @property
     def transposed(self) -> Any:
         """The same entries by column of the transpose; SciPy takes long to make even a view."""
-        return self.matrix.T
+        if self._transposed is None:
+            self._transposed = self.matrix.T
+        return self._transposed
 
     def scores(self, coef: FloatArray) -> FloatArray:
         return np.asarray(self.matrix @ coef.T).T
@@ -255,10 +266,12 @@ class SparseTile(Tile):
     def adjoint(self, v: FloatArray) -> FloatArray:
         return np.asarray(self.transposed @ v)
 
-    @cached_property
+    @property
     def largest(self) -> float:
         """The largest absolute entry."""
-        return largest_entry(self.matrix.data)
+        if self._largest is None:
+            self._largest = largest_entry(self.matrix.data)
+        return self._largest
 
     def second_moments(self, weight: FloatArray) -> FloatArray:
         rows = heavy_rows(weight, self.largest)
