@@ -18,11 +18,9 @@ import numpy as np
 from toprank._extras import require
 from toprank._files import replace_file
 from toprank._numerics import FloatArray
-from toprank.blocks.columns import Columns, TableColumns, batch_column
+from toprank.blocks.columns import Columns, TableColumns, batch_column, rows_per_block
 from toprank.blocks.source import Block, LocalSource
 
-#: Entries of a block of features: 8 MB of float32.
-_BLOCK_ENTRIES = 1 << 21
 #: Rows that a database hands over at once.
 _FETCHED = 1 << 16
 
@@ -46,13 +44,12 @@ class BatchSource(LocalSource):
         self.n_jobs = n_jobs
         self.n_features = len(columns.features)
         self.feature_names = np.array(columns.features, dtype=object)
-        self.block_rows = block_rows or max(1024, _BLOCK_ENTRIES // max(1, self.n_features))
+        self.block_rows = block_rows or rows_per_block(self.n_features)
         #: Rows and checksum of the labels of the first pass that came to its end.
         self._seen: tuple[int, bytes] | None = None
 
     def name_of(self, index: int) -> str:
-        first = index * self.block_rows
-        return f"{self.what}, rows {first} to {first + self.block_rows - 1}"
+        return f"{self.what}, rows from number {index * self.block_rows} on"
 
     def read(self, *, features: bool = True) -> Generator[Block, None, None]:
         names = [*(self.columns.features if features else ()), *self.columns.labels]

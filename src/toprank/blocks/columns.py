@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from toprank._extras import require
 
+#: Entries of a block of features: 8 MB of float32.
+_BLOCK_ENTRIES = 1 << 21
 _ADVICE = {
     "string": "encode it as numbers",
     "dictionary": "encode it as numbers, for example one column of 0 and 1 for each category",
@@ -196,3 +198,8 @@ def batch_column(batch: Any, name: str, where: str) -> NDArray[Any]:
     if hasattr(column, "dictionary"):
         column = column.dictionary_decode()
     return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def rows_per_block(n_features: int) -> int:
+    """Return how many rows a block has where the user does not say."""
+    return max(1024, _BLOCK_ENTRIES // max(1, n_features))

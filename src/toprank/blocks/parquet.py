@@ -13,13 +13,10 @@ import numpy as np
 from toprank._extras import require
 from toprank._files import replace_file
 from toprank._numerics import FloatArray
-from toprank.blocks.columns import Columns, TableColumns, batch_column
+from toprank.blocks.columns import Columns, TableColumns, batch_column, rows_per_block
 from toprank.blocks.parquet_files import ParquetPart, read_footer
 from toprank.blocks.places import FoundFile, find_files
 from toprank.blocks.source import Block, LocalSource
-
-#: Entries of a block of features: 8 MB of float32.
-_BLOCK_ENTRIES = 1 << 21
 
 
 @dataclass(frozen=True)
@@ -51,7 +48,7 @@ class ParquetSource(LocalSource):
         self.n_features = len(columns.features)
         self.feature_names = np.array(columns.features, dtype=object)
         self.n_rows = sum(sum(part.row_groups) for part in parts)
-        self.block_rows = block_rows or max(1024, _BLOCK_ENTRIES // max(1, self.n_features))
+        self.block_rows = block_rows or rows_per_block(self.n_features)
 
     def _cuts(self) -> Iterator[_Cut]:
         index = 0
