@@ -11,8 +11,8 @@ from toprank.interop.additive import Additive, Line, Steps, additive_form, is_ad
 from toprank.interop.onnx import Graph, OnnxExport, add_ranker, check_export
 from toprank.interop.sql import Dialect, bracketed_sum, finish, get_dialect, steps_sql
 from toprank.models import frames
+from toprank.models.columns import Column
 from toprank.models.errors import ModelError
-from toprank.models.schema import Column
 
 #: A TableModel, which imports this file.
 Model = Any

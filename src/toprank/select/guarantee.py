@@ -114,7 +114,7 @@ def select(
     -----
     ``fdr`` uses the conformal p-values of Jin & Candès (2023) and the rule of Benjamini &
     Hochberg. The other guarantees compare the places of calibration rows and new rows of one
-    class, which are those of balls drawn from an urn; `docs/select.md` derives them.
+    class, which are those of balls drawn from an urn; `docs/how_to/select.md` derives them.
 
     Examples
     --------
