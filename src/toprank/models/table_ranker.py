@@ -156,7 +156,7 @@ class TableRanker(ClassifierMixin, BaseEstimator):
         match.ensure_ok("The table cannot be used")
         n = len(positive)
         weight = check_weights(positive, sample_weight)
-        checked = keep_label_weights(self, positive, weight, label_propensity)
+        checked: Any = keep_label_weights(self, positive, weight, label_propensity)
         rows = TrainingRows(values, positive, checked, check_groups(groups, n)).present()
         has_p = self.model not in ("ir", "smooth-margin", "proper")
         self.model_ = fit_rows(
