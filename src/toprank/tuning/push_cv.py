@@ -303,7 +303,7 @@ class PNormPushCV(LinearRanker):
             )
         if checkpoint is None and resume:
             raise ValueError("resume=True needs the folder of the passes: checkpoint='folder'.")
-        aside = {"auto": _SHARE_ASIDE, None: 0.0}.get(self.test_size, self.test_size)
+        aside = _SHARE_ASIDE if isinstance(self.test_size, str) else self.test_size or 0.0
         kept = source
         if checkpoint is not None:
             kept = with_checkpoint(source, checkpoint, resume=resume)
