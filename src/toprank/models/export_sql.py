@@ -10,8 +10,8 @@ from toprank.interop.additive import Additive, Line, Steps, additive_form, is_ad
 from toprank.interop.sql_dialects import Dialect, bracketed_sum, finish, get_dialect
 from toprank.interop.sql_rankers import score_sql
 from toprank.interop.sql_steps import SqlColumns, SqlSteps, clip_sql, is_number, steps_sql
+from toprank.models.columns import Column
 from toprank.models.errors import ModelError
-from toprank.models.schema import Column
 
 #: A TableModel, which imports this file.
 Model = Any
