@@ -1,16 +1,11 @@
 """How the documentation site is built: ``sphinx-build -W docs docs/_build``.
 
-The tutorials and the gallery run while it is built, and are not run again until their scripts change:
-what they wrote lies in folders that git ignores.
+The tutorials and the gallery run while it is built, and are not run again until their scripts
+change: what they wrote lies in folders that git ignores.
 """
 
-import os
 import sys
 from pathlib import Path
-
-# before anything loads a library with threads: the examples are small, and threads would only wait
-for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(name, "1")
 
 import matplotlib
 
@@ -31,6 +26,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx_gallery.gen_gallery",
     # of this folder
+    "error_messages",
     "folded_tables",
     "mathml",
     "moved_pages",
@@ -64,6 +60,7 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "download_all_examples": False,
     "show_memory": False,
+    "write_computation_times": False,  # that page asks for scripts of other machines
     "show_signature": False,
     # the examples that use a name stand on its page, and names in examples lead to their pages
     "backreferences_dir": "reference/generated/backreferences",

@@ -12,8 +12,8 @@ from sphinx.errors import ExtensionError
 SPELLED = {
     r"\Big\{": r"\left\{",
     r"\Big\}": r"\right\}",
-    r"\arg\max": r"\operatorname{arg\,max}",
-    r"\arg\min": r"\operatorname{arg\,min}",
+    r"\arg\max": r"\text{arg max}",
+    r"\arg\min": r"\text{arg min}",
 }
 COMMAND = re.compile(r"\\|&#x0005C;")
 

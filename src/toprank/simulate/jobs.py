@@ -197,7 +197,7 @@ def machines(n: int = 6000, *, share: float = 0.05, random_state: Any = 0) -> Si
 
 
 def patients(n: int = 6000, *, share: float = 0.08, random_state: Any = 0) -> SimulatedRows:
-    """Simulate patients of an emergency room, few of whom need a bed at once.
+    """Simulate patients of an emergency room, of which few need a bed at once.
 
     In the old the signs are weaker: pain and fever say less, so that the same readings mean a
     higher risk, and a score that does not know the age leaves them too low in the list.
