@@ -21,7 +21,7 @@ from toprank.folds import Fold, Scoring, TimeOrderedSplit, folds_of
 from toprank.pairs import Rows, check_rows, check_times, group_labels
 from toprank.pairs.door import FOR_WORDS
 from toprank.pairs.propensity import keep_label_weights
-from toprank.rankers.common import fits, warn_caller
+from toprank.rankers.common import ShownInterval, fits, warn_caller
 from toprank.rankers.ensemble.out_of_fold import (
     Budget,
     OutOfFold,
@@ -43,7 +43,7 @@ class EnsembleRows(Rows):
     time: NDArray[Any] | None = None
 
 
-class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
+class PushEnsemble(ShownInterval, EnsembleScores, ClassifierMixin, BaseEstimator):
     r"""A P-Norm Push with weights that are not negative, over rankers of any kind.
 
     Each member is fitted to folds; its scores of the rows it has not seen, standardised, become a
