@@ -17,8 +17,8 @@ FloatArray = NDArray[np.float64]
 #: Row numbers and ranks, as NumPy's sorts and searches return them.
 IntArray = NDArray[np.intp]
 BoolArray = NDArray[np.bool_]
-#: Labels: numbers, truth values or text.
-LabelArray = NDArray[np.generic]
+#: Entries of one type, whichever: labels, names, numbers as they came.
+AnyArray = NDArray[np.generic]
 #: A function of arrays, entry by entry or linear, that keeps their shape.
 ArrayMap = Callable[[FloatArray], FloatArray]
 

@@ -116,7 +116,7 @@ def _length(column: Any) -> int:
     return int(column.shape[0]) if hasattr(column, "shape") else len(column)
 
 
-def _part_of_column(column: Any, rows: IntArray) -> Any:
+def _part_of_column(column: object, rows: IntArray) -> Any:
     """Some entries of a column, or some rows of a table."""
     if column is None:
         return None

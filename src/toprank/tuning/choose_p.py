@@ -12,6 +12,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_consistent_length
 
+from toprank._columns import TableLike
 from toprank.folds import (
     RULES,
     Candidate,
@@ -34,19 +35,19 @@ DEFAULT_PS = (1.0, 2.0, 4.0, 8.0, 16.0, 64.0)
 
 
 def choose_p(
-    estimator: Any,
-    X: Any,
+    estimator: object,
+    X: TableLike,
     y: ArrayLike,
     *,
     ps: Sequence[float] = DEFAULT_PS,
-    scoring: Any = "precision_at",
+    scoring: object = "precision_at",
     scoring_kwargs: Mapping[str, Any] | None = None,
-    cv: Any = 5,
+    cv: object = 5,
     groups: ArrayLike | None = None,
     time: ArrayLike | None = None,
-    gap: Any = 0,
+    gap: object = 0,
     sample_weight: ArrayLike | None = None,
-    baseline: Any = "logistic",
+    baseline: object = "logistic",
     baseline_name: str | None = None,
     rule: str = "best",
     level: float = 0.95,
@@ -143,10 +144,10 @@ def choose_p(
 
 
 def _candidates(
-    estimator: Any,
+    estimator: object,
     ps: Sequence[float],
     parameter: str | None,
-    baseline: Any,
+    baseline: object,
     baseline_name: str | None,
 ) -> tuple[tuple[Candidate, ...], list[Any]]:
     """What is tried, and the unfitted estimator of each."""
@@ -183,17 +184,17 @@ def _parameter(estimator: Any, parameter: str | None) -> str | None:
     return nested[0] if nested else None
 
 
-def _last_step(estimator: Any) -> Any:
+def _last_step(estimator: object) -> Any:
     return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
 
 
-def _baseline_name(baseline: Any) -> str:
+def _baseline_name(baseline: object) -> str:
     if isinstance(baseline, str):
         return "logistic regression"
     return f"the baseline {type(_last_step(baseline)).__name__}"
 
 
-def _baseline(estimator: Any, baseline: Any) -> Any:
+def _baseline(estimator: object, baseline: object) -> Any:
     if not isinstance(baseline, str):
         return clone(baseline)
     if baseline != "logistic":

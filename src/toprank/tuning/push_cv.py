@@ -19,6 +19,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
 
+from toprank._columns import TableLike
 from toprank.blocks import Workers
 from toprank.folds import (
     RULES,
@@ -166,20 +167,20 @@ class PNormPushCV(LinearRanker):
         self,
         ps: Sequence[float] = (1, 2, 4, 8, 16, 64),
         *,
-        scoring: Any = "precision_at",
+        scoring: object = "precision_at",
         scoring_kwargs: Mapping[str, Any] | None = None,
-        cv: Any = 5,
+        cv: object = 5,
         n_repeats: int = 1,
         alphas: Sequence[float] = (1e-4, 1e-3, 1e-2, 1e-1, 1.0),
         rule: str = "best",
         test_size: float | str | None = "auto",
         level: float = 0.95,
-        loss: Any = "exponential",
+        loss: object = "exponential",
         solver: str = "auto",
         max_iter: int | None = None,
         tol: float = 1e-6,
         link: str = "logistic",
-        class_weight: Any = None,
+        class_weight: object = None,
         random_state: int = 0,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -206,8 +207,8 @@ class PNormPushCV(LinearRanker):
     @fits
     def fit(
         self,
-        X: Any,
-        y: Any,
+        X: TableLike,
+        y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         *,
         label_propensity: ArrayLike | None = None,
@@ -257,7 +258,7 @@ class PNormPushCV(LinearRanker):
             print(f"[PNormPushCV] {self.choice_}", flush=True)
         return self
 
-    def fit_blocks(self, source: Any, *, checkpoint: Any = None, resume: bool = False) -> Any:
+    def fit_blocks(self, source: object, *, checkpoint: object = None, resume: bool = False) -> Any:
         """Refuse: folds need all rows at hand."""
         raise TypeError(
             "PNormPushCV makes folds of rows, and a block source cannot be cut into folds. Choose "
@@ -380,12 +381,12 @@ class PNormPushCV(LinearRanker):
         self.n_iter_, self.objective_ = best.n_iter_, best.objective_
         self.optimality_gap_, self.history_ = best.optimality_gap_, best.history_
 
-    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+    def score(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the score that p was chosen by, on these rows."""
         check_is_fitted(self)
         return Scoring(self.scoring, self.scoring_kwargs).of_estimator(self, X, y, sample_weight)
 
-    def _routed_groups(self, sample_weight: Any, params: dict[str, Any]) -> Any:
+    def _routed_groups(self, sample_weight: object, params: dict[str, Any]) -> Any:
         """The groups for the splitter, by scikit-learn's metadata routing if that is on."""
         if get_config()["enable_metadata_routing"]:
             routed = process_routing(self, "fit", sample_weight=sample_weight, **params)
@@ -406,7 +407,7 @@ class PNormPushCV(LinearRanker):
         )
 
 
-def _cv_results(choice: PChoice) -> dict[str, Any]:
+def _cv_results(choice: PChoice) -> dict[str, object]:
     """The scores in the shape of scikit-learn's ``cv_results_``."""
     pushes = np.array([candidate.pushes for candidate in choice.candidates])
     ps = np.array([1.0 if c.p is None else c.p for c in choice.candidates])

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.model_selection import TimeSeriesSplit
 
-from toprank._numerics import FloatArray, scramble_bits
+from toprank._numerics import AnyArray, FloatArray, scramble_bits
 from toprank.folds import TimeOrderedSplit
 from toprank.pairs import Rows
 
@@ -39,13 +39,13 @@ class TuningRows(Rows):
             return self
         return replace(self, X=sparse.csr_array(X))
 
-    def clusters(self, cv: Any) -> NDArray[Any] | None:
+    def clusters(self, cv: object) -> NDArray[Any] | None:
         """Groups whose rows depend on each other; times are none."""
         return None if isinstance(cv, TimeOrderedSplit) else self.groups
 
 
 def split_outer(
-    rows: Rows, cv: Any, share: float, seed: int
+    rows: Rows, cv: object, share: float, seed: int
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
     """Return (rows to choose on, rows kept aside); None if a class has too few rows for it.
 
@@ -113,13 +113,13 @@ def _hash_rows(X: Any, seed: int) -> NDArray[np.uint64]:
     return scramble_bits(keys)
 
 
-def _hash_labels(groups: NDArray[Any], seed: int) -> NDArray[np.uint64]:
+def _hash_labels(groups: AnyArray, seed: int) -> NDArray[np.uint64]:
     """A number for each row that depends on its group alone."""
     distinct, where = np.unique(groups, return_inverse=True)
     order = np.random.default_rng(seed).permutation(len(distinct))
     return order.astype(np.uint64)[where]
 
 
-def _bits_of_numbers(values: NDArray[Any]) -> NDArray[np.uint64]:
+def _bits_of_numbers(values: AnyArray) -> NDArray[np.uint64]:
     numbers = values.astype(np.float64) + 0.0  # minus zero is zero
     return numbers.view(np.uint64)

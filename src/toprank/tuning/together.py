@@ -8,7 +8,6 @@ the matrices are shared, and only what a fold learns is its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,7 +106,7 @@ class Together:
         The largest entry of a gradient that counts as settled.
     """
 
-    def __init__(self, problems: Sequence[Any], inverses: Sequence[InverseHessian], tol: float):
+    def __init__(self, problems: Sequence[object], inverses: Sequence[InverseHessian], tol: float):
         self.problems = problems
         self.inverses = inverses
         self.tol = tol
