@@ -8,26 +8,12 @@ scikit-learn: the first entry belongs to the first row.
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from toprank._numerics import AnyArray
-
-
-class SparseTable(Protocol):
-    """What is asked of SciPy's sparse arrays and matrices."""
-
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-
-    def tocsr(self) -> Any: ...
-
-
-#: Rows of X as users hand them over: arrays, lists of lists, frames of pandas and polars, tensors
-#: of the host (all of these are arrays to NumPy), and sparse tables.
-TableLike: TypeAlias = ArrayLike | SparseTable
+from toprank._arrays import AnyArray
 
 #: Different whole numbers up to this size are different as float64.
 _EXACT = 1 << 53

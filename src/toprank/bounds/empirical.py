@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from toprank._columns import TableLike
+from toprank._arrays import TableLike
 from toprank._numerics import FloatArray
 from toprank.bounds.bound import Bound
 from toprank.bounds.excess_risk import excess_ranking_risk

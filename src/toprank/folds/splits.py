@@ -16,7 +16,7 @@ from sklearn.model_selection import (
 )
 from sklearn.model_selection._split import GroupsConsumerMixin, check_cv
 
-from toprank._numerics import AnyArray
+from toprank._arrays import AnyArray
 from toprank.pairs import check_counts, check_groups, check_labels, check_times, group_labels
 
 #: The places of the rows to train on, and of those to test.

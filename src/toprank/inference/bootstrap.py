@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from toprank._numerics import AnyArray, FloatArray
+from toprank._arrays import AnyArray
+from toprank._numerics import FloatArray
 from toprank.blocks import Workers, go_on
 from toprank.inference.result import Comparison, Interval, MetricRequest, Verdict, check_size
 from toprank.inference.sample import Sample, VarianceEstimate, sums_by_group

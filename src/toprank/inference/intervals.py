@@ -20,8 +20,9 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 from scipy.stats import t as student
 
+from toprank._arrays import AnyArray
 from toprank._columns import labels_column
-from toprank._numerics import AnyArray, FloatArray
+from toprank._numerics import FloatArray
 from toprank.inference.bootstrap import WeightedMetric, bootstrap_interval, replicates
 from toprank.inference.by_groups import check_group_support, note_on_groups
 from toprank.inference.curve_points import BOTH_CLASSES, tpr_ends

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from toprank._numerics import AnyArray, FloatArray
+from toprank._arrays import AnyArray
+from toprank._numerics import FloatArray
 from toprank.pairs import check_grades, check_scores
 
 #: Tuples that are evaluated at most; beyond it they are drawn.

@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student
 
+from toprank._arrays import AnyArray
 from toprank._columns import labels_column, to_numpy
-from toprank._numerics import AnyArray, FloatArray
+from toprank._numerics import FloatArray
 from toprank.inference.shares import check_level
 from toprank.metrics.metric import Metric, Planned, call_label
 from toprank.metrics.registry import as_metric

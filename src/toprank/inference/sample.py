@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from toprank._numerics import AnyArray, FloatArray
+from toprank._arrays import AnyArray
+from toprank._numerics import FloatArray
 from toprank.metrics._inputs import check_ranking, inverse_weights
 from toprank.metrics.order import RankedList
 from toprank.metrics.risk import weight_of_rows

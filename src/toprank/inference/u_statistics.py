@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student
 
-from toprank._numerics import AnyArray, FloatArray
+from toprank._arrays import AnyArray
+from toprank._numerics import FloatArray
 from toprank.inference.hoeffding import (
     Kernel,
     Moments,

@@ -22,7 +22,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from toprank._numerics import AnyArray, FloatArray
+from toprank._arrays import AnyArray
+from toprank._numerics import FloatArray
 from toprank.blocks import BlockSource
 from toprank.metrics.metric import Metric, call_label
 from toprank.metrics.order import RankedList

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from toprank._columns import TableLike
-from toprank._numerics import AnyArray, FloatArray
+from toprank._arrays import AnyArray, TableLike
+from toprank._numerics import FloatArray
 from toprank.blocks.design import design_of
 from toprank.blocks.memory import ArraySource, gather_blocks
 from toprank.blocks.source import BlockSource

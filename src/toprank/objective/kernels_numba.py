@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from toprank._columns import TableLike
+from toprank._arrays import TableLike
 from toprank._extras import jit
 from toprank._numerics import FloatArray
 from toprank.objective.sums import EndPartial, Tilted, Tilts

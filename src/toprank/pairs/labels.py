@@ -24,8 +24,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length
 from sklearn.utils.multiclass import type_of_target
 
+from toprank._arrays import AnyArray
 from toprank._columns import finite_column, labels_column, to_numpy
-from toprank._numerics import AnyArray, FloatArray
+from toprank._numerics import FloatArray
 
 #: Pairs of labels of which the first is positive; in small letters, numbers without a point.
 KNOWN_PAIRS = (

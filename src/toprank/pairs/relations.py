@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from toprank._numerics import AnyArray, FloatArray, IntArray
+from toprank._arrays import AnyArray, IntArray
+from toprank._numerics import FloatArray
 
 #: Pairs up to which a relation keeps the list of them: fits sum over it again and again.
 _KEPT_PAIRS = 1 << 14

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
-from toprank._numerics import FloatArray, IntArray
+from toprank._arrays import IntArray
+from toprank._numerics import FloatArray
 from toprank.pairs.relations import Pairs, Relation, relation_of
 
 

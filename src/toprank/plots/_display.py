@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from toprank._columns import TableLike
+from toprank._arrays import TableLike
 from toprank._extras import require
 from toprank._text import visible
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from toprank._columns import TableLike
+from toprank._arrays import TableLike
 from toprank.inference import lift_band
 from toprank.metrics.order import RankedList
 from toprank.plots._display import (

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from toprank._columns import TableLike
+from toprank._arrays import TableLike
 from toprank._numerics import FloatArray
 from toprank.inference import interval
 from toprank.metrics import margin_distribution

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics import auc, roc_curve
 
-from toprank._columns import TableLike
+from toprank._arrays import TableLike
 from toprank._extras import require
 from toprank.inference import Band, roc_band
 from toprank.metrics._inputs import check_ranking

@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_consistent_length
 
-from toprank._columns import TableLike
+from toprank._arrays import TableLike
 from toprank.folds import (
     RULES,
     Candidate,

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from toprank._columns import TableLike
+from toprank._arrays import TableLike
 from toprank._numerics import FloatArray
 from toprank.blocks.design import design_of
 from toprank.objective import (

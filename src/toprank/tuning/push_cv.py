@@ -19,7 +19,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
 
-from toprank._columns import TableLike
+from toprank._arrays import TableLike
 from toprank.blocks import Workers
 from toprank.folds import (
     RULES,

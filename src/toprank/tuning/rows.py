@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.model_selection import TimeSeriesSplit
 
-from toprank._numerics import AnyArray, FloatArray, scramble_bits
+from toprank._arrays import AnyArray
+from toprank._numerics import FloatArray, scramble_bits
 from toprank.folds import TimeOrderedSplit
 from toprank.pairs import Rows
 

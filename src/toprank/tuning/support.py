@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from toprank._columns import TableLike
+from toprank._arrays import TableLike
 from toprank._numerics import FloatArray
 from toprank.blocks import Workers
 from toprank.folds import Fold, check_powers, folds_of
