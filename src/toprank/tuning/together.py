@@ -8,6 +8,7 @@ the matrices are shared, and only what a fold learns is its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
