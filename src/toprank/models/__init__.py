@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from toprank.models.block_fit import fit_table_blocks
     from toprank.models.columns import Column
     from toprank.models.concern import Concern
     from toprank.models.errors import ModelError, ModelWarning
@@ -34,6 +35,7 @@ __all__ = [
     "TableRanker",
     "Target",
     "fit_table",
+    "fit_table_blocks",
     "load",
     "look_at",
     "save",
@@ -55,6 +57,7 @@ _FILES = {
     "TableRanker": "table_ranker",
     "Target": "schema",
     "fit_table": "fit",
+    "fit_table_blocks": "block_fit",
     "load": "loader",
     "look_at": "look",
     "save": "storage",

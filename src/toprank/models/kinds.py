@@ -26,7 +26,14 @@ from toprank.models.words import Words, is_number_text
 _LOOKED_AT = 1000
 _NUMBERS = (int, float, Decimal, np.integer, np.floating)  # complex ones cannot be ordered
 #: What a column of one type, and not of objects, holds.
-_OF_DTYPE = {"b": "boolean", "M": "date", "i": "number", "u": "number", "f": "number", "m": "number"}
+_OF_DTYPE = {
+    "b": "boolean",
+    "M": "date",
+    "i": "number",
+    "u": "number",
+    "f": "number",
+    "m": "number",
+}
 
 
 @dataclass(frozen=True)
@@ -141,7 +148,9 @@ class ColumnSummary:
         if self.declared:
             words = self.words or Words({})
             few = words.whole and len(words.counts) <= MOST_CATEGORIES
-            return Finding("category" if few else "text", left_out=_constant_if(len(words.counts) == 1))
+            return Finding(
+                "category" if few else "text", left_out=_constant_if(len(words.counts) == 1)
+            )
         for kind in ("boolean", "date", "number"):
             if self.holds == {kind}:
                 if self.large:

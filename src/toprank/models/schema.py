@@ -320,7 +320,9 @@ class Target:
         cls, column: str, values: NDArray[Any], positive: Any = None, *, tidy: bool = False
     ) -> Target:
         """Find out which value belongs at the top; ModelError where it must be named."""
-        return cls.of_words(column, set(_target_words(column, values, tidy).tolist()), positive, tidy)
+        return cls.of_words(
+            column, set(_target_words(column, values, tidy).tolist()), positive, tidy
+        )
 
     @classmethod
     def of_words(cls, column: str, words: set[str], positive: Any, tidy: bool) -> Target:

@@ -23,8 +23,9 @@ class TableSummary:
     >>> from toprank.models.summary import TableSummary
     >>> from toprank.models.wishes import Wishes
     >>> frame = pd.DataFrame({"age": [31, None, 45], "city": ["Rome", "Oslo", None]})
-    >>> parts = [TableSummary.of(part, ["age", "city"], Wishes()) for part in (frame[:1], frame[1:])]
-    >>> both = parts[0].merge(parts[1])
+    >>> names = ["age", "city"]
+    >>> first = TableSummary.of(frame[:1], names, Wishes())
+    >>> both = first.merge(TableSummary.of(frame[1:], names, Wishes()))
     >>> both.columns["city"].find().kind, both.columns["age"].missing, both.rows
     ('category', 1, 3)
     """
