@@ -34,6 +34,7 @@ from toprank.cli.options import (
     KeepTails,
     MaxColumns,
     Positive,
+    Propensity,
     Quiet,
     RowId,
     Seed,
@@ -117,6 +118,7 @@ def fit(
     time: TimeColumn = None,
     weight: Weight = None,
     groups: Groups = None,
+    propensity: Propensity = None,
     drop: Drop = None,
     as_text: AsText = None,
     as_number: AsNumber = None,
@@ -156,7 +158,7 @@ def fit(
     measured is measured on a sample: the output says of how many rows.
     """
     check_output(output, read=[train])
-    roles = {"id": id, "time": time, "weight": weight, "groups": groups}
+    roles = {"id": id, "time": time, "weight": weight, "groups": groups, "propensity": propensity}
     columns = {"drop": drop, "as_text": as_text, "as_number": as_number, "clip": clip, "tidy": tidy}
     options = {
         **roles,
@@ -188,7 +190,7 @@ def fit(
         named = (target, roles, columns, max_columns)
         if cluster is not None or not fits_in_memory(source, memory, quiet):
             check_training(source, *named)
-            _refuse_start(before)
+            _refuse_in_blocks("--from", before)
             plan = _BlockPlan(source, memory, cluster, options["model"], quiet)
             fitted = plan.fit(
                 target, positive, jobs, {**options, "skip_unlabelled": skip_unlabelled}
@@ -223,11 +225,11 @@ def _leave_to_concerns() -> None:
     warnings.filterwarnings("ignore", ".* leave it out: drop=", ModelWarning)
 
 
-def _refuse_start(before: Any) -> None:
-    if before is not None:
+def _refuse_in_blocks(option: str, given: Any) -> None:
+    if given is not None:
         raise Failure(
-            "--from needs the table in memory: give more --memory, or fit without --from; a fit in "
-            "blocks starts afresh."
+            f"{option} needs the table in memory, and it is read in blocks: give more --memory, or "
+            f"leave {option} out."
         )
 
 

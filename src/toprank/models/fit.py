@@ -223,6 +223,7 @@ def fit_table(
     drop: Sequence[str] = (),
     weight: str | None = None,
     groups: str | None = None,
+    propensity: str | None = None,
     model: str | None = None,
     p: Any = None,
     alpha: float | None = None,
@@ -270,6 +271,10 @@ def fit_table(
     groups : str, optional
         Column of clusters, such as customers; not a feature. Rows of one group stay in one fold,
         and intervals allow for their dependence.
+    propensity : str, optional
+        Column of probabilities, above 0, that the row's label was seen, such as `rank --explore`
+        writes; not a feature. Rows count by one over it: in the fit clipped, as
+        `toprank.select.label_weights` does it, and in the intervals of the card in full.
     model : {"auto", "pnorm", "ir", "rankboost", "smooth-margin", "trees", "proper"}
         Which ranker: an ensemble of several kinds (auto, `PushEnsemble`); linear with the P-Norm
         Push (the default), the IR Push or a proper loss; boosted stumps (RankBoost, smooth
@@ -340,7 +345,7 @@ def fit_table(
     tell(0)
     request, kind, name = read_request(model, p, alpha, metric, k, random_state, from_model)
     request = replace(request, keep_tails=keep_tails, **check_effort(quality, max_seconds))
-    roles = {"id": id, "time": time, "weight": weight, "groups": groups}
+    roles = {"id": id, "time": time, "weight": weight, "groups": groups, "propensity": propensity}
     reading = {"as_text": as_text, "as_number": as_number, "clip": clip, "tidy": tidy}
     frame = labelled_rows(frame, target, skip_unlabelled)
     if from_model is None:
@@ -415,13 +420,15 @@ def fit_found(
     except ValueError as error:  # what the ranker or the metric says of rows or settings
         raise ModelError(str(error)) from error
     explained = ExplainedRows.of(ranker, Z)
-    mean = explained.mean(rows.weight)
+    mean = explained.mean(rows.fit_weight)
     made = TableModel(fit.schema, found.target, preparation, ranker, {}, mean)
     unseen = unseen_by_members(ranker)
     if unseen is None:
         unseen = fit.unseen(rows, template, ranker.decision_function(Z), seed)
     notes = [str(concern) for concern in found.concerns if concern.danger < NOTE]
     notes += [str(warning.message) for warning in caught]
+    if rows.propensity is not None:
+        notes.append(f"labels were seen with known probabilities: {rows.label_weights}")
     about = (held_out, choice, notes, fit.before, unseen)
     card = make_card(made, rows, explained, found.name, fit.request.scoring, *about)
     card["training"] |= found.training
@@ -467,7 +474,7 @@ def fit_rows(
     template, choice = fit.settle(rows)
     preparation, ranker, Z = fit.final(rows, template)
     explained = ExplainedRows.of(ranker, Z)
-    made = TableModel(schema, target, preparation, ranker, {}, explained.mean(rows.weight))
+    made = TableModel(schema, target, preparation, ranker, {}, explained.mean(rows.fit_weight))
     some = Z[:: 1 + len(Z) // _SCORED]
     unseen = UnseenScores(ranker.decision_function(some), "training")
     held_out = HeldOutMetrics(notes=["nothing was held out: measure by cross-validation"])
@@ -553,7 +560,7 @@ class TableFit:
         if self.before is not None:
             return self.before.preparation, self.before.preparation.transform(rows.X)
         preparation = Preparation(self.kind.style, self.request.random_state)
-        return preparation, preparation.fit_transform(self.schema, rows.X, rows.weight)
+        return preparation, preparation.fit_transform(self.schema, rows.X, rows.fit_weight)
 
     def settle(self, rows: TrainingRows) -> tuple[Any, PChoice | None]:
         """Choose the settings: an unfitted ranker, and what the choice was made on."""
@@ -566,7 +573,7 @@ class TableFit:
                 raise ModelError(
                     f"p='auto' needs folds to compare on. {error} Or give p."
                 ) from error
-            numbers = Rows(Z, rows.y, rows.weight)
+            numbers = Rows(Z, rows.y, rows.fit_weight)
             return self.kind.choose(self.request, numbers, preparation.categorical, folds)
         if self.before is not None and self.request.p is None:
             ranker = clone(self.before.ranker)
@@ -578,7 +585,8 @@ class TableFit:
     def final(self, rows: TrainingRows, template: Any) -> tuple[Preparation, Any, FloatArray]:
         """Fit a ranker of the chosen settings."""
         preparation, Z = self.prepare(rows)
-        given = {} if rows.weight is None else {"sample_weight": rows.weight}
+        weight = rows.fit_weight
+        given = {} if weight is None else {"sample_weight": weight}
         ranker = clone(template)
         if self.before is not None:
             given |= _start_from(ranker, self.before.ranker)
@@ -646,7 +654,7 @@ def choose_and_measure(
         preparation, ranker, _ = fit.final(first, _for_scores(template))
         scores = ranker.decision_function(preparation.transform(outer.X))
         scored = ScoredRows(None, outer.y, outer.weight, outer.groups, scores=scores)
-        measured = HeldOutMetrics.measure(scored, fit.request.scoring)
+        measured = HeldOutMetrics.measure(scored, fit.request.scoring, outer.propensity)
         if len(first) < len(inner):
             measured = replace(measured, first_fit=len(first))
         return measured, template, choice
