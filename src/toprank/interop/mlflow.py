@@ -279,8 +279,8 @@ def metric_values(found: Any) -> dict[str, float]:
             values |= {f"{name}.{part}": one[part] for part in parts}
         else:
             values[name] = one["estimate"]
-            parts = ("low", "high", "standard_error")
-            values |= {f"{name}.{part}": one[part] for part in parts if part in one}
+            ends = ("low", "high", "standard_error")
+            values |= {f"{name}.{part}": one[part] for part in ends if part in one}
     return {
         name: float(value)
         for name, value in values.items()

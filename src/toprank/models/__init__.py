@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from toprank.models.bins import Drift
+    from toprank.models.block_fit import fit_table_blocks
     from toprank.models.columns import Column
     from toprank.models.concern import Concern
     from toprank.models.errors import ModelError, ModelWarning
@@ -36,6 +37,7 @@ __all__ = [
     "TableRanker",
     "Target",
     "fit_table",
+    "fit_table_blocks",
     "load",
     "load_ranker",
     "look_at",
@@ -59,6 +61,7 @@ _FILES = {
     "TableRanker": "table_ranker",
     "Target": "schema",
     "fit_table": "fit",
+    "fit_table_blocks": "block_fit",
     "load": "loader",
     "load_ranker": "ranker_files",
     "look_at": "look",
