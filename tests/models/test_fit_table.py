@@ -115,7 +115,7 @@ def test_groups_are_never_parted(table, timed):
 
 @pytest.mark.parametrize("name", ["pnorm", "rankboost"])
 def test_a_weight_is_a_repetition_and_zero_is_absent(table, name):
-    from toprank.models.fit import RANKER_KINDS
+    from toprank.models.kinds import RANKER_KINDS
     from toprank.models.preparation import Preparation
     from toprank.models.schema import Schema
 
