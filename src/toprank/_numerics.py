@@ -14,6 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
+#: Row numbers and ranks, as NumPy's sorts and searches return them.
+IntArray = NDArray[np.intp]
+BoolArray = NDArray[np.bool_]
+#: Labels: numbers, truth values or text.
+LabelArray = NDArray[np.generic]
 #: A function of arrays, entry by entry or linear, that keeps their shape.
 ArrayMap = Callable[[FloatArray], FloatArray]
 

@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from toprank.select import label_weights
+
 
 @pytest.fixture(scope="module")
 def days(frame, folder, invoke, model):
@@ -185,3 +187,24 @@ def test_a_list_with_propensities_is_measured_as_all_rows(invoke, train, model, 
 def test_what_is_no_propensity_is_refused(invoke, train, model, words, options, said):
     refused = invoke("evaluate", model, train, *options)
     assert refused.exit_code == 2 and said in words(refused.stderr), refused.output
+
+
+@pytest.mark.more
+def test_propensities_come_back_through_fit(invoke, train, model, frame, folder, words):
+    listed, path = folder / "to_look_at.csv", folder / "to_learn_from.csv"
+    asked = ("rank", model, train, "--top", 200, "--explore", 0.6, "--reasons", 0, "-o", listed)
+    assert invoke(*asked).exit_code == 0
+    seen = frame.merge(pd.read_csv(listed)[["customer", "propensity"]], on="customer")
+    seen.to_csv(path, index=False)
+    asked = ("fit", path, "-y", "bought", "--id", "customer", "--p", 4, "-o", folder / "next")
+    done = invoke(*asked, "--propensity", "propensity", "--json", "-q")
+    assert done.exit_code == 0, done.output
+    card = json.loads(done.stdout)
+    rows = label_weights(seen.propensity).effective_rows
+    assert card["training"]["effective_rows"] == pytest.approx(rows) and rows < 200
+    assert "propensity" not in card["importances"]
+    assert any(f"200 rows count as {rows:.4g}" in note for note in card["warnings"])
+    refused = invoke(*asked, "--propensity", "age")
+    assert refused.exit_code == 2 and "expected probabilities above 0" in words(refused.stderr)
+    unknown = invoke("check", path, "-y", "bought", "--propensity", "propensty")
+    assert unknown.exit_code == 2 and "did you mean 'propensity'" in words(unknown.stderr)

@@ -22,6 +22,7 @@ from toprank.cli.options import (
     KeepTails,
     MaxColumns,
     Positive,
+    Propensity,
     Quiet,
     RowId,
     Seed,
@@ -103,6 +104,7 @@ def fit(
     time: TimeColumn = None,
     weight: Weight = None,
     groups: Groups = None,
+    propensity: Propensity = None,
     drop: Drop = None,
     as_text: AsText = None,
     as_number: AsNumber = None,
@@ -136,7 +138,7 @@ def fit(
     model itself is then fitted to all rows.
     """
     check_output(output, read=[train])
-    roles = {"id": id, "time": time, "weight": weight, "groups": groups}
+    roles = {"id": id, "time": time, "weight": weight, "groups": groups, "propensity": propensity}
     columns = {"drop": drop, "as_text": as_text, "as_number": as_number, "clip": clip, "tidy": tidy}
     options = {
         **roles,

@@ -50,6 +50,13 @@ Weight = Annotated[str | None, typer.Option(help="Column that says how often a r
 Groups = Annotated[
     str | None, typer.Option(help="Column of groups: rows with one value stay in one fold.")
 ]
+Propensity = Annotated[
+    str | None,
+    typer.Option(
+        help="Column of probabilities that a row's label was seen, such as 'rank --explore' "
+        "writes: rows are weighted by one over it."
+    ),
+]
 _COLUMNS = "How columns are read"
 AsText = Annotated[
     list[str] | None,
@@ -301,7 +308,7 @@ def read_training(
     source : Source
     target : str
     roles : mapping
-        Columns by their roles: ``id``, ``time``, ``weight``, ``groups``.
+        Columns by their roles: ``id``, ``time``, ``weight``, ``groups``, ``propensity``.
     columns : mapping
         Columns by the option that names them, such as ``drop`` and ``as_text``.
     most : int

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from toprank.models.bins import Drift
     from toprank.models.columns import Column
     from toprank.models.concern import Concern
     from toprank.models.errors import ModelError, ModelWarning
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from toprank.models.loader import load
     from toprank.models.look import look_at
     from toprank.models.model import Reason, TableModel
-    from toprank.models.monitor import Drift, DriftWatch
+    from toprank.models.monitor import DriftWatch
     from toprank.models.schema import Match, Schema, Target
     from toprank.models.storage import save
     from toprank.models.table_ranker import TableRanker
@@ -44,7 +45,7 @@ __all__ = [
 _FILES = {
     "Column": "columns",
     "Concern": "concern",
-    "Drift": "monitor",
+    "Drift": "bins",
     "DriftWatch": "monitor",
     "Match": "schema",
     "ModelError": "errors",

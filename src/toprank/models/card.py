@@ -54,12 +54,14 @@ class HeldOutMetrics:
         return cls(notes=["too few rows of one class, groups or times to hold some out"])
 
     @classmethod
-    def measure(cls, rows: ScoredRows, scoring: Scoring) -> HeldOutMetrics:
+    def measure(
+        cls, rows: ScoredRows, scoring: Scoring, propensity: FloatArray | None = None
+    ) -> HeldOutMetrics:
         """Measure the metric that the model was chosen by and the usual ones."""
         k = scoring.kwargs.get("k")
         wanted = {scoring.name: scoring.kwargs}
         wanted |= {name: metric_settings(name, k) for name in _USUAL if name != scoring.name}
-        found = list(measure(rows, wanted.items()))
+        found = list(measure(rows, wanted.items(), label_propensity=propensity))
         notes = [f"{one.name}: {one.why_not}" for one in found if one.interval is None]
         return cls(
             len(rows),
@@ -129,6 +131,7 @@ def make_card(
             "rows": len(rows),
             "positives": found,
             "weight": None if rows.weight is None else float(np.sum(rows.weight)),
+            **_labels_seen(rows),
             "columns": _count_kinds(schema),
             "numbers": len(model.preparation.names),
             "left_out": dict(schema.left_out),
@@ -167,6 +170,14 @@ def _describe_holdout(rows: TrainingRows, held_out: HeldOutMetrics, before: Any)
     return text
 
 
+def _labels_seen(rows: TrainingRows) -> dict[str, Any]:
+    """How many rows the labels count as, where they were seen with known probabilities."""
+    weights = rows.label_weights
+    if weights is None:
+        return {}
+    return {"effective_rows": weights.effective_rows, "clipped_weights": weights.clipped}
+
+
 def _count_kinds(schema: Any) -> dict[str, int]:
     kinds = [column.kind for column in schema.columns]
     return {kind: kinds.count(kind) for kind in sorted(set(kinds))}
@@ -177,7 +188,8 @@ def _importances(model: Any, explained: ExplainedRows, rows: TrainingRows) -> di
 
     Of each column, and of those together that rise and fall together.
     """
-    weight = None if rows.weight is None else rows.weight[explained.rows]
+    own = rows.fit_weight
+    weight = None if own is None else own[explained.rows]
     parts = model.per_column(explained.parts - model.centre)
 
     def mean_size(adds: FloatArray) -> FloatArray:

@@ -62,6 +62,7 @@ def fit_table(
     drop: Sequence[str] = (),
     weight: str | None = None,
     groups: str | None = None,
+    propensity: str | None = None,
     model: str | None = None,
     p: Any = None,
     alpha: float | None = None,
@@ -109,6 +110,10 @@ def fit_table(
     groups : str, optional
         Column of clusters, such as customers; not a feature. Rows of one group stay in one fold,
         and intervals allow for their dependence.
+    propensity : str, optional
+        Column of probabilities, above 0, that the row's label was seen, such as `rank --explore`
+        writes; not a feature. Rows count by one over it: in the fit clipped, as
+        `toprank.select.label_weights` does it, and in the intervals of the card in full.
     model : {"auto", "pnorm", "ir", "rankboost", "smooth-margin", "trees", "proper"}
         Which ranker: an ensemble of several kinds (auto, `PushEnsemble`); linear with the P-Norm
         Push (the default), the IR Push or a proper loss; boosted stumps (RankBoost, smooth
@@ -180,7 +185,7 @@ def fit_table(
     request, kind, name = _read_request(model, p, alpha, metric, k, random_state, from_model)
     request = replace(request, keep_tails=keep_tails, **check_effort(quality, max_seconds))
     frame = labelled_rows(frame, target, skip_unlabelled)
-    roles = {"id": id, "time": time, "weight": weight, "groups": groups}
+    roles = {"id": id, "time": time, "weight": weight, "groups": groups, "propensity": propensity}
     reading = {"as_text": as_text, "as_number": as_number, "clip": clip, "tidy": tidy}
     schema, known, rows = _read_rows(frame, target, positive, drop, roles, reading, from_model)
     concerns = find_concerns(frame, schema, known, rows, keep_tails)
@@ -195,12 +200,14 @@ def fit_table(
         warnings.simplefilter("always")
         preparation, ranker, Z = fit.final(rows, settled.template, settled.first)
     explained = ExplainedRows.of(ranker, Z)
-    made = TableModel(schema, known, preparation, ranker, {}, explained.mean(rows.weight))
+    made = TableModel(schema, known, preparation, ranker, {}, explained.mean(rows.fit_weight))
     unseen = unseen_by_members(ranker)
     if unseen is None:
         unseen = fit.unseen(rows, settled.template, ranker.decision_function(Z))
     notes = [str(concern) for concern in concerns if concern.danger < NOTE]
     notes += [str(warning.message) for warning in caught]
+    if rows.propensity is not None:
+        notes.append(f"labels were seen with known probabilities: {rows.label_weights}")
     about = (settled.held_out, settled.choice, notes, from_model, unseen)
     card = make_card(made, rows, explained, name, request.scoring, *about)
     if isinstance(ranker, PushEnsemble):
@@ -285,7 +292,7 @@ def fit_rows(
     template, choice = fit.settle(rows)
     preparation, ranker, Z = fit.final(rows, template)
     explained = ExplainedRows.of(ranker, Z)
-    made = TableModel(schema, target, preparation, ranker, {}, explained.mean(rows.weight))
+    made = TableModel(schema, target, preparation, ranker, {}, explained.mean(rows.fit_weight))
     some = Z[:: 1 + len(Z) // _SCORED]
     unseen = UnseenScores(ranker.decision_function(some), "training")
     held_out = HeldOutMetrics(notes=["nothing was held out: measure by cross-validation"])

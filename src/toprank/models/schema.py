@@ -96,7 +96,7 @@ class Schema:
         The columns that the model reads, in the order of the training table.
     target : str
         Column of the labels.
-    id, time, weight, groups : str or None
+    id, time, weight, groups, propensity : str or None
         Columns with other roles; never read as features.
     left_out : dict
         Columns that are not read, and why.
@@ -122,6 +122,7 @@ the known ones
     weight: str | None = None
     groups: str | None = None
     left_out: dict[str, str] = field(default_factory=dict)
+    propensity: str | None = None
 
     @property
     def names(self) -> list[str]:
@@ -137,6 +138,7 @@ the known ones
             "time": self.time,
             "weight": self.weight,
             "groups": self.groups,
+            "propensity": self.propensity,
         }
         return {role: name for role, name in given.items() if name is not None}
 
@@ -162,7 +164,8 @@ the known ones
         as_text, as_number, clip, tidy : sequence of str
             Columns that are read in another way than their values suggest, as in `fit_table`.
         **roles
-            ``target=``, ``id=``, ``time=``, ``weight=``, ``groups=``: names of columns.
+            ``target=``, ``id=``, ``time=``, ``weight=``, ``groups=``, ``propensity=``: names of
+            columns.
         """
         names = frames.names_of(frame)
         given = {role: name for role, name in roles.items() if name is not None}
@@ -223,7 +226,10 @@ the known ones
 
     def as_dict(self) -> dict[str, Any]:
         """Return the schema as plain values, as the file of a model holds it."""
-        return asdict(self)
+        plain = asdict(self)
+        if self.propensity is None:  # earlier versions, which do not know it, read the file too
+            del plain["propensity"]
+        return plain
 
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> Schema:

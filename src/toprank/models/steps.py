@@ -44,7 +44,7 @@ class FitSteps:
                 Z = preparation.transform(rows.X)
             else:
                 preparation = Preparation(self.kind.style, self.request.random_state)
-                Z = preparation.fit_transform(self.schema, rows.X, rows.weight)
+                Z = preparation.fit_transform(self.schema, rows.X, rows.fit_weight)
             self._last = (rows, preparation, Z)
         return self._last[1:]
 
@@ -59,7 +59,7 @@ class FitSteps:
                 raise ModelError(
                     f"p='auto' needs folds to compare on. {error} Or give p."
                 ) from error
-            numbers = Rows(Z, rows.y, rows.weight)
+            numbers = Rows(Z, rows.y, rows.fit_weight)
             return self.kind.choose(self.request, numbers, preparation.categorical, folds)
         if self.before is not None and self.request.p is None:
             ranker = clone(self.before.ranker)
@@ -77,7 +77,8 @@ class FitSteps:
         members that have one are fitted again.
         """
         preparation, Z = self.prepare(rows)
-        given = {} if rows.weight is None else {"sample_weight": rows.weight}
+        weight = rows.fit_weight
+        given = {} if weight is None else {"sample_weight": weight}
         if isinstance(first, PushEnsemble):
             return preparation, copy.copy(first).refit_members(Z, rows.y, **given), Z
         ranker = clone(template)
@@ -142,7 +143,7 @@ def choose_and_measure(fit: FitSteps, rows: TrainingRows, tell: Callable[[int], 
         preparation, ranker, _ = fit.final(some, _for_scores(template))
         scores = ranker.decision_function(preparation.transform(outer.X))
         scored = ScoredRows(None, outer.y, outer.weight, outer.groups, scores=scores)
-        measured = HeldOutMetrics.measure(scored, fit.request.scoring)
+        measured = HeldOutMetrics.measure(scored, fit.request.scoring, outer.propensity)
         if len(some) < len(inner):
             measured = replace(measured, first_fit=len(some))
         # within a time limit, members whose fits to all rows would take too long are still left out

@@ -23,6 +23,7 @@ from toprank.models.rows import TrainingRows
 from toprank.models.schema import Schema, Target
 from toprank.pairs.door import check_groups, check_weights
 from toprank.pairs.labels import label_text, two_classes
+from toprank.pairs.propensity import keep_label_weights
 
 
 class TableRanker(ClassifierMixin, BaseEstimator):
@@ -113,6 +114,7 @@ class TableRanker(ClassifierMixin, BaseEstimator):
         sample_weight: ArrayLike | None = None,
         *,
         groups: ArrayLike | None = None,
+        label_propensity: ArrayLike | None = None,
     ) -> TableRanker:
         """Learn to rank the rows of a table.
 
@@ -125,6 +127,9 @@ class TableRanker(ClassifierMixin, BaseEstimator):
             How often each row counts.
         groups : array of shape (n,), optional
             Rows of one group stay in one fold where p is "auto".
+        label_propensity : float or array of shape (n,), optional
+            Probability that the row's label was seen; rows are weighted by its inverse, clipped
+            (`toprank.select.label_weights`). ``effective_rows_`` says how many rows they count as.
 
         Returns
         -------
@@ -151,7 +156,8 @@ class TableRanker(ClassifierMixin, BaseEstimator):
         match.ensure_ok("The table cannot be used")
         n = len(positive)
         weight = check_weights(positive, sample_weight)
-        rows = TrainingRows(values, positive, weight, check_groups(groups, n)).present()
+        checked: Any = keep_label_weights(self, positive, weight, label_propensity)
+        rows = TrainingRows(values, positive, checked, check_groups(groups, n)).present()
         has_p = self.model not in ("ir", "smooth-margin", "proper")
         self.model_ = fit_rows(
             replace(schema, target=name),

@@ -28,9 +28,9 @@ from sklearn.utils import (
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from toprank._columns import finite_column, labels_column, numbers, to_numpy
-from toprank._numerics import LARGEST_SIZE, FloatArray, sum_of_squares
+from toprank._numerics import LARGEST_SIZE, FloatArray, IntArray, sum_of_squares
 from toprank.pairs.labels import check_grades, check_labels, split_classes
-from toprank.pairs.relations import IntArray, Pairs, check_pairs
+from toprank.pairs.relations import Pairs, check_pairs
 from toprank.pairs.rows import RelatedRows, Rows
 
 #: The smallest weight of a row beside the largest: their products are still floats.

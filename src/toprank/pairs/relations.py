@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from toprank._numerics import FloatArray
-
-IntArray = NDArray[np.intp]
+from toprank._numerics import FloatArray, IntArray
 
 #: Pairs up to which a relation keeps the list of them: fits sum over it again and again.
 _KEPT_PAIRS = 1 << 14

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
-from toprank._numerics import FloatArray
-from toprank.pairs.relations import IntArray, Pairs, Relation, relation_of
+from toprank._numerics import FloatArray, IntArray
+from toprank.pairs.relations import Pairs, Relation, relation_of
 
 
 @dataclass(frozen=True)

@@ -80,8 +80,9 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
         Tables of fewer than 2,000 rows get at least five folds. Of more than 100,000 rows (fast),
         300,000 (good) or 1,000,000 (best) so many are drawn, class by class, to weigh the members
         by; the members themselves are then fitted to all rows. A ``cv`` of your own takes all.
-        "fast" tells 63 values of a column apart in boosted trees (255 otherwise), and leaves out
-        members of "auto" that weigh less than a tenth of the heaviest.
+        "fast" leaves out members of "auto" that weigh less than a tenth of the heaviest, and in
+        boosted trees of more than 23 columns tells fewer values of each apart (255 otherwise, 63
+        at least).
     metric : str or callable, default="average_precision"
         What combinations are compared by: a metric of `toprank.metrics`, or a scikit-learn scorer
         that ranks by ``decision_function``.
@@ -259,7 +260,7 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
         """
         sample_weight = keep_label_weights(self, y, sample_weight, label_propensity)
         rows = self._check_fit(X, y, sample_weight, groups, time)
-        members = self._members(len(rows))
+        members = self._members()
         outer = None if self.test_size is None else self._outer_interval(rows, members)
         budget = Budget(self.max_seconds, Workers(self.n_jobs).n_jobs)
         self._folds = self._make_folds(rows)
@@ -380,11 +381,17 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
         self._labels = rows.y
         return rows
 
-    def _members(self, n_rows: int) -> list[Member]:
+    def _members(self) -> list[Member]:
         if not isinstance(self.estimators, str):
             return _check_members(self.estimators)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        return auto_members(self.quality, self.categorical_features, seed, self.clip_tails)
+        return auto_members(
+            self.quality,
+            self.categorical_features,
+            seed,
+            self.clip_tails,
+            max(1, self.n_features_in_),
+        )
 
     def _single(self, estimator: Any) -> Any:
         """A member as it is fitted: with one thread where several run at a time."""
