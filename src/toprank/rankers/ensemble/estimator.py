@@ -260,7 +260,7 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
         """
         sample_weight = keep_label_weights(self, y, sample_weight, label_propensity)
         rows = self._check_fit(X, y, sample_weight, groups, time)
-        members = self._members()
+        members = self._members(self.n_features_in_)
         outer = None if self.test_size is None else self._outer_interval(rows, members)
         budget = Budget(self.max_seconds, Workers(self.n_jobs).n_jobs)
         self._folds = self._make_folds(rows)
@@ -350,12 +350,11 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
         self
         """
         check_is_fitted(self)
-        about_fit = {name: vars(self)[name] for name in ("_present", "_n_rows", "_labels")}
-        classes = self.classes_
+        about_fit, classes = (self._present, self._n_rows, self._labels), self.classes_
         rows = self._check_fit(X, y, sample_weight, None, None)
         if not np.array_equal(self.classes_, classes):
             raise ValueError(f"The labels are {self.classes_}; those of the fit were {classes}.")
-        vars(self).update(about_fit)
+        self._present, self._n_rows, self._labels = about_fit
         workers = Workers(self.n_jobs)
         with workers.start_threads():
             fitted = self._fit_weighted(rows, self._templates, workers, {})
@@ -381,17 +380,12 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
         self._labels = rows.y
         return rows
 
-    def _members(self) -> list[Member]:
+    def _members(self, n_columns: int) -> list[Member]:
         if not isinstance(self.estimators, str):
             return _check_members(self.estimators)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        return auto_members(
-            self.quality,
-            self.categorical_features,
-            seed,
-            self.clip_tails,
-            max(1, self.n_features_in_),
-        )
+        given = (self.categorical_features, seed, self.clip_tails, n_columns)
+        return auto_members(self.quality, *given)
 
     def _single(self, estimator: Any) -> Any:
         """A member as it is fitted: with one thread where several run at a time."""

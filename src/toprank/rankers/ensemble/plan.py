@@ -112,7 +112,7 @@ def auto_members(
             "learning_rate": effort.rate,
             "subsample": 0.8,
             "colsample": 0.8,
-            "max_bins": min(255, max(63, effort.bins // n_columns)),
+            "max_bins": min(255, max(63, effort.bins // max(1, n_columns))),
             "early_stopping": False,
             "calibration": "training",  # the ensemble has a link of its own
             **drawn,
