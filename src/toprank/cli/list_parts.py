@@ -13,7 +13,8 @@ from toprank.cli.terminal import Failure, Step
 from toprank.inference import TopGroups, period_interval, top_groups
 from toprank.metrics.metric import call_label
 from toprank.models import frames
-from toprank.models.columns import as_dates, as_words, find_kind, is_missing
+from toprank.models.columns import as_dates, as_words, is_missing
+from toprank.models.kinds import find_kind
 from toprank.models.rows import ScoredRows
 
 

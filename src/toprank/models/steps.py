@@ -14,9 +14,9 @@ from toprank._numerics import FloatArray
 from toprank.models.card import HeldOutMetrics
 from toprank.models.ensembles import fit_ensemble, rows_to_measure_by
 from toprank.models.errors import ModelError, catch_warnings
-from toprank.models.kinds import RankerKind, RankerRequest
 from toprank.models.model import TableModel
 from toprank.models.preparation import Preparation
+from toprank.models.ranker_kinds import RankerKind, RankerRequest
 from toprank.models.rows import ScoredRows, TrainingRows
 from toprank.models.schema import Schema
 from toprank.models.unseen import UnseenScores, unseen_scores
@@ -26,7 +26,7 @@ from toprank.tuning import PChoice
 
 
 @dataclass
-class FitSteps:
+class TableFit:
     """The steps that the first fit, to some of the rows, and the last one share."""
 
     kind: RankerKind
@@ -84,9 +84,15 @@ class FitSteps:
         ranker = clone(template)
         if self.before is not None:
             given |= _start_from(ranker, self.before.ranker)
+        return preparation, self.fit_ranker(ranker, Z, rows, given), Z
+
+    def fit_ranker(
+        self, ranker: Any, Z: FloatArray, rows: TrainingRows, given: dict[str, Any]
+    ) -> Any:
+        """Fit a ranker to prepared rows; an ensemble with folds that keep groups whole."""
         if isinstance(ranker, PushEnsemble):
-            return preparation, fit_ensemble(ranker, Z, rows, given), Z
-        return preparation, ranker.fit(Z, rows.y, **given), Z
+            return fit_ensemble(ranker, Z, rows, given)
+        return ranker.fit(Z, rows.y, **given)
 
     def unseen(self, rows: TrainingRows, template: Any, own: FloatArray) -> UnseenScores:
         """Scores of the training rows from fits that have not seen them."""
@@ -126,7 +132,7 @@ class Settled:
     first: Any = None
 
 
-def choose_and_measure(fit: FitSteps, rows: TrainingRows, tell: Callable[[int], None]) -> Settled:
+def choose_and_measure(fit: TableFit, rows: TrainingRows, tell: Callable[[int], None]) -> Settled:
     """Settle on some of the rows, and measure on the others."""
     seed = fit.request.random_state
     parts = rows.held_out(seed)

@@ -184,6 +184,9 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
         "verbose": ["verbose"],
     }
 
+    _present: NDArray[np.intp]
+    _n_rows: int
+    _labels: NDArray[Any]
     clip_tails = False  # of files that were saved before there was such a parameter
 
     def __init__(
@@ -350,7 +353,8 @@ class PushEnsemble(EnsembleScores, ClassifierMixin, BaseEstimator):
         self
         """
         check_is_fitted(self)
-        about_fit, classes = (self._present, self._n_rows, self._labels), self.classes_
+        about_fit: Any = (self._present, self._n_rows, self._labels)
+        classes = self.classes_
         rows = self._check_fit(X, y, sample_weight, None, None)
         if not np.array_equal(self.classes_, classes):
             raise ValueError(f"The labels are {self.classes_}; those of the fit were {classes}.")
