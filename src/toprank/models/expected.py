@@ -44,14 +44,13 @@ class LabelShares:
         bins = np.searchsorted(edges, scores)
         counts = np.ones(len(bins)) if weight is None else weight
         size = len(edges) + 1
-        return cls(
-            edges, np.bincount(bins, counts, size), np.bincount(bins, counts * positive, size)
-        )
+        rows = np.bincount(bins, counts, size).astype(np.float64)
+        return cls(edges, rows, np.bincount(bins, counts * positive, size).astype(np.float64))
 
     @classmethod
     def from_card(cls, scores: Mapping[str, Any]) -> LabelShares | None:
         """Read what a card remembers of the scores; None where it has no labels, or odd ones."""
-        known = scores.get("labels")
+        known: Any = scores.get("labels")
         try:
             edges = np.unique(np.asarray(scores["quantiles"], dtype=np.float64)[1:-1])
             rows, positives = (
@@ -70,7 +69,8 @@ class LabelShares:
 
     def expect(self, scores: FloatArray, level: float) -> ExpectedPrecision:
         """The precision to expect of rows with these scores."""
-        alerts = np.bincount(np.searchsorted(self.edges, scores), minlength=len(self.rows))
+        bins = np.searchsorted(self.edges, scores)
+        alerts = np.bincount(bins, minlength=len(self.rows)).astype(np.float64)
         # half a positive and half a negative more: no share of few rows is taken for certain
         share = (self.positives + 0.5) / (self.rows + 1)
         own = np.divide(self.positives, self.rows, out=share.copy(), where=self.rows > 0)

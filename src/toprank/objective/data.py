@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from functools import cached_property
+from copy import copy
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
 from toprank.blocks.design import design_of
 from toprank.blocks.memory import ArraySource, gather_blocks
@@ -90,6 +91,7 @@ class BlockData:
         self.n_rows = n_rows
         self.n_features = source.n_features
         self.passes: Counter[str] = Counter()
+        self._drawn: Pieces | None = None
         self.view = View(_NO_CLASSES, entries=self.entries)
         if like is None:
             self.units, self.sparse = self._look()
@@ -117,7 +119,7 @@ class BlockData:
         """Check every entry; say in what units the columns are read, and whether X is sparse."""
         step = sample_step(self.n_rows, self.n_features)
         sweep = Describe(self.view, step, self.starts, thinning, not self.source.checked)
-        statistics, self._samples = self.run(sweep, None)
+        statistics, self._drawn = self.run(sweep, None)
         self._refuse(statistics.bad)
         return statistics.units(), statistics.sparse
 
@@ -314,6 +316,23 @@ class LabelledData(BlockData):
             return None
         return min(rows, max(2, _SAMPLE_BYTES // (8 * max(1, self.n_features))))
 
+    @property
+    def _samples(self) -> Pieces:
+        """Rows that were drawn while the columns were described, or now where others were."""
+        if self._drawn is None:
+            view = self.view
+            self._look()
+            self.view = view
+        drawn: Pieces | None = self._drawn
+        assert drawn is not None
+        return drawn
+
+    def through(self, source: BlockSource) -> LabelledData:
+        """Return the same rows, looked at already, behind another source that brings them."""
+        same = copy(self)
+        same.source, same.passes = source, Counter()
+        return same
+
     @cached_property
     def log_totals(self) -> tuple[float, float]:
         """Logarithms of the total weights of the positives and of the negatives."""
@@ -360,7 +379,8 @@ class LabelledData(BlockData):
         if self.source.keeps_samples:
             source = self.source.thin(Thin(self.view, self.thinning))
         else:
-            parts = [self._samples[index][0] for index in sorted(self._samples)]
+            samples = self._samples
+            parts = [samples[index][0] for index in sorted(samples)]
             source = gather_blocks(parts, self.source.n_jobs)
         counts = count_labels(source)
         if len(counts.labels) < 2 or not np.all(counts.weight > 0):
@@ -371,9 +391,7 @@ class LabelledData(BlockData):
         """Return the scores of evenly spaced rows of weight above zero."""
         if self.source.keeps_samples:
             return self.in_order(self.run(Located(self.view, self.thinning), coef))
+        samples = self._samples
         return np.concatenate(
-            [
-                design_of(self._samples[index][1], self.units).scores(coef)
-                for index in sorted(self._samples)
-            ]
+            [design_of(samples[index][1], self.units).scores(coef) for index in sorted(samples)]
         )

@@ -94,11 +94,19 @@ def fit_grid(
         The same grid fitted to most of the same rows.
     """
     like = None if near is None else near.data
-    tasks = [template._task() for template in templates]
-    data = LabelledData.of_arrays(
-        X, positive, weight, intercepts=max(task.intercepts for task in tasks), like=like
-    )
-    problems = [problem_of(data, task) for task in tasks]
+    intercepts = max(template._task().intercepts for template in templates)
+    data = LabelledData.of_arrays(X, positive, weight, intercepts=intercepts, like=like)
+    return fit_grid_to(templates, width, data, near)
+
+
+def fit_grid_to(
+    templates: Sequence[LinearRanker],
+    width: int,
+    data: LabelledData,
+    near: GridFit | None = None,
+) -> GridFit:
+    """Fit every template of a grid to rows that have been looked at, wherever they lie."""
+    problems = [problem_of(data, template._task()) for template in templates]
     with data.source.start_threads(), np.errstate(over="ignore", under="ignore", invalid="ignore"):
         coefs, inverses = _solve_grid(templates, width, problems, near)
     return GridFit(coefs, inverses, data)
