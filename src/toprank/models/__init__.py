@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from toprank.models.bins import Drift
+    from toprank.models.block_fit import fit_table_blocks
     from toprank.models.columns import Column
     from toprank.models.concern import Concern
     from toprank.models.errors import ModelError, ModelWarning
@@ -35,6 +36,7 @@ __all__ = [
     "TableRanker",
     "Target",
     "fit_table",
+    "fit_table_blocks",
     "load",
     "look_at",
     "save",
@@ -56,6 +58,7 @@ _FILES = {
     "TableRanker": "table_ranker",
     "Target": "schema",
     "fit_table": "fit",
+    "fit_table_blocks": "block_fit",
     "load": "loader",
     "look_at": "look",
     "save": "storage",

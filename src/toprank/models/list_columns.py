@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toprank.models import frames
-from toprank.models.columns import as_dates, as_words, find_kind, is_missing
+from toprank.models.columns import as_dates, as_words, is_missing
 from toprank.models.errors import ModelError
+from toprank.models.kinds import find_kind
 
 #: What rows without a group are called.
 NO_GROUP = "(missing)"
