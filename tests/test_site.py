@@ -1,8 +1,8 @@
 """Every page of the built site in a real browser, on a wide screen and on a phone.
 
 TOPRANK_SITE names the folder that ``sphinx-build -W docs FOLDER`` has written; without it the tests
-are skipped. `.ci/run` builds the site and then runs them; of the pages of single names it opens every
-fifth, and all of them with TOPRANK_SITE_ALL=1.
+are skipped. `.ci/run` builds the site and then runs them; of the pages of single names it opens
+every fifth, and all of them with TOPRANK_SITE_ALL=1.
 """
 
 import os
@@ -31,7 +31,8 @@ return {
     node.getBoundingClientRect().right > window.innerWidth + 1 && !node.closest(
       'pre, .highlight, .table-wrapper, div.math, svg, math, .sd-scroll')).slice(0, 3)
     .map(node => node.outerHTML.slice(0, 100)),
-  nameless: [...document.querySelectorAll('article img')].filter(image => !image.hasAttribute('alt')).length,
+  nameless: [...document.querySelectorAll('article img')]
+    .filter(image => !image.hasAttribute('alt')).length,
 };
 """
 

@@ -29,7 +29,7 @@ def test_what_no_job_can_be_is_refused_with_what_was_expected(job):
         with pytest.raises(ValueError, match=f"{said}.*expected"):
             job(**bad)
     if job is molecules:
-        with pytest.raises(ValueError, match="bits=8.*at least 32"):
+        with pytest.raises(ValueError, match=r"bits=8.*at least 32"):
             molecules(100, bits=8)
 
 
