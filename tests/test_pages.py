@@ -2,22 +2,32 @@
 
 import doctest
 import importlib
+import importlib.util
+import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs"
+#: What a build of the site writes among its sources.
+BUILT = {"_build", "gallery", "generated", "by_job"}
 PAGES = sorted(
-    str(page.relative_to(FOLDER))
-    for pattern in ("*.md", "rankers/*.md")
-    for page in FOLDER.glob(pattern)
+    page.relative_to(FOLDER).as_posix()
+    for page in FOLDER.rglob("*.md")
+    if BUILT.isdisjoint(page.relative_to(FOLDER).parts)
 )
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]\d+)?")
 #: Their examples take a second or more; what they show has shorter ones in its docstring.
 LONG = {
-    *("pictures.md", "report.md", "rankers/ada_boost.md", "rankers/pnorm_push_cv.md"),
-    *("rankers/push_ensemble.md", "rankers/smooth_margin.md"),
+    *(
+        "reference/pictures.md",
+        "how_to/report.md",
+        "reference/rankers/ada_boost.md",
+        "reference/rankers/pnorm_push_cv.md",
+    ),
+    *("reference/rankers/push_ensemble.md", "reference/rankers/smooth_margin.md"),
 }
 
 
@@ -53,8 +63,14 @@ def test_every_local_link_of_a_page_leads_somewhere(name):
 
 
 def test_every_page_is_in_the_table_of_contents():
-    contents = (FOLDER / "index.md").read_text(encoding="utf-8").split()
-    assert {page.removesuffix(".md") for page in PAGES} - set(contents) == {"index"}
+    listed = {"index"}
+    for index in (name for name in PAGES if name.endswith("index.md")):
+        text = (FOLDER / index).read_text(encoding="utf-8")
+        for body in re.findall(r"^```{toctree}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+            entries = [line for line in body.split("\n") if line and not line.startswith(":")]
+            folder = os.path.dirname(index)
+            listed |= {os.path.normpath(os.path.join(folder, entry)) for entry in entries}
+    assert {page.removesuffix(".md") for page in PAGES} <= listed
 
 
 @pytest.mark.parametrize(
@@ -65,7 +81,38 @@ def test_every_page_is_in_the_table_of_contents():
     ],
 )
 def test_the_reference_lists_every_public_name(room):
-    listed = (FOLDER / "api.md").read_text(encoding="utf-8").split()
+    listed = (FOLDER / "reference" / "api.md").read_text(encoding="utf-8").split()
     module = importlib.import_module(f"toprank{room}")
     public = {name for name in module.__all__ if callable(getattr(module, name))}
-    assert public <= set(listed), f"docs/api.md lacks {sorted(public - set(listed))}"
+    assert public <= set(listed), f"docs/reference/api.md lacks {sorted(public - set(listed))}"
+
+
+def test_a_page_that_moved_is_reached_from_its_old_address():
+    pytest.importorskip("sphinx", reason="the redirects are written by the docs' extension")
+    module = load_extension("moved_pages")
+    for old, new in module.moved().items():
+        assert not (FOLDER / f"{old}.md").exists(), f"docs/{old}.md is a page again"
+        assert (FOLDER / f"{new}.md").exists(), f"docs/{new}.md is not here"
+
+
+def load_extension(name):
+    """A module of docs/_extensions."""
+    spec = importlib.util.spec_from_file_location(name, FOLDER / "_extensions" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_message_of_the_code_is_on_the_page_of_errors():
+    extension = load_extension("error_messages")
+    messages = extension.collect()
+    assert len(messages) > 800
+    lost = {one.module for one in messages if extension.family_of(one.module) is None}
+    assert not lost, f"no family has the messages of {sorted(lost)}"
+    page = (FOLDER / "reference" / "errors.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^```{error-messages} (\w+)$", page, re.MULTILINE)
+    assert sorted(shown) == sorted(extension.FAMILIES)
+    for family in shown[:-1]:  # the last is the package's own
+        before = page.split(f"```{{error-messages}} {family}\n")[0].rpartition("\n## ")[2]
+        assert "| what to do |" in before or "what to do" in before, f"{family} has no remedy"

@@ -59,7 +59,7 @@ def compare(
     label_propensity: ArrayLike | None = None,
     pos_label: Any = None,
     n_resamples: int = 1000,
-    random_state: Any = 0,
+    random_state: int | np.random.RandomState | None = 0,
     n_jobs: int | None = None,
     **metric_kwargs: Any,
 ) -> Any:
@@ -80,7 +80,7 @@ def compare(
         Confidence level of each interval.
     method : {"auto", "delong"}, default="auto"
         "delong": the test of DeLong et al. (1988) as the literature has it, with the normal law
-        instead of Student's t, for the AUC and its kin. "auto": the best one for the metric.
+        instead of Student's t, for the AUC and metrics like it. "auto": the best for the metric.
     groups, lists, sample_weight, weights, label_propensity, pos_label
         As in `interval`.
     n_resamples, random_state, n_jobs
@@ -101,9 +101,9 @@ def compare(
 
     Notes
     -----
-    The AUC and its kin, partial areas, average precision and the p-norm risk are compared by the
-    difference of each row's influence, in O(n log n) time and O(n) memory (for the AUC this is
-    DeLong's test). In small samples the p-values of partial areas (up to 1,000 rows) and of the
+    The AUC and metrics like it, partial areas, average precision and the p-norm risk are compared
+    by the difference of each row's influence, in O(n log n) time and O(n) memory (for the AUC this
+    is DeLong's test). In small samples the p-values of partial areas (up to 1,000 rows) and of the
     average precision (up to 4,000) come from random swaps of the two rankers' ranks, row by row.
     Metrics at k are compared over the rows that they rank differently: if the rankers are equally
     good, labels fall on those rows at random. The rest is compared by a paired bootstrap.
@@ -170,12 +170,12 @@ def _check_method(
         raise ValueError(f"Unknown method {method!r}: expected 'auto' or 'delong'.")
     if metric.expansion not in SHARES_OF_PAIRS or groups is not None or lists is not None:
         raise ValueError(
-            "DeLong's test is for the AUC and its kin, of independent rows: "
+            "DeLong's test is for the AUC and metrics like it, of independent rows: "
             f"compare {metric.name} with method='auto', which also takes groups= and lists=."
         )
 
 
-def _by_name(s_a: Scores, s_b: ArrayLike | None) -> dict[str, Any]:
+def _by_name(s_a: Scores, s_b: ArrayLike | None) -> dict[str, object]:
     if s_b is not None:
         return {"a": s_a, "b": s_b}
     if not isinstance(s_a, Mapping):
@@ -353,7 +353,9 @@ class Shifts:
         holding = (np.count_nonzero(held) + kish(held)) / 2
         return max(1.0, min(holding - 1, sample.group_support.freedom))
 
-    def chance(self, sample: Sample, n_resamples: int, random_state: Any) -> float:
+    def chance(
+        self, sample: Sample, n_resamples: int, random_state: int | np.random.Generator | None
+    ) -> float:
         """Two-sided p-value of equally good rankers, over the rows that moved.
 
         Counts take Boschloo's exact test, other gains random signs; many rows, or groups, take the

@@ -7,6 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from toprank.models.bins import Drift
+    from toprank.models.block_fit import fit_table_blocks
     from toprank.models.columns import Column
     from toprank.models.concern import Concern
     from toprank.models.errors import ModelError, ModelWarning
@@ -14,7 +16,8 @@ if TYPE_CHECKING:
     from toprank.models.loader import load
     from toprank.models.look import look_at
     from toprank.models.model import Reason, TableModel
-    from toprank.models.monitor import Drift, DriftWatch
+    from toprank.models.monitor import DriftWatch
+    from toprank.models.ranker_files import load_ranker, save_ranker
     from toprank.models.schema import Match, Schema, Target
     from toprank.models.storage import save
     from toprank.models.table_ranker import TableRanker
@@ -34,9 +37,12 @@ __all__ = [
     "TableRanker",
     "Target",
     "fit_table",
+    "fit_table_blocks",
     "load",
+    "load_ranker",
     "look_at",
     "save",
+    "save_ranker",
     "top",
 ]
 
@@ -44,7 +50,7 @@ __all__ = [
 _FILES = {
     "Column": "columns",
     "Concern": "concern",
-    "Drift": "monitor",
+    "Drift": "bins",
     "DriftWatch": "monitor",
     "Match": "schema",
     "ModelError": "errors",
@@ -55,9 +61,12 @@ _FILES = {
     "TableRanker": "table_ranker",
     "Target": "schema",
     "fit_table": "fit",
+    "fit_table_blocks": "block_fit",
     "load": "loader",
+    "load_ranker": "ranker_files",
     "look_at": "look",
     "save": "storage",
+    "save_ranker": "ranker_files",
     "top": "top_of_list",
 }
 

@@ -89,11 +89,11 @@ class CapacityThreshold:
 def capacity_threshold(
     scores: ArrayLike,
     per_period: float = 100,
-    period: Any = 1,
+    period: object = 1,
     *,
     y: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
-    pos_label: Any = None,
+    pos_label: object = None,
     level: float = 0.95,
     dispersion: float | None = None,
 ) -> CapacityThreshold:
@@ -115,7 +115,7 @@ def capacity_threshold(
         Alerts that can be looked at in a period.
     period : number or array-like of shape (n,), default=1
         How many periods the scores cover, or the period of each item (a date, a week number).
-        With the latter the dispersion between periods is measured; with the former it is taken
+        With one per item the dispersion between periods is measured; with a count it is taken
         as one (Poisson) unless `dispersion` is given, and the note says so: days that differ for
         other reasons than chance have wider intervals. Periods without any item must be counted
         by the number.
@@ -191,7 +191,7 @@ def capacity_threshold(
     )
 
 
-def _check_number(name: str, value: Any) -> None:
+def _check_number(name: str, value: object) -> None:
     if not (is_number(value) and _SMALLEST <= value <= _LARGEST):
         raise ValueError(
             f"{name}={value!r}: expected a positive number, from {_SMALLEST:g} to {_LARGEST:g}."

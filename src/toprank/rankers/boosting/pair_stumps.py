@@ -35,7 +35,7 @@ from toprank.rankers.boosting.stumps import Binned, Masses, Stump, best_stump
 _CHUNK = 1 << 14
 #: Cells from which threads repay their start.
 _THREADED_FROM = 300_000
-#: Histograms follow the weights by rescaling, and are added up afresh after so many rounds, or
+#: Histograms follow the weights by rescaling, and are added up again after so many rounds, or
 #: when rounding may have reached this share of a class's weight.
 _FRESH_ROUNDS = 32
 _ROUNDING = 1e-13
@@ -316,7 +316,12 @@ class GradedStumps(RelatedStumps):
         return self.pairs.wins.astype(np.float64), self.pairs.loses.astype(np.float64)
 
     def _add_curves(
-        self, weights: Any, side: int, column: int, plus: FloatArray, minus: FloatArray
+        self,
+        weights: tuple[FloatArray, FloatArray],
+        side: int,
+        column: int,
+        plus: FloatArray,
+        minus: FloatArray,
     ) -> None:
         from toprank.rankers.boosting.pair_kernels import graded_curves
 
@@ -334,7 +339,12 @@ class ListedStumps(RelatedStumps):
         return (np.ones(len(self.pairs.winners)),)
 
     def _add_curves(
-        self, weights: Any, side: int, column: int, plus: FloatArray, minus: FloatArray
+        self,
+        weights: tuple[FloatArray],
+        side: int,
+        column: int,
+        plus: FloatArray,
+        minus: FloatArray,
     ) -> None:
         from toprank.rankers.boosting.pair_kernels import listed_curves
 
