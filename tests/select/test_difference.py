@@ -40,7 +40,7 @@ def test_equal_lists_overlap_wholly_and_strangers_not_at_all():
     assert same.turnover == 0 and not same.entered and same.stayed == names
     apart = compare_lists(names, list("uvwxyz"), k=3)
     assert apart.overlap == 0 and apart.turnover == 1 and apart.left == ["a", "b", "c"]
-    assert "entered: u, v, w" in str(apart) and "<p>" in apart._repr_html_()
+    assert "entered: u, v, w" in str(apart) and "<table>" in apart._repr_html_()
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import asdict, dataclass
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit, ndtri
 
 from toprank._columns import labels_column, to_numpy
+from toprank._html import table_html
 from toprank._numerics import is_number
 from toprank._text import visible
 
@@ -83,7 +83,23 @@ class ListDifference:
         ]
 
     def _repr_html_(self) -> str:
-        return "".join(f"<p>{escape(line)}</p>" for line in self._lines())
+        rows: list[tuple[Any, ...]] = [
+            (f"turnover of the first {self.top}", f"{100 * self.turnover:.3g}%"),
+            (
+                "rank-biased overlap",
+                f"{self.overlap:.3f}, between {self.overlap_low:.3f} and {self.overlap_high:.3f} "
+                f"whatever stands below (persistence {self.persistence:g})",
+            ),
+            (
+                "with other rows like these",
+                f"{self.overlap_interval[0]:.3f} to {self.overlap_interval[1]:.3f} "
+                f"({100 * self.level:g}% interval)",
+            ),
+            (f"entered ({len(self.entered)})", _names(self.entered)),
+            (f"left ({len(self.left)})", _names(self.left)),
+            ("stayed", len(self.stayed)),
+        ]
+        return table_html(rows)
 
 
 def _names(values: list[Any]) -> str:
