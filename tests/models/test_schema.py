@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toprank.models import ModelError, ModelWarning, Schema, columns, fit_table
+from toprank.models import ModelError, ModelWarning, Schema, columns, fit_table, kinds
 
 
 def test_every_mismatch_is_named(full_model, full_table):
@@ -114,7 +114,7 @@ def test_labels_ask_for_the_target_and_for_known_values(fitted, table):
 )
 def test_kinds_of_small_columns(values, kind):
     array = values if isinstance(values, np.ndarray) else np.array(values, dtype=object)
-    assert columns.find_kind(array).kind == kind
+    assert kinds.find_kind(array).kind == kind
 
 
 def test_numbers_declared_as_categories_stay_categories():
@@ -153,7 +153,7 @@ anything = st.one_of(
 def test_no_column_breaks_the_reader(train, later):
     old = np.fromiter(train, dtype=object, count=len(train))
     new = np.fromiter(later, dtype=object, count=len(later))
-    finding = columns.find_kind(old)
+    finding = kinds.find_kind(old)
     assert finding.kind in columns.KINDS
     if finding.left_out is not None:
         return
@@ -165,6 +165,14 @@ def test_no_column_breaks_the_reader(train, later):
         assert len(column.read(new)) == len(new)
     except columns.Unreadable as error:
         assert str(error).startswith("expected")
+
+
+def test_numbers_among_the_words_of_a_date_column_are_words():
+    words = np.array([20240131, "20240201"], dtype=object)
+    read = columns.as_dates(words, "%Y%m%d")
+    assert read.astype("datetime64[D]").astype(str).tolist() == ["2024-01-31", "2024-02-01"]
+    with pytest.raises(columns.Unreadable, match="expected dates"):
+        columns.as_dates(np.array([0, "0"], dtype=object))
 
 
 def test_a_number_beyond_any_size_is_refused_by_the_name_of_its_column(table):
@@ -183,7 +191,7 @@ def test_words_without_figures_are_no_dates_and_need_no_reader_of_dates(monkeypa
             raise AssertionError("skrub was loaded")
         return importlib.import_module(name)
 
-    monkeypatch.setattr("toprank.models.columns.require", refuse)
-    assert columns.find_kind(np.array(["May", "June", "May"], dtype=object)).kind == "category"
+    monkeypatch.setattr("toprank.models.kinds.require", refuse)
+    assert kinds.find_kind(np.array(["May", "June", "May"], dtype=object)).kind == "category"
     with pytest.raises(AssertionError, match="skrub"):
-        columns.find_kind(np.array(["May 2020", "June 2021"], dtype=object))
+        kinds.find_kind(np.array(["May 2020", "June 2021"], dtype=object))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from toprank.models.bins import Drift
+    from toprank.models.block_fit import fit_table_blocks
     from toprank.models.columns import Column
     from toprank.models.concern import Concern
     from toprank.models.errors import ModelError, ModelWarning
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from toprank.models.look import look_at
     from toprank.models.model import Reason, TableModel
     from toprank.models.monitor import DriftWatch
+    from toprank.models.ranker_files import load_ranker, save_ranker
     from toprank.models.schema import Match, Schema, Target
     from toprank.models.storage import save
     from toprank.models.table_ranker import TableRanker
@@ -35,9 +37,12 @@ __all__ = [
     "TableRanker",
     "Target",
     "fit_table",
+    "fit_table_blocks",
     "load",
+    "load_ranker",
     "look_at",
     "save",
+    "save_ranker",
     "top",
 ]
 
@@ -56,9 +61,12 @@ _FILES = {
     "TableRanker": "table_ranker",
     "Target": "schema",
     "fit_table": "fit",
+    "fit_table_blocks": "block_fit",
     "load": "loader",
+    "load_ranker": "ranker_files",
     "look_at": "look",
     "save": "storage",
+    "save_ranker": "ranker_files",
     "top": "top_of_list",
 }
 

@@ -15,8 +15,9 @@ from toprank.folds import Fold
 from toprank.inference import Interval, interval
 from toprank.metrics.registry import METRICS
 from toprank.models import frames
-from toprank.models.columns import Unreadable, as_dates, as_numbers, as_words, find_kind, is_missing
+from toprank.models.columns import Unreadable, as_dates, as_numbers, as_words, is_missing
 from toprank.models.errors import ModelError
+from toprank.models.kinds import find_kind
 from toprank.models.schema import Schema, Target
 from toprank.pairs import Rows
 from toprank.pairs.door import check_groups, repetition_counts

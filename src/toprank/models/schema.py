@@ -14,7 +14,6 @@ from toprank.models import frames
 from toprank.models.columns import (
     KINDS,
     Column,
-    Finding,
     Unreadable,
     are_words,
     as_words,
@@ -23,6 +22,7 @@ from toprank.models.columns import (
     tidy_words,
 )
 from toprank.models.errors import ModelError
+from toprank.models.summary import FrameLook, SecondLook, TableSummary
 from toprank.models.wishes import Wishes
 from toprank.pairs.labels import LabelError, missing_labels, positive_label
 
@@ -176,16 +176,36 @@ the known ones
                 frames.require_columns(frame, {argument: name})
                 if argument != "drop" and name in given.values():
                     raise ModelError(f"{argument}={name!r}: that column is not a feature.")
+        wanted = [n for n in names if n not in drop and n not in given.values()]
+        summary = TableSummary.of(frame, wanted, wish)
+        return cls.from_summary(summary, wish, FrameLook(frame), drop, **given)
+
+    @classmethod
+    def from_summary(
+        cls,
+        summary: TableSummary,
+        wishes: Wishes,
+        look: SecondLook,
+        drop: Sequence[str] = (),
+        **roles: str,
+    ) -> Schema:
+        """Return the schema of a training table that was described, whole or block by block.
+
+        Parameters
+        ----------
+        summary : TableSummary
+        wishes : Wishes
+            Columns that are read in another way than their values suggest.
+        look : SecondLook
+            The rows once more, where the summary does not tell enough.
+        drop : sequence of str
+            Columns that were left out.
+        **roles
+            As in `learn`.
+        """
+        columns, why = summary.learn_columns(wishes, look)
         left_out = {name: "as asked" for name in drop}
-        wanted = [n for n in names if n not in left_out and n not in given.values()]
-        declared, found = frames.declared_categories(frame), []
-        for name, values in frames.columns(frame, wanted).items():
-            values, finding, more = wish.read(name, values, name in declared)
-            if finding.left_out is not None:
-                left_out[name] = finding.left_out
-            else:
-                found.append(replace(_make_column(name, values, finding), **more))
-        return cls(tuple(found), left_out=left_out, **given)
+        return cls(columns, left_out=left_out | why, **roles)
 
     def with_roles(self, frame: Any, target: str, roles: Mapping[str, str | None]) -> Schema:
         """Return the schema for another training table, with its roles where they are given."""
@@ -268,15 +288,6 @@ def _is_readable(column: Column) -> bool:
     return known and ends and (column.clip is None or (len(clip) == 2 and clip[0] <= clip[1]))
 
 
-def _make_column(name: str, values: NDArray[Any], finding: Finding) -> Column:
-    categories: tuple[str, ...] = ()
-    if finding.kind == "category":
-        words = as_words(values)
-        categories = tuple(sorted(set(words.tolist()) - {""}))
-    share = float(np.mean(is_missing(values)))
-    return Column(name, finding.kind, str(values.dtype), share, finding.date_format, categories)
-
-
 def _count_unseen(column: Column, words: NDArray[Any]) -> tuple[int, tuple[str, ...]]:
     unseen = set(words.tolist()).difference(column.categories, [""])
     return (int(np.isin(words, list(unseen)).sum()) if unseen else 0), tuple(sorted(unseen))
@@ -315,7 +326,13 @@ class Target:
         cls, column: str, values: NDArray[Any], positive: Any = None, *, tidy: bool = False
     ) -> Target:
         """Find out which value belongs at the top; ModelError where it must be named."""
-        words = set(_target_words(column, values, tidy).tolist())
+        return cls.of_words(
+            column, set(_target_words(column, values, tidy).tolist()), positive, tidy
+        )
+
+    @classmethod
+    def of_words(cls, column: str, words: set[str], positive: Any, tidy: bool) -> Target:
+        """Find out which of the labels belongs at the top."""
         if not tidy:
             _refuse_spellings(column, words)
         elif isinstance(positive, str):

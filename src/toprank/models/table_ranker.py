@@ -16,11 +16,13 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from toprank._extras import require
 from toprank._numerics import FloatArray
 from toprank.models import frames
+from toprank.models.block_fit import fit_table_blocks
 from toprank.models.errors import ModelError
 from toprank.models.fit import fit_rows
 from toprank.models.model import Reason, TableModel
 from toprank.models.rows import TrainingRows
 from toprank.models.schema import Schema, Target
+from toprank.models.words import are_numbers
 from toprank.pairs.door import check_groups, check_weights
 from toprank.pairs.labels import label_text, two_classes
 from toprank.pairs.propensity import keep_label_weights
@@ -173,6 +175,45 @@ class TableRanker(ClassifierMixin, BaseEstimator):
         self.classes_ = classes
         return self
 
+    def fit_blocks(
+        self, source: Any, target: str, *, weight: str | None = None, groups: str | None = None
+    ) -> TableRanker:
+        """Learn to rank from a table in blocks, to the model that `fit` makes of it in memory.
+
+        Other than by `fit`, rows are held out to measure, and p="auto" is chosen without them; see
+        `fit_table_blocks` for which rankers are fitted to all rows. Labels are words, or numbers
+        where both are.
+
+        Parameters
+        ----------
+        source : TableSource
+            From `toprank.blocks.from_tables`.
+        target : str
+            Column of the labels; the larger of its two values in sorted order belongs at the top.
+        weight, groups : str, optional
+            Columns of repetition counts and of groups.
+
+        Returns
+        -------
+        self
+        """
+        reading = {name: getattr(self, name) for name in ("as_text", "as_number", "clip", "tidy")}
+        has_p = self.model not in ("ir", "smooth-margin", "proper")
+        request: dict[str, Any] = {
+            **{name: getattr(self, name) for name in ("alpha", "metric", "k", "drop")},
+            **{"model": self.model, "p": self.p if has_p else None},
+            **{"random_state": self.random_state, "keep_tails": True},
+        }
+        self.model_ = fit_table_blocks(
+            source, target, positive=_larger, weight=weight, groups=groups, **reading, **request
+        )
+        known = self.model_.target
+        self.classes_ = _labels_of([known.negative[0], known.positive])
+        kept = {target, weight, groups}
+        self.feature_names_in_ = np.array([n for n in source.names if n not in kept], dtype=object)
+        self.n_features_in_ = len(self.feature_names_in_)
+        return self
+
     def decision_function(self, X: Any) -> FloatArray:
         """Return the ranking score of each row; zero is a probability of one half."""
         return self._fitted().score(self._frame(X))
@@ -252,6 +293,19 @@ class TableRanker(ClassifierMixin, BaseEstimator):
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
+
+
+def _larger(words: list[str]) -> str:
+    """The label that belongs at the top: the larger one, of numbers by their size."""
+    return max(words, key=float) if are_numbers(words) else max(words)
+
+
+def _labels_of(words: list[str]) -> NDArray[Any]:
+    if not are_numbers(words):
+        return np.array(words, dtype=object)
+    numbers = np.array([float(word) for word in words])
+    whole = numbers.astype(np.int64)
+    return whole if np.array_equal(whole, numbers) else numbers
 
 
 def _free_name(wanted: Any, taken: list[str]) -> str:

@@ -70,9 +70,9 @@ def _no_exact_update(ranker: Any) -> bool:
     """Say why there is no ``partial_fit``: scikit-learn shows it as the cause."""
     raise AttributeError(
         f"{type(ranker).__name__} has no partial_fit: the minimum over old and new rows together "
-        "is no function of the old minimum and the new rows, since how much an old row counts in the "
-        "push depends on the coefficients. Fit old and new rows together from where the old fit "
-        "stood, in fewer passes: ranker.set_params(warm_start=True).fit_blocks(old and new files)."
+        "is no function of the old minimum and the new rows, since how much an old row counts "
+        "depends on the coefficients. Fit old and new rows together from where the old fit stood, "
+        "in fewer passes: ranker.set_params(warm_start=True).fit_blocks(old and new files)."
     )
 
 
