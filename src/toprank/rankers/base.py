@@ -189,7 +189,7 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         self.passes_ = passes
         return self
 
-    @available_if(_no_exact_update)
+    @available_if(_no_exact_update)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Refuse: there is no exact update by new rows; see ``warm_start``."""
 

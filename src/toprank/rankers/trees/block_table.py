@@ -57,13 +57,14 @@ def block_numbers(X: Any, rows: NDArray[np.intp]) -> NDArray[Any]:
 
 def read_labels(source: Any) -> tuple[NDArray[Any], FloatArray | None]:
     """Return the labels and weights of all rows of a source: nine bytes per row at the most."""
-    labels, weights = [], []
+    labels: list[NDArray[Any]] = []
+    weights: list[FloatArray] = []
     for block in source.read(features=False):
         _check_labelled(block)
         labels.append(np.asarray(block.y))
-        weights.append(None if block.weight is None else np.asarray(block.weight, np.float64))
-    weight = None if weights[0] is None else np.concatenate(weights)
-    return np.concatenate(labels), weight
+        if block.weight is not None:
+            weights.append(np.asarray(block.weight, np.float64))
+    return np.concatenate(labels), np.concatenate(weights) if weights else None
 
 
 def _check_labelled(block: Block) -> None:
@@ -92,7 +93,7 @@ def external_matrix(rows: TreeRows, plan: TreePlan, names: Any, reference: Any =
     weight = None if rows.weight is None else rows.weight.astype(np.float32)
     label = rows.y.astype(np.float32)
 
-    class Parts(xgboost.DataIter):  # type: ignore[misc, name-defined]
+    class Parts(xgboost.DataIter):  # type: ignore[name-defined]
         """Hands over one block after another."""
 
         def __init__(self) -> None:
