@@ -13,12 +13,8 @@ from typing import Any, NamedTuple, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
-#: Row numbers and ranks, as NumPy's sorts and searches return them.
-IntArray = NDArray[np.intp]
-BoolArray = NDArray[np.bool_]
-#: Labels: numbers, truth values or text.
-LabelArray = NDArray[np.generic]
+from toprank._arrays import FloatArray as FloatArray  # most rooms take it from here
+
 #: A function of arrays, entry by entry or linear, that keeps their shape.
 ArrayMap = Callable[[FloatArray], FloatArray]
 

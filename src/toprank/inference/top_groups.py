@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from html import escape
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from toprank._html import table_html
 from toprank._numerics import FloatArray
 from toprank._text import visible
 from toprank.inference.result import check_resamples
@@ -119,11 +119,8 @@ class TopGroups:
 
     def _repr_html_(self) -> str:
         head, *body = self.lines()
-        lines = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in body
-        )
-        names = "".join(f"<th>{escape(name)}</th>" for name in head)
-        return f"<table><thead><tr>{names}</tr></thead><tbody>{lines}</tbody></table>"
+        caption = f"First {self.list_length:g}, {100 * self.level:g}% intervals"
+        return table_html(body, head=head, caption=caption)
 
 
 def _cell(values: tuple[float, float, float]) -> str:
@@ -138,9 +135,9 @@ def top_groups(
     k: int | float,
     *,
     level: float = 0.95,
-    pos_label: Any = None,
+    pos_label: object = None,
     n_resamples: int = 9999,
-    random_state: Any = 0,
+    random_state: int | np.random.Generator | None = 0,
 ) -> TopGroups:
     """Share, precision and recall of each group in the first k rows, with intervals and a test.
 
@@ -242,7 +239,7 @@ class _Counts:
         weights = (None, positive, inside, inside * positive)
         return cls(*(np.bincount(codes, one, count).astype(np.float64) for one in weights))
 
-    def describe(self, code: int, name: Any, level: float) -> GroupAtTop:
+    def describe(self, code: int, name: object, level: float) -> GroupAtTop:
         rows, positives, listed, found = (
             float(one[code]) for one in (self.rows, self.positives, self.listed, self.found)
         )

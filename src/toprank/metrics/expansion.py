@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from toprank._numerics import FloatArray, log_of
 from toprank.metrics.at_cut import kept, slope_of_curve
@@ -143,7 +144,7 @@ class Expansion:
         return float(np.clip(centre, self.share / 2, (1 + self.share) / 2))
 
 
-def quenouille_bias(value: Any, count: FloatArray, without: FloatArray) -> Any:
+def quenouille_bias(value: ArrayLike, count: FloatArray, without: FloatArray) -> Any:
     """Quenouille's estimate of the bias that one class causes."""
     units = np.sum(count, axis=-1)
     mean = np.sum(np.where(count > 0, count * without, 0.0), axis=-1) / units
@@ -436,7 +437,7 @@ def _pnorm_left_out(
     )
     from_here = np.concatenate((np.logaddexp.accumulate(powers[::-1])[::-1], nothing))
 
-    def root(log_sum: Any, of_low: float, of_high: float) -> Any:
+    def root(log_sum: ArrayLike, of_low: float, of_high: float) -> Any:
         return np.exp((log_sum - np.log(of_low)) / p) / of_high
 
     value = float(root(down_to[-1], n_low, n_high))

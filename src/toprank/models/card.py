@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray
 from toprank._text import plain
+from toprank.models.expected import LabelShares
 from toprank.models.model import ExplainedRows
 from toprank.models.read_card import LIBRARIES, installed_version
 from toprank.models.rows import ScoredRows, TrainingRows, measure, metric_settings
@@ -147,7 +148,7 @@ def make_card(
             "notes": held_out.notes,
         },
         **_importances(model, explained, rows),
-        "reference": reference(model, rows.X, len(rows), unseen),
+        "reference": reference(model, rows.X, len(rows), unseen, rows),
         "warnings": notes,
     }
 
@@ -211,9 +212,16 @@ def _importances(model: Any, explained: ExplainedRows, rows: TrainingRows) -> di
 
 
 def reference(
-    model: Any, values_of: Mapping[str, NDArray[Any]], n_rows: int, unseen: UnseenScores
+    model: Any,
+    values_of: Mapping[str, NDArray[Any]],
+    n_rows: int,
+    unseen: UnseenScores,
+    labelled: TrainingRows | None = None,
 ) -> dict[str, Any]:
-    """The distribution of the scores and of each column, for `toprank.models.monitor`."""
+    """The distribution of the scores and of each column, for `toprank.models.monitor`.
+
+    With labelled rows also how many positives there were between the quantiles of the scores.
+    """
     columns = {}
     for column in model.schema.columns:
         values = values_of[column.name]
@@ -229,12 +237,22 @@ def reference(
     return {
         "rows": n_rows,
         "shares": list(_SHARES),
-        "scores": _quantiles(unseen.scores),
+        "scores": _scores(unseen, labelled),
         "scores_from": unseen.source,
         "scores_rows": len(unseen.scores),
         "scores_spread": unseen.spread,
         "columns": columns,
     }
+
+
+def _scores(unseen: UnseenScores, labelled: TrainingRows | None) -> dict[str, Any]:
+    found = _quantiles(unseen.scores)
+    if labelled is None or unseen.rows is None:
+        return found
+    weight = labelled.fit_weight
+    own = None if weight is None else weight[unseen.rows]
+    shares = LabelShares.of(unseen.scores, labelled.y[unseen.rows], found["quantiles"], own)
+    return {**found, "labels": shares.as_dict()}
 
 
 def _quantiles(values: Any) -> dict[str, Any]:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from toprank._arrays import AnyArray, TableLike
 from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
 from toprank.blocks.design import design_of
@@ -100,7 +101,7 @@ class BlockData:
         self.view = View(_NO_CLASSES, None, self.units, self.entries)
 
     @classmethod
-    def of(cls, X: Any, n_jobs: int | None = None) -> BlockData:
+    def of(cls, X: TableLike, n_jobs: int | None = None) -> BlockData:
         """Look at the rows of a matrix in memory that has been checked; they have no labels."""
         source = ArraySource(X, None, None, None, n_jobs, checked=True)
         counts: Pieces = source.map_reduce(RowCounts(), None)
@@ -248,7 +249,7 @@ class LabelledData(BlockData):
         self,
         source: BlockSource,
         counts: LabelCounts,
-        classes: NDArray[Any],
+        classes: AnyArray,
         class_weight: tuple[float, float] | None,
         size: int,
         like: BlockData | None = None,

@@ -254,7 +254,7 @@ class OpenBlock:
         """Return some rows as a NumPy array or CSR matrix, raw."""
         return self.design.take(rows)
 
-    def on_host(self, what: str, *arguments: Any) -> Any:
+    def on_host(self, what: str, *arguments: object) -> Any:
         """Return what a method returns, as arrays of the host."""
         found, to_host = getattr(self, what)(*arguments), self.design.to_host
         return tuple(map(to_host, found)) if isinstance(found, tuple) else to_host(found)

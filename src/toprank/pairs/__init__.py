@@ -1,7 +1,8 @@
 """Rows and pairs: the door that checks them, which rows face which, relations between rows."""
 
+from toprank._arrays import IntArray
 from toprank._columns import to_numpy
-from toprank._numerics import LARGEST_SIZE, IntArray
+from toprank._numerics import LARGEST_SIZE
 from toprank.pairs.door import (
     check_counts,
     check_entries,

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._arrays import TableLike
 from toprank._numerics import FloatArray
 from toprank.blocks.design import design_of
 from toprank.objective import (
@@ -58,7 +58,7 @@ class GridFit:
     inverses: _Inverses
     data: LabelledData
 
-    def scores(self, X: Any) -> FloatArray:
+    def scores(self, X: TableLike) -> FloatArray:
         """Return the scores of other rows, one line per setting, from one read of them."""
         design = design_of(X, self.data.units)
         coefs = np.array([coef[: design.n_features] for coef in self.coefs])
@@ -71,7 +71,7 @@ class GridFit:
 def fit_grid(
     templates: Sequence[LinearRanker],
     width: int,
-    X: Any,
+    X: TableLike,
     positive: NDArray[np.bool_],
     weight: FloatArray | None,
     near: GridFit | None = None,

@@ -108,7 +108,7 @@ class Together:
         The largest entry of a gradient that counts as settled.
     """
 
-    def __init__(self, problems: Sequence[Any], inverses: Sequence[InverseHessian], tol: float):
+    def __init__(self, problems: Sequence[object], inverses: Sequence[InverseHessian], tol: float):
         self.problems = problems
         self.inverses = inverses
         self.tol = tol
