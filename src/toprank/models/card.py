@@ -71,7 +71,7 @@ class HeldOutMetrics:
         )
 
 
-def depth_notes(tops: Iterable[Any], n: int) -> list[str]:
+def depth_notes(tops: Iterable[object], n: int) -> list[str]:
     """Return what counts of rows at the top mean in a list of n rows; nothing for shares.
 
     Examples
@@ -88,7 +88,7 @@ def depth_notes(tops: Iterable[Any], n: int) -> list[str]:
     ]
 
 
-def versions(ranker: Any) -> dict[str, str]:
+def versions(ranker: object) -> dict[str, str]:
     """Return the versions of toprank and of the libraries that a model needs."""
     wanted = ["python", "toprank", *LIBRARIES]
     for one in (ranker, *(member for _, member in getattr(ranker, "members_", ()))):
@@ -104,7 +104,7 @@ def make_card(
     name: str,
     scoring: Scoring,
     held_out: HeldOutMetrics,
-    choice: Any,
+    choice: object,
     notes: list[str],
     before: Any,
     unseen: UnseenScores,
@@ -152,7 +152,7 @@ def make_card(
     }
 
 
-def _describe_holdout(rows: TrainingRows, held_out: HeldOutMetrics, before: Any) -> str:
+def _describe_holdout(rows: TrainingRows, held_out: HeldOutMetrics, before: object) -> str:
     if not held_out.rows:
         return "not measured"
     which = "drawn at random, class by class"
@@ -170,7 +170,7 @@ def _describe_holdout(rows: TrainingRows, held_out: HeldOutMetrics, before: Any)
     return text
 
 
-def _labels_seen(rows: TrainingRows) -> dict[str, Any]:
+def _labels_seen(rows: TrainingRows) -> dict[str, object]:
     """How many rows the labels count as, where they were seen with known probabilities."""
     weights = rows.label_weights
     if weights is None:
@@ -183,7 +183,7 @@ def _count_kinds(schema: Any) -> dict[str, int]:
     return {kind: kinds.count(kind) for kind in sorted(set(kinds))}
 
 
-def _importances(model: Any, explained: ExplainedRows, rows: TrainingRows) -> dict[str, Any]:
+def _importances(model: Any, explained: ExplainedRows, rows: TrainingRows) -> dict[str, object]:
     """Mean absolute contribution over the training rows, the largest first.
 
     Of each column, and of those together that rise and fall together.
@@ -237,7 +237,7 @@ def reference(
     }
 
 
-def _quantiles(values: Any) -> dict[str, Any]:
+def _quantiles(values: Any) -> dict[str, object]:
     """Quantiles of what is there (dates as seconds since 1970), and the share that is missing.
 
     ``at_most`` is the share of what is there up to each quantile: more than asked for where

@@ -96,7 +96,7 @@ class RankerKind:
     has_alpha: bool = False
 
 
-def _penalty(request: RankerRequest) -> dict[str, Any]:
+def _penalty(request: RankerRequest) -> dict[str, object]:
     return {} if request.alpha is None else {"alpha": request.alpha}
 
 
@@ -115,7 +115,7 @@ def _choose_linear(
 
 
 def _search(
-    request: RankerRequest, rows: Rows, folds: list[Fold], ranker: Any, **baseline: Any
+    request: RankerRequest, rows: Rows, folds: list[Fold], ranker: object, **baseline: Any
 ) -> PChoice:
     return choose_p(
         ranker,
@@ -138,7 +138,7 @@ def _choose_stumps(
     return RankBoost(p=choice.p), choice
 
 
-def _make_trees(request: RankerRequest, p: Any, categorical: list[int]) -> PushTrees:
+def _make_trees(request: RankerRequest, p: object, categorical: list[int]) -> PushTrees:
     return PushTrees(
         p,
         categorical_features=categorical or None,
@@ -163,7 +163,7 @@ def _choose_trees(
     return _make_trees(request, choice.p, categorical), choice
 
 
-def _make_ensemble(request: RankerRequest, p: Any, categorical: list[int]) -> PushEnsemble:
+def _make_ensemble(request: RankerRequest, p: object, categorical: list[int]) -> PushEnsemble:
     # it is fitted twice: without the rows held out, and to all rows
     seconds = None if request.max_seconds is None else request.max_seconds / 2.2
     return PushEnsemble(
@@ -190,7 +190,7 @@ RANKER_KINDS: dict[str, RankerKind] = {
 }
 
 
-def check_ranker(model: str, p: Any, alpha: float | None) -> RankerKind:
+def check_ranker(model: str, p: object, alpha: float | None) -> RankerKind:
     """Return a kind of ranker by name; ModelError if it does not take what is asked of it."""
     if model not in RANKER_KINDS:
         raise ModelError(f"model={model!r}: expected one of {', '.join(RANKER_KINDS)}.")
@@ -214,10 +214,10 @@ _STEPS = ("reading", "choosing p", "measuring", "fitting")
 
 
 def fit_table(
-    frame: Any,
+    frame: object,
     target: str,
     *,
-    positive: Any = None,
+    positive: object = None,
     id: str | None = None,
     time: str | None = None,
     drop: Sequence[str] = (),
@@ -225,7 +225,7 @@ def fit_table(
     groups: str | None = None,
     propensity: str | None = None,
     model: str | None = None,
-    p: Any = None,
+    p: object = None,
     alpha: float | None = None,
     metric: str = "precision_at",
     k: int | float | None = None,
@@ -453,7 +453,7 @@ def fit_rows(
     rows: TrainingRows,
     *,
     model: str | None = None,
-    p: Any = None,
+    p: object = None,
     alpha: float | None = None,
     metric: str = "precision_at",
     k: int | float | None = None,
@@ -499,7 +499,7 @@ def clip_tails(
     return replace(schema, columns=columns), replace(rows, X=X), tails
 
 
-def labelled_rows(frame: Any, target: str, skip: bool) -> Any:
+def labelled_rows(frame: object, target: str, skip: bool) -> Any:
     """The rows of a table that have a label; ModelError if some have none, unless asked to skip."""
     frames.require_columns(frame, {"target": target})
     gaps = is_missing(frames.column(frame, target))
@@ -522,7 +522,7 @@ def make_teller(progress: Progress | None) -> Callable[[int], None]:
 
 def read_request(
     model: str | None,
-    p: Any,
+    p: object,
     alpha: float | None,
     metric: str,
     k: int | float | None,
@@ -601,7 +601,7 @@ class TableFit:
         return ranker.fit(Z, rows.y, **given)
 
     def unseen(
-        self, rows: TrainingRows, template: Any, own: FloatArray, random_state: int
+        self, rows: TrainingRows, template: object, own: FloatArray, random_state: int
     ) -> UnseenScores:
         """Scores of the training rows from fits that have not seen them."""
 
@@ -617,7 +617,7 @@ class TableFit:
                 return UnseenScores(own, "training")
 
 
-def _for_scores(template: Any) -> Any:
+def _for_scores(template: object) -> Any:
     """The same ranker without the folds that only its probabilities come from."""
     if isinstance(template, PushTrees):
         return clone(template).set_params(calibration="training")
