@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray
 from toprank._text import plain
+from toprank.models.expected import LabelShares
 from toprank.models.model import ExplainedRows
 from toprank.models.read_card import LIBRARIES, installed_version
 from toprank.models.rows import ScoredRows, TrainingRows, measure, metric_settings
@@ -71,7 +72,7 @@ class HeldOutMetrics:
         )
 
 
-def depth_notes(tops: Iterable[object], n: int) -> list[str]:
+def depth_notes(tops: Iterable[Any], n: int) -> list[str]:
     """Return what counts of rows at the top mean in a list of n rows; nothing for shares.
 
     Examples
@@ -88,7 +89,7 @@ def depth_notes(tops: Iterable[object], n: int) -> list[str]:
     ]
 
 
-def versions(ranker: object) -> dict[str, str]:
+def versions(ranker: Any) -> dict[str, str]:
     """Return the versions of toprank and of the libraries that a model needs."""
     wanted = ["python", "toprank", *LIBRARIES]
     for one in (ranker, *(member for _, member in getattr(ranker, "members_", ()))):
@@ -104,7 +105,7 @@ def make_card(
     name: str,
     scoring: Scoring,
     held_out: HeldOutMetrics,
-    choice: object,
+    choice: Any,
     notes: list[str],
     before: Any,
     unseen: UnseenScores,
@@ -147,12 +148,12 @@ def make_card(
             "notes": held_out.notes,
         },
         **_importances(model, explained, rows),
-        "reference": reference(model, rows.X, len(rows), unseen),
+        "reference": reference(model, rows.X, len(rows), unseen, rows),
         "warnings": notes,
     }
 
 
-def _describe_holdout(rows: TrainingRows, held_out: HeldOutMetrics, before: object) -> str:
+def _describe_holdout(rows: TrainingRows, held_out: HeldOutMetrics, before: Any) -> str:
     if not held_out.rows:
         return "not measured"
     which = "drawn at random, class by class"
@@ -170,7 +171,7 @@ def _describe_holdout(rows: TrainingRows, held_out: HeldOutMetrics, before: obje
     return text
 
 
-def _labels_seen(rows: TrainingRows) -> dict[str, object]:
+def _labels_seen(rows: TrainingRows) -> dict[str, Any]:
     """How many rows the labels count as, where they were seen with known probabilities."""
     weights = rows.label_weights
     if weights is None:
@@ -183,7 +184,7 @@ def _count_kinds(schema: Any) -> dict[str, int]:
     return {kind: kinds.count(kind) for kind in sorted(set(kinds))}
 
 
-def _importances(model: Any, explained: ExplainedRows, rows: TrainingRows) -> dict[str, object]:
+def _importances(model: Any, explained: ExplainedRows, rows: TrainingRows) -> dict[str, Any]:
     """Mean absolute contribution over the training rows, the largest first.
 
     Of each column, and of those together that rise and fall together.
@@ -211,9 +212,16 @@ def _importances(model: Any, explained: ExplainedRows, rows: TrainingRows) -> di
 
 
 def reference(
-    model: Any, values_of: Mapping[str, NDArray[Any]], n_rows: int, unseen: UnseenScores
+    model: Any,
+    values_of: Mapping[str, NDArray[Any]],
+    n_rows: int,
+    unseen: UnseenScores,
+    labelled: TrainingRows | None = None,
 ) -> dict[str, Any]:
-    """The distribution of the scores and of each column, for `toprank.models.monitor`."""
+    """The distribution of the scores and of each column, for `toprank.models.monitor`.
+
+    With labelled rows also how many positives there were between the quantiles of the scores.
+    """
     columns = {}
     for column in model.schema.columns:
         values = values_of[column.name]
@@ -229,7 +237,7 @@ def reference(
     return {
         "rows": n_rows,
         "shares": list(_SHARES),
-        "scores": _quantiles(unseen.scores),
+        "scores": _scores(unseen, labelled),
         "scores_from": unseen.source,
         "scores_rows": len(unseen.scores),
         "scores_spread": unseen.spread,
@@ -237,7 +245,17 @@ def reference(
     }
 
 
-def _quantiles(values: Any) -> dict[str, object]:
+def _scores(unseen: UnseenScores, labelled: TrainingRows | None) -> dict[str, Any]:
+    found = _quantiles(unseen.scores)
+    if labelled is None or unseen.rows is None:
+        return found
+    weight = labelled.fit_weight
+    own = None if weight is None else weight[unseen.rows]
+    shares = LabelShares.of(unseen.scores, labelled.y[unseen.rows], found["quantiles"], own)
+    return {**found, "labels": shares.as_dict()}
+
+
+def _quantiles(values: Any) -> dict[str, Any]:
     """Quantiles of what is there (dates as seconds since 1970), and the share that is missing.
 
     ``at_most`` is the share of what is there up to each quantile: more than asked for where
