@@ -61,12 +61,15 @@ def fits(method: Callable[Given, Answer]) -> Callable[Given, Answer]:
     @wraps(method)
     def whole(*given: Given.args, **named: Given.kwargs) -> Answer:
         estimator: Any = given[0]
-        before = _fitted_attributes(estimator)
+        before = None
         try:
+            before = _fitted_attributes(estimator)
             answer: Answer = checked(*given, **named)
         except BaseException as error:
-            forget(estimator)
-            if isinstance(error, Exception):
+            interrupted = not isinstance(error, Exception)
+            if interrupted or before is not None:
+                forget(estimator)
+            if before is not None and not interrupted:
                 vars(estimator).update(before)
             raise
         return answer

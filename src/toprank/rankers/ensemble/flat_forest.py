@@ -130,7 +130,7 @@ class FlatForest:
 
 
 def mean_values(
-    left: AnyArray, right: AnyArray, value: FloatArray, count: FloatArray
+    left: NDArray[Any], right: AnyArray, value: FloatArray, count: FloatArray
 ) -> FloatArray:
     """Return the values with those of splits replaced by the weighted means of their leaves."""
     value, count = value.copy(), count.astype(np.float64).copy()
