@@ -179,6 +179,8 @@ def as_dates(values: AnyArray, date_format: str | None = None) -> NDArray[np.dat
     words = pandas.Series(values[~gaps])
     # words are dates as they were in training, or as ISO 8601 has them; a guess could misread them
     form = (date_format or "ISO8601") if any(isinstance(word, str) for word in words) else None
+    if form is not None:  # numbers among words are words too
+        words = words.map(lambda word: str(word) if isinstance(word, (int, float)) else word)
     read = pandas.to_datetime(words, format=form, errors="coerce", utc=True)
     dates = np.full(len(values), np.datetime64("NaT", "us"))
     if not read.isna().any():

@@ -5,15 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from html import escape
 from os import PathLike
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from toprank._html import interval_picture, table_html
 from toprank._numerics import FloatArray
-from toprank._text import visible
 from toprank.interop.additive import additive_form, is_additive
 from toprank.models import frames
 from toprank.models.columns import as_words, is_missing
@@ -348,7 +347,7 @@ def _model_html(model: TableModel) -> str:
     card = model.card
     training, metrics = card.get("training", {}), card.get("metrics", {})
     p = card.get("p")
-    rows = [
+    rows: list[tuple[Any, ...]] = [
         ("ranker", f"{card.get('ranker')}{'' if p is None else f', p = {p}'}"),
         ("top is", f"{model.target.column} = {model.target.positive}"),
         ("trained on", f"{training.get('rows')} rows, {training.get('positives')} positive"),
@@ -357,24 +356,15 @@ def _model_html(model: TableModel) -> str:
     ]
     for found in metrics.get("intervals", []):
         level = f"{100 * found['level']:g}%"
-        estimate, low, high = (_number_text(found[part]) for part in ("estimate", "low", "high"))
+        ends = [found[part] for part in ("estimate", "low", "high")]
+        estimate, low, high = map(_number_text, ends)
         rows.append((found["metric"], f"{estimate}, {level} interval {low} to {high}"))
+        if all(isinstance(end, int | float) for end in ends):
+            rows.append(("", interval_picture(*ends)))
     leading = list(card.get("importances", {}).items())[:5]
     rows.append(("leading columns", ", ".join(f"{name} ({size:.3g})" for name, size in leading)))
-    return _table_html(f"TableModel: {card.get('model')}", rows, metrics.get("how", ""))
-
-
-def _table_html(caption: str, rows: list[tuple[str, str]], note: str = "") -> str:
-    """Return a table of two columns, all of it escaped."""
-    lines = "".join(
-        f"<tr><th style='text-align:left'>{escape(visible(name))}</th>"
-        f"<td style='text-align:left'>{escape(visible(value))}</td></tr>"
-        for name, value in rows
-    )
-    below = f"<p><small>{escape(visible(note))}</small></p>" if note else ""
-    return (
-        f"<table><caption>{escape(visible(caption))}</caption><tbody>{lines}</tbody></table>{below}"
-    )
+    caption = f"TableModel: {card.get('model')}"
+    return table_html(rows, caption=caption, notes=[metrics.get("how", "")])
 
 
 def _number_text(value: ArrayLike) -> str:

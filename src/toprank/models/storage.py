@@ -163,12 +163,12 @@ _MOVED = {
 }
 
 
-def foreign_types(payload: bytes) -> list[str]:
+def foreign_types(payload: bytes, allowed: dict[str, set[str]] = ALLOWED) -> list[str]:
     """Return the types in a skops payload that are not on the list, by their full names."""
     with zipfile.ZipFile(io.BytesIO(payload)) as archive:
         tree = json.loads(archive.read("schema.json"))
     found = {(str(node.get("__loader__")), _type_name(node)) for node in _typed_nodes(tree)}
-    return sorted({name for loader, name in found if name not in ALLOWED.get(loader, set())})
+    return sorted({name for loader, name in found if name not in allowed.get(loader, set())})
 
 
 def update_types(payload: bytes) -> bytes:

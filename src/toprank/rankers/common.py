@@ -77,6 +77,17 @@ def fits(method: Callable[Given, Answer]) -> Callable[Given, Answer]:
     return whole
 
 
+class ShownInterval:
+    """Shows ``score_interval_`` below the diagram that scikit-learn draws of an estimator."""
+
+    score_interval_: Any
+
+    def _html_repr(self) -> str:
+        diagram: str = super()._html_repr()  # type: ignore[misc]
+        interval = getattr(self, "score_interval_", None)
+        return diagram if interval is None else f"<div>{diagram}{interval._repr_html_()}</div>"
+
+
 def forget(estimator: object) -> None:
     """Drop what fits have left."""
     for name in _fitted_attributes(estimator):
