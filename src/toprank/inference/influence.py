@@ -181,7 +181,7 @@ def _shows_no_spread(expansion: Expansion, spread: VarianceEstimate) -> bool:
 
 
 def _of_single_row(request: MetricRequest, expansion: Expansion, estimate: float) -> Interval:
-    """One class has a single row: everything is possible."""
+    """One class has a single row: no interval is shorter than the whole range."""
     high, low = request.sample.units
     few = "positive" if high < low else "negative"
     return request.result(

@@ -152,7 +152,7 @@ def fit_table(
     from_model : TableModel, optional
         Refit that model to new rows: the same columns, preparation, roles and settings unless
         given anew. Linear rankers start from its coefficients; trees are added to its scores;
-        stumps start afresh.
+        stumps start from nothing.
     progress : callable, optional
         Called as ``progress(step, done, total)``.
 

@@ -115,7 +115,7 @@ def capacity_threshold(
         Alerts that can be looked at in a period.
     period : number or array-like of shape (n,), default=1
         How many periods the scores cover, or the period of each item (a date, a week number).
-        With the latter the dispersion between periods is measured; with the former it is taken
+        With one per item the dispersion between periods is measured; with a count it is taken
         as one (Poisson) unless `dispersion` is given, and the note says so: days that differ for
         other reasons than chance have wider intervals. Periods without any item must be counted
         by the number.

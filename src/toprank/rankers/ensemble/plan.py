@@ -1,7 +1,7 @@
 """The members of ``estimators="auto"``: which, how large, and in which order.
 
 The order is that in which they are fitted. Where time is short the last are left out first, so
-cheap members come before dear ones, and different kinds before more of a kind.
+cheap members come before slow ones, and different kinds before more of a kind.
 """
 
 from __future__ import annotations
