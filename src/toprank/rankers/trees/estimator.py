@@ -200,7 +200,7 @@ class PushTrees(LibraryNames, OnClusters, TreeScores, ClassifierMixin, BaseEstim
         link: str = "logistic",
         calibration: str = "out_of_fold",
         backend_params: dict[str, Any] | None = None,
-        random_state: Any = None,
+        random_state: int | np.random.Generator | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
         **names: Any,
