@@ -113,6 +113,8 @@ class Expansion:
         See `share_settings`.
     pairs : PairShare, optional
         Which pairs the share is of; it then has a score interval.
+    power : float, optional
+        The share is the root of a mean over negatives of this power of their heights.
     """
 
     share: float
@@ -128,6 +130,7 @@ class Expansion:
     share_settings: Mapping[str, Any] = field(default_factory=dict)
     unit: float = 1.0
     pairs: PairShare | None = None
+    power: float | None = None
 
     @property
     def needs_copies(self) -> bool:
@@ -400,6 +403,7 @@ def pnorm_risk_expansion(
         on_logit,
         method=LEFT_OUT,
         share_settings={"normalize": True, "log": False},
+        power=p,
     )
 
 
