@@ -11,7 +11,7 @@ import numpy as np
 from error_bars_record import Cell, Record, is_wrong
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-PICTURE, PAGE = DOCS / "images" / "error_bars.png", DOCS / "error_bars_table.md"
+PICTURE, PAGE = DOCS / "images" / "error_bars.png", DOCS / "evidence" / "error_bars_table.md"
 HEAD = """# Coverage, cell by cell
 
 `python benchmarks/error_bars.py` measures the cells of this page one after another, keeps each in
@@ -21,7 +21,7 @@ and rows that are independent or in 15, 40 or 200 groups, equal or unequal, weig
 first look has 500 samples (standard error 0.010 at 95%); a cell below 94.5% or above 97% is
 measured again with 2,000 others (0.005; a star), as far as there was time. Ask
 `toprank.simulate.coverage` for your own setting. What it means is on
-[How sure is it?](error_bars.md)
+[How sure is it?](../explanation/error_bars.md)
 """
 
 

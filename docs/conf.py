@@ -1,6 +1,11 @@
 """How the documentation site is built: ``sphinx-build -W docs docs/_build``."""
 
+import sys
+from pathlib import Path
+
 import toprank
+
+sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
 
 project = "toprank"
 author = "The toprank developers"
@@ -14,6 +19,7 @@ extensions = [
     "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
     "sphinx_gallery.gen_gallery",
+    "moved_pages",
 ]
 exclude_patterns = ["_build", "gallery/*.ipynb", "gallery/*.py", "gallery/*.zip", "gallery/*.md5"]
 

@@ -5,7 +5,7 @@
     python -m benchmarks.peers full                  full size, defaults and tuned: hours; resumes
     python -m benchmarks.peers toppush               the protocol of TopPush, thirty splits
     python -m benchmarks.peers when                  p against capacity, imbalance and sample size
-    python -m benchmarks.peers pages                 docs/peers.md, full_size.md, when_it_helps.md
+    python -m benchmarks.peers pages                 docs/evidence: peers, full_size, when_it_helps
 
 Run it in the folder of the checkout. Results are appended to the record (--record), cell by cell;
 a run that was stopped goes on where it was. The pages are made from the record alone.
@@ -99,17 +99,18 @@ def run_when(options: argparse.Namespace, record: Path) -> None:
 
 def write_pages(options: argparse.Namespace, record: Path) -> None:
     stores = {name: Store(record / f"{name}.jsonl") for name in ("peers", "toppush", "when")}
-    options.docs.mkdir(parents=True, exist_ok=True)
+    evidence = options.docs / "evidence"
+    evidence.mkdir(parents=True, exist_ok=True)
     peers = pages.peers(stores["peers"], stores["toppush"])
-    (options.docs / "peers.md").write_text(peers, encoding="utf-8")
+    (evidence / "peers.md").write_text(peers, encoding="utf-8")
     full = Store(record / "full.jsonl")
-    at_size = full_page.page(full, options.docs)
-    full_page.put_ranks_on_home(full, options.docs / "index.md")
+    at_size = full_page.page(full, evidence)
+    full_page.put_ranks_on_home(full, options.docs / "index.md", "evidence/full_size.md")
     readme = options.docs.parent / "README.md"
-    full_page.put_ranks_on_home(full, readme, "docs/full_size.md")
-    (options.docs / "full_size.md").write_text(at_size, encoding="utf-8")
-    helps = when_page.when_it_helps(stores["peers"], stores["when"], options.docs)
-    (options.docs / "when_it_helps.md").write_text(helps, encoding="utf-8")
+    full_page.put_ranks_on_home(full, readme, "docs/evidence/full_size.md")
+    (evidence / "full_size.md").write_text(at_size, encoding="utf-8")
+    helps = when_page.when_it_helps(stores["peers"], stores["when"], evidence)
+    (evidence / "when_it_helps.md").write_text(helps, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -135,7 +135,7 @@ def _head(store: Store, results: dict, rankers: list[str], sets: list[str]) -> s
     return "\n\n".join(lines)
 
 
-def put_ranks_on_home(store: Store, home: Path, link: str = "full_size.md") -> None:
+def put_ranks_on_home(store: Store, home: Path, link: str) -> None:
     """Renew the short table of mean ranks on a first page, between its two marks."""
     results = results_of(store)
     rankers = _rankers_with_results(results)

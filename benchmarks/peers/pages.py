@@ -1,4 +1,4 @@
-"""The page docs/peers.md, from the record alone."""
+"""The page docs/evidence/peers.md, from the record alone."""
 
 from __future__ import annotations
 

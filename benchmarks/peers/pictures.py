@@ -1,4 +1,4 @@
-"""The picture of docs/when_it_helps.md: what p gains or loses, by hypothesis space."""
+"""The picture of docs/evidence/when_it_helps.md: what p gains or loses, by hypothesis space."""
 
 from __future__ import annotations
 

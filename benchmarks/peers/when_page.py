@@ -1,4 +1,4 @@
-"""The page docs/when_it_helps.md, from the record alone."""
+"""The page docs/evidence/when_it_helps.md, from the record alone."""
 
 from __future__ import annotations
 

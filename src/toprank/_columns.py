@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._arrays import AnyArray
+
 #: Different whole numbers up to this size are different as float64.
 _EXACT = 1 << 53
 
 
-def one_column(name: str, values: Any) -> NDArray[Any]:
+def one_column(name: str, values: object) -> AnyArray:
     """Return an array with one entry per row, or raise ValueError."""
     array = _refuse_masked(name, values)
     if array.ndim == 2 and array.shape[1] == 1:
@@ -30,7 +32,7 @@ def one_column(name: str, values: Any) -> NDArray[Any]:
     return array
 
 
-def labels_column(name: str, values: Any, rule: str = "a label must be known") -> NDArray[Any]:
+def labels_column(name: str, values: object, rule: str = "a label must be known") -> AnyArray:
     """Return one label per row: numbers, text or dates, none of them missing."""
     array = one_column(name, values)
     if array.dtype.kind in "US" and not isinstance(values, np.ndarray):
@@ -49,7 +51,7 @@ def labels_column(name: str, values: Any, rule: str = "a label must be known") -
     return array
 
 
-def numbers(name: str, values: Any) -> NDArray[np.float64]:
+def numbers(name: str, values: object) -> NDArray[np.float64]:
     """Return float64 numbers of any shape, finite or not, or raise ValueError."""
     array = _refuse_masked(name, values)
     if array.dtype.kind == "c":
@@ -68,7 +70,7 @@ def numbers(name: str, values: Any) -> NDArray[np.float64]:
         ) from error
 
 
-def finite_column(name: str, values: Any) -> NDArray[np.float64]:
+def finite_column(name: str, values: object) -> NDArray[np.float64]:
     """Return one finite float64 number per row, and no two different ones as the same."""
     given = one_column(name, values)
     column = numbers(name, given)
@@ -84,7 +86,7 @@ def finite_column(name: str, values: Any) -> NDArray[np.float64]:
     return column
 
 
-def _refuse_masked(name: str, values: Any) -> NDArray[Any]:
+def _refuse_masked(name: str, values: object) -> AnyArray:
     """Return the values as an array; entries behind a mask are unknown."""
     if isinstance(values, np.ma.MaskedArray) and np.any(np.ma.getmaskarray(values)):
         hidden = int(np.count_nonzero(np.ma.getmaskarray(values)))
@@ -98,7 +100,7 @@ def _refuse_masked(name: str, values: Any) -> NDArray[Any]:
         raise ValueError(f"{name} is not an array: {error}") from error
 
 
-def _which_missing(array: NDArray[Any]) -> NDArray[np.bool_]:
+def _which_missing(array: AnyArray) -> NDArray[np.bool_]:
     """Which entries are missing or infinite."""
     if array.dtype.kind == "f":
         return np.asarray(~np.isfinite(array))
@@ -109,7 +111,7 @@ def _which_missing(array: NDArray[Any]) -> NDArray[np.bool_]:
     return np.zeros(len(array), dtype=bool)
 
 
-def _is_missing(value: Any) -> bool:
+def _is_missing(value: object) -> bool:
     """Whether an entry is None, NaN, infinite, NaT or pandas' NA."""
     if value is None:
         return True
@@ -119,7 +121,7 @@ def _is_missing(value: Any) -> bool:
         return True
 
 
-def _first_non_number(array: NDArray[Any]) -> str:
+def _first_non_number(array: AnyArray) -> str:
     """Describe the first entry that is not a number."""
     for value in array.ravel()[:100_000]:
         try:
@@ -132,7 +134,7 @@ def _first_non_number(array: NDArray[Any]) -> str:
     return f"entries of type {array.dtype}"
 
 
-def _check_distinct(name: str, given: NDArray[Any], column: NDArray[np.float64]) -> None:
+def _check_distinct(name: str, given: AnyArray, column: NDArray[np.float64]) -> None:
     """Refuse numbers that are different as they came and equal as float64."""
     kind = given.dtype.kind
     if kind in "iu" and given.dtype.itemsize == 8:

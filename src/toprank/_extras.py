@@ -11,7 +11,10 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
+
+#: A function that Numba compiles: it is called as before.
+Kernel = TypeVar("Kernel", bound=Callable[..., object])
 
 
 @contextmanager
@@ -48,12 +51,12 @@ def has_triton() -> bool:
     return find_spec("triton") is not None
 
 
-def jit(**options: Any) -> Callable[[Any], Any]:
+def jit(**options: Any) -> Callable[[Kernel], Kernel]:
     """``numba.njit``, with Numba's import kept whole."""
     with postpone_interrupts():
         import numba
 
-    decorator: Callable[[Any], Any] = numba.njit(**options)
+    decorator: Callable[[Kernel], Kernel] = numba.njit(**options)
     return decorator
 
 

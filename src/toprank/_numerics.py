@@ -13,7 +13,8 @@ from typing import Any, NamedTuple, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from toprank._arrays import FloatArray as FloatArray  # most rooms take it from here
+
 #: A function of arrays, entry by entry or linear, that keeps their shape.
 ArrayMap = Callable[[FloatArray], FloatArray]
 

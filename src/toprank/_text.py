@@ -10,7 +10,7 @@ from typing import Any
 _LONGEST = 120
 
 
-def visible(value: Any) -> str:
+def visible(value: object) -> str:
     r"""Return a value as text with control characters escaped.
 
     Line breaks, marks that turn the direction of writing and lone surrogates are escaped too: the
@@ -33,7 +33,7 @@ def format_p(value: float) -> str:
     return "∞" if math.isinf(value) else f"{value:g}"
 
 
-def clean_text(value: Any, longest: int = _LONGEST) -> str:
+def clean_text(value: object, longest: int = _LONGEST) -> str:
     r"""Return a word without control characters or lone surrogates, and not too long.
 
     A control character becomes its visible sign, U+2400 and following. Markup is left as it is:
@@ -89,7 +89,7 @@ def percent(share: float) -> str:
 
 
 def plain(
-    value: Any, *, digits: int | None = None, infinities: bool = True, smallest: float = 0.0
+    value: object, *, digits: int | None = None, infinities: bool = True, smallest: float = 0.0
 ) -> Any:
     """Return nested dictionaries and lists of numbers, texts, truth values and None.
 

@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from toprank.select import label_weights
+
 
 @pytest.fixture(scope="module")
 def days(frame, folder, invoke, model):
@@ -185,3 +187,53 @@ def test_a_list_with_propensities_is_measured_as_all_rows(invoke, train, model, 
 def test_what_is_no_propensity_is_refused(invoke, train, model, words, options, said):
     refused = invoke("evaluate", model, train, *options)
     assert refused.exit_code == 2 and said in words(refused.stderr), refused.output
+
+
+@pytest.mark.more
+def test_propensities_come_back_through_fit(invoke, train, model, frame, folder, words):
+    listed, path = folder / "to_look_at.csv", folder / "to_learn_from.csv"
+    asked = ("rank", model, train, "--top", 200, "--explore", 0.6, "--reasons", 0, "-o", listed)
+    assert invoke(*asked).exit_code == 0
+    seen = frame.merge(pd.read_csv(listed)[["customer", "propensity"]], on="customer")
+    seen.to_csv(path, index=False)
+    asked = ("fit", path, "-y", "bought", "--id", "customer", "--p", 4, "-o", folder / "next")
+    done = invoke(*asked, "--propensity", "propensity", "--json", "-q")
+    assert done.exit_code == 0, done.output
+    card = json.loads(done.stdout)
+    rows = label_weights(seen.propensity).effective_rows
+    assert card["training"]["effective_rows"] == pytest.approx(rows) and rows < 200
+    assert "propensity" not in card["importances"]
+    assert any(f"200 rows count as {rows:.4g}" in note for note in card["warnings"])
+    refused = invoke(*asked, "--propensity", "age")
+    assert refused.exit_code == 2 and "expected probabilities above 0" in words(refused.stderr)
+    unknown = invoke("check", path, "-y", "bought", "--propensity", "propensty")
+    assert unknown.exit_code == 2 and "did you mean 'propensity'" in words(unknown.stderr)
+
+
+@pytest.mark.more
+def test_a_report_shows_periods_groups_promises_and_sure_places(
+    invoke, train, model, frame, folder, words
+):
+    table = frame.assign(
+        day=np.repeat(pd.date_range("2026-01-01", periods=10).astype(str), 30), age=frame.age + 0.5
+    )
+    path, page = folder / "days_to_report.csv", folder / "parts.html"
+    table.to_csv(path, index=False)
+    asked = ("report", model, path, "--top", 10, "-o", page)
+    done = invoke(*asked, "--by", "day", "--by-group", "city", "--sure", train, "--json", "-q")
+    assert done.exit_code == 0, done.output
+    front = json.loads(done.stdout)["front"]
+    assert len(front["periods"]["values"]) == 10 and front["groups"]["lines"]
+    assert front["sure"]["refits"] in (20, 400) and len(front["promises"]) == 3
+    for options, said in [
+        (("--by", "dya"), "did you mean 'day'"),
+        (("--by-group", "ctiy"), "did you mean 'city'"),
+        (("--per-entity", "city"), "--per-entity needs --by"),
+        (("--sure", path), "give the table that it was fitted to"),
+    ]:
+        refused = invoke(*asked, *options)
+        assert refused.exit_code == 2 and said in words(refused.stderr), refused.output
+    refused = invoke("report", train, "-y", "bought", "--sure", train, "-o", page)
+    assert refused.exit_code == 2 and "--sure is for a model" in words(refused.stderr)
+    refused = invoke("report", model, "--sure", train, "-o", page)
+    assert refused.exit_code == 2 and "--sure needs a table with labels" in words(refused.stderr)

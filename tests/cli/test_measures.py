@@ -182,6 +182,9 @@ def test_the_rows_of_the_training_have_not_drifted(model, train, invoke, words):
     shown = words(invoke("monitor", model, train).stdout)
     assert "No limit is passed" in shown
     assert f"Precision among {alerts} labelled alerts" in shown
+    assert f"Expected of these {alerts} before their labels" in shown and "points off" in shown
+    assert found["off_by"]["found"] == found["precision"]["estimate"] and found["retrain"] == []
+    assert "No reason to retrain" in shown
 
 
 @pytest.mark.parametrize(
@@ -224,6 +227,7 @@ def test_labels_may_be_missing_in_some_rows_or_all(model, frame, tmp_path, invok
     frame.drop(columns="bought").to_csv(table, index=False)
     answer = invoke("monitor", model, table)
     assert answer.exit_code == 0 and "the rows have no labels" in words(answer.stdout)
+    assert "Precision to expect of all" in words(answer.stdout)
 
 
 def test_few_rows_are_no_alarm(model, frame, tmp_path, invoke):

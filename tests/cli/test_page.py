@@ -1,4 +1,4 @@
-"""The commands of docs/command_line.md run as they stand, one after another."""
+"""The commands of docs/how_to/command_line.md run as they stand, one after another."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "command_line.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how_to" / "command_line.md"
 NOT_HERE = ("pip ", "toprank --install-completion")  # these change the machine
 
 

@@ -141,6 +141,9 @@ def test_a_result_says_where_too_few_rows_carry_it():
     assert "rests on 5 positives" in interval("average_precision", few, s).note
     assert interval("average_precision", y, s).note == ""
     assert interval("auc", few, s).note == ""
+    half = np.arange(60) % 2 == 0
+    assert "30 negatives" in interval("average_precision", half, s).note
+    assert "30 negatives" in interval("pnorm_risk", half, s, p=4).note
 
 
 def test_average_precision_takes_half_of_its_bias_off_and_allows_for_few_rows():

@@ -152,14 +152,10 @@ def test_trees_on_scores_of_the_caller_are_refused():
         to_onnx(trees)
 
 
-def test_kernels_and_functions_are_refused():
+def test_functions_are_refused():
     X, y = rows_of()
-    for ranker in (
-        PairRanker(kernel="rbf"),
-        RankBoost(2, weak_rankers=[lambda X: X[:, 0] > 0]),
-    ):
-        with pytest.raises(ValueError, match="cannot be written as ONNX"):
-            to_onnx(ranker.fit(X, y))
+    with pytest.raises(ValueError, match="cannot be written as ONNX"):
+        to_onnx(RankBoost(2, weak_rankers=[lambda X: X[:, 0] > 0]).fit(X, y))
 
 
 def test_scores_that_differ_are_an_error_and_nothing_is_written(tmp_path, monkeypatch):
@@ -236,3 +232,32 @@ def test_a_pipeline_with_another_step_says_which():
     X = np.nan_to_num(X)
     with pytest.raises(ValueError, match=r"a step PCA, which cannot.*StandardScaler.*TableRanker"):
         to_onnx(make_pipeline(PCA(2), PNormPush()).fit(X, y))
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", "laplacian", "cosine"])
+def test_rankers_with_a_kernel_score_the_same(kernel):
+    X, y = rows_of(n=80)
+    X = X + 3.0
+    ranker = PairRanker(kernel=kernel, n_components=10, random_state=0).fit(X, y)
+    later = np.vstack([X, np.zeros((1, 5)), 2.0 * X[:5]])
+    # large coefficients of cubes take digits off each other
+    export = to_onnx(ranker, check=later, tolerance=1e-5 if kernel == "poly" else 1e-9)
+    assert export.rows_checked == 86
+
+
+def test_a_kernel_on_pairs_is_the_mean_over_its_landmarks_and_a_function_is_refused():
+    X, y = rows_of(n=40)
+    ranker = PairRanker(kernel="rbf", kernel_on="pairs", n_components=10).fit(X, y)
+    to_onnx(ranker, check=X, tolerance=1e-9)
+    own = PairRanker(kernel=lambda a, b: float(a @ b), n_components=5).fit(X, y)
+    with pytest.raises(ValueError, match="cannot be written as ONNX: expected one of cosine"):
+        to_onnx(own)
+
+
+def test_forests_score_the_same_with_categories_that_are_no_codes():
+    from toprank.rankers.ensemble.converted import ForestRanker
+
+    X, y, later = categories()
+    forest = ForestRanker(n_estimators=3, random_state=0, categorical_features=[2, 3]).fit(X, y)
+    for rows in (X, later):
+        assert to_onnx(forest, check=rows).largest_difference < 1e-9

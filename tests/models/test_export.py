@@ -69,8 +69,10 @@ def run(query, frame):
 
 @pytest.mark.sampled(2)
 @pytest.mark.filterwarnings("ignore::toprank.models.ModelWarning")
-@pytest.mark.parametrize("name", ["pnorm", "ir", "proper", "rankboost", "smooth-margin"])
+@pytest.mark.parametrize("name", ["pnorm", "ir", "proper", "rankboost", "smooth-margin", "trees"])
 def test_sqlite_gives_the_scores_of_the_model(odd_models, odd_table, later, name):
+    if name == "trees":
+        pytest.importorskip("lightgbm")
     model = odd_models(name)
     query = model.to_sql("rows", dialect="sqlite")
     for frame in (odd_table, later):
@@ -113,12 +115,6 @@ def test_dates_and_text_are_refused_by_name(full_model):
     pytest.importorskip("onnx", reason="ONNX export needs onnx")
     with pytest.raises(ModelError, match=r"'since' \(date\), 'note' \(text\).*ONNX"):
         full_model.to_onnx()
-
-
-def test_trees_are_not_written_as_sql(odd_models):
-    pytest.importorskip("lightgbm")
-    with pytest.raises(ModelError, match="Export it as ONNX"):
-        odd_models("trees").to_sql()
 
 
 def test_an_unknown_dialect_is_a_model_error(odd_models):

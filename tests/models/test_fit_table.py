@@ -324,10 +324,10 @@ def test_one_long_text_does_not_blow_up_the_memory():
     words = [f"{a} {b}" for a, b in rng.integers(0, 50, (n, 2))]
     words[7] = "long " * 100_000  # as an array of fixed width: 4 GB
     column = np.array(words, dtype=object)
-    from toprank.models import columns
+    from toprank.models import kinds
 
     tracemalloc.start()
-    assert columns.find_kind(column).kind == "text"
+    assert kinds.find_kind(column).kind == "text"
     assert tracemalloc.get_traced_memory()[1] < 200e6
     tracemalloc.stop()
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toprank.models import ModelError, ModelWarning, Schema, columns, fit_table
+from toprank.models import ModelError, ModelWarning, Schema, columns, fit_table, kinds
 
 
 def test_every_mismatch_is_named(full_model, full_table):
@@ -114,7 +114,7 @@ def test_labels_ask_for_the_target_and_for_known_values(fitted, table):
 )
 def test_kinds_of_small_columns(values, kind):
     array = values if isinstance(values, np.ndarray) else np.array(values, dtype=object)
-    assert columns.find_kind(array).kind == kind
+    assert kinds.find_kind(array).kind == kind
 
 
 def test_numbers_declared_as_categories_stay_categories():
@@ -153,7 +153,7 @@ anything = st.one_of(
 def test_no_column_breaks_the_reader(train, later):
     old = np.fromiter(train, dtype=object, count=len(train))
     new = np.fromiter(later, dtype=object, count=len(later))
-    finding = columns.find_kind(old)
+    finding = kinds.find_kind(old)
     assert finding.kind in columns.KINDS
     if finding.left_out is not None:
         return
@@ -183,7 +183,7 @@ def test_words_without_figures_are_no_dates_and_need_no_reader_of_dates(monkeypa
             raise AssertionError("skrub was loaded")
         return importlib.import_module(name)
 
-    monkeypatch.setattr("toprank.models.columns.require", refuse)
-    assert columns.find_kind(np.array(["May", "June", "May"], dtype=object)).kind == "category"
+    monkeypatch.setattr("toprank.models.kinds.require", refuse)
+    assert kinds.find_kind(np.array(["May", "June", "May"], dtype=object)).kind == "category"
     with pytest.raises(AssertionError, match="skrub"):
-        columns.find_kind(np.array(["May 2020", "June 2021"], dtype=object))
+        kinds.find_kind(np.array(["May 2020", "June 2021"], dtype=object))

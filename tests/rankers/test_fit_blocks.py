@@ -256,10 +256,10 @@ class TestRefusals:
         with pytest.raises(TypeError, match=r"Expected a block source, got ndarray.*from_arrays"):
             PNormPush().fit_blocks(X)
 
-    def test_of_cross_validation(self):
+    def test_of_folds_that_are_no_matter_of_single_rows(self):
         X, y, _ = data()
-        with pytest.raises(TypeError, match=r"PNormPushCV makes folds.*PNormPush\(p=cv.p_"):
-            PNormPushCV().fit_blocks(blocks.from_arrays(X, y))
+        with pytest.raises(TypeError, match="put into folds one by one"):
+            PNormPushCV(cv=[([0], [1])]).fit_blocks(blocks.from_arrays(X, y))
 
     def test_of_a_link_that_does_not_fit(self):
         X, y, _ = data()

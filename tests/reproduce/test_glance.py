@@ -9,6 +9,7 @@ import pytest
 from toprank.reproduce.glance import PAPERS, papers_page
 
 ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "evidence" / "papers.md"
 ENTRIES = [entry for paper in PAPERS for entry in paper.entries]
 
 
@@ -99,5 +100,5 @@ def test_every_numbered_item_is_listed(start):
 
 
 def test_the_page_is_current():
-    committed = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
-    assert committed == papers_page(), "run: python -m toprank.reproduce.glance > docs/papers.md"
+    committed = PAGE.read_text(encoding="utf-8")
+    assert committed == papers_page(), f"run: python -m toprank.reproduce.glance > {PAGE}"

@@ -239,7 +239,7 @@ def _compare_with_docs(name, folder):
     title = runner._KNOWN[name].title
     fresh, committed = (
         _section(text, title)
-        for text in (report.markdown.read_text(), (DOCS / "reproduce.md").read_text())
+        for text in (report.markdown.read_text(), (DOCS / "evidence" / "reproduce.md").read_text())
     )
     assert NUMBER.sub("#", fresh).split() == NUMBER.sub("#", committed).split()
     numbers = [

@@ -56,7 +56,8 @@ def test_the_bounds_of_new_negatives_hold_together():
     wrong = np.mean(np.any(above > bounds, axis=1))
     assert 0.15 < wrong <= 0.2 + 3 * np.sqrt(0.16 / draws)
     alone = np.mean(above > bounds, axis=0)
-    assert np.all(alone < 0.06)  # each fails as seldom as the others
+    assert np.all(np.diff(alone) < 0.01)  # the first ones may fail most often
+    assert alone[0] < 0.2 and alone[-1] < 0.01
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5])
@@ -103,3 +104,16 @@ def test_more_labels_never_shorten_a_list_of_a_given_precision_by_much():
         lengths.append(len(chosen))
         assert np.mean(labels[chosen.rows]) >= 0.9
     assert lengths[0] < lengths[1] < lengths[2]
+
+
+def test_rare_positives_of_high_scores_get_a_list_of_a_given_precision():
+    # of 5000 labelled rows 2% are positives; half of such tables had no list when all numbers of
+    # negatives shared the chance of an error equally
+    empty = 0
+    for draw in range(40):
+        rng = np.random.default_rng((2, draw))
+        y = rng.random(7000) < 0.02
+        s = rng.normal(size=7000) + 3.5 * y
+        chosen = select(s[5000:], calibration=(y[:5000], s[:5000]), precision_at_least=0.8)
+        empty += not len(chosen)
+    assert empty <= 6

@@ -1,12 +1,15 @@
 """Labels only where someone looked: weights, corrected metrics, the loop of rank and retrain."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from toprank import PNormPush, PNormPushCV, ProperRanker, PushEnsemble, PushTrees
 from toprank.inference import interval, unlabelled_interval
 from toprank.metrics import auc, pnorm_risk, precision_at, recall_at
+from toprank.models import ModelError, TableRanker, fit_table, load
 from toprank.select import cut, label_weights
+from toprank.select.refits import Refits
 
 
 def test_weights_are_one_over_the_propensity_within_the_rule():
@@ -165,3 +168,69 @@ def test_in_a_loop_of_rank_look_and_retrain_only_weighted_metrics_stay_true():
     count = np.sqrt(len(naive))
     assert abs(np.mean(naive)) > 5 * np.std(naive, ddof=1) / count
     assert abs(np.mean(weighted)) < 3 * np.std(weighted, ddof=1) / count
+
+
+def looked_at_table(n=400):
+    rng = np.random.default_rng(4)
+    frame = pd.DataFrame({"age": rng.normal(40, 10, n), "city": rng.choice(["Rome", "Oslo"], n)})
+    frame["bought"] = (frame.age + rng.normal(0, 8, n) > 48).astype(int)
+    return frame.assign(propensity=rng.uniform(0.05, 1, n).round(3))
+
+
+def test_a_table_is_fitted_by_the_propensities_that_it_brings():
+    frame = looked_at_table()
+    seen = frame.propensity.to_numpy()
+    model = fit_table(frame, "bought", p=4, propensity="propensity")
+    assert model.schema.names == ["age", "city"] and model.schema.propensity == "propensity"
+    weights = label_weights(seen)
+    assert model.card["training"]["effective_rows"] == pytest.approx(weights.effective_rows)
+    notes = [one["note"] for one in model.card["metrics"]["intervals"]]
+    assert all("By their propensities 80 rows count as" in note for note in notes)
+    rows = frame.drop(columns="propensity").assign(w=weights.weight)
+    weighted = fit_table(rows, "bought", p=4, weight="w")
+    features = frame[["age", "city"]]
+    assert model.score(features) == pytest.approx(weighted.score(features), rel=1e-5)
+    again = fit_table(frame, "bought", from_model=model)  # the role is remembered
+    assert again.schema.propensity == "propensity" and "effective_rows" in again.card["training"]
+
+
+def test_a_schema_without_propensities_is_written_as_before(tmp_path):
+    frame = looked_at_table()
+    plain = fit_table(frame.drop(columns="propensity"), "bought", p=4)
+    assert "propensity" not in plain.schema.as_dict()
+    model = fit_table(frame, "bought", p=4, propensity="propensity")
+    model.save(tmp_path / "model")
+    assert load(tmp_path / "model").schema.propensity == "propensity"
+
+
+@pytest.mark.parametrize("wrong", [0.0, 1.5, np.nan])
+def test_a_column_that_holds_no_propensities_is_refused(wrong):
+    frame = looked_at_table()
+    frame.loc[3, "propensity"] = wrong
+    with pytest.raises(ModelError, match="propensity='propensity': expected probabilities above 0"):
+        fit_table(frame, "bought", p=4, propensity="propensity")
+
+
+def test_a_table_ranker_is_fitted_by_propensities():
+    frame = looked_at_table()
+    X, y, seen = frame[["age", "city"]], frame.bought, frame.propensity
+    ranker = TableRanker().fit(X, y, label_propensity=seen)
+    weights = label_weights(seen)
+    assert ranker.effective_rows_ == pytest.approx(weights.effective_rows)
+    expected = TableRanker().fit(X, y, weights.weight).decision_function(X)
+    assert ranker.decision_function(X) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("method", ["jackknife", pytest.param("bootstrap", marks=pytest.mark.more)])
+def test_a_row_of_small_propensity_is_one_row_in_refits(method):
+    # ten rows of weight 20 move the coefficients more than two hundred rows of weight 1 do
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(600, 3))
+    y = X[:, 0] + rng.logistic(size=600) > 1
+    seen = np.where(rng.random(600) < 0.1, 0.05, 1.0)
+    options = {"method": method, "n_refits": 60, "random_state": 0}
+    weights = label_weights(seen).weight
+    ranker = PNormPush(p=1).fit(X, y, label_propensity=seen)
+    ours = Refits.of(ranker, X, y, label_propensity=seen, **options).scores(np.eye(3)).std(axis=0)
+    as_counts = Refits.of(ranker, X, y, sample_weight=weights, **options)
+    assert np.mean(ours) > 1.2 * np.mean(as_counts.scores(np.eye(3)).std(axis=0))

@@ -32,6 +32,10 @@ ARGUED = {
         "outcomes of passes are read back by an unpickler that knows arrays and classes of this "
         "library and calls nothing; a test hands it a file that would"
     ),
+    ("blocks/spark_tables.py", "import pickle"): (
+        "partial results travel from Spark's executors to its driver, which pickle everything "
+        "they send each other anyway; nothing of it comes from a file or from another user"
+    ),
     ("blocks/places.py", "import urllib.parse"): "unquotes names of folders; nothing is fetched",
     ("blocks/spill.py", "import socket"): "gethostname alone: on which machine a block lies",
     ("datasets/_openml.py", "fetch_openml"): "the one explicit download, datasets.fetch",
@@ -123,6 +127,8 @@ WRITTEN = {
     ("blocks/spill.py", "open"): "in that folder",
     ("blocks/spill.py", "write_bytes"): "in that folder",
     ("blocks/spill.py", "memmap"): "mapped to be read",
+    ("blocks/tables.py", "TemporaryDirectory"): "the numbers of a table, while a model is fitted",
+    ("blocks/tables.py", "open"): "in that folder",
     ("cli/io/source.py", "OSFile"): "tables to be read",
     ("cli/choose_p.py", "savefig"): "draws to a part",
     ("cli/demo.py", "savefig"): "draws to a part",

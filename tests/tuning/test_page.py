@@ -3,7 +3,7 @@
 import doctest
 from pathlib import Path
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "choosing_p.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how_to" / "choosing_p.md"
 
 
 def test_the_examples_of_the_page_run():
@@ -12,4 +12,4 @@ def test_the_examples_of_the_page_run():
 
 
 def test_the_picture_of_the_page_is_there():
-    assert (PAGE.parent / "images" / "pima_push.png").stat().st_size > 10_000
+    assert (PAGE.parents[1] / "images" / "pima_push.png").stat().st_size > 10_000

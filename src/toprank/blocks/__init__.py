@@ -9,6 +9,7 @@ from toprank.blocks.parquet import from_parquet
 from toprank.blocks.source import Block, BlockSource, Sweep
 from toprank.blocks.spark import from_spark, spark_session
 from toprank.blocks.statistics import Units
+from toprank.blocks.table_sources import from_tables
 from toprank.blocks.threads import Workers, go_on
 from toprank.blocks.torch import from_torch
 
@@ -26,6 +27,7 @@ __all__ = [
     "from_parquet",
     "from_query",
     "from_spark",
+    "from_tables",
     "from_torch",
     "go_on",
     "sample_negatives",

@@ -42,6 +42,7 @@ class BatchSource(LocalSource):
         self.columns = columns
         self.what = what
         self.n_jobs = n_jobs
+        self.grouped = columns.group is not None
         self.n_features = len(columns.features)
         self.feature_names = np.array(columns.features, dtype=object)
         self.block_rows = block_rows or rows_per_block(self.n_features)
@@ -52,7 +53,7 @@ class BatchSource(LocalSource):
         return f"{self.what}, rows from number {index * self.block_rows} on"
 
     def read(self, *, features: bool = True) -> Generator[Block, None, None]:
-        names = [*(self.columns.features if features else ()), *self.columns.labels]
+        names = self.columns.names(features)
         rows, index, labels = 0, 0, hashlib.blake2b()
         for index, table in enumerate(self._tables(names), 1):
             block = self._block(index - 1, table, features)
@@ -65,7 +66,10 @@ class BatchSource(LocalSource):
         if index == 0:
             empty = np.empty((0, self.n_features), dtype=self.columns.dtype)
             none = np.empty(0)
-            yield Block(0, empty, none, None if self.columns.weight is None else none)
+            weight, groups = (
+                None if name is None else none for name in (self.columns.weight, self.columns.group)
+            )
+            yield Block(0, empty, none, weight, groups)
 
     def _tables(self, names: Sequence[str]) -> Iterator[Any]:
         """Tables of ``block_rows`` rows, the last one shorter."""
@@ -92,11 +96,11 @@ class BatchSource(LocalSource):
             batch.num_rows,
             self.columns.dtype,
         )
-        y, weight = (
-            None if name is None else batch_column(batch, name, where)
-            for name in (self.columns.target, self.columns.weight)
+        named = (self.columns.target, self.columns.weight, self.columns.group)
+        y, weight, groups = (
+            None if name is None else batch_column(batch, name, where) for name in named
         )
-        return Block(index, X, y, weight)
+        return Block(index, X, y, weight, groups)
 
     def _check_pass(self, rows: int, labels: bytes) -> None:
         seen = self._seen
@@ -158,6 +162,7 @@ def from_batches(
     *,
     columns: Sequence[str] | None = None,
     weight: str | None = None,
+    group: str | None = None,
     block_rows: int | None = None,
     n_jobs: int | None = None,
     what: str = "the batches",
@@ -173,7 +178,7 @@ def from_batches(
         Takes nothing and returns an iterable of tables: record batches or tables of pyarrow, data
         frames of pandas or polars. It is called once for every pass, and must bring the same rows
         in the same order each time.
-    target, columns, weight, block_rows, n_jobs
+    target, columns, weight, group, block_rows, n_jobs
         As in `from_parquet`.
     what : str
         What messages call the rows.
@@ -208,7 +213,7 @@ def from_batches(
     if first is None:
         raise ValueError(f"{what}: a pass brought no rows, and no names of columns either.")
     schema = as_table(first).schema
-    chosen = TableColumns.choose(what, schema, target, columns, weight)
+    chosen = TableColumns.choose(what, schema, target, columns, weight, group)
     return BatchSource(open_pass, chosen, what, block_rows, n_jobs)
 
 
@@ -219,6 +224,7 @@ def from_query(
     *,
     columns: Sequence[str] | None = None,
     weight: str | None = None,
+    group: str | None = None,
     block_rows: int | None = None,
     n_jobs: int | None = None,
 ) -> BatchSource:
@@ -231,7 +237,7 @@ def from_query(
     connect : callable
         Takes nothing and returns a new connection, which is closed after the pass: every pass,
         and the thread it runs in, has its own.
-    target, columns, weight, block_rows, n_jobs
+    target, columns, weight, group, block_rows, n_jobs
         As in `from_parquet`.
 
     Examples
@@ -261,6 +267,7 @@ def from_query(
         target,
         columns=columns,
         weight=weight,
+        group=group,
         block_rows=block_rows,
         n_jobs=n_jobs,
         what="the query",
@@ -296,6 +303,7 @@ def from_csv(
     *,
     columns: Sequence[str] | None = None,
     weight: str | None = None,
+    group: str | None = None,
     delimiter: str = ",",
     decimal: str = ".",
     block_rows: int | None = None,
@@ -310,7 +318,7 @@ def from_csv(
     ----------
     path : str or path
         A file, .gz, .bz2 and .zst included, with a line of names.
-    target, columns, weight, block_rows, n_jobs
+    target, columns, weight, group, block_rows, n_jobs
         As in `from_parquet`. Features become float64.
     delimiter, decimal : str
         Between fields, and in numbers.
@@ -352,13 +360,14 @@ def from_csv(
     types = {
         field.name: arrow.float64()
         for field in first.schema
-        if arrow.types.is_integer(field.type) and field.name not in (target, weight)
+        if arrow.types.is_integer(field.type) and field.name not in (target, weight, group)
     }
     return from_batches(
         lambda: read(types),
         target,
         columns=columns,
         weight=weight,
+        group=group,
         block_rows=block_rows,
         n_jobs=n_jobs,
         what=str(file),

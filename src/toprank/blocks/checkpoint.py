@@ -51,6 +51,7 @@ class KeptPasses(BlockSource):
         for name in ("n_features", "feature_names", "n_jobs", "keeps_samples", "reads_anew"):
             setattr(self, name, getattr(source, name))
         self.checked, self.in_memory = source.checked, source.in_memory
+        self.grouped = source.grouped
 
     def map_reduce(self, sweep: Sweep[State, Partial], state: State) -> Partial:
         outcome: Partial = self.passes.answer(

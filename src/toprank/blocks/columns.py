@@ -23,13 +23,14 @@ _ADVICE = {
 
 @dataclass(frozen=True)
 class TableColumns:
-    """The columns that are read: features in order, the target, the weight."""
+    """The columns that are read: features in order, the target, the weight, the group."""
 
     features: tuple[str, ...]
     target: str | None
     weight: str | None
     dtype: np.dtype[Any]  #: of the matrix of features
     types: Mapping[str, Any] = field(default_factory=dict, compare=False)  #: Arrow's, by column
+    group: str | None = None
 
     @classmethod
     def choose(
@@ -39,16 +40,18 @@ class TableColumns:
         target: str | None,
         columns: Sequence[str] | None,
         weight: str | None,
+        group: str | None = None,
     ) -> TableColumns:
         """Settle the columns from the first file."""
         names = schema.names
-        for role, name in (("target", target), ("weight", weight)):
+        others = (target, weight, group)
+        for role, name in zip(("target", "weight", "group"), others, strict=True):
             if name is not None and name not in names:
                 raise ValueError(
                     f"{path} has no column {name!r} for {role}=; it has {_list_names(names)}."
                 )
         if columns is None:
-            columns = [name for name in names if name not in (target, weight)]
+            columns = [name for name in names if name not in others]
         if isinstance(columns, str):
             raise ValueError(f"columns={columns!r}: expected a list of names.")
         for name in columns:
@@ -62,13 +65,18 @@ class TableColumns:
         dtype = np.result_type(*numbers) if numbers else np.dtype(np.float64)
         if dtype == np.float16:
             dtype = np.dtype(np.float32)
-        names = [*columns, *(name for name in (target, weight) if name is not None)]
+        names = [*columns, *(name for name in others if name is not None)]
         types = {name: schema.field(name).type for name in names}
-        return cls(tuple(columns), target, weight, dtype, types)
+        return cls(tuple(columns), target, weight, dtype, types, group)
 
     @property
     def labels(self) -> list[str]:
-        return [name for name in (self.target, self.weight) if name is not None]
+        named = (self.target, self.weight, self.group)
+        return list(dict.fromkeys(name for name in named if name is not None))
+
+    def names(self, features: bool = True) -> list[str]:
+        """Return all columns that are read, or those besides the features; each one once."""
+        return list(dict.fromkeys([*(self.features if features else ()), *self.labels]))
 
     def take(self, table: Any, names: Sequence[str], what: str) -> Any:
         """Return these columns of a table, in the types that the first table had."""

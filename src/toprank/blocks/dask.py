@@ -41,6 +41,7 @@ def from_dask(
     target: str | None = None,
     weight: str | None = None,
     columns: Sequence[str] | None = None,
+    groups: Any = None,
     client: Any = None,
     persist: bool = True,
     verbose: int = 0,
@@ -62,6 +63,8 @@ def from_dask(
         The column of X that holds repetition counts, in place of sample_weight.
     columns : sequence of str, optional
         The features; by default every column of X but the target and the weight.
+    groups : dask array or series of shape (n,), or name of a column, optional
+        Which rows belong together, or when they were seen; see `from_parquet`.
     client : distributed.Client, optional
         Where to compute. By default the client that is active, else the scheduler of
         ``dask.config`` (threads, processes or synchronous).
@@ -93,9 +96,16 @@ def from_dask(
     >>> ranker.feature_names_in_
     array(['age'], dtype=object)
     """
+    frame = X
     if (target, weight, columns) != (None, None, None):
         X, y, sample_weight = _split_frame(X, y, sample_weight, target, weight, columns)
-    return DaskBlocks(X, y, sample_weight, client=client, persist=persist, verbose=verbose)
+    if isinstance(groups, str):
+        if not _is_frame(frame) or groups not in frame.columns:
+            raise ValueError(f"groups={groups!r} is no column of X; give a dask array or series.")
+        if columns is None:
+            X = X[[name for name in X.columns if name != groups]]
+        groups = frame[groups]
+    return DaskBlocks(X, y, sample_weight, groups, client=client, persist=persist, verbose=verbose)
 
 
 def _split_frame(
@@ -136,14 +146,23 @@ class DaskBlocks(BlockSource):
     """The source that `from_dask` returns; a context manager that lets the blocks go."""
 
     def __init__(
-        self, X: Any, y: Any, sample_weight: Any, *, client: Any, persist: bool, verbose: int
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        groups: Any = None,
+        *,
+        client: Any,
+        persist: bool,
+        verbose: int,
     ):
+        self.grouped = groups is not None
         self._dask = require("dask", "dask")
         self._client = client
         self._progress = Progress(verbose)
         self.feature_names = _names(X)
         check_frame_columns(X)
-        parts = aligned_parts(X, y=y, sample_weight=sample_weight)
+        parts = aligned_parts(X, y=y, sample_weight=sample_weight, groups=groups)
         self.n_features = int(X.shape[1])
         self._rows = _chunk_rows(X)
         make = self._dask.delayed(_make_block, pure=False)
@@ -375,7 +394,9 @@ def _token() -> str:
     return uuid4().hex[:12]
 
 
-def _make_block(index: int, n_features: int, X: Any, y: Any, weight: Any) -> Block:
+def _make_block(
+    index: int, n_features: int, X: Any, y: Any, weight: Any, groups: Any = None
+) -> Block:
     """One chunk as a block: contiguous numbers, their labels and weights."""
     if hasattr(X, "to_numpy"):
         X = _frame_numbers(X)
@@ -384,7 +405,14 @@ def _make_block(index: int, n_features: int, X: Any, y: Any, weight: Any) -> Blo
         raise ValueError(f"A chunk of X has dtype {X.dtype}, expected numbers.")
     if X.shape[1] != n_features:
         raise ValueError(f"A chunk of X has {X.shape[1]} columns, expected {n_features}.")
-    return Block(index, X, _column("y", y, len(X)), _column("sample_weight", weight, len(X)))
+    n = X.shape[0]
+    return Block(
+        index,
+        X,
+        _column("y", y, n),
+        _column("sample_weight", weight, n),
+        _column("groups", groups, n),
+    )
 
 
 def _frame_numbers(frame: Any) -> Any:

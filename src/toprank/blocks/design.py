@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from functools import cached_property
 from importlib import import_module
 from typing import Any
 
@@ -21,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
 from toprank.blocks.source import Block
 from toprank.blocks.statistics import ColumnStatistics, LabelCounts, Units, bad_entry

@@ -9,12 +9,12 @@ What is small comes back as NumPy's float64.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from toprank._extras import has_triton, require
+from toprank._lazy import cached_property
 from toprank._numerics import LARGEST_SIZE, FloatArray
 from toprank.blocks.design import Design, Tile
 from toprank.blocks.source import Block

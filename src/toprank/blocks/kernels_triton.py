@@ -34,7 +34,7 @@ def _kernels() -> tuple[Any, Any, Any]:
     triton: Any = importlib.import_module("triton")
     tl: Any = importlib.import_module("triton.language")
 
-    @triton.jit
+    @triton.jit  # type: ignore[untyped-decorator]
     def read(  # type: ignore[no-untyped-def]
         X_at, stride: tl.constexpr, across, units_at, rows, there, column, inside,
         centred: tl.constexpr,
@@ -48,7 +48,7 @@ def _kernels() -> tuple[Any, Any, Any]:
             x -= tl.load(units_at + column)[None, :]
         return x
 
-    @triton.jit
+    @triton.jit  # type: ignore[untyped-decorator]
     def tilted(  # type: ignore[no-untyped-def]
         X_at, stride: tl.constexpr, across, kind_at, log_weight_at, beta_at, units_at, about_at,
         out_at, n, d: tl.constexpr,
@@ -91,7 +91,7 @@ def _kernels() -> tuple[Any, Any, Any]:
         tl.store(at, tl.sum(neg_mass, 0))
         tl.store(at + 1 + column, tl.sum(neg_moment, 0))
 
-    @triton.jit
+    @triton.jit  # type: ignore[untyped-decorator]
     def score(  # type: ignore[no-untyped-def]
         X_at, stride: tl.constexpr, across, beta_at, units_at, out_at, n, d: tl.constexpr,
         centred: tl.constexpr, height: tl.constexpr, width: tl.constexpr,
@@ -104,7 +104,7 @@ def _kernels() -> tuple[Any, Any, Any]:
         beta = tl.load(beta_at + column, mask=inside, other=0.0)
         tl.store(out_at + rows, tl.sum(x * beta[None, :], 1), mask=there)
 
-    @triton.jit
+    @triton.jit  # type: ignore[untyped-decorator]
     def count(  # type: ignore[no-untyped-def]
         X_at, stride: tl.constexpr, across, kind_at, weight_at, beta_at, units_at, about_at,
         counts_at, n, d: tl.constexpr,

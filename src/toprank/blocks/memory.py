@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, suppress
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,11 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _get_feature_names
 
 from toprank._files import Stamp, replace_file
+from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
 from toprank.blocks.source import Block, LocalSource, Partial, State, Sweep
 from toprank.blocks.threads import Workers, go_on, lent_workers
-from toprank.pairs import check_counts, check_labels, check_table, refuse_huge
+from toprank.pairs import check_counts, check_labels, check_table, group_labels, refuse_huge
 
 #: A matrix is cut into so many blocks, unless they would be shorter than the second number.
 _BLOCKS = 16
@@ -47,8 +47,11 @@ class ArraySource(LocalSource):
         feature_names: NDArray[np.object_] | None = None,
         *,
         checked: bool = False,
+        groups: NDArray[Any] | None = None,
     ):
         self.checked = checked
+        self.grouped = groups is not None
+        self._groups = groups
         n, self.n_features = X.shape
         self.feature_names = feature_names
         self.n_jobs = n_jobs
@@ -74,6 +77,7 @@ class ArraySource(LocalSource):
                 _row_view(X, start, min(start + self.block_rows, self.n_rows)),
                 None if y is None else y[start : start + self.block_rows],
                 None if weight is None else weight[start : start + self.block_rows],
+                None if self._groups is None else self._groups[start : start + self.block_rows],
             )
             for index, start in enumerate(cuts)
         ]
@@ -209,6 +213,7 @@ def from_arrays(
     y: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     *,
+    groups: ArrayLike | None = None,
     block_rows: int | None = None,
     n_jobs: int | None = None,
 ) -> ArraySource:
@@ -222,6 +227,8 @@ def from_arrays(
         Labels; not needed to score rows.
     sample_weight : array-like of shape (n,), optional
         Repetition counts.
+    groups : array-like of shape (n,), optional
+        Which rows belong together, or when they were seen; see `from_parquet`.
     block_rows : int, optional
         Rows of a block; by default one block in 16, of 8,192 rows at the least.
     n_jobs : int, optional
@@ -240,7 +247,7 @@ def from_arrays(
     # NaN and infinity are found by the first pass, which names their column and rows
     X = check_table(X, sparse=True, missing=True, infinite=True)
     refuse_huge(X)
-    return _source(X, y, sample_weight, block_rows, n_jobs, names)
+    return _source(X, y, sample_weight, block_rows, n_jobs, names, groups)
 
 
 def from_memmap(
@@ -248,6 +255,7 @@ def from_memmap(
     y: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     *,
+    groups: ArrayLike | None = None,
     shape: tuple[int, int] | None = None,
     dtype: Any = None,
     block_rows: int | None = None,
@@ -263,6 +271,8 @@ def from_memmap(
         Labels.
     sample_weight : array-like of shape (n,) or path of a .npy file, optional
         Repetition counts.
+    groups : array-like of shape (n,), optional
+        As in `from_arrays`.
     shape, dtype
         Of a file of bare numbers.
     block_rows, n_jobs
@@ -289,7 +299,7 @@ def from_memmap(
     y = _map_file(y) if isinstance(y, str | os.PathLike) else y
     if isinstance(sample_weight, str | os.PathLike):
         sample_weight = _map_file(sample_weight)
-    source = _source(X, y, sample_weight, block_rows, n_jobs, None)
+    source = _source(X, y, sample_weight, block_rows, n_jobs, None, groups)
     source.stamps = [
         Stamp.of(Path(array.filename))
         for array in (X, y, sample_weight)
@@ -335,6 +345,7 @@ def _source(
     block_rows: int | None,
     n_jobs: int | None,
     names: Any,
+    groups: Any = None,
 ) -> ArraySource:
     if block_rows is not None and block_rows < 1:
         raise ValueError(f"block_rows={block_rows!r}: expected a number of rows, 1 or more.")
@@ -344,4 +355,5 @@ def _source(
     if sample_weight is not None:
         sample_weight = check_counts(sample_weight, X.shape[0])
     X = sparse.csr_array(X) if sparse.issparse(X) else X
-    return ArraySource(X, y, sample_weight, block_rows, n_jobs, names)
+    groups = group_labels(groups, X.shape[0])
+    return ArraySource(X, y, sample_weight, block_rows, n_jobs, names, groups=groups)

@@ -45,6 +45,7 @@ class ParquetSource(LocalSource):
         self.parts = tuple(parts)
         self.columns = columns
         self.n_jobs = n_jobs
+        self.grouped = columns.group is not None
         self.n_features = len(columns.features)
         self.feature_names = np.array(columns.features, dtype=object)
         self.n_rows = sum(sum(part.row_groups) for part in parts)
@@ -66,7 +67,7 @@ class ParquetSource(LocalSource):
         return f"block {index}"
 
     def read(self, *, features: bool = True) -> Generator[Block, None, None]:
-        names = [*(self.columns.features if features else ()), *self.columns.labels]
+        names = self.columns.names(features)
         index = 0
         for part in self.parts:
             for group, batch in self._batches(part, names):
@@ -104,16 +105,19 @@ class ParquetSource(LocalSource):
         names = self.columns.features if features else ()
         columns = [batch_column(batch, name, where) for name in names]
         X = Columns(columns, batch.num_rows, self.columns.dtype)
-        y, weight = (
-            None if name is None else batch_column(batch, name, where)
-            for name in (self.columns.target, self.columns.weight)
+        named = (self.columns.target, self.columns.weight, self.columns.group)
+        y, weight, groups = (
+            None if name is None else batch_column(batch, name, where) for name in named
         )
-        return Block(index, X, y, weight)
+        return Block(index, X, y, weight, groups)
 
     def _empty(self) -> Block:
         X = np.empty((0, self.n_features), dtype=self.columns.dtype)
         none = np.empty(0)
-        return Block(0, X, none, None if self.columns.weight is None else none)
+        weight, groups = (
+            None if name is None else none for name in (self.columns.weight, self.columns.group)
+        )
+        return Block(0, X, none, weight, groups)
 
     def write_scores(
         self, score: Callable[[Any], FloatArray], to: Any = None, *, keep: Sequence[str] = ()
@@ -189,6 +193,7 @@ def from_parquet(
     *,
     columns: Sequence[str] | None = None,
     weight: str | None = None,
+    group: str | None = None,
     block_rows: int | None = None,
     n_jobs: int | None = None,
 ) -> ParquetSource:
@@ -208,6 +213,10 @@ def from_parquet(
         numbers: float32 stays float32, categories, text and dates are refused.
     weight : str, optional
         A column of repetition counts.
+    group : str, optional
+        A column that says which rows belong together, or when they were seen: what makes folds of
+        the rows, as in `toprank.PNormPushCV`, keeps groups whole, or follows the time. It is a
+        feature only if ``columns`` names it.
     block_rows : int, optional
         Rows of a block, at the most; by default 2 million entries per block.
     n_jobs : int, optional
@@ -233,7 +242,7 @@ def from_parquet(
     require("pyarrow.parquet", "frames")
     files = find_files(path)
     first, first_schema = read_footer(files[0])
-    chosen = TableColumns.choose(first.path, first_schema, target, columns, weight)
+    chosen = TableColumns.choose(first.path, first_schema, target, columns, weight, group)
     parts = [first]
     for file in files[1:]:
         part, schema = read_footer(file)

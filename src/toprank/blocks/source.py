@@ -19,12 +19,13 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import sleep
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from toprank._numerics import FloatArray
 from toprank.blocks.threads import Workers, thread_pool
@@ -46,9 +47,20 @@ class Block:
     X: Any
     y: Any = None
     weight: Any = None
+    groups: Any = None  #: which rows belong together, or when each was seen
     #: Things worth keeping while the block stays where it is. A source may hand out a fresh,
     #: empty one at every pass, so nothing may depend on it but time.
-    cache: dict[str, Any] = field(default_factory=dict)
+    cache: dict[Any, Any] = field(default_factory=dict)
+    #: The same for what depends on the rows alone: all who read the block share it.
+    facts: dict[Any, Any] = field(default_factory=dict)
+
+    def for_reader(self, reader: Any) -> Block:
+        """Return the block with a cache for one of several who read it in the same pass.
+
+        It stays with sparse rows alone, whose gradient is the matter of two passes.
+        """
+        kept = self.cache.setdefault(("reader", reader), {}) if issparse(self.X) else {}
+        return replace(self, cache=kept)
 
     @property
     def n_rows(self) -> int:
@@ -111,6 +123,8 @@ class BlockSource(ABC):
     checked: bool = False
     #: Whether the rows lie in the memory of this process, where a score per row costs little.
     in_memory: bool = False
+    #: Whether the blocks know the groups, or the times, of their rows.
+    grouped: bool = False
 
     @abstractmethod
     def map_reduce(self, sweep: Sweep[State, Partial], state: State) -> Partial:

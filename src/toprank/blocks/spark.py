@@ -39,6 +39,7 @@ def from_spark(
     features: Sequence[str],
     target: str | None = None,
     weight: str | None = None,
+    group: str | None = None,
     spill_dir: str | None = None,
     verbose: int = 0,
 ) -> SparkBlocks:
@@ -51,6 +52,8 @@ def from_spark(
         Columns of numbers; nulls become NaN.
     target, weight : str, optional
         The columns of labels and of repetition counts.
+    group : str, optional
+        The column of groups, or of times; see `from_parquet`.
     spill_dir : str, optional
         Folder for the files, on every executor. By default Spark's own (``spark.local.dir``), which
         Spark removes when an executor ends.
@@ -67,7 +70,7 @@ def from_spark(
     The partitions and the order of their rows should not change when Spark computes them again: a
     frame after an unordered shuffle may be worth a checkpoint.
     """
-    return SparkBlocks(df, list(features), target, weight, spill_dir, verbose)
+    return SparkBlocks(df, list(features), target, weight, group, spill_dir, verbose)
 
 
 def spark_session(master: str = "local[*]", **config: Any) -> Any:
@@ -116,13 +119,18 @@ class SparkBlocks(BlockSource):
         features: list[str],
         target: str | None,
         weight: str | None,
+        group: str | None,
         spill_dir: str | None,
         verbose: int,
     ):
-        check_frame(df, [*features, *(name for name in (target, weight) if name is not None)])
+        named = (target, weight, group)
+        check_frame(df, [*features, *(name for name in named if name is not None)])
         check_spark_columns(df, features)
         self._df = df
-        self._spill = Spill(features, target, weight, spill_dir, f"toprank-{uuid4().hex[:12]}")
+        self._spill = Spill(
+            features, target, weight, spill_dir, f"toprank-{uuid4().hex[:12]}", group
+        )
+        self.grouped = group is not None
         self._progress = Progress(verbose)
         self._folders: set[str] = set()
         self.n_features = len(features)
@@ -139,8 +147,9 @@ class SparkBlocks(BlockSource):
 
     def _write(self) -> None:
         """Spill all partitions, and remember what removes the files."""
-        names = [n for n in (self._spill.target, self._spill.weight) if n is not None]
-        rows = self._df.select(*self._spill.features, *names)
+        spill = self._spill
+        named = (*spill.features, spill.target, spill.weight, spill.group)
+        rows = self._df.select(*dict.fromkeys(name for name in named if name is not None))
         written = rows.mapInArrow(self._spill, _MANIFEST).rdd
         self._manifest = written.mapPartitionsWithIndex(_number_entries).persist()
         try:

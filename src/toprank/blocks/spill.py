@@ -68,6 +68,7 @@ class Spill:
     weight: str | None
     directory: str | None
     token: str
+    group: str | None = None
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         from pyspark import TaskContext
@@ -115,7 +116,7 @@ class Spill:
 
     def _write_files(self, batches: Iterator[Any], folder: Path) -> list[Kept]:
         """X row after row, then labels and weights."""
-        given = {"y": self.target, "weight": self.weight}
+        given = {"y": self.target, "weight": self.weight, "groups": self.group}
         columns: dict[str, list[Any]] = {name: [] for name, column in given.items() if column}
         rows, kind, crc = 0, np.dtype(np.float64), 0
         with open(folder / "X", "wb") as file:
@@ -215,7 +216,8 @@ def open_spilled(index: int, path: str, files: str) -> Block:
             # stamped before they are read: what changes meanwhile shows at the next pass
             stamps = [Stamp.of(Path(path, one.name)) for one in kept]
             arrays = {one.name: one.map(Path(path)) for one in kept}
-            block = Block(index, arrays["X"], arrays.get("y"), arrays.get("weight"))
+            y, weight, groups = (arrays.get(name) for name in ("y", "weight", "groups"))
+            block = Block(index, arrays["X"], y, weight, groups)
             _OPEN[path] = _Opened(block, stamps)
         for stamp in _OPEN[path].stamps:  # a mapped file that was cut would end the process
             stamp.check()

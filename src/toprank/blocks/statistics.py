@@ -98,6 +98,11 @@ class LabelCounts:
     def n_rows(self) -> int:
         return sum(int(np.sum(block.rows)) for block in self.blocks.values())
 
+    @property
+    def n_present(self) -> int:
+        """Rows of weight above zero."""
+        return sum(int(np.sum(block.present)) for block in self.blocks.values())
+
     def starts(self) -> dict[int, int]:
         """Return the number of the first row of each block, blocks in order of their index."""
         starts, first = {}, 0

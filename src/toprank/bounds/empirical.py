@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from toprank._arrays import TableLike
 from toprank._numerics import FloatArray
 from toprank.bounds.bound import Bound
 from toprank.bounds.excess_risk import excess_ranking_risk
@@ -57,10 +58,12 @@ class EmpiricalRanker:
     (2,)
     """
 
-    def __init__(self, candidates: Sequence[Any]):
+    def __init__(self, candidates: Sequence[object]):
         self.candidates = candidates
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> EmpiricalRanker:
+    def fit(
+        self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> EmpiricalRanker:
         """Choose the candidate of least ranking risk on these rows.
 
         Parameters
@@ -86,7 +89,7 @@ class EmpiricalRanker:
         self._chosen = named[self.best_]
         return self
 
-    def decision_function(self, X: Any) -> FloatArray:
+    def decision_function(self, X: TableLike) -> FloatArray:
         """Return the scores of the candidate that was chosen."""
         self._check_fitted()
         if isinstance(self._chosen, np.ndarray):
@@ -151,7 +154,7 @@ def _name_candidates(candidates: Sequence[Any]) -> dict[str, Any]:
     return named
 
 
-def _score(name: str, candidate: Any, X: Any, n: int | None) -> FloatArray:
+def _score(name: str, candidate: object, X: TableLike, n: int | None) -> FloatArray:
     """Return the scores of one candidate, a number for each row."""
     method = next((m for m in _METHODS if hasattr(candidate, m)), None)
     function = candidate if method is None else getattr(candidate, method)

@@ -89,7 +89,7 @@ def smooth_margin_progress(r: ArrayLike, g: ArrayLike, d0: ArrayLike) -> FloatAr
     return np.where(possible, progress, np.nan)
 
 
-def _check(r: Any, g: Any, d0: Any) -> tuple[Any, Any, Any, Any]:
+def _check(r: ArrayLike, g: object, d0: object) -> tuple[Any, Any, Any, Any]:
     r, g, d0 = np.broadcast_arrays(*(np.asarray(x, dtype=np.float64) for x in (r, g, d0)))
     possible = (0 <= g) & (g <= r) & (r < 1) & (d0 >= 0) & (r + d0 < 1)
     if not np.any(possible):

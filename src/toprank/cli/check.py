@@ -20,6 +20,7 @@ from toprank.cli.options import (
     KeepTails,
     MaxColumns,
     Positive,
+    Propensity,
     Quiet,
     RowId,
     Target,
@@ -46,6 +47,7 @@ def check(
     time: TimeColumn = None,
     weight: Weight = None,
     groups: Groups = None,
+    propensity: Propensity = None,
     drop: Drop = None,
     as_text: AsText = None,
     as_number: AsNumber = None,
@@ -63,7 +65,7 @@ def check(
     What is found comes in the order of danger, each with the option of 'toprank fit' that mends
     it. The exit code is 1 if a column may give the answer away. 'toprank fit' looks too.
     """
-    roles = {"id": id, "time": time, "weight": weight, "groups": groups}
+    roles = {"id": id, "time": time, "weight": weight, "groups": groups, "propensity": propensity}
     columns = {"drop": drop, "as_text": as_text, "as_number": as_number, "clip": clip, "tidy": tidy}
     with open_table(train, reading, quiet) as source:
         rows = read_training(source, target, roles, columns, max_columns)

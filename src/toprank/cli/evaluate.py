@@ -19,6 +19,7 @@ from toprank.cli.options import (
     Json,
     Level,
     Model,
+    Propensity,
     Quiet,
     Resamples,
     choose_resamples,
@@ -86,13 +87,7 @@ def evaluate(
             "rows, with intervals and a test of whether they are the same."
         ),
     ] = None,
-    propensity: Annotated[
-        str | None,
-        typer.Option(
-            help="Column of probabilities that a row's label was seen, such as 'rank --explore' "
-            "writes: rows are weighted by one over it."
-        ),
-    ] = None,
+    propensity: Propensity = None,
     every: Annotated[bool, typer.Option("--all", help="Measure every metric there is.")] = False,
     level: Level = 0.95,
     resamples: Resamples = None,

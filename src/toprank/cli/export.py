@@ -39,7 +39,7 @@ def export(
 ) -> None:
     """Write a model as ONNX or as SQL, for programs that know nothing of toprank.
 
-    SQL is for linear and stump models without dates and texts.
+    Dates and texts cannot be written so. SQL of trees is long: a megabyte for 400 of them.
     """
     if onnx is None and sql is None:
         raise Failure("name a file to write: --onnx FILE or --sql FILE.")

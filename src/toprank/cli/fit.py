@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import ExitStack
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from toprank.cli.io.source import Reading
+from toprank.cli.clusters import Cluster, open_cluster
+from toprank.cli.io.source import Reading, Source
 from toprank.cli.io.tables import open_table
+from toprank.cli.memory import (
+    Memory,
+    fits_in_memory,
+    in_words,
+    parse_memory,
+    rows_of_block,
+    rows_of_sample,
+    size_in_memory,
+)
 from toprank.cli.options import (
     AsNumber,
     AsText,
@@ -22,6 +34,7 @@ from toprank.cli.options import (
     KeepTails,
     MaxColumns,
     Positive,
+    Propensity,
     Quiet,
     RowId,
     Seed,
@@ -31,7 +44,9 @@ from toprank.cli.options import (
     Train,
     Weight,
     check_output,
+    check_training,
     find_positive,
+    find_positive_by,
     keep_labelled,
     metric_names,
     parse_k,
@@ -103,6 +118,7 @@ def fit(
     time: TimeColumn = None,
     weight: Weight = None,
     groups: Groups = None,
+    propensity: Propensity = None,
     drop: Drop = None,
     as_text: AsText = None,
     as_number: AsNumber = None,
@@ -124,6 +140,8 @@ def fit(
     seed: Seed = 0,
     jobs: Jobs = None,
     max_columns: MaxColumns = 5_000,
+    memory: Memory = None,
+    cluster: Cluster = None,
     as_json: Json = False,
     quiet: Quiet = False,
     *,
@@ -134,9 +152,13 @@ def fit(
     Numbers, dates, categories, texts and missing values are prepared, and the preparation travels
     in the model. A fifth of the rows is held out to say how good the top of the list is; the
     model itself is then fitted to all rows.
+
+    Parquet files that are too large for memory are read in blocks. Linear models (pnorm, ir,
+    proper) are then fitted to all rows all the same; the others to a sample of them, and what is
+    measured is measured on a sample: the output says of how many rows.
     """
     check_output(output, read=[train])
-    roles = {"id": id, "time": time, "weight": weight, "groups": groups}
+    roles = {"id": id, "time": time, "weight": weight, "groups": groups, "propensity": propensity}
     columns = {"drop": drop, "as_text": as_text, "as_number": as_number, "clip": clip, "tidy": tidy}
     options = {
         **roles,
@@ -153,7 +175,7 @@ def fit(
     }
     # the library is loaded here, because --help need not wait for it
     from toprank.cli.scoring import import_skops, load_model
-    from toprank.models import ModelWarning, fit_table
+    from toprank.models import fit_table
     from toprank.models.read_card import readable_card
 
     before = None if start is None else load_model(start)
@@ -161,19 +183,30 @@ def fit(
         if before is None:
             raise Failure("--target is missing: name the column of the labels.")
         target = before.schema.target
+    rows: Any = None
     with open_table(train, reading, quiet) as source:
         if before is not None:
             source.remember(Reading.remembered(before.card))
-        rows = read_training(source, target, roles, columns, max_columns)
+        named = (target, roles, columns, max_columns)
+        if cluster is not None or not fits_in_memory(source, memory, quiet):
+            check_training(source, *named)
+            _refuse_in_blocks("--from", before)
+            plan = _BlockPlan(source, memory, cluster, options["model"], quiet)
+            fitted = plan.fit(
+                target, positive, jobs, {**options, "skip_unlabelled": skip_unlabelled}
+            )
+        else:
+            rows = read_training(source, *named)
         known = source.describe_reading()
-    rows = keep_labelled(rows, target, skip_unlabelled)
-    if before is None:
-        positive = find_positive(rows, target, positive, target in (tidy or ()))
-    with progress("Reading", quiet) as step, warnings.catch_warnings(), worker_threads(jobs):
-        warnings.filterwarnings("ignore", ".* leave it out: drop=", ModelWarning)  # said below
-        fitted = fit_table(
-            rows, target, positive=positive, from_model=before, progress=step, **options
-        )
+    if rows is not None:
+        rows = keep_labelled(rows, target, skip_unlabelled)
+        if before is None:
+            positive = find_positive(rows, target, positive, target in (tidy or ()))
+        with progress("Reading", quiet) as step, warnings.catch_warnings(), worker_threads(jobs):
+            _leave_to_concerns()
+            fitted = fit_table(
+                rows, target, positive=positive, from_model=before, progress=step, **options
+            )
     if known:
         fitted = fitted.with_card({**fitted.card, "reading": known})
     import_skops()
@@ -183,6 +216,94 @@ def fit(
         print_json({"file": str(output), **readable_card(fitted.card)})
     elif not quiet:
         show_card(fitted, output)
+
+
+def _leave_to_concerns() -> None:
+    """Let warnings of columns that give the answer away be: they are said with the concerns."""
+    from toprank.models import ModelWarning
+
+    warnings.filterwarnings("ignore", ".* leave it out: drop=", ModelWarning)
+
+
+def _refuse_in_blocks(option: str, given: Any) -> None:
+    if given is not None:
+        raise Failure(
+            f"{option} needs the table in memory, and it is read in blocks: give more --memory, or "
+            f"leave {option} out."
+        )
+
+
+@dataclass(frozen=True)
+class _BlockPlan:
+    """A fit in blocks: of a table that is too large for memory, or on a cluster."""
+
+    source: Source
+    memory: str | None
+    cluster: str | None
+    model: str
+    quiet: bool
+
+    def fit(
+        self, target: str, positive: str | None, jobs: int | None, options: dict[str, Any]
+    ) -> Any:
+        """Fit the model, and say which rows it was fitted to."""
+        from toprank import blocks
+        from toprank.models import fit_table_blocks
+        from toprank.models.block_fit import OF_ALL_ROWS
+
+        if self.source.place is None:
+            raise Failure(
+                f"--cluster: {self.source.name} is not Parquet; write it as Parquet first."
+            )
+        linear = self.model in OF_ALL_ROWS
+        sample = rows_of_sample(self.source, self.memory, linear)
+        self._say(linear, sample)
+        with ExitStack() as stack:
+            where = None
+            if self.cluster is not None:
+                where = stack.enter_context(open_cluster(self.cluster))
+            rows = blocks.from_tables(
+                self.source.place,
+                columns=list(self.source.columns),
+                block_rows=rows_of_block(self.source, self.memory),
+                cluster=where,
+            )
+            step = stack.enter_context(progress("Reading", self.quiet))
+            stack.enter_context(warnings.catch_warnings())
+            stack.enter_context(worker_threads(jobs))
+            _leave_to_concerns()
+            return find_positive_by(
+                lambda chosen: fit_table_blocks(
+                    rows, target, positive=chosen, sample_rows=sample, progress=step, **options
+                ),
+                target,
+                positive,
+            )
+
+    def _say(self, linear: bool, sample: int) -> None:
+        """Say which way is taken, and which rows the model is fitted to."""
+        n = self.source.count_rows()
+        why = f"on the cluster {self.cluster}"
+        if self.cluster is None:
+            size, allowed = size_in_memory(self.source), parse_memory(self.memory)
+            why = (
+                f"in blocks: in memory they would take about {in_words(size)}, and "
+                f"{in_words(allowed)} are allowed (--memory)"
+            )
+        text = f"{self.source.name}: {n} rows are read {why}."
+        if n <= sample:
+            text += " The model is that of a fit in memory."
+        elif linear:
+            text += (
+                f" The model is fitted to all rows; p is chosen, and the model measured, on a "
+                f"sample of about {sample}."
+            )
+        else:
+            text += (
+                f" --model {self.model} is fitted to, and measured on, a sample of about {sample} "
+                "rows; --model pnorm is fitted to all rows."
+            )
+        note(text, self.quiet)
 
 
 def _model_name(model: Kind | None, p: str, alpha: float | None, start: Path | None) -> str | None:

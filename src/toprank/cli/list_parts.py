@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from toprank.cli.io.source import Source
 from toprank.cli.metric_row import MetricRow
 from toprank.cli.terminal import Failure, Step
 from toprank.inference import TopGroups, period_interval, top_groups
 from toprank.metrics.metric import call_label
-from toprank.models import frames
-from toprank.models.columns import as_dates, as_words, find_kind, is_missing
+from toprank.models.errors import ModelError
+from toprank.models.list_columns import read_entities, read_group_words, read_periods
 from toprank.models.rows import ScoredRows
 
 
@@ -31,13 +29,11 @@ def measure_periods(
     if rows.weight is not None:
         raise Failure("--by does not take weights of rows; the model was trained with them.")
     known = source.read([name for name in columns if name is not None])
-    period = frames.column(known, by)
-    if is_missing(period).any():
-        raise Failure(f"--by {by}: {int(is_missing(period).sum())} row(s) have no period.")
-    finding = find_kind(period)
-    dated = finding.kind == "date"
-    times = as_dates(period, finding.date_format) if dated else period
-    whose = None if entity is None else as_words(frames.column(known, entity))
+    try:
+        times = read_periods(known, by)
+    except ModelError as error:
+        raise Failure(f"--by {error}") from error
+    whose = None if entity is None else read_entities(known, entity)
     found = []
     for done, (name, settings) in enumerate(wanted):
         label = call_label(name, settings)
@@ -59,8 +55,7 @@ def measure_groups(
 ) -> TopGroups:
     """Share, precision and recall of each group in the first rows."""
     source.check_columns({column: "--by-group"})
-    values = frames.column(source.read([column]), column)
-    words = np.where(is_missing(values), "(missing)", as_words(values).astype(object))
+    words = read_group_words(source.read([column]), column)
     if rows.weight is not None:
         raise Failure("--by-group does not take weights of rows; the model was trained with them.")
     try:

@@ -53,12 +53,15 @@ def monitor(
     *,
     reading: Reading,
 ) -> None:
-    """Watch a model at work: drift of columns and scores, alerts, precision where labels exist.
+    """Watch a model at work: drift of columns and scores, alerts, precision, when to retrain.
 
     Rows are compared with what the model remembers of its training rows, and scores with those of
     rows that it had not seen. A limit counts as passed when the number is beyond it and the change
     is more than the chance of few rows; the exit code is then 1. Where nothing has changed, drift
     and alerts pass a limit in at most 1% of tables.
+
+    Before labels are there, the precision of the alerts is estimated from calibrated probabilities;
+    where labels are, how far off that was is shown.
     """
     # the library is loaded here, because --help need not wait for it
     from toprank.cli.scoring import load_model, score_table
@@ -117,12 +120,36 @@ def _show_findings(found: Findings, model: Path, data: Path) -> None:
     else:
         why = "no alert has a label" if found.labelled else "the rows have no labels"
         screen.print(f"Precision: not measured, {why}.", style="dim")
+    _show_expected(found)
     for note in found.notes:
         screen.print(f"Note: {safe(note)}", style="dim")
     for alarm in found.alarms:
         screen.print(f"LIMIT PASSED: {safe(alarm)}", style="bold")
     if not found.alarms:
         screen.print("No limit is passed.", style="bold")
+    for reason in found.retrain:
+        screen.print(f"RETRAIN: {safe(reason)}", style="bold")
+    if found.retrain:
+        screen.print("Fit again to rows with labels: toprank fit NEWER --from MODEL -o NEXT.")
+    elif found.expected is not None:
+        screen.print("No reason to retrain.")
+
+
+def _show_expected(found: Findings) -> None:
+    """Print the precision that alerts should have, and how far off that was where labels are."""
+    expected, off = found.expected, found.off_by
+    if off is not None:
+        points = 100 * (off.found - off.expected)
+        console().print(
+            f"Expected of these {off.rows} before their labels: {_percent(off.expected)}, "
+            f"{_percent(off.low)} to {_percent(off.high)}; the labels are {points:+.3g} points off."
+        )
+    if expected is not None and (off is None or expected.rows > off.rows):
+        console().print(
+            f"Precision to expect of all {expected.rows} alerts: {_percent(expected.estimate)}, "
+            f"{100 * found.level:g}% interval {_percent(expected.low)} to "
+            f"{_percent(expected.high)}."
+        )
 
 
 def _percent(share: float) -> str:

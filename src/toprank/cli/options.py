@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -17,6 +17,7 @@ from toprank.cli.io.source import Reading, Source
 from toprank.cli.terminal import Failure, can_ask, safe
 
 _READING = "Reading text files"
+Answer = TypeVar("Answer")
 
 Model = Annotated[Path, typer.Argument(help="Model written by 'toprank fit'.", metavar="MODEL")]
 Data = Annotated[
@@ -49,6 +50,13 @@ TimeColumn = Annotated[
 Weight = Annotated[str | None, typer.Option(help="Column that says how often a row counts.")]
 Groups = Annotated[
     str | None, typer.Option(help="Column of groups: rows with one value stay in one fold.")
+]
+Propensity = Annotated[
+    str | None,
+    typer.Option(
+        help="Column of probabilities that a row's label was seen, such as 'rank --explore' "
+        "writes: rows are weighted by one over it."
+    ),
 ]
 _COLUMNS = "How columns are read"
 AsText = Annotated[
@@ -301,21 +309,32 @@ def read_training(
     source : Source
     target : str
     roles : mapping
-        Columns by their roles: ``id``, ``time``, ``weight``, ``groups``.
+        Columns by their roles: ``id``, ``time``, ``weight``, ``groups``, ``propensity``.
     columns : mapping
         Columns by the option that names them, such as ``drop`` and ``as_text``.
     most : int
         Columns that the table may have.
     """
+    check_training(source, target, roles, columns, most)
+    # figures that are names keep their zeros, and signs stay for the reader of amounts
+    texts = (*(columns.get("as_text") or ()), *(columns.get("as_number") or ()))
+    return source.read(types=dict.fromkeys(texts, require("pyarrow", "frames").string()))
+
+
+def check_training(
+    source: Source,
+    target: str,
+    roles: Mapping[str, str | None],
+    columns: Mapping[str, Sequence[str] | None],
+    most: int,
+) -> None:
+    """Refuse a training table that lacks a column which options name, or has too many."""
     named = {target: "--target"}
     named |= {name: f"--{role}" for role, name in roles.items() if name is not None}
     for option, names in columns.items():
         named |= {name: f"--{option.replace('_', '-')} {name}" for name in names or ()}
     source.check_columns(named)
     source.check_width(most)
-    # figures that are names keep their zeros, and signs stay for the reader of amounts
-    texts = (*(columns.get("as_text") or ()), *(columns.get("as_number") or ()))
-    return source.read(types=dict.fromkeys(texts, require("pyarrow", "frames").string()))
 
 
 def keep_labelled(rows: Any, target: str, skip: bool) -> Any:
@@ -334,17 +353,30 @@ def keep_labelled(rows: Any, target: str, skip: bool) -> Any:
 
 def find_positive(rows: Any, column: str, positive: str | None, tidy: bool = False) -> str:
     """Return the label that belongs at the top; the user is asked only where that is not plain."""
-    from toprank.models import ModelError, frames
     from toprank.models import Target as TargetLabels
+    from toprank.models import frames
 
     values = frames.column(rows, column)
+
+    def learn(chosen: str | None) -> str:
+        return TargetLabels.learn(column, values, chosen, tidy=tidy).positive
+
+    return find_positive_by(learn, column, positive)
+
+
+def find_positive_by(
+    learn: Callable[[str | None], Answer], column: str, positive: str | None
+) -> Answer:
+    """Return what `learn` makes of the label that belongs at the top; asked where not plain."""
+    from toprank.models import ModelError
+
     try:
-        return TargetLabels.learn(column, values, positive, tidy=tidy).positive
+        return learn(positive)
     except ModelError as error:
         choices = getattr(error.__cause__, "choices", ())
         if not choices or not can_ask():
             raise
-    return _ask(column, choices)
+    return learn(_ask(column, choices))
 
 
 def _ask(column: str, choices: tuple[str, str]) -> str:

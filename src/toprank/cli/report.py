@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from toprank.report import Report
 
 _MONEY = "What it is worth"
+_PARTS = "What the list is made of"
 
 
 @reads
@@ -103,6 +104,36 @@ def report(
             rich_help_panel=_MONEY,
         ),
     ] = None,
+    by_group: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of groups: share, precision and recall of each in the first rows.",
+            rich_help_panel=_PARTS,
+        ),
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of periods, such as days: the precision of each one's own list.",
+            rich_help_panel=_PARTS,
+        ),
+    ] = None,
+    per_entity: Annotated[
+        str | None,
+        typer.Option(
+            help="With --by: column of entities, each once in the list of a period.",
+            rich_help_panel=_PARTS,
+        ),
+    ] = None,
+    sure: Annotated[
+        Path | None,
+        typer.Option(
+            "--sure",
+            metavar="TRAIN",
+            help="The first model's training table: how sure each place of its list is, by refits.",
+            rich_help_panel=_PARTS,
+        ),
+    ] = None,
     seed: Seed = 0,
     jobs: Jobs = None,
     max_columns: MaxColumns = 5_000,
@@ -121,9 +152,13 @@ def report(
     fit = {name: value for name, value in fit.items() if value is not None}
     lists = {"drop": drop, "as_text": as_text, "as_number": as_number, "clip": clip, "tidy": tidy}
     models, table, test = _sort_files(files, test)
-    check_output(output, ("html", "htm"), [*files, *([] if test is None else [test])])
+    others = [path for path in (test, sure) if path is not None]
+    check_output(output, ("html", "htm"), [*files, *others])
     _check_money(value_positive, cost)
+    if per_entity is not None and by is None:
+        raise Failure("--per-entity needs --by, the column of periods.")
     money = {"value_positive": value_positive, "cost": cost, "today": today}
+    money |= {"by_group": by_group, "by": by, "per_entity": per_entity}
     columns = {"id": id, "weight": weight, "groups": groups}
     if models:
         learning: dict[str, Any] = {
@@ -135,14 +170,18 @@ def report(
         }
         learning["keep_tails"] = keep_tails
         _refuse_options(learning)
-        options = columns | money | {"skip_unlabelled": skip_unlabelled}
+        options = columns | money | {"skip_unlabelled": skip_unlabelled, "train": sure}
         made = _describe_models(models, test, reading, top, options, max_columns, quiet)
     else:
         if target is None:
             raise Failure("--target is missing: name the column of the labels.")
+        if sure is not None:
+            raise Failure("--sure is for a model and the table that it was fitted to.")
         roles = columns | {"time": time}
         with open_table(table, reading, quiet) as source:
-            rows = read_training(source, target, roles | {"today": today}, lists, max_columns)
+            named = roles | {"today": today, "by-group": by_group, "by": by}
+            named |= {"per-entity": per_entity}
+            rows = read_training(source, target, named, lists, max_columns)
         rows = keep_labelled(rows, target, skip_unlabelled)
         chosen = find_positive(rows, target, positive, target in (tidy or ()))
         fit.setdefault("model", "auto")  # as 'toprank fit' does
@@ -247,16 +286,20 @@ def _describe_models(
     models = load_by_name(paths)
     files = dict(zip(models, map(str, paths), strict=True))
     if test is None:
-        needs = [f"--{name}".replace("_", "-") for name, value in options.items() if value]
+        given = {"--sure" if name == "train" else f"--{name}": options[name] for name in options}
+        needs = [option.replace("_", "-") for option, value in given.items() if value]
         if needs:
             raise Failure(f"{needs[0]} needs a table with labels to measure the model on.")
         return describe(models, k=k, files=files)
-    named = {name: options[name] for name in ("id", "weight", "groups", "today")}
+    named = {name: options[name] for name in ("id", "weight", "groups", "today", "by")}
+    named |= {name.replace("_", "-"): options[name] for name in ("by_group", "per_entity")}
     first = next(iter(models.values()))
     known = Reading.remembered(first.card)
     target = {"target": first.target.column}
     rows = _read_table(test, reading, quiet, {**named, **target}, max_columns, known)
     rows = keep_labelled(rows, first.target.column, skip)
+    if options["train"] is not None:
+        options["train"] = _read_table(options["train"], reading, quiet, target, max_columns, known)
     with progress("Scoring", quiet) as step:
         return describe(models, rows, k=k, files=files, data=str(test), progress=step, **options)
 

@@ -62,6 +62,11 @@ def show_card(model: TableModel | CardFile, path: Path) -> None:
         f"Made {safe(card['made'])} from {training['rows']:d} rows, {training['positives']:d} "
         f"of them positive, by toprank {safe(card['versions'].get('toprank', ''))}."
     )
+    if training.get("sample"):
+        fitted, sample = training.get("fitted_to"), training["sample"]
+        screen.print(
+            f"Fitted to {safe(fitted)} of them; chosen and measured on a sample of {safe(sample)}."
+        )
     if card.get("choice"):
         screen.print(safe(card["choice"].splitlines()[-1]))
     _show_members(screen, card.get("members"))

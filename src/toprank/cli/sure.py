@@ -62,7 +62,7 @@ def read_refits(model: Any, source: Source, step: Step) -> SureTop:
 
     from toprank.cli.scoring import score_chunks
     from toprank.models import frames
-    from toprank.models.rows import read_weight
+    from toprank.models.rows import read_propensity, read_weight
     from toprank.models.sketch import SeenRows
     from toprank.select.refits import Refits
 
@@ -70,7 +70,8 @@ def read_refits(model: Any, source: Source, step: Step) -> SureTop:
     source.remember(Reading.remembered(model.card))
     source.check_columns({schema.target: "the target of the model"})
     weight = schema.weight if schema.weight in source.columns else None
-    known = source.read([schema.target, *([weight] if weight else [])])
+    propensity = schema.propensity if schema.propensity in source.columns else None
+    known = source.read([schema.target, *filter(None, (weight, propensity))])
     seen, parts = SeenRows(model), []
     for chunk, _ in score_chunks(model, source, step):
         seen.add(chunk.rows)
@@ -82,7 +83,12 @@ def read_refits(model: Any, source: Source, step: Step) -> SureTop:
         )
     positive = model.target.of(frames.column(known, schema.target))
     rows = (np.concatenate(parts), positive)
-    options: Any = {"sample_weight": read_weight(known, weight), "progress": step, "n_fits": _FITS}
+    options: Any = {
+        "sample_weight": read_weight(known, weight),
+        "label_propensity": read_propensity(known, propensity),
+        "progress": step,
+        "n_fits": _FITS,
+    }
     return SureTop(model, Refits.of(model.ranker, *rows, **options))
 
 

@@ -28,10 +28,11 @@ from rich.table import Table
 from rich.text import Text
 from typer.core import TyperGroup
 
-from toprank._text import plain
-from toprank._text import visible as safe
+from toprank._text import plain, visible
 from toprank.cli.exit_codes import FAULT, INTERRUPTED, INTERRUPTED_NOTE, PIPE_CLOSED, UNUSABLE
 
+#: Text of users, with its control characters escaped.
+safe = visible
 Step = Callable[[str, float, float | None], None]
 #: Whether this process is the command line's, and nobody else's libraries live in it.
 OWN_PROCESS = False

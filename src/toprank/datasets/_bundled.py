@@ -28,7 +28,7 @@ def as_bunch(
     description: str,
     return_X_y: bool,
     as_frame: bool,
-    **details: Any,
+    **details: object,
 ) -> Bunch | tuple[Any, Any]:
     """Hand over features and labels in the form the caller asked for.
 

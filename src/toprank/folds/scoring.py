@@ -71,12 +71,12 @@ class Scoring:
         """-1 where the metric is a risk, so that the score is its negative."""
         return 1 if self.metric is None or self.metric.higher_is_better else -1
 
-    def of_estimator(self, estimator: Any, X: Any, y: Any, weight: Any = None) -> float:
+    def of_estimator(self, estimator: Any, X: object, y: object, weight: object = None) -> float:
         """Score a fitted estimator on rows."""
         given = {} if weight is None else {"sample_weight": weight}
         return float(self.scorer(estimator, X, y, **given))
 
-    def of_scores(self, y: Any, scores: Any, weight: FloatArray | None = None) -> float:
+    def of_scores(self, y: Any, scores: object, weight: FloatArray | None = None) -> float:
         """Score the ranking of rows that have been given scores, whatever their zero."""
         if self.metric is not None:
             value = self.metric.function(y, scores, sample_weight=weight, **self.kwargs)
@@ -126,7 +126,7 @@ class _ScoresAsModel(ClassifierMixin, BaseEstimator):
     def classes_(self) -> Any:
         return self.classes
 
-    def decision_function(self, X: Any) -> FloatArray:
+    def decision_function(self, X: object) -> FloatArray:
         return np.asarray(X)[:, 0]
 
 

@@ -16,6 +16,7 @@ from sklearn.model_selection import (
 )
 from sklearn.model_selection._split import GroupsConsumerMixin, check_cv
 
+from toprank._arrays import AnyArray
 from toprank.pairs import check_counts, check_groups, check_labels, check_times, group_labels
 
 #: The places of the rows to train on, and of those to test.
@@ -58,7 +59,7 @@ class TimeOrderedSplit(GroupsConsumerMixin):
         self,
         n_splits: int = 5,
         *,
-        gap: Any = 0,
+        gap: object = 0,
         max_train_size: int | None = None,
         test_size: int | None = None,
     ) -> None:
@@ -67,11 +68,13 @@ class TimeOrderedSplit(GroupsConsumerMixin):
         self.max_train_size = max_train_size
         self.test_size = test_size
 
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+    def get_n_splits(self, X: object = None, y: object = None, groups: object = None) -> int:
         """Return the number of folds."""
         return self.n_splits
 
-    def split(self, X: Any, y: Any = None, groups: ArrayLike | None = None) -> Iterator[Fold]:
+    def split(
+        self, X: Any, y: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> Iterator[Fold]:
         """Yield (rows to train on, rows to test), each in the order of time."""
         n = X.shape[0] if hasattr(X, "shape") else len(X)
         time = check_times(np.arange(n) if groups is None else groups, n)
@@ -148,7 +151,7 @@ def tested_over_trained(folds: Sequence[Fold]) -> float:
 
 
 def _folds_of_present(
-    cv: Any, y: NDArray[Any], groups: Any, time: Any, gap: Any, present: NDArray[np.bool_]
+    cv: Any, y: AnyArray, groups: Any, time: Any, gap: object, present: NDArray[np.bool_]
 ) -> list[Fold]:
     """The folds of the rows that are there, as places among all rows."""
     if isinstance(cv, PredefinedSplit):
@@ -162,7 +165,9 @@ def _folds_of_present(
     return [(there[train], there[test]) for train, test in inside]
 
 
-def _splitter(n_splits: int, y: NDArray[Any], groups: Any, time: Any, gap: Any) -> tuple[Any, Any]:
+def _splitter(
+    n_splits: int, y: NDArray[Any], groups: object, time: Any, gap: Any
+) -> tuple[Any, Any]:
     """The splitter that a number of folds stands for, and what it splits by."""
     if n_splits < 2:
         raise ValueError(f"cv={n_splits}: expected at least two folds.")
@@ -182,7 +187,7 @@ def _splitter(n_splits: int, y: NDArray[Any], groups: Any, time: Any, gap: Any) 
     return StratifiedGroupKFold(n_splits, shuffle=True, random_state=0), units
 
 
-def _check_both_classes(folds: list[Fold], y: NDArray[Any]) -> None:
+def _check_both_classes(folds: list[Fold], y: AnyArray) -> None:
     if len(folds) < 2:
         raise ValueError(f"cv gives {len(folds)} fold(s); expected at least two.")
     for number, fold in enumerate(folds):
@@ -194,7 +199,7 @@ def _check_both_classes(folds: list[Fold], y: NDArray[Any]) -> None:
                 )
 
 
-def _gap(gap: Any, time: NDArray[Any]) -> Any:
+def _gap(gap: Any, time: AnyArray) -> Any:
     dated = time.dtype.kind == "M"
     if isinstance(gap, timedelta):
         gap = np.timedelta64(gap)

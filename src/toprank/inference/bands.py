@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -68,7 +67,7 @@ def roc_band(
     fpr: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     weights: str = "counts",
-    pos_label: Any = None,
+    pos_label: object = None,
 ) -> Band:
     """Band around the ROC curve.
 
@@ -125,7 +124,7 @@ def lift_band(
     top: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     weights: str = "counts",
-    pos_label: Any = None,
+    pos_label: object = None,
 ) -> Band:
     """Band around the lift of the top of the list.
 
@@ -177,7 +176,7 @@ def precision_recall_band(
     recall: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     weights: str = "counts",
-    pos_label: Any = None,
+    pos_label: object = None,
 ) -> Band:
     """Band around the precision at each recall, for the sample's share of positives.
 
@@ -235,7 +234,7 @@ def _band_sample(
     kind: str,
     sample_weight: ArrayLike | None,
     weights: str,
-    pos_label: Any,
+    pos_label: object,
 ) -> Sample:
     check_level(level)
     if kind not in KINDS:

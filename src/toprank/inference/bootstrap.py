@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
+from toprank._arrays import AnyArray
 from toprank._numerics import FloatArray
 from toprank.blocks import Workers, go_on
 from toprank.inference.result import Comparison, Interval, MetricRequest, Verdict, check_size
@@ -33,7 +34,7 @@ Statistic = Callable[[FloatArray], float]
 
 
 def replicates(
-    request: MetricRequest, statistic: Callable[[FloatArray], Any], *columns: NDArray[Any]
+    request: MetricRequest, statistic: Callable[[FloatArray], Any], *columns: AnyArray
 ) -> FloatArray:
     """Values of a statistic of the rows' weights, one for each resample.
 

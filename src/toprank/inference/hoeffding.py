@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._arrays import AnyArray
 from toprank._numerics import FloatArray
 from toprank.inference.sample import Pulls, VarianceEstimate, combined_variance
 from toprank.metrics.risk import misranked_by_row
@@ -53,7 +54,7 @@ def moments_of_ranking(
     return Moments(mean, (wrong + tied / 2) / (total - 1), max(square, 0.0))
 
 
-def moments_of(kernel: Kernel, data: NDArray[Any], weight: FloatArray, total: float) -> Moments:
+def moments_of(kernel: Kernel, data: AnyArray, weight: FloatArray, total: float) -> Moments:
     """Moments of any symmetric kernel, from the blocks of pairs on and above the diagonal."""
     columns = int(np.prod(data.shape[1:], dtype=np.intp))
     size = max(16, int(np.sqrt(_ELEMENTS / max(1, columns))))
@@ -76,16 +77,14 @@ def moments_of(kernel: Kernel, data: NDArray[Any], weight: FloatArray, total: fl
     return Moments(shift + excess, shift + sums / (total - 1), square)
 
 
-def _near_mean(kernel: Kernel, data: NDArray[Any], weight: FloatArray) -> float:
+def _near_mean(kernel: Kernel, data: AnyArray, weight: FloatArray) -> float:
     """A value near the mean: sums of distances from it lose no digits to a large mean."""
     values = _within(kernel, data, weight)
     above_diagonal = values[np.triu_indices(len(data), 1)]
     return float(np.median(above_diagonal if above_diagonal.size else values))
 
 
-def _within(
-    kernel: Kernel, data: NDArray[Any], weight: FloatArray, shift: float = 0.0
-) -> FloatArray:
+def _within(kernel: Kernel, data: AnyArray, weight: FloatArray, shift: float = 0.0) -> FloatArray:
     """Kernel less shift at the pairs of one block, checked for symmetry.
 
     A row meets itself only where it has copies; elsewhere the diagonal is never read, so the
@@ -104,13 +103,13 @@ def _within(
     return values - shift
 
 
-def _kernel_between(kernel: Kernel, rows: NDArray[Any], others: NDArray[Any]) -> FloatArray:
+def _kernel_between(kernel: Kernel, rows: AnyArray, others: AnyArray) -> FloatArray:
     values = _kernel_values(kernel, rows, others)
     _check_finite(values)
     return values
 
 
-def _kernel_values(kernel: Kernel, rows: NDArray[Any], others: NDArray[Any]) -> FloatArray:
+def _kernel_values(kernel: Kernel, rows: AnyArray, others: AnyArray) -> FloatArray:
     # what is not finite is refused, except on the diagonal, which is not always read
     with np.errstate(all="ignore"):
         values = np.array(kernel(rows[:, None], others[None, :]), dtype=np.float64)

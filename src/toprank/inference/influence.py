@@ -17,7 +17,11 @@ from toprank.inference.by_groups import independent_units, note_on_groups, sprea
 from toprank.inference.rare_errors import allow_for_rare_rows
 from toprank.inference.result import Interval, MetricRequest, check_size
 from toprank.inference.sample import Sample, VarianceEstimate
-from toprank.inference.score_interval import note_on_few_rows, score_interval
+from toprank.inference.score_interval import (
+    note_on_few_negatives,
+    note_on_few_rows,
+    score_interval,
+)
 from toprank.inference.shares import agreement_interval, interval_around, on_logit, slope_of
 from toprank.metrics.expansion import PROJECTION, Expansion, without_one
 
@@ -84,14 +88,14 @@ def _note_on_powers(request: MetricRequest, expansion: Expansion, spread: Varian
     if positives < _FEW_POSITIVES:
         return (
             f"It rests on {positives:.3g} positives; with fewer than {_FEW_POSITIVES} simulated "
-            "intervals of this metric covered as little as 91% (see toprank.simulate.coverage)."
+            "intervals of this metric covered as little as 89% (see toprank.simulate.coverage)."
         )
     if expansion.power >= _STEEP and expansion.power**2 * spread.variance > expansion.share**2:
         return (
             f"At p={expansion.power:g} the highest few negatives carry most of this risk, where "
             "simulated intervals covered as little as 89%. A smaller p can be told more surely."
         )
-    return ""
+    return note_on_few_negatives(request.sample.units)
 
 
 #: Positives below which intervals of the p-norm risk cover too little, and powers from which they

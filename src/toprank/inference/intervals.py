@@ -11,15 +11,16 @@ source: rows that share a bin are tied, and a note says how far that may move th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtri
 from scipy.stats import t as student
 
+from toprank._arrays import AnyArray
 from toprank._columns import labels_column
 from toprank._numerics import FloatArray
 from toprank.inference.bootstrap import WeightedMetric, bootstrap_interval, replicates
@@ -51,11 +52,11 @@ def interval(
     sample_weight: ArrayLike | None = None,
     weights: str = "counts",
     label_propensity: ArrayLike | None = None,
-    pos_label: Any = None,
+    pos_label: object = None,
     n_resamples: int = 1000,
-    random_state: Any = 0,
+    random_state: int | np.random.Generator | None = 0,
     n_jobs: int | None = None,
-    **metric_kwargs: Any,
+    **metric_kwargs: object,
 ) -> Interval:
     """Confidence interval for a metric of any ranker's scores.
 
@@ -172,7 +173,7 @@ def _with_effective_rows(found: Interval, sample: Sample) -> Interval:
     return replace(found, note=f"{found.note} {said}".strip())
 
 
-def own_labels(y: ArrayLike, pos_label: Any) -> NDArray[Any]:
+def own_labels(y: ArrayLike, pos_label: object) -> AnyArray:
     """The labels as a caller's function sees them: 1 and 0 where a positive class is named."""
     labels = labels_column("y", y)
     return np.asarray(labels if pos_label is None else (labels == pos_label).astype(np.intp))
@@ -292,7 +293,7 @@ def weight_for_lists(
     s: ArrayLike,
     sample_weight: ArrayLike | None,
     label_propensity: ArrayLike | None,
-    pos_label: Any,
+    pos_label: object,
 ) -> FloatArray | None:
     """Weights of all rows, propensities included; None means one each."""
     sample = Sample.of(y, s, sample_weight, None, "counts", label_propensity, pos_label)
@@ -373,7 +374,7 @@ class BlockScores(BlockList):
         notes = [note for note in (found.note, self._note_on_bins(metric, how)) if note]
         return replace(found, note=" ".join(notes))
 
-    def _note_on_bins(self, metric: Any, how: dict[str, Any]) -> str:
+    def _note_on_bins(self, metric: object, how: Mapping[str, object]) -> str:
         if self.exact:
             return ""
         if metric not in METRICS:

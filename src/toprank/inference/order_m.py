@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from toprank._arrays import AnyArray
 from toprank._numerics import FloatArray
 from toprank.pairs import check_grades, check_scores
 
@@ -61,7 +62,7 @@ def u_statistic_of_order(
     order: int,
     *,
     most_tuples: int = MOST_TUPLES,
-    random_state: Any = 0,
+    random_state: int | np.random.Generator | None = 0,
 ) -> OrderedUStatistic:
     r"""U-statistic of any order (Clémençon, Lugosi & Vayatis 2006, Remark 2).
 
@@ -118,7 +119,9 @@ def _all_tuples(n: int, order: int) -> NDArray[np.intp]:
     return np.array(list(combinations(range(n), order)), dtype=np.intp)
 
 
-def _drawn(n: int, order: int, count: int, random_state: Any) -> NDArray[np.intp]:
+def _drawn(
+    n: int, order: int, count: int, random_state: int | np.random.Generator | None
+) -> NDArray[np.intp]:
     rng = np.random.default_rng(random_state)
     drawn = rng.integers(0, n, size=(count, order))
     while True:
@@ -129,7 +132,7 @@ def _drawn(n: int, order: int, count: int, random_state: Any) -> NDArray[np.intp
         drawn[again] = rng.integers(0, n, size=(int(np.sum(again)), order))
 
 
-def _values(kernel: TupleKernel, data: NDArray[Any], tuples: NDArray[np.intp]) -> FloatArray:
+def _values(kernel: TupleKernel, data: AnyArray, tuples: NDArray[np.intp]) -> FloatArray:
     values = np.asarray(kernel(data[tuples]), dtype=np.float64)
     if values.shape != (len(tuples),):
         raise ValueError(
@@ -146,7 +149,7 @@ def permutation_risk(
     *,
     loss: str | Callable[[NDArray[Any], NDArray[Any]], Any] = "pairs",
     most_tuples: int = MOST_TUPLES,
-    random_state: Any = 0,
+    random_state: int | np.random.Generator | None = 0,
 ) -> OrderedUStatistic:
     r"""The risk of ordering m observations by their scores: a U-statistic of order m (Remark 2).
 
@@ -197,18 +200,18 @@ def _pairs_apart(labels: NDArray[Any], scores: NDArray[Any]) -> tuple[Any, Any]:
     return np.sign(labels[:, i] - labels[:, j]), np.sign(scores[:, i] - scores[:, j])
 
 
-def _share_of_pairs(labels: NDArray[Any], scores: NDArray[Any]) -> Any:
+def _share_of_pairs(labels: AnyArray, scores: AnyArray) -> Any:
     of_labels, of_scores = _pairs_apart(labels, scores)
     wrong = (of_labels * of_scores < 0) + 0.5 * ((of_scores == 0) & (of_labels != 0))
     return np.mean(wrong, axis=1)
 
 
-def _any_pair(labels: NDArray[Any], scores: NDArray[Any]) -> Any:
+def _any_pair(labels: AnyArray, scores: AnyArray) -> Any:
     of_labels, of_scores = _pairs_apart(labels, scores)
     return np.any((of_labels != 0) & (of_labels != of_scores), axis=1)
 
 
-def _top_missed(labels: NDArray[Any], scores: NDArray[Any]) -> Any:
+def _top_missed(labels: AnyArray, scores: AnyArray) -> Any:
     """Expected over random orders of tied scores."""
     first = scores == np.max(scores, axis=1, keepdims=True)
     best = labels == np.max(labels, axis=1, keepdims=True)

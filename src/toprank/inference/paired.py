@@ -59,7 +59,7 @@ def compare(
     label_propensity: ArrayLike | None = None,
     pos_label: Any = None,
     n_resamples: int = 1000,
-    random_state: Any = 0,
+    random_state: int | np.random.RandomState | None = 0,
     n_jobs: int | None = None,
     **metric_kwargs: Any,
 ) -> Any:
@@ -175,7 +175,7 @@ def _check_method(
         )
 
 
-def _by_name(s_a: Scores, s_b: ArrayLike | None) -> dict[str, Any]:
+def _by_name(s_a: Scores, s_b: ArrayLike | None) -> dict[str, object]:
     if s_b is not None:
         return {"a": s_a, "b": s_b}
     if not isinstance(s_a, Mapping):
@@ -353,7 +353,9 @@ class Shifts:
         holding = (np.count_nonzero(held) + kish(held)) / 2
         return max(1.0, min(holding - 1, sample.group_support.freedom))
 
-    def chance(self, sample: Sample, n_resamples: int, random_state: Any) -> float:
+    def chance(
+        self, sample: Sample, n_resamples: int, random_state: int | np.random.Generator | None
+    ) -> float:
         """Two-sided p-value of equally good rankers, over the rows that moved.
 
         Counts take Boschloo's exact test, other gains random signs; many rows, or groups, take the

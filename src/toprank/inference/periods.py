@@ -9,7 +9,7 @@ for B is taken: 0.41 T^(2/3)).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student
 
+from toprank._arrays import AnyArray
 from toprank._columns import labels_column, to_numpy
 from toprank._numerics import FloatArray
 from toprank.inference.shares import check_level
@@ -93,8 +94,8 @@ def period_interval(
     entities: ArrayLike | None = None,
     level: float = 0.95,
     correlated: bool = True,
-    pos_label: Any = None,
-    **metric_kwargs: Any,
+    pos_label: object = None,
+    **metric_kwargs: object,
 ) -> PeriodInterval:
     """The mean of a metric over days, or other periods, with an interval over the periods.
 
@@ -234,7 +235,7 @@ def collapse_entities(
     return np.bincount(codes, weights=positive, minlength=count) > 0, highest
 
 
-def check_periods(period: ArrayLike, n: int) -> NDArray[Any]:
+def check_periods(period: ArrayLike, n: int) -> AnyArray:
     """Return the period of each row; dates with hours are cut to days."""
     times = labels_column("period", to_numpy(period), "every row must be in a known period")
     if len(times) != n:
@@ -257,7 +258,7 @@ def group_of_entities(entities: ArrayLike, n: int) -> NDArray[np.intp]:
     )
 
 
-def _split(times: NDArray[Any]) -> Iterator[tuple[Any, NDArray[np.intp]]]:
+def _split(times: AnyArray) -> Iterator[tuple[Any, NDArray[np.intp]]]:
     """The rows of each period, in the order of the periods."""
     names, codes = np.unique(times, return_inverse=True)
     order = np.argsort(codes, kind="stable")
@@ -265,7 +266,7 @@ def _split(times: NDArray[Any]) -> Iterator[tuple[Any, NDArray[np.intp]]]:
 
 
 def _metric_of(
-    known: Metric, positive: NDArray[np.bool_], scores: FloatArray, settings: dict[str, Any]
+    known: Metric, positive: NDArray[np.bool_], scores: FloatArray, settings: Mapping[str, object]
 ) -> float | None:
     """The metric of one period; None where it has no value."""
     k = settings.get("k")

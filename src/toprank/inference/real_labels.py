@@ -43,7 +43,7 @@ def interval_of_kernel(
     units: NDArray[np.intp] | None,
     level: float,
     method: str,
-    **rows: Any,
+    **rows: object,
 ) -> Interval:
     """Interval of the mean of the kernel of a metric of real-valued labels.
 

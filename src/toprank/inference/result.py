@@ -251,7 +251,7 @@ class MetricRequest:
         return "stratified" if self.sample.groups is None else "whole groups"
 
 
-def check_resamples(n_resamples: Any) -> None:
+def check_resamples(n_resamples: object) -> None:
     """Raise ValueError unless there are enough resamples to see a spread."""
     if isinstance(n_resamples, bool) or not isinstance(n_resamples, Integral) or n_resamples < 20:
         raise ValueError(f"n_resamples={n_resamples!r}: expected a whole number of at least 20.")

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from toprank._arrays import AnyArray
 from toprank._numerics import FloatArray
 from toprank.metrics._inputs import check_ranking, inverse_weights
 from toprank.metrics.order import RankedList
@@ -120,7 +121,7 @@ class Sample:
         groups: ArrayLike | None = None,
         weights: str = "counts",
         label_propensity: ArrayLike | None = None,
-        pos_label: Any = None,
+        pos_label: object = None,
     ) -> Sample:
         """Check the input and leave out rows of weight zero."""
         if weights not in WEIGHTS:
@@ -156,7 +157,7 @@ class Sample:
         """Which tie of the ranked list each row belongs to."""
         return np.searchsorted(-self.ranked.scores, -self.scores)
 
-    def table_free_order(self, *columns: NDArray[Any]) -> NDArray[np.intp]:
+    def table_free_order(self, *columns: AnyArray) -> NDArray[np.intp]:
         """An order of the rows that does not depend on their order in the table.
 
         Rows that also agree in these columns are the same to everything that asks for them, and

@@ -138,9 +138,9 @@ def top_groups(
     k: int | float,
     *,
     level: float = 0.95,
-    pos_label: Any = None,
+    pos_label: object = None,
     n_resamples: int = 9999,
-    random_state: Any = 0,
+    random_state: int | np.random.Generator | None = 0,
 ) -> TopGroups:
     """Share, precision and recall of each group in the first k rows, with intervals and a test.
 
@@ -242,7 +242,7 @@ class _Counts:
         weights = (None, positive, inside, inside * positive)
         return cls(*(np.bincount(codes, one, count).astype(np.float64) for one in weights))
 
-    def describe(self, code: int, name: Any, level: float) -> GroupAtTop:
+    def describe(self, code: int, name: object, level: float) -> GroupAtTop:
         rows, positives, listed, found = (
             float(one[code]) for one in (self.rows, self.positives, self.listed, self.found)
         )

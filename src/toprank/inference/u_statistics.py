@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student
 
+from toprank._arrays import AnyArray
 from toprank._numerics import FloatArray
 from toprank.inference.hoeffding import (
     Kernel,
@@ -344,7 +345,7 @@ def _with_absent_rows(moments: Moments, present: NDArray[np.bool_]) -> Moments:
     return moments._replace(by_row=by_row)
 
 
-def _check_data(Z: ArrayLike) -> NDArray[Any]:
+def _check_data(Z: ArrayLike) -> AnyArray:
     data = np.asarray(Z)
     if data.ndim == 0:
         raise ValueError("Z is one number, expected one row per observation.")
@@ -354,7 +355,7 @@ def _check_data(Z: ArrayLike) -> NDArray[Any]:
 
 
 def _check_ranked_rows(
-    data: NDArray[Any], weight: FloatArray
+    data: AnyArray, weight: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     if data.ndim != 2 or data.shape[1] != 2:
         raise ValueError(f"Z has shape {data.shape}, expected (n, 2): the label and the score.")

@@ -7,6 +7,7 @@ Noto 2008), a share of hidden positives among the unlabelled rows takes the metr
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -32,7 +33,7 @@ def unlabelled_interval(
     *,
     level: float = 0.95,
     n_resamples: int = 1000,
-    random_state: Any = 0,
+    random_state: int | np.random.Generator | None = 0,
     **metric_kwargs: Any,
 ) -> Interval:
     r"""A metric of positive-unlabelled data, corrected for the hidden positives, with its interval.
@@ -165,7 +166,7 @@ def _of_heights(
     level: float,
     n_resamples: int,
     rng: np.random.Generator,
-    settings: dict[str, Any],
+    settings: Mapping[str, object],
 ) -> Interval:
     """The normalised p-norm risk, its interval by the bootstrap of labelled and unlabelled rows."""
     p = settings.get("p")

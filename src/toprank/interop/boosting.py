@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from toprank._numerics import FloatArray
 from toprank.interop.team import ALONE, Team, derivatives_together, team_positives, team_weights
-from toprank.metrics.registry import Metric, get_metric
+from toprank.metrics.metric import Metric
+from toprank.metrics.registry import get_metric
 from toprank.objective import PushObjective, boostable, build_objective, derivatives_of
 from toprank.objective.curvature import Derivatives
 from toprank.objective.pairwise import PairTask

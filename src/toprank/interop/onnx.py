@@ -23,6 +23,7 @@ from toprank._numerics import FloatArray
 from toprank._version import __version__
 from toprank.interop.additive import is_additive
 from toprank.interop.onnx_ensemble import add_forest, add_log_odds, add_prepared_columns
+from toprank.interop.onnx_kernels import add_expansion
 from toprank.interop.onnx_trees import add_trees
 from toprank.interop.pipelines import is_pipeline, scaling
 
@@ -138,9 +139,10 @@ def to_onnx(
     Parameters
     ----------
     ranker : estimator
-        A linear ranker, a sum of stumps (`RankBoost`, `SmoothMarginRanker`, `AdaBoostRanker`),
-        `PushTrees`, or a `PushEnsemble` of such; scikit-learn's linear classifiers of two classes
-        too; or a pipeline of scikit-learn's scalers with such a ranker at its end.
+        A linear ranker, a sum of stumps (`RankBoost`, `SmoothMarginRanker`, `AdaBoostRanker`), a
+        `PairRanker` with a kernel, `PushTrees`, or a `PushEnsemble` of such; scikit-learn's linear
+        classifiers of two classes too; or a pipeline of scikit-learn's scalers with such a ranker
+        at its end.
     path : str or path, optional
         Where to write the model, whole or not at all.
     check : array of shape (n, d), optional
@@ -176,7 +178,8 @@ def to_onnx(
         export = OnnxExport(model)
     else:
         rows = np.ascontiguousarray(check, dtype=np.float64)
-        export = check_export(model, {"X": rows}, ranker.decision_function(rows), tolerance)
+        score = getattr(ranker, "decision_function", ranker.predict)
+        export = check_export(model, {"X": rows}, score(rows), tolerance)
     if path is not None:
         export.save(path)
     return export
@@ -197,10 +200,13 @@ def add_ranker(graph: Graph, ranker: Any, X: str) -> str:
         return add_log_odds(graph, ranker, sums) if hasattr(ranker, "kind") else sums
     if hasattr(ranker, "_trees"):
         return _add_tree_ranker(graph, ranker, X)
+    if hasattr(ranker, "dual_coef_") and hasattr(ranker, "_kernel"):
+        return add_expansion(graph, ranker, X)
     if not is_additive(ranker):
         raise ValueError(
-            f"{type(ranker).__name__} cannot be written as ONNX here: expected a linear ranker, a "
-            "sum of stumps over columns, or PushTrees."
+            f"{type(ranker).__name__} cannot be written as ONNX here: expected a ranker that is "
+            "linear, a sum of stumps over columns, a PairRanker with a kernel, PushTrees, or a "
+            "PushEnsemble of such. Score its rows where toprank is installed."
         )
     return (_add_stumps if hasattr(ranker, "stumps_") else _add_linear)(graph, ranker, X)
 

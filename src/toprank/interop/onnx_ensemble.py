@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from toprank.interop.onnx_trees import AT_MOST, Leaf, Split, add_plain_trees
+from toprank.interop.onnx_trees import add_plain_trees, category_numbers
+from toprank.interop.tree_forms import forest_trees
 
 
 def add_prepared_columns(graph: Any, ranker: Any, X: str) -> str:
@@ -37,7 +37,8 @@ def add_prepared_columns(graph: Any, ranker: Any, X: str) -> str:
 
 def add_forest(graph: Any, ranker: Any, X: str) -> str:
     """Append the trees of a member that keeps them as arrays and return the name of their sums."""
-    sums = add_plain_trees(graph, _trees_of(ranker._forest), X)
+    codes = _add_codes(graph, X, ranker._columns.categories, int(ranker.n_features_in_))
+    sums = add_plain_trees(graph, forest_trees(ranker._forest), codes)
     return str(graph.add("Add", sums, graph.constant(np.array([float(ranker._base)]))))
 
 
@@ -51,15 +52,21 @@ def add_log_odds(graph: Any, ranker: Any, share: str) -> str:
     return str(graph.add("Sub", up, graph.add("Log", rest)))
 
 
-def _trees_of(forest: Any) -> Iterator[Split | Leaf]:
-    for root in forest.roots.tolist():
-        yield _node(forest, root)
-
-
-def _node(forest: Any, place: int) -> Split | Leaf:
-    left, right = int(forest.left[place]), int(forest.right[place])
-    if left < 0:
-        return Leaf(float(forest.value[place]))
-    column, threshold = int(forest.feature[place]), float(forest.threshold[place])
-    yes, no = _node(forest, left), _node(forest, right)
-    return Split(column, AT_MOST, threshold, (), True, yes, no)
+def _add_codes(graph: Any, X: str, categories: dict[int, Any], d: int) -> str:
+    """Append the places of categories among the known ones, NaN for others, in their columns."""
+    for column, known in categories.items():
+        values = category_numbers(known, column)
+        if not len(values):
+            values = np.array([np.nan])  # equal to nothing
+        x = graph.add("Gather", X, graph.constant(np.array([column], dtype=np.int64)), axis=1)
+        same = graph.add("Cast", graph.add("Equal", x, graph.constant(values[None, :])),
+                         to=graph.double)  # fmt: skip
+        places = graph.constant(np.arange(1, len(values) + 1, dtype=np.float64)[:, None])
+        place = graph.add("MatMul", same, places)  # from one on; zero where none is equal
+        unknown = graph.add("Less", place, graph.constant(np.array(0.5)))
+        code = graph.add("Sub", place, graph.constant(np.array(1.0)))
+        code = graph.add("Where", unknown, graph.constant(np.array(np.nan)), code)
+        here = np.zeros((1, d), dtype=bool)
+        here[0, column] = True
+        X = graph.add("Where", graph.constant(here), code, X)
+    return X

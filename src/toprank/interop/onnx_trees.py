@@ -2,48 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from toprank._numerics import FloatArray
-
-#: Numbers of the comparisons of a TreeEnsemble.
-AT_MOST, _LESS, _MEMBER = 0, 1, 6
-
-
-@dataclass(frozen=True)
-class Leaf:
-    """The end of a path, and what it adds to the score."""
-
-    value: float
-
-
-@dataclass(frozen=True)
-class Split:
-    """A question about one column; where it is missing, the answer is `if_missing`.
-
-    Attributes
-    ----------
-    column : int
-    mode : int
-        How the value is compared: at most or less than a threshold, or a member of a set.
-    threshold : float
-    members : tuple of float
-    if_missing : bool
-    yes, no : Split or Leaf
-    """
-
-    column: int
-    mode: int
-    threshold: float
-    members: tuple[float, ...]
-    if_missing: bool
-    yes: Any
-    no: Any
+from toprank.interop.tree_forms import AT_MOST, MEMBER, Leaf, Split, library_trees
 
 
 @dataclass
@@ -75,7 +41,7 @@ class _Ensemble:
         self.missing.append(int(split.if_missing))
         for array in (self.yes, self.yes_leaf, self.no, self.no_leaf):
             array.append(0)
-        if split.mode == _MEMBER:
+        if split.mode == MEMBER:
             self.members += [*split.members, float("nan")]
         self.yes[place], self.yes_leaf[place] = self._child(split.yes)
         self.no[place], self.no_leaf[place] = self._child(split.no)
@@ -91,10 +57,9 @@ class _Ensemble:
 def add_trees(graph: Any, ranker: Any, X: str) -> str:
     """Append the trees of a fitted `PushTrees` and return the name of their scores, doubles."""
     exact = ranker._trees.library == "lightgbm"
-    trees = (_of_lightgbm if exact else _of_xgboost)(ranker)
     categories = ranker._columns.categories
     ensemble = _Ensemble()
-    for tree in trees:
+    for tree in library_trees(ranker):
         ensemble.plant(_in_raw_categories(tree, categories))
     if not exact:
         X = _known_categories(graph, X, categories, int(ranker.n_features_in_))
@@ -148,8 +113,8 @@ def _in_raw_categories(tree: Split | Leaf, categories: dict[int, Any]) -> Split 
     if isinstance(tree, Leaf):
         return tree
     members = tree.members
-    if tree.mode == _MEMBER:
-        known = _category_numbers(categories[tree.column], tree.column)
+    if tree.mode == MEMBER:
+        known = category_numbers(categories[tree.column], tree.column)
         members = tuple(float(known[int(c)]) for c in members if int(c) < len(known))
     return Split(
         tree.column,
@@ -162,8 +127,8 @@ def _in_raw_categories(tree: Split | Leaf, categories: dict[int, Any]) -> Split 
     )
 
 
-def _category_numbers(categories: Any, column: int) -> FloatArray:
-    """The categories of a column as numbers, which the ONNX form takes alone."""
+def category_numbers(categories: Any, column: int) -> FloatArray:
+    """Return the categories of a column as numbers, which the ONNX form takes alone."""
     try:
         return np.asarray(categories, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -189,57 +154,3 @@ def _known_categories(graph: Any, X: str, categories: dict[int, Any], d: int) ->
         hit = graph.add("Greater", lost, graph.constant(np.array(0.5)))
         X = graph.add("Where", hit, graph.constant(np.array(np.nan)), X)
     return X
-
-
-def _of_lightgbm(ranker: Any) -> Iterator[Split | Leaf]:
-    dump = ranker.booster_.dump_model(num_iteration=ranker._trees.n_rounds)
-    for tree in dump["tree_info"]:
-        yield _lightgbm_node(tree["tree_structure"])
-
-
-def _lightgbm_node(node: dict[str, Any]) -> Split | Leaf:
-    if "split_feature" not in node:
-        return Leaf(float(node["leaf_value"]))
-    yes, no = _lightgbm_node(node["left_child"]), _lightgbm_node(node["right_child"])
-    column = int(node["split_feature"])
-    if node["decision_type"] == "==":
-        members = tuple(float(code) for code in str(node["threshold"]).split("||"))
-        return Split(column, _MEMBER, 0.0, members, False, yes, no)
-    threshold = float(node["threshold"])
-    if node["missing_type"] == "Zero":
-        raise ValueError("LightGBM's zero_as_missing cannot be written as ONNX.")
-    # a column without missing values in training reads a later one as zero
-    missing = node["default_left"] if node["missing_type"] == "NaN" else threshold >= 0
-    return Split(column, AT_MOST, threshold, (), bool(missing), yes, no)
-
-
-def _of_xgboost(ranker: Any) -> Iterator[Split | Leaf]:
-    booster = ranker.booster_[: ranker._trees.n_rounds]
-    model = json.loads(bytes(booster.save_raw("json")))
-    for tree in model["learner"]["gradient_booster"]["model"]["trees"]:
-        yield _xgboost_node(tree, 0, _category_sets(tree))
-
-
-def _category_sets(tree: dict[str, Any]) -> dict[int, Sequence[int]]:
-    """The categories that a node sends to the right."""
-    flat = tree["categories"]
-    rows = zip(
-        tree["categories_nodes"],
-        tree["categories_segments"],
-        tree["categories_sizes"],
-        strict=True,
-    )
-    return {node: flat[start : start + size] for node, start, size in rows}
-
-
-def _xgboost_node(tree: dict[str, Any], place: int, sets: dict[int, Sequence[int]]) -> Split | Leaf:
-    left, right = tree["left_children"][place], tree["right_children"][place]
-    condition = float(tree["split_conditions"][place])
-    if left < 0:
-        return Leaf(condition)
-    below, above = _xgboost_node(tree, left, sets), _xgboost_node(tree, right, sets)
-    column, to_left = int(tree["split_indices"][place]), bool(tree["default_left"][place])
-    if tree["split_type"][place] == 1:
-        members = tuple(float(code) for code in sets[place])
-        return Split(column, _MEMBER, 0.0, members, not to_left, above, below)
-    return Split(column, _LESS, condition, (), to_left, below, above)

@@ -88,7 +88,7 @@ def inverse_weights(weight: FloatArray | None, propensity: ArrayLike, n: int) ->
 
 
 def check_on_device(
-    scores: Any, y_true: Any, sample_weight: Any, pos_label: Any, label_propensity: Any
+    scores: Any, y_true: Any, sample_weight: object, pos_label: Any, label_propensity: Any
 ) -> tuple[OnDevice, OnDevice, OnDevice | None]:
     """Return (positive, scores, weights) on the device of the scores, or raise ValueError."""
     labels = _device_column("y_true", y_true, scores)
@@ -109,7 +109,7 @@ def check_on_device(
     return OnDevice(positive), OnDevice(scores), None if weight is None else OnDevice(weight)
 
 
-def _device_column(name: str, values: Any, like: Any) -> Any:
+def _device_column(name: str, values: object, like: object) -> Any:
     column = on_device(values, like)
     if column.ndim == 2 and column.shape[1] == 1:
         column = column[:, 0]
@@ -120,12 +120,12 @@ def _device_column(name: str, values: Any, like: Any) -> Any:
     return column
 
 
-def _device_positives(labels: Any, pos_label: Any) -> Any:
+def _device_positives(labels: object, pos_label: object) -> Any:
     classes, _ = split_classes(distinct(labels), "y_true", pos_label)
     return labels == classes[1].item()
 
 
-def _device_weights(name: str, values: Any, scores: Any) -> Any:
+def _device_weights(name: str, values: object, scores: Any) -> Any:
     """One number per row in float64, from one for all rows or one for each."""
     weight = on_device(values, scores).double()
     if tuple(weight.shape) not in ((), (len(scores),)):
@@ -138,7 +138,7 @@ def _device_weights(name: str, values: Any, scores: Any) -> Any:
     return weight.expand(len(scores))
 
 
-def _check_totals_on_device(positive: Any, weight: Any) -> None:
+def _check_totals_on_device(positive: Any, weight: object) -> None:
     high = float((weight * positive).sum())
     low = float((weight * ~positive).sum())
     if min(high, low) <= 0:

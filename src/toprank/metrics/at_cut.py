@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from toprank._numerics import FloatArray
 from toprank.metrics.at_k import enrichment_factor_each
@@ -44,7 +45,7 @@ class RowSample(Protocol):
     def units(self) -> tuple[float, float]:
         """How many independent positives and negatives the rows are worth."""
 
-    def worth(self, depth: Any) -> Any:
+    def worth(self, depth: ArrayLike) -> Any:
         """How many independent rows a unit of weight above a cut at this depth is worth."""
 
 

@@ -11,8 +11,6 @@ can do well or badly there; a group shorter than a count k is taken whole.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -30,7 +28,7 @@ def precision_at(
     groups: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     label_propensity: ArrayLike | None = None,
-    pos_label: Any = None,
+    pos_label: object = None,
 ) -> float:
     r"""Precision at k: the share of positives among the first k rows of the list.
 
@@ -107,7 +105,7 @@ def recall_at(
     groups: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     label_propensity: ArrayLike | None = None,
-    pos_label: Any = None,
+    pos_label: object = None,
 ) -> float:
     r"""Recall at k: the share of the positives that are among the first k rows.
 
@@ -148,7 +146,7 @@ def lift_at(
     groups: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     label_propensity: ArrayLike | None = None,
-    pos_label: Any = None,
+    pos_label: object = None,
 ) -> float:
     r"""Lift at k: precision at k divided by the share of positives in the whole list.
 
@@ -188,7 +186,7 @@ def enrichment_factor(
     groups: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     label_propensity: ArrayLike | None = None,
-    pos_label: Any = None,
+    pos_label: object = None,
 ) -> float:
     r"""Enrichment factor: positives found early, against those expected by chance.
 
@@ -236,7 +234,7 @@ def ndcg_at(
     groups: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     label_propensity: ArrayLike | None = None,
-    pos_label: Any = None,
+    pos_label: object = None,
 ) -> float:
     r"""Normalised discounted cumulative gain at k.
 
@@ -285,7 +283,7 @@ def top_is_positive(
     groups: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     label_propensity: ArrayLike | None = None,
-    pos_label: Any = None,
+    pos_label: object = None,
 ) -> float:
     r"""Winner takes all: the chance that the first row of the list is positive.
 
@@ -326,7 +324,7 @@ def positives_at_top(
     normalize: bool = True,
     sample_weight: ArrayLike | None = None,
     label_propensity: ArrayLike | None = None,
-    pos_label: Any = None,
+    pos_label: object = None,
 ) -> float:
     r"""Positives at the absolute top: the share of positives ranked above every negative.
 

@@ -14,7 +14,7 @@ bins have no part in it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -22,6 +22,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._arrays import AnyArray
 from toprank._numerics import FloatArray
 from toprank.blocks import BlockSource
 from toprank.metrics.metric import Metric, call_label
@@ -112,7 +113,7 @@ class BlockList:
         cls,
         source: BlockSource,
         score: LinearScore,
-        classes: NDArray[Any],
+        classes: AnyArray,
         n_rows: int,
         keep_top: int,
         bins: int,
@@ -198,7 +199,7 @@ class BlockList:
         held = weight > 0
         return positive[held], scores[held], weight[held]
 
-    def metric(self, name: str, **settings: Any) -> BlockMetric:
+    def metric(self, name: str, **settings: object) -> BlockMetric:
         """Evaluate a metric of `toprank.metrics`.
 
         Parameters
@@ -229,7 +230,7 @@ class BlockList:
             ends += [self._before(metric.by_place, share) for share in (0.0, 1.0)]
         return BlockMetric(call_label(name, settings), value, min(ends), max(ends))
 
-    def _evaluate(self, metric: Metric, share: float, settings: dict[str, Any]) -> float:
+    def _evaluate(self, metric: Metric, share: float, settings: Mapping[str, object]) -> float:
         positive, scores, weight = self._rows(share)
         return float(metric.function(positive, scores, sample_weight=weight, **settings))
 

@@ -43,7 +43,7 @@ _EXTREME_OF_SAMPLE = Extreme(
 )
 
 
-def _risk_values(normalize: bool = False, log: bool = False, **_: Any) -> tuple[float, float]:
+def _risk_values(normalize: bool = False, log: bool = False, **_: object) -> tuple[float, float]:
     """Range of a risk of heights, or of its logarithm."""
     high = 1.0 if normalize else np.inf
     return (-np.inf, float(np.log(high))) if log else (0.0, high)
@@ -79,7 +79,7 @@ def _infinite_power(
     return Extreme(advice="Use a finite p.")
 
 
-def _price_of_maximum(price: Any = "power", p: float = 1.0, **_: Any) -> Extreme | None:
+def _price_of_maximum(price: Any = "power", p: float = 1.0, **_: object) -> Extreme | None:
     return _EXTREME_OF_SAMPLE if isinstance(get_price(price, p), Max) else None
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from toprank._numerics import FloatArray, log_of
 from toprank.metrics.at_cut import kept, slope_of_curve
@@ -66,6 +67,8 @@ class PairShare:
         Share of the estimated bias that is taken off; the rest would cost more than it mends.
     shortfall : float
         Over the rows of the smaller class: the share by which the variance seen is too small.
+    top_heavy : bool
+        Whether one negative at the very top decides more than any other row.
     """
 
     of_positives: float = 1.0
@@ -77,6 +80,7 @@ class PairShare:
     enough: float = 2.0
     bias_taken: float = 1.0
     shortfall: float = 0.0
+    top_heavy: bool = False
 
     def rows(self, units: tuple[float, float]) -> tuple[float, float]:
         """Positives and negatives that the pairs are taken from."""
@@ -146,7 +150,7 @@ class Expansion:
         return float(np.clip(centre, self.share / 2, (1 + self.share) / 2))
 
 
-def quenouille_bias(value: Any, count: FloatArray, without: FloatArray) -> Any:
+def quenouille_bias(value: ArrayLike, count: FloatArray, without: FloatArray) -> Any:
     """Quenouille's estimate of the bias that one class causes."""
     units = np.sum(count, axis=-1)
     mean = np.sum(np.where(count > 0, count * without, 0.0), axis=-1) / units
@@ -332,6 +336,7 @@ def average_precision_expansion(ranked: RankedList) -> Expansion:
             enough=6.0,
             bias_taken=0.5,
             shortfall=3.0,
+            top_heavy=True,
         ),
     )
 
@@ -440,7 +445,7 @@ def _pnorm_left_out(
     )
     from_here = np.concatenate((np.logaddexp.accumulate(powers[::-1])[::-1], nothing))
 
-    def root(log_sum: Any, of_low: float, of_high: float) -> Any:
+    def root(log_sum: ArrayLike, of_low: float, of_high: float) -> Any:
         return np.exp((log_sum - np.log(of_low)) / p) / of_high
 
     value = float(root(down_to[-1], n_low, n_high))

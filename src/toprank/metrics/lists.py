@@ -54,7 +54,7 @@ class Lists:
         groups: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         label_propensity: ArrayLike | None = None,
-        pos_label: Any = None,
+        pos_label: object = None,
     ) -> Lists:
         """Check the input of a metric at k and rank each group, or all rows as one list."""
         checked = check_ranking(y_true, y_score, sample_weight, pos_label, label_propensity)

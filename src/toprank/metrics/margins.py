@@ -6,8 +6,6 @@ are stretched, so compare them between rankers only after bringing the scores to
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import linprog
@@ -24,7 +22,7 @@ def ranking_margin(
     norm: float = 1.0,
     sample_weight: ArrayLike | None = None,
     label_propensity: ArrayLike | None = None,
-    pos_label: Any = None,
+    pos_label: object = None,
 ) -> float:
     r"""Margin of the ranking: the smallest margin of any pair.
 
@@ -78,7 +76,7 @@ def margin_distribution(
     norm: float = 1.0,
     sample_weight: ArrayLike | None = None,
     label_propensity: ArrayLike | None = None,
-    pos_label: Any = None,
+    pos_label: object = None,
 ) -> tuple[FloatArray, FloatArray]:
     r"""Distribution of the margins of all pairs: the share that is at most theta, for each theta.
 
@@ -182,7 +180,7 @@ def margin_error(
     *,
     sample_weight: ArrayLike | None = None,
     label_propensity: ArrayLike | None = None,
-    pos_label: Any = None,
+    pos_label: object = None,
 ) -> float:
     r"""Share of the pairs whose margin is at most theta.
 
@@ -228,7 +226,7 @@ def f_skew(
     *,
     sample_weight: ArrayLike | None = None,
     label_propensity: ArrayLike | None = None,
-    pos_label: Any = None,
+    pos_label: object = None,
 ) -> float:
     r"""F-skew: how much more the positives add to AdaBoost's objective than the negatives.
 

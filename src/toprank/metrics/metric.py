@@ -211,7 +211,7 @@ class Metric:
         """Whether the metric can be a mean over lists, such as days."""
         return self.each_list is not None or self.each_group is not None
 
-    def of(self, ranked: RankedList, lists: Lists | None = None, **settings: Any) -> float:
+    def of(self, ranked: RankedList, lists: Lists | None = None, **settings: object) -> float:
         """Evaluate on rows ranked already; `lists` holds the ties of `ranked`, in groups if any."""
         settings = {**self.settings, **settings}
         if self.of_list is not None:
@@ -227,8 +227,8 @@ class Metric:
         y_score: ArrayLike,
         groups: ArrayLike,
         sample_weight: ArrayLike | None = None,
-        pos_label: Any = None,
-        **settings: Any,
+        pos_label: object = None,
+        **settings: object,
     ) -> FloatArray:
         """The values that the metric, with groups, is the mean of."""
         if self.each_list is not None:
@@ -239,21 +239,21 @@ class Metric:
         rows: dict[str, Any] = {"sample_weight": sample_weight, "pos_label": pos_label}
         return self.each_group(y_true, y_score, groups=groups, **rows, **settings)
 
-    def bounds(self, settings: Mapping[str, Any]) -> tuple[float, float]:
+    def bounds(self, settings: Mapping[str, object]) -> tuple[float, float]:
         """The smallest and the largest value with these settings."""
         return self.values(**settings) if callable(self.values) else self.values
 
-    def extreme_of(self, settings: Mapping[str, Any]) -> Extreme | None:
+    def extreme_of(self, settings: Mapping[str, object]) -> Extreme | None:
         """How one extreme row decides the metric with these settings; None if none does."""
         return None if self.extreme is None else self.extreme(**settings)
 
-    def worth_of(self, positive: NDArray[np.bool_], settings: Mapping[str, Any]) -> FloatArray:
+    def worth_of(self, positive: NDArray[np.bool_], settings: Mapping[str, object]) -> FloatArray:
         """What each row is worth where it gains."""
         if self.worth is None:
             return positive.astype(np.float64)
         return self.worth(positive, **settings)
 
-    def check_settings(self, settings: Mapping[str, Any]) -> None:
+    def check_settings(self, settings: Mapping[str, object]) -> None:
         """Raise TypeError for parameters that the metric does not take, or lacks."""
         known = inspect.signature(self.function).parameters
         own = [name for name in list(known)[2:] if name not in _OF_ROWS]
@@ -277,5 +277,5 @@ def call_label(name: str, settings: Mapping[str, Any]) -> str:
     return f"{name}({given})" if given else name
 
 
-def _setting_text(value: Any) -> str:
+def _setting_text(value: ArrayLike) -> str:
     return repr(value) if np.ndim(value) == 0 else "..."

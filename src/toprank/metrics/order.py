@@ -105,7 +105,7 @@ class RankedList:
         y_score: ArrayLike,
         sample_weight: ArrayLike | None = None,
         label_propensity: ArrayLike | None = None,
-        pos_label: Any = None,
+        pos_label: object = None,
     ) -> RankedList:
         """Check the input of a metric and rank it."""
         return cls.rank(*check_ranking(y_true, y_score, sample_weight, pos_label, label_propensity))

@@ -36,7 +36,7 @@ def push_risk(
     balance_of: str = "means",
     sample_weight: ArrayLike | None = None,
     label_propensity: ArrayLike | None = None,
-    pos_label: Any = None,
+    pos_label: object = None,
     log: bool = False,
 ) -> float:
     r"""The risk of ranking with a push, in linear time.
@@ -141,7 +141,7 @@ def check_margins(scores: FloatArray, loss: Loss) -> None:
         )
 
 
-def _whole_if_counted(risk: float, loss: Any, weight: FloatArray | None) -> float:
+def _whole_if_counted(risk: float, loss: object, weight: FloatArray | None) -> float:
     """Undo the rounding of exp(log R) where R is a whole number: unweighted 0-1 counts."""
     whole = loss == "zero_one" and weight is None and risk < 2**52
     return float(round(risk)) if whole and abs(risk - round(risk)) < 1e-9 * max(1, risk) else risk
@@ -157,7 +157,7 @@ def pnorm_risk(
     log: bool = False,
     sample_weight: ArrayLike | None = None,
     label_propensity: ArrayLike | None = None,
-    pos_label: Any = None,
+    pos_label: object = None,
 ) -> float:
     r"""The p-norm risk of the heights: what the P-Norm Push makes small.
 
@@ -247,7 +247,7 @@ def max_height(
     normalize: bool = False,
     sample_weight: ArrayLike | None = None,
     label_propensity: ArrayLike | None = None,
-    pos_label: Any = None,
+    pos_label: object = None,
 ) -> float:
     r"""Height of the highest negative: how many positives it beats or equals.
 
@@ -310,7 +310,7 @@ def reverse_heights(
     y_score: ArrayLike,
     *,
     sample_weight: ArrayLike | None = None,
-    pos_label: Any = None,
+    pos_label: object = None,
 ) -> FloatArray:
     r"""Reverse height of each positive: the (weighted) number of negatives at or above it.
 
@@ -332,7 +332,7 @@ def ranks(
     y_score: ArrayLike,
     *,
     sample_weight: ArrayLike | None = None,
-    pos_label: Any = None,
+    pos_label: object = None,
 ) -> Any:
     r"""Rank of each positive: the (weighted) number of rows at or above it, itself included.
 
@@ -358,7 +358,7 @@ def _heights(
     y_true: ArrayLike,
     y_score: ArrayLike,
     sample_weight: ArrayLike | None,
-    pos_label: Any,
+    pos_label: object,
     outer: str,
 ) -> FloatArray:
     positive, scores, weight = check_ranking(y_true, y_score, sample_weight, pos_label)

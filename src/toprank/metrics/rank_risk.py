@@ -23,7 +23,7 @@ def rank_risk(
     loss: Any = "zero_one",
     sample_weight: ArrayLike | None = None,
     label_propensity: ArrayLike | None = None,
-    pos_label: Any = None,
+    pos_label: object = None,
 ) -> float:
     r"""The sum over the positives of g of their ranks, or of their reverse heights.
 

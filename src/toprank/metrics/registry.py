@@ -161,7 +161,7 @@ def as_metric(metric: str | Callable[..., float] | Metric) -> Metric:
     return Metric(metric, own_labels=True)
 
 
-def scorer(name: str, **kwargs: Any) -> Any:
+def scorer(name: str, **kwargs: object) -> Any:
     """A scikit-learn scorer of a metric, for ``cross_validate`` or ``GridSearchCV``.
 
     It ranks with the estimator's ``decision_function``, or else its ``predict_proba``. Risks and
@@ -201,7 +201,7 @@ def scorer(name: str, **kwargs: Any) -> Any:
     )
 
 
-def _check_parameters(function: Any, name: str, kwargs: dict[str, Any]) -> None:
+def _check_parameters(function: Any, name: str, kwargs: Mapping[str, object]) -> None:
     """Raise ValueError now, not in the middle of a search, if the parameters do not fit."""
     parameters = list(inspect.signature(function).parameters.values())[2:]
     unknown = sorted(set(kwargs) - {p.name for p in parameters})
@@ -278,7 +278,7 @@ def summary(
     groups: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     label_propensity: ArrayLike | None = None,
-    pos_label: Any = None,
+    pos_label: object = None,
 ) -> Summary:
     """Every metric of the order of the rows, from one sort; with groups, a second within them.
 
@@ -341,7 +341,7 @@ def summary(
 def _entries(
     ranked: RankedList,
     lists: Lists,
-    rows: tuple[Any, ...],
+    rows: tuple[object, ...],
     plan: dict[str, list[dict[str, Any]]],
     cuts: list[dict[str, Any]],
 ) -> Iterator[Entry]:
@@ -358,7 +358,7 @@ def _entries(
             yield Entry(name, settings, value)
 
 
-def _by_function(metric: Metric, rows: tuple[Any, ...], settings: dict[str, Any]) -> float:
+def _by_function(metric: Metric, rows: tuple[object, ...], settings: Mapping[str, object]) -> float:
     """Call the metric's function on the rows, which are copied to the host if need be."""
     on_host = (None if part is None else to_numpy(getattr(part, "tensor", part)) for part in rows)
     positive, scores, weight = on_host

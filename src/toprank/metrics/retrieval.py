@@ -25,7 +25,7 @@ def dcg(
     *,
     sample_weight: ArrayLike | None = None,
     label_propensity: ArrayLike | None = None,
-    pos_label: Any = None,
+    pos_label: object = None,
 ) -> float:
     r"""Discounted cumulative gain: the sum of 1 / ln(1 + rank) over the positives.
 
@@ -70,7 +70,7 @@ def aver(
     *,
     sample_weight: ArrayLike | None = None,
     label_propensity: ArrayLike | None = None,
-    pos_label: Any = None,
+    pos_label: object = None,
 ) -> float:
     r"""The sum of the reciprocal ranks of the positives.
 
@@ -121,7 +121,7 @@ def average_precision(
     *,
     sample_weight: ArrayLike | None = None,
     label_propensity: ArrayLike | None = None,
-    pos_label: Any = None,
+    pos_label: object = None,
 ) -> float:
     r"""Average precision: the mean over the positives of the precision at their rank.
 
@@ -171,7 +171,7 @@ def bedroc(
     *,
     sample_weight: ArrayLike | None = None,
     label_propensity: ArrayLike | None = None,
-    pos_label: Any = None,
+    pos_label: object = None,
 ) -> float:
     r"""Boltzmann-enhanced discrimination of ROC: early recognition, from 0 to 1.
 
@@ -250,7 +250,7 @@ def _led_in_tie(high: Any, low: Any) -> Any:
     return np.where(length < 1, m * n * series, np.where(low <= high, few_low, few_high))
 
 
-def summed_discount(depth: Any) -> Any:
+def summed_discount(depth: ArrayLike) -> Any:
     r"""The sum of 1 / ln(1 + r) over the places r = 1, ..., depth; between whole depths, linear."""
     if isinstance(depth, OnDevice):
         return _summed_on_device(depth)

@@ -7,7 +7,7 @@ positive and a negative counts as one half in every area.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,7 +27,7 @@ def auc(
     *,
     sample_weight: ArrayLike | None = None,
     label_propensity: ArrayLike | None = None,
-    pos_label: Any = None,
+    pos_label: object = None,
 ) -> float:
     r"""Area under the ROC curve: the chance that a positive is ranked above a negative.
 
@@ -80,7 +80,7 @@ def misranking_error(
     ties: Literal["half", "error"] = "half",
     sample_weight: ArrayLike | None = None,
     label_propensity: ArrayLike | None = None,
-    pos_label: Any = None,
+    pos_label: object = None,
 ) -> float:
     r"""Share of the pairs of a positive and a negative that are ranked wrongly.
 
@@ -128,7 +128,7 @@ def tpr_at_fpr(
     *,
     sample_weight: ArrayLike | None = None,
     label_propensity: ArrayLike | None = None,
-    pos_label: Any = None,
+    pos_label: object = None,
 ) -> float:
     r"""True positive rate where the ROC curve crosses a false positive rate.
 
@@ -182,7 +182,7 @@ def partial_auc(
     standardize: bool = True,
     sample_weight: ArrayLike | None = None,
     label_propensity: ArrayLike | None = None,
-    pos_label: Any = None,
+    pos_label: object = None,
 ) -> float:
     r"""Area under a part of the ROC curve.
 

@@ -24,7 +24,7 @@ def precision_at_recall(
     *,
     sample_weight: ArrayLike | None = None,
     label_propensity: ArrayLike | None = None,
-    pos_label: Any = None,
+    pos_label: object = None,
 ) -> float:
     r"""The highest precision of a threshold whose recall is at least that much.
 
@@ -69,7 +69,7 @@ def recall_at_precision(
     *,
     sample_weight: ArrayLike | None = None,
     label_propensity: ArrayLike | None = None,
-    pos_label: Any = None,
+    pos_label: object = None,
 ) -> float:
     r"""The highest recall of a threshold whose precision is at least that much.
 
@@ -115,7 +115,7 @@ def threshold_for(
     recall: float | None = None,
     sample_weight: ArrayLike | None = None,
     label_propensity: ArrayLike | None = None,
-    pos_label: Any = None,
+    pos_label: object = None,
 ) -> float:
     """The threshold behind `recall_at_precision` or `precision_at_recall`, of these rows.
 
@@ -157,7 +157,7 @@ def threshold_for(
     return float(np.max(ranked.scores, where=_recalls(ranked, recall) & precise, initial=-np.inf))
 
 
-def check_share(name: str, share: Any) -> None:
+def check_share(name: str, share: object) -> None:
     """Raise ValueError unless a wanted precision or recall is a share."""
     if not (is_number(share) and 0 < share <= 1):
         raise ValueError(f"{name}={share!r}: expected a share in (0, 1], such as 0.8.")

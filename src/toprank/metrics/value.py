@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -22,7 +20,7 @@ def value_at(
     groups: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     label_propensity: ArrayLike | None = None,
-    pos_label: Any = None,
+    pos_label: object = None,
 ) -> float:
     r"""Value at k: the benefits of the positives among the first k rows, less the cost of all k.
 
@@ -80,7 +78,7 @@ def value_each(
     groups: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     label_propensity: ArrayLike | None = None,
-    pos_label: Any = None,
+    pos_label: object = None,
 ) -> FloatArray:
     """The value at k of each group; `value_at` is their mean."""
     lists = _rank_values(
@@ -98,7 +96,7 @@ def best_k(
     groups: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     label_propensity: ArrayLike | None = None,
-    pos_label: Any = None,
+    pos_label: object = None,
 ) -> int | float:
     r"""The k at which `value_at` is largest.
 
@@ -171,7 +169,7 @@ def _rank_values(
     groups: ArrayLike | None,
     sample_weight: ArrayLike | None,
     label_propensity: ArrayLike | None,
-    pos_label: Any,
+    pos_label: object,
 ) -> Lists:
     """The ranked lists with the value of each tie as their amount."""
     checked = check_ranking(y_true, y_score, sample_weight, pos_label, label_propensity)

@@ -7,6 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from toprank.models.bins import Drift
+    from toprank.models.block_fit import fit_table_blocks
     from toprank.models.columns import Column
     from toprank.models.concern import Concern
     from toprank.models.errors import ModelError, ModelWarning
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from toprank.models.loader import load
     from toprank.models.look import look_at
     from toprank.models.model import Reason, TableModel
-    from toprank.models.monitor import Drift, DriftWatch
+    from toprank.models.monitor import DriftWatch
     from toprank.models.schema import Match, Schema, Target
     from toprank.models.storage import save
     from toprank.models.table_ranker import TableRanker
@@ -34,6 +36,7 @@ __all__ = [
     "TableRanker",
     "Target",
     "fit_table",
+    "fit_table_blocks",
     "load",
     "look_at",
     "save",
@@ -44,7 +47,7 @@ __all__ = [
 _FILES = {
     "Column": "columns",
     "Concern": "concern",
-    "Drift": "monitor",
+    "Drift": "bins",
     "DriftWatch": "monitor",
     "Match": "schema",
     "ModelError": "errors",
@@ -55,6 +58,7 @@ _FILES = {
     "TableRanker": "table_ranker",
     "Target": "schema",
     "fit_table": "fit",
+    "fit_table_blocks": "block_fit",
     "load": "loader",
     "look_at": "look",
     "save": "storage",

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray
 from toprank._text import plain
+from toprank.models.expected import LabelShares
 from toprank.models.model import ExplainedRows
 from toprank.models.read_card import LIBRARIES, installed_version
 from toprank.models.rows import ScoredRows, TrainingRows, measure, metric_settings
@@ -54,12 +55,14 @@ class HeldOutMetrics:
         return cls(notes=["too few rows of one class, groups or times to hold some out"])
 
     @classmethod
-    def measure(cls, rows: ScoredRows, scoring: Scoring) -> HeldOutMetrics:
+    def measure(
+        cls, rows: ScoredRows, scoring: Scoring, propensity: FloatArray | None = None
+    ) -> HeldOutMetrics:
         """Measure the metric that the model was chosen by and the usual ones."""
         k = scoring.kwargs.get("k")
         wanted = {scoring.name: scoring.kwargs}
         wanted |= {name: metric_settings(name, k) for name in _USUAL if name != scoring.name}
-        found = list(measure(rows, wanted.items()))
+        found = list(measure(rows, wanted.items(), label_propensity=propensity))
         notes = [f"{one.name}: {one.why_not}" for one in found if one.interval is None]
         return cls(
             len(rows),
@@ -129,6 +132,7 @@ def make_card(
             "rows": len(rows),
             "positives": found,
             "weight": None if rows.weight is None else float(np.sum(rows.weight)),
+            **_labels_seen(rows),
             "columns": _count_kinds(schema),
             "numbers": len(model.preparation.names),
             "left_out": dict(schema.left_out),
@@ -144,7 +148,7 @@ def make_card(
             "notes": held_out.notes,
         },
         **_importances(model, explained, rows),
-        "reference": reference(model, rows.X, len(rows), unseen),
+        "reference": reference(model, rows.X, len(rows), unseen, rows),
         "warnings": notes,
     }
 
@@ -167,6 +171,14 @@ def _describe_holdout(rows: TrainingRows, held_out: HeldOutMetrics, before: Any)
     return text
 
 
+def _labels_seen(rows: TrainingRows) -> dict[str, Any]:
+    """How many rows the labels count as, where they were seen with known probabilities."""
+    weights = rows.label_weights
+    if weights is None:
+        return {}
+    return {"effective_rows": weights.effective_rows, "clipped_weights": weights.clipped}
+
+
 def _count_kinds(schema: Any) -> dict[str, int]:
     kinds = [column.kind for column in schema.columns]
     return {kind: kinds.count(kind) for kind in sorted(set(kinds))}
@@ -177,7 +189,8 @@ def _importances(model: Any, explained: ExplainedRows, rows: TrainingRows) -> di
 
     Of each column, and of those together that rise and fall together.
     """
-    weight = None if rows.weight is None else rows.weight[explained.rows]
+    own = rows.fit_weight
+    weight = None if own is None else own[explained.rows]
     parts = model.per_column(explained.parts - model.centre)
 
     def mean_size(adds: FloatArray) -> FloatArray:
@@ -199,9 +212,16 @@ def _importances(model: Any, explained: ExplainedRows, rows: TrainingRows) -> di
 
 
 def reference(
-    model: Any, values_of: Mapping[str, NDArray[Any]], n_rows: int, unseen: UnseenScores
+    model: Any,
+    values_of: Mapping[str, NDArray[Any]],
+    n_rows: int,
+    unseen: UnseenScores,
+    labelled: TrainingRows | None = None,
 ) -> dict[str, Any]:
-    """The distribution of the scores and of each column, for `toprank.models.monitor`."""
+    """The distribution of the scores and of each column, for `toprank.models.monitor`.
+
+    With labelled rows also how many positives there were between the quantiles of the scores.
+    """
     columns = {}
     for column in model.schema.columns:
         values = values_of[column.name]
@@ -217,12 +237,22 @@ def reference(
     return {
         "rows": n_rows,
         "shares": list(_SHARES),
-        "scores": _quantiles(unseen.scores),
+        "scores": _scores(unseen, labelled),
         "scores_from": unseen.source,
         "scores_rows": len(unseen.scores),
         "scores_spread": unseen.spread,
         "columns": columns,
     }
+
+
+def _scores(unseen: UnseenScores, labelled: TrainingRows | None) -> dict[str, Any]:
+    found = _quantiles(unseen.scores)
+    if labelled is None or unseen.rows is None:
+        return found
+    weight = labelled.fit_weight
+    own = None if weight is None else weight[unseen.rows]
+    shares = LabelShares.of(unseen.scores, labelled.y[unseen.rows], found["quantiles"], own)
+    return {**found, "labels": shares.as_dict()}
 
 
 def _quantiles(values: Any) -> dict[str, Any]:

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -18,15 +17,11 @@ from numpy.typing import NDArray
 
 from toprank._extras import require
 from toprank._numerics import LARGEST_SIZE, FloatArray
+from toprank.models.words import is_number_text
 from toprank.pairs.labels import label_text
 
 #: Different words up to which a column holds categories; with more it is read as text.
 MOST_CATEGORIES = 40
-#: Rows that the guess of a date's format looks at.
-_LOOKED_AT = 1000
-
-_NUMBERS = (int, float, Decimal, np.integer, np.floating)  # complex ones cannot be ordered
-_DIGIT = re.compile(r"\d")
 KINDS = ("number", "boolean", "date", "category", "text")
 
 
@@ -62,76 +57,6 @@ def are_words(values: Iterable[Any]) -> bool:
     return all(isinstance(value, str) for value in values)
 
 
-def find_kind(values: NDArray[Any], *, declared_category: bool = False) -> Finding:
-    """Return what a column of the training table holds."""
-    there = values[~is_missing(values)]
-    if not len(there):
-        return Finding("number", left_out="every value is missing")
-    if declared_category:
-        few = len(set(as_words(there).tolist())) <= MOST_CATEGORIES
-        return Finding("category" if few else "text", left_out=_constant_reason(there))
-    if there.dtype.kind in "biufMm":
-        kind = {"b": "boolean", "M": "date"}.get(there.dtype.kind, "number")
-        return Finding(kind, left_out=_constant_reason(there))
-    return _kind_of_objects(there)
-
-
-def _constant_reason(there: NDArray[Any]) -> str | None:
-    return "every value is the same" if np.all(there == there[0]) else None
-
-
-def _kind_of_objects(there: NDArray[Any]) -> Finding:
-    types = {type(value) for value in there}
-    if types <= {bool, np.bool_}:
-        return Finding("boolean", left_out=_constant_reason(there))
-    if all(issubclass(kind, (datetime, date, np.datetime64)) for kind in types):
-        return Finding("date", left_out=_constant_reason(as_dates(there)))
-    if all(issubclass(kind, _NUMBERS) for kind in types):
-        if not all(map(_is_number, there)):
-            return Finding("number", left_out="it holds numbers too large for floating point")
-        return Finding("number", left_out=_constant_reason(there.astype(np.float64)))
-    if any(not issubclass(kind, (str, *_NUMBERS)) for kind in types):
-        odd = next(k for k in types if not issubclass(k, (str, *_NUMBERS)))
-        return Finding("text", left_out=f"it holds values of type {odd.__name__}")
-    return _kind_of_words(as_words(there))
-
-
-def _kind_of_words(words: NDArray[np.object_]) -> Finding:
-    # never as an array of fixed width, which one long text would blow up
-    distinct = sorted(set(words.tolist()))
-    if len(distinct) == 1:
-        return Finding("category", left_out="every value is the same")
-    if all(map(_is_number, distinct)):
-        return Finding("number")
-    form = _date_format(distinct)
-    if form is not None:
-        return Finding("date", form)
-    if len(distinct) <= MOST_CATEGORIES:
-        return Finding("category")
-    if len(distinct) == len(words) and not _has_spaces(distinct):
-        return Finding("text", left_out="it looks like an identifier: every value is different")
-    return Finding("text")
-
-
-def _has_spaces(words: list[str]) -> bool:
-    return sum(" " in word.strip() for word in words) > 0.1 * len(words)
-
-
-def _date_format(distinct: list[str]) -> str | None:
-    """The format that skrub reads the words as dates by; None if they are not dates."""
-    if not any(map(_DIGIT.search, distinct)):  # which spares loading skrub, some seconds
-        return None
-    skrub, pandas = require("skrub", "models"), require("pandas", "models")
-    step = max(1, len(distinct) // _LOOKED_AT)
-    reader = skrub.ToDatetime()
-    try:
-        reader.fit_transform(pandas.Series(distinct[::step], name="words", dtype=object))
-        as_dates(np.array(distinct, dtype=object), reader.format_)
-    except (skrub.core.RejectColumn, Unreadable):
-        return None
-    return str(reader.format_)
-
-
 def as_numbers(values: NDArray[Any]) -> FloatArray:
     """Read a column as numbers, missing and infinite ones as NaN; huge ones are mistakes."""
     if values.dtype.kind in "biuf":
@@ -158,22 +83,9 @@ def _words_as_numbers(values: NDArray[Any]) -> FloatArray:
     try:
         numbers[~gaps] = values[~gaps].astype(np.float64)
     except (TypeError, ValueError, OverflowError):
-        wrong = np.array([not _is_number(value) for value in values[~gaps]])
+        wrong = np.array([not is_number_text(value) for value in values[~gaps]])
         raise _unreadable("numbers", values[~gaps], wrong) from None
     return numbers
-
-
-def is_number_text(word: str) -> bool:
-    """Whether a word is a number as programs write it."""
-    return _is_number(word)
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        float(value)
-    except (TypeError, ValueError, OverflowError):
-        return False
-    return True
 
 
 #: What may stand around the figures of an amount; spaces and apostrophes also stand among them.
@@ -194,7 +106,7 @@ def number_signs(words: Sequence[str]) -> str | None:
     ('.', ',', None)
     """
     bare = [_SIGNS.sub("", word) for word in words]
-    if all(map(_is_number, words)) or not all(any(map(str.isdigit, word)) for word in bare):
+    if all(map(is_number_text, words)) or not all(any(map(str.isdigit, word)) for word in bare):
         return None
     point = all(map(_WITH_POINT.fullmatch, bare))
     comma = all(map(_WITH_COMMA.fullmatch, bare))
@@ -210,7 +122,7 @@ def signed_numbers(values: NDArray[Any], decimal: str) -> FloatArray:
     gaps, thousands = is_missing(values), "," if decimal == "." else "."
     words = [_SIGNS.sub("", str(value)) for value in values[~gaps].tolist()]
     plain = [word.replace(thousands, "").replace(decimal, ".") for word in words]
-    wrong = np.array([not _is_number(word) for word in plain], dtype=bool)
+    wrong = np.array([not is_number_text(word) for word in plain], dtype=bool)
     if np.any(wrong):
         raise _unreadable(f"numbers with the decimal sign {decimal!r}", values[~gaps], wrong)
     numbers = np.full(len(values), np.nan)

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from toprank._extras import require
 from toprank._numerics import FloatArray, LongTail, find_long_tail
 from toprank.models import frames
-from toprank.models.columns import Column, as_words, is_number_text, number_signs, tidy_word
+from toprank.models.columns import Column, as_words, number_signs, tidy_word
 from toprank.models.concern import BETTER, NOTE, WRONG, Concern, Values
+from toprank.models.words import is_number_text
 
 #: From so many rows on a run of whole numbers is not chance.
 _FEWEST_COUNTED = 50

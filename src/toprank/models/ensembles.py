@@ -40,7 +40,7 @@ def unseen_by_members(ranker: Any) -> UnseenScores | None:
     for number, (_, test) in enumerate(ranker._folds):
         fold[test] = number
     scores, fold = ranker.oof_decision_[known], fold[known]
-    return UnseenScores(scores, "out of fold", spread_between_folds(scores, fold))
+    return UnseenScores(scores, "out of fold", spread_between_folds(scores, fold), known)
 
 
 def rows_to_measure_by(ranker: Any, rows: TrainingRows, random_state: int) -> TrainingRows:

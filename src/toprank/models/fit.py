@@ -5,7 +5,7 @@ from __future__ import annotations
 import time as clock
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from toprank.metrics.registry import METRICS
 from toprank.models import frames
 from toprank.models.card import HeldOutMetrics, make_card
 from toprank.models.columns import is_missing
-from toprank.models.concern import LEAK, NOTE
+from toprank.models.concern import LEAK, NOTE, Concern
 from toprank.models.doubts import long_tails
 from toprank.models.ensembles import (
     check_effort,
@@ -223,6 +223,7 @@ def fit_table(
     drop: Sequence[str] = (),
     weight: str | None = None,
     groups: str | None = None,
+    propensity: str | None = None,
     model: str | None = None,
     p: Any = None,
     alpha: float | None = None,
@@ -270,6 +271,10 @@ def fit_table(
     groups : str, optional
         Column of clusters, such as customers; not a feature. Rows of one group stay in one fold,
         and intervals allow for their dependence.
+    propensity : str, optional
+        Column of probabilities, above 0, that the row's label was seen, such as `rank --explore`
+        writes; not a feature. Rows count by one over it: in the fit clipped, as
+        `toprank.select.label_weights` does it, and in the intervals of the card in full.
     model : {"auto", "pnorm", "ir", "rankboost", "smooth-margin", "trees", "proper"}
         Which ranker: an ensemble of several kinds (auto, `PushEnsemble`); linear with the P-Norm
         Push (the default), the IR Push or a proper loss; boosted stumps (RankBoost, smooth
@@ -336,11 +341,11 @@ def fit_table(
     (3,)
     """
     started = clock.perf_counter()
-    tell = _make_teller(progress)
+    tell = make_teller(progress)
     tell(0)
-    request, kind, name = _read_request(model, p, alpha, metric, k, random_state, from_model)
+    request, kind, name = read_request(model, p, alpha, metric, k, random_state, from_model)
     request = replace(request, keep_tails=keep_tails, **check_effort(quality, max_seconds))
-    roles = {"id": id, "time": time, "weight": weight, "groups": groups}
+    roles = {"id": id, "time": time, "weight": weight, "groups": groups, "propensity": propensity}
     reading = {"as_text": as_text, "as_number": as_number, "clip": clip, "tidy": tidy}
     frame = labelled_rows(frame, target, skip_unlabelled)
     if from_model is None:
@@ -362,40 +367,83 @@ def fit_table(
     concerns = find_concerns(frame, schema, known, rows, keep_tails)
     tails: dict[str, LongTail] = {}
     if from_model is None and not keep_tails:
-        schema, rows, tails = _clip_tails(kind, schema, rows)
-    fit = _TableFit(kind, request, schema, from_model)
+        schema, rows, tails = clip_tails(kind, schema, rows)
+    fit = TableFit(kind, request, schema, from_model)
+    found = FoundRows(rows, known, concerns, tails, name)
+    return fit_found(fit, found, tell, started)
+
+
+@dataclass(frozen=True)
+class FoundRows:
+    """A training table that was read: its rows, or a sample of them, and what was found in it.
+
+    Attributes
+    ----------
+    rows : TrainingRows
+    target : Target
+    concerns : list of Concern
+    tails : dict
+        Columns with long tails, and where these begin.
+    name : str
+        The name of the ranker's kind.
+    training : dict
+        What the card says of the training rows where these are a sample.
+    final : callable, optional
+        From an unfitted ranker to a preparation, the fitted ranker and the prepared `rows`, where
+        the last fit takes other rows than these.
+    """
+
+    rows: TrainingRows
+    target: Target
+    concerns: list[Concern]
+    tails: dict[str, LongTail]
+    name: str
+    training: dict[str, Any] = field(default_factory=dict)
+    final: Callable[[Any], tuple[Preparation, Any, FloatArray]] | None = None
+
+
+def fit_found(
+    fit: TableFit, found: FoundRows, tell: Callable[[int], None], started: float
+) -> TableModel:
+    """Choose, measure and fit on rows that are read, and write the card."""
+    rows, seed = found.rows, fit.request.random_state
     tell(1)
     try:
-        held_out, template, choice = _choose_and_measure(fit, rows, random_state, tell)
+        held_out, template, choice = choose_and_measure(fit, rows, seed, tell)
         tell(3)
         with catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            preparation, ranker, Z = fit.final(rows, template)
+            last = fit.final(rows, template) if found.final is None else found.final(template)
+            preparation, ranker, Z = last
     except ModelError:
         raise
     except ValueError as error:  # what the ranker or the metric says of rows or settings
         raise ModelError(str(error)) from error
     explained = ExplainedRows.of(ranker, Z)
-    made = TableModel(schema, known, preparation, ranker, {}, explained.mean(rows.weight))
+    mean = explained.mean(rows.fit_weight)
+    made = TableModel(fit.schema, found.target, preparation, ranker, {}, mean)
     unseen = unseen_by_members(ranker)
     if unseen is None:
-        unseen = fit.unseen(rows, template, ranker.decision_function(Z), random_state)
-    notes = [str(concern) for concern in concerns if concern.danger < NOTE]
+        unseen = fit.unseen(rows, template, ranker.decision_function(Z), seed)
+    notes = [str(concern) for concern in found.concerns if concern.danger < NOTE]
     notes += [str(warning.message) for warning in caught]
-    about = (held_out, choice, notes, from_model, unseen)
-    card = make_card(made, rows, explained, name, request.scoring, *about)
+    if rows.propensity is not None:
+        notes.append(f"labels were seen with known probabilities: {rows.label_weights}")
+    about = (held_out, choice, notes, fit.before, unseen)
+    card = make_card(made, rows, explained, found.name, fit.request.scoring, *about)
+    card["training"] |= found.training
     if isinstance(ranker, PushEnsemble):
         card["members"] = plain(ranker.member_table_.as_dicts())
-    card["look"] = [concern.as_dict() for concern in concerns]
-    card["tails"] = {name: [tail.low, tail.high] for name, tail in tails.items()}
+    card["look"] = [concern.as_dict() for concern in found.concerns]
+    card["tails"] = {name: [tail.low, tail.high] for name, tail in found.tails.items()}
     made = made.with_card({**card, "seconds": round(clock.perf_counter() - started, 3)})
     tell(4)
     for warning in caught:
-        warnings.warn(warning.message, stacklevel=2)
-    for concern in concerns:
+        warnings.warn(warning.message, stacklevel=3)
+    for concern in found.concerns:
         if concern.danger == LEAK:
             text = f"{concern.message}: {concern.python}."
-            warnings.warn(text, ModelWarning, stacklevel=2)
+            warnings.warn(text, ModelWarning, stacklevel=3)
     return made
 
 
@@ -418,15 +466,15 @@ def fit_rows(
 
     As `fit_table`, for callers that measure by themselves; the card says that nothing was measured.
     """
-    request, kind, name = _read_request(model, p, alpha, metric, k, random_state, None)
+    request, kind, name = read_request(model, p, alpha, metric, k, random_state, None)
     request = replace(request, keep_tails=keep_tails, **check_effort(quality, max_seconds))
     if not keep_tails:
-        schema, rows, _ = _clip_tails(kind, schema, rows)
-    fit = _TableFit(kind, request, schema, None)
+        schema, rows, _ = clip_tails(kind, schema, rows)
+    fit = TableFit(kind, request, schema, None)
     template, choice = fit.settle(rows)
     preparation, ranker, Z = fit.final(rows, template)
     explained = ExplainedRows.of(ranker, Z)
-    made = TableModel(schema, target, preparation, ranker, {}, explained.mean(rows.weight))
+    made = TableModel(schema, target, preparation, ranker, {}, explained.mean(rows.fit_weight))
     some = Z[:: 1 + len(Z) // _SCORED]
     unseen = UnseenScores(ranker.decision_function(some), "training")
     held_out = HeldOutMetrics(notes=["nothing was held out: measure by cross-validation"])
@@ -434,7 +482,7 @@ def fit_rows(
     return made.with_card(make_card(made, rows, explained, name, request.scoring, *about))
 
 
-def _clip_tails(
+def clip_tails(
     kind: RankerKind, schema: Schema, rows: TrainingRows
 ) -> tuple[Schema, TrainingRows, dict[str, LongTail]]:
     """What a kind of ranker reads of columns with long tails, and those that are clipped.
@@ -462,7 +510,9 @@ def labelled_rows(frame: Any, target: str, skip: bool) -> Any:
     return frames.take(frame, np.flatnonzero(~gaps))
 
 
-def _make_teller(progress: Progress | None) -> Callable[[int], None]:
+def make_teller(progress: Progress | None) -> Callable[[int], None]:
+    """Return what says how far a fit is, by the number of its step."""
+
     def tell(done: int) -> None:
         if progress is not None:
             progress(_STEPS[min(done, len(_STEPS) - 1)], done, len(_STEPS))
@@ -470,7 +520,7 @@ def _make_teller(progress: Progress | None) -> Callable[[int], None]:
     return tell
 
 
-def _read_request(
+def read_request(
     model: str | None,
     p: Any,
     alpha: float | None,
@@ -479,6 +529,7 @@ def _read_request(
     random_state: int,
     from_model: TableModel | None,
 ) -> tuple[RankerRequest, RankerKind, str]:
+    """Return what is asked of a ranker, its kind and its name; ModelError if it cannot be."""
     name = model or "pnorm"
     if from_model is not None:
         was = from_model.card.get("model", "pnorm")
@@ -497,7 +548,7 @@ def _read_request(
 
 
 @dataclass(frozen=True)
-class _TableFit:
+class TableFit:
     """The steps that the first fit, on some of the rows, and the last one share."""
 
     kind: RankerKind
@@ -509,7 +560,7 @@ class _TableFit:
         if self.before is not None:
             return self.before.preparation, self.before.preparation.transform(rows.X)
         preparation = Preparation(self.kind.style, self.request.random_state)
-        return preparation, preparation.fit_transform(self.schema, rows.X, rows.weight)
+        return preparation, preparation.fit_transform(self.schema, rows.X, rows.fit_weight)
 
     def settle(self, rows: TrainingRows) -> tuple[Any, PChoice | None]:
         """Choose the settings: an unfitted ranker, and what the choice was made on."""
@@ -522,7 +573,7 @@ class _TableFit:
                 raise ModelError(
                     f"p='auto' needs folds to compare on. {error} Or give p."
                 ) from error
-            numbers = Rows(Z, rows.y, rows.weight)
+            numbers = Rows(Z, rows.y, rows.fit_weight)
             return self.kind.choose(self.request, numbers, preparation.categorical, folds)
         if self.before is not None and self.request.p is None:
             ranker = clone(self.before.ranker)
@@ -534,13 +585,20 @@ class _TableFit:
     def final(self, rows: TrainingRows, template: Any) -> tuple[Preparation, Any, FloatArray]:
         """Fit a ranker of the chosen settings."""
         preparation, Z = self.prepare(rows)
-        given = {} if rows.weight is None else {"sample_weight": rows.weight}
+        weight = rows.fit_weight
+        given = {} if weight is None else {"sample_weight": weight}
         ranker = clone(template)
         if self.before is not None:
             given |= _start_from(ranker, self.before.ranker)
+        return preparation, self.fit_ranker(ranker, Z, rows, given), Z
+
+    def fit_ranker(
+        self, ranker: Any, Z: FloatArray, rows: TrainingRows, given: dict[str, Any]
+    ) -> Any:
+        """Fit a ranker to prepared rows; an ensemble with folds that keep groups whole."""
         if isinstance(ranker, PushEnsemble):
-            return preparation, fit_ensemble(ranker, Z, rows, given), Z
-        return preparation, ranker.fit(Z, rows.y, **given), Z
+            return fit_ensemble(ranker, Z, rows, given)
+        return ranker.fit(Z, rows.y, **given)
 
     def unseen(
         self, rows: TrainingRows, template: Any, own: FloatArray, random_state: int
@@ -578,8 +636,8 @@ def _start_from(ranker: Any, old: Any) -> dict[str, Any]:
     return {}
 
 
-def _choose_and_measure(
-    fit: _TableFit, rows: TrainingRows, random_state: int, tell: Callable[[int], None]
+def choose_and_measure(
+    fit: TableFit, rows: TrainingRows, random_state: int, tell: Callable[[int], None]
 ) -> tuple[HeldOutMetrics, Any, PChoice | None]:
     """Settle on some of the rows, and measure on the others."""
     parts = rows.held_out(random_state)
@@ -596,7 +654,7 @@ def _choose_and_measure(
         preparation, ranker, _ = fit.final(first, _for_scores(template))
         scores = ranker.decision_function(preparation.transform(outer.X))
         scored = ScoredRows(None, outer.y, outer.weight, outer.groups, scores=scores)
-        measured = HeldOutMetrics.measure(scored, fit.request.scoring)
+        measured = HeldOutMetrics.measure(scored, fit.request.scoring, outer.propensity)
         if len(first) < len(inner):
             measured = replace(measured, first_fit=len(first))
         return measured, template, choice

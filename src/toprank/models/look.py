@@ -34,6 +34,7 @@ def look_at(
     drop: Sequence[str] = (),
     weight: str | None = None,
     groups: str | None = None,
+    propensity: str | None = None,
     keep_tails: bool = False,
     **reading: Any,
 ) -> list[Concern]:
@@ -48,7 +49,7 @@ def look_at(
     frame : data frame of pandas or polars, or pyarrow Table
     target : str
         Column of the labels; rows without one are noted, and left out.
-    positive, id, time, drop, weight, groups, keep_tails
+    positive, id, time, drop, weight, groups, propensity, keep_tails
         As in `fit_table`.
     **reading
         ``as_text``, ``as_number``, ``clip``, ``tidy``, as in `fit_table`.
@@ -78,7 +79,7 @@ leave it out (--drop premium).
     if 0 < unlabelled < len(gaps):
         frame = frames.take(frame, np.flatnonzero(~gaps))
         first.append(_unlabelled(target, unlabelled, len(gaps)))
-    roles = {"id": id, "time": time, "weight": weight, "groups": groups}
+    roles = {"id": id, "time": time, "weight": weight, "groups": groups, "propensity": propensity}
     schema, known = learn_table(frame, target, positive, drop, roles, **reading)
     rows = TrainingRows.read(frame, schema, known)
     found = [*first, *find_concerns(frame, schema, known, rows, keep_tails)]

@@ -17,7 +17,8 @@ from toprank.interop.additive import additive_form, is_additive
 from toprank.models import frames
 from toprank.models.columns import as_words, is_missing
 from toprank.models.errors import ModelError, ModelWarning
-from toprank.models.export import table_to_onnx, table_to_sql
+from toprank.models.export import table_to_onnx
+from toprank.models.export_sql import table_to_sql
 from toprank.models.preparation import Preparation
 from toprank.models.schema import Match, Schema, Target
 from toprank.models.sketch import SeenRows
@@ -320,7 +321,7 @@ class TableModel:
         Raises
         ------
         ModelError
-            For trees, and for models that read dates or text.
+            For models that read dates or text, and for trees too many for one query.
         """
         return table_to_sql(self, table, dialect)
 

@@ -18,12 +18,15 @@ from toprank.inference.shares import clopper_pearson
 from toprank.models.bins import Bins, Drift
 from toprank.models.card import reference
 from toprank.models.errors import ModelError
+from toprank.models.expected import ExpectedPrecision, LabelShares, PrecisionError
 from toprank.models.model import TableModel
 from toprank.models.unseen import UnseenScores
 
 SCORES = "score"
 #: Chance that any limit is passed where nothing has changed; shared among columns, scores, alerts.
 RISK = 0.01
+#: Fewer positives than expected are a reason to retrain where they fall short by this part.
+_SHORTFALL = 0.1
 
 
 class DriftWatch:
@@ -61,6 +64,8 @@ class DriftWatch:
         self._columns = [Bins.of(name, entry, shares) for name, entry in before["columns"].items()]
         self._score_rows = int(before.get("scores_rows", before["rows"]))
         self._score_spread = float(before.get("scores_spread", 0.0))
+        own = model.card.get("reference") or {}
+        self.label_shares = LabelShares.from_card(own.get("scores") or {})
 
     def add(self, frame: Any, scores: FloatArray | None = None) -> None:
         """Count some rows; their scores are worked out unless they are given."""
@@ -178,6 +183,13 @@ class Findings:
         Share of positives among the alerts that have a label.
     labelled : int
         Rows with a label.
+    expected : ExpectedPrecision or None
+        The precision of the alerts that is to be expected before their labels are there; None
+        where there are no alerts.
+    off_by : PrecisionError or None
+        The same for the alerts that have labels, and what they show.
+    retrain : list of str
+        Reasons to fit the model again, in words; empty if there is none.
     alarms : list of str
         Limits that are passed, in words.
     notes : list of str
@@ -193,6 +205,9 @@ class Findings:
     precision: Share | None
     labelled: int
     level: float
+    expected: ExpectedPrecision | None = None
+    off_by: PrecisionError | None = None
+    retrain: list[str] = field(default_factory=list)
     alarms: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -226,12 +241,14 @@ def monitor_model(
         Confidence level of the intervals.
     """
     drift, scores = DriftWatch(model, reference), []
+    cut, before = drift.cut_off(top)
+    expects = _Expectation(model, drift.label_shares, top, level)
     for rows, of_rows in parts:
         drift.add(rows, of_rows)
         scores.append(of_rows)
-    cut, before = drift.cut_off(top)
+        expects.add(rows, of_rows, cut)
     above = np.concatenate(scores) > cut
-    known, positive = _alert_labels(model, read_labels(), above)
+    known, labelled, positive = _alert_labels(model, read_labels(), above)
     precision = Share.of(positive, level) if len(positive) else None
     found = Findings(
         drift.rows,
@@ -243,20 +260,52 @@ def monitor_model(
         precision,
         known,
         level,
+        expects.of_alerts(),
+        None if precision is None else PrecisionError.of(expects.of_alerts(labelled), positive),
     )
     fair = drift.scores_from != "training"
     found.alarms.extend(_alarms(limits, found, drift if fair else None))
     if not fair:
         found.notes.append(_UNFAIR)
+    if drift.label_shares is None and found.expected is not None:
+        found.notes.append(_BY_OWN_PROBABILITIES)
+    found.retrain.extend(_retrain_reasons(limits, found, fair))
     return found
 
 
-def _alert_labels(model: TableModel, rows: Any, above: Any) -> tuple[int, Any]:
-    """How many rows have a label, and the labels of the alerts among them."""
+class _Expectation:
+    """Collects what the precision of alerts is expected from: their scores, or probabilities."""
+
+    def __init__(self, model: TableModel, shares: LabelShares | None, top: float, level: float):
+        self._model, self._shares, self._level = model, shares, level
+        self._training_alerts = top * float(model.card["training"]["rows"])
+        self._parts: list[FloatArray] = []
+
+    def add(self, rows: Any, scores: FloatArray, cut: float) -> None:
+        above = np.flatnonzero(scores > cut)
+        if self._shares is not None or not len(above):
+            self._parts.append(scores[above])
+        else:
+            self._parts.append(self._model.predict_proba(rows.take(above))[:, 1])
+
+    def of_alerts(self, which: Any = None) -> Any:
+        """The precision to expect of the alerts, or of some of them; None where there are none."""
+        values = np.concatenate(self._parts) if self._parts else np.empty(0)
+        values = values if which is None else values[which]
+        if not len(values):
+            return None
+        if self._shares is not None:
+            return self._shares.expect(values, self._level)
+        return ExpectedPrecision.of_probabilities(values, self._training_alerts, self._level)
+
+
+def _alert_labels(model: TableModel, rows: Any, above: Any) -> tuple[int, Any, Any]:
+    """How many rows have a label, which alerts do, and their labels."""
     if rows is None:
-        return 0, np.empty(0, dtype=bool)
+        return 0, np.zeros(np.count_nonzero(above), dtype=bool), np.empty(0, dtype=bool)
     known = model.labelled(rows)
-    return int(np.count_nonzero(known)), model.labels(rows.take(np.flatnonzero(known & above)))
+    positive = model.labels(rows.take(np.flatnonzero(known & above)))
+    return int(np.count_nonzero(known)), known[above], positive
 
 
 #: Why scores raise no alarm.
@@ -265,6 +314,33 @@ _UNFAIR = (
     "compared with: the drift of the scores and the number of alerts raise no alarm. Give a "
     "reference table of other rows, or fit the model again to more rows."
 )
+
+
+#: Where the expected precision comes from if the card has no counts of labels.
+_BY_OWN_PROBABILITIES = (
+    "the precision to expect comes from the model's own probabilities, since the model does not "
+    "remember labels of rows that it had not seen."
+)
+
+
+def _retrain_reasons(limits: Limits, found: Findings, fair: bool) -> Iterator[str]:
+    """Why to fit the model again: labels that say so, or rows that have moved away from it."""
+    off, least = found.off_by, limits.precision
+    if off is not None and off.chance < RISK and off.found < (1 - _SHORTFALL) * off.expected:
+        yield (
+            f"of {off.rows} alerts with labels {100 * off.found:.3g}% are positive, "
+            f"{100 * off.expected:.3g}% were expected: a score no longer means what it did."
+        )
+    elif least is not None and found.precision is not None and found.precision.high < least:
+        yield f"the precision is below the {least:g} that is asked for."
+    expected = found.expected
+    if found.precision is None and least is not None and expected and expected.high < least:
+        yield (
+            f"without labels, a precision of {expected.estimate:.3g} is expected (at most "
+            f"{expected.high:.3g}), asked is {least:g}."
+        )
+    if fair and found.scores.passes(limits.drift, len(found.columns) + 2, RISK):
+        yield "the scores have drifted beyond the limit: these rows are not those of the training."
 
 
 def _alarms(limits: Limits, found: Findings, drift: DriftWatch | None) -> Iterator[str]:

@@ -7,7 +7,8 @@ and remembers which numbers came from which column.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,9 @@ from toprank._extras import require
 from toprank._numerics import LARGEST_SIZE, FloatArray
 from toprank.models.columns import Column
 from toprank.models.errors import catch_warnings
+from toprank.models.moments import Moments
 from toprank.models.schema import Schema
+from toprank.models.words import Words
 
 #: What a ranker needs of its numbers.
 STYLES = ("linear", "stumps", "trees")
@@ -27,6 +30,33 @@ STYLES = ("linear", "stumps", "trees")
 _TEXT_COMPONENTS = 30
 
 Values = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class ColumnFacts:
+    """What rows tell of how columns become numbers; facts of other rows merge with them.
+
+    Attributes
+    ----------
+    moments : dict
+        Means and deviations of numbers and parts of dates, for linear rankers.
+    timed : frozenset of str
+        The columns of dates that have times of day.
+    texts : dict
+        The words of columns of text.
+    """
+
+    moments: dict[str, Moments]
+    timed: frozenset[str]
+    texts: dict[str, Words]
+
+    def merge(self, other: ColumnFacts) -> ColumnFacts:
+        """Join the facts of other rows."""
+        return ColumnFacts(
+            {name: one.merge(other.moments[name]) for name, one in self.moments.items()},
+            self.timed | other.timed,
+            {name: one.merge(other.texts[name]) for name, one in self.texts.items()},
+        )
 
 
 class Preparation:
@@ -42,7 +72,9 @@ class Preparation:
     category  a column of 0 and 1 for each, for      as for linear               a code for each
               missing too if training had it
     text      at most 30 components of the n-grams   as for linear               as for linear
-              of its letters (TF-IDF, SVD)
+              of its letters (TF-IDF, SVD),
+              learned from 10,000 different
+              texts at most
     ========  =====================================  ==========================  ===============
 
     Parameters
@@ -68,29 +100,71 @@ class Preparation:
         self, schema: Schema, values: Values, weight: FloatArray | None = None
     ) -> FloatArray:
         """Learn how to prepare the columns, and return them prepared."""
+        return self.finish(schema, self.describe(schema, values, weight)).transform(values)
+
+    def describe(
+        self, schema: Schema, values: Values, weight: FloatArray | None = None
+    ) -> ColumnFacts:
+        """Return what some rows tell of the preparation; that of other rows merges with it."""
+        _, dates, _, texts = self._by_kind(schema)
+        moments: dict[str, Moments] = {}
+        if self.style == "linear":
+            moments = {
+                name: Moments.of(numbers, weight)
+                for name, numbers in self._numbers_and_parts(schema, values)
+            }
+        return ColumnFacts(
+            moments,
+            frozenset(name for name in dates if _has_times(values[name])),
+            {name: Words.of(values[name]) for name in texts},
+        )
+
+    def _numbers_and_parts(
+        self, schema: Schema, values: Values
+    ) -> Iterator[tuple[str, FloatArray]]:
+        """The numbers, and all that can be made of dates, by name and one at a time."""
+        numbers, dates, _, _ = self._by_kind(schema)
+        for name in numbers:
+            yield name, values[name]
+        for name in dates:
+            encoder = _date_encoder(name, with_times=True)
+            parts = _encode(encoder, values[name], name)
+            yield from zip(encoder.all_outputs_, parts.T, strict=True)
+
+    def finish(self, schema: Schema, facts: ColumnFacts) -> Preparation:
+        """Settle the preparation by what all rows told."""
         # as arrays, which files hold in one piece
         self.numbers, self.dates, self.categories, self.texts = (
             np.array(names, dtype=np.str_) for names in self._by_kind(schema)
         )
-        self.date_encoders = [_date_encoder(values[name], name) for name in self.dates.tolist()]
+        self.date_encoders = [
+            _date_encoder(name, with_times=name in facts.timed) for name in self.dates.tolist()
+        ]
         self.text_encoders = [
-            _text_encoder(values[name], name, self.random_state) for name in self.texts.tolist()
+            _text_encoder(facts.texts[name], name, self.random_state)
+            for name in self.texts.tolist()
         ]
         self.scaler: Any = None
         self.imputer: Any = None
         self.encoder: Any = None
-        plain = self._plain(values)
-        if self.style == "linear" and plain.shape[1]:
-            self.scaler = StandardScaler().fit(plain, sample_weight=weight)
+        made = [*self.numbers.tolist()]
+        for encoder in self.date_encoders:
+            made += encoder.all_outputs_
+        if self.style == "linear" and made:
+            moments = [facts.moments[name] for name in made]
+            self.scaler = _make_scaler(moments)
+            gaps = np.array([np.nan if one.missing else 0.0 for one in moments])
             filled = SimpleImputer(
                 strategy="constant", fill_value=0.0, add_indicator=True, keep_empty_features=True
             )
-            self.imputer = filled.fit(self.scaler.transform(plain))
-        if len(self.categories):
-            columns = [c for c in schema.columns if c.kind == "category"]
-            self.encoder = _category_encoder(self.style, columns).fit(self._words(values))
+            self.imputer = filled.fit(np.vstack([np.zeros(len(made)), gaps]))
+        columns = [c for c in schema.columns if c.kind == "category"]
+        if columns:
+            self.encoder = _category_encoder(self.style, columns)
+            # the categories are given: one row of them is enough
+            self.encoder.fit(np.array([[_levels(c)[0] for c in columns]], dtype=object))
         self._name(schema)
-        return self.transform(values)
+        return self
 
     def transform(self, values: Values) -> FloatArray:
         """Return the columns prepared: a matrix of shape (n, len(names))."""
@@ -174,18 +248,39 @@ def _series(values: NDArray[Any], name: str) -> Any:
     return require("pandas", "models").Series(values, name=name)
 
 
-def _date_encoder(values: NDArray[Any], name: str) -> Any:
+def _make_scaler(moments: list[Moments]) -> StandardScaler:
+    """A scaler with these means and deviations; a column without any is left as it is."""
+    means = np.array([one.mean for one in moments])
+    variances = np.array([one.variance for one in moments])
+    scaler = StandardScaler().fit(np.zeros((2, len(moments))))
+    scaler.mean_, scaler.var_ = means, variances
+    scaler.scale_ = np.where(variances > 0, np.sqrt(variances), 1.0)
+    scaler.n_samples_seen_ = moments[0].rows
+    return scaler
+
+
+def _has_times(dates: NDArray[Any]) -> bool:
+    """Whether some dates have a time of day."""
+    there = dates[~np.isnat(dates)].astype("datetime64[us]")
+    return bool(np.any(there != there.astype("datetime64[D]")))
+
+
+def _date_encoder(name: str, with_times: bool) -> Any:
+    """An encoder of dates; it looks only at whether they have times of day."""
     encoder = require("skrub", "models").DatetimeEncoder(add_weekday=True)
-    encoder.fit_transform(_series(values, name))
+    moment = np.datetime64("1970-01-01T01:00" if with_times else "1970-01-01", "us")
+    encoder.fit_transform(_series(np.array([moment]), name))
     return encoder
 
 
-def _text_encoder(values: NDArray[Any], name: str, random_state: int) -> Any:
+def _text_encoder(words: Words, name: str, random_state: int) -> Any:
+    """An encoder of text, learned from the different texts; of very many from some."""
     skrub = require("skrub", "models")
     encoder = skrub.StringEncoder(n_components=_TEXT_COMPONENTS, random_state=random_state)
+    seen = np.array(words.distinct or [""], dtype=object)
     with catch_warnings():
         warnings.simplefilter("ignore")  # it says when a text has fewer n-grams than components
-        encoder.fit_transform(_series(values, name))
+        encoder.fit_transform(_series(seen, name))
     return encoder
 
 

@@ -9,7 +9,7 @@ import json
 import math
 import platform
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -337,7 +337,7 @@ def _is_finite_number(value: Any) -> bool:
         return False
 
 
-_IS = {
+_IS: dict[str, Callable[[Any], bool]] = {
     _COUNT: lambda value: (
         isinstance(value, int) and _is_finite_number(value) and 0 <= value < 2**63
     ),

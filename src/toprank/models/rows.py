@@ -15,11 +15,13 @@ from toprank.folds import Fold
 from toprank.inference import Interval, interval
 from toprank.metrics.registry import METRICS
 from toprank.models import frames
-from toprank.models.columns import Unreadable, as_dates, as_numbers, as_words, find_kind, is_missing
+from toprank.models.columns import Unreadable, as_dates, as_numbers, as_words, is_missing
 from toprank.models.errors import ModelError
+from toprank.models.kinds import find_kind
 from toprank.models.schema import Schema, Target
 from toprank.pairs import Rows
 from toprank.pairs.door import check_groups, repetition_counts
+from toprank.pairs.propensity import LabelWeights, label_weights
 from toprank.tuning import TimeOrderedSplit, folds_of
 
 #: Share of the rows held out, to say how good the ranking is.
@@ -30,9 +32,13 @@ _FEWEST = 2
 
 @dataclass(frozen=True)
 class TrainingRows(Rows):
-    """Columns by name and, for each row, whether it is positive, its weight, group and time."""
+    """Columns by name and, for each row, whether it is positive, its weight, group and time.
+
+    ``propensity`` is the probability that the row's label was seen, where that is known.
+    """
 
     time: NDArray[Any] | None = None
+    propensity: FloatArray | None = None
 
     @classmethod
     def read(cls, frame: Any, schema: Schema, target: Target) -> TrainingRows:
@@ -45,8 +51,22 @@ class TrainingRows(Rows):
             read_weight(frame, schema.weight),
             read_groups(frame, schema.groups),
             _read_time(frame, schema.time),
+            read_propensity(frame, schema.propensity),
         )
         return rows.present()
+
+    @property
+    def label_weights(self) -> LabelWeights | None:
+        """The weights by propensity, as fits take them; None where all labels were seen."""
+        if self.propensity is None:
+            return None
+        return label_weights(self.propensity, self.weight)
+
+    @property
+    def fit_weight(self) -> FloatArray | None:
+        """The weights that a ranker is fitted with: repetition counts, over the propensities."""
+        found = self.label_weights
+        return self.weight if found is None else found.weight
 
     @property
     def n_positive(self) -> int:
@@ -133,7 +153,8 @@ def learn_table(
     drop : sequence of str
         Columns to leave out.
     roles : mapping
-        Names of columns by what they are for: ``id``, ``time``, ``weight``, ``groups``.
+        Names of columns by what they are for: ``id``, ``time``, ``weight``, ``groups``,
+        ``propensity``.
     **reading
         ``as_text``, ``as_number``, ``clip``, ``tidy``: as in `fit_table`.
     """
@@ -207,6 +228,24 @@ def read_weight(frame: Any, name: str | None) -> FloatArray | None:
     except ValueError as error:
         reason = str(error).replace("sample_weight", f"the column {name!r}")
         raise ModelError(f"weight={name!r}: {reason}") from error
+
+
+def read_propensity(frame: Any, name: str | None) -> FloatArray | None:
+    """Return a column of probabilities that labels were seen; ModelError if they are not."""
+    if name is None:
+        return None
+    try:
+        seen = as_numbers(frames.column(frame, name))
+    except Unreadable as error:
+        raise ModelError(f"propensity={name!r}: {error}.") from error
+    strange = ~((seen > 0) & (seen <= 1))
+    if np.any(strange):
+        raise ModelError(
+            f"propensity={name!r}: expected probabilities above 0, up to 1; "
+            f"{np.count_nonzero(strange)} rows hold something else, such as "
+            f"{float(seen[strange][0]):g}."
+        )
+    return seen
 
 
 def read_groups(frame: Any, name: str | None) -> NDArray[np.intp] | None:

@@ -14,7 +14,6 @@ from toprank.models import frames
 from toprank.models.columns import (
     KINDS,
     Column,
-    Finding,
     Unreadable,
     are_words,
     as_words,
@@ -23,6 +22,7 @@ from toprank.models.columns import (
     tidy_words,
 )
 from toprank.models.errors import ModelError
+from toprank.models.summary import FrameLook, SecondLook, TableSummary
 from toprank.models.wishes import Wishes
 from toprank.pairs.labels import LabelError, missing_labels, positive_label
 
@@ -96,7 +96,7 @@ class Schema:
         The columns that the model reads, in the order of the training table.
     target : str
         Column of the labels.
-    id, time, weight, groups : str or None
+    id, time, weight, groups, propensity : str or None
         Columns with other roles; never read as features.
     left_out : dict
         Columns that are not read, and why.
@@ -122,6 +122,7 @@ the known ones
     weight: str | None = None
     groups: str | None = None
     left_out: dict[str, str] = field(default_factory=dict)
+    propensity: str | None = None
 
     @property
     def names(self) -> list[str]:
@@ -137,6 +138,7 @@ the known ones
             "time": self.time,
             "weight": self.weight,
             "groups": self.groups,
+            "propensity": self.propensity,
         }
         return {role: name for role, name in given.items() if name is not None}
 
@@ -162,7 +164,8 @@ the known ones
         as_text, as_number, clip, tidy : sequence of str
             Columns that are read in another way than their values suggest, as in `fit_table`.
         **roles
-            ``target=``, ``id=``, ``time=``, ``weight=``, ``groups=``: names of columns.
+            ``target=``, ``id=``, ``time=``, ``weight=``, ``groups=``, ``propensity=``: names of
+            columns.
         """
         names = frames.names_of(frame)
         given = {role: name for role, name in roles.items() if name is not None}
@@ -173,16 +176,36 @@ the known ones
                 frames.require_columns(frame, {argument: name})
                 if argument != "drop" and name in given.values():
                     raise ModelError(f"{argument}={name!r}: that column is not a feature.")
+        wanted = [n for n in names if n not in drop and n not in given.values()]
+        summary = TableSummary.of(frame, wanted, wish)
+        return cls.from_summary(summary, wish, FrameLook(frame), drop, **given)
+
+    @classmethod
+    def from_summary(
+        cls,
+        summary: TableSummary,
+        wishes: Wishes,
+        look: SecondLook,
+        drop: Sequence[str] = (),
+        **roles: str,
+    ) -> Schema:
+        """Return the schema of a training table that was described, whole or block by block.
+
+        Parameters
+        ----------
+        summary : TableSummary
+        wishes : Wishes
+            Columns that are read in another way than their values suggest.
+        look : SecondLook
+            The rows once more, where the summary does not tell enough.
+        drop : sequence of str
+            Columns that were left out.
+        **roles
+            As in `learn`.
+        """
+        columns, why = summary.learn_columns(wishes, look)
         left_out = {name: "as asked" for name in drop}
-        wanted = [n for n in names if n not in left_out and n not in given.values()]
-        declared, found = frames.declared_categories(frame), []
-        for name, values in frames.columns(frame, wanted).items():
-            values, finding, more = wish.read(name, values, name in declared)
-            if finding.left_out is not None:
-                left_out[name] = finding.left_out
-            else:
-                found.append(replace(_make_column(name, values, finding), **more))
-        return cls(tuple(found), left_out=left_out, **given)
+        return cls(columns, left_out=left_out | why, **roles)
 
     def with_roles(self, frame: Any, target: str, roles: Mapping[str, str | None]) -> Schema:
         """Return the schema for another training table, with its roles where they are given."""
@@ -223,7 +246,10 @@ the known ones
 
     def as_dict(self) -> dict[str, Any]:
         """Return the schema as plain values, as the file of a model holds it."""
-        return asdict(self)
+        plain = asdict(self)
+        if self.propensity is None:  # earlier versions, which do not know it, read the file too
+            del plain["propensity"]
+        return plain
 
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> Schema:
@@ -260,15 +286,6 @@ def _is_readable(column: Column) -> bool:
     ends = all(type(end) in (int, float) and abs(end) <= LARGEST_SIZE for end in clip)
     known = column.decimal in (None, ".", ",") and type(column.tidy) is bool
     return known and ends and (column.clip is None or (len(clip) == 2 and clip[0] <= clip[1]))
-
-
-def _make_column(name: str, values: NDArray[Any], finding: Finding) -> Column:
-    categories: tuple[str, ...] = ()
-    if finding.kind == "category":
-        words = as_words(values)
-        categories = tuple(sorted(set(words.tolist()) - {""}))
-    share = float(np.mean(is_missing(values)))
-    return Column(name, finding.kind, str(values.dtype), share, finding.date_format, categories)
 
 
 def _count_unseen(column: Column, words: NDArray[Any]) -> tuple[int, tuple[str, ...]]:
@@ -309,7 +326,13 @@ class Target:
         cls, column: str, values: NDArray[Any], positive: Any = None, *, tidy: bool = False
     ) -> Target:
         """Find out which value belongs at the top; ModelError where it must be named."""
-        words = set(_target_words(column, values, tidy).tolist())
+        return cls.of_words(
+            column, set(_target_words(column, values, tidy).tolist()), positive, tidy
+        )
+
+    @classmethod
+    def of_words(cls, column: str, words: set[str], positive: Any, tidy: bool) -> Target:
+        """Find out which of the labels belongs at the top."""
         if not tidy:
             _refuse_spellings(column, words)
         elif isinstance(positive, str):

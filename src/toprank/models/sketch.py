@@ -51,10 +51,7 @@ class RowSketch:
     @classmethod
     def of(cls, columns: Mapping[str, NDArray[Any]]) -> RowSketch:
         """Return the sketch of the rows of some columns."""
-        found, times = np.unique(row_checksums(columns), return_counts=True)
-        total = int(np.sum(times))
-        twins = float(np.sum(times[times > 1]) / total) if total else 0.0
-        return cls(found[:_KEPT], len(found) <= _KEPT, twins)
+        return RowCounts.of(columns).sketch()
 
     def as_dict(self) -> dict[str, Any]:
         """Return the sketch as a card has it."""
@@ -80,6 +77,35 @@ class RowSketch:
         if not self.whole:
             sums = sums[sums <= self.smallest[-1]]
         return len(sums), int(np.count_nonzero(np.isin(sums, self.smallest)))
+
+
+@dataclass(frozen=True)
+class RowCounts:
+    """The smallest checksums of some rows and how often each occurs; those of others merge."""
+
+    sums: Checksums
+    times: NDArray[np.int64]
+    whole: bool
+
+    @classmethod
+    def of(cls, columns: Mapping[str, NDArray[Any]]) -> RowCounts:
+        """Count the rows of some columns."""
+        found, times = np.unique(row_checksums(columns), return_counts=True)
+        return cls(found[:_KEPT], times[:_KEPT], len(found) <= _KEPT)
+
+    def merge(self, other: RowCounts) -> RowCounts:
+        """Join the counts of other rows."""
+        sums, place = np.unique(np.concatenate([self.sums, other.sums]), return_inverse=True)
+        both = np.concatenate([self.times, other.times])
+        times = np.bincount(place.reshape(-1), both, len(sums)).astype(np.int64)
+        whole = self.whole and other.whole and len(sums) <= _KEPT
+        return RowCounts(sums[:_KEPT], times[:_KEPT], whole)
+
+    def sketch(self) -> RowSketch:
+        """The sketch; of many rows those kept tell how many equal another one."""
+        total = int(np.sum(self.times))
+        twins = float(np.sum(self.times[self.times > 1]) / total) if total else 0.0
+        return RowSketch(self.sums, self.whole, twins)
 
 
 class SeenRows:

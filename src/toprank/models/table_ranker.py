@@ -16,13 +16,16 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from toprank._extras import require
 from toprank._numerics import FloatArray
 from toprank.models import frames
+from toprank.models.block_fit import fit_table_blocks
 from toprank.models.errors import ModelError
 from toprank.models.fit import fit_rows
 from toprank.models.model import Reason, TableModel
 from toprank.models.rows import TrainingRows
 from toprank.models.schema import Schema, Target
+from toprank.models.words import are_numbers
 from toprank.pairs.door import check_groups, check_weights
 from toprank.pairs.labels import label_text, two_classes
+from toprank.pairs.propensity import keep_label_weights
 
 
 class TableRanker(ClassifierMixin, BaseEstimator):
@@ -113,6 +116,7 @@ class TableRanker(ClassifierMixin, BaseEstimator):
         sample_weight: ArrayLike | None = None,
         *,
         groups: ArrayLike | None = None,
+        label_propensity: ArrayLike | None = None,
     ) -> TableRanker:
         """Learn to rank the rows of a table.
 
@@ -125,6 +129,9 @@ class TableRanker(ClassifierMixin, BaseEstimator):
             How often each row counts.
         groups : array of shape (n,), optional
             Rows of one group stay in one fold where p is "auto".
+        label_propensity : float or array of shape (n,), optional
+            Probability that the row's label was seen; rows are weighted by its inverse, clipped
+            (`toprank.select.label_weights`). ``effective_rows_`` says how many rows they count as.
 
         Returns
         -------
@@ -151,7 +158,8 @@ class TableRanker(ClassifierMixin, BaseEstimator):
         match.ensure_ok("The table cannot be used")
         n = len(positive)
         weight = check_weights(positive, sample_weight)
-        rows = TrainingRows(values, positive, weight, check_groups(groups, n)).present()
+        checked: Any = keep_label_weights(self, positive, weight, label_propensity)
+        rows = TrainingRows(values, positive, checked, check_groups(groups, n)).present()
         has_p = self.model not in ("ir", "smooth-margin", "proper")
         self.model_ = fit_rows(
             replace(schema, target=name),
@@ -165,6 +173,45 @@ class TableRanker(ClassifierMixin, BaseEstimator):
             random_state=self.random_state,
         )
         self.classes_ = classes
+        return self
+
+    def fit_blocks(
+        self, source: Any, target: str, *, weight: str | None = None, groups: str | None = None
+    ) -> TableRanker:
+        """Learn to rank from a table in blocks, to the model that `fit` makes of it in memory.
+
+        Other than by `fit`, rows are held out to measure, and p="auto" is chosen without them; see
+        `fit_table_blocks` for which rankers are fitted to all rows. Labels are words, or numbers
+        where both are.
+
+        Parameters
+        ----------
+        source : TableSource
+            From `toprank.blocks.from_tables`.
+        target : str
+            Column of the labels; the larger of its two values in sorted order belongs at the top.
+        weight, groups : str, optional
+            Columns of repetition counts and of groups.
+
+        Returns
+        -------
+        self
+        """
+        reading = {name: getattr(self, name) for name in ("as_text", "as_number", "clip", "tidy")}
+        has_p = self.model not in ("ir", "smooth-margin", "proper")
+        request: dict[str, Any] = {
+            **{name: getattr(self, name) for name in ("alpha", "metric", "k", "drop")},
+            **{"model": self.model, "p": self.p if has_p else None},
+            **{"random_state": self.random_state, "keep_tails": True},
+        }
+        self.model_ = fit_table_blocks(
+            source, target, positive=_larger, weight=weight, groups=groups, **reading, **request
+        )
+        known = self.model_.target
+        self.classes_ = _labels_of([known.negative[0], known.positive])
+        kept = {target, weight, groups}
+        self.feature_names_in_ = np.array([n for n in source.names if n not in kept], dtype=object)
+        self.n_features_in_ = len(self.feature_names_in_)
         return self
 
     def decision_function(self, X: Any) -> FloatArray:
@@ -246,6 +293,19 @@ class TableRanker(ClassifierMixin, BaseEstimator):
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
+
+
+def _larger(words: list[str]) -> str:
+    """The label that belongs at the top: the larger one, of numbers by their size."""
+    return max(words, key=float) if are_numbers(words) else max(words)
+
+
+def _labels_of(words: list[str]) -> NDArray[Any]:
+    if not are_numbers(words):
+        return np.array(words, dtype=object)
+    numbers = np.array([float(word) for word in words])
+    whole = numbers.astype(np.int64)
+    return whole if np.array_equal(whole, numbers) else numbers
 
 
 def _free_name(wanted: Any, taken: list[str]) -> str:

@@ -48,11 +48,14 @@ class UnseenScores:
         nothing can fairly be compared with.
     spread : float
         Variance of their shares beyond the chance of few rows, over that of a share of one row.
+    rows : ndarray of int, optional
+        The training rows that they are of, where the model has not seen those.
     """
 
     scores: FloatArray
     source: str
     spread: float = 0.0
+    rows: NDArray[np.intp] | None = None
 
 
 def unseen_scores(
@@ -80,7 +83,7 @@ def unseen_scores(
         return UnseenScores(own, "training")
     if len(held_out[1]) >= _ENOUGH:
         scores = _aligned(rows, own, fit_part, held_out)
-        return UnseenScores(scores, "held out", _USUAL_SPREAD / len(rows))
+        return UnseenScores(scores, "held out", _USUAL_SPREAD / len(rows), held_out[1])
     try:
         folds = _folds(rows, random_state)
     except ValueError:  # a class in one group only
@@ -89,7 +92,8 @@ def unseen_scores(
     for number, (train, test) in enumerate(folds):
         scores[test] = _aligned(rows, own, fit_part, (train, test))
         fold[test] = number
-    return UnseenScores(scores, "out of fold", spread_between_folds(scores, fold))
+    spread = spread_between_folds(scores, fold)
+    return UnseenScores(scores, "out of fold", spread, np.arange(len(rows)))
 
 
 def _folds(rows: TrainingRows, random_state: int) -> list[Fold]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,72 +12,84 @@ from numpy.typing import NDArray
 from toprank._numerics import FloatArray
 from toprank.models.columns import (
     Finding,
-    as_numbers,
     as_words,
-    find_kind,
-    is_number_text,
     number_signs,
     signed_numbers,
     tidy_words,
 )
 from toprank.models.errors import ModelError
+from toprank.models.kinds import ColumnSummary
+from toprank.models.words import Words, are_numbers, is_number_text
 
 #: Shares of the training rows beyond which clipped numbers are not told apart.
-_CLIPPED = (0.005, 0.995)
+CLIPPED = (0.005, 0.995)
 
 
 @dataclass(frozen=True)
 class Wishes:
     """The columns that are to be read in another way than their values suggest."""
 
-    as_text: Sequence[str]
-    as_number: Sequence[str]
-    clip: Sequence[str]
-    tidy: Sequence[str]
+    as_text: Sequence[str] = ()
+    as_number: Sequence[str] = ()
+    clip: Sequence[str] = ()
+    tidy: Sequence[str] = ()
 
-    def read(
-        self, name: str, values: NDArray[Any], declared: bool
-    ) -> tuple[NDArray[Any], Finding, dict[str, Any]]:
-        """The values, what they hold, and how a column of them is read."""
-        more: dict[str, Any] = {}
+    def describe(self, name: str, values: NDArray[Any], declared: bool) -> ColumnSummary:
+        """What some values of a column are, read as they are to be read."""
         if name in self.tidy:
-            values, more["tidy"] = tidy_words(values), True
-        if name in self.as_text:
-            finding = find_kind(as_words(values), declared_category=True)
-        elif name in self.as_number:
-            values, more["decimal"] = _read_signs(name, values)
-            finding = find_kind(values)
-        else:
-            finding = find_kind(values, declared_category=declared)
-        if name in self.clip:
-            if finding.kind != "number":
-                raise ModelError(f"clip={name!r}: the column holds no numbers ({finding.kind}).")
-            numbers = as_numbers(values)
-            if not np.all(np.isnan(numbers)):
-                more["clip"] = _ends(numbers[~np.isnan(numbers)])
-        return values, finding, more
+            values = tidy_words(values)
+        if name in self.as_text or name in self.as_number:
+            words = ColumnSummary.of(as_words(values), declared=True)
+            return replace(words, dtype=str(values.dtype))
+        return ColumnSummary.of(values, declared=declared)
+
+    def find(
+        self, name: str, summary: ColumnSummary, *, dates: bool = True
+    ) -> tuple[ColumnSummary, Finding, dict[str, Any]]:
+        """The description of a column, what it holds, and how such a column is read."""
+        more: dict[str, Any] = {"tidy": True} if name in self.tidy else {}
+        if name in self.as_number and name not in self.as_text:
+            summary, more["decimal"] = _read_signs(name, summary)
+        finding = summary.find(dates=dates)
+        if name in self.clip and finding.kind != "number":
+            raise ModelError(f"clip={name!r}: the column holds no numbers ({finding.kind}).")
+        return summary, finding, more
 
 
-def _read_signs(name: str, values: NDArray[Any]) -> tuple[NDArray[Any], str | None]:
-    """The numbers that words with signs stand for, and their decimal sign."""
-    words = as_words(values)
-    seen = sorted(set(words.tolist()) - {""})
+def _read_signs(name: str, summary: ColumnSummary) -> tuple[ColumnSummary, str | None]:
+    """The description of the numbers that words with signs stand for, and their decimal sign."""
+    words = summary.words or Words({})
+    seen = words.distinct
     decimal = number_signs(seen)
-    if decimal is None and not all(map(is_number_text, seen)):
+    if decimal is None and not are_numbers(seen):
         odd = [word for word in seen if number_signs([word]) is None and not is_number_text(word)]
         example = (odd or seen)[0]
         raise ModelError(
             f"as_number={name!r}: {example!r} is no number, with or without signs. If it stands "
             "for a missing value, leave it empty."
         )
-    if decimal is None:
-        return as_numbers(values), None
-    return signed_numbers(words, decimal), decimal
+    held = np.array(seen, dtype=object)
+    numbers = held.astype(np.float64) if decimal is None else signed_numbers(held, decimal)
+    none = int(sum(words.counts[word] for word in held[np.isnan(numbers)].tolist()))
+    there = numbers[~np.isnan(numbers)]
+    if not len(there):
+        return ColumnSummary(summary.rows, summary.rows, "float64"), decimal
+    ends = np.min(there), np.max(there)
+    kind = frozenset({"number"})
+    return ColumnSummary(
+        summary.rows, summary.missing + none, "float64", False, kind, *ends
+    ), decimal
 
 
-def _ends(numbers: FloatArray) -> tuple[float, float]:
-    """Where the tails begin; where most numbers are the same, among the different ones."""
-    low, high = np.quantile(numbers, _CLIPPED)
+def find_ends(numbers: FloatArray) -> tuple[float, float] | None:
+    """Where the tails begin; where most numbers are the same, among the different ones.
+
+    None where there is no number; NaN stands for a missing one.
+    """
+    there = numbers[~np.isnan(numbers)]
+    if not len(there):
+        return None
+    low, high = np.quantile(there, CLIPPED)
     if low == high:
-        low, high = np.quantile(np.unique(numbers), _CLIPPED)
+        low, high = np.quantile(np.unique(there), CLIPPED)
     return float(low), float(high)

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from functools import cached_property
+from copy import copy
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from toprank._arrays import AnyArray, TableLike
+from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
 from toprank.blocks.design import design_of
 from toprank.blocks.memory import ArraySource, gather_blocks
@@ -90,6 +92,7 @@ class BlockData:
         self.n_rows = n_rows
         self.n_features = source.n_features
         self.passes: Counter[str] = Counter()
+        self._drawn: Pieces | None = None
         self.view = View(_NO_CLASSES, entries=self.entries)
         if like is None:
             self.units, self.sparse = self._look()
@@ -98,7 +101,7 @@ class BlockData:
         self.view = View(_NO_CLASSES, None, self.units, self.entries)
 
     @classmethod
-    def of(cls, X: Any, n_jobs: int | None = None) -> BlockData:
+    def of(cls, X: TableLike, n_jobs: int | None = None) -> BlockData:
         """Look at the rows of a matrix in memory that has been checked; they have no labels."""
         source = ArraySource(X, None, None, None, n_jobs, checked=True)
         counts: Pieces = source.map_reduce(RowCounts(), None)
@@ -117,7 +120,7 @@ class BlockData:
         """Check every entry; say in what units the columns are read, and whether X is sparse."""
         step = sample_step(self.n_rows, self.n_features)
         sweep = Describe(self.view, step, self.starts, thinning, not self.source.checked)
-        statistics, self._samples = self.run(sweep, None)
+        statistics, self._drawn = self.run(sweep, None)
         self._refuse(statistics.bad)
         return statistics.units(), statistics.sparse
 
@@ -246,7 +249,7 @@ class LabelledData(BlockData):
         self,
         source: BlockSource,
         counts: LabelCounts,
-        classes: NDArray[Any],
+        classes: AnyArray,
         class_weight: tuple[float, float] | None,
         size: int,
         like: BlockData | None = None,
@@ -314,6 +317,23 @@ class LabelledData(BlockData):
             return None
         return min(rows, max(2, _SAMPLE_BYTES // (8 * max(1, self.n_features))))
 
+    @property
+    def _samples(self) -> Pieces:
+        """Rows that were drawn while the columns were described, or now where others were."""
+        if self._drawn is None:
+            view = self.view
+            self._look()
+            self.view = view
+        drawn: Pieces | None = self._drawn
+        assert drawn is not None
+        return drawn
+
+    def through(self, source: BlockSource) -> LabelledData:
+        """Return the same rows, looked at already, behind another source that brings them."""
+        same = copy(self)
+        same.source, same.passes = source, Counter()
+        return same
+
     @cached_property
     def log_totals(self) -> tuple[float, float]:
         """Logarithms of the total weights of the positives and of the negatives."""
@@ -360,7 +380,8 @@ class LabelledData(BlockData):
         if self.source.keeps_samples:
             source = self.source.thin(Thin(self.view, self.thinning))
         else:
-            parts = [self._samples[index][0] for index in sorted(self._samples)]
+            samples = self._samples
+            parts = [samples[index][0] for index in sorted(samples)]
             source = gather_blocks(parts, self.source.n_jobs)
         counts = count_labels(source)
         if len(counts.labels) < 2 or not np.all(counts.weight > 0):
@@ -371,9 +392,7 @@ class LabelledData(BlockData):
         """Return the scores of evenly spaced rows of weight above zero."""
         if self.source.keeps_samples:
             return self.in_order(self.run(Located(self.view, self.thinning), coef))
+        samples = self._samples
         return np.concatenate(
-            [
-                design_of(self._samples[index][1], self.units).scores(coef)
-                for index in sorted(self._samples)
-            ]
+            [design_of(samples[index][1], self.units).scores(coef) for index in sorted(samples)]
         )

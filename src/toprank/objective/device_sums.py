@@ -122,7 +122,7 @@ def device_histogram(
 def count_scores(
     design: DeviceDesign,
     positive: Any,
-    weight: Any,
+    weight: object,
     coef: FloatArray,
     standard: Standard,
     quanta: float,

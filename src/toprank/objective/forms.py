@@ -13,11 +13,11 @@ sqrt(d / rows drawn).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
 from toprank.objective.data import LabelledData
 from toprank.objective.duality import Dual, DualState, Terms

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from toprank._arrays import TableLike
 from toprank._extras import jit
 from toprank._numerics import FloatArray
 from toprank.objective.sums import EndPartial, Tilted, Tilts
@@ -20,7 +21,12 @@ _FAST = {"reassoc", "contract", "nsz", "arcp"}
 
 
 def tilted_ends(
-    X: Any, positive: Any, log_weight: Any, coef: FloatArray, tilts: Tilts, scores: FloatArray
+    X: TableLike,
+    positive: Any,
+    log_weight: object,
+    coef: FloatArray,
+    tilts: Tilts,
+    scores: FloatArray,
 ) -> list[EndPartial]:
     """Return for each end the tilted sums of positives and negatives; fill in the scores."""
     logs = np.empty(0) if log_weight is None else log_weight

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._lazy import cached_property
 from toprank._numerics import FloatArray, log_of
 from toprank.blocks.design import Design, Tile, design_of
 from toprank.blocks.source import Block
@@ -254,7 +254,7 @@ class OpenBlock:
         """Return some rows as a NumPy array or CSR matrix, raw."""
         return self.design.take(rows)
 
-    def on_host(self, what: str, *arguments: Any) -> Any:
+    def on_host(self, what: str, *arguments: object) -> Any:
         """Return what a method returns, as arrays of the host."""
         found, to_host = getattr(self, what)(*arguments), self.design.to_host
         return tuple(map(to_host, found)) if isinstance(found, tuple) else to_host(found)

@@ -20,11 +20,11 @@ is the certificate: a gradient, and the slack of the rows that the weights rest 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
 from toprank.objective.problem import ScoredProblem
 from toprank.objective.risk import Task

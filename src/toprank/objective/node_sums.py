@@ -15,11 +15,11 @@ every half unit of the scores, whatever the number of rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from toprank._lazy import cached_property
 from toprank._numerics import FloatArray, log_of, log_sum_exp
 from toprank.blocks.source import Block
 from toprank.losses import Loss

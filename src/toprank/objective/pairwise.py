@@ -15,11 +15,11 @@ pair has a loss of one; for two classes that is the normalisation of the P-Norm 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from toprank._lazy import cached_property
 from toprank._numerics import FloatArray, log_of, softmax
 from toprank.blocks import Workers
 from toprank.losses import Loss, ZeroOne

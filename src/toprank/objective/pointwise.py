@@ -86,7 +86,7 @@ class InterceptSlopes:
         return left + right
 
 
-def _times(weight: Any, values: Any) -> Any:
+def _times(weight: object, values: Any) -> Any:
     return values if weight is None else weight * values
 
 

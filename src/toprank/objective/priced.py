@@ -17,12 +17,12 @@ largest term, and merge as an online softmax does.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._lazy import cached_property
 from toprank._numerics import FloatArray, log_of
 from toprank.blocks.design import Tile
 from toprank.blocks.source import Block

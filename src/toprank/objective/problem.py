@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._lazy import cached_property
 from toprank._numerics import FloatArray, log_of, log_sum_exp
 from toprank.objective.data import BlockData, LabelledData
 from toprank.objective.risk import AnyTask, PushObjective

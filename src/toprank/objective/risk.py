@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._lazy import cached_property
 from toprank._numerics import FloatArray, log_of
 from toprank.losses import Loss, get_loss
 from toprank.losses.proper import ProperLoss
@@ -254,9 +254,9 @@ def build_objective(
     positive: NDArray[np.bool_],
     sample_weight: FloatArray | None = None,
     *,
-    price: Any = "power",
+    price: object = "power",
     p: float = 4.0,
-    loss: Any = "exponential",
+    loss: object = "exponential",
     end: str = "top",
     balance: float = 1.0,
     top: float = 1.0,

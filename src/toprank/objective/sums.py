@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from toprank._numerics import FloatArray
 from toprank.blocks.design import Tile
@@ -262,7 +262,7 @@ class RowSums(RelativeSums):
         return sums
 
 
-def _moments(tile: Tile, weight: Any) -> FloatArray:
+def _moments(tile: Tile, weight: ArrayLike) -> FloatArray:
     """The weighted sum of each column, and that of the weights last."""
     columns = tile.adjoint(weight)
     moments = np.empty(len(columns) + 1)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from toprank._extras import jit
 
@@ -26,7 +27,7 @@ _MASK, _SHIFT = np.uint32((1 << _BITS) - 1), np.uint32(_BITS)
 _MOVES = 8
 
 
-def score_order(x: Any) -> Any:
+def score_order(x: ArrayLike) -> Any:
     """Return the places in order of score, equal scores in any order."""
     order, sorted_ = _by_upper_half(np.ascontiguousarray(x))
     return order if sorted_ else np.argsort(x)
@@ -104,13 +105,13 @@ def node_sums(
     middle: Any,
     high: Any,
     order: Any,
-    near: Any,
-    beyond: Any,
+    near: object,
+    beyond: object,
     knot: float,
     includes_knot: bool,
     width: float,
     inward: bool,
-    out: Any,
+    out: object,
 ) -> None:
     """Add to out[:, j] the sums of v p_j(gap), gap = knot - r, between the halves of each node.
 

@@ -1,8 +1,9 @@
 """Rows and pairs: the door that checks them, which rows face which, relations between rows."""
 
+from toprank._arrays import IntArray
 from toprank._columns import to_numpy
+from toprank._numerics import LARGEST_SIZE
 from toprank.pairs.door import (
-    LARGEST_SIZE,
     check_counts,
     check_entries,
     check_groups,
@@ -32,7 +33,6 @@ from toprank.pairs.labels import (
 from toprank.pairs.relations import (
     Explicit,
     Graded,
-    IntArray,
     Pairs,
     Relation,
     check_pairs,

@@ -27,10 +27,11 @@ from sklearn.utils import (
 )
 from sklearn.utils.validation import column_or_1d, validate_data
 
+from toprank._arrays import AnyArray, IntArray, TableLike
 from toprank._columns import finite_column, labels_column, numbers, to_numpy
 from toprank._numerics import LARGEST_SIZE, FloatArray, sum_of_squares
 from toprank.pairs.labels import check_grades, check_labels, split_classes
-from toprank.pairs.relations import IntArray, Pairs, check_pairs
+from toprank.pairs.relations import Pairs, check_pairs
 from toprank.pairs.rows import RelatedRows, Rows
 
 #: The smallest weight of a row beside the largest: their products are still floats.
@@ -201,7 +202,7 @@ def _words_refused(X: Any, error: str) -> str:
     return f"X holds words, such as {word}{where}, expected numbers. {FOR_WORDS}"
 
 
-def _first_word(X: Any) -> str:
+def _first_word(X: TableLike) -> str:
     """The first entry of an array of text that is no number; the first if all are."""
     entries = [str(entry) for entry in np.asarray(X).reshape(-1)[:1000]]
     words = [entry for entry in entries if not _is_number(entry)]
@@ -216,7 +217,9 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _table_and_labels(estimator: Any, X: Any, y: Any, **expected: Any) -> tuple[Any, NDArray[Any]]:
+def _table_and_labels(
+    estimator: Any, X: Any, y: ArrayLike, **expected: Any
+) -> tuple[Any, NDArray[Any]]:
     """The same with labels, whose number must be that of the rows."""
     y = to_numpy(y)
     if y is None:
@@ -231,7 +234,7 @@ def _table_and_labels(estimator: Any, X: Any, y: Any, **expected: Any) -> tuple[
     return table, labels
 
 
-def read_table(X: Any) -> Any:
+def read_table(X: TableLike) -> Any:
     """Return a table as it is, in the memory of the host; ValueError if NumPy would invent numbers.
 
     What lies behind a mask is unknown, and a date is no number.
@@ -249,7 +252,7 @@ def read_table(X: Any) -> Any:
     return X
 
 
-def read_any_table(X: Any) -> Any:
+def read_any_table(X: TableLike) -> Any:
     """Return a table for a reader of its own, in the memory of the host, its values all known."""
     X = to_numpy(X)
     if isinstance(X, np.ma.MaskedArray) and np.any(np.ma.getmaskarray(X)):
@@ -260,18 +263,18 @@ def read_any_table(X: Any) -> Any:
     return X
 
 
-def is_frame(X: Any) -> bool:
+def is_frame(X: TableLike) -> bool:
     """Whether X is a data frame, of pandas or polars."""
     return hasattr(X, "columns") and hasattr(X, "dtypes")
 
 
-def _is_time(kind: Any) -> bool:
+def _is_time(kind: object) -> bool:
     """Whether the type of a column of pandas or polars, or of an array, is one of times."""
     temporal = getattr(kind, "is_temporal", None)
     return getattr(kind, "kind", "") in ("m", "M") or (callable(temporal) and bool(temporal()))
 
 
-def _check_numbers(table: Any, estimator: Any, missing: bool, infinite: bool, dtype: Any) -> Any:
+def _check_numbers(table: Any, estimator: object, missing: bool, infinite: bool, dtype: Any) -> Any:
     """Columns of mixed numeric types arrive as objects; NaN, infinity and huge entries are seen."""
     if dtype is None:
         return table
@@ -282,7 +285,7 @@ def _check_numbers(table: Any, estimator: Any, missing: bool, infinite: bool, dt
     return table
 
 
-def check_entries(table: Any, *, estimator: Any = None, missing: bool = False) -> None:
+def check_entries(table: Any, *, estimator: object = None, missing: bool = False) -> None:
     """Refuse infinite and huge entries of a matrix, and NaN unless it is a missing value."""
     entries = table.data if scipy_sparse.issparse(table) else table
     if _are_small(entries):
@@ -319,7 +322,7 @@ def _are_small(entries: NDArray[Any]) -> bool:
 
 
 def check_weights(
-    positive: NDArray[np.bool_], sample_weight: Any, *, far_apart: bool = False
+    positive: NDArray[np.bool_], sample_weight: object, *, far_apart: bool = False
 ) -> FloatArray | None:
     """Return the sample weights as float64, or raise ValueError saying what is wrong.
 
@@ -338,8 +341,8 @@ def check_weights(
 
 
 def weigh_classes(
-    class_weight: Any,
-    classes: NDArray[Any],
+    class_weight: object,
+    classes: AnyArray,
     positive: NDArray[np.bool_],
     weight: FloatArray | None,
 ) -> FloatArray | None:
@@ -369,7 +372,7 @@ def check_counts(sample_weight: Any, n: int, *, far_apart: bool = False) -> Floa
     return weight
 
 
-def repetition_counts(sample_weight: Any, n: int) -> FloatArray:
+def repetition_counts(sample_weight: ArrayLike, n: int) -> FloatArray:
     """Return one finite weight per row, none of them negative, or raise ValueError."""
     weight = numbers("sample_weight", to_numpy(sample_weight))
     if weight.shape != (n,):
@@ -408,7 +411,7 @@ def check_span(weight: FloatArray | None) -> None:
 # Groups, times, scores --------------------------------------------------------------------------
 
 
-def group_labels(groups: Any, n: int) -> NDArray[Any] | None:
+def group_labels(groups: object, n: int) -> NDArray[Any] | None:
     """Return the group of each row as it was given; None if there are none."""
     if groups is None:
         return None
@@ -418,7 +421,7 @@ def group_labels(groups: Any, n: int) -> NDArray[Any] | None:
     return labels
 
 
-def check_groups(groups: Any, n: int) -> IntArray | None:
+def check_groups(groups: object, n: int) -> IntArray | None:
     """Number the groups from 0, or raise ValueError; None if there are none."""
     labels = group_labels(groups, n)
     if labels is None:
@@ -432,7 +435,7 @@ def check_groups(groups: Any, n: int) -> IntArray | None:
     return codes
 
 
-def check_times(time: Any, n: int) -> NDArray[Any]:
+def check_times(time: object, n: int) -> AnyArray:
     """Return when each row was seen, as numbers or dates."""
     times = labels_column("time", to_numpy(time), "every row must have its place in the order")
     if len(times) != n:
@@ -445,7 +448,7 @@ def check_times(time: Any, n: int) -> NDArray[Any]:
         raise ValueError("time must be numbers or dates such as 2026-01-31.") from error
 
 
-def check_scores(scores: Any, n: int | None = None, name: str = "y_score") -> FloatArray:
+def check_scores(scores: ArrayLike, n: int | None = None, name: str = "y_score") -> FloatArray:
     """Return one finite score per row, as float64."""
     column = finite_column(name, to_numpy(scores))
     if n is not None:

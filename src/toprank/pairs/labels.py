@@ -20,10 +20,11 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length
 from sklearn.utils.multiclass import type_of_target
 
+from toprank._arrays import AnyArray
 from toprank._columns import finite_column, labels_column, to_numpy
 from toprank._numerics import FloatArray
 
@@ -57,7 +58,7 @@ class LabelError(ValueError):
         self.choices = choices
 
 
-def check_labels(y: Any, name: str = "y") -> NDArray[Any]:
+def check_labels(y: ArrayLike, name: str = "y") -> AnyArray:
     """Return one label per row, numbers, text or dates, none of them missing."""
     labels = labels_column(name, to_numpy(y))
     if labels.dtype == object and len({type(label) for label in labels}) == 1:
@@ -67,7 +68,7 @@ def check_labels(y: Any, name: str = "y") -> NDArray[Any]:
     return labels
 
 
-def distinct_labels(labels: NDArray[Any]) -> NDArray[Any]:
+def distinct_labels(labels: AnyArray) -> AnyArray:
     """Return the distinct labels in order; numbers of two values are not sorted for it."""
     if labels.dtype.kind in "biuf" and labels.size:
         ends = np.array([labels.min(), labels.max()])
@@ -77,7 +78,7 @@ def distinct_labels(labels: NDArray[Any]) -> NDArray[Any]:
 
 
 def two_classes(
-    y: Any, name: str = "y", pos_label: Any = None
+    y: ArrayLike, name: str = "y", pos_label: object = None
 ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Return the two classes, the positive one last, and which rows are positive.
 
@@ -87,7 +88,7 @@ def two_classes(
 
 
 def split_classes(
-    labels: NDArray[Any], name: str = "y", pos_label: Any = None
+    labels: AnyArray, name: str = "y", pos_label: object = None
 ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Do as `two_classes` does with labels that are known to be there."""
     try:
@@ -105,7 +106,7 @@ def split_classes(
     return classes[::-1], np.asarray(labels == classes[0])
 
 
-def _no_two_classes(labels: NDArray[Any], classes: NDArray[Any], name: str) -> str:
+def _no_two_classes(labels: AnyArray, classes: AnyArray, name: str) -> str:
     if len(classes) == 0:
         return "Found 0 rows while a minimum of 1 is required."
     if len(classes) == 1:
@@ -125,7 +126,7 @@ def _no_two_classes(labels: NDArray[Any], classes: NDArray[Any], name: str) -> s
     )
 
 
-def check_grades(y: Any, n: int | None = None, name: str = "y") -> FloatArray:
+def check_grades(y: ArrayLike, n: int | None = None, name: str = "y") -> FloatArray:
     """Return labels in order, grades or real numbers, as float64; larger is better."""
     labels = check_labels(y, name)
     if labels.dtype.kind in "SUMm" or any(
@@ -142,7 +143,7 @@ def check_grades(y: Any, n: int | None = None, name: str = "y") -> FloatArray:
     return grades
 
 
-def _objects_among(labels: NDArray[Any]) -> Any:
+def _objects_among(labels: AnyArray) -> Any:
     return labels if labels.dtype == object else ()
 
 
@@ -154,7 +155,7 @@ def missing_labels(name: str, missing: int, n: int) -> str:
     )
 
 
-def label_text(value: Any) -> str:
+def label_text(value: object) -> str:
     """Return a label as text; whole numbers without a point, so that 1 and 1.0 are one label.
 
     Examples
@@ -167,7 +168,7 @@ def label_text(value: Any) -> str:
     return str(value)
 
 
-def positive_label(labels: Iterable[str], positive: Any = None, *, name: str = "y") -> str:
+def positive_label(labels: Iterable[str], positive: object = None, *, name: str = "y") -> str:
     """Return the label that belongs at the top, as it is written among the labels.
 
     Parameters

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from toprank._arrays import AnyArray, IntArray
 from toprank._numerics import FloatArray
-
-IntArray = NDArray[np.intp]
 
 #: Pairs up to which a relation keeps the list of them: fits sum over it again and again.
 _KEPT_PAIRS = 1 << 14
@@ -273,7 +272,7 @@ class Graded(Relation):
     group_start, group_end : for each place, the places of the same group
     """
 
-    def __init__(self, labels: NDArray[Any], groups: IntArray | None, rows: IntArray):
+    def __init__(self, labels: AnyArray, groups: IntArray | None, rows: IntArray):
         labels = labels[rows]
         if groups is None:
             groups, order = np.zeros(len(rows), dtype=np.intp), np.argsort(labels)
@@ -392,7 +391,7 @@ def _explicit(pairs: Pairs, weight: FloatArray | None) -> Explicit:
     return Explicit(kept[:, 0], kept[:, 1], None if pairs.weight is None else pairs.weight[present])
 
 
-def _no_pair(labels: NDArray[Any], groups: IntArray | None) -> str:
+def _no_pair(labels: AnyArray, groups: IntArray | None) -> str:
     if len(labels) == 0:
         return "There is no pair to rank: every row has weight 0."
     if len(labels) == 1:

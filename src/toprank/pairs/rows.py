@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
+from toprank._arrays import IntArray
 from toprank._numerics import FloatArray
-from toprank.pairs.relations import IntArray, Pairs, Relation, relation_of
+from toprank.pairs.relations import Pairs, Relation, relation_of
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ def _length(column: Any) -> int:
     return int(column.shape[0]) if hasattr(column, "shape") else len(column)
 
 
-def _part_of_column(column: Any, rows: IntArray) -> Any:
+def _part_of_column(column: object, rows: IntArray) -> Any:
     """Some entries of a column, or some rows of a table."""
     if column is None:
         return None

@@ -5,16 +5,20 @@ Lines are told apart by the colour-blind, and in black and white.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from toprank._arrays import TableLike
 from toprank._extras import require
 from toprank._text import visible
 
 
-def ranking_score(estimator: Any, X: Any, pos_label: Any = None) -> tuple[np.ndarray, Any]:
+def ranking_score(
+    estimator: object, X: TableLike, pos_label: object = None
+) -> tuple[np.ndarray, Any]:
     """Scores of the rows, higher for the positive class, and the positive class.
 
     `decision_function` if there is one, since probabilities tie where they saturate at 0 or 1;
@@ -76,7 +80,7 @@ def find_marked(ax: Any, gid: str) -> list[Any]:
     return [artist for artist in (*ax.lines, *ax.patches) if artist.get_gid() == gid]
 
 
-def new_axes(ax: Any, size: tuple[float, float] = (6.4, 4.4)) -> Any:
+def new_axes(ax: object, size: tuple[float, float] = (6.4, 4.4)) -> Any:
     """The axes given, or those of a new figure."""
     if ax is not None:
         return ax
@@ -84,7 +88,7 @@ def new_axes(ax: Any, size: tuple[float, float] = (6.4, 4.4)) -> Any:
     return pyplot.subplots(figsize=size, layout="constrained")[1]
 
 
-def check_drawable(*values: Any) -> None:
+def check_drawable(*values: object) -> None:
     """Raise ValueError for numbers that have no place on an axis."""
     for numbers in values:
         size = np.abs(np.asarray(numbers, dtype=np.float64))
@@ -107,7 +111,7 @@ def escape_text(text: Any) -> str | None:
     return f" {shown}" if shown.startswith("_") else shown
 
 
-def draw_curve(ax: Any, gid: str, x: Any, y: Any, kwargs: dict[str, Any]) -> Any:
+def draw_curve(ax: Any, gid: str, x: object, y: object, kwargs: Mapping[str, object]) -> Any:
     """A curve in the next colour and dashes of its kind, unless the caller names others."""
     check_drawable(x, y)
     look = style(len(find_marked(ax, gid)))
@@ -116,7 +120,7 @@ def draw_curve(ax: Any, gid: str, x: Any, y: Any, kwargs: dict[str, Any]) -> Any
     return line
 
 
-def draw_band(ax: Any, line: Any, x: Any, low: Any, high: Any) -> Any:
+def draw_band(ax: Any, line: Any, x: object, low: Any, high: Any) -> Any:
     """A pale band in the colour of its curve; None where it has no ends.
 
     It is edged finely, so that it survives black and white.

@@ -175,7 +175,7 @@ class PairContributionDisplay:
         return display.plot(ax, **kwargs)
 
     def plot(
-        self, ax: Any = None, *, title: str | None = None, colorbar: bool = True, **kwargs: Any
+        self, ax: Any = None, *, title: str | None = None, colorbar: bool = True, **kwargs: object
     ) -> Self:
         """Draw the picture.
 
@@ -263,7 +263,7 @@ def _unchecked_shares(price: Price, log_s: FloatArray, log_weight: FloatArray) -
     return softmax(log_weight + logs)
 
 
-def _push_settings(estimator: Any) -> dict[str, Any]:
+def _push_settings(estimator: object) -> dict[str, Any]:
     """The risk that an estimator of the library minimises."""
     if isinstance(estimator, Pipeline):
         return _push_settings(estimator[-1])
@@ -275,7 +275,7 @@ def _push_settings(estimator: Any) -> dict[str, Any]:
     return found if chosen is None else found | {"p": chosen}
 
 
-def _title(price: Any, p: float, end: str) -> str | None:
+def _title(price: object, p: float, end: str) -> str | None:
     where = "" if end == "top" else ", at the bottom"
     if price == "power":
         return f"p = {format_p(p)}{where}"

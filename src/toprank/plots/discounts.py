@@ -57,7 +57,9 @@ class DiscountDisplay:
         self.discounts = discounts
 
     @classmethod
-    def of_the_paper(cls, z: ArrayLike | None = None, *, ax: Any = None, **kwargs: Any) -> Self:
+    def of_the_paper(
+        cls, z: ArrayLike | None = None, *, ax: object = None, **kwargs: object
+    ) -> Self:
         """Draw Figure 3 of Rudin (2009).
 
         Parameters
@@ -78,7 +80,7 @@ class DiscountDisplay:
         factors = {name: factor(at) for name, factor in DISCOUNTS.items()}
         return cls(z=at, discounts=factors).plot(ax, **kwargs)
 
-    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
+    def plot(self, ax: Any = None, **kwargs: object) -> Self:
         """Draw the factors.
 
         Parameters

@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from toprank._arrays import TableLike
 from toprank.inference import lift_band
 from toprank.metrics.order import RankedList
 from toprank.plots._display import (
@@ -101,8 +102,8 @@ class LiftDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
-        X: Any,
+        estimator: object,
+        X: TableLike,
         y: ArrayLike,
         *,
         pos_label: Any = None,
@@ -198,7 +199,7 @@ class LiftDisplay:
         )
         return display.plot(ax, **kwargs)
 
-    def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: Any) -> Self:
+    def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: object) -> Self:
         """Draw the curve.
 
         Parameters

@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from toprank._arrays import TableLike
 from toprank._numerics import FloatArray
 from toprank.inference import interval
 from toprank.metrics import margin_distribution
@@ -99,8 +100,8 @@ class MarginDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
-        X: Any,
+        estimator: object,
+        X: TableLike,
         y: ArrayLike,
         *,
         norm: float | None = None,
@@ -202,7 +203,7 @@ class MarginDisplay:
         )
         return display.plot(ax, **kwargs)
 
-    def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: Any) -> Self:
+    def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: object) -> Self:
         """Draw the curve.
 
         Parameters
@@ -240,7 +241,7 @@ class MarginDisplay:
         return f"{self.n_positives:,.10g} × {self.n_negatives:,.10g} pairs"
 
 
-def _coefficients(estimator: Any) -> float:
+def _coefficients(estimator: object) -> float:
     """Sum of the absolute coefficients, or 1 where there are none."""
     total = float(np.sum(np.abs(getattr(estimator, "coef_", 0.0))))
     return total if total > 0 else 1.0

@@ -227,7 +227,7 @@ class PushPathDisplay:
         )
         return display.plot(**kwargs)
 
-    def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: Any) -> Self:
+    def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: object) -> Self:
         """Draw the path.
 
         Parameters
@@ -272,7 +272,7 @@ class PushPathDisplay:
         ax.axhspan(low, high, color=shade["color"], alpha=0.08, zorder=0, linewidth=0)
         return ax.axhline(value, gid=_BASELINE, label=label, zorder=1, **look)
 
-    def _draw_choice(self, ax: Any, place: FloatArray, values: FloatArray, colour: Any) -> Any:
+    def _draw_choice(self, ax: Any, place: FloatArray, values: FloatArray, colour: object) -> Any:
         if self.chosen is None:
             return None
         at = list(np.asarray(self.ps, dtype=np.float64)).index(float(self.chosen))

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics import auc, roc_curve
 
+from toprank._arrays import TableLike
 from toprank._extras import require
 from toprank.inference import Band, roc_band
 from toprank.metrics._inputs import check_ranking
@@ -87,7 +88,7 @@ class TopRocDisplay:
         tpr: ArrayLike,
         roc_auc: float | None = None,
         name: str | None = None,
-        pos_label: Any = None,
+        pos_label: object = None,
         band: Band | None = None,
     ) -> None:
         self.fpr = fpr
@@ -100,19 +101,19 @@ class TopRocDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
-        X: Any,
+        estimator: object,
+        X: TableLike,
         y: ArrayLike,
         *,
         sample_weight: ArrayLike | None = None,
-        pos_label: Any = None,
+        pos_label: object = None,
         name: str | None = None,
-        ax: Any = None,
+        ax: object = None,
         view: str | None = None,
         max_fpr: float = 0.05,
         level: float | None = 0.95,
         plot_chance_level: bool = False,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Self:
         """Draw the ROC curve of a fitted two-class classifier.
 
@@ -210,13 +211,13 @@ class TopRocDisplay:
 
     def plot(
         self,
-        ax: Any = None,
+        ax: object = None,
         *,
         name: str | None = None,
         view: str | None = None,
         max_fpr: float = 0.05,
         plot_chance_level: bool = False,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Self:
         """Draw the curve.
 
@@ -263,12 +264,12 @@ class TopRocDisplay:
         self.chance_level_ = chances if several or chances is None else chances[0]
         return self
 
-    def _draw_band(self, ax: Any, line: Any) -> Any:
+    def _draw_band(self, ax: object, line: object) -> Any:
         band = self.band
         return None if band is None else draw_band(ax, line, band.x, band.low, band.high)
 
 
-def _panels(ax: Any, view: str | None) -> tuple[tuple[str, ...], list[Any]]:
+def _panels(ax: object, view: str | None) -> tuple[tuple[str, ...], list[Any]]:
     """The view of each of the axes, and the axes, made if there are none."""
     axes = [] if ax is None else list(np.ravel(np.asarray(ax, dtype=object)))
     if view is None:
@@ -295,7 +296,7 @@ def _draw_chance(ax: Any) -> Any:
     return line
 
 
-def _frame_roc(ax: Any, view: str, max_fpr: float, pos_label: Any) -> None:
+def _frame_roc(ax: Any, view: str, max_fpr: float, pos_label: object) -> None:
     """Limits and labels of the axes; the zoomed view is as high as its highest curve."""
     whose = "" if pos_label is None else f", class {escape_text(pos_label)}"
     ax.set_xlabel("False positive rate (share of negatives let through)")

@@ -251,7 +251,7 @@ def _count_rows(source: BlockSource, classes: NDArray[Any]) -> int:
             f"{classes.tolist()}; metrics need rows of both classes, and no others."
         )
     check_row_weights(counts)
-    return sum(int(np.sum(block.present)) for block in counts.blocks.values())
+    return counts.n_present
 
 
 def _check_sizes(keep_top: int, bins: int) -> None:

@@ -20,6 +20,7 @@ from toprank.models.errors import ModelError, catch_warnings
 from toprank.models.fit import labelled_rows
 from toprank.models.look import find_concerns
 from toprank.models.preparation import Preparation
+from toprank.report.decisions import Parts, promise_results
 from toprank.report.front import front_results
 from toprank.report.held_out import ALPHA, HeldOut, score_held_out
 from toprank.report.report import SMALLEST, Report
@@ -56,6 +57,9 @@ def build(
     value_positive: float | None = None,
     cost: float | None = None,
     today: str | None = None,
+    by_group: str | None = None,
+    by: str | None = None,
+    per_entity: str | None = None,
     as_text: Sequence[str] = (),
     as_number: Sequence[str] = (),
     clip: Sequence[str] = (),
@@ -107,6 +111,9 @@ def build(
     today : str, optional
         Column of numbers that the rows are ordered by today, the highest first; not a feature.
         The model is compared with it.
+    by_group, by, per_entity : str, optional
+        With ``fit``: columns of groups, of periods and of entities, whose part in the list the
+        front page shows, as in `toprank.report.describe`.
     as_text, as_number, clip, tidy : sequence of str
         Columns that are read in another way than their values suggest, as in
         `toprank.models.fit_table`.
@@ -147,6 +154,9 @@ def build(
     tell = _Teller(progress, 3 + cv * (len(powers) + 2) + 2 + (fit is not None))
     tell("reading the table")
     drop = (*drop, *([] if today is None else [today]))
+    parts = Parts(by_group, by, per_entity)
+    if fit is None and parts != Parts():
+        raise ModelError("by_group= and by= are for the front page, which needs fit=.")
     roles: dict[str, Any] = {
         "id": id,
         "time": time,
@@ -169,7 +179,7 @@ def build(
         if fit is not None:
             tell("fitting the model")
             shown = fit_shipped(frame, whole, options, random_state)
-            first = None if shown is None else _front(shown, k, today, value_positive, cost)
+            first = None if shown is None else _front(shown, k, today, value_positive, cost, parts)
         held = score_held_out(table, powers, folds, random_state, tell)
         tell("what strength the data supports")
         support, unsupported = _measure_support(table, powers, folds, random_state)
@@ -187,10 +197,17 @@ def build(
 
 
 def _front(
-    shown: Shipped, k: int, today: str | None, value: float | None, cost: float | None
+    shown: Shipped,
+    k: int,
+    today: str | None,
+    value: float | None,
+    cost: float | None,
+    parts: Parts,
 ) -> dict[str, Any]:
     before = None if today is None else subject_today(shown.frame, today)
     found = front_results([shown.subject], shown.rows, k, value=value, cost=cost, today=before)
+    found |= parts.measure(shown.subject.scores, shown.rows, shown.frame, found["k"])
+    found["promises"] = promise_results(shown.subject.scores, shown.rows)
     return found | {"how": shown.how}
 
 

@@ -6,6 +6,7 @@ from html import escape
 from typing import Any
 
 from toprank._text import clean_text, count, format_figure, percent
+from toprank.report.decisions_page import group_section, period_section, promise_section
 from toprank.report.front import luck, sentence_of_lists
 from toprank.report.markup import (
     facts_list,
@@ -35,6 +36,9 @@ def front_sections(data: dict[str, Any]) -> str:
         _answer_section(front, data["notes"]),
         _amount_section(front),
         _list_section(front),
+        promise_section(front),
+        period_section(front),
+        group_section(front),
         _columns_section(front),
         _models_section(front),
     ]
@@ -133,11 +137,13 @@ def _list_section(front: dict[str, Any]) -> str:
         unfolded = " open" if place == 0 else ""
         tables.append(f"<details{unfolded}><summary>{title}</summary>{table}</details>")
     carried = len(front["models"][0]["list"])
+    sure = front.get("sure")
+    said = "" if sure is None else f"<p>{escape(sure['said'])}</p>\n"
     return f"""<section id="list" aria-labelledby="list-title">
 <h2 id="list-title">Who is on the list?</h2>
 <p>The first {count(front["k"])}, and those just below. <a id="save" href="#list"
 download="list.csv">Download the first {count(carried)} as CSV</a>, for a spreadsheet.</p>
-{"".join(tables)}
+{said}{"".join(tables)}
 </section>"""
 
 
@@ -150,13 +156,15 @@ def _list_table(model: dict[str, Any], front: dict[str, Any]) -> str:
                 count(rank),
                 word(one["id"]),
                 f'<span class="outcome {known}">{"yes" if one["positive"] else "no"}</span>',
+                *([percent(one["sure"])] if "sure" in one else []),
                 _reasons_text(one["reasons"]),
             ]
         )
     outcome = clean_text(f"{front['target']} = {front['positive']}", 28)
-    head = ("Rank", "Row", f"Really {outcome}?", "Mostly because")
+    sure = ["In the list, of refits"] if "sure" in model["list"][0] else []
+    head = ("Rank", "Row", f"Really {outcome}?", *sure, "Mostly because")
     table = html_table(f"The first {count(k)}, and those just below", head, body, stack=True)
-    cut = f'<tr class="cut"><td colspan="4">the first {count(k)} end here</td></tr>\n'
+    cut = f'<tr class="cut"><td colspan="{len(head)}">the first {count(k)} end here</td></tr>\n'
     lines = table.split("\n")
     return "\n".join([*lines[: k + 1], cut.strip(), *lines[k + 1 :]])
 

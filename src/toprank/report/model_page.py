@@ -6,11 +6,14 @@ import time as clock
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from toprank._text import clean_text, count, percent, plain
 from toprank._version import __version__
 from toprank.models.errors import ModelError
 from toprank.models.model import TableModel
 from toprank.models.sketch import SeenRows
+from toprank.report.decisions import Parts, describe_sure, promise_results, sure_results
 from toprank.report.front import front_results
 from toprank.report.report import SMALLEST, Report
 from toprank.report.subjects import (
@@ -33,6 +36,10 @@ def describe(
     value_positive: float | None = None,
     cost: float | None = None,
     today: str | None = None,
+    by_group: str | None = None,
+    by: str | None = None,
+    per_entity: str | None = None,
+    train: Any = None,
     files: Mapping[str, str] | None = None,
     data: str | None = None,
     notes: tuple[str, ...] = (),
@@ -57,6 +64,15 @@ def describe(
     today : str, optional
         Column of numbers that the rows are ordered by today, the highest first; the models are
         compared with it.
+    by_group : str, optional
+        Column of groups: the page shows the share, precision and recall of each in the first rows.
+    by : str, optional
+        Column of periods, such as days: the page shows the precision of each one's own list.
+    per_entity : str, optional
+        With `by`: column of entities, each once in the list of a period.
+    train : data frame, optional
+        The table that the first model was fitted to: the page then says how sure each place of its
+        list is, by refits to rows drawn from it.
     files : mapping, optional
         The file of each model, to be named on the page.
     data : str, optional
@@ -107,15 +123,31 @@ def describe(
         tell(f"scoring with {name}", done, len(named) + 1)
         subjects.append(subject_of(name, model, frame, files.get(name)))
     tell("measuring", len(named), len(named) + 1)
+    parts = Parts(by_group, by, per_entity)
     before = None if today is None else subject_today(frame, today)
     shown = front_results(subjects, rows, k, value=value_positive, cost=cost, today=before)
     where = "the rows given" if data is None else clean_text(data)
     shown["how"] = f"Measured on the {count(len(rows))} rows of {where}."
-    shown["notes"] += [f"{name}: {text}" for name, text in _seen(named, frame).items()]
+    seen = _seen(named, frame)
+    shown["notes"] += [f"{name}: {text}" for name, text in seen.items()]
+    shown |= parts.measure(subjects[0].scores, rows, frame, shown["k"])
+    if subjects[0].name not in seen:
+        shown["promises"] = promise_results(subjects[0].scores, rows)
+    if train is not None:
+        tell("fitting again", len(named), len(named) + 1)
+        _add_sure(shown, sure_results(first, train, frame, shown["k"]), subjects[0].scores)
     made["front"] = shown
     made["verdict"] = {"headline": shown["said"]["headline"]}
     tell("done", len(named) + 1, len(named) + 1)
     return Report(plain(made, digits=6, infinities=False, smallest=SMALLEST))
+
+
+def _add_sure(shown: dict[str, Any], found: dict[str, Any], scores: Any) -> None:
+    """Say how sure the places of the first list are, in a sentence and row by row."""
+    order = np.argsort(-scores, kind="stable")
+    shown["sure"] = describe_sure(found, order, shown["k"])
+    for one, place in zip(shown["models"][0]["list"], order, strict=False):
+        one["sure"] = float(found["shares"][place])
 
 
 def _seen(models: Mapping[str, TableModel], frame: Any) -> dict[str, str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score, roc_curve
 from sklearn.model_selection import StratifiedShuffleSplit
@@ -36,7 +37,7 @@ class Measure:
     in_table: bool = True
 
 
-def _negatives_at_bottom(y: Any, scores: Any) -> float:
+def _negatives_at_bottom(y: ArrayLike, scores: ArrayLike) -> float:
     """Share of negatives ranked below `FOUND` of the positives: the other end of the list."""
     fpr, tpr, _ = roc_curve(y, scores, drop_intermediate=False)
     return float(1 - fpr[np.argmax(tpr >= FOUND)])
@@ -162,12 +163,12 @@ def _pipelines(powers: Sequence[float]) -> dict[str, Pipeline]:
     return {name: make_pipeline(StandardScaler(), model) for name, model in models.items()}
 
 
-def _product(first: list[Any], second: list[Any]) -> Iterator[tuple[Any, Any]]:
+def _product(first: Sequence[object], second: Sequence[object]) -> Iterator[tuple[Any, Any]]:
     """Pairs of numbered items, the first running slower."""
     return ((a, b) for a in enumerate(first) for b in enumerate(second))
 
 
-def _tpr_at(rates: FloatArray, y: Any, scores: FloatArray) -> FloatArray:
+def _tpr_at(rates: FloatArray, y: ArrayLike, scores: FloatArray) -> FloatArray:
     """Share of positives found while at most these shares of the negatives are let through."""
     fpr, tpr, _ = roc_curve(y, scores, drop_intermediate=False)
     return np.asarray(tpr[np.searchsorted(fpr, rates, side="right") - 1])

@@ -81,7 +81,7 @@ class Setup:
         return found
 
 
-def _call_in_one_thread(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+def _call_in_one_thread(function: Callable[..., object], arguments: Sequence[object]) -> Any:
     """One thread keeps the order of sums; stopping after a fixed number of rounds is no failure."""
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -185,7 +185,7 @@ def power_of_ten(ours: Sequence[float], paper: Sequence[float]) -> float:
     return 10.0 ** round(math.log10(ratio))
 
 
-def claim(text: str, holds: Any, detail: str = "") -> dict[str, Any]:
+def claim(text: str, holds: object, detail: str = "") -> dict[str, Any]:
     """Return a sentence of a paper, and whether our numbers bear it out."""
     return {"claim": text, "holds": bool(holds), "detail": detail}
 
@@ -249,7 +249,7 @@ def verdict_part(cells: Sequence[dict[str, Any]], n_repeats: int, what: str) -> 
     return [Paragraph(text + " Outside, in bold above:"), Bullets(named)]
 
 
-def _mark(cell: dict[str, Any], text: str) -> str:
+def _mark(cell: Mapping[str, object], text: str) -> str:
     return f"**{text}**" if cell["verdict"] == "outside" else text
 
 

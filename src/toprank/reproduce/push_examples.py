@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from toprank.metrics import push_risk
 from toprank.plots import DiscountDisplay, PairContributionDisplay
@@ -35,7 +36,7 @@ _HALVED = (
 )
 
 
-def risk(y: Any, scores: Any, p: float, loss: str) -> float:
+def risk(y: ArrayLike, scores: ArrayLike, p: float, loss: str) -> float:
     """R_{p,l} as Tables 1 and 2 have it: the scores halved but for the 0-1 loss."""
     return push_risk(y, np.asarray(scores) * facts.SCORE_SCALE[loss], p=p, loss=loss)
 
@@ -49,7 +50,7 @@ def _table_1(setup: Setup) -> Result:
     return {"cells": cells, "claims": [_exact_claim(cells)]}
 
 
-def _exact_claim(cells: list[dict[str, Any]]) -> dict[str, Any]:
+def _exact_claim(cells: list[dict[str, Any]]) -> dict[str, object]:
     equal = sum(cell["verdict"] == "equal" for cell in cells)
     return claim(
         f"All {len(cells)} numbers of the paper come out.",

@@ -227,7 +227,7 @@ def _our_mean(result: Result, measure: str, column: int) -> float:
     return float(_find_cell(result, measure, column)["mean"] * result["powers_of_ten"][measure])
 
 
-def _find_cell(result: Result, measure: str, column: int) -> dict[str, Any]:
+def _find_cell(result: Result, measure: str, column: int) -> dict[str, object]:
     return dict(result["cells"][7 * facts.MEASURES.index(measure) + column])
 
 

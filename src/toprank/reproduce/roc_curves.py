@@ -103,7 +103,7 @@ def top_table(found: Sequence[dict[str, Any]]) -> Result:
 _LAST = 5
 
 
-def _push_claim(part: str, shares: np.ndarray) -> dict[str, Any]:
+def _push_claim(part: str, shares: np.ndarray) -> dict[str, object]:
     """Set p = 64 against p = 1: the means, and in how many repeats it gains and loses."""
     change = shares[:, _LAST] - shares[:, 0]
     before, after = np.mean(shares[:, 0]), np.mean(shares[:, _LAST])
@@ -318,7 +318,7 @@ def _describe_colt(result: Result) -> list[Part]:
 
 
 def _colt_figure(
-    name: str, figure: int, title: str, data: str, compute: Any = _colt, **settings: Any
+    name: str, figure: int, title: str, data: str, compute: Any = _colt, **settings: object
 ) -> Experiment:
     settings = {"columns": None, "thresholds": False, "rounds": COLT_ROUNDS} | settings
     return Experiment(

@@ -195,7 +195,7 @@ def _result(experiment: Experiment, setup: Setup, folder: Path, again: bool) -> 
     return found
 
 
-def _read_result(path: Path) -> dict[str, Any]:
+def _read_result(path: Path) -> dict[str, object]:
     """A result file, or nothing where it cannot be read."""
     try:
         kept = json.loads(path.read_text(encoding="utf-8"))

@@ -114,7 +114,7 @@ def select(
     -----
     ``fdr`` uses the conformal p-values of Jin & Candès (2023) and the rule of Benjamini &
     Hochberg. The other guarantees compare the places of calibration rows and new rows of one
-    class, which are those of balls drawn from an urn; `docs/select.md` derives them.
+    class, which are those of balls drawn from an urn; `docs/how_to/select.md` derives them.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def select(
     >>> scores = rng.normal(size=4000) + 3 * y
     >>> known = (y[:2000], scores[:2000])
     >>> print(select(scores[2000:], calibration=known, precision_at_least=0.9))
-    333 rows of 2000 chosen, with scores from 2.246.
+    320 rows of 2000 chosen, with scores from 2.31519.
     With probability at least 95%, at least 90% of these rows are positives.
     Assumes that calibration rows and new rows are drawn in the same way, and none of the
     calibration rows had a part in the fit.

@@ -80,6 +80,7 @@ def membership(
     level: float = 0.9,
     method: str = "auto",
     sample_weight: ArrayLike | None = None,
+    label_propensity: ArrayLike | None = None,
     random_state: Any = 0,
     progress: Progress | None = None,
 ) -> Membership:
@@ -104,6 +105,8 @@ def membership(
         to rows with random weights. "auto" is the first where it is good enough.
     sample_weight : array-like, optional
         Repetition counts of the training rows.
+    label_propensity : float or array-like, optional
+        Probability that the label of each training row was seen, as `estimator` was fitted with.
     random_state : int or Generator, default=0
     progress : callable, optional
         Called as ``progress(step, done, total)`` after each fit.
@@ -133,7 +136,7 @@ def membership(
     """
     if not (is_number(level) and 0 < level < 1):
         raise ValueError(f"level={level!r}: expected a probability, such as 0.9.")
-    fitted = fit_if_needed(estimator, X, y, sample_weight)
+    fitted = fit_if_needed(estimator, X, y, sample_weight, label_propensity)
     now = score_rows(fitted, X_new)
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= len(now):
         raise ValueError(f"k={k!r}: expected a count from 1 to the {len(now)} new rows.")
@@ -142,6 +145,7 @@ def membership(
         X,
         y,
         sample_weight=sample_weight,
+        label_propensity=label_propensity,
         n_refits=n_refits,
         method=method,
         random_state=random_state,
@@ -193,22 +197,24 @@ def rank_sets(
     moves = scores - np.mean(scores, axis=0)
     low, high = np.empty(len(rows), dtype=np.intp), np.empty(len(rows), dtype=np.intp)
     for place, row in enumerate(rows):
-        widest, spread = _furthest(moves, row)
-        reach = np.quantile(widest, level, method="higher") * spread
-        lead = now - now[row]
-        low[place] = 1 + np.count_nonzero(lead > reach)
-        high[place] = len(now) - np.count_nonzero(lead < -reach)
+        lead, in_doubt = now - now[row], np.ones(len(now), dtype=bool)
+        while True:  # rows beyond doubt are not compared any more, which rules out more of them
+            widest, spread = _furthest(moves[:, in_doubt] - moves[:, [row]])
+            reach = np.quantile(widest, level, method="higher") * spread
+            beyond = np.abs(lead[in_doubt]) > reach
+            if not np.any(beyond):
+                break
+            in_doubt[np.flatnonzero(in_doubt)[beyond]] = False
+        low[place] = 1 + np.count_nonzero(lead[~in_doubt] > 0)
+        high[place] = len(now) - np.count_nonzero(lead[~in_doubt] < 0)
     return low, high
 
 
-def _furthest(moves: FloatArray, row: int) -> tuple[FloatArray, FloatArray]:
-    """The largest studentised move against a row in each refit, and the spread of each move."""
-    refits, m = moves.shape
-    widest, spread = np.zeros(refits), np.empty(m)
-    for first in range(0, m, max(1, _AT_ONCE // refits)):
-        part = slice(first, first + max(1, _AT_ONCE // refits))
-        apart = moves[:, part] - moves[:, [row]]
-        spread[part] = np.std(apart, axis=0, ddof=1)
-        size = np.divide(np.abs(apart), spread[part], where=spread[part] > 0, out=apart)
-        widest = np.maximum(widest, np.max(size * (spread[part] > 0), axis=1))
-    return widest, spread
+def _furthest(apart: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The largest studentised move in each refit, and the spread of each move.
+
+    `apart` holds how far each row moves against one of them, one line per refit.
+    """
+    spread = np.std(apart, axis=0, ddof=1)
+    size = np.abs(apart) / np.where(spread > 0, spread, np.inf)
+    return np.max(size, axis=1), spread

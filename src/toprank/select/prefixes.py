@@ -26,6 +26,9 @@ from toprank._numerics import FloatArray
 
 #: Numbers of negatives that may stand above the cut grow by this factor.
 _FINENESS = 1.25
+#: Bounds at k negatives may fail with a chance that falls as k to this power: where positives are
+#: rare, only short lists can be precise, and they stand and fall with the first few negatives.
+_EARLY = 1.25
 #: Of the chance of an error of a recall, the part that goes to the number of new positives.
 _FOR_NUMBER = 0.1
 #: Numbers of new positives that are looked at together lie within this factor.
@@ -34,7 +37,7 @@ _BLOCK = 1.002
 _MOST_ROWS = 10**9
 
 #: Urns drawn to see how often bounds fail together, and how closely their level is then found.
-_PATHS, _HALVINGS = 20_000, 7
+_PATHS, _HALVINGS = 20_000, 9
 #: Terms of sums that are held in memory together.
 _TERMS = 2_000_000
 
@@ -127,21 +130,22 @@ def cut_counts(n: int, precision: float) -> IntArray:
 def most_negatives(n: int, m: int, precision: float, chance: float) -> IntArray:
     """How many new negatives there may be above each of the `cut_counts`, for all of them at once.
 
-    The chance that one of the bounds fails is at most `chance`. Each alone fails less often, and
-    all equally often: a share for each of them would do, but they mostly fail together, and how
-    often one of them does is counted over drawn urns. Three standard errors of that count are
-    taken off.
+    The chance that one of the bounds fails is at most `chance`. Each alone fails less often, those
+    of small k more often than those of large k: a share for each of them would do, but they mostly
+    fail together, and how often one of them does is counted over drawn urns. Three standard errors
+    of that count are taken off.
     """
     k = cut_counts(n, precision)
-    few = _bounds_of_each(n, m, k, chance / len(k))
+    parts = _parts_of_chance(k)
+    few = _bounds_of_each(n, m, k, chance * parts)
     if len(k) == 1:
         return few
     paths = _draw_paths(n, m, k)
     allowed = chance - 3 * np.sqrt(chance * (1 - chance) / len(paths))
-    low, high = np.log(chance / len(k)), np.log(chance)
+    low, high = np.log(chance), np.log(chance / np.min(parts))
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        bounds = _bounds_of_each(n, m, k, float(np.exp(middle)))
+        bounds = _bounds_of_each(n, m, k, np.minimum(np.exp(middle) * parts, chance))
         if np.mean(np.any(paths > bounds, axis=1)) <= allowed:
             low, few = middle, bounds
         else:
@@ -149,8 +153,14 @@ def most_negatives(n: int, m: int, precision: float, chance: float) -> IntArray:
     return few
 
 
-def _bounds_of_each(n: int, m: int, k: IntArray, each: float) -> IntArray:
-    """Bounds that fail with at most this chance, every one of them."""
+def _parts_of_chance(k: IntArray) -> FloatArray:
+    """How the chance of an error is shared among the bounds at k negatives; sums to one."""
+    parts = k.astype(np.float64) ** -_EARLY
+    return np.asarray(parts / np.sum(parts))
+
+
+def _bounds_of_each(n: int, m: int, k: IntArray, each: FloatArray) -> IntArray:
+    """Bounds that fail with at most these chances, each by itself."""
     high = np.full(len(k), m, dtype=np.int64)
     return smallest_where(
         lambda v: lower_tail(n + m, n, np.minimum(k + v, n + m), k - 1) <= each, high
@@ -214,7 +224,7 @@ def shortest_by_precision(n: int, m: int, precision: float, chance: float) -> in
 
 def planned_by_precision(n: int, m: int, precision: float, chance: float) -> int:
     """The same, a little too long, without drawing urns: for plans that try many n."""
-    each = chance / len(cut_counts(n, precision))
+    each = chance * _parts_of_chance(cut_counts(n, precision))[:1]
     fewest = _bounds_of_each(n, m, np.array([1], dtype=np.int64), each)[0]
     return max(1, int(np.ceil(fewest / (1 - precision) * (1 - 1e-12))))
 

@@ -15,6 +15,7 @@ enough; then, and for every other ranker, the model is fitted again to rows with
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -28,6 +29,7 @@ from toprank._numerics import FloatArray, softmax
 from toprank.folds import WeightedFit
 from toprank.objective import Task
 from toprank.pairs import Rows, check_rows, check_weights
+from toprank.pairs.propensity import label_weights
 from toprank.prices import Power
 from toprank.rankers.base import LinearRanker
 from toprank.select.calibration import score_rows
@@ -65,6 +67,7 @@ class Refits:
         y: ArrayLike,
         *,
         sample_weight: ArrayLike | None = None,
+        label_propensity: ArrayLike | None = None,
         n_refits: int | None = None,
         n_fits: int = _SOME,
         method: str = "auto",
@@ -79,14 +82,15 @@ class Refits:
             raise ValueError(f"method={method!r}: expected one of {list(METHODS)}.")
         draw = np.random.default_rng(random_state)
         if method != "bootstrap":
-            spread = _spread_of_coefficients(estimator, X, y, sample_weight)
+            spread = _spread_of_coefficients(estimator, X, y, sample_weight, label_propensity)
             if isinstance(spread, str):
                 if method == "jackknife":
                     raise ValueError(f"method='jackknife' cannot be used here: {spread}")
             else:
                 noise = draw.standard_normal((n_refits or _MANY, len(spread)))
                 return cls(estimator.coef_[0] + noise @ spread, "jackknife")
-        models = _bootstrap(estimator, X, y, sample_weight, n_refits or n_fits, draw, progress)
+        given = (sample_weight, label_propensity, n_refits or n_fits, draw, progress)
+        models = _bootstrap(estimator, X, y, *given)
         return cls(models, "bootstrap")
 
     def scores(self, X: Any, which: slice = slice(None)) -> FloatArray:
@@ -97,7 +101,9 @@ class Refits:
         return np.asarray(models @ np.asarray(X, dtype=np.float64).T)
 
 
-def _spread_of_coefficients(estimator: Any, X: Any, y: Any, sample_weight: Any) -> FloatArray | str:
+def _spread_of_coefficients(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, label_propensity: Any = None
+) -> FloatArray | str:
     """A root of the coefficients' covariance, its rows to be added; or why there is none."""
     if not isinstance(estimator, LinearRanker) or not hasattr(estimator, "coef_"):
         return "it is for fitted linear rankers."
@@ -109,12 +115,22 @@ def _spread_of_coefficients(estimator: Any, X: Any, y: Any, sample_weight: Any) 
     if estimator.positive:
         return "coefficients with bounds do not move freely."
     rows, _ = check_rows(clone(estimator), X, y, sample_weight, sparse=False)
-    rows = rows if rows.weight is None else rows.take(np.flatnonzero(rows.weight > 0))
+    own, counts = _weights(len(rows), rows.weight, label_propensity)
+    there = np.flatnonzero(counts)
+    rows, counts = replace(rows, weight=own).take(there), counts[there]
     found, effective = influences(rows, estimator.coef_[0], float(task.p), estimator.alpha)
     if effective < _ENOUGH:
         return f"fewer than {_ENOUGH} rows carry the weight of a class."
-    # a row of weight w is w rows, and each of them varies by itself
-    return _root(found if rows.weight is None else found / np.sqrt(rows.weight)[:, None])
+    # a row that is there w times is w rows, and each of them varies by itself
+    return _root(found / np.sqrt(counts)[:, None])
+
+
+def _weights(n: int, sample_weight: Any, label_propensity: Any) -> tuple[FloatArray, FloatArray]:
+    """The weights of a fit, and how often each row is there: a propensity repeats no row."""
+    counts = np.ones(n) if sample_weight is None else np.asarray(sample_weight, float)
+    if label_propensity is None:
+        return counts, counts
+    return label_weights(label_propensity, counts, n=n).weight, counts
 
 
 def _has_closed_form(task: Any) -> bool:
@@ -155,12 +171,14 @@ def _bootstrap(
     X: Any,
     y: Any,
     sample_weight: Any,
+    label_propensity: Any,
     n_refits: int,
     draw: np.random.Generator,
     progress: Progress | None,
 ) -> list[Callable[[Any], FloatArray]]:
     rows = Rows(X, np.asarray(y))
-    counts = np.ones(len(rows.y)) if sample_weight is None else np.asarray(sample_weight, float)
+    own, counts = _weights(len(rows.y), sample_weight, label_propensity)
+    each = own / np.where(counts > 0, counts, 1.0)
     fit = WeightedFit(estimator, None, True)
     warm = isinstance(estimator, LinearRanker)
     models: list[Callable[[Any], FloatArray]] = []
@@ -168,7 +186,7 @@ def _bootstrap(
     if moving is not None and hasattr(estimator, "coef_"):
         moving.coef_ = estimator.coef_.copy()
     for done in range(n_refits):
-        weight = draw.gamma(np.where(counts > 0, counts, 1.0)) * (counts > 0)
+        weight = draw.gamma(np.where(counts > 0, counts, 1.0)) * (counts > 0) * each
         if moving is not None:
             moving.fit(X, y, sample_weight=weight)
             models.append(_linear_score(moving.coef_[0].copy()))
@@ -183,12 +201,16 @@ def _linear_score(coef: FloatArray) -> Callable[[Any], FloatArray]:
     return lambda X: np.asarray(X @ coef, dtype=np.float64)
 
 
-def fit_if_needed(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
+def fit_if_needed(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, label_propensity: Any = None
+) -> Any:
     """Return the estimator fitted: as it is, or a clone fitted to the rows."""
     try:
         check_is_fitted(estimator)
     except (TypeError, ValueError, AttributeError):
         weight = None if sample_weight is None else check_counts_of(y, sample_weight)
+        if label_propensity is not None:
+            weight = _weights(len(np.asarray(y)), weight, label_propensity)[0]
         return WeightedFit(estimator, None, weight is not None).fit(Rows(X, np.asarray(y), weight))
     return estimator
 

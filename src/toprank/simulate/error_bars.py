@@ -199,7 +199,7 @@ def coverage(
     level: float = 0.95,
     method: str = "auto",
     n_resamples: int = 200,
-    random_state: Any = 0,
+    random_state: int | np.random.Generator | None = 0,
     truth: float | None = None,
     **metric_kwargs: Any,
 ) -> Coverage:
@@ -276,7 +276,7 @@ def true_value(
     setting: ScoreSetting,
     rng: np.random.Generator,
     lists: int,
-    **metric_kwargs: Any,
+    **metric_kwargs: object,
 ) -> float:
     """What the interval should hold: the endless list's value, or the mean over other lists."""
     if metric.estimand in (ENDLESS, TWO_NEW_ROWS):

@@ -124,7 +124,7 @@ def card_payments(
     payments_per_day: float = 1.0,
     frauds_per_day: float = 6.0,
     label_delay: float = 7.0,
-    random_state: Any = 0,
+    random_state: int | np.random.Generator | None = 0,
 ) -> CardPayments:
     """Simulate card payments with three kinds of fraud and late labels.
 
@@ -255,7 +255,7 @@ class _Town:
 
     def _within(
         self, time: FloatArray, whose: Any, amount: FloatArray, kind: int, rng: np.random.Generator
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """The payments that fall into the days simulated, at any terminal."""
         inside = time < self.days
         n = int(np.count_nonzero(inside))

@@ -46,7 +46,7 @@ _FIRST_DAMPING, _LEAST_DAMPING, _MOST_DAMPING = 1e-4, 1e-7, 1e12
 _RUNS = 20
 
 
-def bounded(minimiser: Any, lower: FloatArray) -> Any:
+def bounded(minimiser: object, lower: FloatArray) -> Any:
     """Return the solver of the same name for coefficients of at least ``lower``."""
     if minimiser is coordinate:
         return partial(coordinate, lower=lower)

@@ -103,7 +103,7 @@ class Log:
     callback: Callback | None = None
     history: list[dict[str, Any]] = field(default_factory=list)
 
-    def add(self, **record: Any) -> None:
+    def add(self, **record: object) -> None:
         self.history.append(record)
         if self.callback is not None:
             self.callback(len(self.history), record)

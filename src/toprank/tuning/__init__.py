@@ -9,6 +9,7 @@ from toprank.folds import (
     corrected_difference,
     folds_of,
 )
+from toprank.tuning.block_folds import row_folds
 from toprank.tuning.capacity import CapacityThreshold, capacity_threshold
 from toprank.tuning.choose_p import choose_p
 from toprank.tuning.push_cv import PNormPushCV
@@ -28,5 +29,6 @@ __all__ = [
     "choose_p",
     "corrected_difference",
     "folds_of",
+    "row_folds",
     "supported_p",
 ]

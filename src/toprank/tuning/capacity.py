@@ -89,11 +89,11 @@ class CapacityThreshold:
 def capacity_threshold(
     scores: ArrayLike,
     per_period: float = 100,
-    period: Any = 1,
+    period: object = 1,
     *,
     y: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
-    pos_label: Any = None,
+    pos_label: object = None,
     level: float = 0.95,
     dispersion: float | None = None,
 ) -> CapacityThreshold:
@@ -194,7 +194,7 @@ def capacity_threshold(
     )
 
 
-def _check_number(name: str, value: Any) -> None:
+def _check_number(name: str, value: object) -> None:
     if not (is_number(value) and _SMALLEST <= value <= _LARGEST):
         raise ValueError(
             f"{name}={value!r}: expected a positive number, from {_SMALLEST:g} to {_LARGEST:g}."

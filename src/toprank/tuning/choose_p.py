@@ -12,6 +12,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_consistent_length
 
+from toprank.blocks import BlockSource
 from toprank.folds import (
     RULES,
     Candidate,
@@ -29,6 +30,9 @@ from toprank.pairs import (
     refuse_huge,
     two_classes,
 )
+from toprank.rankers.proper import ProperRanker
+from toprank.tuning.block_folds import folds_on_blocks
+from toprank.tuning.block_models import check_fits_blocks, compare_on_blocks
 
 DEFAULT_PS = (1.0, 2.0, 4.0, 8.0, 16.0, 64.0)
 
@@ -36,7 +40,7 @@ DEFAULT_PS = (1.0, 2.0, 4.0, 8.0, 16.0, 64.0)
 def choose_p(
     estimator: Any,
     X: Any,
-    y: ArrayLike,
+    y: ArrayLike | None = None,
     *,
     ps: Sequence[float] = DEFAULT_PS,
     scoring: Any = "precision_at",
@@ -65,8 +69,11 @@ def choose_p(
         Any ranker with ``fit`` and ``decision_function`` (or ``predict_proba``) and a parameter
         ``p``, such as ``RankBoost``, ``PushTrees`` or a pipeline that ends in one. One without
         p, such as ``IRPush``, is compared with the baseline as it is.
-    X : array, data frame or sparse matrix of shape (n, d)
-        Features, as the estimator takes them.
+    X : array, data frame or sparse matrix of shape (n, d), or BlockSource
+        Features, as the estimator takes them. Or a source of `toprank.blocks`, which holds labels,
+        weights and groups itself: folds are then by a hash of the row (`row_folds`) or of its
+        group, or by time (``cv=TimeOrderedSplit()``), and linear rankers are fitted to all of them
+        in the same passes. The baseline is `toprank.ProperRanker` with the estimator's ``alpha``.
     y : array-like of shape (n,)
         Labels of two classes; the larger one is positive.
     ps : sequence of float
@@ -122,6 +129,20 @@ def choose_p(
     if rule not in RULES:
         raise ValueError(f"Unknown rule {rule!r}: expected one of {list(RULES)}.")
     score = Scoring(scoring, scoring_kwargs)
+    if isinstance(X, BlockSource):
+        of_rows = {"y": y, "groups": groups, "time": time, "sample_weight": sample_weight}
+        _refuse_rows({**of_rows, "fit_params": fit_params})
+        candidates, models = _candidates(estimator, ps, parameter, baseline, baseline_name, True)
+        check_fits_blocks(models)
+        with X.start_threads(n_jobs):
+            folds_of_rows = folds_on_blocks(X, cv)
+            return compare_on_blocks(
+                candidates, models, X, folds_of_rows, score, rule=rule, level=level
+            )
+    if y is None:
+        raise TypeError(
+            "choose_p needs y, the labels of the rows; only a block source has its own."
+        )
     X, labels = read_any_table(X), check_labels(y)
     check_consistent_length(X, labels)
     if isinstance(baseline, str) and not isinstance(estimator, Pipeline) and hasattr(X, "dtype"):
@@ -148,6 +169,7 @@ def _candidates(
     parameter: str | None,
     baseline: Any,
     baseline_name: str | None,
+    on_blocks: bool = False,
 ) -> tuple[tuple[Candidate, ...], list[Any]]:
     """What is tried, and the unfitted estimator of each."""
     parameter = _parameter(estimator, parameter)
@@ -163,7 +185,7 @@ def _candidates(
         ]
     if baseline is not None:
         without = Candidate(baseline_name or _baseline_name(baseline), None, pushes=False)
-        tried.insert(0, (without, _baseline(estimator, baseline)))
+        tried.insert(0, (without, _baseline(estimator, baseline, on_blocks)))
     names, models = zip(*tried, strict=True)
     return names, list(models)
 
@@ -193,11 +215,23 @@ def _baseline_name(baseline: Any) -> str:
     return f"the baseline {type(_last_step(baseline)).__name__}"
 
 
-def _baseline(estimator: Any, baseline: Any) -> Any:
+def _refuse_rows(given: Mapping[str, Any]) -> None:
+    """Refuse what belongs to single rows where the source has it."""
+    for name, value in given.items():
+        if value is not None:
+            raise TypeError(
+                f"{name}= was given beside a block source, which brings labels, weights and groups "
+                "itself: name them when the source is made."
+            )
+
+
+def _baseline(estimator: Any, baseline: Any, on_blocks: bool = False) -> Any:
     if not isinstance(baseline, str):
         return clone(baseline)
     if baseline != "logistic":
         raise ValueError(f"baseline={baseline!r}: expected 'logistic', an estimator or None.")
+    if on_blocks:
+        return ProperRanker(alpha=getattr(estimator, "alpha", 1e-3))
     model = LogisticRegression(max_iter=10_000)
     if not isinstance(estimator, Pipeline):
         return make_pipeline(StandardScaler(with_mean=False), model)

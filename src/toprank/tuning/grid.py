@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._arrays import TableLike
 from toprank._numerics import FloatArray
 from toprank.blocks.design import design_of
 from toprank.objective import (
@@ -58,7 +58,7 @@ class GridFit:
     inverses: _Inverses
     data: LabelledData
 
-    def scores(self, X: Any) -> FloatArray:
+    def scores(self, X: TableLike) -> FloatArray:
         """Return the scores of other rows, one line per setting, from one read of them."""
         design = design_of(X, self.data.units)
         coefs = np.array([coef[: design.n_features] for coef in self.coefs])
@@ -71,7 +71,7 @@ class GridFit:
 def fit_grid(
     templates: Sequence[LinearRanker],
     width: int,
-    X: Any,
+    X: TableLike,
     positive: NDArray[np.bool_],
     weight: FloatArray | None,
     near: GridFit | None = None,
@@ -94,11 +94,19 @@ def fit_grid(
         The same grid fitted to most of the same rows.
     """
     like = None if near is None else near.data
-    tasks = [template._task() for template in templates]
-    data = LabelledData.of_arrays(
-        X, positive, weight, intercepts=max(task.intercepts for task in tasks), like=like
-    )
-    problems = [problem_of(data, task) for task in tasks]
+    intercepts = max(template._task().intercepts for template in templates)
+    data = LabelledData.of_arrays(X, positive, weight, intercepts=intercepts, like=like)
+    return fit_grid_to(templates, width, data, near)
+
+
+def fit_grid_to(
+    templates: Sequence[LinearRanker],
+    width: int,
+    data: LabelledData,
+    near: GridFit | None = None,
+) -> GridFit:
+    """Fit every template of a grid to rows that have been looked at, wherever they lie."""
+    problems = [problem_of(data, template._task()) for template in templates]
     with data.source.start_threads(), np.errstate(over="ignore", under="ignore", invalid="ignore"):
         coefs, inverses = _solve_grid(templates, width, problems, near)
     return GridFit(coefs, inverses, data)

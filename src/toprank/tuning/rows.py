@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.model_selection import TimeSeriesSplit
 
-from toprank._numerics import FloatArray, scramble_bits
+from toprank._numerics import FloatArray
+from toprank.blocks.row_keys import hash_rows
 from toprank.folds import TimeOrderedSplit
 from toprank.pairs import Rows
 
@@ -59,7 +60,7 @@ def split_outer(
     if rows.groups is not None:
         aside = _smallest_keys(_hash_labels(rows.groups, seed), rows.counts, share)
     else:
-        keys, aside = _hash_rows(rows.X, seed), np.zeros(len(rows), dtype=bool)
+        keys, aside = hash_rows(rows.X, seed), np.zeros(len(rows), dtype=bool)
         for members in (positive, ~positive):
             aside[members] = _smallest_keys(keys[members], rows.counts[members], share)
     return _parts_with_both_classes(np.flatnonzero(~aside), np.flatnonzero(aside), positive)
@@ -98,28 +99,8 @@ def _parts_with_both_classes(
     return (inside, aside) if enough else None
 
 
-def _hash_rows(X: Any, seed: int) -> NDArray[np.uint64]:
-    """A number for each row that depends on its entries alone, dense or sparse."""
-    rng = np.random.default_rng(seed)
-    odd = rng.integers(0, 1 << 63, size=X.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-    keys = np.zeros(X.shape[0], dtype=np.uint64)
-    if sparse.issparse(X):
-        entries = scramble_bits(_bits_of_numbers(X.data)) * odd[X.indices]
-        rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-        np.add.at(keys, rows, entries)
-    else:
-        for j in range(X.shape[1]):
-            keys += scramble_bits(_bits_of_numbers(X[:, j])) * odd[j]
-    return scramble_bits(keys)
-
-
 def _hash_labels(groups: NDArray[Any], seed: int) -> NDArray[np.uint64]:
     """A number for each row that depends on its group alone."""
     distinct, where = np.unique(groups, return_inverse=True)
     order = np.random.default_rng(seed).permutation(len(distinct))
     return order.astype(np.uint64)[where]
-
-
-def _bits_of_numbers(values: NDArray[Any]) -> NDArray[np.uint64]:
-    numbers = values.astype(np.float64) + 0.0  # minus zero is zero
-    return numbers.view(np.uint64)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
+from toprank._arrays import TableLike
 from toprank._numerics import FloatArray
 from toprank.blocks import Workers
 from toprank.folds import Fold, check_powers, folds_of
@@ -149,16 +150,16 @@ class Support:
 
 
 def supported_p(
-    X: Any,
+    X: TableLike,
     y: ArrayLike,
     *,
     ps: Sequence[float] = (1, 2, 4, 8, 16, 64),
     alpha: float = 1e-3,
-    loss: Any = "exponential",
-    cv: Any = 5,
+    loss: object = "exponential",
+    cv: object = 5,
     groups: ArrayLike | None = None,
     time: ArrayLike | None = None,
-    gap: Any = 0,
+    gap: object = 0,
     sample_weight: ArrayLike | None = None,
     min_negatives: float = 10.0,
     max_relative_error: float = 0.3,

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from toprank._numerics import FloatArray
+from toprank.blocks.shared import share_passes
 from toprank.objective import ManySwept
 
 #: Steps that settings take together, at the most.
@@ -107,7 +108,7 @@ class Together:
         The largest entry of a gradient that counts as settled.
     """
 
-    def __init__(self, problems: Sequence[Any], inverses: Sequence[InverseHessian], tol: float):
+    def __init__(self, problems: Sequence[object], inverses: Sequence[InverseHessian], tol: float):
         self.problems = problems
         self.inverses = inverses
         self.tol = tol
@@ -135,7 +136,7 @@ class Together:
         problems = [self.problems[i] for i in active]
         if self.swept:
             return ManySwept(problems).value_grad(coefs)
-        found = [problem.value_grad(coef) for problem, coef in zip(problems, coefs, strict=True)]
+        found = _evaluate_each(problems, coefs)
         return np.array([value for value, _ in found]), np.array([grad for _, grad in found])
 
     def _residual(self) -> FloatArray:
@@ -161,3 +162,16 @@ class Together:
             self.inverses[i].learn(steps[i].copy(), grad - self.grads[i])
             self.coefs[i], self.values[i], self.grads[i] = coef, value, grad
             steps[i] = -self.inverses[i].times(grad)
+
+
+def _evaluate_each(problems: Sequence[Any], coefs: FloatArray) -> list[tuple[float, FloatArray]]:
+    """Objective and gradient of each problem, in one pass where the rows are read anew for it."""
+    pairs = list(zip(problems, coefs, strict=True))
+    data = problems[0].data
+    if data.source.in_memory or len(pairs) == 1:
+        return [problem.value_grad(coef) for problem, coef in pairs]
+
+    def evaluate(problem: Any, coef: FloatArray) -> Any:
+        return lambda member: type(problem)(data.through(member), problem.task).value_grad(coef)
+
+    return share_passes(data.source, [evaluate(*pair) for pair in pairs])

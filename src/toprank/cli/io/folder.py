@@ -40,6 +40,7 @@ class ParquetFiles(Source):
         from toprank.blocks.places import find_files
 
         self.name, self.reading, self.quiet = f"'{place}'", reading, quiet
+        self._place = place
         self.file = Path(place)
         self._model_reading = Reading()
         try:
@@ -70,6 +71,10 @@ class ParquetFiles(Source):
                 f"{self.name}: '{has}' has the column '{name}' and '{has_not}' has not; all files "
                 "of a table must have the same columns."
             )
+
+    @property
+    def place(self) -> Any:
+        return self._place
 
     def _names(self) -> Sequence[str]:
         return list(self.schema.names)

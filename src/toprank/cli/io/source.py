@@ -95,6 +95,11 @@ class Source(ABC):
         self._stamp = Stamp.of(file)
         self._model_reading = Reading()
 
+    @property
+    def place(self) -> Any:
+        """Where blocks of rows can be read from, for `toprank.blocks.from_tables`; None if not."""
+        return None
+
     def remember(self, reading: Reading) -> None:
         """Read text as the training table was read, where the user and the file say nothing."""
         self._model_reading = reading
@@ -271,6 +276,10 @@ def _check_complete(rows: int, file: Any) -> None:
 
 class ParquetTable(Source):
     """A Parquet file; row groups are decoded page by page, so that their size does not matter."""
+
+    @property
+    def place(self) -> Any:
+        return self.file
 
     def _names(self) -> Sequence[str]:
         with self._open() as file:

@@ -111,7 +111,7 @@ def _triton_kernels() -> tuple[Any, Any, Any]:
     triton: Any = importlib.import_module("triton")
     tl: Any = importlib.import_module("triton.language")
 
-    @triton.jit
+    @triton.jit  # type: ignore[untyped-decorator]
     def partials(f_at, y_at, w_at, out_at, n, p, weighted: tl.constexpr, block: tl.constexpr):  # type: ignore[no-untyped-def]
         number = tl.program_id(0)
         rows = number * block + tl.arange(0, block)
@@ -132,7 +132,7 @@ def _triton_kernels() -> tuple[Any, Any, Any]:
             tl.store(out_at + number * 6 + 3 * side + 1, tl.sum(tl.exp(values - shift), 0))
             tl.store(out_at + number * 6 + 3 * side + 2, tl.sum(tl.where(mine, w, 0.0), 0))
 
-    @triton.jit
+    @triton.jit  # type: ignore[untyped-decorator]
     def gradient(f_at, y_at, w_at, log_at, g_at, n, p, weighted: tl.constexpr, block: tl.constexpr):  # type: ignore[no-untyped-def]
         rows = tl.program_id(0) * block + tl.arange(0, block)
         there = rows < n
@@ -146,7 +146,7 @@ def _triton_kernels() -> tuple[Any, Any, Any]:
         g = tl.exp(t)
         tl.store(g_at + rows, tl.where(y != 0, -g, g), mask=there)
 
-    @triton.jit
+    @triton.jit  # type: ignore[untyped-decorator]
     def merge(parts_at, out_at, blocks, p, chunk: tl.constexpr):  # type: ignore[no-untyped-def]
         value = tl.full((), 0.0, tl.float64)
         both = True

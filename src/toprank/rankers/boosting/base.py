@@ -305,12 +305,12 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
         """Return the more probable class of each row; with target="graded" the score."""
         return super().predict(X) if _is_classifier(self) else self.decision_function(X)
 
-    @available_if(_is_classifier)
+    @available_if(_is_classifier)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probabilities of the two classes, by the link."""
         return super().predict_proba(X)
 
-    @available_if(_is_classifier)
+    @available_if(_is_classifier)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return the logarithms of the probabilities of the two classes."""
         return super().predict_log_proba(X)

@@ -20,7 +20,7 @@ MISSING = 255
 #: for AdaBoost, and for one label among several.
 LOSS, SLOPE, PUSH, CLASSIFY, BY_ROW, BY_EXAMPLE, POOLED = range(7)
 
-_jit: Any = jit(nogil=True, cache=True)
+_jit = jit(nogil=True, cache=True)
 
 
 @_jit

@@ -12,7 +12,7 @@ from toprank.rankers.boosting.kernels import MISSING, SLOPE
 #: Groups of so few rows are compared row by row.
 FEW_ROWS = 32
 
-_jit: Any = jit(nogil=True, cache=True)
+_jit = jit(nogil=True, cache=True)
 
 
 @_jit

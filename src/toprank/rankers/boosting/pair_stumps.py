@@ -316,7 +316,12 @@ class GradedStumps(RelatedStumps):
         return self.pairs.wins.astype(np.float64), self.pairs.loses.astype(np.float64)
 
     def _add_curves(
-        self, weights: Any, side: int, column: int, plus: FloatArray, minus: FloatArray
+        self,
+        weights: tuple[FloatArray, FloatArray],
+        side: int,
+        column: int,
+        plus: FloatArray,
+        minus: FloatArray,
     ) -> None:
         from toprank.rankers.boosting.pair_kernels import graded_curves
 
@@ -334,7 +339,12 @@ class ListedStumps(RelatedStumps):
         return (np.ones(len(self.pairs.winners)),)
 
     def _add_curves(
-        self, weights: Any, side: int, column: int, plus: FloatArray, minus: FloatArray
+        self,
+        weights: tuple[FloatArray],
+        side: int,
+        column: int,
+        plus: FloatArray,
+        minus: FloatArray,
     ) -> None:
         from toprank.rankers.boosting.pair_kernels import listed_curves
 

@@ -230,7 +230,9 @@ class GradedWeights(RelatedWeights):
         value, win, lose = self.weights(scores)
         return value, win * self._below(lose) - lose * self._above(win)
 
-    def split_weights(self, weights: Any, h: NDArray[Any]) -> tuple[float, float, float]:
+    def split_weights(
+        self, weights: tuple[FloatArray, FloatArray], h: NDArray[Any]
+    ) -> tuple[float, float, float]:
         from toprank.rankers.boosting.pair_kernels import graded_masses
 
         sums = np.array(graded_masses(h, *weights, self.relation.level_end, self.cuts))

@@ -11,6 +11,10 @@ from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray
 
+NodeNumbers = NDArray[np.int64]
+#: roots, left, right, feature, threshold, value
+ForestArrays = tuple[NodeNumbers, NodeNumbers, NodeNumbers, NodeNumbers, FloatArray, FloatArray]
+
 
 @dataclass(frozen=True)
 class FlatForest:
@@ -41,10 +45,10 @@ class FlatForest:
     [-1.0, 2.0, -1.0]
     """
 
-    roots: NDArray[np.int64]
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-    feature: NDArray[np.int64]
+    roots: NodeNumbers
+    left: NodeNumbers
+    right: NodeNumbers
+    feature: NodeNumbers
     threshold: FloatArray
     value: FloatArray
 
@@ -53,7 +57,7 @@ class FlatForest:
         """Return the trees of several forests as one."""
         starts = np.cumsum([0, *(len(tree.left) for tree in trees[:-1])])
 
-        def shift(name: str) -> NDArray[np.int64]:
+        def shift(name: str) -> NodeNumbers:
             return np.concatenate(
                 [
                     np.where(getattr(tree, name) >= 0, getattr(tree, name) + start, -1)
@@ -74,7 +78,7 @@ class FlatForest:
         )
 
     @property
-    def _arrays(self) -> tuple[NDArray[Any], ...]:
+    def _arrays(self) -> ForestArrays:
         return self.roots, self.left, self.right, self.feature, self.threshold, self.value
 
     def sums(self, X: FloatArray) -> FloatArray:

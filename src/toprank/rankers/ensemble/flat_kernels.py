@@ -5,13 +5,15 @@ Serial and without the GIL: threads are the caller's.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import NDArray
 
 from toprank._extras import jit
+from toprank._numerics import FloatArray
 
-_jit: Any = jit(nogil=True, cache=True)
+NodeNumbers = NDArray[np.int64]
+
+_jit = jit(nogil=True, cache=True)
 
 #: Rows that walk down one tree before the next: the tree stays near the core, and so do they.
 _AT_A_TIME = 2048
@@ -19,7 +21,14 @@ _AT_A_TIME = 2048
 
 @_jit
 def add_leaves(
-    X: Any, roots: Any, left: Any, right: Any, feature: Any, threshold: Any, value: Any, out: Any
+    X: FloatArray,
+    roots: NodeNumbers,
+    left: NodeNumbers,
+    right: NodeNumbers,
+    feature: NodeNumbers,
+    threshold: FloatArray,
+    value: FloatArray,
+    out: FloatArray,
 ) -> None:
     """Add the value of the leaf that each row reaches in each tree; a gap goes to the left."""
     n = X.shape[0]
@@ -36,7 +45,14 @@ def add_leaves(
 
 @_jit
 def add_paths(
-    X: Any, roots: Any, left: Any, right: Any, feature: Any, threshold: Any, value: Any, out: Any
+    X: FloatArray,
+    roots: NodeNumbers,
+    left: NodeNumbers,
+    right: NodeNumbers,
+    feature: NodeNumbers,
+    threshold: FloatArray,
+    value: FloatArray,
+    out: FloatArray,
 ) -> None:
     """Add to a column of ``out`` what its splits change on the way down, to the last the roots."""
     n, rest = X.shape[0], np.int64(out.shape[1] - 1)

@@ -187,7 +187,7 @@ class PushTrees(LibraryNames, OnClusters, TreeScores, ClassifierMixin, BaseEstim
         categorical_features: Any = "from_dtype",
         monotone_constraints: Any = None,
         interaction_constraints: Any = None,
-        early_stopping: Any = "auto",
+        early_stopping: bool | str = "auto",
         stop_by: Any = "auto",
         metric: Any = "precision_at",
         metric_kwargs: dict[str, Any] | None = None,

@@ -73,7 +73,7 @@ class LibraryNames:
             raise TypeError(f"{name} and {ours} are the same; give one of them.")
         setattr(self, ours, value)
         if name == "early_stopping_rounds" and value is not None:
-            self.early_stopping = True
+            self.early_stopping: bool | str = True
 
     @staticmethod
     def _unknown(name: str, own: list[str]) -> str:

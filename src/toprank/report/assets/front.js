@@ -82,9 +82,10 @@ function drawFront() {
 
   function offerList() {
     const because = (one) => one.reasons.map((r) => r.column + " = " + r.value).join("; ");
-    const lines = [["rank", "row", "score", front.target, "because"],
+    const sure = "sure" in shown.list[0];
+    const lines = [["rank", "row", "score", front.target, ...(sure ? ["sure"] : []), "because"],
       ...shown.list.map((one, j) => [j + 1, one.id, one.score,
-        one.positive ? front.positive : "not " + front.positive, because(one)])];
+        one.positive ? front.positive : "not " + front.positive, ...(sure ? [one.sure] : []), because(one)])];
     const text = lines.map((line) => line.map(cell).join(",")).join("\r\n") + "\r\n";
     // the mark at the beginning tells spreadsheets that this is UTF-8
     place("save").href = URL.createObjectURL(new Blob(["\ufeff" + text], { type: "text/csv" }));

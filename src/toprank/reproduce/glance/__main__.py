@@ -1,4 +1,4 @@
-"""Print the page: ``python -m toprank.reproduce.glance > docs/papers.md``."""
+"""Print the page: ``python -m toprank.reproduce.glance > docs/evidence/papers.md``."""
 
 from toprank.reproduce.glance import papers_page
 

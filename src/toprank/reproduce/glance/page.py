@@ -1,4 +1,4 @@
-"""The page docs/papers.md, written from the registry."""
+"""The page docs/evidence/papers.md, written from the registry."""
 
 from __future__ import annotations
 

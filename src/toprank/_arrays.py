@@ -1,0 +1,29 @@
+"""Types of arrays and tables, as they come and as they are worked with."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+FloatArray: TypeAlias = NDArray[np.float64]
+#: Row numbers and ranks, as NumPy's sorts and searches return them.
+IntArray: TypeAlias = NDArray[np.intp]
+BoolArray: TypeAlias = NDArray[np.bool_]
+#: Entries of one type, whichever: labels, names, numbers as they came.
+AnyArray: TypeAlias = NDArray[np.generic]
+
+
+class SparseTable(Protocol):
+    """What is asked of SciPy's sparse arrays and matrices."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    def tocsr(self) -> Any: ...
+
+
+#: Rows of X as users hand them over: arrays, lists of lists, frames of pandas and polars, tensors
+#: of the host (all of these are arrays to NumPy), and sparse tables.
+TableLike: TypeAlias = ArrayLike | SparseTable

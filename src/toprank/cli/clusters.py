@@ -1,0 +1,67 @@
+"""Where a command runs: in this process, or on the workers of Dask or Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+
+from toprank._extras import require
+from toprank.cli.terminal import Failure
+
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        help="Run on a cluster: dask://HOST:PORT, dask for processes of this machine; "
+        "spark://HOST:PORT, spark, or spark:MASTER for another of its masters. Its workers must "
+        "reach the files under the same paths.",
+    ),
+]
+
+
+@contextmanager
+def open_cluster(address: str) -> Iterator[Any]:
+    """A client of Dask or a session of Spark; ended afterwards if it was started here."""
+    engine, _, rest = address.partition(":")
+    if engine == "dask":
+        with _open_dask(rest.removeprefix("//")) as client:
+            yield client
+    elif engine == "spark":
+        with _open_spark(address, rest) as session:
+            yield session
+    else:
+        raise Failure(
+            f"--cluster {address!r}: expected dask://HOST:PORT, dask, spark://HOST:PORT or spark."
+        )
+
+
+@contextmanager
+def _open_dask(host: str) -> Iterator[Any]:
+    distributed = require("distributed", "dask")
+    try:
+        client = distributed.Client(f"tcp://{host}" if host else None, timeout="20s")
+    except OSError as error:
+        raise Failure(
+            f"--cluster dask://{host}: no scheduler of Dask answers there ({error})."
+        ) from error
+    with client:
+        yield client
+
+
+@contextmanager
+def _open_spark(address: str, rest: str) -> Iterator[Any]:
+    from toprank.blocks import spark_session
+
+    running = require("pyspark.sql", "spark").SparkSession.getActiveSession()
+    master = address if rest.startswith("//") else rest or "local[*]"
+    try:
+        session = running or spark_session(master, spark__ui__showConsoleProgress="false")
+    except RuntimeError as error:
+        raise Failure(f"--cluster {address}: {error}") from error
+    try:
+        yield session
+    finally:
+        if running is None:
+            session.stop()

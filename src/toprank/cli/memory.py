@@ -1,0 +1,154 @@
+"""How much memory a command may take, and what it does with a table that needs more."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from toprank._extras import require
+from toprank.cli.io.source import Source
+from toprank.cli.terminal import Failure, note
+
+if TYPE_CHECKING:
+    from toprank.models.block_rows import Sampling
+
+#: Bytes that a fit in memory takes for each value of the table: seen with 3,000,000 x 21.
+_PER_VALUE = 64
+#: Bytes that a measurement takes for each row.
+PER_SCORED_ROW = 200
+#: Rows of the samples of a fit in blocks, at least and at most.
+_FEWEST, _MOST, _MOST_LINEAR = 10_000, 1_000_000, 200_000
+
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        help="Memory to use at most for the table, such as 4GB: a larger one is read in blocks.",
+        show_default="half of what is free",
+    ),
+]
+
+_UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
+
+
+def parse_memory(text: str | None) -> int:
+    """The bytes that --memory allows; half of what is free where it is not given."""
+    if text is None:
+        return free_memory() // 2
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*", text.lower())
+    if found is None or not float(found[1]) > 0:
+        raise Failure(f"--memory {text!r}: expected an amount such as 4GB or 500MB.")
+    return int(float(found[1]) * _UNITS[found[2]])
+
+
+def free_memory() -> int:
+    """Bytes of memory that are free, within the limit of a container."""
+    free = 8 << 30
+    with suppress(OSError, ValueError, AttributeError):
+        free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
+    with suppress(OSError, StopIteration, ValueError):
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        line = next(line for line in lines if line.startswith("MemAvailable"))
+        free = 1024 * int(line.split()[1])
+    with suppress(OSError, ValueError):
+        group = Path("/sys/fs/cgroup")
+        limit = int((group / "memory.max").read_text(encoding="ascii"))
+        used = int((group / "memory.current").read_text(encoding="ascii"))
+        free = min(free, max(0, limit - used))
+    return free
+
+
+def size_in_memory(source: Source, columns: int | None = None) -> int:
+    """Bytes, about, that a fit to a table takes in memory."""
+    width = len(source.columns) if columns is None else columns
+    if source.place is None:
+        return 7 * source.file.stat().st_size if source.file.is_file() else 0
+    return _PER_VALUE * source.count_rows() * max(1, width)
+
+
+def in_words(size: float) -> str:
+    """An amount of memory for people to read."""
+    return f"{size / 1e9:.1f} GB" if size >= 1e8 else f"{max(1.0, size / 1e6):.0f} MB"
+
+
+def fits_in_memory(source: Source, memory: str | None, quiet: bool) -> bool:
+    """Whether a table is read as a whole; says so of tables in several files.
+
+    A table that is too large and cannot be read in blocks is refused, with the ways out.
+    """
+    allowed, size = parse_memory(memory), size_in_memory(source)
+    if source.place is None:
+        if size > (allowed if memory is not None else 2 * allowed):
+            raise Failure(
+                f"{source.name} takes about {in_words(size)} in memory, and "
+                f"{in_words(allowed)} are allowed (--memory). Write it as Parquet, which is read "
+                "in blocks; allow more; or take some of its rows."
+            )
+        return True
+    if size <= allowed:
+        if not source.file.is_file():
+            note(
+                f"{source.name}: {source.count_rows()} rows are read into memory, about "
+                f"{in_words(size)} of the {in_words(allowed)} allowed (--memory).",
+                quiet,
+            )
+        return True
+    return False
+
+
+def rows_of_sample(source: Source, memory: str | None, linear: bool) -> int:
+    """Rows of the sample that a fit in blocks draws for what needs rows in memory."""
+    room = parse_memory(memory) // (2 * _PER_VALUE * max(1, len(source.columns)))
+    return int(min(_MOST_LINEAR if linear else _MOST, max(_FEWEST, room)))
+
+
+def rows_of_block(source: Source, memory: str | None) -> int:
+    """Rows that a block has at most, so that a few of them fit into memory."""
+    width = max(1, len(source.columns))
+    room = parse_memory(memory) // (16 * _PER_VALUE * width)
+    return int(max(1024, min((1 << 21) // width, room)))
+
+
+def read_within(
+    source: Source, columns: Sequence[str] | None, memory: str | None, what: str
+) -> tuple[Any, str]:
+    """All rows of a table; of one too large for memory a sample, and what is said of that.
+
+    Parameters
+    ----------
+    source : Source
+    columns : sequence of str, optional
+        The columns wanted; all if not given.
+    memory : str, optional
+        What --memory allows.
+    what : str
+        What is done with the rows, such as "measured on".
+    """
+    wanted = list(source.columns if columns is None else columns)
+    size = size_in_memory(source, len(wanted))
+    allowed = parse_memory(memory)
+    if source.place is None or size <= allowed:
+        return source.read(wanted), ""
+    total = source.count_rows()
+    rows = sample_rows(source, wanted, allowed / size)
+    said = (
+        f"{what} a sample of {rows.num_rows} of the {total} rows: all of them take about "
+        f"{in_words(size)} in memory, and {in_words(allowed)} are allowed (--memory)."
+    )
+    note(f"{source.name}: {said}", source.quiet)
+    return rows, said[0].upper() + said[1:]
+
+
+def sample_rows(source: Source, columns: Sequence[str], share: float) -> Any:
+    """A share of the rows, drawn by a checksum of their number: always the same ones."""
+    from toprank.models.block_rows import Sampling
+
+    drawn: Sampling = Sampling(share)
+    parts = [drawn.of(chunk.rows, chunk.start) for chunk in source.chunks(list(columns), {})]
+    arrow = require("pyarrow", "frames")
+    return arrow.concat_tables(parts, promote_options="permissive").combine_chunks()

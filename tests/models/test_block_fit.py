@@ -1,0 +1,164 @@
+"""A table in blocks gives the model of the table in memory: the same bits, however it is cut."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from toprank import blocks
+from toprank.models import ModelError, TableRanker, fit_table, fit_table_blocks, load
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    """Numbers with a long tail, nulls everywhere, dates, categories, text, labels in words."""
+    rng = np.random.default_rng(7)
+    n = 600
+    x = rng.normal(size=n)
+    frame = pd.DataFrame(
+        {
+            "x": np.where(rng.random(n) < 0.1, np.nan, x),
+            "amount": np.where(np.arange(n) == 17, 1e9, np.exp(rng.normal(size=n))),
+            "visits": rng.integers(0, 9, n),
+            "member": rng.choice(np.array([True, False, None], dtype=object), n),
+            "since": pd.Timestamp("2021-03-01")
+            + pd.to_timedelta(rng.integers(0, 900, n), unit="D"),
+            "day": [f"{d:02d}.03.2024" for d in rng.integers(1, 29, n)],
+            "city": rng.choice(np.array(["Rome", "Oslo", "Bern", None], dtype=object), n),
+            "told": [f"call {a} about {b}" for a, b in rng.integers(0, 30, (n, 2))],
+            "empty": [None] * n,
+            "times": rng.integers(0, 3, n).astype(float),
+        }
+    )
+    frame.loc[3, "since"] = pd.NaT
+    frame.loc[17, "times"] = 2.0
+    good = x + (frame.city == "Oslo") + rng.normal(size=n) > 0.8
+    frame["bought"] = np.where(good, "yes", "no")
+    return frame
+
+
+def in_pieces(frame, rows):
+    return blocks.from_tables(lambda: (frame[i : i + rows] for i in range(0, len(frame), rows)))
+
+
+def same_model(one, other):
+    """Schema, preparation, coefficients, link and centre, bit by bit."""
+    assert one.schema == other.schema
+    assert one.target == other.target
+    assert one.preparation.names.tolist() == other.preparation.names.tolist()
+    for part in ("mean_", "scale_", "var_"):
+        theirs = getattr(other.preparation.scaler, part)
+        assert np.array_equal(getattr(one.preparation.scaler, part), theirs)
+    assert np.array_equal(one.ranker.coef_, other.ranker.coef_)
+    assert np.array_equal(one.ranker.intercept_, other.ranker.intercept_)
+
+
+@pytest.mark.parametrize("rows", [97, pytest.param(600, marks=pytest.mark.more)])
+def test_blocks_of_any_size_give_the_bits_of_memory(mixed, rows):
+    given = {"p": 4, "model": "pnorm", "weight": "times"}
+    here = fit_table(mixed, "bought", **given)
+    there = fit_table_blocks(in_pieces(mixed, rows), "bought", **given)
+    same_model(here, there)
+    assert {c.kind for c in there.schema.columns} == {
+        *("number", "boolean", "date", "category", "text")
+    }
+    assert there.schema.columns[1].clip is not None  # the amount of 1e9
+    assert there.schema.left_out == {"empty": "every value is missing"}
+    assert np.array_equal(here.centre, there.centre)
+    assert np.array_equal(here.score(mixed), there.score(mixed))
+    own = {"made", "seconds"}
+    cards = [{k: v for k, v in one.card.items() if k not in own} for one in (here, there)]
+    assert cards[0] == cards[1]
+
+
+@pytest.mark.more
+def test_parquet_folders_give_the_bits_of_memory(mixed, tmp_path):
+    for part in range(3):
+        file = tmp_path / f"part={part}" / "rows.parquet"
+        file.parent.mkdir()
+        mixed[200 * part : 200 * part + 200].to_parquet(file, row_group_size=70)
+    source = blocks.from_tables(tmp_path)
+    there = fit_table_blocks(source, "bought", p=2, model="pnorm", drop=("told",))
+    assert source.names[-1] == "part"
+    here = fit_table(
+        mixed.assign(part=np.repeat([0, 1, 2], 200)), "bought", p=2, model="pnorm", drop=("told",)
+    )
+    assert np.array_equal(here.ranker.coef_, there.ranker.coef_)
+    there.save(tmp_path / "m.toprank")
+    later = mixed.assign(part=1)
+    assert np.array_equal(load(tmp_path / "m.toprank").score(later), there.score(later))
+
+
+@pytest.mark.more
+def test_wishes_are_learned_from_blocks_too(mixed):
+    frame = mixed.assign(
+        price=[f"${v:,.2f}" for v in mixed.amount.clip(upper=5000)],
+        zip=1000 + mixed.visits,
+        city=mixed.city.str.upper().where(np.arange(len(mixed)) % 2 == 0, mixed.city),
+    )
+    wishes = {"as_number": ("price",), "as_text": ("zip",), "clip": ("x",), "tidy": ("city",)}
+    given = {"p": 2, "model": "pnorm", "drop": ("told",), **wishes}
+    here = fit_table(frame, "bought", **given)
+    there = fit_table_blocks(in_pieces(frame, 83), "bought", **given)
+    same_model(here, there)
+    kinds = {c.name: c.kind for c in there.schema.columns}
+    assert kinds["zip"] == "category" and kinds["price"] == "number"
+
+
+@pytest.mark.more
+def test_a_sample_is_stated_and_the_linear_push_still_takes_all_rows(mixed):
+    here = fit_table(mixed, "bought", p=2, model="pnorm")
+    there = fit_table_blocks(in_pieces(mixed, 97), "bought", p=2, model="pnorm", sample_rows=250)
+    same_model(here, there)
+    told = there.card["training"]
+    assert told["rows"] == 600 and told["fitted_to"] == 600
+    assert 200 < told["sample"] < 300
+    assert told["positives"] == int((mixed.bought == "yes").sum())
+    # the sketch is of all rows, so that any of them is recognised
+    assert there.share_learned_from(mixed) == 1.0
+
+
+@pytest.mark.more
+def test_rankers_that_need_rows_in_memory_are_fitted_to_the_sample(mixed):
+    model = fit_table_blocks(in_pieces(mixed, 97), "bought", model="smooth-margin", sample_rows=300)
+    told = model.card["training"]
+    assert told["fitted_to"] == told["sample"] < told["rows"] == 600
+    assert {c.name for c in model.schema.columns} >= {"city", "told"}
+
+
+@pytest.mark.more
+def test_unlabelled_rows_are_refused_or_skipped_as_in_memory(mixed):
+    frame = mixed.assign(bought=mixed.bought.where(np.arange(len(mixed)) % 50 != 0, None))
+    with pytest.raises(ModelError, match="missing in 12 of 600 rows"):
+        fit_table_blocks(in_pieces(frame, 97), "bought", p=2)
+    given = {"p": 2, "model": "pnorm", "skip_unlabelled": True}
+    here = fit_table(frame, "bought", **given)
+    same_model(here, fit_table_blocks(in_pieces(frame, 97), "bought", **given))
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        ({"target": "sold"}, "target='sold': the table has no such column"),
+        ({"target": "bought", "id": "bought"}, "that column is the target already"),
+        ({"target": "bought", "clip": ("city",)}, "the column holds no numbers"),
+        ({"target": "bought", "sample_rows": 0}, "1 or more"),
+        ({"target": "bought", "tidy": ("times",), "weight": "times"}, "is not a feature"),
+    ],
+)
+def test_what_cannot_be_fitted_is_named(mixed, given, message):
+    with pytest.raises(ModelError, match=message):
+        fit_table_blocks(in_pieces(mixed, 200), **given)
+    with pytest.raises(ModelError, match="use fit_table"):
+        fit_table_blocks(mixed, "bought")
+
+
+@pytest.mark.more
+def test_the_estimator_learns_the_same_from_blocks(mixed):
+    frame = mixed.drop(columns=["times", "told"]).assign(bought=(mixed.bought == "yes").astype(int))
+    here = TableRanker(p=2).fit(frame.drop(columns="bought"), frame.bought)
+    there = TableRanker(p=2).fit_blocks(in_pieces(frame, 97), "bought")
+    same_model(here.model_, there.model_)
+    assert here.classes_.tolist() == there.classes_.tolist() == [0, 1]
+    assert here.feature_names_in_.tolist() == there.feature_names_in_.tolist()
+    later = frame.drop(columns="bought")
+    assert np.array_equal(here.predict(later), there.predict(later))
