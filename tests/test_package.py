@@ -4,10 +4,12 @@ import importlib.metadata
 import importlib.resources
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import toprank
+from toprank import _extras
 from toprank._extras import require
 
 OPTIONAL = (
@@ -54,6 +56,31 @@ def test_the_distribution_carries_its_licences(licence):
 
 def test_require_returns_the_module():
     assert require("json", "frames").loads("[1]") == [1]
+
+
+def test_the_names_of_the_package_are_the_product_alone():
+    names = dir(toprank)
+    assert set(toprank.__all__) <= set(names)
+    private = [name for name in names if name.startswith("_") and name != "__version__"]
+    assert private == []
+    assert not {"Any", "TYPE_CHECKING", "import_module", "annotations", "choose", "cli"} & set(
+        names
+    )
+    for name in names:
+        assert getattr(toprank, name) is not None
+
+
+def test_the_hint_names_the_folder_of_a_checkout_that_is_not_installed(monkeypatch):
+    def missing(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    assert _extras.install_command("onnx") == "pip install 'toprank[onnx]'"
+    monkeypatch.setattr(_extras, "distribution", missing)
+    with pytest.raises(ImportError, match="pip install ") as caught:
+        require("no_such_module", "frames")
+    folder = Path(_extras.__file__).resolve().parents[2]
+    if (folder / "pyproject.toml").is_file():
+        assert f"{folder}[frames]" in str(caught.value)
 
 
 def test_require_names_the_extra_that_brings_a_missing_module(monkeypatch):

@@ -5,6 +5,7 @@ import importlib
 import importlib.util
 import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -87,10 +88,31 @@ def test_the_reference_lists_every_public_name(room):
 
 
 def test_a_page_that_moved_is_reached_from_its_old_address():
-    spec = importlib.util.spec_from_file_location("moved", FOLDER / "_extensions/moved_pages.py")
-    module = importlib.util.module_from_spec(spec)
     pytest.importorskip("sphinx", reason="the redirects are written by the docs' extension")
-    spec.loader.exec_module(module)
+    module = load_extension("moved_pages")
     for old, new in module.moved().items():
         assert not (FOLDER / f"{old}.md").exists(), f"docs/{old}.md is a page again"
         assert (FOLDER / f"{new}.md").exists(), f"docs/{new}.md is not here"
+
+
+def load_extension(name):
+    """A module of docs/_extensions."""
+    spec = importlib.util.spec_from_file_location(name, FOLDER / "_extensions" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_message_of_the_code_is_on_the_page_of_errors():
+    extension = load_extension("error_messages")
+    messages = extension.collect()
+    assert len(messages) > 800
+    lost = {one.module for one in messages if extension.family_of(one.module) is None}
+    assert not lost, f"no family has the messages of {sorted(lost)}"
+    page = (FOLDER / "reference" / "errors.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^```{error-messages} (\w+)$", page, re.MULTILINE)
+    assert sorted(shown) == sorted(extension.FAMILIES)
+    for family in shown[:-1]:  # the last is the package's own
+        before = page.split(f"```{{error-messages}} {family}\n")[0].rpartition("\n## ")[2]
+        assert "| what to do |" in before or "what to do" in before, f"{family} has no remedy"

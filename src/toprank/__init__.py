@@ -58,6 +58,13 @@ _ELSEWHERE = {
     "top": "models",
 }
 
+#: The modules with public names of their own.
+_ROOMS = (
+    *("blocks", "bounds", "datasets", "inference", "interop", "losses", "metrics", "models"),
+    *("objective", "pairs", "plots", "prices", "report", "reproduce", "select", "simulate"),
+    "tuning",
+)
+
 
 def __getattr__(name: str) -> Any:
     """Import a public name, or a room, when it is first asked for.
@@ -79,4 +86,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    """The public names, and the rooms that hold more of them."""
+    return sorted({*__all__, *_ROOMS})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import sys
 import threading
@@ -9,7 +10,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import cache
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -60,6 +63,27 @@ def jit(**options: Any) -> Callable[[Kernel], Kernel]:
     return decorator
 
 
+def install_command(extra: str) -> str:
+    """Return the command that installs an extra, as it works where toprank runs from.
+
+    pip adds an extra to the toprank that is installed, wherever that came from: an index, a
+    checkout, a wheel. Where none is installed, because a checkout is on the path, its folder is
+    named.
+
+    Examples
+    --------
+    >>> install_command("onnx")
+    "pip install 'toprank[onnx]'"
+    """
+    try:
+        distribution("toprank")
+    except PackageNotFoundError:
+        checkout = Path(__file__).resolve().parents[2]
+        if (checkout / "pyproject.toml").is_file():
+            return f"pip install {shlex.quote(f'{checkout}[{extra}]')}"
+    return f"pip install 'toprank[{extra}]'"
+
+
 def require(module: str, extra: str) -> ModuleType:
     """Import an optional module, or say which extra brings it.
 
@@ -95,7 +119,6 @@ install it with: pip install 'toprank[frames]'
             return import_module(module)
     except ImportError as error:
         raise ImportError(
-            f"{module} could not be imported ({error}); "
-            f"install it with: pip install 'toprank[{extra}]'",
+            f"{module} could not be imported ({error}); install it with: {install_command(extra)}",
             name=module,
         ) from error

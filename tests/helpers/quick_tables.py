@@ -17,7 +17,8 @@ def pytest_runtest_setup(item):
     if "not more" not in item.config.getoption("markexpr", ""):
         return
     room, plan = (
-        import_module(f"toprank.{name}") for name in ("models.fit", "rankers.ensemble.plan")
+        import_module(f"toprank.{name}")
+        for name in ("models.ranker_kinds", "rankers.ensemble.plan")
     )
     all_trees = room._make_trees
 

@@ -92,7 +92,7 @@ def test_delongs_method_is_refused_where_it_is_not_defined():
     y, s, other = one_swap(n=60, positives=10)
     with pytest.raises(ValueError, match="has no interval by method='delong'"):
         interval("partial_auc", y, s, max_fpr=0.1, method="delong")
-    with pytest.raises(ValueError, match="AUC and its kin"):
+    with pytest.raises(ValueError, match="AUC and metrics like it"):
         compare("average_precision", y, s, other, method="delong")
     with pytest.raises(ValueError, match="independent rows"):
         compare("auc", y, s, other, method="delong", groups=np.arange(60) // 3)

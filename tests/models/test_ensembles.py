@@ -82,3 +82,21 @@ def test_the_command_line_fits_an_ensemble_unless_p_is_given():
     assert _model_name(None, "auto", 0.1, None) == "pnorm"
     assert _model_name(None, "auto", None, "model") is None
     assert _model_name(Kind.trees, "auto", None, None) == "trees"
+
+
+def test_members_are_fitted_to_the_folds_once(frame, monkeypatch):
+    """Three folds, the rows that are not held out, all rows: five fits per member at most."""
+    from toprank.rankers.ensemble.converted import ForestRanker
+
+    fits, original = [], ForestRanker.fit
+
+    def fit(self, X, *given, **options):
+        fits.append(len(X))
+        return original(self, X, *given, **options)
+
+    monkeypatch.setattr(ForestRanker, "fit", fit)
+    tiny = plan.Effort(3, 2, 0.3, (4.0,), 2, 2, False, plan._FEW)
+    monkeypatch.setitem(plan.EFFORTS, "fast", tiny)
+    monkeypatch.setattr(plan, "_FOLDS_OF_FEW", 3)
+    fit_table(frame, "bought", model="auto", quality="fast")
+    assert 3 <= len(fits) <= 5

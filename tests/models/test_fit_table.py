@@ -115,8 +115,8 @@ def test_groups_are_never_parted(table, timed):
 
 @pytest.mark.parametrize("name", ["pnorm", "rankboost"])
 def test_a_weight_is_a_repetition_and_zero_is_absent(table, name):
-    from toprank.models.fit import RANKER_KINDS
     from toprank.models.preparation import Preparation
+    from toprank.models.ranker_kinds import RANKER_KINDS
     from toprank.models.schema import Schema
 
     counts = np.random.default_rng(0).integers(0, 3, len(table))

@@ -167,6 +167,14 @@ def test_no_column_breaks_the_reader(train, later):
         assert str(error).startswith("expected")
 
 
+def test_numbers_among_the_words_of_a_date_column_are_words():
+    words = np.array([20240131, "20240201"], dtype=object)
+    read = columns.as_dates(words, "%Y%m%d")
+    assert read.astype("datetime64[D]").astype(str).tolist() == ["2024-01-31", "2024-02-01"]
+    with pytest.raises(columns.Unreadable, match="expected dates"):
+        columns.as_dates(np.array([0, "0"], dtype=object))
+
+
 def test_a_number_beyond_any_size_is_refused_by_the_name_of_its_column(table):
     frame = table.assign(spent=table.spent.where(np.arange(len(table)) != 5, 1e200))
     with pytest.raises(ModelError, match=r"cannot be used: column 'spent': .* at most 1e\+100"):

@@ -15,7 +15,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 
 from toprank import PushTrees
 from toprank.metrics import auc, average_precision, precision_at
-from toprank.rankers.trees.calibration import score_out_of_fold
+from toprank.rankers.trees.calibration import score_out_of_fold, thin_classes
 from toprank.rankers.trees.plan import TreeRows
 from toprank.simulate import linear_bipartite
 
@@ -619,3 +619,16 @@ def test_rows_are_calibrated_alike_in_any_order_and_number(grouped):
         part = TreeRows(X[rows], y[rows] == 1, None, None if groups is None else groups[rows])
         assert score_out_of_fold(part, score) is not None
     assert len(seen) == 300 and all(len(folds) == 1 for folds in seen.values())
+
+
+def test_probabilities_of_many_rows_are_fitted_to_some_that_weigh_as_much_as_all():
+    rng = np.random.default_rng(0)
+    y = np.arange(1000) < 100
+    rows = TreeRows(rng.normal(size=(1000, 2)), y, rng.integers(1, 4, 1000).astype(float))
+    some = thin_classes(rows, 120)
+    assert np.count_nonzero(some.y) == 100
+    assert 100 <= np.count_nonzero(~some.y) <= 120
+    for positive in (False, True):
+        whole, part = rows.weight[rows.y == positive], some.weight[some.y == positive]
+        assert np.sum(part) == pytest.approx(np.sum(whole))
+    assert thin_classes(rows, 1000) is rows

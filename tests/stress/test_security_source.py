@@ -143,6 +143,8 @@ WRITTEN = {
     ("cli/io/excel.py", "save"): "of a workbook, to a part",
     ("cli/io/text.py", "open"): "tables to be read",
     ("cli/io/text.py", "OSFile"): "tables to be read",
+    ("interop/mlflow.py", "TemporaryDirectory"): "the model's file, until MLflow has copied it",
+    ("interop/mlflow.py", "save"): "of a model, which writes a part",
     ("interop/onnx.py", "save"): "of an export, which writes a part",
     ("models/model.py", "save"): "of a model, which writes a part",
     ("models/export.py", "save"): "of an export, which writes a part",

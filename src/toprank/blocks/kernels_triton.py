@@ -25,7 +25,7 @@ _PROGRAMS = 16
 _UNROLL = 2
 #: Rows that one launch may number with 32 bits.
 _LAUNCH_ROWS = 1 << 30
-#: Copies of a histogram that programs share out among them, lest they queue for its bins.
+#: Copies of a histogram that programs share out among them, so that they do not queue for its bins.
 _COPIES = 16
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
+from toprank._html import table_html
 from toprank._numerics import FloatArray, is_number
 
 
@@ -348,3 +349,14 @@ class PChoice:
         return "\n".join([*text, self.verdict])
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for line in self.table():
+            behind = "" if line["difference"] is None else f"{line['difference']:+.4f}"
+            p = "" if line["p_value"] is None else f"{line['p_value']:.2g}"
+            spread = f"{line['mean']:.4f} ± {line['standard_error']:.4f}"
+            rows.append((line["name"], spread, behind, p, "chosen" if line["chosen"] else ""))
+        folds = self.fold_scores.shape[1]
+        head = ("setting", f"mean ± standard error over {folds} folds", "difference", "p", "")
+        return table_html(rows, head=head, caption=self.metric, notes=[self.verdict])

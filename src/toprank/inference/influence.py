@@ -230,7 +230,7 @@ def _shows_no_spread(expansion: Expansion, spread: VarianceEstimate) -> bool:
 
 
 def _of_single_row(request: MetricRequest, expansion: Expansion, estimate: float) -> Interval:
-    """One class has a single row: everything is possible."""
+    """One class has a single row: no interval is shorter than the whole range."""
     high, low = request.sample.units
     few = "positive" if high < low else "negative"
     return request.result(
@@ -277,4 +277,7 @@ def _resampled_share(request: MetricRequest, expansion: Expansion, estimate: flo
     moved = replace(expansion, bias=float(np.mean(values)) - expansion.share)
     ends = interval_around(moved.centre, spread, request.level)
     method = f"bootstrap ({request.scheme}, {request.n_resamples}), bias taken off, logit scale"
-    return _to_metric_scale(request, moved, estimate, ends, spread, method)
+    note = _note_on_powers(request, expansion, spread)
+    if expansion.pairs is not None:
+        note = note_on_few_rows(expansion.pairs, request.sample.units)
+    return _to_metric_scale(request, moved, estimate, ends, spread, method, note)

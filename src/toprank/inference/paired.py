@@ -80,7 +80,7 @@ def compare(
         Confidence level of each interval.
     method : {"auto", "delong"}, default="auto"
         "delong": the test of DeLong et al. (1988) as the literature has it, with the normal law
-        instead of Student's t, for the AUC and its kin. "auto": the best one for the metric.
+        instead of Student's t, for the AUC and metrics like it. "auto": the best for the metric.
     groups, lists, sample_weight, weights, label_propensity, pos_label
         As in `interval`.
     n_resamples, random_state, n_jobs
@@ -101,9 +101,9 @@ def compare(
 
     Notes
     -----
-    The AUC and its kin, partial areas, average precision and the p-norm risk are compared by the
-    difference of each row's influence, in O(n log n) time and O(n) memory (for the AUC this is
-    DeLong's test). In small samples the p-values of partial areas (up to 1,000 rows) and of the
+    The AUC and metrics like it, partial areas, average precision and the p-norm risk are compared
+    by the difference of each row's influence, in O(n log n) time and O(n) memory (for the AUC this
+    is DeLong's test). In small samples the p-values of partial areas (up to 1,000 rows) and of the
     average precision (up to 4,000) come from random swaps of the two rankers' ranks, row by row.
     Metrics at k are compared over the rows that they rank differently: if the rankers are equally
     good, labels fall on those rows at random. The rest is compared by a paired bootstrap.
@@ -170,7 +170,7 @@ def _check_method(
         raise ValueError(f"Unknown method {method!r}: expected 'auto' or 'delong'.")
     if metric.expansion not in SHARES_OF_PAIRS or groups is not None or lists is not None:
         raise ValueError(
-            "DeLong's test is for the AUC and its kin, of independent rows: "
+            "DeLong's test is for the AUC and metrics like it, of independent rows: "
             f"compare {metric.name} with method='auto', which also takes groups= and lists=."
         )
 

@@ -19,6 +19,7 @@ from scipy.stats import t as student
 
 from toprank._arrays import AnyArray
 from toprank._columns import labels_column, to_numpy
+from toprank._html import interval_picture, table_html
 from toprank._numerics import FloatArray
 from toprank.inference.shares import check_level
 from toprank.metrics.metric import Metric, Planned, call_label
@@ -83,6 +84,15 @@ class PeriodInterval:
         return f"{text}\nNote: {self.note}" if self.note else text
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[Any, ...]] = [
+            (self.metric, f"{self.estimate:.4g}, the mean of {len(self.values)} periods"),
+            (f"{100 * self.level:g}% interval", f"{self.low:.4g} to {self.high:.4g}"),
+            ("", interval_picture(self.estimate, self.low, self.high)),
+            ("method", self.method),
+        ]
+        return table_html(rows, notes=[self.note])
 
 
 def period_interval(

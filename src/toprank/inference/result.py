@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
+from toprank._html import interval_picture, table_html
 from toprank.inference.sample import Sample, VarianceEstimate
 from toprank.inference.shares import agreement_interval
 from toprank.metrics._inputs import check_amounts
@@ -73,6 +74,15 @@ class Interval:
             f"{self.low:.4g} to {self.high:.4g} ({self.method})"
         )
         return f"{text}\nNote: {self.note}" if self.note else text
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[Any, ...]] = [
+            (self.metric, f"{self.estimate:.4g}"),
+            (f"{100 * self.level:g}% interval", f"{self.low:.4g} to {self.high:.4g}"),
+            ("", interval_picture(self.estimate, self.low, self.high)),
+            ("method", self.method),
+        ]
+        return table_html(rows, notes=[self.note])
 
 
 @dataclass(frozen=True)
@@ -134,6 +144,20 @@ class Comparison:
         )
         return f"{text}\nNote: {self.note}" if self.note else text
 
+    def _repr_html_(self) -> str:
+        p = f"{self.p_value:.3g}"
+        if self.adjusted_p_value != self.p_value:
+            p += f", {self.adjusted_p_value:.3g} after Holm"
+        ends = f"{100 * self.level:g}% interval {self.low:.4g} to {self.high:.4g}"
+        rows: list[tuple[Any, ...]] = [
+            *zip(self.names, (f"{value:.4g}" for value in self.estimates), strict=True),
+            ("difference", f"{self.difference:.4g}, {ends}"),
+            ("", interval_picture(self.difference, self.low, self.high, mark=0.0)),
+            ("p-value", p),
+            ("method", self.method),
+        ]
+        return table_html(rows, caption=self.metric, notes=[self.note])
+
 
 @dataclass(frozen=True)
 class Comparisons:
@@ -167,6 +191,22 @@ class Comparisons:
         return "\n".join([head, *lines])
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        first = self.pairs[0]
+        rows = [
+            (
+                " - ".join(pair.names),
+                f"{pair.difference:.4g}",
+                f"{pair.low:.4g} to {pair.high:.4g}",
+                interval_picture(pair.difference, pair.low, pair.high, mark=0.0),
+                f"{pair.adjusted_p_value:.3g}",
+            )
+            for pair in self.pairs
+        ]
+        interval = f"{100 * first.level:g}% interval"
+        head = ("rankers", "difference", interval, "", "p after Holm")
+        return table_html(rows, head=head, caption=first.metric)
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from html import escape
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from toprank._html import table_html
 from toprank._numerics import FloatArray
 from toprank._text import visible
 from toprank.inference.result import check_resamples
@@ -119,11 +119,8 @@ class TopGroups:
 
     def _repr_html_(self) -> str:
         head, *body = self.lines()
-        lines = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in body
-        )
-        names = "".join(f"<th>{escape(name)}</th>" for name in head)
-        return f"<table><thead><tr>{names}</tr></thead><tbody>{lines}</tbody></table>"
+        caption = f"First {self.list_length:g}, {100 * self.level:g}% intervals"
+        return table_html(body, head=head, caption=caption)
 
 
 def _cell(values: tuple[float, float, float]) -> str:

@@ -4,11 +4,11 @@ A metric of the order of the rows, brought to a share u from 0 to 1, is expanded
 
     u(sample) - u(population)  =  mean over positives of phi+  +  mean over negatives of phi-  + ...
 
-For the AUC and its kin, which are two-sample U-statistics, phi is the Hoeffding projection, and its
-variance is DeLong's. For a partial area only the integral up to the cut moves, so that phi needs no
-density at the cut; for a point of the curve it does, and takes the local precision. The p-norm risk
-and the average precision are expanded by leaving out one row at a time, which also gives their
-bias; prefix sums do it in linear time.
+For the AUC and metrics like it, which are two-sample U-statistics, phi is the Hoeffding projection,
+and its variance is DeLong's. For a partial area only the integral up to the cut moves, so that phi
+needs no density at the cut; for a point of the curve it does, and takes the local precision. The
+p-norm risk and the average precision are expanded by leaving out one row at a time, which also
+gives their bias; prefix sums do it in linear time.
 """
 
 from __future__ import annotations

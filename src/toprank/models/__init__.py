@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from toprank.models.look import look_at
     from toprank.models.model import Reason, TableModel
     from toprank.models.monitor import DriftWatch
+    from toprank.models.ranker_files import load_ranker, save_ranker
     from toprank.models.schema import Match, Schema, Target
     from toprank.models.storage import save
     from toprank.models.table_ranker import TableRanker
@@ -38,8 +39,10 @@ __all__ = [
     "fit_table",
     "fit_table_blocks",
     "load",
+    "load_ranker",
     "look_at",
     "save",
+    "save_ranker",
     "top",
 ]
 
@@ -60,8 +63,10 @@ _FILES = {
     "fit_table": "fit",
     "fit_table_blocks": "block_fit",
     "load": "loader",
+    "load_ranker": "ranker_files",
     "look_at": "look",
     "save": "storage",
+    "save_ranker": "ranker_files",
     "top": "top_of_list",
 }
 

@@ -31,8 +31,6 @@ from toprank.models.errors import ModelError
 from toprank.models.fit import (
     FoundRows,
     Progress,
-    RankerKind,
-    TableFit,
     clip_tails,
     fit_found,
     make_teller,
@@ -41,8 +39,10 @@ from toprank.models.fit import (
 from toprank.models.look import find_concerns
 from toprank.models.model import TableModel
 from toprank.models.preparation import Preparation
+from toprank.models.ranker_kinds import RankerKind
 from toprank.models.rows import TrainingRows
 from toprank.models.schema import Schema, Target
+from toprank.models.steps import TableFit
 from toprank.models.wishes import Wishes
 from toprank.pairs.labels import missing_labels
 

@@ -43,9 +43,9 @@ def unseen_by_members(ranker: Any) -> UnseenScores | None:
     return UnseenScores(scores, "out of fold", spread_between_folds(scores, fold), known)
 
 
-def rows_to_measure_by(ranker: Any, rows: TrainingRows, random_state: int) -> TrainingRows:
-    """The rows that a first fit, which is only measured, takes: for ensembles, some of many."""
-    if not isinstance(ranker, PushEnsemble) or len(rows) <= _MOST_MEASURED_BY:
+def rows_to_measure_by(weighs_members: bool, rows: TrainingRows, random_state: int) -> TrainingRows:
+    """The rows that a first fit takes: for ensembles, some of many."""
+    if not weighs_members or len(rows) <= _MOST_MEASURED_BY:
         return rows
     splitter = StratifiedShuffleSplit(1, train_size=_MOST_MEASURED_BY, random_state=random_state)
     return rows.take(np.sort(next(splitter.split(rows.y, rows.y))[0]))

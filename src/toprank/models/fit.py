@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import time as clock
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from toprank._numerics import FloatArray, LongTail
 from toprank._text import plain
-from toprank.folds import Fold
 from toprank.metrics.registry import METRICS
 from toprank.models import frames
 from toprank.models.card import HeldOutMetrics, make_card
@@ -22,16 +21,14 @@ from toprank.models.concern import LEAK, NOTE, Concern
 from toprank.models.doubts import long_tails
 from toprank.models.ensembles import (
     check_effort,
-    fit_ensemble,
-    rows_to_measure_by,
     unseen_by_members,
 )
 from toprank.models.errors import ModelError, ModelWarning, catch_warnings
 from toprank.models.look import find_concerns
 from toprank.models.model import ExplainedRows, TableModel
 from toprank.models.preparation import Preparation
+from toprank.models.ranker_kinds import RANKER_KINDS, RankerKind, RankerRequest, check_ranker
 from toprank.models.rows import (
-    ScoredRows,
     TrainingRows,
     drop_zero_weight,
     learn_table,
@@ -39,173 +36,16 @@ from toprank.models.rows import (
     reuse_table,
 )
 from toprank.models.schema import Schema, Target
-from toprank.models.unseen import UnseenScores, unseen_scores
-from toprank.pairs import Rows
+from toprank.models.steps import TableFit, choose_and_measure
+from toprank.models.unseen import UnseenScores
 from toprank.pairs.labels import missing_labels
 from toprank.rankers import (
-    IRPush,
-    PNormPush,
-    ProperRanker,
     PushEnsemble,
-    PushTrees,
-    RankBoost,
-    SmoothMarginRanker,
 )
-from toprank.tuning import PChoice, PNormPushCV, Scoring, choose_p
+from toprank.tuning import Scoring
 
-#: The powers that p = "auto" tries for boosted stumps and trees, where each is a fit per fold.
-_FEW_PS = (1.0, 2.0, 4.0, 16.0)
 #: Training rows whose scores stand for those of all on a card that was not measured.
 _SCORED = 50_000
-
-
-@dataclass(frozen=True)
-class RankerRequest:
-    """What the user asks of a ranker."""
-
-    p: Any
-    alpha: float | None
-    scoring: Scoring
-    random_state: int
-    quality: str = "good"
-    max_seconds: float | None = None
-    keep_tails: bool = False
-
-
-@dataclass(frozen=True)
-class RankerKind:
-    """One kind of ranker.
-
-    Attributes
-    ----------
-    style : str
-        What it needs of its numbers; see `Preparation`.
-    make : callable
-        (request, p, categorical) -> unfitted ranker; `categorical` are the columns of codes.
-    choose : callable, optional
-        (request, rows, categorical, folds) -> (unfitted ranker, PChoice); None if it has no p.
-    has_alpha : bool
-        Whether it takes a penalty.
-    """
-
-    style: str
-    make: Callable[[RankerRequest, float, list[int]], Any]
-    choose: Callable[[RankerRequest, Rows, list[int], list[Fold]], tuple[Any, PChoice]] | None = (
-        None
-    )
-    has_alpha: bool = False
-
-
-def _penalty(request: RankerRequest) -> dict[str, Any]:
-    return {} if request.alpha is None else {"alpha": request.alpha}
-
-
-def _choose_linear(
-    request: RankerRequest, rows: Rows, categorical: list[int], folds: list[Fold]
-) -> tuple[Any, PChoice]:
-    grid: dict[str, Any] = {} if request.alpha is None else {"alphas": (request.alpha,)}
-    search = PNormPushCV(
-        scoring=request.scoring.name,
-        scoring_kwargs=request.scoring.kwargs or None,
-        cv=folds,
-        test_size=None,
-        **grid,
-    ).fit(rows.X, rows.y, rows.weight)
-    return clone(search.best_estimator_), search.choice_
-
-
-def _search(
-    request: RankerRequest, rows: Rows, folds: list[Fold], ranker: Any, **baseline: Any
-) -> PChoice:
-    return choose_p(
-        ranker,
-        rows.X,
-        rows.y,
-        ps=_FEW_PS,
-        scoring=request.scoring.name,
-        scoring_kwargs=request.scoring.kwargs or None,
-        cv=folds,
-        sample_weight=rows.weight,
-        **baseline,
-    )
-
-
-def _choose_stumps(
-    request: RankerRequest, rows: Rows, categorical: list[int], folds: list[Fold]
-) -> tuple[Any, PChoice]:
-    choice = _search(request, rows, folds, RankBoost(), baseline=None)
-    assert choice.p is not None  # every candidate pushes
-    return RankBoost(p=choice.p), choice
-
-
-def _make_trees(request: RankerRequest, p: Any, categorical: list[int]) -> PushTrees:
-    return PushTrees(
-        p,
-        categorical_features=categorical or None,
-        metric=request.scoring.name,
-        metric_kwargs=request.scoring.kwargs or None,
-        random_state=request.random_state,
-    )
-
-
-def _choose_trees(
-    request: RankerRequest, rows: Rows, categorical: list[int], folds: list[Fold]
-) -> tuple[Any, PChoice]:
-    # the folds compare rankings, which no link changes
-    choice = _search(
-        request,
-        rows,
-        folds,
-        _make_trees(request, 4.0, categorical).set_params(calibration="training"),
-        baseline=_make_trees(request, None, categorical),
-        baseline_name="the library's binary objective",
-    )
-    return _make_trees(request, choice.p, categorical), choice
-
-
-def _make_ensemble(request: RankerRequest, p: Any, categorical: list[int]) -> PushEnsemble:
-    # it is fitted twice: without the rows held out, and to all rows
-    seconds = None if request.max_seconds is None else request.max_seconds / 2.2
-    return PushEnsemble(
-        quality=request.quality,
-        metric=request.scoring.name,
-        metric_kwargs=request.scoring.kwargs or None,
-        max_seconds=seconds,
-        categorical_features=categorical or None,
-        clip_tails=not request.keep_tails,
-        random_state=request.random_state,
-    )
-
-
-RANKER_KINDS: dict[str, RankerKind] = {
-    "auto": RankerKind("trees", _make_ensemble),
-    "pnorm": RankerKind(
-        "linear", lambda r, p, _: PNormPush(p, **_penalty(r)), _choose_linear, has_alpha=True
-    ),
-    "ir": RankerKind("linear", lambda r, p, _: IRPush(**_penalty(r)), has_alpha=True),
-    "proper": RankerKind("linear", lambda r, p, _: ProperRanker(**_penalty(r)), has_alpha=True),
-    "rankboost": RankerKind("stumps", lambda r, p, _: RankBoost(p=p), _choose_stumps),
-    "smooth-margin": RankerKind("stumps", lambda r, p, _: SmoothMarginRanker()),
-    "trees": RankerKind("trees", _make_trees, _choose_trees),
-}
-
-
-def check_ranker(model: str, p: Any, alpha: float | None) -> RankerKind:
-    """Return a kind of ranker by name; ModelError if it does not take what is asked of it."""
-    if model not in RANKER_KINDS:
-        raise ModelError(f"model={model!r}: expected one of {', '.join(RANKER_KINDS)}.")
-    kind = RANKER_KINDS[model]
-    if p != "auto":
-        if not isinstance(p, (int, float, np.number)) or isinstance(p, bool) or not p >= 1:
-            raise ModelError(f"p={p!r}: expected 'auto' or a number from 1 on.")
-        if kind.choose is None:
-            raise ModelError(f"model={model!r} has no p; leave p out.")
-    if alpha is not None:
-        if not kind.has_alpha:
-            raise ModelError(f"model={model!r} has no alpha; leave alpha out.")
-        if not (np.isfinite(alpha) and alpha > 0):
-            raise ModelError(f"alpha={alpha!r}: expected a positive number.")
-    return kind
 
 
 #: Called as progress(step, done, total).
@@ -312,7 +152,7 @@ def fit_table(
     from_model : TableModel, optional
         Refit that model to new rows: the same columns, preparation, roles and settings unless
         given anew. Linear rankers start from its coefficients; trees are added to its scores;
-        stumps start afresh.
+        stumps start from nothing.
     progress : callable, optional
         Called as ``progress(step, done, total)``.
 
@@ -345,25 +185,10 @@ def fit_table(
     tell(0)
     request, kind, name = read_request(model, p, alpha, metric, k, random_state, from_model)
     request = replace(request, keep_tails=keep_tails, **check_effort(quality, max_seconds))
+    frame = labelled_rows(frame, target, skip_unlabelled)
     roles = {"id": id, "time": time, "weight": weight, "groups": groups, "propensity": propensity}
     reading = {"as_text": as_text, "as_number": as_number, "clip": clip, "tidy": tidy}
-    frame = labelled_rows(frame, target, skip_unlabelled)
-    if from_model is None:
-        schema, known = learn_table(frame, target, positive, drop, roles, **reading)
-    else:
-        if any(reading.values()):
-            named = ", ".join(name for name, columns in reading.items() if columns)
-            raise ModelError(f"{named}: columns are read as the model to start from reads them.")
-        schema, known = reuse_table(
-            frame, target, positive, roles, from_model.schema, from_model.target
-        )
-    rows = TrainingRows.read(frame, schema, known)
-    if rows.n_positive in (0, len(rows)):
-        raise ModelError("Only one class has rows of positive weight; a ranking needs two.")
-    if from_model is not None:  # it keeps the categories that it knows
-        unknown = schema.match(drop_zero_weight(frame, schema.weight)).notes
-        if unknown:
-            warnings.warn("; ".join(unknown) + ".", ModelWarning, stacklevel=2)
+    schema, known, rows = _read_rows(frame, target, positive, drop, roles, reading, from_model)
     concerns = find_concerns(frame, schema, known, rows, keep_tails)
     tails: dict[str, LongTail] = {}
     if from_model is None and not keep_tails:
@@ -406,30 +231,29 @@ def fit_found(
     fit: TableFit, found: FoundRows, tell: Callable[[int], None], started: float
 ) -> TableModel:
     """Choose, measure and fit on rows that are read, and write the card."""
-    rows, seed = found.rows, fit.request.random_state
+    rows = found.rows
     tell(1)
-    try:
-        held_out, template, choice = choose_and_measure(fit, rows, seed, tell)
+    with _faults_of_rows():
+        settled = choose_and_measure(fit, rows, tell)
         tell(3)
         with catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            last = fit.final(rows, template) if found.final is None else found.final(template)
-            preparation, ranker, Z = last
-    except ModelError:
-        raise
-    except ValueError as error:  # what the ranker or the metric says of rows or settings
-        raise ModelError(str(error)) from error
+            if found.final is None:
+                last = fit.final(rows, settled.template, settled.first)
+            else:
+                last = found.final(settled.template)
+    preparation, ranker, Z = last
     explained = ExplainedRows.of(ranker, Z)
     mean = explained.mean(rows.fit_weight)
     made = TableModel(fit.schema, found.target, preparation, ranker, {}, mean)
     unseen = unseen_by_members(ranker)
     if unseen is None:
-        unseen = fit.unseen(rows, template, ranker.decision_function(Z), seed)
+        unseen = fit.unseen(rows, settled.template, ranker.decision_function(Z))
     notes = [str(concern) for concern in found.concerns if concern.danger < NOTE]
     notes += [str(warning.message) for warning in caught]
     if rows.propensity is not None:
         notes.append(f"labels were seen with known probabilities: {rows.label_weights}")
-    about = (held_out, choice, notes, fit.before, unseen)
+    about = (settled.held_out, settled.choice, notes, fit.before, unseen)
     card = make_card(made, rows, explained, found.name, fit.request.scoring, *about)
     card["training"] |= found.training
     if isinstance(ranker, PushEnsemble):
@@ -445,6 +269,46 @@ def fit_found(
             text = f"{concern.message}: {concern.python}."
             warnings.warn(text, ModelWarning, stacklevel=3)
     return made
+
+
+@contextmanager
+def _faults_of_rows() -> Iterator[None]:
+    """Make a ModelError of what a ranker or a metric says of rows or settings."""
+    try:
+        yield
+    except ModelError:
+        raise
+    except ValueError as error:
+        raise ModelError(str(error)) from error
+
+
+def _read_rows(
+    frame: Any,
+    target: str,
+    positive: Any,
+    drop: Sequence[str],
+    roles: dict[str, str | None],
+    reading: dict[str, Sequence[str]],
+    from_model: TableModel | None,
+) -> tuple[Schema, Target, TrainingRows]:
+    """The columns of a table, its target and its rows; as an older model reads them, if any."""
+    if from_model is None:
+        schema, known = learn_table(frame, target, positive, drop, roles, **reading)
+    else:
+        if any(reading.values()):
+            named = ", ".join(name for name, columns in reading.items() if columns)
+            raise ModelError(f"{named}: columns are read as the model to start from reads them.")
+        schema, known = reuse_table(
+            frame, target, positive, roles, from_model.schema, from_model.target
+        )
+    rows = TrainingRows.read(frame, schema, known)
+    if rows.n_positive in (0, len(rows)):
+        raise ModelError("Only one class has rows of positive weight; a ranking needs two.")
+    if from_model is not None:  # it keeps the categories that it knows
+        unknown = schema.match(drop_zero_weight(frame, schema.weight)).notes
+        if unknown:
+            warnings.warn("; ".join(unknown) + ".", ModelWarning, stacklevel=3)
+    return schema, known, rows
 
 
 def fit_rows(
@@ -545,116 +409,3 @@ def read_request(
             raise ModelError(f"metric={metric!r} has no k; leave k out.")
         settings = metric_settings(metric, k)
     return RankerRequest(p, alpha, Scoring(metric, settings), random_state), kind, name
-
-
-@dataclass(frozen=True)
-class TableFit:
-    """The steps that the first fit, on some of the rows, and the last one share."""
-
-    kind: RankerKind
-    request: RankerRequest
-    schema: Schema
-    before: TableModel | None
-
-    def prepare(self, rows: TrainingRows) -> tuple[Preparation, FloatArray]:
-        if self.before is not None:
-            return self.before.preparation, self.before.preparation.transform(rows.X)
-        preparation = Preparation(self.kind.style, self.request.random_state)
-        return preparation, preparation.fit_transform(self.schema, rows.X, rows.fit_weight)
-
-    def settle(self, rows: TrainingRows) -> tuple[Any, PChoice | None]:
-        """Choose the settings: an unfitted ranker, and what the choice was made on."""
-        chooses = self.request.p == "auto" or (self.request.p is None and self.before is None)
-        preparation, Z = self.prepare(rows)
-        if chooses and self.kind.choose is not None:
-            try:
-                folds = rows.folds()
-            except ValueError as error:
-                raise ModelError(
-                    f"p='auto' needs folds to compare on. {error} Or give p."
-                ) from error
-            numbers = Rows(Z, rows.y, rows.fit_weight)
-            return self.kind.choose(self.request, numbers, preparation.categorical, folds)
-        if self.before is not None and self.request.p is None:
-            ranker = clone(self.before.ranker)
-            given = {} if self.request.alpha is None else {"alpha": self.request.alpha}
-            return ranker.set_params(**given), None
-        power = 4.0 if self.request.p in (None, "auto") else float(self.request.p)
-        return self.kind.make(self.request, power, preparation.categorical), None
-
-    def final(self, rows: TrainingRows, template: Any) -> tuple[Preparation, Any, FloatArray]:
-        """Fit a ranker of the chosen settings."""
-        preparation, Z = self.prepare(rows)
-        weight = rows.fit_weight
-        given = {} if weight is None else {"sample_weight": weight}
-        ranker = clone(template)
-        if self.before is not None:
-            given |= _start_from(ranker, self.before.ranker)
-        return preparation, self.fit_ranker(ranker, Z, rows, given), Z
-
-    def fit_ranker(
-        self, ranker: Any, Z: FloatArray, rows: TrainingRows, given: dict[str, Any]
-    ) -> Any:
-        """Fit a ranker to prepared rows; an ensemble with folds that keep groups whole."""
-        if isinstance(ranker, PushEnsemble):
-            return fit_ensemble(ranker, Z, rows, given)
-        return ranker.fit(Z, rows.y, **given)
-
-    def unseen(
-        self, rows: TrainingRows, template: Any, own: FloatArray, random_state: int
-    ) -> UnseenScores:
-        """Scores of the training rows from fits that have not seen them."""
-
-        def fit_part(part: TrainingRows) -> Callable[[TrainingRows], FloatArray]:
-            preparation, ranker, _ = self.final(part, _for_scores(template))
-            return lambda others: ranker.decision_function(preparation.transform(others.X))
-
-        with catch_warnings():
-            warnings.simplefilter("ignore")  # the fit to all rows has said it
-            try:
-                return unseen_scores(rows, own, fit_part, rows.held_out(random_state), random_state)
-            except ValueError:  # a part that the ranker cannot be fitted to
-                return UnseenScores(own, "training")
-
-
-def _for_scores(template: Any) -> Any:
-    """The same ranker without the folds that only its probabilities come from."""
-    if isinstance(template, PushTrees):
-        return clone(template).set_params(calibration="training")
-    return template
-
-
-def _start_from(ranker: Any, old: Any) -> dict[str, Any]:
-    """Let a ranker start where an old one ended; what ``fit`` is to be given for it."""
-    if hasattr(ranker, "backend"):
-        return {"init_model": old}
-    if "warm_start" in ranker.get_params() and type(ranker) is type(old):
-        ranker.set_params(warm_start=True)
-        for name, value in vars(old).items():
-            if name not in ranker.get_params():
-                setattr(ranker, name, value)
-    return {}
-
-
-def choose_and_measure(
-    fit: TableFit, rows: TrainingRows, random_state: int, tell: Callable[[int], None]
-) -> tuple[HeldOutMetrics, Any, PChoice | None]:
-    """Settle on some of the rows, and measure on the others."""
-    parts = rows.held_out(random_state)
-    with catch_warnings():
-        warnings.simplefilter("ignore")  # the last fit says the same of all rows
-        if parts is None:
-            template, choice = fit.settle(rows)
-            tell(2)
-            return HeldOutMetrics.empty(), template, choice
-        inner, outer = rows.take(parts[0]), rows.take(parts[1])
-        template, choice = fit.settle(inner)
-        tell(2)
-        first = rows_to_measure_by(template, inner, random_state)
-        preparation, ranker, _ = fit.final(first, _for_scores(template))
-        scores = ranker.decision_function(preparation.transform(outer.X))
-        scored = ScoredRows(None, outer.y, outer.weight, outer.groups, scores=scores)
-        measured = HeldOutMetrics.measure(scored, fit.request.scoring, outer.propensity)
-        if len(first) < len(inner):
-            measured = replace(measured, first_fit=len(first))
-        return measured, template, choice

@@ -1,7 +1,7 @@
 """Scores as a model gives them to rows that it has not seen, for `toprank.models.monitor`.
 
 A model's scores of its own training rows are further apart than those of any new rows: trees
-nearly know the labels by heart. So each row is scored by a fit to the other folds. Two fits
+nearly remember the labels. So each row is scored by a fit to the other folds. Two fits
 differ in scale and offset, more than their rankings do; both are taken from the rows that the fit
 of the fold and the model itself have in common. What then is left of the differences between fits
 shows in how the folds differ from each other, and is kept as `spread`.

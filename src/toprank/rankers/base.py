@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from toprank._arrays import AnyArray, TableLike
 from toprank._numerics import FloatArray
 from toprank.blocks import BlockSource, Units
 from toprank.blocks.checkpoint import with_checkpoint
@@ -106,8 +107,8 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
     @fits
     def fit(
         self,
-        X: Any,
-        y: Any,
+        X: TableLike,
+        y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         *,
         label_propensity: ArrayLike | None = None,
@@ -143,7 +144,7 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
 
     @fits
     def fit_blocks(
-        self, source: BlockSource, *, checkpoint: Any = None, resume: bool = False
+        self, source: BlockSource, *, checkpoint: object = None, resume: bool = False
     ) -> Any:
         """Fit the ranker to the rows of a block source, wherever they lie.
 
@@ -199,13 +200,13 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
             self._warn(result, problem, bend)
         return dict(data.passes)
 
-    def _start_threads(self, source: Any) -> Any:
+    def _start_threads(self, source: object) -> Any:
         """The threads of the source; what is no source is refused when it is looked at."""
         return (
             source.start_threads(self.n_jobs) if isinstance(source, BlockSource) else nullcontext()
         )
 
-    def _keep_fit(self, classes: NDArray[Any], problem: TwoClassProblem, result: Result) -> None:
+    def _keep_fit(self, classes: AnyArray, problem: TwoClassProblem, result: Result) -> None:
         """Keep what a solver found, with a link fitted to its scores."""
         free = not self.positive
         if self.alpha == 0 and free and problem.has_dual and result.message != SEPARABLE:
@@ -231,7 +232,7 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         return self._minimise_from(problem, start, self._solver_for(problem), warm)
 
     def _minimise_from(
-        self, problem: Any, start: FloatArray, solver: str = "lbfgs", warm: bool = False
+        self, problem: object, start: FloatArray, solver: str = "lbfgs", warm: bool = False
     ) -> Result:
         with overflow_is_handled():
             return minimise(
@@ -280,7 +281,7 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         path = problem if problem.smooth or problem.peaked else problem.smoothed(1.0)
         return "newton" if problem.size <= path.newton_up_to else "lbfgs"
 
-    def _report(self, iteration: int, record: dict[str, Any]) -> None:
+    def _report(self, iteration: int, record: Mapping[str, object]) -> None:
         facts = "  ".join(
             f"{name} {value:.6g}" if isinstance(value, float) else f"{name} {value}"
             for name, value in record.items()
@@ -349,7 +350,7 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         """A fixed number of rounds is the paper's algorithm, not a failure to converge."""
         return self._solver_for(problem) == "coordinate"
 
-    def decision_function(self, X: Any) -> Any:
+    def decision_function(self, X: TableLike) -> Any:
         """Return the ranking score of each row; zero is a probability of one half."""
         check_is_fitted(self)
         if tensor_on_device(X) is not None:
@@ -358,7 +359,7 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         table = check_table(X, estimator=self, reset=False, sparse=True)
         return to_library_of(self._score_table(table), X)
 
-    def _score_table(self, table: Any) -> FloatArray:
+    def _score_table(self, table: object) -> FloatArray:
         # few and large blocks: scores are cheap, and each block costs a little
         source = ArraySource(table, None, None, _SCORED_AT_ONCE, self.n_jobs)
         score = BlockScore(self._units, self.coef_[0], self._offset)

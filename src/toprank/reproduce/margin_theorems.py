@@ -33,7 +33,7 @@ def _surface(setup: Setup) -> Result:
             f"The least of {fine**3:,} points of that range is {least - 0.5:.1e} above it.",
         ),
         claim(
-            "The condition on d0 cannot simply be dropped.",
+            "The condition on d0 cannot be dropped.",
             failed > 0,
             f"Of as many points beyond it {failed:.0%} have B <= 1/2.",
         ),

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import asdict, dataclass
-from html import escape
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from toprank._columns import labels_column, to_numpy
+from toprank._html import table_html
 from toprank._numerics import is_number
 from toprank._text import visible
 
@@ -71,7 +71,18 @@ class ListDifference:
         ]
 
     def _repr_html_(self) -> str:
-        return "".join(f"<p>{escape(line)}</p>" for line in self._lines())
+        rows: list[tuple[Any, ...]] = [
+            (f"turnover of the first {self.top}", f"{100 * self.turnover:.3g}%"),
+            (
+                "rank-biased overlap",
+                f"{self.overlap:.3f}, between {self.overlap_low:.3f} and {self.overlap_high:.3f} "
+                f"whatever stands below (persistence {self.persistence:g})",
+            ),
+            (f"entered ({len(self.entered)})", _names(self.entered)),
+            (f"left ({len(self.left)})", _names(self.left)),
+            ("stayed", len(self.stayed)),
+        ]
+        return table_html(rows)
 
 
 def _names(values: list[Any]) -> str:

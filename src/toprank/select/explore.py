@@ -54,7 +54,7 @@ def draw_below(
         How many to draw, where there are as many.
     reserve : float
         What they may cost: so many are drawn that nine in ten rows below the cut can be among
-        them, and the dearer rows are never drawn.
+        them, and the more expensive rows are never drawn.
     rng : numpy Generator
     """
     if size == 0:

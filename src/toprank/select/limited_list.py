@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from html import escape
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._html import cell, notes_html, table_html
 from toprank._numerics import FloatArray
 from toprank.select.limits import IntArray
 
@@ -138,20 +138,12 @@ class LimitedList:
 
     def _repr_html_(self) -> str:
         head, lines = self._summary()
-        cells = "".join(
-            "<tr>"
-            + "".join(f"<td>{escape(cell)}</td>" for cell in (one.limit, *_price_cells(one)))
-            + "</tr>"
-            for one in self.prices
-        )
+        said = "".join(f"<p>{cell(line)}</p>" for line in [head, *lines])
+        if not self.prices:
+            return said + notes_html([self.note])
+        rows = [(one.limit, *_price_cells(one)) for one in self.prices]
         names = ("limit", "rows kept out", "positives lost", "value lost")
-        table = (
-            f"<table><thead><tr>{''.join(f'<th>{name}</th>' for name in names)}</tr></thead>"
-            f"<tbody>{cells}</tbody></table>"
-        )
-        said = "".join(f"<p>{escape(line)}</p>" for line in [head, *lines])
-        note = f"<p><small>{escape(self.note)}</small></p>" if self.note else ""
-        return said + (table if self.prices else "") + note
+        return said + table_html(rows, head=names, notes=[self.note])
 
 
 def _price_cells(price: LimitPrice) -> tuple[str, str, str]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from html import escape
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._html import table_html
 from toprank._numerics import FloatArray
 from toprank._text import plain
 
@@ -150,13 +150,8 @@ class Shortlist:
 
     def _repr_html_(self) -> str:
         shown = zip(self.rows[:_SHOWN].tolist(), self.scores[:_SHOWN].tolist(), strict=True)
-        cells = "".join(
-            f"<tr><td>{rank}</td><td>{row}</td><td>{score:.6g}</td></tr>"
-            for rank, (row, score) in enumerate(shown, 1)
-        )
+        rows = [(rank, row, f"{score:.6g}") for rank, (row, score) in enumerate(shown, 1)]
         more = len(self) - _SHOWN
-        cells += f"<tr><td colspan='3'>and {more} more</td></tr>" if more > 0 else ""
-        head = "<tr><th>rank</th><th>row</th><th>score</th></tr>"
-        body = f"<thead>{head}</thead><tbody>{cells}</tbody>" if cells else ""
-        below = "".join(f"<p><small>{escape(line)}</small></p>" for line in self._lines)
-        return f"<table><caption>{escape(self.headline)}</caption>{body}</table>{below}"
+        notes = [f"and {more} more rows", *self._lines] if more > 0 else self._lines
+        head = ("rank", "row", "score") if rows else ()
+        return table_html(rows, head=head, caption=self.headline, notes=notes)

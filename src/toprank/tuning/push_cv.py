@@ -35,7 +35,7 @@ from toprank.pairs import check_rows, group_labels, weigh_classes
 from toprank.pairs.propensity import keep_label_weights
 from toprank.rankers.base import LinearRanker
 from toprank.rankers.blockwise import check_source
-from toprank.rankers.common import fits, warn_caller
+from toprank.rankers.common import ShownInterval, fits, warn_caller
 from toprank.rankers.linear import _LOSS, PNormPush
 from toprank.rankers.proper import ProperRanker
 from toprank.tuning.block_folds import folds_on_blocks
@@ -52,7 +52,7 @@ _SHARE_OF_NOISE, _LOOSEST = 0.1, 2e-4
 _NESTED_ENTRIES, _NESTED_FEATURES, _SHARE_ASIDE = 20_000, 50, 0.2
 
 
-class PNormPushCV(LinearRanker):
+class PNormPushCV(ShownInterval, LinearRanker):
     r"""The P-Norm Push, with p and alpha chosen on held-out rows, or no push at all.
 
     For every p and alpha, and for logistic regression with every alpha, the mean of the score over

@@ -263,7 +263,7 @@ def _effective_negatives(p: float, scores: FloatArray, count: FloatArray) -> flo
 
 
 def _risks(powers: Sequence[float], fitted: GridFit, train: Rows, test: Rows) -> FloatArray:
-    """For each p: normalised R_p on the rows trained on, held out, and the error of the latter."""
+    """For each p: normalised R_p on the rows trained on, held out, and the error there."""
     found = []
     for p, on_train, on_test in zip(
         powers, fitted.scores(train.X), fitted.scores(test.X), strict=True

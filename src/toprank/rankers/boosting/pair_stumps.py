@@ -35,7 +35,7 @@ from toprank.rankers.boosting.stumps import Binned, Masses, Stump, best_stump
 _CHUNK = 1 << 14
 #: Cells from which threads repay their start.
 _THREADED_FROM = 300_000
-#: Histograms follow the weights by rescaling, and are added up afresh after so many rounds, or
+#: Histograms follow the weights by rescaling, and are added up again after so many rounds, or
 #: when rounding may have reached this share of a class's weight.
 _FRESH_ROUNDS = 32
 _ROUNDING = 1e-13

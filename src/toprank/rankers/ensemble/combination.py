@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from toprank._html import table_html
 from toprank._numerics import FloatArray
 from toprank.blocks import go_on
 from toprank.folds import Fold, Scoring, corrected_difference, tested_over_trained
@@ -151,6 +152,15 @@ class CombinationChoice:
             sign = "  <- taken" if i == self.chosen_index else ""
             lines.append(f"{self.names[i]:<{width}}  {self.fold_scores[i].mean():.4f}{sign}")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        means = self.fold_scores.mean(axis=1)
+        rows = [
+            (self.names[i], f"{means[i]:.4f}", "taken" if i == self.chosen_index else "")
+            for i in np.argsort(-means, kind="stable").tolist()
+        ]
+        head = ("combination", f"mean over {self.fold_scores.shape[1]} folds", "")
+        return table_html(rows, head=head, caption=self.metric)
 
 
 def combination_folds(folds: Sequence[Fold], rows: NDArray[np.intp], ordered: bool) -> list[Fold]:

@@ -1,7 +1,7 @@
 """The members of ``estimators="auto"``: which, how large, and in which order.
 
 The order is that in which they are fitted. Where time is short the last are left out first, so
-cheap members come before dear ones, and different kinds before more of a kind.
+cheap members come before slow ones, and different kinds before more of a kind.
 """
 
 from __future__ import annotations
@@ -49,6 +49,13 @@ class Effort:
     weighed : int
         Rows at most that the folds are made of; of more so many are drawn. The last fits of the
         members take all.
+    bins : int
+        Bins at most of all columns of a boosted member together, within 63 to 255 of each. With
+        many columns the search over bins takes most of the time of trees on a few thousand rows;
+        with few columns the bins of their tails are what the top of a list is made of.
+    least_weight : float
+        Members that weigh less than this share of the heaviest are left out, and the others are
+        weighed again: what they add is lost in noise, and they take as long as the others.
     """
 
     folds: int
@@ -60,6 +67,8 @@ class Effort:
     random_forest: bool
     combinations: tuple[tuple[float | None, float], ...]
     weighed: int = 1_000_000
+    bins: int = 1_000_000
+    least_weight: float = 0.0
 
 
 _FEW = ((1.0, 0.01), (None, 0.01))
@@ -67,7 +76,7 @@ _MANY = (*_FEW, (2.0, 0.01), (8.0, 0.01), (4.0, 0.1), (4.0, 0.001), (None, 0.001
 
 #: What ``quality`` stands for.
 EFFORTS = {
-    "fast": Effort(3, 80, 0.12, (4.0,), 40, 60, False, _FEW, 100_000),
+    "fast": Effort(3, 80, 0.12, (4.0,), 40, 60, False, _FEW, 100_000, 6_000, 0.1),
     "good": Effort(4, 220, 0.05, (4.0,), 120, 120, False, _MANY, 300_000),
     "best": Effort(5, 400, 0.03, (4.0, 1.0, 16.0), 300, 1000, True, _MANY, 1_000_000),
 }
@@ -79,7 +88,11 @@ def is_installed(library: str) -> bool:
 
 
 def auto_members(
-    quality: str, categorical_features: Any, random_state: int, clip_tails: bool = True
+    quality: str,
+    categorical_features: Any,
+    random_state: int,
+    clip_tails: bool = True,
+    n_columns: int = 1,
 ) -> list[Member]:
     """Return the members for a table, whatever is installed, in the order of the fits."""
     effort = EFFORTS[quality]
@@ -99,6 +112,7 @@ def auto_members(
             "learning_rate": effort.rate,
             "subsample": 0.8,
             "colsample": 0.8,
+            "max_bins": min(255, max(63, effort.bins // max(1, n_columns))),
             "early_stopping": False,
             "calibration": "training",  # the ensemble has a link of its own
             **drawn,

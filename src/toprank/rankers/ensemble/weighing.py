@@ -61,10 +61,12 @@ def weigh(
     p: float | None,
     ordered: bool,
     level: float,
+    least: float = 0.0,
 ) -> Weighing:
     """Weigh members by their out-of-fold scores, the columns of ``rows``; NaN where there is none.
 
-    Rows that no fold tested, the earliest in the order of time, do not count.
+    Rows that no fold tested, the earliest in the order of time, do not count. Members that weigh
+    less than the share ``least`` of the heaviest are left out.
     """
     scored = np.flatnonzero(~np.isnan(rows.X).any(axis=1))
     part = rows.take(scored)
@@ -81,6 +83,13 @@ def weigh(
     chosen = candidates[choice.chosen_index]
     fitted = chosen.fit(table)
     weights = _weights(chosen, fitted, names)
+    heaviest = max(weights.values())
+    light = [j for j in chosen.columns if 0 < weights[names[j]] < least * heaviest]
+    if light:
+        for j in light:
+            chosen = chosen.without(j)
+        fitted = chosen.fit(table)
+        weights = _weights(chosen, fitted, names)
     interval = measure_interval(scoring, table, crossed, level)
     return Weighing(scale, choice, chosen, fitted, weights, interval, combiner)
 

@@ -18,7 +18,7 @@ from toprank.pairs.propensity import keep_label_weights
 from toprank.rankers.common import Link, fits, logistic, p_classification
 from toprank.rankers.held_out import choose_round, held_out
 from toprank.rankers.trees.auto import choose_power
-from toprank.rankers.trees.calibration import score_out_of_fold
+from toprank.rankers.trees.calibration import score_out_of_fold, thin_classes
 from toprank.rankers.trees.clusters import OnClusters
 from toprank.rankers.trees.columns import Categories
 from toprank.rankers.trees.evaluation import check_eval_metric, list_eval_sets
@@ -32,7 +32,7 @@ from toprank.rankers.trees.libraries import (
 from toprank.rankers.trees.model import TreeScores, check_start, model_scores, natural_scale
 from toprank.rankers.trees.names import LibraryNames
 from toprank.rankers.trees.plan import CONSTRAINTS, TreeRows, Watch, plan_of
-from toprank.rankers.trees.stopping import StoppingRule, tied_top_notes
+from toprank.rankers.trees.stopping import StoppingRule, cares_for_ties, tied_top_notes
 
 #: Rows from which early_stopping="auto" holds some out.
 _MANY_ROWS = 10_000
@@ -200,7 +200,7 @@ class PushTrees(LibraryNames, OnClusters, TreeScores, ClassifierMixin, BaseEstim
         link: str = "logistic",
         calibration: str = "out_of_fold",
         backend_params: dict[str, Any] | None = None,
-        random_state: Any = None,
+        random_state: int | np.random.Generator | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
         **names: Any,
@@ -411,6 +411,8 @@ class PushTrees(LibraryNames, OnClusters, TreeScores, ClassifierMixin, BaseEstim
         self.n_iter_ = self._trees.n_rounds
         gains = self._trees.gains()
         self.feature_importances_ = gains / (np.sum(gains) or 1.0)
+        if self.calibration == "training" and team is ALONE and not cares_for_ties(self):
+            shown = thin_classes(shown)
         scores, of_all = team.gather(self._from(shown)), shown.of_all(team)
         unseen = None
         if watch is None and team is ALONE and self._calibrates():

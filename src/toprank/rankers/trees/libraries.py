@@ -109,7 +109,7 @@ class LightGBMTrees(Trees):
 
     library = "lightgbm"
 
-    def __init__(self, booster: Any, n_rounds: int, n_threads: int = 1):
+    def __init__(self, booster: object, n_rounds: int, n_threads: int = 1):
         self.booster = booster
         self.n_rounds = n_rounds
         self.n_threads = n_threads
@@ -130,7 +130,7 @@ class LightGBMTrees(Trees):
         if watch is not None:
             name, measure = watch.name, watch.measure
 
-            def value_of(scores: FloatArray, _: Any) -> tuple[str, float, bool]:
+            def value_of(scores: FloatArray, _: object) -> tuple[str, float, bool]:
                 values.append(measure(scores))
                 return name, values[-1], True
 
@@ -146,7 +146,7 @@ class LightGBMTrees(Trees):
         grown = cls(booster, booster.current_iteration(), plan.n_threads)
         return Grown(grown, np.array(values))
 
-    def _predict(self, Z: FloatArray, **kwargs: Any) -> FloatArray:
+    def _predict(self, Z: FloatArray, **kwargs: object) -> FloatArray:
         # left to itself LightGBM takes every core, and processes forked afterwards wait for ever
         found = self.booster.predict(Z, num_threads=self.n_threads, **kwargs)
         return np.asarray(found, dtype=np.float64)
@@ -169,7 +169,7 @@ class LightGBMTrees(Trees):
         return np.asarray(gains, dtype=np.float64)
 
 
-def _lightgbm_data(lightgbm: Any, rows: TreeRows, plan: TreePlan, reference: Any = None) -> Any:
+def _lightgbm_data(lightgbm: Any, rows: TreeRows, plan: TreePlan, reference: object = None) -> Any:
     names: Any = "auto"
     if plan.names and not any(_NOT_IN_LIGHTGBM_NAMES & set(name) for name in plan.names):
         names = [name.replace(" ", "_") for name in plan.names]
@@ -188,7 +188,7 @@ def _lightgbm_data(lightgbm: Any, rows: TreeRows, plan: TreePlan, reference: Any
     )
 
 
-def _lightgbm_parameters(plan: TreePlan) -> dict[str, Any]:
+def _lightgbm_parameters(plan: TreePlan) -> dict[str, object]:
     params: dict[str, Any] = {
         "learning_rate": plan.learning_rate,
         "num_leaves": plan.max_leaves,
@@ -246,7 +246,7 @@ class XGBoostTrees(Trees):
         if watch is not None:
             measure = watch.measure
 
-            def value_of(scores: FloatArray, _: Any) -> tuple[str, float]:
+            def value_of(scores: FloatArray, _: object) -> tuple[str, float]:
                 values.append(measure(scores))
                 return watch.name, values[-1]
 
@@ -315,7 +315,7 @@ def _printer(say: Any) -> Any:
     """What tells XGBoost to say how far it is after each round."""
 
     class Printer(require("xgboost.callback", "xgboost").TrainingCallback):  # type: ignore[misc]
-        def after_iteration(self, _: Any, epoch: int, *more: Any) -> bool:
+        def after_iteration(self, _: object, epoch: int, *more: object) -> bool:
             say(epoch)
             return False
 
@@ -331,7 +331,7 @@ def _round_by_round() -> Any:
     """
 
     class RoundByRound(require("xgboost.callback", "xgboost").TrainingCallback):  # type: ignore[misc]
-        def before_iteration(self, *_: Any) -> bool:
+        def before_iteration(self, *_: object) -> bool:
             if xgboost_team().any(is_stopped()):
                 raise Stopped
             return False
@@ -370,7 +370,7 @@ def _xgboost_data(xgboost: Any, rows: TreeRows, plan: TreePlan) -> Any:
     )
 
 
-def _xgboost_parameters(plan: TreePlan) -> dict[str, Any]:
+def _xgboost_parameters(plan: TreePlan) -> dict[str, object]:
     params: dict[str, Any] = {
         "tree_method": "hist",
         "grow_policy": "lossguide",

@@ -49,13 +49,17 @@ class StoppingRule:
         return TopMetric(self.metric, self.settings, rows)
 
 
+def cares_for_ties(trees: Any) -> bool:
+    """Whether someone has said that the first rows matter, or rows were held out for it."""
+    return hasattr(trees, "validation_scores_") or "k" in (trees.metric_kwargs or {})
+
+
 def tied_top_notes(trees: Any, scores: FloatArray, rows: TreeRows) -> list[str]:
     """Return what to say where the first k rows of a list tie, and are of both classes.
 
     Nothing where nobody has said that the first rows matter, and no rows were held out for it.
     """
-    cares = hasattr(trees, "validation_scores_") or "k" in (trees.metric_kwargs or {})
-    if not cares or rows.groups is not None or len(scores) == 0:
+    if not cares_for_ties(trees) or rows.groups is not None or len(scores) == 0:
         return []
     k = _top_length(trees, len(scores))
     first = scores == np.max(scores)
