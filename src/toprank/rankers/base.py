@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._arrays import AnyArray, TableLike
@@ -64,6 +65,16 @@ _TRIVIAL = (
     "is a mixture of negatives (Menon 2019, doi 10.1007/s10994-018-5759-4). Use a finite p, such "
     "as 64 or 16."
 )
+
+
+def _no_exact_update(ranker: Any) -> bool:
+    """Say why there is no ``partial_fit``: scikit-learn shows it as the cause."""
+    raise AttributeError(
+        f"{type(ranker).__name__} has no partial_fit: the minimum over old and new rows together "
+        "is no function of the old minimum and the new rows, since how much an old row counts "
+        "depends on the coefficients. Fit old and new rows together from where the old fit stood, "
+        "in fewer passes: ranker.set_params(warm_start=True).fit_blocks(old and new files)."
+    )
 
 
 class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
@@ -178,6 +189,10 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         self._keep_columns(source)
         self.passes_ = passes
         return self
+
+    @available_if(_no_exact_update)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Refuse: there is no exact update by new rows; see ``warm_start``."""
 
     def _fit_source(
         self, source: BlockSource, classes: NDArray[Any] | None = None

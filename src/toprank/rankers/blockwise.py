@@ -170,6 +170,9 @@ def check_row_weights(counts: LabelCounts) -> None:
 class BlockScoring:
     """Scores of block sources, for rankers whose score is x' coef plus an offset."""
 
+    #: Whether a fit to blocks is made of passes, which several fits can make together.
+    shares_passes = True
+
     classes_: NDArray[Any]
     coef_: FloatArray
     _units: Units

@@ -334,6 +334,21 @@ class PushEnsemble(ShownInterval, EnsembleScores, ClassifierMixin, BaseEstimator
         self._keep_members(members, fitted)
         return self
 
+    def fit_blocks(self, source: Any) -> Any:
+        """Refuse: the members need all rows in memory.
+
+        Raises
+        ------
+        TypeError
+            With what to do instead.
+        """
+        raise TypeError(
+            "PushEnsemble does not fit a block source: most of its members (LightGBM, forests, "
+            "boosted stumps) need all rows in memory. Fit it to a sample in memory, or fit one "
+            "ranker to all rows: PNormPushCV(...).fit_blocks(source), or PushTrees(p='auto', "
+            "backend='xgboost').fit_blocks(source)."
+        )
+
     @fits
     def refit_members(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Any:
         """Fit the members that have a weight to other rows, and keep the weights.

@@ -19,6 +19,7 @@ from toprank.interop import xgboost as xgboost_push
 from toprank.interop.team import ALONE, Team, xgboost_team
 from toprank.pairs import Rows
 from toprank.rankers.common import warn_caller
+from toprank.rankers.trees.block_table import BlockTable, external_matrix
 from toprank.rankers.trees.plan import Grown, TreePlan, TreeRows, Trees, Watch
 
 #: Each library's name, and the sizes that it reads as they are, from the smallest to the largest.
@@ -238,6 +239,7 @@ class XGBoostTrees(Trees):
             None if push is None else xgboost_push.push_objective(**push, groups=rows.groups)
         )
         link, base = ({}, 0.0) if push is not None else _own_objective(rows)
+        data = _xgboost_data(xgboost, rows, plan)
         values: list[float] = []
         callbacks = [_round_by_round(), *plan.callbacks]
         if plan.verbose:
@@ -257,20 +259,23 @@ class XGBoostTrees(Trees):
                     )
                 )
             watched |= {
-                "evals": [(_xgboost_data(xgboost, watch.rows, plan), "valid_0")],
+                "evals": [(_xgboost_data(xgboost, watch.rows, plan, data), "valid_0")],
                 "custom_metric": value_of,
                 "verbose_eval": False,
             }
         booster = xgboost.train(
             {"base_score": 0.0, **_xgboost_parameters(plan), **link, **plan.extra},
-            _xgboost_data(xgboost, rows, plan),
+            data,
             plan.n_estimators,
             obj=objective,
             **watched,
         )
         return Grown(cls(booster, booster.num_boosted_rounds(), plan, base), np.array(values))
 
-    def _predict(self, Z: FloatArray, first: int, last: int, what: str) -> FloatArray:
+    def _predict(self, Z: Any, first: int, last: int, what: str) -> FloatArray:
+        if isinstance(Z, BlockTable):
+            parts = [self._predict(part, first, last, what) for part in Z.parts()]
+            return np.concatenate(parts) if parts else np.zeros(0)
         data = _xgboost_data(
             require("xgboost", "xgboost"), TreeRows(Z, np.zeros(0, dtype=bool)), self._plan
         )
@@ -351,10 +356,12 @@ def _own_objective(rows: TreeRows) -> tuple[dict[str, Any], float]:
     return link, float(np.log(np.float32(share)) - np.log1p(-np.float32(share)))
 
 
-def _xgboost_data(xgboost: Any, rows: TreeRows, plan: TreePlan) -> Any:
+def _xgboost_data(xgboost: Any, rows: TreeRows, plan: TreePlan, reference: Any = None) -> Any:
     names = None
     if plan.names and not any(_NOT_IN_XGBOOST_NAMES & set(name) for name in plan.names):
         names = list(plan.names)
+    if isinstance(rows.X, BlockTable):
+        return external_matrix(rows, plan, names, reference)
     types = np.full(rows.X.shape[1], "q", dtype=object)
     types[list(plan.categorical)] = "c"
     check_largest("xgboost", rows.X)
