@@ -1,79 +1,122 @@
-"""Do the intervals cover, and are the p-values what they say? Simulation, as tables and a picture.
+"""Do the intervals cover, and are the p-values what they say? Simulation, cell by cell.
 
-    python benchmarks/error_bars.py                 # every cell of the table, 2,000 samples each
-    python benchmarks/error_bars.py --quick         # some cells, 300 samples: does it run?
+    python benchmarks/error_bars.py                 # go on with the table, what tells most first
     python benchmarks/error_bars.py intervals       # or: nulls
-    python benchmarks/error_bars.py picture         # draw docs/images/error_bars.png again
     python benchmarks/error_bars.py --minutes 60    # stop then; the next call goes on
     python benchmarks/error_bars.py --metrics auc average_precision
+    python benchmarks/error_bars.py --quick         # some cells, few samples: does it run?
+    python benchmarks/error_bars.py page            # write the page and its picture again
 
-Every cell is kept in benchmarks/results/error_bars.json as soon as it is known, so that a run that
-was cut short goes on where it stopped; --again forgets them. The samples come from
-`toprank.simulate.coverage`: see `ScoreSetting` for the laws, and for what is the true value.
+Every cell is kept in benchmarks/error_bars.csv as soon as it is known, so that a run that was cut
+short goes on where it stopped. A cell is measured with 500 samples first; where less than 94.5% or
+more than 97% of its intervals hold the true value, again with 2,000 others. Rejections of equal
+rankers: 1,000 samples, and 5,000 where more than 5% are rejected. The samples come from
+`toprank.simulate`: see `ScoreSetting` for the laws, and for what is the true value.
 
 Null hypothesis of `compare`: two rankers whose scores are exchangeable given the label, each the
 sum of a common part and one of its own; with groups, also one of its own per group.
 
-The exit status is 1 if a cell that was measured covers less than 93%, or rejects more than 6% at
-the 5% level, by more than two standard errors.
+With --strict the exit status is 1 if a cell that was measured covers less than 93%, or rejects more
+than 6% at the 5% level, by more than two standard errors, and no note says so.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from error_bars_page import write_page
+from error_bars_record import KEPT, Cell, Record, is_wrong
 from joblib import Parallel, delayed
 
 from toprank.inference import compare
+from toprank.metrics.metric import ENDLESS
+from toprank.metrics.registry import METRICS as KNOWN
 from toprank.simulate import ScoreSetting, coverage
 
-ROOT = Path(__file__).resolve().parents[1]
-KEPT = ROOT / "benchmarks" / "results" / "error_bars.json"
-PICTURE = ROOT / "docs" / "images" / "error_bars.png"
 METRICS: dict[str, dict[str, Any]] = {
     "auc": {},
     "partial_auc": {"max_fpr": 0.1},
     "average_precision": {},
     "pnorm_risk": {"p": 4, "normalize": True},
+    "tpr_at_fpr": {"fpr": 0.1},
     "precision_at": {"k": 0.05},
     "recall_at": {"k": 0.1},
-    "tpr_at_fpr": {"fpr": 0.1},
 }
+#: Discrete metrics: their intervals cover more than they say, and over groups come from a bootstrap
+#: that takes fifty times as long.
+AT_CUT = ("tpr_at_fpr", "precision_at", "recall_at")
 POSITIVES = (5, 10, 20, 40, 200)
 PREVALENCES = (0.002, 0.01, 0.1, 0.5)
 LAWS = ("normal", "t3", "ties", "near-perfect", "random")
-#: Groups, and whether they are unequal.
-GROUPS: tuple[tuple[int | None, bool], ...] = (
-    (None, False),
-    (15, False),
-    (15, True),
-    (40, False),
-    (40, True),
-    (200, False),
-    (200, True),
+#: Groups, whether they are unequal, and whether rows are weighted: the most telling first.
+SHAPES: tuple[tuple[int | None, bool, bool], ...] = (
+    (None, False, False),
+    (15, True, False),
+    (40, True, False),
+    (None, False, True),
+    (15, False, False),
+    (40, False, False),
+    (200, True, False),
+    (200, False, False),
+    (15, True, True),
+    (40, True, True),
+    (200, True, True),
+    (15, False, True),
+    (40, False, True),
+    (200, False, True),
 )
-#: Rows of a sample beyond which a cell is left out: 200 positives at 0.2% are 100,000 rows.
-MOST_ROWS = 30_000
+#: Rows of a sample from which a cell waits for shorter ones, and beyond which it is left out: 200
+#: positives at 0.2% are 100,000 rows.
+FEW_ROWS, MANY_ROWS, MOST_ROWS = 500, 5_000, 30_000
+#: Samples of the first look, of the second, and between which answers the first is enough.
+LOOKS = {"intervals": (500, 2000, (0.945, 0.97)), "nulls": (1000, 5000, (0.0, 0.05))}
+
+
+class Case(NamedTuple):
+    """A cell to measure."""
+
+    part: str
+    metric: str
+    setting: ScoreSetting
 
 
 def settings() -> Iterator[ScoreSetting]:
-    """Every setting of the table; those that decide most first."""
-    for (groups, unequal), weighted in product(GROUPS, (False, True)):
-        for positives, prevalence, law in product(POSITIVES, PREVALENCES, LAWS):
-            setting = ScoreSetting(
-                positives, prevalence, law, groups=groups, unequal=unequal, weighted=weighted
-            )
-            if setting.rows <= MOST_ROWS and (groups or 0) <= setting.rows:
-                yield setting
+    """Every setting of the table."""
+    for (groups, unequal, weighted), positives, prevalence, law in product(
+        SHAPES, POSITIVES, PREVALENCES, LAWS
+    ):
+        setting = ScoreSetting(
+            positives, prevalence, law, groups=groups, unequal=unequal, weighted=weighted
+        )
+        if setting.rows <= MOST_ROWS and (groups or 0) <= setting.rows:
+            yield setting
+
+
+def stage(case: Case) -> tuple[int, bool, int]:
+    """How long a cell waits: for shorter lists, smooth metrics, shapes that tell more."""
+    setting = case.setting
+    shape = SHAPES.index((setting.groups, setting.unequal, setting.weighted))
+    size = int(setting.rows > FEW_ROWS) + int(setting.rows > MANY_ROWS)
+    return size, case.metric in AT_CUT, shape
+
+
+def cases(parts: list[str], metrics: list[str], quick: bool) -> list[Case]:
+    """The cells that were asked for, in the order in which they are measured."""
+    asked = [
+        Case(part, metric, setting)
+        for part in parts
+        for setting in settings()
+        for metric in metrics
+        if not quick or is_quick(setting)
+    ]
+    return sorted(asked, key=lambda case: (case.part, stage(case), case.setting.rows))
 
 
 def is_quick(setting: ScoreSetting) -> bool:
@@ -87,16 +130,67 @@ def is_quick(setting: ScoreSetting) -> bool:
     )
 
 
-def measure_coverage(metric: str, setting: ScoreSetting, samples: int) -> dict[str, Any]:
+def todo(asked: list[Case], record: Record, quick: bool) -> Iterator[tuple[Case, int]]:
+    """What to measure next, with how many samples; the record is read when the turn comes."""
+    stages: dict[tuple[Any, ...], list[Case]] = {}
+    for case in asked:
+        stages.setdefault((case.part, *stage(case)), []).append(case)
+    for second_look in ("none", "low", "high"):
+        for (part, *_), members in stages.items():
+            first, second, (least, most) = LOOKS[part]
+            if quick:
+                first = 60
+            if second_look == "none":
+                yield from ((case, first) for case in members if case not in record)
+            if quick:
+                continue
+            for case in members:
+                cell = record.get(case)
+                if cell is None or cell.draws >= second or not np.isfinite(cell.answer):
+                    continue
+                # too narrow: at the end of its stage; too wide: when all others are known
+                low = cell.answer < least if part == "intervals" else cell.answer > most
+                high = part == "intervals" and cell.answer > most
+                if (low and second_look != "high") or (high and second_look == "high"):
+                    yield case, second
+
+
+_TRUTHS: dict[tuple[Any, ...], float] = {}
+
+
+def endless_value(metric: str, setting: ScoreSetting) -> float | None:
+    """The metric of an endless list; None where it is not what the interval is for."""
+    if KNOWN[metric].estimand != ENDLESS:
+        return None
+    share = setting.positives / setting.rows
+    key = (metric, setting.law, setting.distance, share)
+    if key not in _TRUTHS:
+        y, s, weight = setting.draw_endless(np.random.default_rng(11))
+        _TRUTHS[key] = float(KNOWN[metric].function(y, s, sample_weight=weight, **METRICS[metric]))
+    return _TRUTHS[key]
+
+
+def measure_coverage(metric: str, setting: ScoreSetting, samples: int) -> Cell:
     """One cell: coverage and width of an interval."""
-    found = coverage(metric, setting, draws=samples, n_resamples=200, **METRICS[metric])
-    return found.as_dict()
+    found = coverage(
+        metric,
+        setting,
+        draws=samples,
+        n_resamples=200,
+        random_state=samples,  # a second look is not at the samples of the first
+        truth=endless_value(metric, setting),
+        **METRICS[metric],
+    )
+    return Cell(
+        found.covered, samples, found.refused, found.noted, found.width, found.above,
+        found.below, found.true_value,
+    )  # fmt: skip
 
 
-def measure_level(metric: str, setting: ScoreSetting, samples: int) -> dict[str, Any]:
+def measure_level(metric: str, setting: ScoreSetting, samples: int) -> Cell:
     """One cell: how often equally good rankers are told apart at the 5% level."""
-    rng = np.random.default_rng(3)
-    chances = []
+    rng = np.random.default_rng(samples)
+    chances, noted = [], 0
     for _ in range(samples):
         y, common, how = setting.draw(rng)
         own = rng.normal(size=(2, len(y))) / 2
@@ -110,137 +204,52 @@ def measure_level(metric: str, setting: ScoreSetting, samples: int) -> dict[str,
         except ValueError:
             continue
         chances.append(found.p_value)
+        noted += bool(found.note)
     answered = len(chances)
-    return {
-        "rejected": float(np.mean(np.array(chances) <= 0.05)) if answered else np.nan,
-        "refused": 1 - answered / samples,
-        "draws": samples,
-    }
+    rejected = float(np.mean(np.array(chances) <= 0.05)) if answered else np.nan
+    return Cell(rejected, samples, 1 - answered / samples, noted / max(1, answered))
 
 
 PARTS = {"intervals": measure_coverage, "nulls": measure_level}
 
 
-def cell_name(part: str, metric: str, setting: ScoreSetting) -> str:
-    """The name under which a cell is kept."""
-    return " ".join(map(str, (part, metric, *asdict(setting).values())))
-
-
-def is_wrong(cell: dict[str, Any]) -> bool:
-    """Whether a cell misses its promise by more than two standard errors."""
-    answered = max(1.0, cell["draws"] * (1 - cell["refused"]))
-    if "rejected" in cell:
-        return bool(cell["rejected"] > 0.06 + 2 * np.sqrt(0.06 * 0.94 / answered))
-    return bool(cell["covered"] < 0.93 - 2 * np.sqrt(0.93 * 0.07 / answered))
-
-
-def draw_picture(kept: dict[str, dict[str, Any]]) -> None:
-    """Heat maps: a row per law and positives, a column per metric and groups."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    shapes = [shape for shape in GROUPS if any(_found(kept, "auc", *shape).values())]
-    columns = [(metric, shape) for metric in METRICS for shape in shapes]
-    rows = [(law, positives) for law in LAWS for positives in POSITIVES]
-    grids = np.full((2, len(rows), len(columns)), np.nan)
-    for across, (metric, shape) in enumerate(columns):
-        cells = _found(kept, metric, *shape)
-        for down, row in enumerate(rows):
-            if cells[row]:
-                worst = min(cells[row], key=lambda cell: cell["covered"])
-                grids[:, down, across] = worst["covered"], worst["width"]
-    down, across = (np.any(np.isfinite(grids[0]), axis=axis) for axis in (1, 0))
-    grids = grids[:, down][:, :, across]  # without what is not known yet
-    rows = [row for row, known in zip(rows, down, strict=True) if known]
-    columns = [column for column, known in zip(columns, across, strict=True) if known]
-    figure, axes = plt.subplots(1, 2, figsize=(13, 7.5), sharey=True, layout="constrained")
-    for ax, grid, title, colours, limits in (
-        (axes[0], grids[0], "coverage of 95% intervals", "RdYlGn", (0.88, 1.0)),
-        (axes[1], grids[1], "mean width", "viridis_r", (0.0, 1.0)),
-    ):
-        shown = ax.imshow(grid, cmap=colours, vmin=limits[0], vmax=limits[1], aspect="auto")
-        ax.set_title(f"{title} (the worst over prevalences)" if ax is axes[0] else title)
-        ax.set_xticks(range(len(columns)), [_column(*column) for column in columns], rotation=90)
-        names = [f"{law}, {positives} positives" for law, positives in rows]
-        ax.set_yticks(range(len(rows)), names)
-        ax.tick_params(labelsize=7)
-        for down, across in zip(*np.nonzero(np.isfinite(grid)), strict=True):
-            text = f"{grid[down, across]:.2f}".lstrip("0")
-            ax.text(across, down, text, ha="center", va="center", fontsize=5.5)
-        figure.colorbar(shown, ax=ax, shrink=0.5)
-    PICTURE.parent.mkdir(exist_ok=True)
-    figure.savefig(PICTURE, dpi=110)
-
-
-def _column(metric: str, shape: tuple[int | None, bool]) -> str:
-    groups, unequal = shape
-    return metric if groups is None else f"{metric}, {groups}{' unequal' if unequal else ''} groups"
-
-
-def _found(
-    kept: dict[str, dict[str, Any]], metric: str, groups: int | None, unequal: bool
-) -> dict[tuple[str, int], list[dict[str, Any]]]:
-    """The cells of one column that have an answer, by law and positives."""
-    cells: dict[tuple[str, int], list[dict[str, Any]]] = {
-        (law, positives): [] for law in LAWS for positives in POSITIVES
-    }
-    for name, cell in kept.items():
-        part, of_metric = name.split()[:2]
-        if part != "intervals" or of_metric != metric or cell["refused"] > 0.5:
-            continue
-        setting = cell["setting"]
-        if (setting["groups"], setting["unequal"]) == (groups, unequal):
-            cells[setting["law"], setting["positives"]].append(cell)
-    return cells
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, "picture", []])
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, "page", []])
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--samples", type=int)
-    parser.add_argument("--metrics", nargs="*", default=list(METRICS))
+    parser.add_argument("--strict", action="store_true")
+    parser.add_argument("--metrics", nargs="*", choices=list(METRICS), default=list(METRICS))
     parser.add_argument("--minutes", type=float, default=np.inf)
-    parser.add_argument("--again", action="store_true")
-    parser.add_argument("--json", type=Path, default=KEPT)
+    parser.add_argument("--record", type=Path, default=KEPT)
     parser.add_argument("--jobs", type=int, default=-1)
     options = parser.parse_args()
-    samples = options.samples or (300 if options.quick else 2000)
-    kept: dict[str, dict[str, Any]] = {}
-    if options.json.exists() and not options.again:
-        kept = json.loads(options.json.read_text())
-    todo = [
-        (part, metric, setting)
-        for part in PARTS
-        if not options.parts or part in options.parts
-        for setting in settings()
-        for metric in options.metrics
-        if (not options.quick or is_quick(setting))
-        and kept.get(cell_name(part, metric, setting), {"draws": 0})["draws"] < samples
-    ]
-    todo.sort(key=lambda case: case[2].rows * (case[2].groups or 1))  # the quick ones first
+    record = Record(options.record)
+    parts = [part for part in PARTS if not options.parts or part in options.parts]
+    asked = cases(parts, options.metrics, options.quick)
     end = time.monotonic() + 60 * options.minutes
-    jobs = Parallel(n_jobs=options.jobs, return_as="generator", pre_dispatch="n_jobs")(
-        delayed(PARTS[part])(metric, setting, samples)
-        for part, metric, setting in todo
-        if time.monotonic() < end
-    )
-    options.json.parent.mkdir(exist_ok=True)
+    started: list[tuple[Case, int]] = []
+
+    def jobs() -> Iterator[Any]:
+        for case, samples in todo(asked, record, options.quick):
+            if time.monotonic() > end:
+                return
+            started.append((case, samples))
+            yield delayed(PARTS[case.part])(case.metric, case.setting, samples)
+
     wrong = 0
-    for case, cell in zip(todo, jobs, strict=False):
-        name = cell_name(*case)
-        kept[name] = cell
-        options.json.write_text(json.dumps(kept, indent=0))
-        answer = cell.get("rejected", cell.get("covered"))
-        wrong += is_wrong(cell)
-        mark = "  <-- not as promised" if is_wrong(cell) else ""
-        print(f"{name}: {answer:.4f}, refused {cell['refused']:.2f}{mark}", flush=True)
-    if kept and (not options.parts or "picture" in options.parts):
-        draw_picture(kept)
-    print(f"{len(kept)} cells are known, {wrong} of those measured now are not as promised")
-    return int(wrong > 0)
+    measure = Parallel(n_jobs=options.jobs, return_as="generator", pre_dispatch="n_jobs")
+    for number, cell in enumerate(measure(jobs())):
+        case = started[number][0]
+        record.add(case, cell)
+        wrong += is_wrong(case.part, cell)
+        mark = "  <-- not as promised" if is_wrong(case.part, cell) else ""
+        words = f"{cell.answer:.4f}, refused {cell.refused:.2f}, {cell.draws} samples{mark}"
+        print(f"{case.part} {case.metric} {case.setting}: {words}", flush=True)
+    record.tidy()
+    if options.record == KEPT and (not options.parts or "page" in options.parts):
+        write_page(record, cases(list(PARTS), list(METRICS), quick=False))
+    print(f"{len(record)} cells are known; {wrong} of those measured now are not as promised")
+    return int(options.strict and wrong > 0)
 
 
 if __name__ == "__main__":

@@ -1,3 +1,3 @@
 """The version, in the one place that the build and the package read."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

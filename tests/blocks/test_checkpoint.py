@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 from toprank import IRPush, PNormPush, ProperRanker, PushRanker, blocks
 
@@ -196,3 +197,39 @@ def test_new_rows_are_learned_from_where_the_old_fit_stood():
     ranker.fit_blocks(blocks.from_arrays(X, y))
     np.testing.assert_allclose(ranker.coef_, cold.coef_, atol=1e-5)
     assert sum(ranker.passes_.values()) <= sum(cold.passes_.values())
+
+
+class _Anew(blocks.BlockSource):
+    """Rows that every pass reads anew, as from files."""
+
+    reads_anew = True
+
+    def __init__(self, X, y):
+        self.inner = blocks.from_arrays(X, y, block_rows=20_000)
+        self.n_features = X.shape[1]
+
+    def map_reduce(self, sweep, state):
+        return self.inner.map_reduce(sweep, state)
+
+    def write_scores(self, score, to=None):
+        return self.inner.write_scores(score, to)
+
+
+@pytest.mark.parametrize(
+    "ranker", [PNormPush(p=4), PNormPush(p=4, solver="lbfgs"), ProperRanker(), IRPush()]
+)
+def test_new_files_take_fewer_passes_than_a_fit_from_the_start(ranker):
+    X, y = rows(200_000, d=6)
+    cold = clone(ranker).fit_blocks(_Anew(X, y))
+    warm = clone(ranker).set_params(warm_start=True).fit_blocks(_Anew(X[:180_000], y[:180_000]))
+    warm.fit_blocks(_Anew(X, y))
+    np.testing.assert_allclose(warm.coef_, cold.coef_, atol=1e-4)
+    assert sum(warm.passes_.values()) < sum(cold.passes_.values())
+
+
+def test_why_there_is_no_partial_fit_is_said():
+    ranker = PNormPush()
+    assert not hasattr(ranker, "partial_fit")
+    with pytest.raises(AttributeError) as refused:
+        ranker.partial_fit(np.eye(2), [0, 1])
+    assert "warm_start=True" in str(refused.value.__cause__)

@@ -92,7 +92,7 @@ def test_delongs_method_is_refused_where_it_is_not_defined():
     y, s, other = one_swap(n=60, positives=10)
     with pytest.raises(ValueError, match="has no interval by method='delong'"):
         interval("partial_auc", y, s, max_fpr=0.1, method="delong")
-    with pytest.raises(ValueError, match="AUC and its kin"):
+    with pytest.raises(ValueError, match="AUC and metrics like it"):
         compare("average_precision", y, s, other, method="delong")
     with pytest.raises(ValueError, match="independent rows"):
         compare("auc", y, s, other, method="delong", groups=np.arange(60) // 3)
@@ -141,6 +141,9 @@ def test_a_result_says_where_too_few_rows_carry_it():
     assert "rests on 5 positives" in interval("average_precision", few, s).note
     assert interval("average_precision", y, s).note == ""
     assert interval("auc", few, s).note == ""
+    half = np.arange(60) % 2 == 0
+    assert "30 negatives" in interval("average_precision", half, s).note
+    assert "30 negatives" in interval("pnorm_risk", half, s, p=4).note
 
 
 def test_average_precision_takes_half_of_its_bias_off_and_allows_for_few_rows():

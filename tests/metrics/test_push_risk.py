@@ -351,3 +351,11 @@ def test_bad_input_is_refused_with_a_sentence_that_helps(metric, y, s, keywords,
 def test_bad_parameters_are_refused_with_what_would_do(keywords, complaint):
     with pytest.raises(ValueError, match=complaint):
         push_risk(Y, S, **keywords)
+
+
+@pytest.mark.parametrize("weight", [5e-324, 1e-310, 1e-300])
+def test_a_weight_near_the_smallest_float_keeps_its_digits(weight):
+    # the other positive is beyond the hinge: the height is a quarter of the tiny weight
+    y, s = [1, 1, 0], [1000.0, 1.25, 0.5]
+    found = push_risk(y, s, p=2, loss="hinge", log=True, sample_weight=[1.0, weight, 1.0])
+    assert found == pytest.approx(2 * (np.log(weight) + np.log(0.25)), rel=1e-12)

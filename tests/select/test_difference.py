@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toprank.select import compare_lists, keep_rows
+from toprank.select.difference import _overlap_of_counts
 
 
 def overlap_of(old, new, p, depth):
@@ -39,7 +40,7 @@ def test_equal_lists_overlap_wholly_and_strangers_not_at_all():
     assert same.turnover == 0 and not same.entered and same.stayed == names
     apart = compare_lists(names, list("uvwxyz"), k=3)
     assert apart.overlap == 0 and apart.turnover == 1 and apart.left == ["a", "b", "c"]
-    assert "entered: u, v, w" in str(apart) and "<p>" in apart._repr_html_()
+    assert "entered: u, v, w" in str(apart) and "<table>" in apart._repr_html_()
 
 
 @pytest.mark.parametrize(
@@ -87,3 +88,32 @@ def test_the_noise_is_what_scores_have_moved_by():
         keep_rows(new, 5, before)
     with pytest.raises(ValueError, match="too few to see"):
         keep_rows(new, 5, before[:3], old_scores=old[before[:3]])
+
+
+def test_the_overlap_of_rows_that_stand_once_is_that_of_the_lists():
+    rng = np.random.default_rng(0)
+    old, new = rng.permutation(30), rng.permutation(40)[:25]
+    names = np.ones(40, dtype=np.int64)
+    found = compare_lists(old, new, 10, persistence=0.8)
+    assert _overlap_of_counts(old, new, names, 0.8) == pytest.approx(found.overlap)
+    low, high = found.overlap_interval
+    assert 0 < low < found.overlap < high < 1
+    for settings in ({"level": 1.0}, {"n_resamples": 1}):
+        with pytest.raises(ValueError, match=next(iter(settings))):
+            compare_lists(old, new, 10, **settings)
+
+
+@pytest.mark.more
+def test_intervals_of_the_overlap_hold_its_mean_over_tables():
+    overlaps, ends = [], []
+    for draw in range(150):
+        rng = np.random.default_rng((300, draw))
+        known = rng.normal(size=300)
+        old, new = (np.argsort(-(known + 0.3 * rng.normal(size=300))) for _ in range(2))
+        found = compare_lists(old, new, 30, n_resamples=60)
+        overlaps.append(found.overlap)
+        ends.append(found.overlap_interval)
+    low, high = np.array(ends).T
+    mean = np.mean(overlaps)
+    assert np.mean((low <= mean) & (mean <= high)) >= 0.9
+    assert np.mean(high - low) < 6 * np.std(overlaps)

@@ -224,6 +224,27 @@ def test_an_exception_at_any_line_of_a_fit_to_blocks_leaves_a_whole_fit_or_none(
     attack(PNormPush(n_jobs=2), lambda ranker: ranker.fit_blocks(source), moments=4, seed=which)
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_an_exception_before_a_fit_begins_leaves_the_last_fit_or_none(error, monkeypatch):
+    ranker = PNormPush().fit(*problem())
+    parameters, expected = ranker.get_params(deep=False), ranker.coef_
+    calls = []
+
+    def raise_at_first(estimator):
+        calls.append(estimator)
+        if len(calls) == 1:
+            raise error
+        return _fitted_attributes(estimator)
+
+    monkeypatch.setattr("toprank.rankers.common._fitted_attributes", raise_at_first)
+    with pytest.raises(error):
+        ranker.fit(*problem())
+    if error is KeyboardInterrupt:
+        check_unfitted(ranker, parameters, "the start of a fit:0")
+    else:
+        check_as_before(ranker, expected, parameters, "the start of a fit:0")
+
+
 def test_labels_that_are_found_bad_late_leave_the_last_fit():
     X, y = problem()
     for name in ("newton", "ProperRanker", "RankBoost", "LabelRanker", "PairRanker"):

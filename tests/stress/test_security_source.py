@@ -150,6 +150,7 @@ WRITTEN = {
     ("models/export.py", "save"): "of an export, which writes a part",
     ("models/table_ranker.py", "save"): "of a model, which writes a part",
     ("rankers/ensemble/converted.py", "TemporaryDirectory"): "CatBoost tells its trees in a file",
+    ("rankers/trees/on_blocks.py", "TemporaryDirectory"): "XGBoost's pages, while trees grow",
     ("reproduce/runner.py", "savefig"): "draws to a part",
     ("reproduce/runner.py", "open"): "data to be read",
 }

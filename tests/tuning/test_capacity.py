@@ -126,24 +126,27 @@ def test_few_days_that_differ_much_still_cover_a_new_one(n_days):
 def test_without_the_period_of_each_item_the_note_says_what_is_supposed():
     scores = np.arange(900.0)
     found = capacity_threshold(scores, 10, 30)
-    assert found.dispersion == 1.0 and "Poisson" in found.note and "Poisson" in str(found)
-    known = capacity_threshold(scores, 10, 30, dispersion=4)
-    assert known.note == "" and known.dispersion == 4.0
-    assert known.high - known.low > 1.5 * (found.high - found.low)
+    assert found.dispersion == 4.0 and "Poisson" in found.note and "Poisson" in str(found)
+    known, calm = (capacity_threshold(scores, 10, 30, dispersion=d) for d in (4, 1))
+    assert known.note == calm.note == "" and known.dispersion == 4.0
+    assert (known.low, known.high) == (found.low, found.high)
+    assert known.high - known.low > 1.5 * (calm.high - calm.low)
     with pytest.raises(ValueError, match=r"dispersion=0\.5"):
         capacity_threshold(scores, 10, 30, dispersion=0.5)
 
 
-def test_the_note_says_how_often_uneven_days_leave_the_interval_and_what_would_hold_them():
+def test_a_number_of_days_gives_an_interval_that_holds_uneven_days():
     rng = np.random.default_rng(0)
     found = capacity_threshold(rng.normal(size=30_000), 50, 30)
-    said = re.search(r"it holds (\d+)%; an interval for those is (\d+) to (\d+)", found.note)
-    share, low, high = (int(number) for number in said.groups())
+    said = re.search(r"it is (\d+) to (\d+), which holds (\d+)%", found.note)
+    low, high, share = (int(number) for number in said.groups())
     days = rng.negative_binomial(50 / 3, 1 / 4, size=20_000)  # a variance of four times the mean
-    within = np.mean((days >= found.low) & (days <= found.high))
+    within = np.mean((days >= low) & (days <= high))
     assert within == pytest.approx(share / 100, abs=0.02)
     assert 0.6 < within < 0.75
-    assert np.mean((days >= low) & (days <= high)) > 0.94
+    assert np.mean((days >= found.low) & (days <= found.high)) > 0.94
+    calm = capacity_threshold(rng.normal(size=30_000), 50, 30, dispersion=1)
+    assert (calm.low, calm.high) == (low, high)
 
 
 @pytest.mark.parametrize("mean", [1e-3, 0.2, 1e11])

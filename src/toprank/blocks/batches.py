@@ -92,7 +92,7 @@ class BatchSource(LocalSource):
         (batch,) = table.combine_chunks().to_batches()
         names = self.columns.features if features else ()
         X = Columns(
-            [batch_column(batch, name, where) for name in names],
+            [batch_column(batch, name, where, self.columns.nulls) for name in names],
             batch.num_rows,
             self.columns.dtype,
         )
@@ -163,6 +163,7 @@ def from_batches(
     columns: Sequence[str] | None = None,
     weight: str | None = None,
     group: str | None = None,
+    nulls: str = "refuse",
     block_rows: int | None = None,
     n_jobs: int | None = None,
     what: str = "the batches",
@@ -178,7 +179,7 @@ def from_batches(
         Takes nothing and returns an iterable of tables: record batches or tables of pyarrow, data
         frames of pandas or polars. It is called once for every pass, and must bring the same rows
         in the same order each time.
-    target, columns, weight, group, block_rows, n_jobs
+    target, columns, weight, group, nulls, block_rows, n_jobs
         As in `from_parquet`.
     what : str
         What messages call the rows.
@@ -213,7 +214,7 @@ def from_batches(
     if first is None:
         raise ValueError(f"{what}: a pass brought no rows, and no names of columns either.")
     schema = as_table(first).schema
-    chosen = TableColumns.choose(what, schema, target, columns, weight, group)
+    chosen = TableColumns.choose(what, schema, target, columns, weight, group, nulls)
     return BatchSource(open_pass, chosen, what, block_rows, n_jobs)
 
 

@@ -31,6 +31,7 @@ class TableColumns:
     dtype: np.dtype[Any]  #: of the matrix of features
     types: Mapping[str, Any] = field(default_factory=dict, compare=False)  #: Arrow's, by column
     group: str | None = None
+    nulls: bool = False  #: whether missing values of features are NaN, or refused
 
     @classmethod
     def choose(
@@ -41,8 +42,11 @@ class TableColumns:
         columns: Sequence[str] | None,
         weight: str | None,
         group: str | None = None,
+        nulls: str = "refuse",
     ) -> TableColumns:
         """Settle the columns from the first file."""
+        if nulls not in ("refuse", "nan"):
+            raise ValueError(f"nulls={nulls!r}: expected 'refuse' or 'nan'.")
         names = schema.names
         others = (target, weight, group)
         for role, name in zip(("target", "weight", "group"), others, strict=True):
@@ -65,9 +69,11 @@ class TableColumns:
         dtype = np.result_type(*numbers) if numbers else np.dtype(np.float64)
         if dtype == np.float16:
             dtype = np.dtype(np.float32)
+        if nulls == "nan" and dtype.kind != "f":
+            dtype = np.dtype(np.float64)
         names = [*columns, *(name for name in others if name is not None)]
         types = {name: schema.field(name).type for name in names}
-        return cls(tuple(columns), target, weight, dtype, types, group)
+        return cls(tuple(columns), target, weight, dtype, types, group, nulls == "nan")
 
     @property
     def labels(self) -> list[str]:
@@ -195,13 +201,17 @@ class Columns:
         return self[:].astype(self.dtype if dtype is None else dtype, copy=False)
 
 
-def batch_column(batch: Any, name: str, where: str) -> NDArray[Any]:
-    """Return a column of a piece of a table as an array; missing values are refused."""
+def batch_column(batch: Any, name: str, where: str, nulls: bool = False) -> NDArray[Any]:
+    """Return a column of a piece of a table as an array; missing values are NaN or refused."""
     column = batch.column(name)
-    if column.null_count:
+    if column.null_count and nulls:
+        arrow = require("pyarrow", "frames")
+        if not arrow.types.is_floating(column.type):
+            column = column.cast(arrow.float64())
+    elif column.null_count:
         raise ValueError(
             f"Column {name!r} has {column.null_count} missing values in {where}. Fill them, or "
-            "drop such rows, before blocks are made."
+            "drop such rows, before blocks are made; for trees, nulls='nan' leaves them missing."
         )
     if hasattr(column, "dictionary"):
         column = column.dictionary_decode()

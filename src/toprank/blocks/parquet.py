@@ -103,7 +103,7 @@ class ParquetSource(LocalSource):
 
     def _block(self, index: int, batch: Any, features: bool, where: str) -> Block:
         names = self.columns.features if features else ()
-        columns = [batch_column(batch, name, where) for name in names]
+        columns = [batch_column(batch, name, where, self.columns.nulls) for name in names]
         X = Columns(columns, batch.num_rows, self.columns.dtype)
         named = (self.columns.target, self.columns.weight, self.columns.group)
         y, weight, groups = (
@@ -194,6 +194,7 @@ def from_parquet(
     columns: Sequence[str] | None = None,
     weight: str | None = None,
     group: str | None = None,
+    nulls: str = "refuse",
     block_rows: int | None = None,
     n_jobs: int | None = None,
 ) -> ParquetSource:
@@ -217,6 +218,9 @@ def from_parquet(
         A column that says which rows belong together, or when they were seen: what makes folds of
         the rows, as in `toprank.PNormPushCV`, keeps groups whole, or follows the time. It is a
         feature only if ``columns`` names it.
+    nulls : {"refuse", "nan"}, default="refuse"
+        Missing values of features: an error that names the column, or NaN, which trees can split
+        by (``PushTrees.fit_blocks``) and linear rankers refuse.
     block_rows : int, optional
         Rows of a block, at the most; by default 2 million entries per block.
     n_jobs : int, optional
@@ -242,7 +246,7 @@ def from_parquet(
     require("pyarrow.parquet", "frames")
     files = find_files(path)
     first, first_schema = read_footer(files[0])
-    chosen = TableColumns.choose(first.path, first_schema, target, columns, weight, group)
+    chosen = TableColumns.choose(first.path, first_schema, target, columns, weight, group, nulls)
     parts = [first]
     for file in files[1:]:
         part, schema = read_footer(file)

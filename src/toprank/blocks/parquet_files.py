@@ -16,6 +16,7 @@ from typing import Any
 from toprank._extras import require
 from toprank._files import Stamp
 from toprank.blocks.places import FoundFile, Place
+from toprank.blocks.retries import StoreError
 
 #: Bytes of each column chunk that are read at once.
 _BUFFER = 1 << 19
@@ -71,7 +72,7 @@ def name_in_errors(path: Place) -> Iterator[None]:
             "some, pass a smaller block_rows=, or write the file in smaller row groups."
         ) from error
     except (arrow.ArrowException, OSError) as error:
-        if isinstance(error, FileNotFoundError):
+        if isinstance(error, FileNotFoundError | StoreError):
             raise
         raise ValueError(
             f"{path} cannot be read as Parquet: {str(error).strip()} The file may be damaged or "

@@ -6,7 +6,7 @@ Nothing is copied: the rows outside have weight zero, which is to be absent.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -193,6 +193,12 @@ class PartOfRows(BlockSource):
     def map_reduce(self, sweep: Sweep[State, Partial], state: State) -> Partial:
         total: Partial = self.source.map_reduce(_OnPart(sweep, self.pick), state)
         return total
+
+    def read(self, *, features: bool = True) -> Generator[Block, None, None]:
+        """Yield the blocks in order, where the source is one that this process reads."""
+        source: Any = self.source
+        for block in source.read(features=features or self.pick.folds.needs_features):
+            yield self.pick(block)
 
     def start_threads(self, n_jobs: int | None = None) -> AbstractContextManager[Any]:
         return self.source.start_threads(n_jobs)

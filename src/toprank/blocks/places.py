@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from toprank._extras import require
+from toprank.blocks.retries import RetriedFile, try_again
 
 #: What stands before :// in an address; one letter would be a drive.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
@@ -49,14 +50,14 @@ class StoredFile:
     def stat(self) -> Any:
         """Return the size and the time of the last change, where the store knows it."""
         fs = require("pyarrow.fs", "frames")
-        info = self.filesystem.get_file_info(self.path)
+        info = try_again(self.address, lambda: self.filesystem.get_file_info(self.path))
         if info.type == fs.FileType.NotFound:
             raise FileNotFoundError(f"There is no file {self.address}.")
         return SimpleNamespace(st_size=info.size, st_mtime_ns=info.mtime_ns or 0)
 
     def open_input(self) -> Any:
-        """Open the file for reading."""
-        return self.filesystem.open_input_file(self.path)
+        """Open the file for reading; reads that fail are tried again."""
+        return RetriedFile(self.address, lambda: self.filesystem.open_input_file(self.path))
 
 
 Place = Path | StoredFile
@@ -137,13 +138,14 @@ def _in_a_store(address: str, scheme: str) -> Iterator[FoundFile]:
     pattern = _WILD.search(address.split("://", 1)[1]) if scheme not in ("http", "https") else None
     root = _fixed_part(address) if pattern else address
     filesystem, start = _open_store(root, scheme)
-    info = filesystem.get_file_info(start)
+    info = try_again(address, lambda: filesystem.get_file_info(start))
     if info.type == fs.FileType.File:
         yield FoundFile(_stored(filesystem, start, scheme))
         return
     if info.type != fs.FileType.Directory:
         return
-    below = filesystem.get_file_info(fs.FileSelector(start, recursive=True))
+    selector = fs.FileSelector(start, recursive=True)
+    below = try_again(address, lambda: filesystem.get_file_info(selector))
     wanted = _pattern(address[len(root) :].lstrip("/")) if pattern else re.compile(r".*\.parquet")
     for path in sorted(one.path for one in below if one.type == fs.FileType.File):
         parts = path[len(start) :].strip("/").split("/")

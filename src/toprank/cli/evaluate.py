@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from toprank.cli.clusters import Cluster, open_cluster
 from toprank.cli.io.source import Reading, Source
 from toprank.cli.io.tables import open_table
+from toprank.cli.memory import Memory, parse_memory
 from toprank.cli.metric_row import MetricRow
 from toprank.cli.options import (
     Data,
@@ -91,6 +93,8 @@ def evaluate(
     every: Annotated[bool, typer.Option("--all", help="Measure every metric there is.")] = False,
     level: Level = 0.95,
     resamples: Resamples = None,
+    memory: Memory = None,
+    cluster: Cluster = None,
     as_json: Json = False,
     quiet: Quiet = False,
     *,
@@ -103,7 +107,7 @@ def evaluate(
     rows, and how long one row takes.
     """
     # the library is loaded here, because --help need not wait for it
-    from toprank.cli.scoring import load_model, score_labelled_table
+    from toprank.cli.scoring import load_model, score_labelled_blocks, score_labelled_table
     from toprank.models.card import depth_notes
 
     if every and metric:
@@ -117,8 +121,16 @@ def evaluate(
     loaded = load_model(model)
     tops = [_own_top(loaded)] if k is None else parse_ks(k)
     with open_table(data, reading, quiet) as source, progress("Scoring", quiet) as step:
-        scored = score_labelled_table(loaded, source, step)
+        if cluster is None:
+            scored = score_labelled_table(loaded, source, step, memory=parse_memory(memory))
+        else:
+            with open_cluster(cluster) as where:
+                scored = score_labelled_blocks(loaded, source, where)
         rows = scored.rows
+        if scored.sampled and (by or by_group or propensity):
+            raise Failure(
+                "--by, --by-group and --propensity need all rows in memory: give more --memory."
+            )
         _check_two_classes(rows, tops)
         wanted = None if every else _list_metrics(metric or _USUAL, tops)
         if by is None:
@@ -130,7 +142,8 @@ def evaluate(
             found = measure_periods(rows, wanted or [], source, (by, per_entity), level, step)
         parts = _measure_groups(rows, source, by_group, tops, level)
     one_row = _latency(loaded, scored.first)
-    notes = [*([scored.seen] if scored.seen else []), *depth_notes(tops, len(rows))]
+    said = [text for text in (scored.sampled, scored.seen) if text]
+    notes = [*said, *depth_notes(tops, len(rows))]
     notes += _tie_notes(rows, tops)
     answer = {
         "model": str(model),

@@ -192,9 +192,9 @@ def fit(
             check_training(source, *named)
             _refuse_in_blocks("--from", before)
             plan = _BlockPlan(source, memory, cluster, options["model"], quiet)
-            fitted = plan.fit(
-                target, positive, jobs, {**options, "skip_unlabelled": skip_unlabelled}
-            )
+            _refuse_in_blocks("--propensity", options.pop("propensity"))
+            more = {**options, "skip_unlabelled": skip_unlabelled}
+            fitted = plan.fit(target, positive, jobs, more)
         else:
             rows = read_training(source, *named)
         known = source.describe_reading()
@@ -248,9 +248,11 @@ class _BlockPlan:
     ) -> Any:
         """Fit the model, and say which rows it was fitted to."""
         from toprank import blocks
+        from toprank.cli.scoring import place_in_blocks
         from toprank.models import fit_table_blocks
         from toprank.models.block_fit import OF_ALL_ROWS
 
+        place = place_in_blocks(self.source)
         if self.source.place is None:
             raise Failure(
                 f"--cluster: {self.source.name} is not Parquet; write it as Parquet first."
@@ -263,7 +265,7 @@ class _BlockPlan:
             if self.cluster is not None:
                 where = stack.enter_context(open_cluster(self.cluster))
             rows = blocks.from_tables(
-                self.source.place,
+                place,
                 columns=list(self.source.columns),
                 block_rows=rows_of_block(self.source, self.memory),
                 cluster=where,

@@ -11,6 +11,7 @@ import typer
 from toprank.cli.exit_codes import LIMIT_PASSED
 from toprank.cli.io.source import Reading
 from toprank.cli.io.tables import open_table
+from toprank.cli.memory import Memory, read_within
 from toprank.cli.options import Data, Json, Level, Model, Quiet, reads
 from toprank.cli.terminal import cells, console, print_json, progress, safe, short_number, table
 
@@ -48,6 +49,7 @@ def monitor(
         typer.Option(min=0, max=1, help="Smallest share of positives among labelled alerts."),
     ] = None,
     level: Level = 0.95,
+    memory: Memory = None,
     as_json: Json = False,
     quiet: Quiet = False,
     *,
@@ -74,7 +76,7 @@ def monitor(
         with open_table(reference, reading, quiet) as source:
             source.remember(Reading.remembered(loaded.card))
             columns = [name for name in loaded.schema.names if name in source.columns]
-            against = source.read(columns)
+            against, _ = read_within(source, columns, memory, "compared with")
     with open_table(data, reading, quiet) as source, progress("Reading", quiet) as step:
         source.remember(Reading.remembered(loaded.card))
         labels = [loaded.target.column] if loaded.target.column in source.columns else []

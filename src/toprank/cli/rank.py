@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from toprank._extras import require
+from toprank.cli.clusters import Cluster, open_cluster
 from toprank.cli.io.source import Reading, Source
 from toprank.cli.io.tables import open_table
 from toprank.cli.limits import (
@@ -30,6 +31,7 @@ from toprank.cli.limits import (
     Value,
 )
 from toprank.cli.listing import check_listing, iterate_rows, write_listing
+from toprank.cli.memory import Memory, in_words, parse_memory, size_in_memory
 from toprank.cli.options import Data, Json, Model, Quiet, Seed, parse_k, reads
 from toprank.cli.sure import Sure, SureTop, read_refits
 from toprank.cli.terminal import (
@@ -114,6 +116,8 @@ def rank(
     sure: Sure = None,
     stay: Stay = None,
     noise: Noise = None,
+    memory: Memory = None,
+    cluster: Cluster = None,
     as_json: Json = False,
     quiet: Quiet = False,
     *,
@@ -160,6 +164,9 @@ def rank(
         raise Failure("--noise needs --stay, the list before.")
     if stay is not None and (limits.any or per_group or per_entity or not isinstance(k, int)):
         raise Failure("--stay is for the first rows of one list: give a count as --top, no limits.")
+    alone = not (limits.any or whole or per_group or per_entity or sure or stay)
+    if cluster is not None and not alone:
+        raise Failure("--cluster is for the first rows of one list: leave out --all and limits.")
     n_reasons = (0 if whole else 3) if reasons is None else reasons
     check_listing(output, [model, data, *(path for path in (stay, sure) if path is not None)])
     # the library is loaded here, because --help need not wait for it
@@ -178,7 +185,10 @@ def rank(
         elif limits.any:
             found = read_held(loaded, source, k, carried, n_reasons, step, limits)
         else:
+            if whole:
+                _check_room(source, memory)
             more: Any = {"per_group": per_group, "per_entity": per_entity, "refits": refits}
+            more["cluster"] = cluster
             found = read_top(loaded, source, k, carried, n_reasons, step, **more)
         dialect = source.dialect
     if as_json:
@@ -233,6 +243,7 @@ def read_top(
     per_group: str | None = None,
     per_entity: str | None = None,
     refits: SureTop | None = None,
+    cluster: str | None = None,
 ) -> Ranked:
     """Rank a table and return its first rows.
 
@@ -251,6 +262,8 @@ def read_top(
         Columns: k rows of each group are wanted, and one of each entity.
     refits : SureTop, optional
         Refits of the model, for the column `sure`.
+    cluster : str, optional
+        Where the rows are scored, as --cluster has it.
     """
     from toprank.cli.scoring import score_chunks
     from toprank.models.limited_top import LimitedTop
@@ -265,6 +278,10 @@ def read_top(
     names = list(dict.fromkeys([*ids, *carried, *limiting]))
     needed = model.schema.names if n_reasons or refits is not None else model.schema.names[:1]
     size = _rows_to_keep(source, k)
+    if cluster is not None:
+        top = _top_on_cluster(model, source, cluster, size or source.count_rows(), needed, names)
+        reasons = _find_reasons(model, top.rows, n_reasons, step)
+        return Ranked(_listing(top, names, reasons), top.scores, reasons, top.tied_out, top.n)
     kept = LimitedTop(size) if limiting else RunningTop(size)
     for chunk, scores in score_chunks(model, source, step, names):
         keys = {
@@ -282,6 +299,39 @@ def read_top(
         more = {"sure": refits.shares(kept.rows.select(needed)), "tied_at_the_cut": kept.tied}
     listing = _listing(kept, names, reasons, more)
     return Ranked(listing, kept.scores, reasons, kept.tied_out, kept.n)
+
+
+def _top_on_cluster(
+    model: TableModel,
+    source: Source,
+    cluster: str,
+    k: int,
+    needed: Sequence[str],
+    names: Sequence[str],
+) -> RunningTop:
+    """The first rows, scored where the workers of a cluster read them."""
+    from toprank.blocks import from_tables
+    from toprank.cli.scoring import place_in_blocks
+    from toprank.models.block_scores import top_of_blocks
+
+    place = place_in_blocks(source)
+    wanted = list(dict.fromkeys([*model.schema.names, *names]))
+    kept = [(name, name) for name in needed]
+    kept += [(name, _carried_name(number)) for number, name in enumerate(names)]
+    with open_cluster(cluster) as where:
+        rows = from_tables(place, columns=wanted, cluster=where)
+        return top_of_blocks(model, rows, k, kept)
+
+
+def _check_room(source: Source, memory: str | None) -> None:
+    """Refuse to hold every row of a table that is too large for it."""
+    size, allowed = size_in_memory(source), parse_memory(memory)
+    if source.place is not None and size > allowed:
+        raise Failure(
+            f"--all holds every row of {source.name}, about {in_words(size)}, and "
+            f"{in_words(allowed)} are allowed (--memory). Take the first rows with --top, or give "
+            "more --memory."
+        )
 
 
 def read_held(

@@ -11,6 +11,7 @@ import typer
 
 from toprank.cli.io.source import Reading
 from toprank.cli.io.tables import check_exists, open_table
+from toprank.cli.memory import Memory, read_within
 from toprank.cli.options import (
     AsNumber,
     AsText,
@@ -27,6 +28,7 @@ from toprank.cli.options import (
     SkipUnlabelled,
     Tidy,
     check_output,
+    check_training,
     find_positive,
     keep_labelled,
     read_training,
@@ -137,6 +139,7 @@ def report(
     seed: Seed = 0,
     jobs: Jobs = None,
     max_columns: MaxColumns = 5_000,
+    memory: Memory = None,
     as_json: Json = False,
     quiet: Quiet = False,
     *,
@@ -171,7 +174,7 @@ def report(
         learning["keep_tails"] = keep_tails
         _refuse_options(learning)
         options = columns | money | {"skip_unlabelled": skip_unlabelled, "train": sure}
-        made = _describe_models(models, test, reading, top, options, max_columns, quiet)
+        made = _describe_models(models, test, reading, top, options, (max_columns, memory), quiet)
     else:
         if target is None:
             raise Failure("--target is missing: name the column of the labels.")
@@ -179,9 +182,15 @@ def report(
             raise Failure("--sure is for a model and the table that it was fitted to.")
         roles = columns | {"time": time}
         with open_table(table, reading, quiet) as source:
-            named = roles | {"today": today, "by-group": by_group, "by": by}
-            named |= {"per-entity": per_entity}
-            rows = read_training(source, target, named, lists, max_columns)
+            used = roles | {"today": today, "by-group": by_group, "by": by}
+            used |= {"per-entity": per_entity}
+            named = (target, used, lists, max_columns)
+            check_training(source, *named)
+            rows, sampled = None, ""
+            if source.place is not None:
+                rows, sampled = read_within(source, None, memory, "made from")
+            if rows is None:
+                rows = read_training(source, *named)
         rows = keep_labelled(rows, target, skip_unlabelled)
         chosen = find_positive(rows, target, positive, target in (tidy or ()))
         fit.setdefault("model", "auto")  # as 'toprank fit' does
@@ -189,11 +198,14 @@ def report(
         given |= {name: tuple(names or ()) for name, names in lists.items()}
         with worker_threads(jobs):
             if test is None:
-                made = _build(rows, target, chosen, given | money | {"fit": fit}, top, quiet)
+                more: dict[str, Any] = {"fit": fit, "notes": (sampled,) if sampled else ()}
+                made = _build(rows, target, chosen, given | money | more, top, quiet)
             else:
-                tested = _read_table(test, reading, quiet, {"target": target}, max_columns)
+                limits = (max_columns, memory)
+                tested, also = _read_table(test, reading, quiet, {"target": target}, limits)
                 tested = keep_labelled(tested, target, skip_unlabelled)
-                measured = (tested, test, top, columns | money)
+                notes = tuple(filter(None, (sampled, also)))
+                measured = (tested, test, top, columns | money | {"notes": notes})
                 given |= {"positive": chosen, **fit}
                 made = _fit_and_describe(rows, target, given, measured, quiet)
     made.save(output)
@@ -253,20 +265,23 @@ def _read_table(
     reading: Reading,
     quiet: bool,
     named: dict[str, Any],
-    max_columns: int,
+    limits: tuple[int, str | None],
     known: Reading | None = None,
-) -> Any:
-    """A table, whose columns are named by options; `known` is what a model remembers of its own."""
+) -> tuple[Any, str]:
+    """A table, whose columns are named by options, and what is said where it is a sample.
+
+    `limits` are the columns and the memory allowed; `known` is what a model remembers of its own.
+    """
     with open_table(path, reading, quiet) as source:
         if known is not None:
             source.remember(known)
-        source.check_width(max_columns)
+        source.check_width(limits[0])
         wanted: dict[str, str] = {}
         for option, name in named.items():
             for one in [name] if isinstance(name, str) else name or ():
                 wanted[one] = f"--{option}"
         source.check_columns(wanted)
-        return source.read()
+        return read_within(source, None, limits[1], "measured on")
 
 
 def _describe_models(
@@ -275,7 +290,7 @@ def _describe_models(
     reading: Reading,
     k: int,
     options: dict[str, Any],
-    max_columns: int,
+    limits: tuple[int, str | None],
     quiet: bool,
 ) -> Report:
     # the library is loaded here, because --help need not wait for it
@@ -296,10 +311,11 @@ def _describe_models(
     first = next(iter(models.values()))
     known = Reading.remembered(first.card)
     target = {"target": first.target.column}
-    rows = _read_table(test, reading, quiet, {**named, **target}, max_columns, known)
+    rows, sampled = _read_table(test, reading, quiet, {**named, **target}, limits, known)
+    options["notes"] = (sampled,) if sampled else ()
     rows = keep_labelled(rows, first.target.column, skip)
     if options["train"] is not None:
-        options["train"] = _read_table(options["train"], reading, quiet, target, max_columns, known)
+        options["train"], _ = _read_table(options["train"], reading, quiet, target, limits, known)
     with progress("Scoring", quiet) as step:
         return describe(models, rows, k=k, files=files, data=str(test), progress=step, **options)
 
@@ -329,6 +345,7 @@ def _fit_and_describe(
     options = options | {"drop": (*options["drop"], *today)}
     with progress("Fitting", quiet) as step:
         model = fit_table(rows, target, progress=step, **options)
-    notes = ("This is the model that 'toprank fit' writes of the table to learn from.",)
+    own = "This is the model that 'toprank fit' writes of the table to learn from."
+    how = how | {"notes": (own, *how["notes"])}
     with progress("Scoring", quiet) as step:
-        return describe(model, tested, k=k, data=str(test), notes=notes, progress=step, **how)
+        return describe(model, tested, k=k, data=str(test), progress=step, **how)

@@ -16,11 +16,13 @@ from toprank._numerics import FloatArray
 from toprank.cli import terminal
 from toprank.cli.io.source import Chunk, Reading, Source
 from toprank.cli.io.tables import check_exists
+from toprank.cli.memory import PER_SCORED_ROW
 from toprank.cli.terminal import Failure, Step, note, safe
 from toprank.models import ModelWarning, TableModel, frames, load
 from toprank.models.sketch import SeenRows
 
 if TYPE_CHECKING:
+    from toprank.models.block_rows import Sampling
     from toprank.models.rows import ScoredRows
 
 #: Columns that a refusal names at most.
@@ -124,39 +126,107 @@ def _column_types(model: TableModel) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class LabelledScores:
-    """A table that was scored: its rows, its first row as it is, and what to say of it."""
+    """A table that was scored: its rows, its first row as it is, and what to say of it.
+
+    `sampled` says how many of the rows were taken, where they are not all.
+    """
 
     rows: ScoredRows
     first: Any
     seen: str
+    sampled: str = ""
 
 
 def score_labelled_table(
-    model: TableModel, source: Source, step: Step, target: str | None = None
+    model: TableModel,
+    source: Source,
+    step: Step,
+    target: str | None = None,
+    memory: int | None = None,
 ) -> LabelledScores:
     """Score a table whose rows all have labels, in the column of the training or the one named.
 
-    Weight and groups are those of the training, where the table has them.
+    Weight and groups are those of the training, where the table has them. Of more rows than
+    `memory`, in bytes, allows a sample is kept; without it all are.
     """
     # a list needs no metrics, and does not wait for them
     from toprank.models.rows import ScoredRows, read_groups, read_weight
 
-    schema = model.schema
-    source.remember(Reading.remembered(model.card))
-    labels = schema.target if target is None else target
-    source.check_columns({labels: "the target of the model" if target is None else "--target"})
-    weight, groups = (_name_if_present(name, source) for name in (schema.weight, schema.groups))
-    # as in training, the type of a column of text is that of all its rows
-    known = source.read([labels, *filter(None, (weight, groups))])
-    scores, first, seen = [], None, SeenRows(model)
-    for rows, of_rows in score_table(model, source, step):
-        first = rows.slice(0, 1) if first is None else first
+    roles = find_roles(model, source, target)
+    names = list(dict.fromkeys(filter(None, roles)))
+    streams = source.place is not None  # the types of its columns are those of the file
+    sampling, total = _sampling_of(source, roles[2], memory)
+    parts, scores, first, seen = [], [], None, SeenRows(model)
+    carried = names if streams else []
+    for chunk, of_rows in score_chunks(model, source, step, carried):
+        first = chunk.rows.slice(0, 1) if first is None else first
+        seen.add(chunk.rows)
+        if streams:
+            drawn = sampling.rows(chunk.carried, chunk.start)
+            parts.append(chunk.carried.take(drawn))
+            of_rows = of_rows[drawn]
         scores.append(of_rows)
-        seen.add(rows)
+    if streams:
+        known = require("pyarrow", "frames").concat_tables(parts, promote_options="permissive")
+    else:
+        # as in training, the type of a column of text is that of all its rows
+        known = source.read(names)
+    labels, weight, groups = roles
     positive = model.target.of(frames.column(known, labels))
     described = (positive, read_weight(known, weight), read_groups(known, groups))
     scored = ScoredRows(None, *described, scores=np.concatenate(scores))
-    return LabelledScores(scored, first, seen.note)
+    sampled = ""
+    if sampling.share < 1:
+        sampled = (
+            f"Measured on a sample of {len(scored)} of the {total} rows, which is what --memory "
+            "allows."
+        )
+    return LabelledScores(scored, first, seen.note, sampled)
+
+
+def find_roles(
+    model: TableModel, source: Source, target: str | None
+) -> tuple[str, str | None, str | None]:
+    """The columns of labels, weights and groups of a table; refused where there are no labels."""
+    source.remember(Reading.remembered(model.card))
+    labels = model.schema.target if target is None else target
+    source.check_columns({labels: "the target of the model" if target is None else "--target"})
+    weight, groups = (
+        _name_if_present(name, source) for name in (model.schema.weight, model.schema.groups)
+    )
+    return labels, weight, groups
+
+
+def _sampling_of(source: Source, groups: str | None, memory: int | None) -> tuple[Sampling, int]:
+    """Which rows are kept within the memory, of how many."""
+    from toprank.models.block_rows import Sampling
+
+    if source.place is None or memory is None:
+        return Sampling(1.0), 0
+    total = source.count_rows()
+    share = memory / (PER_SCORED_ROW * max(1, total))
+    return Sampling(min(1.0, share), groups=groups), total
+
+
+def score_labelled_blocks(model: TableModel, source: Source, cluster: Any) -> LabelledScores:
+    """As `score_labelled_table`, on the workers of a cluster; every score comes back."""
+    from toprank.blocks import from_tables
+    from toprank.models.block_scores import score_blocks
+
+    roles = find_roles(model, source, None)
+    columns = list(dict.fromkeys([*model.schema.names, *filter(None, roles)]))
+    rows, seen = score_blocks(
+        model, from_tables(place_in_blocks(source), columns=columns, cluster=cluster), *roles
+    )
+    chunk = next(source.chunks(model.schema.names, {}))
+    return LabelledScores(rows, chunk.rows.slice(0, 1), seen.note)
+
+
+def place_in_blocks(source: Source) -> Any:
+    """Where the workers of a cluster find a table; Failure if they cannot read it in blocks."""
+    if source.place is None:
+        raise Failure(f"--cluster: {source.name} is not Parquet; write it as Parquet first.")
+    return source.place
 
 
 def _name_if_present(name: str | None, source: Source) -> str | None:

@@ -1,5 +1,7 @@
 """Cross-validation: folds, what they are scored by, and the choice between settings."""
 
+from toprank.folds.block_folds import folds_on_blocks, row_folds
+from toprank.folds.block_models import check_fits_blocks, compare_on_blocks
 from toprank.folds.choice import (
     RULES,
     Candidate,
@@ -20,9 +22,13 @@ __all__ = [
     "Scoring",
     "TimeOrderedSplit",
     "WeightedFit",
+    "check_fits_blocks",
     "check_powers",
+    "compare_on_blocks",
     "compare_settings",
     "corrected_difference",
     "folds_of",
+    "folds_on_blocks",
+    "row_folds",
     "tested_over_trained",
 ]

@@ -4,6 +4,9 @@ The share of pairs that are ranked wrongly has a score interval, as the AUC has:
 the sample does not contradict. The variance seen is that of the Hoeffding projection; where few
 errors show it, and it is below that of a model, the model's is believed instead. Of n rows there
 are n (n - 1) / 2 pairs, and each shares a row with twice n - 2 others.
+
+A row that is put anywhere adds more errors than many rows that are nearly right: the end at more
+errors is at least as far as one more such row would put it (see `rare_errors`).
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from toprank._numerics import FloatArray
+from toprank.inference.rare_errors import most_errors
 from toprank.inference.result import Comparison, Interval, Verdict
 from toprank.inference.sample import Pulls, VarianceEstimate, combined_variance, sums_by_group
 from toprank.inference.score_interval import score_interval
@@ -26,6 +30,8 @@ from toprank.metrics.metric import Metric
 _PAIRS = PairShare(wide=True, errors_to_trust=10.0, scale=0.3)
 #: Errors, in terms of their spread over groups, at which rows of groups count half as rows.
 _ERRORS_TO_TRUST = 5.0
+#: Share of its pairs that a row misranks on average if its score says nothing of its label.
+_MISPLACED = 1 / 3
 METHODS = ("score", "projection")
 
 
@@ -83,6 +89,11 @@ def _score_ends(result: UStatistic, level: float) -> tuple[float, float]:
         level,
         student_throughout=result.groups is not None,
     )
+    errors = min(result.value, 1 - result.value)
+    # where half of the pairs are errors a row that is put anywhere adds none
+    more = (1 - 2 * errors) * 2 * _MISPLACED / rows
+    most = most_errors(errors, result.variance, more, level)
+    low, high = (low, max(high, most)) if errors == result.value else (min(low, 1 - most), high)
     # of shares below 1e-80 the root that is sought vanishes in rounding
     return min(low, result.value), max(high, result.value)
 
@@ -94,8 +105,8 @@ def _note_on_rows(result: UStatistic) -> str:
         return ""
     return (
         f"A few rows carry most of the error (skewness {result.skewness:.2g} of the influences of "
-        f"{len(result.projection)} rows): where few rows are grossly misplaced, simulated "
-        "intervals covered as little as 84%."
+        f"{len(result.projection)} rows): the interval allows for one more row that is put "
+        "anywhere, and more rows would narrow it."
     )
 
 

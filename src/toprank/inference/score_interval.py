@@ -26,6 +26,9 @@ from toprank.inference.auc_models import pair_share_variance
 from toprank.inference.sample import VarianceEstimate
 from toprank.metrics.expansion import PairShare
 
+#: Negatives below which intervals of metrics that the top decides cover too little.
+_FEW_NEGATIVES = 60
+
 
 def score_interval(
     share: float,
@@ -82,10 +85,21 @@ def note_on_few_rows(pairs: PairShare, units: tuple[float, float]) -> str:
         zip(("positives", "negatives"), pairs.rows(units), strict=True), key=lambda pair: pair[1]
     )
     if count >= pairs.enough:
-        return ""
+        return note_on_few_negatives(units) if pairs.top_heavy else ""
     return (
         f"It rests on {count:.3g} {kind}; with fewer than {pairs.enough:g} simulated intervals of "
-        "this metric covered as little as 80% (see toprank.simulate.coverage)."
+        "this metric covered as little as 76% (see toprank.simulate.coverage)."
+    )
+
+
+def note_on_few_negatives(units: tuple[float, float]) -> str:
+    """What a reader should know where a negative at the very top, if there is one, decides."""
+    positives, count = units
+    if count >= min(_FEW_NEGATIVES, 1.5 * positives):
+        return ""
+    return (
+        f"It rests on {count:.3g} negatives, and one at the very top would decide it: with 20 to "
+        "40 negatives and long tails simulated intervals covered as little as 85%."
     )
 
 

@@ -44,7 +44,7 @@ class _LightGBMMetric(PushMetric):
         return self.label, self.of(labels, scores, weight, group), self.higher_is_better
 
 
-def _dataset_columns(a: Any, b: Any, weight: Any, group: Any) -> Any:
+def _dataset_columns(a: Any, b: Any, weight: ArrayLike, group: object) -> Any:
     """Return labels, scores, weights and group sizes, however they came."""
     if not hasattr(b, "get_label"):
         return np.asarray(a), b, weight, group
@@ -56,8 +56,8 @@ def _dataset_columns(a: Any, b: Any, weight: Any, group: Any) -> Any:
 def push_objective(
     p: float = 4.0,
     *,
-    price: Any = "power",
-    loss: Any = "exponential",
+    price: object = "power",
+    loss: object = "exponential",
     end: str = "top",
     balance: float = 1.0,
     groups: ArrayLike | None = None,
@@ -104,7 +104,7 @@ def push_objective(
     return _LightGBMObjective(p, price=price, loss=loss, end=end, balance=balance, groups=groups)
 
 
-def push_metric(name: str, **kwargs: Any) -> Any:
+def push_metric(name: str, **kwargs: object) -> _LightGBMMetric:
     """A metric of `toprank.metrics` for LightGBM's evaluation and early stopping.
 
     Parameters

@@ -63,14 +63,14 @@ class Graph:
         self._inputs.append(info)
         return name
 
-    def constant(self, values: Any) -> str:
+    def constant(self, values: object) -> str:
         """Keep an array and return its name."""
         name = self._free(f"constant_{len(self._constants)}")
         array = np.asarray(values)
         self._constants.append(self.onnx.numpy_helper.from_array(array, name))
         return name
 
-    def add(self, operator: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
+    def add(self, operator: str, *inputs: str, domain: str = "", **attributes: object) -> str:
         """Append a node of one output and return that output's name."""
         name = self._free(f"{operator.lower()}_{len(self._nodes)}")
         node = self.onnx.helper.make_node(
@@ -274,7 +274,7 @@ def _add_tree_ranker(graph: Graph, ranker: Any, X: str) -> str:
 
 
 def check_export(
-    model: Any, rows: dict[str, NDArray[Any]], scores: FloatArray, tolerance: float
+    model: object, rows: dict[str, NDArray[Any]], scores: FloatArray, tolerance: float
 ) -> OnnxExport:
     """Compare ONNX Runtime's scores with the ranker's; ValueError if they differ too much."""
     got = session_of(model)(rows)

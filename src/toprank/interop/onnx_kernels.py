@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ def add_expansion(graph: Any, ranker: Any, X: str) -> str:
     return str(graph.add("Add", scores, graph.constant(np.array([float(ranker.intercept_)]))))
 
 
-def _add_linear(graph: Any, X: str, points: FloatArray, parameters: dict[str, Any]) -> str:
+def _add_linear(graph: Any, X: str, points: FloatArray, parameters: Mapping[str, object]) -> str:
     return str(graph.add("MatMul", X, graph.constant(np.ascontiguousarray(points.T))))
 
 
@@ -63,7 +64,7 @@ def _add_decay(graph: Any, apart: str, parameters: dict[str, Any]) -> str:
     return str(graph.add("Exp", graph.add("Mul", apart, rate)))
 
 
-def _add_cosine(graph: Any, X: str, points: FloatArray, parameters: dict[str, Any]) -> str:
+def _add_cosine(graph: Any, X: str, points: FloatArray, parameters: Mapping[str, object]) -> str:
     lengths = np.linalg.norm(points, axis=1, keepdims=True)
     products = _add_linear(graph, X, points / np.where(lengths > 0, lengths, 1.0), parameters)
     columns = graph.constant(np.array([1], dtype=np.int64))

@@ -71,7 +71,7 @@ def add_trees(graph: Any, ranker: Any, X: str) -> str:
     return str(graph.add("Add", graph.add("Cast", scores, to=graph.double), base))
 
 
-def add_plain_trees(graph: Any, trees: Iterable[Split | Leaf], X: str) -> str:
+def add_plain_trees(graph: object, trees: Iterable[Split | Leaf], X: str) -> str:
     """Append trees over numbers and return the name of their sums, doubles."""
     ensemble = _Ensemble()
     for tree in trees:

@@ -13,7 +13,7 @@ from toprank._numerics import FloatArray
 _KNOWN = (MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler)
 
 
-def is_pipeline(ranker: Any) -> bool:
+def is_pipeline(ranker: object) -> bool:
     """Whether a ranker is a pipeline of scikit-learn."""
     return isinstance(ranker, Pipeline)
 
@@ -23,7 +23,7 @@ def scales_columns(pipeline: Pipeline) -> bool:
     return all(_is_known(step) for _, step in pipeline.steps[:-1])
 
 
-def _is_known(step: Any) -> bool:
+def _is_known(step: object) -> bool:
     if step in (None, "passthrough"):
         return True
     return type(step) in _KNOWN and not getattr(step, "clip", False)
@@ -61,7 +61,7 @@ def scaling(pipeline: Pipeline) -> tuple[FloatArray, FloatArray, Any]:
     return slope, offset, pipeline.steps[-1][1]
 
 
-def _line(step: Any, d: int) -> tuple[FloatArray, FloatArray]:
+def _line(step: object, d: int) -> tuple[FloatArray, FloatArray]:
     """The slope and the offset of one step."""
     if isinstance(step, MinMaxScaler):
         return step.scale_, step.min_

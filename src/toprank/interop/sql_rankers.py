@@ -27,7 +27,7 @@ MOST_SPLITS = 50_000
 _DEEPEST = 8
 
 
-def score_sql(ranker: Any, columns: SqlColumns, steps: SqlSteps) -> str:
+def score_sql(ranker: object, columns: SqlColumns, steps: SqlSteps) -> str:
     """Return the score of a fitted ranker as SQL over the names that `steps` keeps.
 
     ValueError, with the reason, if it cannot be written so.

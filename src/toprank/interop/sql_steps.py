@@ -124,7 +124,7 @@ class SqlSteps:
         """Return the short name of an expression of the table's columns."""
         return self._columns.setdefault(expression, f"{self._prefix}{len(self._columns)}")
 
-    def code(self, value: str, categories: Any) -> str:
+    def code(self, value: str, categories: object) -> str:
         """Return the short name of a category's place among the known ones; NULL for others."""
         cases = [
             f"WHEN {self._literal(known)} THEN {place}"

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._arrays import AnyArray
 from toprank._numerics import FloatArray, log_of
 from toprank.objective import PushObjective, derivatives_of
 from toprank.objective.curvature import Derivatives, tilts_of
@@ -34,11 +35,11 @@ class Team:
     size = 1
     rank = 0
 
-    def sum(self, values: Any) -> FloatArray:
+    def sum(self, values: object) -> FloatArray:
         """Return the sum over the members of numbers or arrays of one shape."""
         return np.asarray(values, dtype=np.float64)
 
-    def max(self, values: Any) -> FloatArray:
+    def max(self, values: object) -> FloatArray:
         """Return the largest over the members of numbers or arrays of one shape."""
         return np.asarray(values, dtype=np.float64)
 
@@ -46,19 +47,19 @@ class Team:
         """Whether it is true of any member."""
         return bool(self.max(float(truth)) > 0)
 
-    def objects(self, thing: Any) -> list[Any]:
+    def objects(self, thing: object) -> list[Any]:
         """Return the things of all members, in order of rank."""
         return [thing]
 
-    def first(self, thing: Any) -> Any:
+    def first(self, thing: object) -> Any:
         """Return the first member's thing."""
         return thing
 
-    def gather(self, rows: NDArray[Any]) -> NDArray[Any]:
+    def gather(self, rows: AnyArray) -> NDArray[Any]:
         """Return the rows of all members, in order of rank."""
         return rows
 
-    def own(self, rows: NDArray[Any], n: int) -> NDArray[Any]:
+    def own(self, rows: AnyArray, n: int) -> NDArray[Any]:
         """Return, of rows that were gathered, this member's n."""
         return rows
 
@@ -74,7 +75,7 @@ class XGBoostTeam(Team):
         self.size = collective.get_world_size()
         self.rank = collective.get_rank()
 
-    def _reduce(self, values: Any, operation: Any) -> NDArray[Any]:
+    def _reduce(self, values: object, operation: Any) -> NDArray[Any]:
         array = np.asarray(values)
         if array.size == 0:  # the same shape, so empty for everyone
             return array
@@ -109,7 +110,7 @@ class XGBoostTeam(Team):
         # every place is zero for all members but one, so that the sum is exact
         return self._reduce(everyone, self._collective.Op.SUM).astype(rows.dtype, copy=False)
 
-    def own(self, rows: NDArray[Any], n: int) -> NDArray[Any]:
+    def own(self, rows: AnyArray, n: int) -> NDArray[Any]:
         end = int(np.cumsum(self._sizes(n))[self.rank])
         return rows[end - n : end]
 
@@ -123,7 +124,7 @@ def xgboost_team() -> Team:
     return XGBoostTeam(collective) if collective.is_distributed() else ALONE
 
 
-def team_positives(team: Team, labels: NDArray[Any]) -> NDArray[np.bool_]:
+def team_positives(team: Team, labels: AnyArray) -> NDArray[np.bool_]:
     """Return which of this process's rows are positive; the team has two classes or none may."""
     parts = [part for part in team.objects(distinct_labels(labels)) if len(part)]
     classes = np.unique(np.concatenate(parts)) if parts else labels
@@ -135,7 +136,7 @@ def team_positives(team: Team, labels: NDArray[Any]) -> NDArray[np.bool_]:
     return np.asarray(labels == classes[1])
 
 
-def team_weights(team: Team, positive: NDArray[np.bool_], weight: Any) -> FloatArray | None:
+def team_weights(team: Team, positive: NDArray[np.bool_], weight: object) -> FloatArray | None:
     """Return this process's weights as float64, or raise ValueError in every process at once."""
     if not team.any(weight is not None):
         return None

@@ -32,7 +32,7 @@ class _XGBoostObjective(PushGradients):
     def _team(self) -> Team:
         return xgboost_team()
 
-    def __call__(self, a: Any, b: Any, sample_weight: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, sample_weight: object = None) -> Any:
         return self.at(*_matrix_columns(a, b, sample_weight))
 
 
@@ -42,7 +42,7 @@ class _XGBoostMetric(PushMetric):
     def _team(self) -> Team:
         return xgboost_team()
 
-    def __call__(self, a: Any, b: Any, sample_weight: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, sample_weight: object = None) -> Any:
         value = self.of(*_matrix_columns(a, b, sample_weight))
         return (self.label, value) if hasattr(b, "get_label") else value
 
@@ -58,8 +58,8 @@ def _matrix_columns(a: Any, b: Any, weight: Any) -> Any:
 def push_objective(
     p: float = 4.0,
     *,
-    price: Any = "power",
-    loss: Any = "exponential",
+    price: object = "power",
+    loss: object = "exponential",
     end: str = "top",
     balance: float = 1.0,
     groups: ArrayLike | None = None,
@@ -96,7 +96,7 @@ def push_objective(
     return _XGBoostObjective(p, price=price, loss=loss, end=end, balance=balance, groups=groups)
 
 
-def push_metric(name: str, **kwargs: Any) -> Any:
+def push_metric(name: str, **kwargs: object) -> _XGBoostMetric:
     """A metric of `toprank.metrics` for XGBoost's evaluation.
 
     Parameters

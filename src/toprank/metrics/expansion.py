@@ -67,6 +67,8 @@ class PairShare:
         Share of the estimated bias that is taken off; the rest would cost more than it mends.
     shortfall : float
         Over the rows of the smaller class: the share by which the variance seen is too small.
+    top_heavy : bool
+        Whether one negative at the very top decides more than any other row.
     """
 
     of_positives: float = 1.0
@@ -78,6 +80,7 @@ class PairShare:
     enough: float = 2.0
     bias_taken: float = 1.0
     shortfall: float = 0.0
+    top_heavy: bool = False
 
     def rows(self, units: tuple[float, float]) -> tuple[float, float]:
         """Positives and negatives that the pairs are taken from."""
@@ -114,6 +117,8 @@ class Expansion:
         See `share_settings`.
     pairs : PairShare, optional
         Which pairs the share is of; it then has a score interval.
+    power : float, optional
+        The share is the root of a mean over negatives of this power of their heights.
     """
 
     share: float
@@ -129,6 +134,7 @@ class Expansion:
     share_settings: Mapping[str, Any] = field(default_factory=dict)
     unit: float = 1.0
     pairs: PairShare | None = None
+    power: float | None = None
 
     @property
     def needs_copies(self) -> bool:
@@ -330,6 +336,7 @@ def average_precision_expansion(ranked: RankedList) -> Expansion:
             enough=6.0,
             bias_taken=0.5,
             shortfall=3.0,
+            top_heavy=True,
         ),
     )
 
@@ -401,6 +408,7 @@ def pnorm_risk_expansion(
         on_logit,
         method=LEFT_OUT,
         share_settings={"normalize": True, "log": False},
+        power=p,
     )
 
 

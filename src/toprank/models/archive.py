@@ -36,7 +36,7 @@ def write_archive(members: dict[str, bytes]) -> bytes:
     return data[:-64] + hashlib.sha256(data[:-64]).hexdigest().encode()
 
 
-def json_bytes(value: Any) -> bytes:
+def json_bytes(value: object) -> bytes:
     """Return a member that holds JSON."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1).encode()
 

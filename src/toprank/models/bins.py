@@ -24,6 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
+from toprank._arrays import AnyArray
+
 #: Shares whose quantiles part the bins of numbers and dates.
 _CUTS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 #: Share of all rows, then and now, below which a category is counted with the other rare ones.
@@ -97,11 +99,11 @@ class Bins:
             return _Presence(name, entry)
         return _Ranges(name, entry, shares)
 
-    def places(self, values: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    def places(self, values: AnyArray) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """The bin of each value, and where it is missing."""
         raise NotImplementedError
 
-    def add(self, values: NDArray[Any]) -> None:
+    def add(self, values: AnyArray) -> None:
         places, gaps = self.places(values)
         self.counts[:-1] += np.bincount(places[~gaps], minlength=len(self.counts) - 1)
         self.counts[-1] += np.count_nonzero(gaps)
@@ -202,13 +204,13 @@ class _Categories(Bins):
         missing = entry["shares"].get("", 0.0)
         super().__init__(name, "category", [1.0 - missing], missing)
 
-    def add(self, values: NDArray[Any]) -> None:
+    def add(self, values: AnyArray) -> None:
         super().add(values)
         for word, count in Counter(values.tolist()).items():
             if word in self.shares or word in self.now or len(self.now) < _MOST_NEW:
                 self.now[word] += count
 
-    def places(self, values: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    def places(self, values: AnyArray) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         return np.zeros(len(values), dtype=np.intp), np.asarray(values == "", dtype=bool)
 
     def tables(self, rows_before: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -231,5 +233,5 @@ class _Presence(Bins):
     def __init__(self, name: str, entry: Mapping[str, Any]):
         super().__init__(name, "text", [1.0 - entry["missing"]], entry["missing"])
 
-    def places(self, values: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    def places(self, values: AnyArray) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         return np.zeros(len(values), dtype=np.intp), np.asarray(values == "", dtype=bool)

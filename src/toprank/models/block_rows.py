@@ -201,8 +201,12 @@ class Sampling:
 
     def of(self, frame: Any, first: int) -> Any:
         """The rows drawn from a table whose first row has this number."""
+        return frame if self.share >= 1 else frames.take(frame, self.rows(frame, first))
+
+    def rows(self, frame: Any, first: int) -> NDArray[np.intp]:
+        """Which rows are drawn from a table whose first row has this number."""
         if self.share >= 1:
-            return frame
+            return np.arange(frames.n_rows(frame))
         if self.groups is None:
             keys = np.arange(first, first + frames.n_rows(frame), dtype=np.uint64)
         else:
@@ -211,7 +215,7 @@ class Sampling:
             keys = np.asarray(hashed, dtype=np.uint64)
         salt = np.uint64(0x9E3779B97F4A7C15 * (self.seed + 1) % 2**64)
         drawn = scramble_bits(keys + salt) < np.uint64(int(self.share * 2**64))
-        return frames.take(frame, np.flatnonzero(drawn))
+        return np.flatnonzero(drawn)
 
 
 @dataclass(frozen=True)

@@ -159,7 +159,7 @@ def collect_distinct(
 
 
 def find_ends_in_blocks(
-    source: Any, read: ReadNumbers, columns: Sequence[Column]
+    source: object, read: ReadNumbers, columns: Sequence[Column]
 ) -> dict[str, tuple[float, float]]:
     """Where the tails begin that are to be clipped; as `wishes.find_ends` of the whole columns."""
     outer = {n: one for n, one in collect_outer(source, read, columns).items() if one.n}
@@ -172,7 +172,7 @@ def find_ends_in_blocks(
 
 
 def find_tails_in_blocks(
-    source: Any, read: ReadNumbers, columns: Sequence[Column], moments: Mapping[str, Moments]
+    source: object, read: ReadNumbers, columns: Sequence[Column], moments: Mapping[str, Moments]
 ) -> dict[str, LongTail]:
     """The long tails of columns; as `toprank._numerics.find_long_tail` of the whole columns."""
     far: dict[str, tuple[float, float]] = {}

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._arrays import AnyArray
 from toprank._extras import require
 from toprank._numerics import LARGEST_SIZE, FloatArray
 from toprank.models.words import is_number_text
@@ -38,7 +39,7 @@ class Finding:
     left_out: str | None = None
 
 
-def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+def is_missing(values: AnyArray) -> NDArray[np.bool_]:
     """Return where values are missing: None, NaN, NaT, pandas' NA; in words also the empty one."""
     if values.dtype.kind in "biu":
         return np.zeros(len(values), dtype=bool)
@@ -77,7 +78,7 @@ def as_numbers(values: NDArray[Any]) -> FloatArray:
     return numbers
 
 
-def _words_as_numbers(values: NDArray[Any]) -> FloatArray:
+def _words_as_numbers(values: AnyArray) -> FloatArray:
     gaps = is_missing(values)
     numbers = np.full(len(values), np.nan)
     try:
@@ -115,7 +116,7 @@ def number_signs(words: Sequence[str]) -> str | None:
     return "." if point else "," if comma else None
 
 
-def signed_numbers(values: NDArray[Any], decimal: str) -> FloatArray:
+def signed_numbers(values: AnyArray, decimal: str) -> FloatArray:
     """Read words with signs of currencies, percent and thousands as numbers."""
     if values.dtype.kind in "biuf":
         return as_numbers(values)
@@ -135,13 +136,13 @@ def tidy_word(word: str) -> str:
     return " ".join(word.split()).casefold()
 
 
-def tidy_words(values: NDArray[Any]) -> NDArray[np.object_]:
+def tidy_words(values: AnyArray) -> NDArray[np.object_]:
     """Read a column as tidy words."""
     words, place = np.unique(as_words(values).astype(object), return_inverse=True)
     return np.array([tidy_word(word) for word in words.tolist()], dtype=object)[place]
 
 
-def as_booleans(values: NDArray[Any]) -> FloatArray:
+def as_booleans(values: AnyArray) -> FloatArray:
     """Read a column as 1 (true), 0 (false) and NaN (missing)."""
     if values.dtype.kind in "biuf":
         numbers = as_numbers(values)
@@ -165,7 +166,7 @@ _TRUE = ("true", "1", "1.0", "yes", "t", "y")
 _FALSE = ("false", "0", "0.0", "no", "f", "n")
 
 
-def as_dates(values: NDArray[Any], date_format: str | None = None) -> NDArray[np.datetime64]:
+def as_dates(values: AnyArray, date_format: str | None = None) -> NDArray[np.datetime64]:
     """Read a column as dates in microseconds, in UTC where a zone is known."""
     if values.dtype.kind == "M":
         return values.astype("datetime64[us]")
@@ -192,13 +193,13 @@ def as_dates(values: NDArray[Any], date_format: str | None = None) -> NDArray[np
     return dates
 
 
-def _without_zone(moment: Any) -> Any:
+def _without_zone(moment: object) -> Any:
     if isinstance(moment, datetime) and moment.tzinfo is not None:
         return moment.astimezone(UTC).replace(tzinfo=None)
     return moment
 
 
-def as_words(values: NDArray[Any]) -> NDArray[np.object_]:
+def as_words(values: AnyArray) -> NDArray[np.object_]:
     """Read a column as words; a missing value is the empty one.
 
     Whole numbers are written without a point, so that 3 and 3.0 are one category.
@@ -246,7 +247,7 @@ class Column:
     decimal: str | None = None
     tidy: bool = False
 
-    def read(self, values: NDArray[Any]) -> NDArray[Any]:
+    def read(self, values: AnyArray) -> NDArray[Any]:
         """Return the values as this kind: floats, dates or words; `Unreadable` if they are not."""
         if values.dtype.kind in "Mm" and np.all(np.isnat(values)):  # nothing: it is of any kind
             values = np.full(len(values), None, dtype=object)
@@ -266,7 +267,7 @@ class Column:
         return as_words(values)
 
 
-def _unreadable(wanted: str, values: NDArray[Any], wrong: NDArray[np.bool_]) -> Unreadable:
+def _unreadable(wanted: str, values: AnyArray, wrong: NDArray[np.bool_]) -> Unreadable:
     example = str(values[np.flatnonzero(wrong)[0]])
     rows = int(np.count_nonzero(wrong))
     return Unreadable(f"expected {wanted}, got {_shorten(example)} ({rows} such rows)")

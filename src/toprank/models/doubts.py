@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._arrays import AnyArray
 from toprank._extras import require
 from toprank._numerics import FloatArray, LongTail, find_long_tail
 from toprank.models import frames
@@ -105,7 +106,7 @@ def find_names_in_figures(columns: tuple[Column, ...], values: Values) -> Iterat
 
 
 def find_words(
-    columns: tuple[Column, ...], values: Values, left_out: dict[str, str], frame: Any
+    columns: tuple[Column, ...], values: Values, left_out: dict[str, str], frame: object
 ) -> Iterator[Concern]:
     """Yield columns of words that are numbers in fact, or several spellings of one word."""
     read = {c.name: values[c.name] for c in columns if c.kind in ("category", "text")}
@@ -227,12 +228,12 @@ def find_copies_of_columns(columns: tuple[Column, ...], values: Values) -> Itera
         )
 
 
-def _hashes(values: NDArray[Any]) -> NDArray[np.uint64]:
+def _hashes(values: AnyArray) -> NDArray[np.uint64]:
     hashed = require("pandas", "models").util.hash_array(values)
     return np.asarray(hashed, dtype=np.uint64)
 
 
-def _are_equal_columns(a: NDArray[Any], b: NDArray[Any]) -> bool:
+def _are_equal_columns(a: AnyArray, b: AnyArray) -> bool:
     same = a == b
     if a.dtype.kind == "f":
         same |= np.isnan(a) & np.isnan(b)
@@ -267,7 +268,7 @@ def find_copies_of_rows(
     )
 
 
-def _is_fine(values: NDArray[Any]) -> bool:
+def _is_fine(values: AnyArray) -> bool:
     """Whether equal values in two rows are no chance."""
     sample = values[:: -(-len(values) // 5000)]
     codes = require("pandas", "models").factorize(sample)[0]  # -1 for what is missing

@@ -15,7 +15,7 @@ from toprank._text import visible
 class _Said(Exception):
     """A message that may quote a file or a table, which must not act on the reader's terminal."""
 
-    def __init__(self, message: Any = "", *more: Any) -> None:
+    def __init__(self, message: object = "", *more: object) -> None:
         super().__init__(visible(message), *more)
 
 

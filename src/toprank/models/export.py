@@ -17,7 +17,7 @@ Model = Any
 
 
 def table_to_onnx(
-    model: Model, path: str | PathLike[str] | None, check: Any, tolerance: float
+    model: Model, path: str | PathLike[str] | None, check: object, tolerance: float
 ) -> OnnxExport:
     """As `TableModel.to_onnx`."""
     refuse_columns(model, "ONNX", set(range(len(model.preparation.names))))
@@ -34,7 +34,7 @@ def table_to_onnx(
     return export
 
 
-def onnx_inputs(model: Model, frame: Any) -> dict[str, Any]:
+def onnx_inputs(model: Model, frame: object) -> dict[str, Any]:
     """Return a table as the inputs of the model's ONNX form: one array (rows, 1) per column."""
     values, match = model.schema.read(frame)
     match.ensure_ok()

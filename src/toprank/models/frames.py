@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._arrays import AnyArray
 from toprank._extras import require
 from toprank.models.errors import ModelError
 
 
-def library_of(frame: Any) -> str:
+def library_of(frame: object) -> str:
     """Return "pandas", "polars" or "pyarrow"; anything else is a ModelError."""
     library = type(frame).__module__.split(".")[0]
     if library == "pyarrow" and hasattr(type(frame), "column_names"):
@@ -107,7 +108,7 @@ def declared_categories(frame: Any) -> set[str]:
     return {name for name, kind in zip(names, types, strict=True) if str(kind).startswith(words)}
 
 
-def _from_pandas(series: Any) -> NDArray[Any]:
+def _from_pandas(series: Any) -> AnyArray:
     kind = str(series.dtype)
     if kind.startswith("datetime64") and getattr(series.dt, "tz", None) is not None:
         series = series.dt.tz_convert("UTC").dt.tz_localize(None)
@@ -128,7 +129,7 @@ def _too_long_for_floats(low: Any, high: Any) -> bool:
         return False
 
 
-def _from_polars(series: Any) -> NDArray[Any]:
+def _from_polars(series: Any) -> AnyArray:
     polars = require("polars", "frames")
     kind = series.dtype
     if kind == polars.Datetime and getattr(kind, "time_zone", None) is not None:
@@ -200,7 +201,7 @@ def make_frame(data: Mapping[str, Any], library: str) -> Any:
     return module.DataFrame(dict(data))
 
 
-def _is_object(values: Any) -> bool:
+def _is_object(values: object) -> bool:
     return np.asarray(values).dtype == object
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._arrays import AnyArray
 from toprank._extras import require
 from toprank.models.columns import (
     MOST_CATEGORIES,
@@ -92,7 +93,7 @@ class ColumnSummary:
             return replace(bare, holds=holds, low=np.min(there), high=np.max(there))
         return bare._with_objects(there)
 
-    def _with_objects(self, there: NDArray[Any]) -> ColumnSummary:
+    def _with_objects(self, there: AnyArray) -> ColumnSummary:
         types = {type(value) for value in there}
         holds = frozenset(map(_name_of, types))
         if len(holds) > 1 and np.bool_ not in types:  # True among numbers is one
@@ -202,7 +203,7 @@ def _common_dtype(left: str, right: str) -> str:
     return "object"
 
 
-def find_kind(values: NDArray[Any], *, declared_category: bool = False) -> Finding:
+def find_kind(values: AnyArray, *, declared_category: bool = False) -> Finding:
     """Return what a column of the training table holds."""
     summary = ColumnSummary.of(values, declared=declared_category)
     finding = summary.find()

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from toprank._arrays import AnyArray
 from toprank._extras import require
 from toprank._numerics import FloatArray
 from toprank._text import percent
@@ -62,14 +63,14 @@ def _sample(y: NDArray[np.bool_]) -> NDArray[np.intp]:
     return np.sort(np.concatenate([part[:: -(-len(part) // _LOOKED_AT)] for part in parts]))
 
 
-def _gaps(values: NDArray[Any]) -> NDArray[np.bool_]:
+def _gaps(values: AnyArray) -> NDArray[np.bool_]:
     if values.dtype.kind == "M":
         return np.asarray(np.isnat(values))
     return np.asarray(np.isnan(values) if values.dtype.kind == "f" else values == "")
 
 
 def _separates(
-    column: Column, values: NDArray[Any], y: NDArray[np.bool_], there: NDArray[np.bool_]
+    column: Column, values: AnyArray, y: NDArray[np.bool_], there: NDArray[np.bool_]
 ) -> Concern | None:
     """The column alone, where it is there."""
     values, y = values[there], y[there]
@@ -94,7 +95,7 @@ def _separates(
     )
 
 
-def _area_alone(column: Column, values: NDArray[Any], y: NDArray[np.bool_]) -> tuple[float, float]:
+def _area_alone(column: Column, values: AnyArray, y: NDArray[np.bool_]) -> tuple[float, float]:
     """The area under the curve of one column, and the area from which on it is doubted."""
     if column.kind == "category":
         return _area_of_codes(values, y), _VERY_GOOD
@@ -107,14 +108,14 @@ def _area_alone(column: Column, values: NDArray[Any], y: NDArray[np.bool_]) -> t
     return max(area, 1 - area), _TOO_GOOD
 
 
-def _area(numbers: NDArray[Any], y: NDArray[np.bool_]) -> float:
+def _area(numbers: AnyArray, y: NDArray[np.bool_]) -> float:
     positive = int(np.count_nonzero(y))
     negative = len(y) - positive
     ranks = rankdata(numbers)
     return float((ranks[y].sum() - positive * (positive + 1) / 2) / (positive * negative))
 
 
-def _area_of_codes(codes: NDArray[Any], y: NDArray[np.bool_]) -> float:
+def _area_of_codes(codes: AnyArray, y: NDArray[np.bool_]) -> float:
     """The area that the best order of the codes has; 0 where they are too many to say."""
     place, distinct = require("pandas", "models").factorize(codes)
     if len(distinct) > _MOST_CODES:

@@ -67,7 +67,9 @@ class LimitedTop:
         """How many rows tie with the last of their group, and were left out."""
         return sum(count for _, count in self._ties.values())
 
-    def add(self, scores: FloatArray, rows: Any, groups: Any = None, entities: Any = None) -> None:
+    def add(
+        self, scores: FloatArray, rows: object, groups: Any = None, entities: Any = None
+    ) -> None:
         """Offer the next rows of the list, their scores, and what their groups and entities are."""
         places = np.arange(self.n, self.n + len(scores), dtype=np.intp)
         mine = np.full(len(scores), "", dtype=object)
@@ -145,7 +147,7 @@ class LimitedTop:
         self._take(np.flatnonzero(place < k))
 
 
-def _codes(keys: Any) -> NDArray[np.intp]:
+def _codes(keys: object) -> NDArray[np.intp]:
     codes, _ = require("pandas", "models").factorize(keys)
     return np.asarray(codes, dtype=np.intp)
 

@@ -11,9 +11,9 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import InconsistentVersionWarning
 
+from toprank._arrays import AnyArray
 from toprank._extras import require
 from toprank.models.archive import MOST_BYTES, check_entry_sizes
 from toprank.models.columns import Column
@@ -96,7 +96,7 @@ def from_bytes(data: bytes, *, most_bytes: int = MOST_BYTES) -> TableModel:
     return model
 
 
-def _read_payload(payload: bytes, most_bytes: int) -> dict[str, Any]:
+def _read_payload(payload: bytes, most_bytes: int) -> dict[str, object]:
     with zipfile.ZipFile(io.BytesIO(payload)) as archive:
         check_entry_sizes(archive.infolist(), most_bytes)
     payload = update_types(payload)
@@ -134,7 +134,7 @@ def _assemble(found: CardFile, parts: dict[str, Any]) -> TableModel:
     return TableModel(found.schema, found.target, preparation, ranker, found.card, centre)
 
 
-def _chain(ranker: Any) -> Iterator[Any]:
+def _chain(ranker: object) -> Iterator[Any]:
     """A ranker, its members, and those whose scores it started from.
 
     The name of a file does not count.
@@ -146,7 +146,7 @@ def _chain(ranker: Any) -> Iterator[Any]:
         ranker = getattr(ranker, "init_model_", None)
 
 
-def _threads_here(n_jobs: Any) -> int | None:
+def _threads_here(n_jobs: object) -> int | None:
     """The threads asked for, at most those of this machine: a million would end the process."""
     return min(n_jobs, os.cpu_count() or 1) if isinstance(n_jobs, int) else None
 
@@ -173,7 +173,7 @@ def check_works(model: TableModel) -> None:
         raise ModelError("The model in the file gives scores that are not numbers.")
 
 
-def _sample_values(column: Column) -> NDArray[Any]:
+def _sample_values(column: Column) -> AnyArray:
     """A missing value and an ordinary one."""
     if column.kind in ("number", "boolean"):
         return np.array([np.nan, 1.0])

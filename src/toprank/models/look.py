@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -25,10 +24,10 @@ from toprank.models.schema import Schema, Target
 
 
 def look_at(
-    frame: Any,
+    frame: object,
     target: str,
     *,
-    positive: Any = None,
+    positive: object = None,
     id: str | None = None,
     time: str | None = None,
     drop: Sequence[str] = (),
@@ -36,7 +35,7 @@ def look_at(
     groups: str | None = None,
     propensity: str | None = None,
     keep_tails: bool = False,
-    **reading: Any,
+    **reading: object,
 ) -> list[Concern]:
     """Look at a training table, and return what its owner should know, the most dangerous first.
 
@@ -96,7 +95,7 @@ def _unlabelled(target: str, rows: int, n: int) -> Concern:
 
 
 def find_concerns(
-    frame: Any, schema: Schema, target: Target, rows: TrainingRows, keep_tails: bool = False
+    frame: object, schema: Schema, target: Target, rows: TrainingRows, keep_tails: bool = False
 ) -> list[Concern]:
     """Return what there is to say of a table that is read already, the most dangerous first."""
     columns, values, y = schema.columns, rows.X, np.asarray(rows.y, dtype=bool)

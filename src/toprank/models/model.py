@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from toprank._html import interval_picture, table_html
 from toprank._numerics import FloatArray
@@ -63,12 +64,12 @@ def contributions(ranker: Any, Z: FloatArray) -> FloatArray:
     return additive_form(ranker).contributions(Z)
 
 
-def explains(ranker: Any) -> bool:
+def explains(ranker: object) -> bool:
     """Whether `contributions` has an answer for a fitted ranker."""
     return hasattr(ranker, "explain") or is_additive(ranker)
 
 
-def rows_to_explain(ranker: Any, n: int) -> NDArray[np.intp] | slice:
+def rows_to_explain(ranker: object, n: int) -> NDArray[np.intp] | slice:
     """Which of n training rows stand for all where contributions are averaged.
 
     All for linear rankers and stumps; for others, of many rows, as many as the mean needs, drawn
@@ -119,7 +120,7 @@ def column_texts(values: NDArray[Any]) -> list[str]:
 
 
 def largest_reasons(
-    parts: FloatArray, names: list[str], values: list[Any], n: int
+    parts: FloatArray, names: list[str], values: Sequence[object], n: int
 ) -> list[list[Reason]]:
     """Return the n largest contributions to each row, in absolute value; none that is zero.
 
@@ -190,11 +191,11 @@ class TableModel:
         """Return the model with another card."""
         return replace(self, card=card)
 
-    def check(self, frame: Any) -> Match:
+    def check(self, frame: object) -> Match:
         """Return how a table matches the schema, column by column, without scoring it."""
         return self.schema.match(frame)
 
-    def numbers(self, frame: Any) -> FloatArray:
+    def numbers(self, frame: object) -> FloatArray:
         """Return a table prepared for the ranker; ModelError if it does not match the schema."""
         values, match = self.schema.read(frame)
         match.ensure_ok()
@@ -204,7 +205,7 @@ class TableModel:
             return np.empty((0, len(self.preparation.names)))
         return self.preparation.transform(values)
 
-    def score(self, frame: Any) -> FloatArray:
+    def score(self, frame: object) -> FloatArray:
         """Return the ranking score of each row; zero is a probability of one half.
 
         Parameters
@@ -215,24 +216,24 @@ class TableModel:
         Z = self.numbers(frame)
         return self.ranker.decision_function(Z) if len(Z) else np.empty(0)
 
-    def predict_proba(self, frame: Any) -> FloatArray:
+    def predict_proba(self, frame: object) -> FloatArray:
         """Return, for each row, the probabilities of the negative and of the positive label."""
         Z = self.numbers(frame)
         return self.ranker.predict_proba(Z) if len(Z) else np.empty((0, 2))
 
-    def labels(self, frame: Any) -> NDArray[np.bool_]:
+    def labels(self, frame: object) -> NDArray[np.bool_]:
         """Return which rows of a labelled table are positive; ModelError if labels are missing."""
         if self.target.column not in frames.names_of(frame):
             raise ModelError(f"The table has no column {self.target.column!r}, the target.")
         return self.target.of(frames.column(frame, self.target.column))
 
-    def labelled(self, frame: Any) -> NDArray[np.bool_]:
+    def labelled(self, frame: object) -> NDArray[np.bool_]:
         """Return which rows of a table have a label; none where the target is not a column."""
         if self.target.column not in frames.names_of(frame):
             return np.zeros(frames.n_rows(frame), dtype=bool)
         return ~is_missing(frames.column(frame, self.target.column))
 
-    def share_learned_from(self, frame: Any) -> float:
+    def share_learned_from(self, frame: object) -> float:
         """Return the share of a table's rows that the model has learned from; 0 if only by chance.
 
         From the checksums on its card, which are those of a sample of the training rows.
@@ -253,7 +254,7 @@ class TableModel:
         """Return contributions of the ranker's numbers summed over the columns they came from."""
         return per_column(parts, self.preparation.owner, len(self.schema.columns))
 
-    def reasons(self, frame: Any, n: int = 3) -> list[list[Reason]]:
+    def reasons(self, frame: object, n: int = 3) -> list[list[Reason]]:
         """Return, for each row, the n columns that add most to its score, in absolute value.
 
         Columns that rise and fall together in training count as one, named by all of them.
@@ -287,7 +288,11 @@ class TableModel:
         save(self, path)
 
     def to_onnx(
-        self, path: str | PathLike[str] | None = None, *, check: Any = None, tolerance: float = 1e-5
+        self,
+        path: str | PathLike[str] | None = None,
+        *,
+        check: object = None,
+        tolerance: float = 1e-5,
     ) -> Any:
         """Return the model, preparation included, as ONNX, and write it to a file if one is named.
 
@@ -362,7 +367,7 @@ def _model_html(model: TableModel) -> str:
     return table_html(rows, caption=caption, notes=[metrics.get("how", "")])
 
 
-def _number_text(value: Any) -> str:
+def _number_text(value: ArrayLike) -> str:
     if value is None:
         return "unknown"
     return value if isinstance(value, str) else f"{value:.4g}"  # infinity is a word on a card

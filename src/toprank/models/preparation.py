@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
+from toprank._arrays import AnyArray
 from toprank._extras import require
 from toprank._numerics import LARGEST_SIZE, FloatArray
 from toprank.models.columns import Column
@@ -244,7 +245,7 @@ def _category_encoder(style: str, columns: list[Column]) -> Any:
     return OneHotEncoder(categories=levels, handle_unknown="ignore", sparse_output=False)
 
 
-def _series(values: NDArray[Any], name: str) -> Any:
+def _series(values: AnyArray, name: str) -> Any:
     return require("pandas", "models").Series(values, name=name)
 
 
@@ -259,7 +260,7 @@ def _make_scaler(moments: list[Moments]) -> StandardScaler:
     return scaler
 
 
-def _has_times(dates: NDArray[Any]) -> bool:
+def _has_times(dates: AnyArray) -> bool:
     """Whether some dates have a time of day."""
     there = dates[~np.isnat(dates)].astype("datetime64[us]")
     return bool(np.any(there != there.astype("datetime64[D]")))

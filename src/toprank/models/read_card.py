@@ -18,6 +18,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from toprank import _version
 from toprank.models.archive import MOST_BYTES, check_seal, read_members
 from toprank.models.columns import are_words
@@ -59,7 +61,7 @@ _WORDS_OF = {
 }
 
 
-def describe_ranker(card: Mapping[str, Any]) -> str:
+def describe_ranker(card: Mapping[str, object]) -> str:
     """Return in users' words what kind of ranker a card is about.
 
     Examples
@@ -194,7 +196,7 @@ def open_archive(data: bytes, most_bytes: int, made_with: MadeWith) -> CardFile:
     return CardFile(schema, target, card, members)
 
 
-def _read_schema(given: Any) -> tuple[Schema, Target]:
+def _read_schema(given: object) -> tuple[Schema, Target]:
     if not isinstance(given, dict) or not isinstance(given.get("values"), dict):
         raise ModelError(
             "The schema in the file cannot be used: it is not a collection of named parts."
@@ -303,7 +305,7 @@ def _check_shape(place: str, value: Any, shape: Any) -> None:
         raise _unusable(place, shape)
 
 
-def _check_parts(place: str, value: Any, shape: dict[str, Any]) -> None:
+def _check_parts(place: str, value: ArrayLike, shape: Mapping[str, object]) -> None:
     if not isinstance(value, dict):
         raise _unusable(place or "all of it", "collection of named parts")
     for name, inner in shape.items():
@@ -328,7 +330,7 @@ def _rise(*lists: list[float]) -> bool:
     return all(a <= b + 1e-9 * (1 + abs(b)) for values in lists for a, b in pairwise(values))
 
 
-def _is_finite_number(value: Any) -> bool:
+def _is_finite_number(value: ArrayLike) -> bool:
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         return False
     try:

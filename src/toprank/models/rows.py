@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedShuffleSplit
 
+from toprank._arrays import AnyArray
 from toprank._numerics import FloatArray
 from toprank.folds import Fold
 from toprank.inference import Interval, interval
@@ -41,7 +42,7 @@ class TrainingRows(Rows):
     propensity: FloatArray | None = None
 
     @classmethod
-    def read(cls, frame: Any, schema: Schema, target: Target) -> TrainingRows:
+    def read(cls, frame: object, schema: Schema, target: Target) -> TrainingRows:
         """Read the rows of positive weight of a table; ModelError where they cannot be read."""
         columns, match = schema.read(frame)
         match.ensure_ok("The table cannot be used")
@@ -96,7 +97,7 @@ class TrainingRows(Rows):
             return None
         return np.sort(train), np.sort(test)
 
-    def _without_groups_of(self, train: NDArray[Any], test: NDArray[Any]) -> NDArray[Any]:
+    def _without_groups_of(self, train: AnyArray, test: AnyArray) -> NDArray[Any]:
         """The rows to train on that share no group with those tested."""
         if self.groups is None:
             return train
@@ -123,7 +124,7 @@ class TrainingRows(Rows):
         )
         return next(splitter.split(self.y, self.y))
 
-    def _last_in_time(self, time: NDArray[Any], size: int) -> Fold | None:
+    def _last_in_time(self, time: AnyArray, size: int) -> Fold | None:
         if len(np.unique(time)) < 3:
             return None
         try:
@@ -134,9 +135,9 @@ class TrainingRows(Rows):
 
 
 def learn_table(
-    frame: Any,
+    frame: object,
     target: str,
-    positive: Any,
+    positive: object,
     drop: Sequence[str],
     roles: Mapping[str, str | None],
     **reading: Any,
@@ -172,9 +173,9 @@ def learn_table(
 
 
 def reuse_table(
-    frame: Any,
+    frame: object,
     target: str,
-    positive: Any,
+    positive: object,
     roles: Mapping[str, str | None],
     schema: Schema,
     known: Target,
@@ -192,7 +193,7 @@ def reuse_table(
     return schema.with_roles(frame, target, roles), known.with_column(target)
 
 
-def check_roles(frame: Any, target: str, roles: Mapping[str, str | None]) -> Any:
+def check_roles(frame: object, target: str, roles: Mapping[str, str | None]) -> Any:
     """Return the rows of positive weight; ModelError if columns cannot have these roles."""
     frames.require_columns(frame, {"target": target, **roles})
     role_of = {target: "target"}
@@ -208,7 +209,7 @@ def check_roles(frame: Any, target: str, roles: Mapping[str, str | None]) -> Any
     return kept
 
 
-def drop_zero_weight(frame: Any, weight: str | None) -> Any:
+def drop_zero_weight(frame: object, weight: str | None) -> Any:
     """Return the rows of a table whose weight is not zero."""
     if weight is None or weight not in frames.names_of(frame):
         return frame
@@ -216,7 +217,7 @@ def drop_zero_weight(frame: Any, weight: str | None) -> Any:
     return frame if kept is None or np.all(kept > 0) else frames.take(frame, np.flatnonzero(kept))
 
 
-def read_weight(frame: Any, name: str | None) -> FloatArray | None:
+def read_weight(frame: object, name: str | None) -> FloatArray | None:
     """Return a column of repetition counts; ModelError if they are not."""
     if name is None:
         return None
@@ -230,7 +231,7 @@ def read_weight(frame: Any, name: str | None) -> FloatArray | None:
         raise ModelError(f"weight={name!r}: {reason}") from error
 
 
-def read_propensity(frame: Any, name: str | None) -> FloatArray | None:
+def read_propensity(frame: object, name: str | None) -> FloatArray | None:
     """Return a column of probabilities that labels were seen; ModelError if they are not."""
     if name is None:
         return None
@@ -248,7 +249,7 @@ def read_propensity(frame: Any, name: str | None) -> FloatArray | None:
     return seen
 
 
-def read_groups(frame: Any, name: str | None) -> NDArray[np.intp] | None:
+def read_groups(frame: object, name: str | None) -> NDArray[np.intp] | None:
     """Return the group of each row as a number; ModelError if some are missing."""
     if name is None:
         return None
@@ -263,7 +264,7 @@ def read_groups(frame: Any, name: str | None) -> NDArray[np.intp] | None:
     return check_groups(words, len(words))
 
 
-def _read_time(frame: Any, name: str | None) -> NDArray[Any] | None:
+def _read_time(frame: object, name: str | None) -> NDArray[Any] | None:
     if name is None:
         return None
     values = frames.column(frame, name)

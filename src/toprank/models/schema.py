@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._arrays import AnyArray
 from toprank._numerics import LARGEST_SIZE
 from toprank.models import frames
 from toprank.models.columns import (
@@ -207,7 +208,7 @@ the known ones
         left_out = {name: "as asked" for name in drop}
         return cls(columns, left_out=left_out | why, **roles)
 
-    def with_roles(self, frame: Any, target: str, roles: Mapping[str, str | None]) -> Schema:
+    def with_roles(self, frame: object, target: str, roles: Mapping[str, str | None]) -> Schema:
         """Return the schema for another training table, with its roles where they are given."""
         names = frames.names_of(frame)
         frames.require_columns(frame, roles)
@@ -217,7 +218,7 @@ the known ones
         }
         return replace(self, target=target, **kept)
 
-    def read(self, frame: Any) -> tuple[dict[str, NDArray[Any]], Match]:
+    def read(self, frame: object) -> tuple[dict[str, NDArray[Any]], Match]:
         """Return the columns that can be read, and how the table matches."""
         there = frames.names_of(frame)
         known = set(there)
@@ -240,7 +241,7 @@ the known ones
                     new[column.name] = unseen
         return values, Match(missing, unreadable, new, tuple(extra))
 
-    def match(self, frame: Any) -> Match:
+    def match(self, frame: object) -> Match:
         """Return how a table matches, without keeping its values."""
         return self.read(frame)[1]
 
@@ -276,7 +277,7 @@ the known ones
         return are_words([*words, *self.roles.values()])
 
 
-def _as_tuples(column: dict[str, Any], *names: str) -> dict[str, Any]:
+def _as_tuples(column: dict[str, Any], *names: str) -> dict[str, object]:
     return {name: tuple(column[name]) for name in names if column.get(name) is not None}
 
 
@@ -288,7 +289,7 @@ def _is_readable(column: Column) -> bool:
     return known and ends and (column.clip is None or (len(clip) == 2 and clip[0] <= clip[1]))
 
 
-def _count_unseen(column: Column, words: NDArray[Any]) -> tuple[int, tuple[str, ...]]:
+def _count_unseen(column: Column, words: AnyArray) -> tuple[int, tuple[str, ...]]:
     unseen = set(words.tolist()).difference(column.categories, [""])
     return (int(np.isin(words, list(unseen)).sum()) if unseen else 0), tuple(sorted(unseen))
 
@@ -323,7 +324,7 @@ class Target:
 
     @classmethod
     def learn(
-        cls, column: str, values: NDArray[Any], positive: Any = None, *, tidy: bool = False
+        cls, column: str, values: AnyArray, positive: object = None, *, tidy: bool = False
     ) -> Target:
         """Find out which value belongs at the top; ModelError where it must be named."""
         return cls.of_words(
@@ -331,7 +332,7 @@ class Target:
         )
 
     @classmethod
-    def of_words(cls, column: str, words: set[str], positive: Any, tidy: bool) -> Target:
+    def of_words(cls, column: str, words: set[str], positive: object, tidy: bool) -> Target:
         """Find out which of the labels belongs at the top."""
         if not tidy:
             _refuse_spellings(column, words)
@@ -375,7 +376,7 @@ def _refuse_spellings(column: str, words: set[str]) -> None:
         )
 
 
-def _target_words(column: str, values: NDArray[Any], tidy: bool = False) -> NDArray[np.object_]:
+def _target_words(column: str, values: AnyArray, tidy: bool = False) -> NDArray[np.object_]:
     gaps = is_missing(values)
     if np.any(gaps):
         raise ModelError(missing_labels(column, int(np.count_nonzero(gaps)), len(values)))

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._arrays import AnyArray
 from toprank._numerics import scramble_bits
 
 #: Checksums that a sketch keeps at most.
@@ -158,7 +159,7 @@ def row_checksums(columns: Mapping[str, NDArray[Any]]) -> Checksums:
     return np.zeros(0, dtype=np.uint64) if total is None else scramble_bits(total)
 
 
-def _bits(values: NDArray[Any]) -> Checksums:
+def _bits(values: AnyArray) -> Checksums:
     """Values as 64 bits that are the same for the same value."""
     if values.dtype.kind == "M":
         return values.astype("datetime64[us]").astype(np.int64).view(np.uint64)

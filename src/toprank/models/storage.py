@@ -24,7 +24,7 @@ import copy
 import io
 import json
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,7 @@ from toprank.rankers.trees.libraries import LightGBMTrees, XGBoostTrees
 from toprank.rankers.trees.plan import plan_of
 
 
-def save(model: Any, path: str | PathLike[str]) -> None:
+def save(model: object, path: str | PathLike[str]) -> None:
     """Write a model to one file, whole or not at all.
 
     An interrupted save leaves the file that was there before.
@@ -188,7 +188,7 @@ def update_types(payload: bytes) -> bytes:
     return buffer.getvalue()
 
 
-def _typed_nodes(tree: Any) -> Iterator[dict[str, Any]]:
+def _typed_nodes(tree: object) -> Iterator[dict[str, Any]]:
     """Every node in the tree of a payload that names a type or a loader, wherever it hides."""
     stack = [tree]
     while stack:
@@ -201,7 +201,7 @@ def _typed_nodes(tree: Any) -> Iterator[dict[str, Any]]:
             stack.extend(node)
 
 
-def _type_name(node: dict[str, Any]) -> str:
+def _type_name(node: Mapping[str, object]) -> str:
     return f"{node.get('__module__')}.{node.get('__class__')}"
 
 
@@ -209,7 +209,7 @@ def _type_name(node: dict[str, Any]) -> str:
 _READING = {"input": "content", "analyzer": "char_wb"}
 
 
-def reads_texts_unsafely(parts: Any) -> bool:
+def reads_texts_unsafely(parts: object) -> bool:
     """Whether some vectoriser among the parts would read texts in another way than ours do.
 
     It could take texts for the names of files and open them, or search them by a pattern that

@@ -121,7 +121,7 @@ class FrameLook:
         return found
 
 
-def is_readable(column: Column, frame: Any) -> bool:
+def is_readable(column: Column, frame: object) -> bool:
     """Whether the values of a column can be read as its kind."""
     try:
         column.read(frames.column(frame, column.name))

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from toprank._arrays import AnyArray, TableLike
 from toprank._extras import require
 from toprank._numerics import FloatArray
 from toprank.models import frames
@@ -84,7 +85,7 @@ class TableRanker(ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        p: Any = 4.0,
+        p: object = 4.0,
         *,
         model: str = "pnorm",
         alpha: float | None = None,
@@ -111,8 +112,8 @@ class TableRanker(ClassifierMixin, BaseEstimator):
 
     def fit(
         self,
-        X: Any,
-        y: Any,
+        X: TableLike,
+        y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         *,
         groups: ArrayLike | None = None,
@@ -214,20 +215,20 @@ class TableRanker(ClassifierMixin, BaseEstimator):
         self.n_features_in_ = len(self.feature_names_in_)
         return self
 
-    def decision_function(self, X: Any) -> FloatArray:
+    def decision_function(self, X: TableLike) -> FloatArray:
         """Return the ranking score of each row; zero is a probability of one half."""
         return self._fitted().score(self._frame(X))
 
-    def predict_proba(self, X: Any) -> FloatArray:
+    def predict_proba(self, X: TableLike) -> FloatArray:
         """Return, for each row, the probabilities of the two classes."""
         return self._fitted().predict_proba(self._frame(X))
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: TableLike) -> NDArray[Any]:
         """Return the more probable class of each row."""
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(np.intp)]
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+    def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
         """Return what the numbers are called that the columns become.
 
         Parameters
@@ -237,7 +238,7 @@ class TableRanker(ClassifierMixin, BaseEstimator):
         """
         return self._fitted().preparation.names.astype(object)
 
-    def reasons(self, X: Any, n: int = 3) -> list[list[Reason]]:
+    def reasons(self, X: TableLike, n: int = 3) -> list[list[Reason]]:
         """Return, for each row, the columns that add most to its score: `TableModel.reasons`."""
         return self._fitted().reasons(self._frame(X), n)
 
@@ -300,7 +301,7 @@ def _larger(words: list[str]) -> str:
     return max(words, key=float) if are_numbers(words) else max(words)
 
 
-def _labels_of(words: list[str]) -> NDArray[Any]:
+def _labels_of(words: list[str]) -> AnyArray:
     if not are_numbers(words):
         return np.array(words, dtype=object)
     numbers = np.array([float(word) for word in words])
@@ -308,7 +309,7 @@ def _labels_of(words: list[str]) -> NDArray[Any]:
     return whole if np.array_equal(whole, numbers) else numbers
 
 
-def _free_name(wanted: Any, taken: list[str]) -> str:
+def _free_name(wanted: object, taken: list[str]) -> str:
     """What the target is called: as its column was, or y; not as one of the columns."""
     name = wanted if isinstance(wanted, str) and wanted else "y"
     while name in taken:

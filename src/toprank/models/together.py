@@ -80,7 +80,7 @@ def group_name(group: Group) -> str:
     return " + ".join(group[:_NAMED]) + (f" + {more} more" if more > 0 else "")
 
 
-def groups_on_card(card: Mapping[str, Any], names: Sequence[str]) -> list[Group]:
+def groups_on_card(card: Mapping[str, object], names: Sequence[str]) -> list[Group]:
     """Return the groups that a card names; none of those that a file has wrong."""
     known, groups = set(names), []
     entries = card.get("together")

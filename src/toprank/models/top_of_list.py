@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
+from toprank._arrays import TableLike
 from toprank._extras import require
 from toprank._numerics import FloatArray
 from toprank.models import frames
@@ -33,7 +34,7 @@ _FEWEST_SORTED = 100_000
 
 
 def top(
-    model: Any, frame: Any, k: int | float, id: str | None = None, *, n_reasons: int = 3
+    model: object, frame: Any, k: int | float, id: str | None = None, *, n_reasons: int = 3
 ) -> Any:
     """Rank the rows of a table and return the first k.
 
@@ -112,7 +113,7 @@ def _list_size(k: int | float, n: int) -> int:
     return min(int(k), n)
 
 
-def _features(model: Any, frame: Any) -> Any:
+def _features(model: object, frame: object) -> Any:
     """The columns that an estimator was fitted to, where it knows their names."""
     if isinstance(frame, np.ndarray):
         return frame
@@ -120,7 +121,7 @@ def _features(model: Any, frame: Any) -> Any:
     return frames.select(frame, frames.names_of(frame) if known is None else list(known))
 
 
-def _score_rows(model: Any, frame: Any) -> FloatArray:
+def _score_rows(model: object, frame: object) -> FloatArray:
     if isinstance(model, TableModel):
         scores = model.score(frame)
     elif hasattr(model, "decision_function"):
@@ -139,7 +140,7 @@ def _score_rows(model: Any, frame: Any) -> FloatArray:
 
 
 def _ids(
-    model: Any, part: Any, id: str | None, chosen: NDArray[np.intp], is_array: bool
+    model: object, part: object, id: str | None, chosen: NDArray[np.intp], is_array: bool
 ) -> tuple[str, Any]:
     there = [] if is_array else frames.names_of(part)
     if id is not None and id not in there:
@@ -234,11 +235,11 @@ def _pipeline_reasons(pipeline: Pipeline, frame: Any, part: Any, n: int) -> list
     return largest_reasons(parts, shown, texts, n)
 
 
-def _dense(X: Any) -> FloatArray:
+def _dense(X: TableLike) -> FloatArray:
     return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
 
 
-def _named_columns(part: Any) -> dict[str, NDArray[Any]]:
+def _named_columns(part: object) -> dict[str, NDArray[Any]]:
     if isinstance(part, np.ndarray):
         return {f"x{place}": part[:, place] for place in range(part.shape[1])}
     return frames.columns(part, frames.names_of(part))
@@ -259,7 +260,7 @@ def _owners(made: list[str], columns: list[str]) -> NDArray[np.intp] | None:
     return np.array(found, dtype=np.intp)
 
 
-def _as_matrix(frame: Any) -> FloatArray:
+def _as_matrix(frame: object) -> FloatArray:
     if isinstance(frame, np.ndarray):
         return frame.astype(np.float64)
     values = frames.columns(frame, frames.names_of(frame))

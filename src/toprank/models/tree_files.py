@@ -8,11 +8,11 @@ tree is checked here before a library sees it.
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._arrays import AnyArray
 from toprank.models.errors import ModelError
 
 #: Splits one below the other; explaining a score takes memory in the square of it.
@@ -213,7 +213,7 @@ def _are_splits(tree: Numbers, width: int, n_categorical: int) -> bool:
     return bool(ends and rising and np.all((bits >= 0) & (bits < 2**32)))
 
 
-def _is_lightgbm_tree(left: NDArray[Any], right: NDArray[Any], leaves: int) -> bool:
+def _is_lightgbm_tree(left: AnyArray, right: AnyArray, leaves: int) -> bool:
     """As `is_tree`, where a leaf is a negative number: the splits first, then the leaves."""
     none = np.full(leaves, -1)
     children = np.stack([left, right]).astype(np.int64)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from toprank._arrays import AnyArray
 from toprank._numerics import FloatArray
 from toprank.models.columns import (
     Finding,
@@ -34,7 +34,7 @@ class Wishes:
     clip: Sequence[str] = ()
     tidy: Sequence[str] = ()
 
-    def describe(self, name: str, values: NDArray[Any], declared: bool) -> ColumnSummary:
+    def describe(self, name: str, values: AnyArray, declared: bool) -> ColumnSummary:
         """What some values of a column are, read as they are to be read."""
         if name in self.tidy:
             values = tidy_words(values)

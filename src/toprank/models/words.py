@@ -81,7 +81,7 @@ class Words:
         return sorted(self.counts)
 
 
-def are_numbers(words: Iterable[Any]) -> bool:
+def are_numbers(words: Iterable[object]) -> bool:
     """Whether all words are numbers as programs write them."""
     return all(map(is_number_text, words))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,7 @@ class _UbjsonReader:
             raise ValueError("a length is not a number of eight bytes")
         return int(struct.unpack(">q", self.take(8))[0])
 
-    def _object(self, depth: int) -> dict[str, Any]:
+    def _object(self, depth: int) -> dict[str, object]:
         found: dict[str, Any] = {}
         while self.data[self.place : self.place + 1] != b"}":
             name = self.take(self._count()).decode()
@@ -118,7 +119,7 @@ def check_xgboost(data: bytes) -> None:
         ) from error
 
 
-def _check_that(condition: Any, why: str) -> None:
+def _check_that(condition: object, why: str) -> None:
     if not condition:
         raise ModelError(f"The trees in the file are damaged: {why}.")
 
@@ -184,7 +185,7 @@ def _find_xgboost_fault(tree: dict[str, Any], place: int, width: int) -> str:
     return next((fault for fault, holds in sound.items() if not holds), "")
 
 
-def _are_categories(tree: dict[str, Any], nodes: NDArray[np.int64]) -> bool:
+def _are_categories(tree: Mapping[str, object], nodes: NDArray[np.int64]) -> bool:
     """Whether each split by categories has its own, one after the other."""
     values, of_nodes, starts, sizes = (
         np.asarray(tree[name]).astype(np.int64)

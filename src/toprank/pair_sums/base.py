@@ -57,9 +57,20 @@ class PairSum(ABC):
 
     def log_heights(self, weights: FloatArray) -> FloatArray:
         """Return log S[o], S[o] = sum_i weights[i] l(a[i] - b[o]); minus infinity where S = 0."""
-        (scaled,) = self.to_outer((0,), weights)
+        lift = _lift_of(weights)
+        (scaled,) = self.to_outer((0,), np.ldexp(weights, lift) if lift else weights)
         # cancellation in signed node sums can leave a zero height at -1e-17
-        return log_of(np.maximum(scaled, 0.0)) + self.log_scale
+        return log_of(np.maximum(scaled, 0.0)) + self.log_scale - lift * np.log(2.0)
+
+
+def _lift_of(weights: FloatArray) -> int:
+    """The power of two that brings the smallest weights to where their products keep digits."""
+    smallest = np.min(weights, where=weights > 0, initial=1.0)
+    return _LIFT if smallest < _SMALL else 0
+
+
+#: Weights below lose digits when a loss below one multiplies them; none is above 1e100.
+_SMALL, _LIFT = 1e-250, 500
 
 
 def _stack_columns(sums: Iterable[list[FloatArray]]) -> list[FloatArray]:

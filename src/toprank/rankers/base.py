@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -12,8 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from toprank._arrays import AnyArray, TableLike
 from toprank._numerics import FloatArray
 from toprank.blocks import BlockSource, Units
 from toprank.blocks.checkpoint import with_checkpoint
@@ -65,6 +67,16 @@ _TRIVIAL = (
 )
 
 
+def _no_exact_update(ranker: Any) -> bool:
+    """Say why there is no ``partial_fit``: scikit-learn shows it as the cause."""
+    raise AttributeError(
+        f"{type(ranker).__name__} has no partial_fit: the minimum over old and new rows together "
+        "is no function of the old minimum and the new rows, since how much an old row counts "
+        "depends on the coefficients. Fit old and new rows together from where the old fit stood, "
+        "in fewer passes: ranker.set_params(warm_start=True).fit_blocks(old and new files)."
+    )
+
+
 class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
     """Base of the linear rankers: score = x' coef + intercept, higher is nearer the top.
 
@@ -106,8 +118,8 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
     @fits
     def fit(
         self,
-        X: Any,
-        y: Any,
+        X: TableLike,
+        y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         *,
         label_propensity: ArrayLike | None = None,
@@ -143,7 +155,7 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
 
     @fits
     def fit_blocks(
-        self, source: BlockSource, *, checkpoint: Any = None, resume: bool = False
+        self, source: BlockSource, *, checkpoint: object = None, resume: bool = False
     ) -> Any:
         """Fit the ranker to the rows of a block source, wherever they lie.
 
@@ -178,6 +190,10 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         self.passes_ = passes
         return self
 
+    @available_if(_no_exact_update)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Refuse: there is no exact update by new rows; see ``warm_start``."""
+
     def _fit_source(
         self, source: BlockSource, classes: NDArray[Any] | None = None
     ) -> dict[str, int]:
@@ -199,13 +215,13 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
             self._warn(result, problem, bend)
         return dict(data.passes)
 
-    def _start_threads(self, source: Any) -> Any:
+    def _start_threads(self, source: object) -> Any:
         """The threads of the source; what is no source is refused when it is looked at."""
         return (
             source.start_threads(self.n_jobs) if isinstance(source, BlockSource) else nullcontext()
         )
 
-    def _keep_fit(self, classes: NDArray[Any], problem: TwoClassProblem, result: Result) -> None:
+    def _keep_fit(self, classes: AnyArray, problem: TwoClassProblem, result: Result) -> None:
         """Keep what a solver found, with a link fitted to its scores."""
         free = not self.positive
         if self.alpha == 0 and free and problem.has_dual and result.message != SEPARABLE:
@@ -231,7 +247,7 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         return self._minimise_from(problem, start, self._solver_for(problem), warm)
 
     def _minimise_from(
-        self, problem: Any, start: FloatArray, solver: str = "lbfgs", warm: bool = False
+        self, problem: object, start: FloatArray, solver: str = "lbfgs", warm: bool = False
     ) -> Result:
         with overflow_is_handled():
             return minimise(
@@ -280,7 +296,7 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         path = problem if problem.smooth or problem.peaked else problem.smoothed(1.0)
         return "newton" if problem.size <= path.newton_up_to else "lbfgs"
 
-    def _report(self, iteration: int, record: dict[str, Any]) -> None:
+    def _report(self, iteration: int, record: Mapping[str, object]) -> None:
         facts = "  ".join(
             f"{name} {value:.6g}" if isinstance(value, float) else f"{name} {value}"
             for name, value in record.items()
@@ -349,7 +365,7 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         """A fixed number of rounds is the paper's algorithm, not a failure to converge."""
         return self._solver_for(problem) == "coordinate"
 
-    def decision_function(self, X: Any) -> Any:
+    def decision_function(self, X: TableLike) -> Any:
         """Return the ranking score of each row; zero is a probability of one half."""
         check_is_fitted(self)
         if tensor_on_device(X) is not None:
@@ -358,7 +374,7 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         table = check_table(X, estimator=self, reset=False, sparse=True)
         return to_library_of(self._score_table(table), X)
 
-    def _score_table(self, table: Any) -> FloatArray:
+    def _score_table(self, table: object) -> FloatArray:
         # few and large blocks: scores are cheap, and each block costs a little
         source = ArraySource(table, None, None, _SCORED_AT_ONCE, self.n_jobs)
         score = BlockScore(self._units, self.coef_[0], self._offset)

@@ -15,6 +15,7 @@ from scipy import linalg
 from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
+from toprank._arrays import AnyArray
 from toprank._numerics import FloatArray
 from toprank.blocks import BlockSource, Units
 from toprank.blocks.design import design_of
@@ -37,7 +38,7 @@ class BlockScore:
     coef: FloatArray
     offset: float
 
-    def __call__(self, X: Any, out: FloatArray | None = None) -> FloatArray:
+    def __call__(self, X: object, out: FloatArray | None = None) -> FloatArray:
         """Return the scores of the rows of one block, or write them into ``out``."""
         with np.errstate(over="ignore", invalid="ignore"):
             scores: FloatArray = design_of(X, self.units).scores(self.coef, out)
@@ -91,7 +92,7 @@ class Certificate:
         )
 
 
-def check_source(source: Any) -> None:
+def check_source(source: object) -> None:
     """Refuse what is no block source."""
     if not isinstance(source, BlockSource):
         raise TypeError(
@@ -121,7 +122,7 @@ def check_columns(ranker: Any, source: Any) -> None:
 
 
 def look(
-    source: Any, class_weight: Any, intercepts: int, classes: NDArray[Any] | None = None
+    source: Any, class_weight: object, intercepts: int, classes: NDArray[Any] | None = None
 ) -> LabelledData:
     """Look at a block source once: its classes, weights, columns, and a sample of its rows.
 
@@ -140,7 +141,7 @@ def look(
 
 
 def _class_weights(
-    class_weight: Any, classes: NDArray[Any], counts: LabelCounts
+    class_weight: object, classes: AnyArray, counts: LabelCounts
 ) -> tuple[float, float] | None:
     """Check the weights of the rows, and return the classes' own."""
     check_row_weights(counts)
@@ -169,12 +170,15 @@ def check_row_weights(counts: LabelCounts) -> None:
 class BlockScoring:
     """Scores of block sources, for rankers whose score is x' coef plus an offset."""
 
+    #: Whether a fit to blocks is made of passes, which several fits can make together.
+    shares_passes = True
+
     classes_: NDArray[Any]
     coef_: FloatArray
     _units: Units
     _offset: float
 
-    def score_blocks(self, source: BlockSource, to: Any = None, **how: Any) -> Any:
+    def score_blocks(self, source: BlockSource, to: object = None, **how: object) -> Any:
         """Score the rows of a block source where they lie, without collecting them.
 
         Parameters
@@ -242,7 +246,7 @@ class BlockScoring:
         return BlockScore(self._units, self.coef_[0], self._offset)
 
 
-def _count_rows(source: BlockSource, classes: NDArray[Any]) -> int:
+def _count_rows(source: BlockSource, classes: AnyArray) -> int:
     """Count the rows of weight above zero, of a source whose labels are those of the fit."""
     counts = count_labels(source)
     if not np.array_equal(counts.labels, classes):

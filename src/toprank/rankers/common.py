@@ -25,10 +25,11 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 import sklearn
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.base import _fit_context
 
+from toprank._arrays import TableLike
 from toprank._numerics import FloatArray, log_of, log_sum_exp
 from toprank.blocks import Units
 from toprank.blocks.design import design_of
@@ -60,12 +61,15 @@ def fits(method: Callable[Given, Answer]) -> Callable[Given, Answer]:
     @wraps(method)
     def whole(*given: Given.args, **named: Given.kwargs) -> Answer:
         estimator: Any = given[0]
-        before = _fitted_attributes(estimator)
+        before = None
         try:
+            before = _fitted_attributes(estimator)
             answer: Answer = checked(*given, **named)
         except BaseException as error:
-            forget(estimator)
-            if isinstance(error, Exception):
+            interrupted = not isinstance(error, Exception)
+            if interrupted or before is not None:
+                forget(estimator)
+            if before is not None and not interrupted:
                 vars(estimator).update(before)
             raise
         return answer
@@ -84,13 +88,13 @@ class ShownInterval:
         return diagram if interval is None else f"<div>{diagram}{interval._repr_html_()}</div>"
 
 
-def forget(estimator: Any) -> None:
+def forget(estimator: object) -> None:
     """Drop what fits have left."""
     for name in _fitted_attributes(estimator):
         del vars(estimator)[name]
 
 
-def _fitted_attributes(estimator: Any) -> dict[str, Any]:
+def _fitted_attributes(estimator: object) -> dict[str, object]:
     """What fits have left: attributes that end or begin with an underscore."""
     return {
         name: value
@@ -111,7 +115,7 @@ def warn_caller(message: str, category: type[Warning]) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
-def device_scores(X: Any, coef: FloatArray, units: Units, owner: str) -> Any:
+def device_scores(X: TableLike, coef: FloatArray, units: Units, owner: str) -> Any:
     """Return the scores of a tensor on a device, as a tensor beside it."""
     tensor = check_tensor(X)
     if tensor.shape[1] != len(coef):
@@ -124,13 +128,13 @@ def device_scores(X: Any, coef: FloatArray, units: Units, owner: str) -> Any:
     return design_of(tensor, units).scores(coef).tensor
 
 
-def numpy_like(scores: Any) -> Any:
+def numpy_like(scores: ArrayLike) -> Any:
     """Return scores in a form that NumPy's functions accept, wherever they lie."""
     tensor = tensor_of(scores)
     return scores if tensor is None else OnDevice(tensor)
 
 
-def to_library_of(values: Any, X: Any) -> Any:
+def to_library_of(values: object, X: TableLike) -> Any:
     """Return an answer in the library of X, on its device.
 
     Tensors of the host come back as such; whatever else NumPy has computed stays NumPy's.
@@ -177,23 +181,23 @@ class Probabilities:
     classes_: NDArray[Any]
     _slope: float
 
-    def decision_function(self, X: Any) -> Any:
+    def decision_function(self, X: TableLike) -> Any:
         """Return the ranking score of each row; zero is a probability of one half."""
         raise NotImplementedError
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: TableLike) -> Any:
         """Return the more probable class of each row."""
         scores = self.decision_function(X)
         return to_library_of(predicted_classes(self.classes_, numpy_like(scores) > 0), scores)
 
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X: TableLike) -> Any:
         """Return the probabilities of the two classes, by the link."""
         scores = self.decision_function(X)
         z = self._slope * numpy_like(scores)
         # 1 - expit(z) would round to 0
         return to_library_of(np.column_stack([expit(-z), expit(z)]), scores)
 
-    def predict_log_proba(self, X: Any) -> Any:
+    def predict_log_proba(self, X: TableLike) -> Any:
         """Return the logarithms of the probabilities of the two classes."""
         scores = self.decision_function(X)
         z = self._slope * numpy_like(scores)

@@ -78,7 +78,9 @@ def choose_round(values: FloatArray, standard_error: float, rule: str, least: in
     return first + int(np.flatnonzero(as_good)[0]) + 1
 
 
-def held_out(rows: Rows, fraction: float, random_state: Any) -> tuple[IntArray, IntArray]:
+def held_out(
+    rows: Rows, fraction: float, random_state: int | np.random.Generator | None
+) -> tuple[IntArray, IntArray]:
     """Return rows to train on and rows to stop by, both of two classes, groups kept whole."""
     splitter: Any
     if rows.groups is None:

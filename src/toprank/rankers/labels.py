@@ -113,7 +113,7 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> LabelRanker:
+    def fit(self, X: Any, y: object, sample_weight: ArrayLike | None = None) -> LabelRanker:
         """Fit the ranker.
 
         Parameters
@@ -203,7 +203,7 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
             )
         return np.asarray(labels == self.classes_[:, None])
 
-    def _of_indicators(self, y: Any) -> NDArray[np.bool_]:
+    def _of_indicators(self, y: object) -> NDArray[np.bool_]:
         """A column of 0 and 1 per label."""
         columns = [check_labels(column) for column in np.asanyarray(y).T]
         indicators = np.column_stack(columns)
@@ -243,7 +243,7 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
             self._constants[choice.label] -= both * step
         self._sums = [StumpSum(*label) for label in zip(stumps, steps, strict=True)]
 
-    def _scores(self, X: Any) -> FloatArray:
+    def _scores(self, X: object) -> FloatArray:
         check_is_fitted(self)
         X = check_table(X, estimator=self, reset=False, missing=True, infinite=True)
         if not self._reads_stumps():
@@ -263,7 +263,7 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
         two = self._one_each and len(self.classes_) == 2
         return scores[:, 1] - scores[:, 0] if two else scores
 
-    def decision_function(self, X: Any) -> FloatArray:
+    def decision_function(self, X: object) -> FloatArray:
         """Return the score of each label, of shape (n, labels); (n,) for two classes."""
         return self._reshape(self._scores(X))
 
@@ -285,14 +285,14 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
             scores[:, choice.label] += step * h
             yield self._reshape(scores.copy())
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: object) -> NDArray[Any]:
         """Return the labels with a positive score, as 0 and 1; or the class of highest score."""
         scores = self._scores(X)
         if self._one_each:
             return self.classes_[np.argmax(scores, axis=1)]
         return (scores > 0).astype(np.intp)
 
-    def predict_proba(self, X: Any) -> FloatArray:
+    def predict_proba(self, X: object) -> FloatArray:
         """Return sigmoid(slope · f) for each label; for classes softmax(slope · f).
 
         The slope is 2 for "mh"; for "mr" and "mr_pooled" it is fitted to the training scores.

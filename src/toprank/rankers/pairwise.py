@@ -160,7 +160,7 @@ class PairRanker(BaseEstimator):
         max_iter: int | None = None,
         tol: float = 1e-6,
         warm_start: bool = False,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ):
@@ -254,7 +254,7 @@ class PairRanker(BaseEstimator):
         return X
 
     def _check_rows(
-        self, table: Any, y: Any, groups: Any, pairs: Any, sample_weight: Any
+        self, table: Any, y: object, groups: Any, pairs: Any, sample_weight: Any
     ) -> RelatedRows:
         """Labels beside pairs are not read: pairs say by themselves which rows are compared."""
         labels = y if pairs is None else None
@@ -289,7 +289,7 @@ class PairRanker(BaseEstimator):
         _warn(result, separable, bend)
         return result, problem.data.units
 
-    def _fit_linear(self, X: Any, relation: Relation, weight: FloatArray) -> None:
+    def _fit_linear(self, X: object, relation: Relation, weight: FloatArray) -> None:
         result, self._units = self._solve(X, relation, weight)
         self.coef_: FloatArray = result.coef
         self.intercept_ = -self._units.shift(result.coef)
@@ -326,7 +326,7 @@ class PairRanker(BaseEstimator):
 
     def dual(
         self,
-        X: Any,
+        X: object,
         y: Any = None,
         *,
         groups: ArrayLike | None = None,
@@ -365,7 +365,7 @@ class PairRanker(BaseEstimator):
         gradient = self.alpha * self.coef_ - np.asarray(table.T @ point.row_weight).reshape(-1)
         return replace(point, gap=penalty_gap(gradient, self.alpha))
 
-    def predict(self, X: Any) -> FloatArray:
+    def predict(self, X: object) -> FloatArray:
         """Return the score of each row; higher belongs nearer the top."""
         check_is_fitted(self)
         X = self._check_X(X, reset=False)
@@ -394,7 +394,7 @@ class PairRanker(BaseEstimator):
 
     def score(
         self,
-        X: Any,
+        X: object,
         y: Any = None,
         *,
         groups: ArrayLike | None = None,

@@ -84,7 +84,9 @@ def _starts(
         yield direction * length * rng.uniform(0.3, 3.0) / np.linalg.norm(direction)
 
 
-def _with_price(problem: TwoClassProblem | PairProblem, price: Price) -> Any:
+def _with_price(
+    problem: TwoClassProblem | PairProblem, price: Price
+) -> TwoClassProblem | PairProblem:
     if isinstance(problem, PairProblem):
         return problem.with_task(problem.task.with_price(price))
     return problem_of(problem.data, replace(problem.task, price=price))

@@ -66,6 +66,7 @@ def build(
     tidy: Sequence[str] = (),
     skip_unlabelled: bool = False,
     keep_tails: bool = False,
+    notes: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Report:
     """Find out how good the top of a table's list is, and write it down.
@@ -121,6 +122,8 @@ def build(
         Whether to leave out the rows without a label; such rows are an error otherwise.
     keep_tails : bool, default=False
         Whether long tails count in full in linear models, as in `toprank.models.fit_table`.
+    notes : sequence of str
+        What else to say at the top, such as that the rows are a sample.
     progress : callable, optional
         Called as ``progress(step, done, total)``.
 
@@ -185,9 +188,9 @@ def build(
         support, unsupported = _measure_support(table, powers, folds, random_state)
         tell("measuring")
         data = results(table, held, support, k, cv)
-    notes = [*_list_concerns(concerns), *_sampled(whole, table), *data["notes"], *unsupported]
-    notes += _list_warnings(caught)
-    data["notes"] = [clean_text(note, 400) for note in notes]
+    said = [*notes, *_list_concerns(concerns), *_sampled(whole, table), *data["notes"]]
+    said += [*unsupported, *_list_warnings(caught)]
+    data["notes"] = [clean_text(note, 400) for note in said]
     if first is not None:
         data["front"] = first
         data["verdict"]["headline"] = first["said"]["headline"]

@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, logit, ndtri
 
 from toprank._columns import labels_column, to_numpy
 from toprank._html import table_html
@@ -17,6 +18,8 @@ from toprank._text import visible
 
 #: Names that a printed difference shows of those who enter, and of those who leave.
 _MOST_SHOWN = 10
+
+IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,11 @@ class ListDifference:
     overlap_low, overlap_high : float
         The least and the most that it can be, whatever stands below the end of the lists.
     persistence : float
+    overlap_interval : tuple of two floats
+        Interval of the overlap for tables of other rows like these: the spread over resampled rows,
+        on the scale of the log odds.
+    level : float
+        Its confidence level.
     """
 
     top: int
@@ -50,6 +58,8 @@ class ListDifference:
     overlap_low: float
     overlap_high: float
     persistence: float
+    overlap_interval: tuple[float, float] = (0.0, 1.0)
+    level: float = 0.95
 
     def as_dict(self) -> dict[str, Any]:
         """Return the attributes as a dictionary."""
@@ -66,6 +76,8 @@ class ListDifference:
             f"{len(self.stayed)} stayed; turnover {100 * self.turnover:.3g}%.",
             f"Rank-biased overlap {self.overlap:.3f}, between {self.overlap_low:.3f} and "
             f"{self.overlap_high:.3f} whatever stands below (persistence {self.persistence:g}).",
+            f"Tables of other rows like these: {self.overlap_interval[0]:.3f} to "
+            f"{self.overlap_interval[1]:.3f} ({100 * self.level:g}% interval).",
             f"entered: {_names(self.entered)}",
             f"left:    {_names(self.left)}",
         ]
@@ -77,6 +89,11 @@ class ListDifference:
                 "rank-biased overlap",
                 f"{self.overlap:.3f}, between {self.overlap_low:.3f} and {self.overlap_high:.3f} "
                 f"whatever stands below (persistence {self.persistence:g})",
+            ),
+            (
+                "with other rows like these",
+                f"{self.overlap_interval[0]:.3f} to {self.overlap_interval[1]:.3f} "
+                f"({100 * self.level:g}% interval)",
             ),
             (f"entered ({len(self.entered)})", _names(self.entered)),
             (f"left ({len(self.left)})", _names(self.left)),
@@ -92,7 +109,14 @@ def _names(values: list[Any]) -> str:
 
 
 def compare_lists(
-    old: ArrayLike, new: ArrayLike, k: int | None = None, *, persistence: float | None = None
+    old: ArrayLike,
+    new: ArrayLike,
+    k: int | None = None,
+    *,
+    persistence: float | None = None,
+    level: float = 0.95,
+    n_resamples: int = 200,
+    random_state: Any = 0,
 ) -> ListDifference:
     r"""Compare two ranked lists of names: turnover at k, and rank-biased overlap.
 
@@ -110,6 +134,11 @@ def compare_lists(
     persistence : float, optional
         Probability that a reader goes on to the next row; by default 1 - 1/k, so that k rows
         are read on average.
+    level : float, default=0.95
+        Confidence level of the interval of the overlap.
+    n_resamples : int, default=200
+        How often rows are drawn anew for it.
+    random_state : int, Generator or None, default=0
 
     Returns
     -------
@@ -122,6 +151,7 @@ def compare_lists(
     >>> print(compare_lists(["a", "b", "c", "d"], ["b", "a", "e", "c"], k=3))
     Of the first 3: 1 left, 1 entered, 2 stayed; turnover 33.3%.
     Rank-biased overlap 0.543, between 0.487 and 0.593 whatever stands below (persistence 0.666667).
+    Tables of other rows like these: 0.197 to 0.852 (95% interval).
     entered: e
     left:    c
     """
@@ -134,10 +164,17 @@ def compare_lists(
         persistence = max(0.5, 1 - 1 / int(size))
     if not (is_number(persistence) and 0 < persistence < 1):
         raise ValueError(f"persistence={persistence!r}: expected a probability between 0 and 1.")
+    if not (is_number(level) and 0 < level < 1):
+        raise ValueError(f"level={level!r}: expected a probability, such as 0.95.")
+    if isinstance(n_resamples, bool) or not is_number(n_resamples) or n_resamples < 2:
+        raise ValueError(f"n_resamples={n_resamples!r}: expected a number of resamples from 2.")
     first, then = before[:size], after[:size]
     in_first, in_then = set(first), set(then)
     left = [name for name in first if name not in in_then]
     overlap = _rank_biased_overlap(before, after, float(persistence))
+    spread = _spread_of_overlap(
+        before, after, float(persistence), int(n_resamples), np.random.default_rng(random_state)
+    )
     return ListDifference(
         int(size),
         [name for name in then if name not in in_first],
@@ -146,6 +183,8 @@ def compare_lists(
         len(left) / len(first),
         *overlap,
         float(persistence),
+        _around(overlap[0], spread, level),
+        float(level),
     )
 
 
@@ -185,6 +224,50 @@ def _rank_biased_overlap(
         least + rest_least,
         min(1.0, least + beyond * (1 - _not_yet(common, depth, p))),
     )
+
+
+def _spread_of_overlap(
+    old: list[Hashable], new: list[Hashable], p: float, resamples: int, draw: np.random.Generator
+) -> float:
+    """Standard deviation of the overlap over tables whose rows are drawn from these."""
+    place = {name: row for row, name in enumerate(dict.fromkeys([*old, *new]))}
+    at_old, at_new = (np.array([place[name] for name in one]) for one in (old, new))
+    even = np.full(len(place), 1 / len(place))
+    drawn = (draw.multinomial(len(place), even) for _ in range(resamples))
+    found = [_overlap_of_counts(at_old, at_new, counts, p) for counts in drawn]
+    return float(np.std(found, ddof=1))
+
+
+def _overlap_of_counts(old: IntArray, new: IntArray, counts: IntArray, p: float) -> float:
+    """The overlap of two lists in which row i stands counts[i] times, one copy below the other."""
+    in_old, in_new = (_depths_of_copies(order, counts) for order in (old, new))
+    depth = int(min(np.sum(counts[order]) for order in (old, new)))
+    if depth == 0:
+        return 0.0
+    # copies meet one to one, at the deeper of their two places
+    met = np.maximum(in_old, in_new)[(in_old > 0) & (in_new > 0)]
+    common = np.cumsum(np.bincount(met[met <= depth], minlength=depth + 1)[1:])
+    steps = np.arange(1, depth + 1)
+    inside = float(np.sum((1 - p) * p ** (steps - 1) * common / steps))
+    return inside + float(p**depth * common[-1] / depth)
+
+
+def _depths_of_copies(order: IntArray, counts: IntArray) -> IntArray:
+    """At which depth each copy of each row stands in a list; 0 where the list does not have it."""
+    size, first_copy = counts[order], np.cumsum(counts) - counts
+    number = np.arange(np.sum(size)) - np.repeat(np.cumsum(size) - size, size)
+    depths = np.zeros(int(np.sum(counts)), dtype=np.int64)
+    depths[np.repeat(first_copy[order], size) + number] = np.arange(1, len(number) + 1)
+    return depths
+
+
+def _around(estimate: float, spread: float, level: float) -> tuple[float, float]:
+    """An interval on the scale of the log odds, which stays between 0 and 1."""
+    inner = min(max(estimate, 1e-9), 1 - 1e-9)
+    half = float(ndtri(0.5 + level / 2)) * spread / (inner * (1 - inner))
+    odds = float(logit(inner))
+    low, high = expit(odds - half), expit(odds + half)
+    return min(float(low), estimate), max(float(high), estimate)
 
 
 def _least_beyond(common: int, depth: int, p: float) -> float:

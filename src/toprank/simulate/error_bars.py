@@ -44,7 +44,8 @@ class ScoreSetting:
     groups : int, optional
         Groups that are drawn whole; a fifth of the scores' variance is common to a group.
     unequal : bool, default=False
-        Whether groups have sizes that are lognormal, and shares of positives that are exponential.
+        Whether groups have sizes that are lognormal, and shares of positives that differ by the law
+        Beta(1, 1 / prevalence - 1): nearly exponential where positives are rare.
     weighted : bool, default=False
         Whether rows stand for one to four others ("sampling" weights).
     """
@@ -103,13 +104,13 @@ class ScoreSetting:
     def _draw_groups(self, rng: np.random.Generator) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         assert self.groups is not None
         for _ in range(_MOST_ATTEMPTS):
-            times, rates = np.ones(self.groups), np.ones(self.groups)
+            times, shares = np.ones(self.groups), np.full(self.groups, self.prevalence)
             if self.unequal:
                 times = rng.lognormal(-0.5, 1.0, self.groups)
-                rates = rng.exponential(size=self.groups)
+                shares = rng.beta(1.0, 1 / self.prevalence - 1, self.groups)
             sizes = np.maximum(1, np.round(times * self.rows / self.groups)).astype(int)
             groups = np.repeat(np.arange(self.groups), sizes)
-            positive = rng.random(len(groups)) < np.minimum(0.95, self.prevalence * rates)[groups]
+            positive = rng.random(len(groups)) < shares[groups]
             if 2 <= np.count_nonzero(positive) <= len(positive) - 2:
                 return groups, positive
         raise ValueError(f"{self} hardly ever has two positives: expected more of them.")
@@ -148,6 +149,10 @@ class Coverage:
         Share of the samples for which there is no interval, and the reason is said.
     draws : int
         Samples drawn.
+    reason : str
+        Why there was no interval, of the last one that was refused.
+    noted : float
+        Share of the intervals that carry a note.
     """
 
     metric: str
@@ -161,6 +166,7 @@ class Coverage:
     refused: float
     draws: int
     reason: str = field(default="", repr=False)
+    noted: float = 0.0
 
     @property
     def standard_error(self) -> float:
@@ -180,6 +186,8 @@ class Coverage:
         )
         if self.refused:
             text += f"; {100 * self.refused:.1f}% refused: {self.reason}"
+        if self.noted:
+            text += f"; {100 * self.noted:.1f}% carry a note"
         return text
 
 
@@ -192,6 +200,7 @@ def coverage(
     method: str = "auto",
     n_resamples: int = 200,
     random_state: int | np.random.Generator | None = 0,
+    truth: float | None = None,
     **metric_kwargs: Any,
 ) -> Coverage:
     """Measure how often the interval of a metric holds the true value.
@@ -208,13 +217,15 @@ def coverage(
         As in `toprank.inference.interval`.
     random_state : int, Generator or None, default=0
         Seed of the samples.
+    truth : float, optional
+        What the intervals should hold, where it is known; by default it is simulated.
     **metric_kwargs
         Parameters of the metric, such as ``k=100``.
 
     Returns
     -------
     Coverage
-        ``.covered .above .below .width .refused .true_value``.
+        ``.covered .above .below .width .refused .noted .true_value``.
 
     Notes
     -----
@@ -237,8 +248,9 @@ def coverage(
         )
     setting = ScoreSetting() if setting is None else setting
     rng = np.random.default_rng(random_state)
-    truth = true_value(known, setting, rng, draws, **metric_kwargs)
-    ends, reason = [], ""
+    if truth is None:
+        truth = true_value(known, setting, rng, draws, **metric_kwargs)
+    ends, notes, reason = [], 0, ""
     for _ in range(draws):
         y, s, how = setting.draw(rng)
         how |= {"level": level, "method": method, "n_resamples": n_resamples}
@@ -248,13 +260,15 @@ def coverage(
             reason = str(error)
         else:
             ends.append((found.low, found.high))
+            notes += bool(found.note)
     low, high = np.array(ends).reshape(-1, 2).T
     shares = (np.mean(part) if len(ends) else np.nan for part in (low > truth, high < truth))
     above, below = map(float, shares)
     width = float(np.mean(high - low)) if len(ends) else np.nan
     label, refused = call_label(known.name, metric_kwargs), 1 - len(ends) / draws
     numbers = (truth, 1 - above - below, above, below, width, refused)
-    return Coverage(label, setting, level, *numbers, draws, reason)
+    noted = notes / len(ends) if ends else 0.0
+    return Coverage(label, setting, level, *numbers, draws, reason, noted)
 
 
 def true_value(

@@ -8,8 +8,8 @@ from toprank.folds import (
     TimeOrderedSplit,
     corrected_difference,
     folds_of,
+    row_folds,
 )
-from toprank.tuning.block_folds import row_folds
 from toprank.tuning.capacity import CapacityThreshold, capacity_threshold
 from toprank.tuning.choose_p import choose_p
 from toprank.tuning.push_cv import PNormPushCV

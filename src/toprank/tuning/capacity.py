@@ -19,7 +19,7 @@ from toprank.pairs import check_counts, check_labels, check_scores, check_weight
 _SMALLEST, _LARGEST = 1e-12, 1e12
 #: From here on a law of counts is a normal one; further on the quantiles of SciPy are NaN.
 _MANY = 1e9
-#: Variance over mean of days that are busy or quiet, to show what supposing chance alone misses.
+#: Variance over mean of days that are busy or quiet: what is supposed where nothing shows it.
 _UNEVEN = 4.0
 #: Periods below which a note says that they are few.
 _FEW_PERIODS = 5
@@ -44,7 +44,7 @@ class CapacityThreshold:
         Periods that the scores cover.
     dispersion : float
         Variance of the alerts between periods over their mean, at least one; one is Poisson. The
-        one seen, or the one that was given.
+        one seen, the one that was given, or 4 where neither is known.
     precision : float or None
         Share of positives among the alerts, if labels were given.
     precision_low, precision_high : float or None
@@ -115,10 +115,9 @@ def capacity_threshold(
         Alerts that can be looked at in a period.
     period : number or array-like of shape (n,), default=1
         How many periods the scores cover, or the period of each item (a date, a week number).
-        With one per item the dispersion between periods is measured; with a count it is taken
-        as one (Poisson) unless `dispersion` is given, and the note says so: days that differ for
-        other reasons than chance have wider intervals. Periods without any item must be counted
-        by the number.
+        With one per item the dispersion between periods is measured. A number of periods does not
+        show it: 4 is supposed then, days that are busy or quiet, unless `dispersion` is given, and
+        the note says so. Periods without any item must be counted by the number.
     y : array-like of shape (n,), optional
         Labels, for the precision.
     sample_weight : array-like of shape (n,), optional
@@ -128,7 +127,8 @@ def capacity_threshold(
     level : float, default=0.95
         Level of the intervals.
     dispersion : float, optional
-        Variance of the alerts between periods over their mean, from 1 on, where it is known.
+        Variance of the alerts between periods over their mean, from 1 on, where it is known; 1 if
+        periods differ by chance only.
 
     Returns
     -------
@@ -164,16 +164,19 @@ def capacity_threshold(
     threshold = _find_threshold(values, weight, per_period * n_periods)
     alerts = values >= threshold
     mean = float(np.sum(weight, where=alerts)) / n_periods
-    known = given or index is None or n_periods < 2
-    if dispersion is None:
+    unseen = index is None or n_periods < 2
+    known = given or unseen
+    if dispersion is None and unseen:
+        dispersion = _UNEVEN
+    elif dispersion is None:
         dispersion = _dispersion(index, np.where(alerts, weight, 0.0), n_periods, mean)
     wider = 1.0 if known else _student_over_normal(n_periods - 1, level) ** 2
     low, high = _alerts_of_a_new_period(mean, dispersion, wider, n_periods, level)
     share, ends = _precision(labels, pos_label, alerts, weight, level)
     note = _describe_note(threshold, mean, per_period, values[weight > 0])
-    if not given and (index is None or n_periods < 2):
-        more = _alerts_of_a_new_period(mean, _UNEVEN, 1.0, n_periods, level)
-        note = f"{note} {_describe_supposed(mean, (low, high), more)}".strip()
+    if not given and unseen:
+        calm = _alerts_of_a_new_period(mean, 1.0, 1.0, n_periods, level)
+        note = f"{note} {_describe_supposed(mean, calm)}".strip()
     elif not given and n_periods < _FEW_PERIODS:
         note = f"{note} Less than five periods say little about how much the alerts vary.".strip()
     return CapacityThreshold(
@@ -229,7 +232,7 @@ def _find_threshold(values: FloatArray, weight: FloatArray, capacity: float) -> 
 
 
 def _dispersion(index: Any, alerts: FloatArray, n_periods: float, mean: float) -> float:
-    if index is None or n_periods < 2 or mean == 0:
+    if mean == 0:
         return 1.0
     counts = np.bincount(index, weights=alerts, minlength=int(n_periods))
     return max(1.0, float(np.var(counts, ddof=1)) / mean)
@@ -297,18 +300,18 @@ def _describe_note(
     return " ".join(said)
 
 
-def _describe_supposed(mean: float, ends: tuple[float, float], more: tuple[float, float]) -> str:
-    """What the interval supposes, how often it is wrong otherwise, and what would be right."""
+def _describe_supposed(mean: float, calm: tuple[float, float]) -> str:
+    """What the interval supposes, what would be right for calm days, and how often on others."""
     text = (
-        "The interval supposes that days differ by chance only (Poisson): if they differ more, it "
-        "is too narrow. Give the period of each item, or a dispersion."
+        f"How far days differ is not known: the interval supposes a variance of {_UNEVEN:g} times "
+        "the mean, of busy and quiet days. Give the period of each item, or a dispersion."
     )
     if mean == 0:
         return text
-    within = _chance_within(mean, _UNEVEN, ends)
+    within = _chance_within(mean, _UNEVEN, calm)
     return (
-        f"{text} Of days whose variance is {_UNEVEN:g} times their mean it holds {within:.0%}; an "
-        f"interval for those is {more[0]:g} to {more[1]:g}."
+        f"{text} If days differ by chance only (Poisson, dispersion=1) it is {calm[0]:g} to "
+        f"{calm[1]:g}, which holds {within:.0%} of such busy and quiet days."
     )
 
 

@@ -18,9 +18,12 @@ from toprank.folds import (
     Candidate,
     PChoice,
     Scoring,
+    check_fits_blocks,
     check_powers,
+    compare_on_blocks,
     compare_settings,
     folds_of,
+    folds_on_blocks,
 )
 from toprank.pairs import (
     Rows,
@@ -31,8 +34,6 @@ from toprank.pairs import (
     two_classes,
 )
 from toprank.rankers.proper import ProperRanker
-from toprank.tuning.block_folds import folds_on_blocks
-from toprank.tuning.block_models import check_fits_blocks, compare_on_blocks
 
 DEFAULT_PS = (1.0, 2.0, 4.0, 8.0, 16.0, 64.0)
 

@@ -30,6 +30,7 @@ from toprank.folds import (
     Scoring,
     check_powers,
     folds_of,
+    folds_on_blocks,
 )
 from toprank.pairs import check_rows, group_labels, weigh_classes
 from toprank.pairs.propensity import keep_label_weights
@@ -38,7 +39,6 @@ from toprank.rankers.blockwise import check_source
 from toprank.rankers.common import ShownInterval, fits, warn_caller
 from toprank.rankers.linear import _LOSS, PNormPush
 from toprank.rankers.proper import ProperRanker
-from toprank.tuning.block_folds import folds_on_blocks
 from toprank.tuning.block_search import BlockSearch
 from toprank.tuning.nested import FOLDS, has_quick_interval, smaller_class
 from toprank.tuning.rows import TuningRows, split_outer

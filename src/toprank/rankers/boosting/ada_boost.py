@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import StrOptions
 
+from toprank._arrays import TableLike
 from toprank._numerics import FloatArray, log_of, log_sum_exp
 from toprank.blocks import Workers
 from toprank.metrics.margins import exp_difference
@@ -263,14 +264,14 @@ class AdaBoostRanker(Booster):
         n_estimators: int = 100,
         *,
         constant: str = "weak",
-        weak_rankers: Any = "stumps",
+        weak_rankers: object = "stumps",
         n_thresholds: int | None = None,
         max_bins: int = 255,
         link: str = "p_classification",
         n_iter_no_change: int | None = None,
         validation_fraction: float = 0.1,
-        scoring: Any = None,
-        random_state: Any = None,
+        scoring: object = None,
+        random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ):
@@ -288,7 +289,9 @@ class AdaBoostRanker(Booster):
         self.verbose = verbose
 
     @fits
-    def fit(self, X: Any, y: Any, *, sample_weight: ArrayLike | None = None) -> AdaBoostRanker:
+    def fit(
+        self, X: TableLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None
+    ) -> AdaBoostRanker:
         """Fit the ranker.
 
         Parameters

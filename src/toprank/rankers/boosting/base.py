@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from toprank._arrays import TableLike
 from toprank._numerics import FloatArray
 from toprank.blocks import Workers
 from toprank.pair_sums import concordance
@@ -66,7 +67,7 @@ _STUMPS: dict[type[PairWeights], Any] = {
 }
 
 
-def _is_classifier(self: Any) -> bool:
+def _is_classifier(self: object) -> bool:
     return getattr(self, "target", "binary") == "binary"
 
 
@@ -101,8 +102,8 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
 
     def _fit(
         self,
-        X: Any,
-        y: Any,
+        X: object,
+        y: object,
         groups: ArrayLike | None = None,
         pairs: ArrayLike | Pairs | None = None,
         sample_weight: ArrayLike | None = None,
@@ -286,7 +287,7 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
         table = check_table(X, estimator=self, reset=False, **self._table_options())
         return self._weak_columns(X, table)
 
-    def decision_function(self, X: Any) -> FloatArray:
+    def decision_function(self, X: TableLike) -> FloatArray:
         """Return the ranking score of each row; for two classes zero is a probability of 1/2."""
         Z = self._outputs(X)
         workers = Workers(self.n_jobs)
@@ -295,28 +296,33 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
         scores += self._offset
         return scores
 
-    def staged_decision_function(self, X: Any) -> Iterator[FloatArray]:
+    def staged_decision_function(self, X: TableLike) -> Iterator[FloatArray]:
         """Yield the scores after each round, all with the intercept of the last."""
         Z = self._outputs(X)
         for scores in self._sum.staged_scores(Z):
             yield scores + self._offset
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: TableLike) -> NDArray[Any]:
         """Return the more probable class of each row; with target="graded" the score."""
         return super().predict(X) if _is_classifier(self) else self.decision_function(X)
 
     @available_if(_is_classifier)  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> FloatArray:
+    def predict_proba(self, X: TableLike) -> FloatArray:
         """Return the probabilities of the two classes, by the link."""
         return super().predict_proba(X)
 
     @available_if(_is_classifier)  # type: ignore[untyped-decorator]
-    def predict_log_proba(self, X: Any) -> FloatArray:
+    def predict_log_proba(self, X: TableLike) -> FloatArray:
         """Return the logarithms of the probabilities of the two classes."""
         return super().predict_log_proba(X)
 
     def score(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, groups: Any = None
+        self,
+        X: TableLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
     ) -> float:
         """Return the accuracy; with target="graded" the share of the pairs in order.
 

@@ -11,7 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from toprank._arrays import FloatArray, IntArray
 from toprank._extras import jit
 from toprank.rankers.boosting.rounds import EQUAL
 
@@ -24,7 +26,9 @@ _jit = jit(nogil=True, cache=True)
 
 
 @_jit
-def digitise(block: Any, edges: Any, place: Any, codes: Any) -> None:
+def digitise(
+    block: FloatArray, edges: FloatArray, place: IntArray, codes: NDArray[np.uint8]
+) -> None:
     """Write the codes of a block of rows to their places; edges are padded to 256 with inf."""
     for j in range(block.shape[1]):
         edge = edges[j]
@@ -42,7 +46,14 @@ def digitise(block: Any, edges: Any, place: Any, codes: Any) -> None:
 
 
 @_jit
-def add_steps(block: Any, columns: Any, edges: Any, values: Any, missing: Any, out: Any) -> None:
+def add_steps(
+    block: FloatArray,
+    columns: IntArray,
+    edges: FloatArray,
+    values: FloatArray,
+    missing: Any,
+    out: FloatArray,
+) -> None:
     """Add the step functions of some columns; edges are padded to a power of two with inf."""
     half = edges.shape[1] >> 1
     for r in range(block.shape[0]):
@@ -62,7 +73,7 @@ def add_steps(block: Any, columns: Any, edges: Any, values: Any, missing: Any, o
 
 
 @_jit
-def rows_where(codes: Any, table: Any, wanted: int, starts: Any, out: Any) -> Any:
+def rows_where(codes: Any, table: Any, wanted: int, starts: NDArray[np.int64], out: Any) -> Any:
     """List the rows with table[code] = wanted, chunk by chunk; return how many each has."""
     counts = np.zeros(len(starts) - 1, dtype=np.int64)
     for c in range(len(starts) - 1):
@@ -108,7 +119,14 @@ def accumulate(
 
 
 @_jit
-def label_sums(codes: Any, members: Any, weight: Any, first: int, last: int, out: Any) -> None:
+def label_sums(
+    codes: NDArray[np.uint8],
+    members: IntArray,
+    weight: FloatArray,
+    first: int,
+    last: int,
+    out: FloatArray,
+) -> None:
     """Histograms of one label's weights: of the rows that have it (out[0]) and of the others."""
     for j in range(first, last):
         column = codes[j]
@@ -117,7 +135,7 @@ def label_sums(codes: Any, members: Any, weight: Any, first: int, last: int, out
 
 
 @_jit
-def side_masses(codes: Any, table: Any, weight: Any, starts: Any) -> Any:
+def side_masses(codes: NDArray[np.uint8], table: Any, weight: FloatArray, starts: IntArray) -> Any:
     """Sum the weights with h = 0 and with h = 1 in each chunk of rows; table[code] is h."""
     sums = np.zeros((len(starts) - 1, 2))
     for c in range(len(starts) - 1):
@@ -140,7 +158,13 @@ def move(codes: Any, steps: Any, factors: Any, weight: Any, scores: Any) -> None
 
 @_jit
 def class_gains(
-    sums: Any, beside: Any, n_edges: Any, has_missing: Any, mode: int, p: float, gains: Any
+    sums: FloatArray,
+    beside: FloatArray,
+    n_edges: IntArray,
+    has_missing: Any,
+    mode: int,
+    p: float,
+    gains: FloatArray,
 ) -> None:
     """Judge every stump from the histograms of the two classes (positives first).
 
@@ -172,7 +196,9 @@ def class_gains(
 
 
 @_jit
-def _gain(p1: float, p0: float, n1: float, n0: float, beside: Any, mode: int, p: float) -> float:
+def _gain(
+    p1: float, p0: float, n1: float, n0: float, beside: FloatArray, mode: int, p: float
+) -> float:
     if mode >= BY_ROW:
         right, wrong = label_masses(p1, p0, n1, n0, beside, mode)
         return abs(np.sqrt(right) - np.sqrt(wrong))
@@ -210,7 +236,7 @@ def push_decrease(p1: float, p0: float, n1: float, n0: float, p: float) -> float
 
 
 @_jit
-def label_masses(p1: float, p0: float, n1: float, n0: float, beside: Any, mode: int) -> Any:
+def label_masses(p1: float, p0: float, n1: float, n0: float, beside: FloatArray, mode: int) -> Any:
     """The weights that a stump of one label, zero for all others, ranks rightly and wrongly.
 
     BY_ROW: its value is 2h - 1. BY_EXAMPLE: rows are weighed by their pairs within the example, in
@@ -224,7 +250,7 @@ def label_masses(p1: float, p0: float, n1: float, n0: float, beside: Any, mode: 
 
 
 @_jit
-def first_best(gains: Any, n_edges: Any) -> Any:
+def first_best(gains: FloatArray, n_edges: IntArray) -> tuple[int, int, int, float]:
     """Return (column, threshold, side) of the best gain; among equals the first in that order."""
     best = -1.0
     for j in range(len(n_edges)):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from toprank._arrays import TableLike
 from toprank._numerics import FloatArray
 from toprank.rankers.boosting.label_stumps import LabelObjective
 from toprank.rankers.boosting.weak import ColumnRankers
@@ -38,7 +39,7 @@ def label_outputs(weak_rankers: Sequence[Callable[[Any], Any]], X: Any, shape: A
     return np.hstack([constants, *(_values(h, j, X, shape) for j, h in enumerate(weak_rankers))])
 
 
-def _values(weak: Any, j: int, X: Any, shape: tuple[int, int]) -> FloatArray:
+def _values(weak: object, j: int, X: TableLike, shape: tuple[int, int]) -> FloatArray:
     if not callable(weak) or isinstance(weak, type):
         raise ValueError(
             f"weak_rankers[{j}] is {weak!r}, expected a function of X that returns an array of "

@@ -12,6 +12,7 @@ where the weak rankers' have; a regressor is fitted to the signs, and its steps 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,7 +29,7 @@ from toprank.rankers.boosting.stumps import Masses
 from toprank.rankers.boosting.weak import WeakSum, check_values
 
 
-def is_learner(weak_rankers: Any) -> bool:
+def is_learner(weak_rankers: object) -> bool:
     """Whether weak_rankers is an estimator to be fitted every round."""
     return hasattr(weak_rankers, "fit") and not isinstance(weak_rankers, type)
 
@@ -83,7 +84,7 @@ class LearnedRankers:
         Seeds every ``random_state`` that the learner has.
     """
 
-    def __init__(self, pairs: Any, X: Any, learner: Any, rng: np.random.RandomState):
+    def __init__(self, pairs: Any, X: object, learner: object, rng: np.random.RandomState):
         self.pairs, self.learner, self._rng = pairs, learner, rng
         self._weight_name = weight_parameter(learner)
         self._is_classifier = is_classifier(learner)
@@ -147,7 +148,7 @@ class LearnedSum(WeakSum):
         return total
 
 
-def mean_importances(estimators: list[Any], steps: FloatArray) -> FloatArray | None:
+def mean_importances(estimators: Sequence[object], steps: FloatArray) -> FloatArray | None:
     """Return the estimators' own importances, averaged with the sizes of their steps; or None."""
     found = [getattr(estimator, "feature_importances_", None) for estimator in estimators]
     size = float(np.sum(np.abs(steps)))

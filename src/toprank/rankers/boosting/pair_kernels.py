@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from toprank._arrays import FloatArray, IntArray
 from toprank._extras import jit
 from toprank.rankers.boosting.kernels import MISSING, SLOPE
 
@@ -17,7 +19,12 @@ _jit = jit(nogil=True, cache=True)
 
 @_jit
 def pair_gains(
-    plus: Any, minus: Any, n_edges: Any, has_missing: Any, mode: int, gains: Any
+    plus: FloatArray,
+    minus: FloatArray,
+    n_edges: IntArray,
+    has_missing: Any,
+    mode: int,
+    gains: FloatArray,
 ) -> None:
     """Judge every stump by the weight of the pairs it ranks rightly and wrongly."""
     for j in range(len(n_edges)):
@@ -34,7 +41,13 @@ def pair_gains(
 
 @_jit
 def listed_curves(
-    column: Any, winners: Any, losers: Any, weight: Any, side: int, plus: Any, minus: Any
+    column: NDArray[np.uint8],
+    winners: IntArray,
+    losers: IntArray,
+    weight: FloatArray,
+    side: int,
+    plus: FloatArray,
+    minus: FloatArray,
 ) -> None:
     """Add the differences of d+ and d- in t; a pair counts from one code to the other."""
     for q in range(len(winners)):
@@ -50,15 +63,15 @@ def listed_curves(
 
 @_jit
 def graded_curves(
-    column: Any,
-    win: Any,
-    lose: Any,
-    level_start: Any,
-    level_end: Any,
-    cuts: Any,
+    column: NDArray[np.uint8],
+    win: FloatArray,
+    lose: FloatArray,
+    level_start: IntArray,
+    level_end: IntArray,
+    cuts: IntArray,
     side: int,
-    plus: Any,
-    minus: Any,
+    plus: FloatArray,
+    minus: FloatArray,
 ) -> None:
     """The same differences for rows in order of group and label: O(log bins) per row.
 
@@ -102,15 +115,15 @@ def graded_curves(
 
 @_jit
 def _few_rows(
-    column: Any,
-    win: Any,
-    lose: Any,
-    level_start: Any,
+    column: NDArray[np.uint8],
+    win: FloatArray,
+    lose: FloatArray,
+    level_start: IntArray,
     first: int,
     last: int,
     side: int,
-    plus: Any,
-    minus: Any,
+    plus: FloatArray,
+    minus: FloatArray,
 ) -> None:
     for i in range(first, last):
         a = _shift_code(column[i], side)
@@ -149,7 +162,7 @@ def _below(tree: Any, b: int) -> float:
 
 
 @_jit
-def _clear(tree: Any, column: Any, side: int, start: int, stop: int) -> None:
+def _clear(tree: Any, column: NDArray[np.uint8], side: int, start: int, stop: int) -> None:
     for i in range(start, stop):
         b = _shift_code(column[i], side) + 1
         while b < 258:
@@ -158,7 +171,9 @@ def _clear(tree: Any, column: Any, side: int, start: int, stop: int) -> None:
 
 
 @_jit
-def graded_masses(h: Any, win: Any, lose: Any, level_end: Any, cuts: Any) -> Any:
+def graded_masses(
+    h: Any, win: FloatArray, lose: FloatArray, level_end: IntArray, cuts: IntArray
+) -> Any:
     """d+, d- and d0 of one stump with values h, each a sum of positive terms."""
     plus, minus, zero = 0.0, 0.0, 0.0
     for g in range(len(cuts) - 1):
@@ -182,7 +197,7 @@ def graded_masses(h: Any, win: Any, lose: Any, level_end: Any, cuts: Any) -> Any
 
 
 @_jit
-def sums_below(values: Any, level_start: Any, cuts: Any) -> Any:
+def sums_below(values: FloatArray, level_start: IntArray, cuts: IntArray) -> Any:
     """For each place, the sum of the values at the lower levels of its group."""
     out = np.empty(len(values))
     for g in range(len(cuts) - 1):
@@ -196,7 +211,7 @@ def sums_below(values: Any, level_start: Any, cuts: Any) -> Any:
 
 
 @_jit
-def sums_above(values: Any, level_end: Any, cuts: Any) -> Any:
+def sums_above(values: FloatArray, level_end: IntArray, cuts: IntArray) -> Any:
     """For each place, the sum of the values at the higher levels of its group."""
     out = np.empty(len(values))
     for g in range(len(cuts) - 1):
@@ -210,7 +225,7 @@ def sums_above(values: Any, level_end: Any, cuts: Any) -> Any:
 
 
 @_jit
-def log_sums_above(logs: Any, level_end: Any, cuts: Any) -> Any:
+def log_sums_above(logs: Any, level_end: IntArray, cuts: IntArray) -> Any:
     """For each place, the log of the sum of e^logs at the higher levels of its group."""
     out = np.empty(len(logs))
     for g in range(len(cuts) - 1):

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
+from toprank._arrays import TableLike
 from toprank._columns import to_numpy
 from toprank._numerics import FloatArray, log_of, log_sum_exp
 from toprank.metrics.margins import exp_difference
@@ -37,8 +38,8 @@ class PairBooster(Booster):
     @fits
     def fit(
         self,
-        X: Any,
-        y: Any,
+        X: TableLike,
+        y: ArrayLike,
         *,
         groups: ArrayLike | None = None,
         pairs: ArrayLike | Pairs | None = None,
@@ -68,8 +69,8 @@ class PairBooster(Booster):
 
     def dual(
         self,
-        X: Any,
-        y: Any,
+        X: TableLike,
+        y: ArrayLike,
         *,
         groups: ArrayLike | None = None,
         pairs: ArrayLike | Pairs | None = None,
@@ -232,7 +233,7 @@ class RankBoost(PairBooster):
         n_estimators: int = 100,
         *,
         selection: str = "loss",
-        weak_rankers: Any = "stumps",
+        weak_rankers: object = "stumps",
         p: float = 1.0,
         target: str = "binary",
         n_thresholds: int | None = None,
@@ -240,8 +241,8 @@ class RankBoost(PairBooster):
         link: str = "p_classification",
         n_iter_no_change: int | None = None,
         validation_fraction: float = 0.1,
-        scoring: Any = None,
-        random_state: Any = None,
+        scoring: object = None,
+        random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ):
@@ -354,15 +355,15 @@ class SmoothMarginRanker(PairBooster):
         n_estimators: int = 1000,
         *,
         step: str = "closed",
-        weak_rankers: Any = "stumps",
+        weak_rankers: object = "stumps",
         target: str = "binary",
         n_thresholds: int | None = None,
         max_bins: int = 255,
         link: str = "p_classification",
         n_iter_no_change: int | None = None,
         validation_fraction: float = 0.1,
-        scoring: Any = None,
-        random_state: Any = None,
+        scoring: object = None,
+        random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ):

@@ -75,11 +75,11 @@ class Descent:
         """Return the step to the minimum along the chosen weak ranker."""
         return masses.descent(engine.pairs.log_n_pairs)
 
-    def before(self, engine: Any, masses: Any, ensemble: Ensemble) -> dict[str, Any]:
+    def before(self, engine: object, masses: object, ensemble: Ensemble) -> dict[str, Any]:
         """What else the history says about a round, known before the step."""
         return {}
 
-    def after(self, engine: Any, ensemble: Ensemble) -> dict[str, Any]:
+    def after(self, engine: object, ensemble: Ensemble) -> dict[str, Any]:
         """What else the history says about a round, known after the step."""
         return {}
 
@@ -109,11 +109,11 @@ class SmoothAscent(Descent):
         ascent = masses.exact_ascent if self.exact else masses.ascent
         return float(ascent(g, engine.pairs.log_n_pairs, ensemble.norm))
 
-    def after(self, engine: Any, ensemble: Ensemble) -> dict[str, Any]:
+    def after(self, engine: object, ensemble: Ensemble) -> dict[str, Any]:
         """Smooth margin after the step."""
         return {"smooth_margin": float(self.smooth_margin(engine, ensemble))}
 
-    def before(self, engine: Any, masses: Any, ensemble: Ensemble) -> dict[str, Any]:
+    def before(self, engine: object, masses: Any, ensemble: Ensemble) -> dict[str, Any]:
         """The bound on rho that the edge is, and whether Theorem 7's condition holds."""
         g = self.smooth_margin(engine, ensemble)
         r = abs(masses.edge)
@@ -186,7 +186,7 @@ class EarlyStopping:
     def __init__(
         self,
         rows: RelatedRows,
-        scoring: Any,
+        scoring: object,
         patience: int,
         outputs: Callable[[Any], FloatArray],
     ):
@@ -234,7 +234,7 @@ def _pairs_in_order(rows: RelatedRows) -> Callable[[FloatArray], float]:
     return lambda scores: concordance(relation, scores, rows.weight)
 
 
-def _metric_of(rows: RelatedRows, scoring: Any) -> TopMetric:
+def _metric_of(rows: RelatedRows, scoring: object) -> TopMetric:
     """A metric by its name, or a user's function of (labels, scores); larger is better."""
     if hasattr(scoring, "_score_func"):
         raise ValueError(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
+from toprank._arrays import TableLike
 from toprank._numerics import FloatArray
 from toprank.blocks import Workers
 from toprank.rankers.boosting.line_search import ColumnMasses, loss_along
@@ -33,11 +34,11 @@ def weak_outputs(weak_rankers: Any, X: Any, n: int) -> FloatArray:
     return np.column_stack([_values_of(weak, j, X, n) for j, weak in enumerate(weak_rankers)])
 
 
-def _values_of(weak: Any, j: int, X: Any, n: int) -> FloatArray:
+def _values_of(weak: object, j: int, X: TableLike, n: int) -> FloatArray:
     return check_values(_call(weak, j, X), f"weak_rankers[{j}]", n)
 
 
-def check_values(returned: Any, name: str, n: int) -> FloatArray:
+def check_values(returned: object, name: str, n: int) -> FloatArray:
     """Return what a weak ranker says about n rows, one finite number each, or raise ValueError."""
     try:
         values = np.asarray(returned, dtype=np.float64)
@@ -57,7 +58,7 @@ def check_values(returned: Any, name: str, n: int) -> FloatArray:
     return values.reshape(n)
 
 
-def _call(weak: Any, j: int, X: Any) -> Any:
+def _call(weak: Any, j: int, X: object) -> Any:
     predicts = hasattr(weak, "predict")
     if isinstance(weak, type) or not (predicts or callable(weak)):
         raise ValueError(
@@ -190,7 +191,7 @@ class WeakSum:
             scores = scores + step * choice.outputs(Z)
             yield scores
 
-    def scores(self, Z: Any, workers: Workers) -> FloatArray:
+    def scores(self, Z: object, workers: Workers) -> FloatArray:
         """Return f of each row."""
         raise NotImplementedError
 

@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from toprank._arrays import TableLike
 from toprank._extras import require
 from toprank._numerics import FloatArray
 from toprank.pairs import Rows, check_rows, check_table
@@ -53,7 +54,7 @@ class ConvertedTrees(Probabilities, ClassifierMixin, BaseEstimator):
         raise NotImplementedError
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Any:
+    def fit(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Any:
         """Grow the trees; a weight is a repetition count."""
         rows, classes = check_rows(self, X, y, sample_weight, missing=True, frames=True)
         rows = rows.present()
@@ -65,20 +66,20 @@ class ConvertedTrees(Probabilities, ClassifierMixin, BaseEstimator):
         self._forest, self._base = self._grow(Rows(numbers, rows.y, rows.weight), seed)
         return self
 
-    def _sums(self, X: Any) -> FloatArray:
+    def _sums(self, X: TableLike) -> FloatArray:
         """The sum over the trees, for each row."""
         return self._forest.sums(self._numbers(X)) + self._base
 
-    def _numbers(self, X: Any) -> FloatArray:
+    def _numbers(self, X: object) -> FloatArray:
         check_is_fitted(self)
         table = check_table(X, estimator=self, reset=False, missing=True, frames=True)
         return np.clip(self._columns.numbers(table), -_LARGEST, _LARGEST)
 
-    def decision_function(self, X: Any) -> FloatArray:
+    def decision_function(self, X: TableLike) -> FloatArray:
         """Return the log-odds of each row."""
         return self._sums(X)
 
-    def explain(self, X: Any) -> FloatArray:
+    def explain(self, X: TableLike) -> FloatArray:
         """Return what each column adds to the score on the row's way down; the last is the rest.
 
         A split adds the mean of the training rows below it less that of the rows that reached it.
@@ -133,8 +134,8 @@ class ForestRanker(ConvertedTrees):
         n_estimators: int = 100,
         min_samples_leaf: int = 2,
         max_samples: int = 50_000,
-        categorical_features: Any = "from_dtype",
-        random_state: Any = None,
+        categorical_features: object = "from_dtype",
+        random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
     ):
         self.kind = kind
@@ -166,16 +167,16 @@ class ForestRanker(ConvertedTrees):
         least = _LEAST_PART * min(self._share, 1.0 - self._share)
         return np.log(share + least) - np.log(1.0 - share + least)
 
-    def decision_function(self, X: Any) -> FloatArray:
+    def decision_function(self, X: TableLike) -> FloatArray:
         """Return the log-odds of the mean share of positives in each row's leaves."""
         return self._log_odds(np.clip(self._sums(X), 0.0, 1.0))
 
-    def predict_proba(self, X: Any) -> FloatArray:
+    def predict_proba(self, X: TableLike) -> FloatArray:
         """Return the mean shares of the two classes in each row's leaves."""
         odds = self.decision_function(X)
         return np.column_stack([expit(-odds), expit(odds)])
 
-    def explain(self, X: Any) -> FloatArray:
+    def explain(self, X: TableLike) -> FloatArray:
         """Return what each column adds to the score; the last is the rest.
 
         What the splits add to the share, stretched row by row so that they add up to the log-odds.
@@ -234,8 +235,8 @@ class CatBoostRanker(ConvertedTrees):
         *,
         learning_rate: float | None = None,
         depth: int = 6,
-        categorical_features: Any = "from_dtype",
-        random_state: Any = None,
+        categorical_features: object = "from_dtype",
+        random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
     ):
         self.n_estimators = n_estimators

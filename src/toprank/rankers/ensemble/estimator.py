@@ -204,7 +204,7 @@ class PushEnsemble(ShownInterval, EnsembleScores, ClassifierMixin, BaseEstimator
         level: float = 0.95,
         categorical_features: Any = "from_dtype",
         clip_tails: bool = True,
-        random_state: Any = None,
+        random_state: int | np.random.Generator | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ):
@@ -227,8 +227,8 @@ class PushEnsemble(ShownInterval, EnsembleScores, ClassifierMixin, BaseEstimator
     @fits
     def fit(
         self,
-        X: Any,
-        y: Any,
+        X: object,
+        y: object,
         sample_weight: ArrayLike | None = None,
         *,
         groups: ArrayLike | None = None,
@@ -283,8 +283,8 @@ class PushEnsemble(ShownInterval, EnsembleScores, ClassifierMixin, BaseEstimator
     @fits
     def partial_refit(
         self,
-        X: Any,
-        y: Any,
+        X: object,
+        y: object,
         estimators: Sequence[Member],
         sample_weight: ArrayLike | None = None,
         *,
@@ -334,6 +334,21 @@ class PushEnsemble(ShownInterval, EnsembleScores, ClassifierMixin, BaseEstimator
         self._keep_members(members, fitted)
         return self
 
+    def fit_blocks(self, source: Any) -> Any:
+        """Refuse: the members need all rows in memory.
+
+        Raises
+        ------
+        TypeError
+            With what to do instead.
+        """
+        raise TypeError(
+            "PushEnsemble does not fit a block source: most of its members (LightGBM, forests, "
+            "boosted stumps) need all rows in memory. Fit it to a sample in memory, or fit one "
+            "ranker to all rows: PNormPushCV(...).fit_blocks(source), or PushTrees(p='auto', "
+            "backend='xgboost').fit_blocks(source)."
+        )
+
     @fits
     def refit_members(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Any:
         """Fit the members that have a weight to other rows, and keep the weights.
@@ -366,7 +381,7 @@ class PushEnsemble(ShownInterval, EnsembleScores, ClassifierMixin, BaseEstimator
         return self
 
     def _check_fit(
-        self, X: Any, y: Any, sample_weight: Any, groups: Any, time: Any
+        self, X: Any, y: Any, sample_weight: Any, groups: object, time: Any
     ) -> EnsembleRows:
         missing = self._allows_missing()
         checked, classes = check_rows(self, X, y, sample_weight, missing=missing, frames=True)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._arrays import AnyArray
 from toprank._numerics import FloatArray
 
 NodeNumbers = NDArray[np.int64]
@@ -129,7 +130,7 @@ class FlatForest:
 
 
 def mean_values(
-    left: NDArray[Any], right: NDArray[Any], value: FloatArray, count: FloatArray
+    left: NDArray[Any], right: AnyArray, value: FloatArray, count: FloatArray
 ) -> FloatArray:
     """Return the values with those of splits replaced by the weighted means of their leaves."""
     value, count = value.copy(), count.astype(np.float64).copy()

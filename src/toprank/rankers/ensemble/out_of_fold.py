@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
+from toprank._arrays import TableLike
 from toprank._numerics import FloatArray
 from toprank.blocks import Workers, go_on
 from toprank.folds import Fold, WeightedFit
@@ -30,7 +31,7 @@ class MemberError(ValueError):
     """A member of an ensemble that could not be fitted or gave no scores."""
 
 
-def member_scores(model: Any, X: Any) -> FloatArray:
+def member_scores(model: object, X: TableLike) -> FloatArray:
     """Return the scores of a fitted member: its decision values, or its log-odds."""
     if hasattr(model, "decision_function"):
         scores = np.asarray(model.decision_function(X), dtype=np.float64)
@@ -47,7 +48,7 @@ def member_scores(model: Any, X: Any) -> FloatArray:
     return scores
 
 
-def fit_member(estimator: Any, rows: Rows) -> Any:
+def fit_member(estimator: object, rows: Rows) -> Any:
     """Fit a clone of a member to rows, with their weights where there are some."""
     last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
     if rows.weight is not None and not has_fit_parameter(last, "sample_weight"):
@@ -55,7 +56,7 @@ def fit_member(estimator: Any, rows: Rows) -> Any:
     return WeightedFit(estimator, None, rows.weight is not None).fit(rows)
 
 
-def one_thread(estimator: Any) -> Any:
+def one_thread(estimator: object) -> Any:
     """Return a clone that uses one thread, wherever it says how many."""
     single = clone(estimator)
     names = [name for name in single.get_params() if name.split("__")[-1] == "n_jobs"]

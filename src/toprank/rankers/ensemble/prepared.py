@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from toprank._arrays import TableLike
 from toprank._numerics import FloatArray
 from toprank.pairs import check_rows, check_table
 from toprank.rankers.common import Probabilities, fits
@@ -49,14 +50,20 @@ class PreparedRanker(Probabilities, ClassifierMixin, BaseEstimator):
     clip_tails = False  # of files that were saved before there was such a parameter
 
     def __init__(
-        self, ranker: Any, categorical_features: Any = "from_dtype", *, clip_tails: bool = True
+        self,
+        ranker: object,
+        categorical_features: object = "from_dtype",
+        *,
+        clip_tails: bool = True,
     ):
         self.ranker = ranker
         self.categorical_features = categorical_features
         self.clip_tails = clip_tails
 
     @fits
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> PreparedRanker:
+    def fit(
+        self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> PreparedRanker:
         """Learn the columns, then the ranker of them."""
         rows, classes = check_rows(self, X, y, sample_weight, missing=True, frames=True)
         rows = rows.present()
@@ -70,16 +77,16 @@ class PreparedRanker(Probabilities, ClassifierMixin, BaseEstimator):
         self._slope = float(getattr(self.ranker_, "_slope", 1.0))
         return self
 
-    def _table(self, X: Any) -> FloatArray:
+    def _table(self, X: TableLike) -> FloatArray:
         check_is_fitted(self)
         table = check_table(X, estimator=self, reset=False, missing=True, frames=True)
         return self._made.make(self._columns.numbers(table))
 
-    def decision_function(self, X: Any) -> FloatArray:
+    def decision_function(self, X: TableLike) -> FloatArray:
         """Return the ranking score of each row; zero is a probability of one half."""
         return np.asarray(self.ranker_.decision_function(self._table(X)))
 
-    def explain(self, X: Any) -> FloatArray:
+    def explain(self, X: TableLike) -> FloatArray:
         """Return what each column adds to the score, exactly; the last column is the rest.
 
         Each row sums to its score.

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from toprank._arrays import TableLike
 from toprank._numerics import FloatArray
 from toprank.pairs import check_table
 from toprank.rankers.common import Probabilities
@@ -34,7 +35,7 @@ class EnsembleScores(Probabilities):
         pairs = [one for one in self.estimators if isinstance(one, (list, tuple)) and len(one) == 2]
         return any(_takes_missing(estimator) for _, estimator in pairs)
 
-    def _score_columns(self, X: Any) -> FloatArray:
+    def _score_columns(self, X: TableLike) -> FloatArray:
         """The standardised scores of the members; those without a weight stay at zero."""
         table = self._table(X)
         n = int(np.shape(table)[0])
@@ -45,17 +46,17 @@ class EnsembleScores(Probabilities):
             columns[:, j] = (scores - self._scale.centre[j]) / self._scale.spread[j]
         return columns
 
-    def _table(self, X: Any) -> Any:
+    def _table(self, X: TableLike) -> Any:
         check_is_fitted(self)
         missing = self._allows_missing()
         return check_table(X, estimator=self, reset=False, missing=missing, frames=True)
 
-    def decision_function(self, X: Any) -> FloatArray:
+    def decision_function(self, X: TableLike) -> FloatArray:
         """Return the ranking score of each row; zero is a probability of one half."""
         columns = self._score_columns(X)
         return np.asarray(self._combiner.decision_function(columns[:, self._columns_used]))
 
-    def member_scores(self, X: Any) -> dict[str, FloatArray]:
+    def member_scores(self, X: TableLike) -> dict[str, FloatArray]:
         """Return the scores of rows by each member that has a weight, as they are weighed.
 
         In standard deviations from the mean; times ``weights_`` they add up to the score, less a
@@ -64,7 +65,7 @@ class EnsembleScores(Probabilities):
         columns = self._score_columns(X)
         return {name: columns[:, self.oof_members_.index(name)] for name, _ in self.members_}
 
-    def explain(self, X: Any) -> FloatArray:
+    def explain(self, X: TableLike) -> FloatArray:
         """Return what each column adds to the score of each row, through all members.
 
         Exact for linear members, SHAP values for trees, each times the member's weight.
@@ -88,7 +89,7 @@ class EnsembleScores(Probabilities):
         return parts
 
 
-def _takes_missing(estimator: Any) -> bool:
+def _takes_missing(estimator: object) -> bool:
     try:
         return bool(get_tags(estimator).input_tags.allow_nan)
     except Exception:  # a member that is no estimator is refused by name, later

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import _safe_indexing
 
+from toprank._arrays import TableLike
 from toprank.folds import (
     Candidate,
     PChoice,
@@ -24,15 +27,15 @@ from toprank.rankers.trees.plan import TreeRows
 class RowTable:
     """Everything that belongs to the rows, so that folds can be taken by row number."""
 
-    def __init__(self, X: Any, fit_params: dict[str, Any], init_model: Any):
+    def __init__(self, X: TableLike, fit_params: Mapping[str, object], init_model: object):
         self.X = X
         self.fit_params = fit_params
         self.init_model = init_model
 
-    def __deepcopy__(self, memo: Any) -> RowTable:
+    def __deepcopy__(self, memo: object) -> RowTable:
         return self  # scikit-learn's clone copies parameters; data and a fitted model are none
 
-    def part(self, rows: Any) -> tuple[Any, dict[str, Any]]:
+    def part(self, rows: object) -> tuple[Any, dict[str, Any]]:
         """Return X and the parameters of fit for some of the rows."""
         numbers = np.asarray(rows)[:, 0]
         given = {name: np.asarray(values)[numbers] for name, values in self.fit_params.items()}
@@ -42,25 +45,25 @@ class RowTable:
 class TreesByRow(ClassifierMixin, BaseEstimator):
     """Trees fitted by row number: groups and starting scores go with their rows."""
 
-    def __init__(self, p: Any, trees: Any, rows: RowTable):
+    def __init__(self, p: object, trees: object, rows: RowTable):
         self.p = p
         self.trees = trees
         self.rows = rows
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def fit(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Any:
         Z, given = self.rows.part(X)
         trees = clone(self.trees).set_params(p=self.p)
         self.trees_ = trees.fit(Z, y, sample_weight, init_model=self.rows.init_model, **given)
         self.classes_ = self.trees_.classes_
         return self
 
-    def decision_function(self, X: Any) -> Any:
+    def decision_function(self, X: TableLike) -> Any:
         Z, given = self.rows.part(X)
         return self.trees_.decision_function(Z, init_score=given.get("init_score"))
 
 
 def _scorer(trees: Any) -> Any:
-    def top_metric(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def top_metric(estimator: Any, X: object, y: object, sample_weight: Any = None) -> float:
         groups = estimator.rows.part(X)[1].get("groups")
         codes = None if groups is None else np.unique(groups, return_inverse=True)[1]
         positive = np.asarray(y == estimator.classes_[1])

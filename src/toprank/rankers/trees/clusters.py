@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from numpy.typing import ArrayLike
+
+from toprank._arrays import TableLike
 from toprank.rankers.common import fits
 
 
@@ -21,15 +24,15 @@ class OnClusters:
     @fits
     def fit_dask(
         self,
-        client: Any,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
+        client: object,
+        X: TableLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
         *,
-        groups: Any = None,
+        groups: ArrayLike | None = None,
         eval_set: tuple[Any, ...] | None = None,
-        init_score: Any = None,
-        init_model: Any = None,
+        init_score: object = None,
+        init_model: object = None,
     ) -> Any:
         """Grow the trees on the workers of a Dask cluster, as one process would.
 
@@ -58,15 +61,15 @@ class OnClusters:
     @fits
     def fit_spark(
         self,
-        data: Any,
+        data: object,
         *,
         features: Sequence[str],
         target: str,
         weight: str | None = None,
         groups: str | None = None,
         init_score: str | None = None,
-        eval_data: Any = None,
-        init_model: Any = None,
+        eval_data: object = None,
+        init_model: object = None,
         num_workers: int | None = None,
     ) -> Any:
         """Grow the trees in a barrier stage of Spark, as one process would.

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._arrays import AnyArray, TableLike
 from toprank._numerics import FloatArray
 from toprank.pairs import check_table, is_frame
 
@@ -31,7 +32,7 @@ class Categories:
         return tuple(sorted(self.categories))
 
     @classmethod
-    def learn(cls, X: Any, chosen: Any) -> Categories:
+    def learn(cls, X: Any, chosen: object) -> Categories:
         """Find the columns of categories and their values."""
         frame = _names_of_frame(X)
         d = X.shape[1] if frame is None else len(frame)
@@ -66,7 +67,7 @@ def _column_values(X: Any, frame: list[str] | None, j: int) -> NDArray[Any]:
     return np.asarray(column.to_numpy())
 
 
-def _category_places(X: Any, chosen: Any, frame: list[str] | None, d: int) -> list[int]:
+def _category_places(X: Any, chosen: object, frame: list[str] | None, d: int) -> list[int]:
     if isinstance(chosen, str) and chosen == "from_dtype":
         if frame is None:
             return []
@@ -77,7 +78,7 @@ def _category_places(X: Any, chosen: Any, frame: list[str] | None, d: int) -> li
     return find_columns(chosen, frame, d, "categorical_features")
 
 
-def _holds_categories(X: Any, frame: list[str], j: int, kind: Any) -> bool:
+def _holds_categories(X: TableLike, frame: list[str], j: int, kind: object) -> bool:
     if not str(kind).startswith(_CATEGORY_TYPES):
         return False
     if str(kind) != "object":
@@ -85,11 +86,11 @@ def _holds_categories(X: Any, frame: list[str], j: int, kind: Any) -> bool:
     return not _all_numbers(_column_values(X, frame, j))
 
 
-def _all_numbers(values: NDArray[Any]) -> bool:
+def _all_numbers(values: AnyArray) -> bool:
     return all(v is None or isinstance(v, int | float | np.number | np.bool_) for v in values)
 
 
-def find_columns(chosen: Any, frame: Sequence[str] | None, d: int, what: str) -> list[int]:
+def find_columns(chosen: object, frame: Sequence[str] | None, d: int, what: str) -> list[int]:
     """Return the places of columns given by name, by place or as a mask."""
     items = np.asarray(chosen)
     if items.dtype == bool:
@@ -109,7 +110,7 @@ def find_columns(chosen: Any, frame: Sequence[str] | None, d: int, what: str) ->
     return places
 
 
-def _missing_values(values: NDArray[Any]) -> NDArray[np.bool_]:
+def _missing_values(values: AnyArray) -> NDArray[np.bool_]:
     if values.dtype.kind in "biuSU":
         return np.zeros(len(values), dtype=bool)
     if values.dtype.kind == "f":
@@ -118,16 +119,16 @@ def _missing_values(values: NDArray[Any]) -> NDArray[np.bool_]:
     return np.array([v is None or type(v).__name__ == "NAType" or v != v for v in values])
 
 
-def _as_text(values: NDArray[Any]) -> NDArray[Any]:
+def _as_text(values: AnyArray) -> AnyArray:
     """Categories of mixed types have no order; their names do."""
     return values.astype(str) if values.dtype.kind == "O" else values
 
 
-def _distinct_values(values: NDArray[Any]) -> NDArray[Any]:
+def _distinct_values(values: AnyArray) -> AnyArray:
     return np.unique(_as_text(values[~_missing_values(values)]))
 
 
-def _codes(values: NDArray[Any], categories: NDArray[Any]) -> FloatArray:
+def _codes(values: AnyArray, categories: AnyArray) -> FloatArray:
     codes = np.full(len(values), np.nan)
     there = np.flatnonzero(~_missing_values(values))
     if not len(categories) or not len(there):
@@ -144,7 +145,7 @@ def _codes(values: NDArray[Any], categories: NDArray[Any]) -> FloatArray:
     return codes
 
 
-def _as_numbers(values: NDArray[Any], name: str) -> FloatArray:
+def _as_numbers(values: AnyArray, name: str) -> FloatArray:
     if values.dtype.kind in "Mm":
         raise ValueError(
             f"{name!r} holds dates or times; say what about them counts, as a number: an hour, a "

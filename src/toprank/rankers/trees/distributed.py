@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from toprank._arrays import AnyArray
 from toprank._numerics import FloatArray
 from toprank.interop.team import Team, team_weights
 from toprank.pairs import Rows, check_labels, check_table, group_labels, two_classes
@@ -104,7 +105,7 @@ class Learned:
         state = {name: value for name, value in vars(trees).items() if name not in parameters}
         return cls(state, notes)
 
-    def hand_to(self, trees: Any) -> Any:
+    def hand_to(self, trees: object) -> Any:
         """Return the estimator, fitted; warnings come from here, where somebody sees them."""
         vars(trees).update(self.state)
         warn_all(self.notes)
@@ -186,21 +187,21 @@ def _everywhere(team: Team, action: Callable[[], Result]) -> Result:
     return result  # type: ignore[return-value]
 
 
-def _part_labels(part: Part) -> NDArray[Any]:
+def _part_labels(part: Part) -> AnyArray:
     labels = check_labels(part.rows.y)
     if len(labels) != part.n_rows:
         raise ValueError(f"A part of X has {part.n_rows} rows, that of y {len(labels)}.")
     return labels
 
 
-def _union(team: Team, arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+def _union(team: Team, arrays: Sequence[NDArray[Any]]) -> AnyArray:
     """The distinct values of all workers' arrays."""
     mine = [np.unique(values) for values in arrays if len(values)]
     everyone = [values for part in team.objects(mine) for values in part]
     return np.unique(np.concatenate(everyone)) if everyone else np.zeros(0)
 
 
-def _classes(team: Team, labels: Sequence[NDArray[Any]]) -> NDArray[Any]:
+def _classes(team: Team, labels: Sequence[NDArray[Any]]) -> AnyArray:
     distinct = _union(team, labels)
     if not len(distinct):
         raise ValueError("There are no rows: every part of X is empty.")
@@ -218,7 +219,7 @@ def _learn_columns(team: Team, frames: Sequence[Any], chosen: Any) -> Categories
     return Categories({j: _union(team, [part[j] for part in again]) for j in sorted(places)})
 
 
-def _check_rows_of(trees: Any, parts: Sequence[Part], team: Team) -> TreeRows:
+def _check_rows_of(trees: object, parts: Sequence[Part], team: Team) -> TreeRows:
     """The rows that lie here, checked with those of all workers."""
     one = _join_parts(
         _everywhere(team, lambda: [_check_rows_of_part(trees, part) for part in parts])

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
 from threading import Lock, Thread
@@ -20,8 +20,10 @@ from typing import Any
 from uuid import uuid4
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import validate_data
 
+from toprank._arrays import TableLike
 from toprank._extras import require
 from toprank.blocks.dask import aligned_parts
 from toprank.blocks.threads import Stopped, go_on, stop_where
@@ -64,7 +66,7 @@ class Runs:
             with self._lock:
                 self._busy.remove(run)
 
-    def meet(self, run: str, tracker: Any) -> None:
+    def meet(self, run: str, tracker: object) -> None:
         """Keep a meeting point until the workers part."""
         with self._lock:
             self._trackers[run] = tracker
@@ -106,13 +108,13 @@ def stop(run: str, close: bool) -> bool:
 
 
 def fit_dask(
-    trees: Any,
+    trees: object,
     client: Any,
-    X: Any,
-    y: Any,
-    rows: dict[str, Any],
+    X: TableLike,
+    y: ArrayLike,
+    rows: Mapping[str, object],
     eval_set: tuple[Any, ...] | None,
-    init_model: Any,
+    init_model: object,
 ) -> Any:
     """Fit a `PushTrees` to Dask collections; see `PushTrees.fit_dask`."""
     require("distributed", "dask")
@@ -164,7 +166,9 @@ def _name_columns(trees: Any, X: Any) -> None:
     trees.n_features_in_ = int(X.shape[1])
 
 
-def _submit_parts(client: Any, X: Any, y: Any, rows: dict[str, Any]) -> list[Any]:
+def _submit_parts(
+    client: Any, X: TableLike, y: ArrayLike, rows: Mapping[str, object]
+) -> list[object]:
     """The chunks on their workers, as futures of `Part`."""
     dask = require("dask", "dask")
     names = ("sample_weight", "groups", "init_score")
@@ -178,7 +182,7 @@ def _submit_parts(client: Any, X: Any, y: Any, rows: dict[str, Any]) -> list[Any
     return list(client.compute(delayed))
 
 
-def _empty(X: Any, rows: dict[str, Any]) -> Part:
+def _empty(X: Any, rows: Mapping[str, object]) -> Part:
     """What a worker without a chunk has: no rows, of the same columns."""
     meta = X._meta if hasattr(X, "_meta_nonempty") else np.empty((0, int(X.shape[1])))
     none = {name: None if column is None else np.zeros(0) for name, column in rows.items()}

@@ -35,8 +35,8 @@ def fit_spark(
     data: Any,
     features: list[str],
     roles: dict[str, str | None],
-    eval_data: Any,
-    init_model: Any,
+    eval_data: object,
+    init_model: object,
     num_workers: int | None,
 ) -> Any:
     """Fit a `PushTrees` to a Spark data frame; see `PushTrees.fit_spark`."""
@@ -83,7 +83,7 @@ class _Task:
     """What one task of the barrier stage does; called with the batches of its partition."""
 
     def __init__(
-        self, trees: Any, features: list[str], roles: dict[str, str | None], evaluates: bool
+        self, trees: object, features: list[str], roles: dict[str, str | None], evaluates: bool
     ):
         self.trees = trees
         self.features = features
@@ -123,7 +123,7 @@ class _Task:
         return with_start(self.trees, [Part.of(index, frame[self.features], **columns)])
 
 
-def _answer_row(error: bool, answer: Any) -> Any:
+def _answer_row(error: bool, answer: object) -> Any:
     arrow = require("pyarrow", "spark")
     return arrow.RecordBatch.from_pydict({"error": [error], "what": [pickle.dumps(answer)]})
 

@@ -31,6 +31,7 @@ from toprank.rankers.trees.libraries import (
 )
 from toprank.rankers.trees.model import TreeScores, check_start, model_scores, natural_scale
 from toprank.rankers.trees.names import LibraryNames
+from toprank.rankers.trees.on_blocks import OnBlocks
 from toprank.rankers.trees.plan import CONSTRAINTS, TreeRows, Watch, plan_of
 from toprank.rankers.trees.stopping import StoppingRule, cares_for_ties, tied_top_notes
 
@@ -38,7 +39,7 @@ from toprank.rankers.trees.stopping import StoppingRule, cares_for_ties, tied_to
 _MANY_ROWS = 50_000
 
 
-class PushTrees(LibraryNames, OnClusters, TreeScores, ClassifierMixin, BaseEstimator):
+class PushTrees(LibraryNames, OnBlocks, OnClusters, TreeScores, ClassifierMixin, BaseEstimator):
     r"""Gradient-boosted trees under the push, by LightGBM or XGBoost.
 
     The trees minimise, exactly and in linear time per round,
@@ -117,8 +118,8 @@ class PushTrees(LibraryNames, OnClusters, TreeScores, ClassifierMixin, BaseEstim
     calibration : {"out_of_fold", "training"}, default="out_of_fold"
         What the logistic link is fitted to where no rows are held out: the scores of training rows
         by trees that have not seen them (three more fits to two thirds of the rows), or by the
-        trees themselves, which are too sure of themselves. The ranking is the same. ``fit_dask``
-        and ``fit_spark`` take the trees themselves.
+        trees themselves, which are too sure of themselves. The ranking is the same. ``fit_blocks``,
+        ``fit_dask`` and ``fit_spark`` take the trees themselves.
     backend_params : dict, optional
         Further parameters for the library, under its own names; they win over the others.
     random_state : int, RandomState or None, default=0
@@ -201,7 +202,7 @@ class PushTrees(LibraryNames, OnClusters, TreeScores, ClassifierMixin, BaseEstim
         link: str = "logistic",
         calibration: str = "out_of_fold",
         backend_params: dict[str, Any] | None = None,
-        random_state: Any = 0,
+        random_state: int | np.random.Generator | None = 0,
         n_jobs: int | None = None,
         verbose: int = 0,
         **names: Any,
@@ -416,7 +417,8 @@ class PushTrees(LibraryNames, OnClusters, TreeScores, ClassifierMixin, BaseEstim
             shown = thin_classes(shown)
         scores, of_all = team.gather(self._from(shown)), shown.of_all(team)
         unseen = None
-        if watch is None and team is ALONE and self._calibrates():
+        at_hand = isinstance(rows.X, np.ndarray)
+        if watch is None and team is ALONE and at_hand and self._calibrates():
             quiet = replace(plan, callbacks=(), verbose=0)
             unseen = score_out_of_fold(
                 rows,

@@ -30,7 +30,7 @@ def list_eval_sets(eval_set: Any) -> list[tuple[Any, ...]]:
     return [tuple(one) for one in sets]
 
 
-def check_eval_metric(given: Any) -> Any:
+def check_eval_metric(given: object) -> Any:
     """Return the metric to stop by: a name of ours, or a function, larger is better.
 
     Of several the first; a function may return what LightGBM's do: name, value and whether larger
@@ -56,7 +56,7 @@ def check_eval_metric(given: Any) -> Any:
 
 
 def _value_of(function: Callable[..., Any]) -> Callable[..., float]:
-    def value(y: Any, scores: Any) -> float:
+    def value(y: object, scores: object) -> float:
         found = function(y, scores)
         if not isinstance(found, tuple):
             return float(found)

@@ -19,6 +19,7 @@ from toprank.interop import xgboost as xgboost_push
 from toprank.interop.team import ALONE, Team, xgboost_team
 from toprank.pairs import Rows
 from toprank.rankers.common import warn_caller
+from toprank.rankers.trees.block_table import BlockTable, external_matrix
 from toprank.rankers.trees.plan import Grown, TreePlan, TreeRows, Trees, Watch
 
 #: Each library's name, and the sizes that it reads as they are, from the smallest to the largest.
@@ -109,7 +110,7 @@ class LightGBMTrees(Trees):
 
     library = "lightgbm"
 
-    def __init__(self, booster: Any, n_rounds: int, n_threads: int = 1):
+    def __init__(self, booster: object, n_rounds: int, n_threads: int = 1):
         self.booster = booster
         self.n_rounds = n_rounds
         self.n_threads = n_threads
@@ -130,7 +131,7 @@ class LightGBMTrees(Trees):
         if watch is not None:
             name, measure = watch.name, watch.measure
 
-            def value_of(scores: FloatArray, _: Any) -> tuple[str, float, bool]:
+            def value_of(scores: FloatArray, _: object) -> tuple[str, float, bool]:
                 values.append(measure(scores))
                 return name, values[-1], True
 
@@ -146,7 +147,7 @@ class LightGBMTrees(Trees):
         grown = cls(booster, booster.current_iteration(), plan.n_threads)
         return Grown(grown, np.array(values))
 
-    def _predict(self, Z: FloatArray, **kwargs: Any) -> FloatArray:
+    def _predict(self, Z: FloatArray, **kwargs: object) -> FloatArray:
         # left to itself LightGBM takes every core, and processes forked afterwards wait for ever
         found = self.booster.predict(Z, num_threads=self.n_threads, **kwargs)
         return np.asarray(found, dtype=np.float64)
@@ -169,7 +170,7 @@ class LightGBMTrees(Trees):
         return np.asarray(gains, dtype=np.float64)
 
 
-def _lightgbm_data(lightgbm: Any, rows: TreeRows, plan: TreePlan, reference: Any = None) -> Any:
+def _lightgbm_data(lightgbm: Any, rows: TreeRows, plan: TreePlan, reference: object = None) -> Any:
     names: Any = "auto"
     if plan.names and not any(_NOT_IN_LIGHTGBM_NAMES & set(name) for name in plan.names):
         names = [name.replace(" ", "_") for name in plan.names]
@@ -188,7 +189,7 @@ def _lightgbm_data(lightgbm: Any, rows: TreeRows, plan: TreePlan, reference: Any
     )
 
 
-def _lightgbm_parameters(plan: TreePlan) -> dict[str, Any]:
+def _lightgbm_parameters(plan: TreePlan) -> dict[str, object]:
     params: dict[str, Any] = {
         "learning_rate": plan.learning_rate,
         "num_leaves": plan.max_leaves,
@@ -238,6 +239,7 @@ class XGBoostTrees(Trees):
             None if push is None else xgboost_push.push_objective(**push, groups=rows.groups)
         )
         link, base = ({}, 0.0) if push is not None else _own_objective(rows)
+        data = _xgboost_data(xgboost, rows, plan)
         values: list[float] = []
         callbacks = [_round_by_round(), *plan.callbacks]
         if plan.verbose:
@@ -246,7 +248,7 @@ class XGBoostTrees(Trees):
         if watch is not None:
             measure = watch.measure
 
-            def value_of(scores: FloatArray, _: Any) -> tuple[str, float]:
+            def value_of(scores: FloatArray, _: object) -> tuple[str, float]:
                 values.append(measure(scores))
                 return watch.name, values[-1]
 
@@ -257,20 +259,23 @@ class XGBoostTrees(Trees):
                     )
                 )
             watched |= {
-                "evals": [(_xgboost_data(xgboost, watch.rows, plan), "valid_0")],
+                "evals": [(_xgboost_data(xgboost, watch.rows, plan, data), "valid_0")],
                 "custom_metric": value_of,
                 "verbose_eval": False,
             }
         booster = xgboost.train(
             {"base_score": 0.0, **_xgboost_parameters(plan), **link, **plan.extra},
-            _xgboost_data(xgboost, rows, plan),
+            data,
             plan.n_estimators,
             obj=objective,
             **watched,
         )
         return Grown(cls(booster, booster.num_boosted_rounds(), plan, base), np.array(values))
 
-    def _predict(self, Z: FloatArray, first: int, last: int, what: str) -> FloatArray:
+    def _predict(self, Z: Any, first: int, last: int, what: str) -> FloatArray:
+        if isinstance(Z, BlockTable):
+            parts = [self._predict(part, first, last, what) for part in Z.parts()]
+            return np.concatenate(parts) if parts else np.zeros(0)
         data = _xgboost_data(
             require("xgboost", "xgboost"), TreeRows(Z, np.zeros(0, dtype=bool)), self._plan
         )
@@ -315,7 +320,7 @@ def _printer(say: Any) -> Any:
     """What tells XGBoost to say how far it is after each round."""
 
     class Printer(require("xgboost.callback", "xgboost").TrainingCallback):  # type: ignore[misc]
-        def after_iteration(self, _: Any, epoch: int, *more: Any) -> bool:
+        def after_iteration(self, _: object, epoch: int, *more: object) -> bool:
             say(epoch)
             return False
 
@@ -331,7 +336,7 @@ def _round_by_round() -> Any:
     """
 
     class RoundByRound(require("xgboost.callback", "xgboost").TrainingCallback):  # type: ignore[misc]
-        def before_iteration(self, *_: Any) -> bool:
+        def before_iteration(self, *_: object) -> bool:
             if xgboost_team().any(is_stopped()):
                 raise Stopped
             return False
@@ -351,10 +356,12 @@ def _own_objective(rows: TreeRows) -> tuple[dict[str, Any], float]:
     return link, float(np.log(np.float32(share)) - np.log1p(-np.float32(share)))
 
 
-def _xgboost_data(xgboost: Any, rows: TreeRows, plan: TreePlan) -> Any:
+def _xgboost_data(xgboost: Any, rows: TreeRows, plan: TreePlan, reference: Any = None) -> Any:
     names = None
     if plan.names and not any(_NOT_IN_XGBOOST_NAMES & set(name) for name in plan.names):
         names = list(plan.names)
+    if isinstance(rows.X, BlockTable):
+        return external_matrix(rows, plan, names, reference)
     types = np.full(rows.X.shape[1], "q", dtype=object)
     types[list(plan.categorical)] = "c"
     check_largest("xgboost", rows.X)
@@ -370,7 +377,7 @@ def _xgboost_data(xgboost: Any, rows: TreeRows, plan: TreePlan) -> Any:
     )
 
 
-def _xgboost_parameters(plan: TreePlan) -> dict[str, Any]:
+def _xgboost_parameters(plan: TreePlan) -> dict[str, object]:
     params: dict[str, Any] = {
         "tree_method": "hist",
         "grow_policy": "lossguide",

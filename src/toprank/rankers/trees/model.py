@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from toprank._arrays import TableLike
 from toprank._extras import require
 from toprank._numerics import FloatArray
 from toprank.inference import compare
@@ -48,14 +49,14 @@ def model_scores(model: Any, X: Any) -> FloatArray:
     return check_start(scores, np.shape(X)[0])
 
 
-def _matrix(model: Any, X: Any) -> Any:
+def _matrix(model: Any, X: object) -> Any:
     xgboost = require("xgboost", "xgboost")
     if model.feature_names is not None and not hasattr(X, "columns"):
         return xgboost.DMatrix(X, feature_names=model.feature_names)
     return xgboost.DMatrix(X, enable_categorical=True)
 
 
-def check_start(scores: Any, n: int) -> FloatArray:
+def check_start(scores: ArrayLike, n: int) -> FloatArray:
     """Return the scores as float64, or raise ValueError saying what is wrong."""
     return check_scores(scores, n, name="init_score")
 
@@ -84,7 +85,7 @@ class TreeScores(Probabilities):
     _starts: bool
     _offset: float
 
-    def _numbers(self, X: Any) -> FloatArray:
+    def _numbers(self, X: object) -> FloatArray:
         table = check_table(X, estimator=self, reset=False, missing=True, frames=True)
         return self._columns.numbers(table)
 
@@ -92,7 +93,7 @@ class TreeScores(Probabilities):
         self._offset, self._slope = link.offset, link.slope
         self.intercept_ = np.array([link.offset])
 
-    def _start_of(self, X: Any, init_score: ArrayLike | None) -> Any:
+    def _start_of(self, X: TableLike, init_score: ArrayLike | None) -> float | FloatArray:
         if self._starts and init_score is None:
             raise ValueError(
                 "The trees were grown on top of init_score, so the score of a row needs its own: "
@@ -106,7 +107,7 @@ class TreeScores(Probabilities):
             return self.init_scale_ * model_scores(self.init_model_, X)
         return 0.0
 
-    def decision_function(self, X: Any, init_score: ArrayLike | None = None) -> FloatArray:
+    def decision_function(self, X: TableLike, init_score: ArrayLike | None = None) -> FloatArray:
         """Return the ranking score of each row; zero is a probability of one half.
 
         Parameters
@@ -124,7 +125,7 @@ class TreeScores(Probabilities):
         return self._trees.scores(Z) + self._start_of(X, init_score) + self._offset
 
     def staged_decision_function(
-        self, X: Any, init_score: ArrayLike | None = None
+        self, X: TableLike, init_score: ArrayLike | None = None
     ) -> Iterator[FloatArray]:
         """Yield the scores after each round, all with the intercept of the last."""
         check_is_fitted(self)
@@ -133,7 +134,7 @@ class TreeScores(Probabilities):
         for scores in self._trees.staged_scores(Z):
             yield scores + start
 
-    def explain(self, X: Any, init_score: ArrayLike | None = None) -> FloatArray:
+    def explain(self, X: TableLike, init_score: ArrayLike | None = None) -> FloatArray:
         """Return what each column contributes to the score of each row (SHAP values of trees).
 
         ``shap.TreeExplainer(trees.booster_)`` gives the same values, to the last bit, and draws
@@ -158,7 +159,7 @@ class TreeScores(Probabilities):
 
     def compare_with_start(
         self,
-        X: Any,
+        X: TableLike,
         y: ArrayLike,
         *,
         init_score: ArrayLike | None = None,

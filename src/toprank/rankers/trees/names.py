@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+from collections.abc import Mapping
 from typing import Any
 
 #: Their names for parameters that `PushTrees` has under another name.
@@ -56,7 +57,7 @@ class LibraryNames:
     backend: str
     backend_params: dict[str, Any] | None
 
-    def _take_names(self, given: dict[str, Any]) -> None:
+    def _take_names(self, given: Mapping[str, object]) -> None:
         """Set parameters by the names that the libraries have for them."""
         own = inspect.signature(type(self).__init__).parameters
         for name, value in given.items():
@@ -68,7 +69,7 @@ class LibraryNames:
             else:
                 raise TypeError(self._unknown(name, list(own)))
 
-    def _take_same(self, name: str, ours: str, value: Any, default: Any) -> None:
+    def _take_same(self, name: str, ours: str, value: object, default: Any) -> None:
         if getattr(self, ours) is not default and getattr(self, ours) != default:
             raise TypeError(f"{name} and {ours} are the same; give one of them.")
         setattr(self, ours, value)
@@ -83,7 +84,7 @@ class LibraryNames:
         hint = f"; did you mean {near[0]}?" if near else ""
         return f"PushTrees has no parameter {name!r}{hint}"
 
-    def set_params(self, **params: Any) -> Any:
+    def set_params(self, **params: object) -> Any:
         """Set parameters, by their own names or those that LightGBM and XGBoost have for them."""
         own = set(inspect.signature(type(self).__init__).parameters)
         theirs = {

@@ -99,7 +99,7 @@ class Trees(ABC):
 
     @classmethod
     @abstractmethod
-    def grow(cls, rows: TreeRows, plan: TreePlan, push: Any, watch: Watch | None) -> Grown:
+    def grow(cls, rows: TreeRows, plan: TreePlan, push: object, watch: Watch | None) -> Grown:
         """Grow trees under the push, or under the library's binary objective if it is None."""
 
     @abstractmethod

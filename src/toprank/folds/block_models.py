@@ -14,12 +14,12 @@ from toprank.blocks import Block, BlockSource
 from toprank.blocks.parts import Folds, PartOfRows
 from toprank.blocks.shared import share_passes
 from toprank.blocks.source import join_pieces
-from toprank.folds import Candidate, PChoice, Scoring
+from toprank.folds.choice import Candidate, PChoice
+from toprank.folds.scoring import Scoring
 from toprank.metrics.block_list import EXACT_UP_TO
 from toprank.objective import count_labels
 from toprank.objective.data import coarse_rows
 from toprank.pairs import split_classes
-from toprank.rankers.base import LinearRanker
 
 #: Bytes that the samples of all fits that share their passes may take together.
 _SAMPLE_BYTES = 1 << 29
@@ -67,8 +67,8 @@ def compare_on_blocks(
     candidates : sequence of Candidate
         What is tried, from the weakest push to the strongest.
     models : sequence of rankers
-        The unfitted ranker of each, with ``fit_blocks`` and ``block_score``. Linear ones read the
-        rows together, the others one after the other.
+        The unfitted ranker of each, with ``fit_blocks`` and ``block_score``. Those that are made of
+        passes (``shares_passes``) read the rows together, the others one after the other.
     source : BlockSource
     folds : Folds
     score : Scoring
@@ -120,7 +120,7 @@ def _fit_all(models: Sequence[Any], source: BlockSource, folds: Folds) -> list[l
 
     places = [(fold, j) for fold in range(folds.n_folds) for j in range(len(models))]
     fitted: dict[tuple[int, int], Any] = {}
-    linear = [(fold, j) for fold, j in places if isinstance(models[j], LinearRanker)]
+    linear = [(fold, j) for fold, j in places if getattr(models[j], "shares_passes", False)]
     at_once = _fits_at_once(source)
     for first in range(0, len(linear), at_once):
         some = linear[first : first + at_once]

@@ -13,7 +13,7 @@ from sklearn.model_selection import TimeSeriesSplit
 from toprank.blocks import Block, BlockSource
 from toprank.blocks.parts import Folds, HashFolds, TimeFolds
 from toprank.blocks.source import join_pieces
-from toprank.folds import TimeOrderedSplit
+from toprank.folds.splits import TimeOrderedSplit
 from toprank.pairs import check_groups, check_table
 
 #: Times up to which all are brought to the driver; of more rows every so many.

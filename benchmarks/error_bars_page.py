@@ -1,0 +1,185 @@
+"""The page and the picture of benchmarks/error_bars.py, made from its record."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from error_bars_record import Cell, Record, is_wrong
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+PICTURE, PAGE = DOCS / "images" / "error_bars.png", DOCS / "evidence" / "error_bars_table.md"
+HEAD = """# Coverage, cell by cell
+
+`python benchmarks/error_bars.py` measures the cells of this page one after another, keeps each in
+`benchmarks/error_bars.csv` as soon as it is known, and writes the page from there. A cell is a
+metric, a number of positives (5 to 200), a share of positives (0.2% to 50%), a law of the scores,
+and rows that are independent or in 15, 40 or 200 groups, equal or unequal, weighted or not. A
+first look has 500 samples (standard error 0.010 at 95%); a cell below 94.5% or above 97% is
+measured again with 2,000 others (0.005; a star), as far as there was time. Ask
+`toprank.simulate.coverage` for your own setting. What it means is on
+[How sure is it?](../explanation/error_bars.md)
+"""
+
+
+def write_page(record: Record, cases: list[Any]) -> None:
+    """Write docs/error_bars_table.md and draw docs/images/error_bars.png."""
+    known = [(case, record.get(case)) for case in cases]
+    parts = (HEAD, *_summary(known), *_wrong(known), *_levels(known), *_tables(known))
+    PAGE.write_text("\n".join(parts).rstrip() + "\n")
+    draw_picture([(case, cell) for case, cell in known if cell is not None])
+
+
+def _summary(known: list[Any]) -> Iterator[str]:
+    """How many cells of each kind were measured, and between what they cover."""
+    yield "\n## What was run, and what was not\n"
+    yield "| rows | metrics | cells | measured | cover below 93% | 93% to 97.5% | above |"
+    yield "|---|---|---|---|---|---|---|"
+    kinds: dict[tuple[str, bool], list[Any]] = {}
+    for case, cell in known:
+        if case.part == "intervals":
+            at_cut = case.metric in ("tpr_at_fpr", "precision_at", "recall_at")
+            kinds.setdefault((shape_name(case.setting), at_cut), []).append(cell)
+    for (shape, at_cut), cells in kinds.items():
+        answers = [c.answer for c in cells if c is not None and np.isfinite(c.answer)]
+        counts = Counter("low" if a < 0.93 else "high" if a > 0.975 else "well" for a in answers)
+        measured = sum(c is not None for c in cells)
+        metrics = "at a cut" if at_cut else "smooth"
+        numbers = (len(cells), measured, *(counts[kind] for kind in ("low", "well", "high")))
+        yield f"| {shape} | {metrics} | " + " | ".join(f"{n:,}" for n in numbers) + " |"
+    absent = sum(cell is None for case, cell in known if case.part == "intervals")
+    yield (
+        f"\n{absent:,} cells were not run: `cells` less `measured` of each line. Short lists were "
+        "run first, then longer ones, and metrics at a cut after the smooth: over groups their "
+        "bootstrap takes fifty times as long. Samples of more than 30,000 rows (200 positives at "
+        "0.2%) are not part of the table. Cells in which every sample was refused have no coverage."
+    )
+
+
+def _wrong(known: list[Any]) -> Iterator[str]:
+    """Every cell below 93%, with the share of the intervals that say so."""
+    yield "\n## Cells below 93%\n"
+    low = [
+        (case, cell)
+        for case, cell in known
+        if case.part == "intervals" and cell is not None and cell.answer < 0.93
+    ]
+    if not low:
+        yield "None of those measured."
+        return
+    yield "A note is what the interval prints below its ends.\n"
+    yield "| metric | setting | covers | samples | with a note | refused |"
+    yield "|---|---|---|---|---|---|"
+    for case, cell in sorted(low, key=lambda pair: pair[1].answer):
+        mark = "" if not is_wrong(case.part, cell) else " (not named yet)"
+        yield (
+            f"| `{case.metric}` | {setting_name(case.setting)} | {cell.answer:.3f}{mark} | "
+            f"{cell.draws:,.0f} | {cell.noted:.0%} | {cell.refused:.0%} |"
+        )
+
+
+def _levels(known: list[Any]) -> Iterator[str]:
+    """How often equal rankers are told apart."""
+    cells = [(case, cell) for case, cell in known if case.part == "nulls" and cell is not None]
+    if not cells:
+        return
+    yield "\n## Equal rankers that `compare` tells apart at 5%\n"
+    yield "| metric | setting | rejected | samples |\n|---|---|---|---|"
+    for case, cell in cells:
+        name = setting_name(case.setting)
+        yield f"| `{case.metric}` | {name} | {cell.answer:.3f} | {cell.draws:,.0f} |"
+
+
+def _tables(known: list[Any]) -> Iterator[str]:
+    """Every measured cell: a table per metric, a line per rows, law and positives."""
+    shares = sorted({case.setting.prevalence for case, _ in known})
+    metrics = dict.fromkeys(case.metric for case, _ in known)
+    for metric in metrics:
+        lines: dict[tuple[str, str, int], dict[float, Cell]] = {}
+        for case, cell in known:
+            if (case.part, case.metric) == ("intervals", metric) and cell is not None:
+                key = (shape_name(case.setting), case.setting.law, case.setting.positives)
+                lines.setdefault(key, {})[case.setting.prevalence] = cell
+        if not lines:
+            continue
+        yield f"\n## `{metric}`\n\nCoverage, and mean width, by the share of positives.\n"
+        yield "| rows | law | positives | " + " | ".join(f"{s:.1%}" for s in shares) + " |"
+        yield "|---" * (3 + len(shares)) + "|"
+        for (shape, law, positives), cells in lines.items():
+            shown = " | ".join(_text(cells.get(share)) for share in shares)
+            yield f"| {shape} | {law} | {positives} | {shown} |"
+
+
+def _text(cell: Cell | None) -> str:
+    if cell is None:
+        return ""
+    if not np.isfinite(cell.answer):
+        return "refused"
+    star = "\\*" if cell.draws >= 2000 else ""
+    return f"{cell.answer:.3f}{star}, {cell.width:.2g}"
+
+
+def shape_name(setting: Any) -> str:
+    """What the rows of a setting are."""
+    if setting.groups is None:
+        return "independent, weighted" if setting.weighted else "independent"
+    words = (f"{setting.groups} groups", "unequal" * setting.unequal, "weighted" * setting.weighted)
+    return ", ".join(filter(None, words))
+
+
+def setting_name(setting: Any) -> str:
+    """A setting in words."""
+    share = f"{setting.positives} positives at {setting.prevalence:.1%}"
+    return f"{share}, {setting.law}, {shape_name(setting)}"
+
+
+def draw_picture(cells: list[tuple[Any, Cell]]) -> None:
+    """Heat maps of coverage and width: a line per law and positives, a column per rows."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    worst: dict[tuple[Any, ...], Cell] = {}
+    for case, cell in cells:
+        setting = case.setting
+        if case.part != "intervals" or not np.isfinite(cell.answer) or cell.refused > 0.5:
+            continue
+        key = (case.metric, shape_name(setting), setting.law, setting.positives)
+        if key not in worst or cell.answer < worst[key].answer:
+            worst[key] = cell
+    columns = list(dict.fromkeys(key[:2] for key in worst))
+    order = list(dict.fromkeys(metric for metric, _ in columns))
+    columns.sort(key=lambda column: order.index(column[0]))
+    laws = list(dict.fromkeys(key[2] for key in worst))
+    rows = [(law, n) for law in laws for n in sorted({key[3] for key in worst})]
+    figure, axes = plt.subplots(
+        2, 1, figsize=(max(8, 4 + 0.3 * len(columns)), 14), layout="constrained"
+    )
+    for ax, field, title, colours, limits in (
+        (axes[0], "answer", "Coverage of 95% intervals", "RdBu", (0.91, 1.0)),
+        (axes[1], "width", "Their mean width", "viridis_r", (0.0, 1.0)),
+    ):
+        grid = np.array(
+            [[_value(worst.get((*column, *row)), field) for column in columns] for row in rows]
+        )
+        ax.set_facecolor("0.9")
+        shown = ax.imshow(grid, cmap=colours, vmin=limits[0], vmax=limits[1], aspect="auto")
+        ax.set_title(title)
+        names = [f"{metric}, {shape}" for metric, shape in columns]
+        ax.set_xticks(range(len(columns)), names, rotation=90)
+        ax.set_yticks(range(len(rows)), [f"{law}, {n} positives" for law, n in rows])
+        ax.tick_params(labelsize=7)
+        for down, across in zip(*np.nonzero(np.isfinite(grid)), strict=True):
+            text = f"{grid[down, across]:.2f}".lstrip("0")
+            ax.text(across, down, text, ha="center", va="center", fontsize=6)
+        figure.colorbar(shown, ax=ax, shrink=0.5)
+    figure.savefig(PICTURE, dpi=90)
+    plt.close(figure)
+
+
+def _value(cell: Cell | None, field: str) -> float:
+    return np.nan if cell is None else float(getattr(cell, field))

@@ -1,0 +1,194 @@
+"""Growing trees from a block source on one machine, by XGBoost's external memory."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from toprank._numerics import FloatArray
+from toprank.blocks import BlockSource
+from toprank.folds import (
+    Candidate,
+    PChoice,
+    Scoring,
+    check_powers,
+    compare_on_blocks,
+    folds_on_blocks,
+)
+from toprank.pairs import Rows, check_weights, split_classes
+from toprank.rankers.blockwise import check_columns, check_source
+from toprank.rankers.common import fits
+from toprank.rankers.held_out import held_out
+from toprank.rankers.trees.block_table import BlockTable, block_numbers, read_labels
+from toprank.rankers.trees.columns import Categories
+from toprank.rankers.trees.libraries import check_weight_reach, warn_all
+from toprank.rankers.trees.plan import TreeRows, Trees
+
+
+@dataclass(frozen=True)
+class TreeBlockScore:
+    """The score of every row of a block: it can travel to the blocks."""
+
+    trees: Trees
+    offset: float
+
+    def __call__(self, X: Any, out: FloatArray | None = None) -> FloatArray:
+        """Return the scores of the rows of one block, or write them into ``out``."""
+        scores = self.trees.scores(block_numbers(X, np.arange(X.shape[0]))) + self.offset
+        if out is None:
+            return scores
+        out[:] = scores
+        return out
+
+
+class OnBlocks:
+    """Fits from files, queries and anything else that hands over rows block by block."""
+
+    @fits
+    def fit_blocks(self, source: BlockSource, *, cache_dir: Any = None) -> Any:
+        """Grow the trees from a block source that this machine reads, without holding its rows.
+
+        XGBoost keeps the bins of the columns in files (its external memory, a byte or two per
+        entry) and reads them in every round; the push sees the scores of all rows, so that the
+        trees are those of ``fit`` where columns have at most ``max_bins`` values, and otherwise
+        differ by where XGBoost's sketch puts the bins. The driver holds labels, weights, scores and
+        gradients, some 40 bytes per row. With p = "auto", p is chosen on folds by a hash of the row
+        (`toprank.tuning.row_folds`) or of its group, or by time.
+
+        Parameters
+        ----------
+        source : BlockSource
+            ``blocks.from_parquet``, ``from_csv``, ``from_query``, ``from_batches``,
+            ``from_memmap`` or ``from_arrays``; columns of numbers. For rows on a cluster there are
+            ``fit_dask`` and ``fit_spark``.
+        cache_dir : path, optional
+            Where the bins go, and are removed in the end; by default the folder for temporary
+            files.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> from toprank import PushTrees, blocks
+        >>> from toprank.datasets import load_wdbc
+        >>> X, y = load_wdbc(return_X_y=True)
+        >>> trees = PushTrees(p=4, backend="xgboost", n_estimators=10)
+        >>> trees.fit_blocks(blocks.from_arrays(X, y, block_rows=200)).n_iter_
+        10
+        """
+        trees: Any = self
+        _refuse(trees, source)
+        trees._check_link()
+        trees.init_model_, trees._starts = None, False
+        _keep_columns(trees, source)
+        trees.p_ = trees.p
+        if isinstance(trees.p, str):
+            trees.choice_ = choose_power_on_blocks(trees, source)
+            trees.p_ = trees.choice_.p
+        trees._keep_scale()
+        labels, weight = read_labels(source)
+        trees.classes_, positive = split_classes(labels)
+        weight = check_weights(positive, weight)
+        check_weight_reach(weight)
+        with tempfile.TemporaryDirectory(prefix="toprank-trees-", dir=cache_dir) as folder:
+            present = np.ones(len(labels), dtype=bool) if weight is None else weight > 0
+
+            def rows_at(chosen: Any) -> TreeRows:
+                held = None if weight is None else weight[chosen]
+                if held is not None and np.all(held == 1.0):
+                    held = None
+                return TreeRows(BlockTable(source, chosen, folder), positive[chosen], held)
+
+            watch, chosen = None, present
+            if trees._stops_early(int(np.count_nonzero(present))):
+                there = np.flatnonzero(present)
+                of_present = Rows(there, positive[there])
+                train, test = held_out(of_present, trees.validation_fraction, trees.random_state)
+                chosen, out = np.zeros_like(present), np.zeros_like(present)
+                chosen[there[train]], out[there[test]] = True, True
+                watch = trees._watch(rows_at(out))
+            warn_all(trees._grow(rows_at(chosen), watch))
+        if watch is not None:
+            trees._record(watch, [])
+        return self
+
+    def block_score(self) -> TreeBlockScore:
+        """Return the ranking score as a picklable function of the ``X`` of a block."""
+        check_is_fitted(self)
+        trees: Any = self
+        if trees._columns.places or trees.init_model_ is not None or trees._starts:
+            raise ValueError(
+                "Blocks are columns of numbers, and these trees split by categories or start from "
+                "the scores of another model. Score such rows with decision_function, some at a "
+                "time."
+            )
+        return TreeBlockScore(trees._trees, trees._offset)
+
+    def score_blocks(self, source: BlockSource, to: Any = None, **how: Any) -> Any:
+        """Score the rows of a block source where they lie, without collecting them.
+
+        Parameters
+        ----------
+        source : BlockSource
+            Rows with the columns of the fit; labels are not needed.
+        to : path, optional
+            Where scores go if they are written to files.
+        **how
+            What else the source's ``write_scores`` takes, such as ``keep=`` for Parquet files.
+
+        Returns
+        -------
+        scores
+            The engine's own: an array for arrays, the paths written for Parquet files, ...
+        """
+        check_is_fitted(self)
+        check_columns(self, source)
+        return source.write_scores(self.block_score(), to, **how)
+
+
+def _refuse(trees: Any, source: Any) -> None:
+    check_source(source)
+    if not hasattr(source, "read"):
+        raise TypeError(
+            f"{type(source).__name__} holds its rows elsewhere than on this machine. Use fit_dask "
+            "or fit_spark, which grow the trees there."
+        )
+    if trees.backend != "xgboost":
+        raise ValueError(
+            f"backend={trees.backend!r} needs all rows in memory; XGBoost reads them from files in "
+            "every round. Use backend='xgboost', or fit."
+        )
+    if trees.categorical_features is not None and not isinstance(trees.categorical_features, str):
+        raise ValueError(
+            "categorical_features were given, and the rows of blocks are numbers without "
+            "categories. Encode them as columns of 0 and 1, or use fit."
+        )
+
+
+def _keep_columns(trees: Any, source: BlockSource) -> None:
+    """What scikit-learn's validation keeps of an array."""
+    trees.n_features_in_ = source.n_features
+    trees._columns = Categories({})
+    if source.feature_names is not None:
+        trees.feature_names_in_ = np.asarray(source.feature_names, dtype=object)
+    elif hasattr(trees, "feature_names_in_"):
+        del trees.feature_names_in_
+
+
+def choose_power_on_blocks(trees: Any, source: BlockSource) -> PChoice:
+    """Compare every p of ``trees.ps`` and the binary objective on folds of a source."""
+    template = clone(trees).set_params(calibration="training")
+    powers = check_powers(trees.ps)
+    candidates = [Candidate("the binary objective", None, pushes=False)]
+    candidates += [Candidate(f"p = {p:g}", p) for p in powers]
+    models = [clone(template).set_params(p=p) for p in (None, *powers)]
+    score = Scoring(trees.metric, trees.metric_kwargs)
+    folds = folds_on_blocks(source, trees.cv)
+    return compare_on_blocks(candidates, models, source, folds, score, rule=trees.rule)

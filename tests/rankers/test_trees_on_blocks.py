@@ -1,0 +1,114 @@
+"""Trees from block sources: the trees of `fit`, and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+from sklearn.model_selection import PredefinedSplit
+
+from toprank import PushTrees, blocks
+from toprank.tuning import choose_p, row_folds
+
+pytest.importorskip("xgboost", reason="needs pip install 'toprank[xgboost]'")
+
+SMALL = {"backend": "xgboost", "n_estimators": 8, "calibration": "training", "random_state": 3}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 20, (2000, 4)).astype(np.float32)
+    y = (X[:, 0] * X[:, 1] / 40 + rng.logistic(size=len(X)) > 5).astype(int)
+    X[rng.random(X.shape) < 0.02] = np.nan
+    return X, y, rng.integers(0, 3, len(y)).astype(float)
+
+
+@pytest.mark.parametrize(
+    "how", [{}, {"early_stopping": True}, {"p": None}, {"loss": "logistic", "p": 2}]
+)
+def test_blocks_grow_the_trees_of_memory(rows, how):
+    X, y, weight = rows
+    ours = PushTrees(**SMALL, **how).fit_blocks(blocks.from_arrays(X, y, weight, block_rows=700))
+    theirs = PushTrees(**SMALL, **how).fit(X, y, weight)
+    assert ours.n_iter_ == theirs.n_iter_
+    np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=1e-6)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-5)
+
+
+def test_files_grow_the_trees_of_memory_and_are_scored_where_they_lie(rows, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    X, y, _ = rows
+    table = pandas.DataFrame(X, columns=list("abcd")).assign(y=y)
+    table.to_parquet(tmp_path / "rows.parquet", row_group_size=600)
+    source = blocks.from_parquet(tmp_path / "rows.parquet", target="y", nulls="nan")
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    ours = PushTrees(**SMALL, monotone_constraints={"a": 1}).fit_blocks(source, cache_dir=pages)
+    theirs = PushTrees(**SMALL, monotone_constraints={"a": 1}).fit(table[list("abcd")], y)
+    expected = theirs.decision_function(table[list("abcd")])
+    np.testing.assert_allclose(ours.decision_function(table[list("abcd")]), expected, atol=1e-6)
+    assert os.listdir(pages) == []
+    path = ours.score_blocks(source, to=tmp_path / "scores.parquet")
+    np.testing.assert_allclose(pandas.read_parquet(path)["score"], expected, atol=1e-6)
+
+
+@pytest.mark.more
+def test_p_is_chosen_on_blocks_as_in_memory(rows):
+    X, y, _ = rows
+    settings = {**SMALL, "p": "auto", "ps": (1, 4), "metric": "average_precision"}
+    ours = PushTrees(**settings, cv=3).fit_blocks(blocks.from_arrays(X, y, block_rows=700))
+    fold = row_folds(np.nan_to_num(X), 3)  # which tells no folds of rows with missing values
+    assert ours.choice_.fold_scores.shape == (3, 3)
+    full = np.nan_to_num(X)
+    ours = PushTrees(**settings, cv=3).fit_blocks(blocks.from_arrays(full, y, block_rows=700))
+    theirs = PushTrees(**settings, cv=PredefinedSplit(fold)).fit(full, y)
+    np.testing.assert_allclose(ours.choice_.fold_scores, theirs.choice_.fold_scores, atol=1e-6)
+    assert ours.p_ == theirs.p_
+    trees = PushTrees(**SMALL)
+    other = choose_p(
+        trees,
+        blocks.from_arrays(full, y),
+        ps=(1, 4),
+        cv=3,
+        baseline=None,
+        scoring="average_precision",
+    )
+    np.testing.assert_allclose(other.fold_scores, ours.choice_.fold_scores[1:], atol=1e-6)
+
+
+def test_what_blocks_cannot_do_is_refused_with_what_to_do(rows, tmp_path):
+    X, y, _ = rows
+    source = blocks.from_arrays(X, y)
+    with pytest.raises(ValueError, match="Use backend='xgboost'"):
+        PushTrees(backend="lightgbm").fit_blocks(source)
+    with pytest.raises(ValueError, match="categorical_features were given"):
+        PushTrees(backend="xgboost", categorical_features=[0]).fit_blocks(source)
+    with pytest.raises(TypeError, match="block source"):
+        PushTrees(backend="xgboost").fit_blocks(X)
+    with pytest.raises(ValueError, match="no labels"):
+        PushTrees(backend="xgboost").fit_blocks(blocks.from_arrays(X))
+    huge = X.copy()
+    huge[5, 2] = np.inf
+    with pytest.raises(ValueError, match="Column 2 has entries beyond"):
+        PushTrees(**SMALL).fit_blocks(blocks.from_arrays(huge, y), cache_dir=tmp_path)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_source_that_changes_between_passes_is_noticed(rows):
+    X, y, _ = rows
+    source = blocks.from_arrays(X, y, block_rows=700)
+    whole, passes = source.read, []
+
+    def shrinks(*, features=True):
+        passes.append(features)
+        for block in whole(features=features):
+            if len(passes) > 2 and block.index == 2:
+                return
+            yield block
+
+    source.read = shrinks
+    with pytest.raises(RuntimeError, match="every pass must bring the same rows"):
+        PushTrees(**SMALL).fit_blocks(source)
