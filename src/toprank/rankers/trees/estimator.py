@@ -155,7 +155,8 @@ class PushTrees(LibraryNames, OnBlocks, OnClusters, TreeScores, ClassifierMixin,
     Notes
     -----
     With ``subsample=1`` a weight is a repetition count as far as the library lets it be:
-    ``min_samples_leaf`` counts rows, and so do the bins of columns with more than ``max_bins`` values.
+    ``min_samples_leaf`` counts rows, and so do the bins of columns with more than ``max_bins``
+    values.
 
     Examples
     --------
