@@ -239,3 +239,10 @@ def test_json_saved_as_csv_is_called_that(text, content):
 
 def test_names_that_only_look_like_markup_are_names(text):
     assert read(text("<5,{x}\n1,2\n")).column_names == ["<5", "{x}"]
+
+
+def test_check_takes_the_option_that_it_proposes_for_rows_without_a_label(tmp_path, invoke):
+    path = tmp_path / "t.csv"
+    path.write_text("a,y\n" + "".join(f"{j % 7},{'' if j == 3 else j % 2}\n" for j in range(40)))
+    assert "--skip-unlabelled" in invoke("check", path, "-y", "y").stdout
+    assert "--skip-unlabelled" not in invoke("check", path, "-y", "y", "--skip-unlabelled").stdout

@@ -143,6 +143,8 @@ def test_hessian_map_is_the_difference_quotient_of_the_gradient(price, loss, end
         u = rng.standard_normal(len(f))
         assert u @ times(v) == pytest.approx(v @ times(u), rel=1e-9, abs=1e-10 * size)
         assert v @ times(v) >= -1e-9 * size
+        both = times(np.stack([u, v], axis=1))
+        np.testing.assert_allclose(both[:, 1], times(v), rtol=1e-9, atol=1e-11 * size)
 
 
 @pytest.mark.sampled(7)

@@ -320,3 +320,18 @@ def test_a_loss_of_ones_own_goes_block_by_block_and_registered_ones_do_not():
     own = from_callable(lambda r: np.exp(-r), lambda r: -np.exp(-r))
     assert isinstance(pair_sum(own, np.zeros(1), np.zeros(1)), Blocked)
     assert {way for way, _ in WAYS[: len(LOSSES_TO_SUM)]} == set(PAIR_SUMS) - {Blocked}
+
+
+@pytest.mark.parametrize("spread", [0.7, 30.0, 90.0])
+@each_way
+def test_columns_are_summed_as_one_by_one(way, loss, spread):
+    rng = np.random.default_rng(3)
+    inner, outer = spread * rng.standard_normal(40), spread * rng.standard_normal(60)
+    sums, v, u = way(loss, inner, outer), rng.random((40, 3)), rng.random((60, 3))
+    for all_at_once, single, columns in (
+        (sums.columns_to_outer, sums.to_outer, v),
+        (sums.columns_to_inner, sums.to_inner, u),
+    ):
+        for k, found in enumerate(all_at_once((0, 1), columns)):
+            wanted = np.stack([single((0, 1), column)[k] for column in columns.T], axis=1)
+            np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12 * np.abs(wanted).max())

@@ -33,3 +33,11 @@ def test_two_values_that_are_not_whole_are_two_classes():
 def test_grades_must_be_known_numbers(labels, words):
     with pytest.raises(ValueError, match=words):
         check_grades(labels)
+
+
+def test_labels_have_and_a_column_has_one_class_only():
+    from toprank.pairs.labels import split_classes
+
+    for name, verb in (("the labels of calibration", "have"), ("y", "has")):
+        with pytest.raises(ValueError, match=f"{name} {verb} one class only"):
+            split_classes(np.ones(3), name)

@@ -460,7 +460,8 @@ def test_p_is_chosen_within_groups(train, production):
 
 def test_the_binary_objective_is_the_librarys_own(train):
     X, y = train
-    trees = PushTrees(None, n_estimators=10, learning_rate=0.1).fit(X, y)
+    settings = {"n_estimators": 10, "learning_rate": 0.1, "subsample": 1.0, "colsample": 1.0}
+    trees = PushTrees(None, **settings).fit(X, y)
     params = {"objective": "binary", "verbose": -1, "num_threads": 1, "lambda_l2": 1.0}
     params |= {"min_data_in_leaf": 0, "min_data_in_bin": 1, "min_sum_hessian_in_leaf": 1.0}
     booster = lightgbm.train(params, lightgbm.Dataset(X, y), 10)

@@ -23,6 +23,7 @@ from toprank.cli.options import (
     Propensity,
     Quiet,
     RowId,
+    SkipUnlabelled,
     Target,
     Tidy,
     TimeColumn,
@@ -54,6 +55,7 @@ def check(
     clip: Clip = None,
     tidy: Tidy = None,
     keep_tails: KeepTails = False,
+    skip_unlabelled: SkipUnlabelled = False,
     max_columns: MaxColumns = 5_000,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -77,6 +79,8 @@ def check(
     if gaps.all():
         raise Failure(f"'{target}' is missing in every row; name the column of the labels.")
     labelled = rows.filter(~gaps) if gaps.any() else rows
+    if skip_unlabelled:
+        rows = labelled
     chosen = find_positive(labelled, target, positive, target in (tidy or ()))
     given: dict[str, Any] = {name: tuple(names or ()) for name, names in columns.items()}
     given["keep_tails"] = keep_tails

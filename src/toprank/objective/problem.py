@@ -230,7 +230,7 @@ class TwoClassProblem(LinearProblem[LabelledData]):
 #: Rows from which a Hessian that is put together column by column is not thinned further.
 HESSIAN_ROWS_ENOUGH = 50_000
 #: Bytes of dense columns held at once while a Hessian is put together, and the fewest columns.
-_COLUMN_BYTES = 1 << 20
+_COLUMN_BYTES = 1 << 22
 _FEWEST_COLUMNS = 8
 
 
@@ -249,10 +249,7 @@ def hessian_in_scores(data: BlockData, objective: PushObjective, coef: FloatArra
     size = data.n_features
     hessian = np.empty((size, size))
     for first in range(0, size, width):
-        columns = data.columns(first, min(first + width, size))
-        bent = np.empty(columns.shape)
-        for j, column in enumerate(columns.T):
-            bent[:, j] = times(column)
+        bent = times(data.columns(first, min(first + width, size)))
         hessian[:, first : first + width] = data.adjoint(bent)
     return 0.5 * (hessian + hessian.T)
 

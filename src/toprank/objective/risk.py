@@ -107,7 +107,7 @@ class PushObjective:
         return state.value, state.gradient()
 
     def hessian_map(self, scores: FloatArray) -> Callable[[FloatArray], FloatArray]:
-        """Return the map v -> H v, H the Hessian of F in the scores."""
+        """Return the map v -> H v, H the Hessian of F in the scores; v is one column or several."""
         return _State(self, scores).hessian_times
 
 
@@ -156,17 +156,23 @@ class _State:
         objective = self.objective
         return objective.price.slope_change(self.log_s, objective.log_outer_weight)
 
+    def _bend(self, lift: FloatArray) -> FloatArray:
+        """The change of dF/dlog S along a direction in log S, or along each of several."""
+        if lift.ndim == 1:
+            return self._change(lift)
+        return np.stack([self._change(column) for column in lift.T], axis=1)
+
     def hessian_times(self, v: FloatArray) -> FloatArray:
         if self.value == np.inf:
-            return np.zeros(self.n)
+            return np.zeros(v.shape)
         pushes = [end.push(v) for end in self.ends]
         lifts = [end.per_height(push.height) for end, push in zip(self.ends, pushes, strict=True)]
-        bends = self._split(self._change(np.concatenate(lifts)))
-        total = np.zeros(self.n)
+        bends = self._split(self._bend(np.concatenate(lifts)))
+        total = np.zeros(v.shape)
         for end, slope, push, lift, bend in zip(
             self.ends, self.slopes, pushes, lifts, bends, strict=True
         ):
-            inner, outer = end.pull_back(end.per_height(bend - slope * lift))
+            inner, outer = end.pull_back(end.per_height(bend - _beside(slope, v) * lift))
             inner2, outer2 = end.pair_curvature(slope, push)
             end.add(total, inner + inner2, outer + outer2)
         return total
@@ -198,20 +204,31 @@ class _End:
     def per_height(self, slope: FloatArray) -> FloatArray:
         """dF/dS (scaled) from dF/dlog S; a height of zero has no active pair and no slope."""
         out = np.zeros_like(slope)
-        np.divide(slope, self.height, out=out, where=self.height > 0)
+        height = _beside(self.height, slope)
+        np.divide(slope, height, out=out, where=height > 0)
         return out
+
+    def _to_outer(self, orders: tuple[int, ...], v: FloatArray) -> list[FloatArray]:
+        weighed = _beside(self.weight, v) * v
+        sums = self.sums
+        return (sums.to_outer if v.ndim == 1 else sums.columns_to_outer)(orders, weighed)
+
+    def _to_inner(self, order: int, c: FloatArray) -> FloatArray:
+        sums = self.sums
+        (total,) = (sums.to_inner if c.ndim == 1 else sums.columns_to_inner)((order,), c)
+        return total
 
     def pull_back(self, c: FloatArray) -> tuple[FloatArray, FloatArray]:
         """From dF/dS to the gradient in the oriented inner and outer scores."""
-        (inner,) = self.sums.to_inner((1,), c)
-        return self.weight * inner, -c * self.tilt
+        inner = self._to_inner(1, c)
+        return _beside(self.weight, c) * inner, -c * _beside(self.tilt, c)
 
     def push(self, v: FloatArray) -> _Push:
         """Change of the heights along a direction in the scores."""
         side = self.side
         da, db = side.sign * v[side.inner], side.sign * v[side.outer]
-        tilted, curved = self.sums.to_outer((1, 2), self.weight * da)
-        return _Push(da, db, tilted - db * self.tilt, curved)
+        tilted, curved = self._to_outer((1, 2), da)
+        return _Push(da, db, tilted - db * _beside(self.tilt, v), curved)
 
     @cached_property
     def _outer_curvature(self) -> FloatArray:
@@ -225,17 +242,25 @@ class _End:
 
     def pair_curvature(self, slope: FloatArray, push: _Push) -> tuple[FloatArray, FloatArray]:
         """The part of H v that comes from the curvature of the loss."""
-        c = self.per_height(slope)
-        (cross,) = self.sums.to_inner((2,), c * push.outer)
+        single = self.per_height(slope)
+        c, weight = _beside(single, push.outer), _beside(self.weight, push.inner)
+        cross = self._to_inner(2, c * push.outer)
+        inner = _beside(self._inner_curvature(single), push.inner)
+        outer = _beside(self._outer_curvature, push.outer)
         return (
-            self.weight * (push.inner * self._inner_curvature(c) - cross),
-            c * (push.outer * self._outer_curvature - push.curved),
+            weight * (push.inner * inner - cross),
+            c * (push.outer * outer - push.curved),
         )
 
     def add(self, total: FloatArray, inner: FloatArray, outer: FloatArray) -> None:
         """Add a gradient in oriented scores to one in scores."""
         total[self.side.inner] += self.side.sign * inner
         total[self.side.outer] += self.side.sign * outer
+
+
+def _beside(values: FloatArray, v: FloatArray) -> FloatArray:
+    """One number per row in a shape that multiplies ``v``, one column or several."""
+    return values if v.ndim == 1 else values[:, None]
 
 
 def price_and_loss(price: Any, p: float, loss: Any) -> tuple[Price, Loss]:

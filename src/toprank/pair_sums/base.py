@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -46,6 +47,14 @@ class PairSum(ABC):
     def to_inner(self, orders: tuple[int, ...], u: FloatArray) -> list[FloatArray]:
         """Sum over the outer rows, for each order of derivative asked for."""
 
+    def columns_to_outer(self, orders: tuple[int, ...], v: FloatArray) -> list[FloatArray]:
+        """`to_outer` of every column of ``v``."""
+        return _stack_columns(self.to_outer(orders, column) for column in v.T)
+
+    def columns_to_inner(self, orders: tuple[int, ...], u: FloatArray) -> list[FloatArray]:
+        """`to_inner` of every column of ``u``."""
+        return _stack_columns(self.to_inner(orders, column) for column in u.T)
+
     def log_heights(self, weights: FloatArray) -> FloatArray:
         """Return log S[o], S[o] = sum_i weights[i] l(a[i] - b[o]); minus infinity where S = 0."""
         lift = _lift_of(weights)
@@ -62,6 +71,11 @@ def _lift_of(weights: FloatArray) -> int:
 
 #: Weights below lose digits when a loss below one multiplies them; none is above 1e100.
 _SMALL, _LIFT = 1e-250, 500
+
+
+def _stack_columns(sums: Iterable[list[FloatArray]]) -> list[FloatArray]:
+    """From the sums of each column, by order, to one table for each order."""
+    return [np.stack(of_order, axis=1) for of_order in zip(*sums, strict=True)]
 
 
 class RelatedSum(PairSum):

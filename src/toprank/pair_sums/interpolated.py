@@ -20,6 +20,7 @@ from __future__ import annotations
 from functools import cached_property, lru_cache
 
 import numpy as np
+from scipy import sparse
 
 from toprank._numerics import FloatArray
 from toprank.losses import Loss
@@ -94,6 +95,16 @@ class Interpolated(PairSum):
             for k, shallow in zip(orders, near, strict=True)
         ]
 
+    def columns_to_outer(self, orders: tuple[int, ...], v: FloatArray) -> list[FloatArray]:
+        if self._any_deep:
+            return super().columns_to_outer(orders, v)
+        return self._forward.column_sums(orders, v)
+
+    def columns_to_inner(self, orders: tuple[int, ...], u: FloatArray) -> list[FloatArray]:
+        if self._any_deep:
+            return super().columns_to_inner(orders, u)
+        return self._backward.column_sums(orders, u)
+
 
 class Boxes:
     """Points on the grid of boxes: which box, and where in it on [-1, 1]."""
@@ -117,6 +128,22 @@ class Boxes:
     @property
     def count(self) -> int:
         return len(self.number)
+
+    @cached_property
+    def polynomials(self) -> sparse.csr_array:
+        """T_m of each point, a row of ``DEGREE`` entries, in the columns (m, box) of the moments.
+
+        Its transpose makes moments of many columns at once, and it evaluates their series.
+        """
+        n = len(self.local)
+        values = np.empty((n, DEGREE))
+        values[:, 0], values[:, 1] = 1.0, self.local
+        for m in range(2, DEGREE):
+            values[:, m] = 2.0 * self.local * values[:, m - 1] - values[:, m - 2]
+        places = self.index[:, None] + self.count * np.arange(DEGREE)
+        starts = DEGREE * np.arange(n + 1)
+        shape = (n, DEGREE * self.count)
+        return sparse.csr_array((values.ravel(), places.ravel(), starts), shape)
 
 
 def spread(boxes: Boxes, v: FloatArray) -> FloatArray:
@@ -149,6 +176,21 @@ class Potential:
         moments = spread(self.source, v)
         return self._gather([self.series(k, moments) for k in orders])
 
+    def column_sums(self, orders: tuple[int, ...], v: FloatArray) -> list[FloatArray]:
+        """`sums` of every column of ``v``, by matrix products."""
+        if self.source.count == 0 or self.target.count == 0:
+            return [np.zeros((len(self.target.local), v.shape[1])) for _ in orders]
+        moments = self.source.polynomials.T @ v
+        return [self.target.polynomials @ self._column_series(k, moments) for k in orders]
+
+    def _column_series(self, k: int, moments: FloatArray) -> FloatArray:
+        """`series` of every column of moments, both flat."""
+        if self._is_small and not self._reaches_beyond:
+            return self._whole(k) @ moments
+        shape = (DEGREE, self.source.count)
+        made = [self.series(k, column.reshape(shape)).ravel() for column in moments.T]
+        return np.stack(made, axis=1)
+
     def series(self, k: int, moments: FloatArray) -> FloatArray:
         """Chebyshev coefficients at the target boxes from the moments of the source boxes."""
         series = self._near(k, moments).reshape(DEGREE, self.target.count)
@@ -172,13 +214,24 @@ class Potential:
 
     def _near(self, k: int, moments: FloatArray) -> FloatArray:
         """Coefficients at the target boxes from the source boxes within reach."""
-        if self.source.count * self.target.count * DEGREE**2 <= _DENSE_ENTRIES:
+        if self._is_small:
             return self._whole(k) @ moments.ravel()
         kernels = _series_matrices(k)
         series = np.zeros((DEGREE, self.target.count))
         for distance, hit, found in self._neighbours:
             series[:, hit] += kernels[distance] @ moments[:, found]
         return series.ravel()
+
+    @property
+    def _is_small(self) -> bool:
+        """Whether the boxes are few enough for one matrix of their interactions."""
+        return self.source.count * self.target.count * DEGREE**2 <= _DENSE_ENTRIES
+
+    @cached_property
+    def _reaches_beyond(self) -> bool:
+        """Whether some boxes are so far apart that the loss between them is its asymptote."""
+        left, right = self._beyond
+        return bool(np.any(right < self.source.count) or np.any(left > 0))
 
     def _whole(self, k: int) -> FloatArray:
         """The matrix from all moments to all series, where the boxes are few."""

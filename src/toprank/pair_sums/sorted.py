@@ -63,9 +63,22 @@ class Sorted(PairSum):
     def to_inner(self, orders: tuple[int, ...], u: FloatArray) -> list[FloatArray]:
         return self._backward.sums(orders, u)
 
+    def columns_to_outer(self, orders: tuple[int, ...], v: FloatArray) -> list[FloatArray]:
+        if self.loss.bend is not None:
+            return super().columns_to_outer(orders, v)
+        return self._forward.sums(orders, v)
+
+    def columns_to_inner(self, orders: tuple[int, ...], u: FloatArray) -> list[FloatArray]:
+        if self.loss.bend is not None:
+            return super().columns_to_inner(orders, u)
+        return self._backward.sums(orders, u)
+
 
 class _Prefix:
-    """Sums over the sources below target + knot of polynomials in target + knot - source."""
+    """Sums over the sources below target + knot of polynomials in target + knot - source.
+
+    Of one vector of weights or, where the loss has no bend, of each column of a table.
+    """
 
     def __init__(self, loss: Loss, source: FloatArray, target: FloatArray):
         self.pieces, self.bend = loss.pieces, loss.bend
@@ -88,9 +101,11 @@ class _Prefix:
         return totals
 
     def _sums(self, orders: tuple[int, ...], moments: list[FloatArray]) -> list[FloatArray]:
-        totals = [np.zeros(len(self.target)) for _ in orders]
+        shape = (len(self.target), *moments[0].shape[1:])
+        totals = [np.zeros(shape) for _ in orders]
         for knot, coefficients in self.pieces:
             last, gap = self._reach(knot)
+            gap = gap.reshape(-1, *(1 for _ in shape[1:]))
             powers = _powers_at(gap, [moment[last] for moment in moments])
             for total, k in zip(totals, orders, strict=True):
                 for c, power in zip(derivative_coefficients(coefficients, k), powers, strict=False):
@@ -134,14 +149,13 @@ class _Prefix:
 
     def _moments(self, v: FloatArray, highest: int) -> list[FloatArray]:
         """M_k about the j-th sorted source of the sources up to it; entry 0 is the empty sum."""
-        moments = [np.concatenate([[0.0], np.cumsum(v)])]
-        step = np.diff(self.source, prepend=self.source[:1])
+        moments = [_cumulate(v)]
+        step = np.diff(self.source, prepend=self.source[:1]).reshape(-1, *(1 for _ in v.shape[1:]))
         if highest >= 1:
-            gained = step * moments[0][:-1]
-            moments.append(np.concatenate([[0.0], np.cumsum(gained)]))
+            moments.append(_cumulate(step * moments[0][:-1]))
         if highest >= 2:
             gained = step * (2.0 * moments[1][:-1] + step * moments[0][:-1])
-            moments.append(np.concatenate([[0.0], np.cumsum(gained)]))
+            moments.append(_cumulate(gained))
         return moments
 
 
@@ -176,6 +190,13 @@ class _Stretches:
             ):
                 total[some] += part
         return totals
+
+
+def _cumulate(v: FloatArray) -> FloatArray:
+    """Return the sums of the first 0, 1, 2, ... rows."""
+    sums = np.zeros((len(v) + 1, *v.shape[1:]))
+    np.cumsum(v, axis=0, out=sums[1:])
+    return sums
 
 
 def _powers_at(gap: FloatArray, moments: list[FloatArray]) -> list[FloatArray]:

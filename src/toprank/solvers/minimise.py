@@ -273,6 +273,8 @@ def _close_result(best: Any, history: list[dict[str, Any]], close: bool) -> Resu
 
 #: A kept Hessian must shrink the gradient at least by this factor.
 _CONTRACTION = 0.25
+#: The same for one that was taken from a sample of the rows.
+_SAMPLED_CONTRACTION = 0.5
 #: A sampled Hessian that does no better than this is replaced by the exact one.
 _FAILURE = 0.8
 _SUFFICIENT_DECREASE = 1e-4
@@ -316,7 +318,9 @@ def newton(
             exact = exact or fresh
             hessian = None
             continue
-        shrunk = trial.size <= _CONTRACTION * size
+        # a second sample at nearly the same place is no better than the first with what it learned
+        wanted = _CONTRACTION if exact or problem.coarse() is None else _SAMPLED_CONTRACTION
+        shrunk = trial.size <= wanted * size
         exact = exact or (fresh and trial.size > _FAILURE * size)
         _learn(hessian, trial.coef - coef, trial.grad - grad)
         coef, value, grad, size = trial.coef, trial.value, trial.grad, trial.size

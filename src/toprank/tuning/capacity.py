@@ -115,7 +115,7 @@ def capacity_threshold(
         Alerts that can be looked at in a period.
     period : number or array-like of shape (n,), default=1
         How many periods the scores cover, or the period of each item (a date, a week number).
-        With the latter the dispersion between periods is measured. A number of periods does not
+        With one per item the dispersion between periods is measured. A number of periods does not
         show it: 4 is supposed then, days that are busy or quiet, unless `dispersion` is given, and
         the note says so. Periods without any item must be counted by the number.
     y : array-like of shape (n,), optional

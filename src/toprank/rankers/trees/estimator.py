@@ -36,7 +36,7 @@ from toprank.rankers.trees.plan import CONSTRAINTS, TreeRows, Watch, plan_of
 from toprank.rankers.trees.stopping import StoppingRule, cares_for_ties, tied_top_notes
 
 #: Rows from which early_stopping="auto" holds some out.
-_MANY_ROWS = 10_000
+_MANY_ROWS = 50_000
 
 
 class PushTrees(LibraryNames, OnBlocks, OnClusters, TreeScores, ClassifierMixin, BaseEstimator):
@@ -74,9 +74,10 @@ class PushTrees(LibraryNames, OnBlocks, OnClusters, TreeScores, ClassifierMixin,
     min_samples_leaf : int, default=1
         Rows (not weights) a leaf has at least, as LightGBM estimates them from the curvature.
         LightGBM only: XGBoost has no such limit.
-    subsample, colsample : float, default=1.0
-        Shares of rows and of columns drawn for each tree. Where positives are rare 0.8 often ranks
-        better; the default draws nothing, so that a weight is a repetition.
+    subsample, colsample : float, default=0.8
+        Shares of rows and of columns drawn for each tree: with small steps both rank better than
+        all rows and columns. Rows are drawn by their place; with ``subsample=1`` a weight is a
+        repetition, and the order of the rows is none of the trees' business.
     max_bins : int, default=255
     categorical_features : "from_dtype", sequence or None, default="from_dtype"
         Columns that hold categories: by name, place or mask; "from_dtype" takes the categorical
@@ -87,7 +88,7 @@ class PushTrees(LibraryNames, OnBlocks, OnClusters, TreeScores, ClassifierMixin,
         Sets of columns, by name or place, that may meet in a tree; the columns in no set form
         one more.
     early_stopping : bool or "auto", default="auto"
-        Whether to hold rows out and stop by ``stop_by``; "auto" does from 10,000 rows on, and
+        Whether to hold rows out and stop by ``stop_by``; "auto" does from 50,000 rows on, and
         whenever ``fit`` is given an ``eval_set``.
     stop_by : str or callable, default="auto"
         The metric of the rows held out that the rounds stop by, named as ``metric`` is. "auto" is
@@ -121,7 +122,7 @@ class PushTrees(LibraryNames, OnBlocks, OnClusters, TreeScores, ClassifierMixin,
         ``fit_dask`` and ``fit_spark`` take the trees themselves.
     backend_params : dict, optional
         Further parameters for the library, under its own names; they win over the others.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default=0
     n_jobs : int, optional
         Threads; None is one.
     verbose : int, default=0
@@ -153,8 +154,9 @@ class PushTrees(LibraryNames, OnBlocks, OnClusters, TreeScores, ClassifierMixin,
 
     Notes
     -----
-    A weight is a repetition count as far as the library lets it be: ``min_samples_leaf`` counts
-    rows, and so do the bins of columns with more than ``max_bins`` values.
+    With ``subsample=1`` a weight is a repetition count as far as the library lets it be:
+    ``min_samples_leaf`` counts rows, and so do the bins of columns with more than ``max_bins``
+    values.
 
     Examples
     --------
@@ -182,8 +184,8 @@ class PushTrees(LibraryNames, OnBlocks, OnClusters, TreeScores, ClassifierMixin,
         min_child_weight: float = 1.0,
         reg_lambda: float = 1.0,
         min_samples_leaf: int = 1,
-        subsample: float = 1.0,
-        colsample: float = 1.0,
+        subsample: float = 0.8,
+        colsample: float = 0.8,
         max_bins: int = 255,
         categorical_features: Any = "from_dtype",
         monotone_constraints: Any = None,
@@ -201,7 +203,7 @@ class PushTrees(LibraryNames, OnBlocks, OnClusters, TreeScores, ClassifierMixin,
         link: str = "logistic",
         calibration: str = "out_of_fold",
         backend_params: dict[str, Any] | None = None,
-        random_state: int | np.random.Generator | None = None,
+        random_state: int | np.random.Generator | None = 0,
         n_jobs: int | None = None,
         verbose: int = 0,
         **names: Any,
