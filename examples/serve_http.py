@@ -1,4 +1,8 @@
-"""Score rows over HTTP with a model file, by the standard library alone.
+"""
+Score rows over HTTP
+====================
+
+With a model file, and by the standard library alone::
 
     python examples/serve_http.py model.toprank --port 8000
     curl -d '[{"age": 41, "city": "Oslo"}]' http://127.0.0.1:8000/score

@@ -1,5 +1,6 @@
 """The pages of docs/: their Python runs and prints what they say."""
 
+import ast
 import doctest
 import importlib
 import importlib.util
@@ -116,3 +117,12 @@ def test_every_message_of_the_code_is_on_the_page_of_errors():
     for family in shown[:-1]:  # the last is the package's own
         before = page.split(f"```{{error-messages}} {family}\n")[0].rpartition("\n## ")[2]
         assert "| what to do |" in before or "what to do" in before, f"{family} has no remedy"
+
+
+@pytest.mark.parametrize("folder", ["tutorials", "examples"])
+def test_every_example_begins_with_a_title(folder):
+    scripts = sorted((FOLDER.parent / folder).glob("*.py"))
+    assert scripts
+    for script in scripts:
+        lines = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))).splitlines()
+        assert set(lines[1]) == {"="}, f"{folder}/{script.name}: the site needs a title, underlined"
