@@ -26,6 +26,7 @@ dd = pytest.importorskip("dask.dataframe")
 def trees(**settings):
     # a cluster takes its probabilities from the training rows
     usual = {"backend": "xgboost", "n_estimators": 12, "random_state": 0, "calibration": "training"}
+    usual |= {"subsample": 1.0}  # each worker draws its own rows
     return PushTrees(**{**usual, **settings})
 
 

@@ -14,6 +14,7 @@ from toprank.tuning import choose_p, row_folds
 pytest.importorskip("xgboost", reason="needs pip install 'toprank[xgboost]'")
 
 SMALL = {"backend": "xgboost", "n_estimators": 8, "calibration": "training", "random_state": 3}
+SMALL |= {"subsample": 1.0}  # rows in pages are drawn page by page
 
 
 @pytest.fixture(scope="module")

@@ -186,6 +186,7 @@ def rank(
             found = read_held(loaded, source, k, carried, n_reasons, step, limits)
         else:
             if whole:
+                source.remember(Reading.remembered(loaded.card))
                 _check_room(source, memory)
             more: Any = {"per_group": per_group, "per_entity": per_entity, "refits": refits}
             more["cluster"] = cluster

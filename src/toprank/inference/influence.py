@@ -90,7 +90,7 @@ def _note_on_powers(request: MetricRequest, expansion: Expansion, spread: Varian
             f"It rests on {positives:.3g} positives; with fewer than {_FEW_POSITIVES} simulated "
             "intervals of this metric covered as little as 89% (see toprank.simulate.coverage)."
         )
-    if expansion.power >= _STEEP and expansion.power**2 * spread.variance > expansion.share**2:
+    if expansion.power >= _STEEP and expansion.power * spread.variance**0.5 > expansion.share:
         return (
             f"At p={expansion.power:g} the highest few negatives carry most of this risk, where "
             "simulated intervals covered as little as 89%. A smaller p can be told more surely."

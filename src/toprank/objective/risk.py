@@ -99,7 +99,9 @@ class PushObjective:
 
     def log_risk(self, scores: FloatArray) -> float:
         """Return the logarithm of the paper's sum R_{g,l} (with the weights as they are)."""
-        return self.price.log_risk(self.log_heights(scores), self.log_outer_weight)
+        ends = zip(self._sums(scores), self.sides, strict=True)
+        log_s = np.concatenate([sums.log_heights_of_any(side.inner_weight) for sums, side in ends])
+        return self.price.log_risk(log_s, self.log_outer_weight)
 
     def value_grad(self, scores: FloatArray) -> tuple[float, FloatArray]:
         """Return F and its gradient in the scores."""

@@ -57,10 +57,16 @@ class PairSum(ABC):
 
     def log_heights(self, weights: FloatArray) -> FloatArray:
         """Return log S[o], S[o] = sum_i weights[i] l(a[i] - b[o]); minus infinity where S = 0."""
-        lift = _lift_of(weights)
-        (scaled,) = self.to_outer((0,), np.ldexp(weights, lift) if lift else weights)
+        (scaled,) = self.to_outer((0,), weights)
         # cancellation in signed node sums can leave a zero height at -1e-17
-        return log_of(np.maximum(scaled, 0.0)) + self.log_scale - lift * np.log(2.0)
+        return log_of(np.maximum(scaled, 0.0)) + self.log_scale
+
+    def log_heights_of_any(self, weights: FloatArray) -> FloatArray:
+        """`log_heights` of weights however small: where products lose digits they are lifted."""
+        lift = _lift_of(weights)
+        if not lift:
+            return self.log_heights(weights)
+        return self.log_heights(np.ldexp(weights, lift)) - lift * np.log(2.0)
 
 
 def _lift_of(weights: FloatArray) -> int:
