@@ -18,7 +18,7 @@ def frame(binned):
 
 
 def trees(**settings):
-    usual = {"backend": "xgboost", "n_estimators": 12, "random_state": 0}
+    usual = {"backend": "xgboost", "n_estimators": 12, "random_state": 0, "subsample": 1.0}
     # a cluster takes its probabilities from the training rows
     return PushTrees(**usual, calibration="training", **settings)
 
