@@ -308,8 +308,8 @@ if __name__ == "__main__":
     engine, *moments = sys.argv[1:]
     fit, left, X, y = fits(engine)
     def trees(n):
-        return PushTrees(backend="xgboost", n_estimators=n, max_leaves=4, early_stopping=False, subsample=1.0,
-                         random_state=0)
+        return PushTrees(backend="xgboost", n_estimators=n, max_leaves=4, early_stopping=False,
+                         subsample=1.0, random_state=0)
     expected = trees(3).fit(X, y).booster_.get_dump()
     fit(trees(3))
     found = []
