@@ -133,8 +133,8 @@ def molecules(
     --------
     >>> from toprank.simulate import molecules
     >>> library = molecules(500, bits=64)
-    >>> library.features.shape, sorted(set(library.features.ravel()))
-    ((500, 64), [np.float64(0.0), np.float64(1.0)])
+    >>> library.features.shape, sorted(set(library.features.ravel().tolist()))
+    ((500, 64), [0.0, 1.0])
     """
     rng = _start(n, share, random_state)
     _check_count("bits", bits, 32)
@@ -219,8 +219,8 @@ def patients(n: int = 6000, *, share: float = 0.08, random_state: Any = 0) -> Si
     --------
     >>> from toprank.simulate import patients
     >>> room = patients(1000)
-    >>> sorted(set(room.group))
-    [np.str_('40 to 69'), np.str_('70 and over'), np.str_('under 40')]
+    >>> sorted(set(room.group.tolist()))
+    ['40 to 69', '70 and over', 'under 40']
     """
     rng = _start(n, share, random_state)
     age = np.clip(rng.normal(52, 20, n), 18, 97)
