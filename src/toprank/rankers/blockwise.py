@@ -167,16 +167,12 @@ def check_row_weights(counts: LabelCounts) -> None:
     check_weights(_SECOND_IS_POSITIVE, counts.weight)
 
 
-class BlockScoring:
-    """Scores of block sources, for rankers whose score is x' coef plus an offset."""
+class BlockScorer:
+    """Scores of block sources, for rankers with a `block_score`."""
 
-    #: Whether a fit to blocks is made of passes, which several fits can make together.
-    shares_passes = True
-
-    classes_: NDArray[Any]
-    coef_: FloatArray
-    _units: Units
-    _offset: float
+    def block_score(self) -> Any:
+        """Return the score of a block of rows, as something that travels to where they lie."""
+        raise TypeError(f"{type(self).__name__} cannot score blocks.")
 
     def score_blocks(self, source: BlockSource, to: object = None, **how: object) -> Any:
         """Score the rows of a block source where they lie, without collecting them.
@@ -198,6 +194,18 @@ class BlockScoring:
         check_is_fitted(self)
         check_columns(self, source)
         return source.write_scores(self.block_score(), to, **how)
+
+
+class BlockScoring(BlockScorer):
+    """Scores of block sources, for rankers whose score is x' coef plus an offset."""
+
+    #: Whether a fit to blocks is made of passes, which several fits can make together.
+    shares_passes = True
+
+    classes_: NDArray[Any]
+    coef_: FloatArray
+    _units: Units
+    _offset: float
 
     def evaluate_blocks(
         self, source: BlockSource, *, keep_top: int = 100_000, bins: int = 65_536

@@ -21,7 +21,7 @@ from toprank.folds import (
     folds_on_blocks,
 )
 from toprank.pairs import Rows, check_weights, split_classes
-from toprank.rankers.blockwise import check_columns, check_source
+from toprank.rankers.blockwise import BlockScorer, check_source
 from toprank.rankers.common import fits
 from toprank.rankers.held_out import held_out
 from toprank.rankers.trees.block_table import BlockTable, block_numbers, read_labels
@@ -46,7 +46,7 @@ class TreeBlockScore:
         return out
 
 
-class OnBlocks:
+class OnBlocks(BlockScorer):
     """Fits from files, queries and anything else that hands over rows block by block."""
 
     @fits
@@ -130,27 +130,6 @@ class OnBlocks:
                 "time."
             )
         return TreeBlockScore(trees._trees, trees._offset)
-
-    def score_blocks(self, source: BlockSource, to: Any = None, **how: Any) -> Any:
-        """Score the rows of a block source where they lie, without collecting them.
-
-        Parameters
-        ----------
-        source : BlockSource
-            Rows with the columns of the fit; labels are not needed.
-        to : path, optional
-            Where scores go if they are written to files.
-        **how
-            What else the source's ``write_scores`` takes, such as ``keep=`` for Parquet files.
-
-        Returns
-        -------
-        scores
-            The engine's own: an array for arrays, the paths written for Parquet files, ...
-        """
-        check_is_fitted(self)
-        check_columns(self, source)
-        return source.write_scores(self.block_score(), to, **how)
 
 
 def _refuse(trees: Any, source: Any) -> None:
