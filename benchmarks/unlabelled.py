@@ -1,6 +1,6 @@
 """Positives among unlabelled rows: is the share found, are metrics corrected, do intervals cover?
 
-    python benchmarks/unlabelled.py              # 200 tables per setting, about three minutes
+    python benchmarks/unlabelled.py              # 200 tables per setting, some minutes
     python benchmarks/unlabelled.py --tables 20  # does it run?
 
 Scores of positives are normal, `gap` deviations above those of negatives, and labelled positives
@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from timing import say
 
 from toprank.inference import hidden_share, unlabelled_interval
 from toprank.metrics import METRICS
+from toprank.metrics.metric import Hidden
 
 METRICS_MEASURED: dict[str, dict[str, Any]] = {
     "auc": {},
@@ -30,6 +30,8 @@ METRICS_MEASURED: dict[str, dict[str, Any]] = {
 }
 #: Resamples of the risks, and every how many tables they are measured.
 _RESAMPLES, _EVERY = 200, 4
+#: Rows from which the bootstrap of the risks takes too long here.
+_LONG = 20_000
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ def shares(setting: Setting, tables: int) -> float:
         found[place] = one.estimate, one.low, one.high
     cover = float(np.mean((found[:, 1] <= setting.hidden) & (setting.hidden <= found[:, 2])))
     middle, low, high = np.mean(found, axis=0)
-    say(f"| {setting} | {setting.hidden:.4f} | {middle:.4f} | {low:.4f} to {high:.4f} "
+    print(f"| {setting} | {setting.hidden:.4f} | {middle:.4f} | {low:.4f} to {high:.4f} "
         f"| {cover:.3f} |")  # fmt: skip
     return cover
 
@@ -90,7 +92,7 @@ def metrics(setting: Setting, name: str, tables: int) -> float:
     y, s, _ = setting.draw(rng, 400_000 if name != "push_risk" else None)
     truth = metric.function(y, s, **own)
     rows = []
-    heavy = metric.hidden is METRICS["pnorm_risk"].hidden
+    heavy = metric.hidden is Hidden.HEIGHTS
     if name == "push_risk":  # a sum over the rows of a table: the mean of many tables
         truth = np.mean([metric.function(*setting.draw(rng)[:2], **own) for _ in range(200)])
     for _ in range(tables // _EVERY if heavy else tables):
@@ -102,7 +104,7 @@ def metrics(setting: Setting, name: str, tables: int) -> float:
             line += [one.estimate, one.low <= truth <= one.high]
         rows.append(line)
     naive, known, covers, estimated, covers_too = np.mean(np.array(rows, dtype=float), axis=0)
-    say(f"| {setting} | {name} | {truth:.4g} | {naive:.4g} | {known:.4g} | {covers:.3f} "
+    print(f"| {setting} | {name} | {truth:.4g} | {naive:.4g} | {known:.4g} | {covers:.3f} "
         f"| {estimated:.4g} | {covers_too:.3f} |")  # fmt: skip
     return min(covers, covers_too)
 
@@ -111,13 +113,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tables", type=int, default=200)
     tables = parser.parse_args().tables
-    say("| rows, positives, labelled, gap | hidden | estimate | 95% interval | covers |")
-    say("|---|---|---|---|---|")
+    print("| rows, positives, labelled, gap | hidden | estimate | 95% interval | covers |")
+    print("|---|---|---|---|---|")
     least = [shares(setting, tables) for setting in SETTINGS]
-    say("\n| rows, positives, labelled, gap | metric | truth | unlabelled as negatives "
+    print("\n| rows, positives, labelled, gap | metric | truth | unlabelled as negatives "
         "| share given | covers | share estimated | covers |")  # fmt: skip
-    say("|---|---|---|---|---|---|---|---|")
-    least += [metrics(one, name, tables) for one in SETTINGS[1::2] for name in METRICS_MEASURED]
+    print("|---|---|---|---|---|---|---|---|")
+    for setting in SETTINGS[1::2]:
+        for name in METRICS_MEASURED:
+            if setting.n < _LONG or METRICS[name].hidden is not Hidden.HEIGHTS:
+                least.append(metrics(setting, name, tables))
     return int(min(least) < 0.9)
 
 

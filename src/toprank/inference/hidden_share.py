@@ -23,7 +23,9 @@ from toprank.metrics.hidden import OpenLabels
 #: Known positives above the highest threshold that is looked at.
 _FEWEST = 10
 #: Known positives above the best threshold from which the lower end is more than zero.
-_ENOUGH = 40
+_ENOUGH = 60
+#: Confidence level of the upper bounds that the threshold is chosen by.
+_CHOSEN_AT = 0.95
 #: Steps of the search for the ends of a ratio; halves of an interval of 60 on the log scale.
 _HALVINGS = 60
 ESTIMAND = "the share of positives among the unlabelled rows; labelled positives at random"
@@ -82,7 +84,7 @@ def hidden_share(
     >>> s = rng.normal(size=5000) + 2.5 * y
     >>> labelled = y & (rng.random(5000) < 0.4)  # 0.13 of the others are positive
     >>> print(hidden_share(labelled, s))
-    hidden share = 0.1331, 95% interval 0.09396 to 0.1769 (smallest ratio of rates above a score)
+    hidden share = 0.1331, 95% interval 0.07382 to 0.1769 (smallest ratio of rates above a score)
     """
     check_level(level)
     return share_of_rows(OpenLabels.read(y, s, unlabelled, pos_label), level)
@@ -104,14 +106,14 @@ def share_of_rows(rows: OpenLabels, level: float) -> Interval:
     cuts = np.unique(known[n - counts])
     above = n - np.searchsorted(known, cuts)
     found = m - np.searchsorted(others, cuts)
-    z = float(-ndtri((1 - level) / (2 * len(cuts))))
+    usual, z = (float(-ndtri((1 - one) / (2 * len(cuts)))) for one in (_CHOSEN_AT, level))
+    best = int(np.argmin(_ratio_ends(found, m, above, n, usual)[1]))  # at any level the same
     lows, highs = _ratio_ends(found, m, above, n, z)
-    best = int(np.argmin(highs))
     estimate = min(1.0, float(found[best] / m) / float(above[best] / n))
-    high = min(1.0, float(highs[best]))
+    high = min(1.0, float(np.min(highs)))
     low, note = 0.0, ""
     if above[best] >= _ENOUGH:
-        low = float(np.min(lows[above >= max(_FEWEST, above[best] / 4)]))
+        low = float(np.min(lows[above >= max(_FEWEST, above[best] / 8)]))
     else:
         note = (
             f"The ratio is still falling at the {above[best]} highest labelled positives: the "
