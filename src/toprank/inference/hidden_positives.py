@@ -22,6 +22,8 @@ from toprank.metrics.metric import Hidden, Metric, call_label
 _ESTIMAND = "{}, with the hidden positives known, of new rows; labelled positives at random"
 #: Rows beyond which fewer resamples are drawn, and how many.
 _LONG, _FEWER = 200_000, 200
+#: Shares between the least and the largest at which a risk is measured, both included.
+_BETWEEN = 6
 #: What the label of a risk says beside its settings, by whether it is normalised.
 _ROOT: dict[bool, dict[str, Any]] = {True: {"normalize": True}, False: {}}
 
@@ -141,21 +143,23 @@ def _of_heights(
 ) -> Interval:
     """A risk of heights, its interval by the bootstrap of labelled and of other rows."""
     heights = HiddenHeights.of(metric, rows, settings)
-    ends = [rows.share_of_others(one) for one in (share.low, share.high)]
+    # a sum over negatives rises with the positives and falls with the negatives that are left
+    between = 2 if heights.normalize or share.low == share.high else _BETWEEN
+    shares = [rows.share_of_others(one) for one in np.linspace(share.low, share.high, between)]
     middle = rows.share_of_others(share.estimate)
     n_resamples, seed = resampling
     if len(rows.scores) > _LONG:
         n_resamples = min(n_resamples, _FEWER)
     rng = np.random.default_rng(seed)
-    drawn = np.empty((n_resamples, 3))
+    drawn = np.empty((n_resamples, 1 + len(shares)))
     for place in range(n_resamples):
         known, others = (
             np.bincount(rng.integers(0, size, size), minlength=size).astype(np.float64)
             for size in (rows.n_positive, rows.n_others)
         )
         value = heights.counted(known, others)
-        values = {one: value(one) for one in {*ends, middle}}
-        drawn[place] = [values[one] for one in (*ends, middle)]
+        values = {one: value(one) for one in {middle, *shares}}
+        drawn[place] = [values[one] for one in (middle, *shares)]
     estimate = heights.value(middle)
     label = call_label(metric.name, {**settings, **_ROOT[heights.normalize]})
     if not (np.isfinite(estimate) and np.all(np.isfinite(drawn))):
@@ -164,15 +168,15 @@ def _of_heights(
             "them: divide the scores by a constant, or take price='power'."
         )
     tail = 100 * (1 - level) / 2
-    low = float(np.min(np.percentile(drawn[:, :2], tail, axis=0)))
-    high = float(np.max(np.percentile(drawn[:, :2], 100 - tail, axis=0)))
+    low = float(np.min(np.percentile(drawn[:, 1:], tail, axis=0)))
+    high = float(np.max(np.percentile(drawn[:, 1:], 100 - tail, axis=0)))
     most = 1.0 if heights.normalize else np.inf
     return Interval(
         label,
         estimate,
         min(low, estimate),
         min(most, max(high, estimate)),
-        float(np.std(drawn[:, 2], ddof=1)),
+        float(np.std(drawn[:, 0], ddof=1)),
         level,
         "bootstrap of labelled and of unlabelled rows",
         _ESTIMAND.format(label),
