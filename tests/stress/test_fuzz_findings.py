@@ -122,7 +122,7 @@ def test_trees_that_split_missing_values_from_all_others_could_not_be_saved():
     pytest.importorskip("lightgbm", reason="trees need LightGBM")
     from toprank import PushTrees
 
-    x = np.where(np.arange(200) % 2 == 0, np.nan, np.arange(200.0))
+    x = np.where(np.arange(200) % 2 == 0, np.nan, np.arange(-100.0, 100.0))
     y = np.isnan(x) ^ (np.arange(200) % 11 == 0)
     trees = PushTrees(n_estimators=1, subsample=1.0, colsample=1.0).fit(x[:, None], y)
     written = trees.booster_.model_to_string()
