@@ -168,15 +168,16 @@ def table(store: Store) -> str:
 
 
 def _cells(store: Store, name: str) -> list[dict]:
-    """What every method found on each split that all have run."""
-    kinds = ("toppush", "toppush chosen")
-    runs = {tuple(cell["key"][::2]): cell["values"] for cell in store if cell["key"][1] == name}
-    numbers = sorted({number for kind, number in runs if kind == kinds[0]})
-    return [
-        {**runs[kinds[0], number], **runs[kinds[1], number]}
-        for number in numbers
-        if (kinds[1], number) in runs
-    ]
+    """What every method found on each split; `PNormPushCV` where it ran on all of them."""
+    found: dict[str, dict[int, dict]] = {"toppush": {}, "toppush chosen": {}}
+    for cell in store:
+        kind, of_set, number = cell["key"]
+        if of_set == name:
+            found[kind][number] = cell["values"]
+    by_metric, by_cv = found.values()
+    if by_cv.keys() < by_metric.keys():
+        return list(by_metric.values())
+    return [values | by_cv[number] for number, values in by_metric.items()]
 
 
 def _without_choice(name: str, cells: list[dict]) -> list[str]:
@@ -198,7 +199,7 @@ def _verdicts(name: str, found: dict, printed: float, spread: float | None) -> l
     bar = printed if spread is None else printed - spread / np.sqrt(N_SPLITS)
     what = "the printed mean" if spread is None else "the printed mean less one standard error"
     lines = []
-    for method in (best, BY_METRIC, CHOSEN):
+    for method in [best, *(m for m in (BY_METRIC, CHOSEN) if m in found)]:
         ours = found[method]
         verdict = "reached" if ours.mean() >= bar else "not reached"
         against = corrected_difference(ours - found[LOGISTIC], 0.5)
