@@ -18,7 +18,7 @@ from sklearn.model_selection import (
 from toprank import PNormPush, PNormPushCV, ProperRanker
 from toprank.datasets import load_magic, load_wdbc
 from toprank.inference import compare
-from toprank.metrics import precision_at, scorer
+from toprank.metrics import positives_at_top, precision_at, scorer
 from toprank.pairs import Rows
 from toprank.tuning import TimeOrderedSplit
 from toprank.tuning.rows import split_outer
@@ -113,6 +113,17 @@ def test_the_interval_is_of_the_rows_kept_aside(rows, fitted):
     assert fitted.score_interval_.estimate == pytest.approx(expected)
     assert fitted.score_interval_.low <= expected <= fitted.score_interval_.high
     assert PNormPushCV(**SMALL | {"test_size": None}).fit(X, y).score_interval_ is None
+
+
+def test_a_metric_that_one_row_decides_is_chosen_by_a_steadier_form_of_it(rows):
+    X, y = rows
+    ranker = PNormPushCV((1, 8), alphas=(1e-2,), scoring="positives_at_top", cv=3).fit(X, y)
+    assert ranker.choice_.metric == "positives_at_top(negatives=5)"
+    assert ranker.score_interval_.metric == "positives_at_top"
+    assert ranker.score(X, y) == positives_at_top(y, ranker.decision_function(X))
+    own = {"negatives": 2}
+    ranker = PNormPushCV((1, 8), alphas=(1e-2,), scoring="positives_at_top", scoring_kwargs=own)
+    assert ranker.fit(X, y).choice_.metric == "positives_at_top(negatives=2)"
 
 
 def test_a_metric_without_an_interval_says_so_and_is_still_chosen_by(rows):
