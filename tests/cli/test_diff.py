@@ -122,6 +122,7 @@ def test_rows_stay_unless_a_newcomer_is_ahead_by_more_than_noise(invoke, days, m
         assert refused.exit_code == 2 and said in words(refused.stderr), refused.output
 
 
+@pytest.mark.more
 def test_metrics_by_day(invoke, frame, folder, model, words):
     rng = np.random.default_rng(5)
     table = frame.assign(
@@ -149,6 +150,7 @@ def test_metrics_by_day(invoke, frame, folder, model, words):
         assert refused.exit_code == 2 and said in words(refused.stderr), refused.output
 
 
+@pytest.mark.more
 def test_groups_in_the_first_rows(invoke, train, model, words):
     asked = ("evaluate", model, train, "--by-group", "city", "--k", "30,0.2")
     shown = invoke(*asked, "--metric", "precision_at")

@@ -181,7 +181,9 @@ the known ones
                     raise ModelError(f"{argument}={name!r}: that column is not a feature.")
         wanted = [n for n in names if n not in drop and n not in given.values()]
         summary = TableSummary.of(frame, wanted, wish)
-        return cls.from_summary(summary, wish, FrameLook(frame), drop, **given)
+        schema = cls.from_summary(summary, wish, FrameLook(frame), drop, **given)
+        _refuse_huge_numbers(schema.columns, summary, frame)
+        return schema
 
     @classmethod
     def from_summary(
@@ -363,6 +365,19 @@ class Target:
                     f"(positive) and {self.negative[0]!r}."
                 )
         return positive
+
+
+def _refuse_huge_numbers(columns: Sequence[Column], summary: TableSummary, frame: Any) -> None:
+    """ModelError if a column holds numbers that `match` would refuse in the same table."""
+    for column in columns:
+        if column.kind != "number" or not summary.columns[column.name].may_be_huge:
+            continue
+        try:
+            column.read(frames.column(frame, column.name))
+        except Unreadable as error:
+            raise ModelError(
+                f"The table cannot be used: column {column.name!r}: {error}."
+            ) from error
 
 
 def _refuse_spellings(column: str, words: set[str]) -> None:
