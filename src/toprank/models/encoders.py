@@ -108,7 +108,7 @@ class TextEncoder:
     >>> from toprank.models.encoders import TextEncoder
     >>> encoder = TextEncoder("note").fit(["moved house", "asked twice"])
     >>> encoder.transform(["moved", "zzz"]).shape
-    (2, 29)
+    (2, 30)
     >>> float(abs(encoder.transform(["zzz"])).max())
     0.0
     """

@@ -317,8 +317,8 @@ def _where_found(found: NDArray[np.bool_], estimator: object) -> str:
     if found.ndim != 2:  # the entries of a sparse matrix, which do not know their columns
         return f": {np.count_nonzero(found)} of its entries"
     columns = np.flatnonzero(found.any(axis=0))
-    known = getattr(estimator, "feature_names_in_", None)
-    named = known is not None and len(known) == found.shape[1]
+    known: Any = getattr(estimator, "feature_names_in_", ())
+    named = len(known) == found.shape[1]
     shown = [repr(str(known[j])) if named else str(j) for j in columns[:_NAMED].tolist()]
     more = f" and {len(columns) - _NAMED} more" if len(columns) > _NAMED else ""
     rows = np.count_nonzero(found.any(axis=1))
