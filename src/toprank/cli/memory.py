@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -115,7 +115,11 @@ def rows_of_block(source: Source, memory: str | None) -> int:
 
 
 def read_within(
-    source: Source, columns: Sequence[str] | None, memory: str | None, what: str
+    source: Source,
+    columns: Sequence[str] | None,
+    memory: str | None,
+    what: str,
+    types: Mapping[str, Any] | None = None,
 ) -> tuple[Any, str]:
     """All rows of a table; of one too large for memory a sample, and what is said of that.
 
@@ -128,12 +132,14 @@ def read_within(
         What --memory allows.
     what : str
         What is done with the rows, such as "measured on".
+    types : mapping, optional
+        Types of columns of text, by name; others are guessed.
     """
     wanted = list(source.columns if columns is None else columns)
     size = size_in_memory(source, len(wanted))
     allowed = parse_memory(memory)
     if source.place is None or size <= allowed:
-        return source.read(wanted), ""
+        return source.read(wanted, types), ""
     total = source.count_rows()
     rows = sample_rows(source, wanted, allowed / size)
     said = (

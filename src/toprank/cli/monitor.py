@@ -66,7 +66,7 @@ def monitor(
     where labels are, how far off that was is shown.
     """
     # the library is loaded here, because --help need not wait for it
-    from toprank.cli.scoring import load_model, score_table
+    from toprank.cli.scoring import load_model, score_table, text_types
     from toprank.models.monitor import Limits, monitor_model
 
     loaded = load_model(model)
@@ -76,7 +76,8 @@ def monitor(
         with open_table(reference, reading, quiet) as source:
             source.remember(Reading.remembered(loaded.card))
             columns = [name for name in loaded.schema.names if name in source.columns]
-            against, _ = read_within(source, columns, memory, "compared with")
+            types = {n: kind for n, kind in text_types([loaded]).items() if n in columns}
+            against, _ = read_within(source, columns, memory, "compared with", types)
     with open_table(data, reading, quiet) as source, progress("Reading", quiet) as step:
         source.remember(Reading.remembered(loaded.card))
         labels = [loaded.target.column] if loaded.target.column in source.columns else []
