@@ -297,7 +297,7 @@ class LinearRanker(TakesCallbacks, BlockScoring, Probabilities, ClassifierMixin,
         """What makes a copy of this ranker one that was fitted up to these coefficients."""
         fitted = copy(self)
         fitted._keep_fit(self.classes_, problem, _stopped_at(problem, coef, 1))
-        return vars(fitted)
+        return dict(vars(fitted))
 
     def _lower(self, problem: Any) -> FloatArray | None:
         """Bounds on what the solver moves: on the coefficients, never on an intercept."""

@@ -40,7 +40,7 @@ except ImportError:
     _Mixin = _WithoutCallbacks
 
 
-class TakesCallbacks(_Mixin):  # type: ignore[misc, valid-type]
+class TakesCallbacks(_Mixin):
     """A ranker with ``set_callbacks``, where scikit-learn has callbacks."""
 
     def _most_steps(self) -> int | None:
