@@ -151,6 +151,7 @@ def test_bytes_put_before_or_after_are_noticed(good, refused):
     refused(b"PK" + good)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("size", [50, 100])
 def test_a_zip_bomb_is_refused_before_it_is_unpacked(good, refused, size):
     bomb = {**members_of(good), "card.json": b" " * (size << 20)}

@@ -99,6 +99,7 @@ def test_an_infinite_push_can_be_on_the_slider():
     assert "p" in data["support"]
 
 
+@pytest.mark.more
 def test_polars_and_arrow_tables_give_the_same_report():
     polars, pyarrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
     frame = table(90)

@@ -375,6 +375,7 @@ def check_command(arguments, folder, after):
     return True
 
 
+@pytest.mark.sampled(3)
 @POSIX
 @pytest.mark.parametrize("after", [0.02, 1.0])
 def test_ctrl_c_ends_a_command_with_130_and_one_line(tmp_path, after):

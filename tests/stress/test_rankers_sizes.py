@@ -47,6 +47,7 @@ def test_columns_near_1e12_converge_to_the_ranking_of_an_unpenalised_fit(ranker)
     np.testing.assert_allclose(large.coef_ * 1e12, free.coef_, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.sampled(4)
 @each_linear
 def test_a_column_of_1e_12_beside_one_of_1e12_is_as_good_as_absent(ranker):
     X = rows() * [1.0, 1e-12, 1e12]

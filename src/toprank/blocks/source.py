@@ -123,6 +123,8 @@ class BlockSource(ABC):
     checked: bool = False
     #: Whether the rows lie in the memory of this process, where a score per row costs little.
     in_memory: bool = False
+    #: Whether the rows are one tensor per process, whose second moments torch sums where they lie.
+    on_device: bool = False
     #: Whether the blocks know the groups, or the times, of their rows.
     grouped: bool = False
 

@@ -82,6 +82,7 @@ def compare_on_blocks(
             f"all rows come to one place: {EXACT_UP_TO:,} at the most. Choose on fewer rows, or "
             "with PNormPushCV(...).fit_blocks(source), which has no such limit."
         )
+    score = score.steadier
     classes, _ = split_classes(counts.labels)
     fitted = fit_on_folds(models, source, folds)
     sweep = _ModelScores(folds, classes[1])

@@ -61,6 +61,18 @@ class Scoring:
         self.name = self.metric.name
 
     @property
+    def steadier(self) -> Scoring:
+        """What settings are compared by: this score, or a form of it that hangs on no single row.
+
+        >>> from toprank.tuning import Scoring
+        >>> Scoring("positives_at_top").steadier.label
+        'positives_at_top(negatives=5)'
+        """
+        if self.metric is None or not self.metric.steadier:
+            return self
+        return Scoring(self.name, {**self.metric.steadier, **self.kwargs})
+
+    @property
     def label(self) -> str:
         """The score as it is printed, such as ``precision_at(k=0.1)``."""
         given = ", ".join(f"{key}={value!r}" for key, value in self.kwargs.items())
@@ -179,6 +191,7 @@ def compare_settings(
     n_jobs : int, optional
         Folds at a time, in threads.
     """
+    score = score.steadier
     fits = [WeightedFit(model, fit_params, rows.weight is not None) for model in models]
     workers = Workers(n_jobs)
     with workers.start_threads():

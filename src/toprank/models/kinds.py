@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from toprank._arrays import AnyArray
 from toprank._extras import require
+from toprank._numerics import LARGEST_SIZE
 from toprank.models.columns import (
     MOST_CATEGORIES,
     Finding,
@@ -135,6 +136,15 @@ class ColumnSummary:
     def share_missing(self) -> float:
         """Share of the rows in which the value is missing."""
         return self.missing / self.rows if self.rows else 0.0
+
+    @property
+    def may_be_huge(self) -> bool:
+        """Whether numbers may lie beyond what models take: the ends do, or were not looked at."""
+        if self.low is None or not self.holds <= {"number"}:
+            return True
+        if np.asarray(self.low).dtype.kind not in "iuf":  # lengths of time are never as long
+            return False
+        return bool(max(abs(float(self.low)), abs(float(self.high))) > LARGEST_SIZE)
 
     def find(self, *, dates: bool = True) -> Finding:
         """Return the kind of the column.

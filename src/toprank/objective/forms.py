@@ -93,6 +93,8 @@ _COORDINATE_ROWS_PER_FEATURE = 20
 #: each stored entry of a row, if no row is left out.
 _HESSIAN_IN_GRADIENTS = 20
 _HESSIAN_PER_ENTRY = 1.5
+#: Entries of X that a Hessian is taken from on a device: there it costs about two gradients.
+_DEVICE_ENTRIES = 1 << 27
 #: Share of stored entries from which products of dense rows are faster than sparse ones.
 _DENSE_SHARE = 0.07
 #: Up to this many features a Hessian is cheap enough to begin with.
@@ -207,6 +209,9 @@ class SweptProblem(TwoClassProblem):
         enough = self._rows_for_coordinates
         if self.size <= self.newton_up_to:
             enough = max(_HESSIAN_ROWS, _HESSIAN_ROWS_PER_FEATURE * self.size)
+        if self._sums_on_device:
+            step = max(1, self.data.entries // _DEVICE_ENTRIES)
+            return [self.data.run(RoughMoments(self.data.view, self.tilts[0], step), coef)]
         if self.data.source.in_memory and len(self.tilts) == 1:
             if 3 * enough < self.n_rows:
                 return [sampled_moments(self.data, coef, self.tilts[0], enough)]
@@ -214,6 +219,16 @@ class SweptProblem(TwoClassProblem):
                 return [self.data.run(RoughMoments(self.data.view, self.tilts[0]), coef)]
             return self.evaluate(coef, 2)
         return self.evaluate(coef, 2) if self._coarse is None else None
+
+    @property
+    def cheap_curvature(self) -> bool:
+        # one kernel reads the rows of a device; their moments are a product of matrices apart
+        return super().cheap_curvature and not self._sums_on_device
+
+    @property
+    def _sums_on_device(self) -> bool:
+        """Whether second moments of single precision are summed where the rows lie."""
+        return self.data.source.on_device and len(self.tilts) == 1
 
     @property
     def _worth_rounding(self) -> bool:

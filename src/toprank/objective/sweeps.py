@@ -214,13 +214,17 @@ class Pull:
 
 @dataclass(frozen=True)
 class RoughMoments:
-    """Tilted sums of (positives, negatives) whose second moments have single precision."""
+    """Tilted sums of (positives, negatives) whose second moments have single precision.
+
+    On a device they may be those of every ``step``-th row.
+    """
 
     view: View
     tilts: tuple[float, float]
+    step: int = 1
 
     def local(self, block: Block, coef: FloatArray) -> EndPartial:
-        return open_block(block, self.view).rough_moments(coef, self.tilts)
+        return open_block(block, self.view).rough_moments(coef, self.tilts, self.step)
 
     def merge(self, left: EndPartial, right: EndPartial) -> EndPartial:
         (merged,) = merge_ends([left], [right])

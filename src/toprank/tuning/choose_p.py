@@ -81,7 +81,8 @@ def choose_p(
         The values of p to try.
     scoring : str or callable, default="precision_at"
         A metric of `toprank.metrics`, or a scikit-learn scorer. Larger is better; risks are
-        negated.
+        negated. Settings are compared by a steadier form of a metric that one row decides:
+        ``positives_at_top`` with five negatives.
     scoring_kwargs : mapping, optional
         Parameters of the metric, such as ``{"k": 100}``; by default the top tenth of the list.
     cv : int, splitter or iterable, default=5

@@ -65,7 +65,8 @@ class PNormPushCV(ShownInterval, LinearRanker):
         How hard to push: the values of p to try, from 1 to infinity.
     scoring : str or callable, default="precision_at"
         A metric of `toprank.metrics`, or a scikit-learn scorer that ranks by
-        ``decision_function``. Larger is better; risks are negated.
+        ``decision_function``. Larger is better; risks are negated. Settings are compared by a
+        steadier form of a metric that one row decides: ``positives_at_top`` with five negatives.
     scoring_kwargs : mapping, optional
         Parameters of the metric, such as ``{"k": 0.01}``; by default the top tenth of the list.
         A share is the same depth in a fold as in the whole list; a count is not.

@@ -282,7 +282,9 @@ class PushTrees(LibraryNames, OnBlocks, OnClusters, TreeScores, ClassifierMixin,
             LightGBM's functions return.
         callbacks : sequence, optional
             Callbacks of the library that grows the trees, such as ``lightgbm.log_evaluation()``.
-            ``lightgbm.early_stopping(n)`` takes the place of ``n_iter_no_change``.
+            ``lightgbm.early_stopping(n)`` takes the place of ``n_iter_no_change``. A function of
+            LightGBM's kind, such as `toprank.interop.optuna.RoundPruner`, is called by both
+            libraries.
         init_score : array-like of shape (n,), optional
             Scores to start from, such as the log-odds of a model in production;
             ``decision_function`` then asks for those of its rows.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -241,7 +242,7 @@ class XGBoostTrees(Trees):
         link, base = ({}, 0.0) if push is not None else _own_objective(rows)
         data = _xgboost_data(xgboost, rows, plan)
         values: list[float] = []
-        callbacks = [_round_by_round(), *plan.callbacks]
+        callbacks = [_round_by_round(), *map(_as_xgboost_callback, plan.callbacks)]
         if plan.verbose:
             callbacks.append(_printer(lambda epoch: print_round(plan, watch, epoch + 1, values)))
         watched: dict[str, Any] = {"callbacks": callbacks}
@@ -325,6 +326,34 @@ def _printer(say: Any) -> Any:
             return False
 
     return Printer()
+
+
+@dataclass(frozen=True)
+class RoundFacts:
+    """What a callable is told after a round, under the names that LightGBM has for it."""
+
+    model: Any
+    iteration: int
+    evaluation_result_list: list[tuple[str, str, float, bool]]
+
+
+def _as_xgboost_callback(given: Any) -> Any:
+    """A callback of XGBoost's, also where LightGBM's kind was given: a function of the round."""
+    base = require("xgboost.callback", "xgboost").TrainingCallback
+    if isinstance(given, base) or not callable(given):
+        return given
+
+    class Caller(base):  # type: ignore[misc, valid-type]
+        def after_iteration(self, model: object, epoch: int, evals_log: Any) -> bool:
+            seen = [
+                (rows, metric, float(values[-1]), True)
+                for rows, metrics in evals_log.items()
+                for metric, values in metrics.items()
+            ]
+            given(RoundFacts(model, epoch, seen))
+            return False
+
+    return Caller()
 
 
 @cache
