@@ -17,14 +17,21 @@ def rows():
     return X, y, np.repeat(np.arange(90), 10)
 
 
-def check_choices(source, rows, grouped):
-    """The same choice, coefficients and ensemble as from arrays in blocks."""
+def in_blocks(rows, grouped):
     X, y, groups = rows
-    here = blocks.from_arrays(X, y, groups=groups if grouped else None, block_rows=400)
+    return blocks.from_arrays(X, y, groups=groups if grouped else None, block_rows=400)
+
+
+def check_choice(source, here):
+    """The same choice and coefficients as from arrays in blocks."""
     ours, theirs = (PNormPushCV(**GRID).fit_blocks(one) for one in (source, here))
     np.testing.assert_allclose(ours.choice_.fold_scores, theirs.choice_.fold_scores, atol=1e-9)
     assert (ours.p_, ours.alpha_) == (theirs.p_, theirs.alpha_)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-6)
+
+
+def check_any_rankers(source, here):
+    """The same comparison of any rankers, and the same ensemble."""
     chosen = [choose_p(PNormPush(), one, ps=(1, 8), cv=3) for one in (source, here)]
     np.testing.assert_allclose(chosen[0].fold_scores, chosen[1].fold_scores, atol=1e-9)
     members = [("push", PNormPush(p=4)), ("logistic", ProperRanker())]
@@ -40,7 +47,8 @@ def test_the_choice_on_dask_is_that_of_one_process(client, rows, grouped):
     given = {"groups": da.from_array(groups, chunks=300)} if grouped else {}
     source = blocks.from_dask(da.from_array(X, chunks=(300, -1)), y, client=client, **given)
     with source:
-        check_choices(source, rows, grouped)
+        check_choice(source, in_blocks(rows, grouped))
+        check_any_rankers(source, in_blocks(rows, grouped))
 
 
 @pytest.mark.more
@@ -51,4 +59,4 @@ def test_the_choice_on_spark_is_that_of_one_process(spark, rows):
     frame = pd.DataFrame(X, columns=list("abc")).assign(y=y, g=groups)
     data = spark.createDataFrame(frame).coalesce(2)
     with blocks.from_spark(data, features=list("abc"), target="y", group="g") as source:
-        check_choices(source, rows, grouped=True)
+        check_choice(source, in_blocks(rows, grouped=True))
