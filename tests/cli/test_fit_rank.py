@@ -45,6 +45,7 @@ def test_fit_prints_its_card_as_json(train, tmp_path, invoke):
     assert card["training"]["left_out"]["customer"] == "as asked"
 
 
+@pytest.mark.more
 def test_roles_reach_the_model(frame, tmp_path, invoke):
     table = tmp_path / "t.parquet"
     n = len(frame)
@@ -89,6 +90,7 @@ def test_a_fit_may_start_from_a_model(model, train, tmp_path, invoke):
     assert load(path).schema.names == load(model).schema.names
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -162,6 +164,7 @@ def test_another_process_gives_the_same_scores_with_columns_in_another_order(
     assert len(pd.read_parquet(there)) == len(frame)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "ending", ["csv", "tsv", "csv.gz", "jsonl", "jsonl.gz", "parquet", "feather"]
 )

@@ -320,7 +320,7 @@ def test_the_bound_of_theorem_13_holds_for_what_was_fitted(loss):
     assert exact_ranking_regret(eta, fit.loss_.truncate(scores)) <= bound.value
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.more
 @each_loss
 def test_the_ranking_regret_falls_as_rows_are_added(loss):
     model = linear_bipartite(5, prevalence=0.3)

@@ -232,6 +232,7 @@ def test_what_cannot_be_read_is_refused_with_a_way_out(given, said):
     assert said in str(refused.value)
 
 
+@pytest.mark.more
 def test_a_draw_below_the_cut_has_the_propensity_that_is_written_down():
     rng = np.random.default_rng(3)
     n = 60

@@ -93,6 +93,7 @@ def test_the_number_of_rows_needed_is_found_within_a_hundredth():
     assert rows_needed(lambda rows: False, 30) is None
 
 
+@pytest.mark.more
 def test_more_labels_never_shorten_a_list_of_a_given_precision_by_much():
     rng = np.random.default_rng(4)
     y = rng.random(60_000) < 0.3

@@ -185,6 +185,7 @@ def compare(scores, weight, price, p, loss, end):
         assert error <= (10 * lost + 4 * blur) * largest + 1e-321
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("turn", "name"), list(enumerate(score_sets())))
 def test_objectives_are_their_formula_in_extended_precision(turn, name, record_property):
     cases = attack(name, ATTACKS[turn % ONE_IN :: ONE_IN])

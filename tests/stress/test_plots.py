@@ -197,7 +197,7 @@ def shown(name):
     return escaped.replace("$", r"\$")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_name_is_shown_as_it_is_written(name):
     y, s = LABELS["mixed"], BASE

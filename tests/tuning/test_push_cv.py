@@ -139,6 +139,7 @@ def test_a_scorer_of_scikit_learn_will_do(rows):
     assert theirs.choice_.metric == "roc_auc"
 
 
+@pytest.mark.more
 def test_many_features_are_left_to_lbfgs():
     rng = np.random.default_rng(0)
     y = np.arange(80) % 4 == 0
@@ -211,6 +212,7 @@ def test_groups_are_parted_neither_by_folds_nor_by_the_rows_kept_aside(rows):
         PNormPushCV(**SMALL).fit(X, y, speed=1)
 
 
+@pytest.mark.more
 def test_metadata_are_routed_to_the_splitter_and_to_the_fit(rows):
     X, y = rows
     groups, weight = np.repeat(np.arange(60), 5), np.ones(len(y))
@@ -315,6 +317,7 @@ def test_on_magic_the_push_is_hard_for_the_top_hundredth():
     assert found.p_ >= 8
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("name", ["wdbc", "mammography"])
 def test_the_choice_is_not_significantly_worse_than_logistic_regression(name, request):
     if name == "wdbc":

@@ -128,13 +128,15 @@ def _column_types(model: TableModel) -> dict[str, Any]:
 class LabelledScores:
     """A table that was scored: its rows, its first row as it is, and what to say of it.
 
-    `sampled` says how many of the rows were taken, where they are not all.
+    `sampled` says how many of the rows were taken, where they are not all; `unlabelled` which rows
+    have no label, where some have none.
     """
 
     rows: ScoredRows
     first: Any
     seen: str
     sampled: str = ""
+    unlabelled: Any = None
 
 
 def score_labelled_table(
@@ -143,8 +145,11 @@ def score_labelled_table(
     step: Step,
     target: str | None = None,
     memory: int | None = None,
+    unlabelled: str | None = None,
 ) -> LabelledScores:
     """Score a table whose rows all have labels, in the column of the training or the one named.
+
+    Rows whose label is `unlabelled`, or missing where that says so, have none.
 
     Weight and groups are those of the training, where the table has them. Of more rows than
     `memory`, in bytes, allows a sample is kept; without it all are.
@@ -172,6 +177,12 @@ def score_labelled_table(
         # as in training, the type of a column of text is that of all its rows
         known = source.read(names)
     labels, weight, groups = roles
+    open_rows = None
+    if unlabelled is not None:
+        from toprank.models.unlabelled import mark_unlabelled, read_unlabelled
+
+        known, _ = mark_unlabelled(known, labels, unlabelled, model.target.positive)
+        open_rows = read_unlabelled(known, labels)
     positive = model.target.of(frames.column(known, labels))
     described = (positive, read_weight(known, weight), read_groups(known, groups))
     scored = ScoredRows(None, *described, scores=np.concatenate(scores))
@@ -181,7 +192,7 @@ def score_labelled_table(
             f"Measured on a sample of {len(scored)} of the {total} rows, which is what --memory "
             "allows."
         )
-    return LabelledScores(scored, first, seen.note, sampled)
+    return LabelledScores(scored, first, seen.note, sampled, open_rows)
 
 
 def find_roles(
