@@ -274,6 +274,11 @@ class _Curve:
         cross = float(bend @ self.u)
         return np.array([[float(bend @ self.u**2), cross], [cross, float(np.sum(bend))]])
 
+    has_sample = False
+
+    def release_sample(self) -> None:
+        """There is none."""
+
     def coarse(self) -> None:
         return None
 

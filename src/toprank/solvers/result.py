@@ -36,6 +36,12 @@ class SmoothProblem(Protocol):
     def coarse(self) -> Any:
         """Return the same problem on a sample of the rows; None if there are few."""
 
+    @property
+    def has_sample(self) -> bool: ...
+
+    def release_sample(self) -> None:
+        """Let the sample go where it takes memory to speak of; it can be drawn again."""
+
     def runs_away(self, coef: FloatArray) -> bool: ...
 
     def gradient_sizes(self, coef: FloatArray) -> FloatArray | None: ...
