@@ -36,6 +36,7 @@ from toprank.blocks.design import design_of
 from toprank.blocks.tensors import OnDevice, all_finite, tensor_of
 from toprank.blocks.torch import check_tensor
 from toprank.objective.sums import Points, Standard, standard_points
+from toprank.rankers.callbacks import as_root_task
 from toprank.solvers import newton
 
 Given = ParamSpec("Given")
@@ -56,7 +57,7 @@ def fits(method: Callable[Given, Answer]) -> Callable[Given, Answer]:
     before: whoever stops a fit and goes on would take the old model for the new one. Parameters
     stay as they are, and the estimator can be fitted again.
     """
-    checked = _fit_context(prefer_skip_nested_validation=True)(method)
+    checked = _fit_context(prefer_skip_nested_validation=True)(as_root_task(method))
 
     @wraps(method)
     def whole(*given: Given.args, **named: Given.kwargs) -> Answer:

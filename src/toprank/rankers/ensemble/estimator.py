@@ -21,6 +21,7 @@ from toprank.folds import Fold, Scoring, TimeOrderedSplit, folds_of
 from toprank.pairs import Rows, check_rows, check_times, group_labels
 from toprank.pairs.door import FOR_WORDS
 from toprank.pairs.propensity import keep_label_weights
+from toprank.rankers.callbacks import TakesCallbacks, tell_step
 from toprank.rankers.common import ShownInterval, fits, warn_caller
 from toprank.rankers.ensemble.out_of_fold import (
     Budget,
@@ -43,7 +44,7 @@ class EnsembleRows(Rows):
     time: NDArray[Any] | None = None
 
 
-class PushEnsemble(ShownInterval, EnsembleScores, ClassifierMixin, BaseEstimator):
+class PushEnsemble(TakesCallbacks, ShownInterval, EnsembleScores, ClassifierMixin, BaseEstimator):
     r"""A P-Norm Push with weights that are not negative, over rankers of any kind.
 
     Each member is fitted to folds; its scores of the rows it has not seen, standardised, become a
@@ -446,6 +447,7 @@ class PushEnsemble(ShownInterval, EnsembleScores, ClassifierMixin, BaseEstimator
                 print(f"[PushEnsemble] {done}/{total}  {seconds:7.1f} s  {step}", flush=True)
             if progress is not None:
                 progress(step, done, total)
+            tell_step(self, step)
 
         return tell
 
