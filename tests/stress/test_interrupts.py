@@ -401,7 +401,7 @@ def check_command(arguments, folder, after):
 @pytest.mark.parametrize("after", [0.02, 1.0])
 def test_ctrl_c_ends_a_command_with_130_and_one_line(tmp_path, after):
     pytest.importorskip("typer", reason="the command line needs typer")
-    pytest.importorskip("skrub", reason="models of tables need skrub")
+    pytest.importorskip("skops", reason="models are saved with skops")
     rows = table(tmp_path)
     check_command(["fit", rows, "-y", "y", "-o", "model"], tmp_path, after)
 
@@ -412,7 +412,7 @@ def test_ctrl_c_ends_a_command_with_130_and_one_line(tmp_path, after):
 def test_ctrl_c_at_any_moment_ends_a_command_with_130_and_one_line(
     command, tmp_path, record_property
 ):
-    pytest.importorskip("skrub", reason="models of tables need skrub")
+    pytest.importorskip("skops", reason="models are saved with skops")
     rows = table(tmp_path, 20_000)
     toprank_ = [sys.executable, "-m", "toprank.cli"]
     model = ["fit", rows, "-y", "y", "--p", "4", "-o", "model"]

@@ -19,6 +19,7 @@ from toprank.cli.memory import (
     fits_in_memory,
     in_words,
     parse_memory,
+    place_in_blocks,
     rows_of_block,
     rows_of_sample,
     size_in_memory,
@@ -29,6 +30,7 @@ from toprank.cli.options import (
     Clip,
     Drop,
     Groups,
+    Hidden,
     Jobs,
     Json,
     KeepTails,
@@ -42,6 +44,7 @@ from toprank.cli.options import (
     Tidy,
     TimeColumn,
     Train,
+    Unlabelled,
     Weight,
     check_output,
     check_training,
@@ -49,6 +52,7 @@ from toprank.cli.options import (
     find_positive_by,
     keep_labelled,
     metric_names,
+    parse_hidden,
     parse_k,
     read_training,
     reads,
@@ -119,6 +123,8 @@ def fit(
     weight: Weight = None,
     groups: Groups = None,
     propensity: Propensity = None,
+    unlabelled: Unlabelled = None,
+    hidden: Hidden = None,
     drop: Drop = None,
     as_text: AsText = None,
     as_number: AsNumber = None,
@@ -173,6 +179,7 @@ def fit(
         "random_state": seed,
         "keep_tails": keep_tails,
     }
+    open_labels = {"unlabelled": unlabelled, "hidden": parse_hidden(hidden, unlabelled)}
     # the library is loaded here, because --help need not wait for it
     from toprank.cli.scoring import import_skops, load_model
     from toprank.models import fit_table
@@ -193,20 +200,21 @@ def fit(
             _refuse_in_blocks("--from", before)
             plan = _BlockPlan(source, memory, cluster, options["model"], quiet)
             _refuse_in_blocks("--propensity", options.pop("propensity"))
+            _refuse_in_blocks("--unlabelled", unlabelled)
             more = {**options, "skip_unlabelled": skip_unlabelled}
             fitted = plan.fit(target, positive, jobs, more)
         else:
             rows = read_training(source, *named)
         known = source.describe_reading()
     if rows is not None:
-        rows = keep_labelled(rows, target, skip_unlabelled)
-        if before is None:
+        if unlabelled is None:
+            rows = keep_labelled(rows, target, skip_unlabelled)
+        if before is None and unlabelled is None:
             positive = find_positive(rows, target, positive, target in (tidy or ()))
         with progress("Reading", quiet) as step, warnings.catch_warnings(), worker_threads(jobs):
             _leave_to_concerns()
-            fitted = fit_table(
-                rows, target, positive=positive, from_model=before, progress=step, **options
-            )
+            options |= {**open_labels, "from_model": before}
+            fitted = fit_table(rows, target, positive=positive, progress=step, **options)
     if known:
         fitted = fitted.with_card({**fitted.card, "reading": known})
     import_skops()
@@ -248,7 +256,6 @@ class _BlockPlan:
     ) -> Any:
         """Fit the model, and say which rows it was fitted to."""
         from toprank import blocks
-        from toprank.cli.scoring import place_in_blocks
         from toprank.models import fit_table_blocks
         from toprank.models.block_fit import OF_ALL_ROWS
 

@@ -31,7 +31,7 @@ from toprank.cli.limits import (
     Value,
 )
 from toprank.cli.listing import check_listing, iterate_rows, write_listing
-from toprank.cli.memory import Memory, in_words, parse_memory, size_in_memory
+from toprank.cli.memory import Memory, in_words, parse_memory, place_in_blocks, size_in_memory
 from toprank.cli.options import Data, Json, Model, Quiet, Seed, parse_k, reads
 from toprank.cli.sure import Sure, SureTop, read_refits
 from toprank.cli.terminal import (
@@ -48,7 +48,7 @@ from toprank.cli.terminal import (
 
 if TYPE_CHECKING:
     from toprank._numerics import FloatArray
-    from toprank.cli.limited_rows import EarlierList, HeldTop
+    from toprank.cli.limited_rows import HeldTop, StayRows
     from toprank.models import Reason, TableModel
     from toprank.models.limited_top import LimitedTop
     from toprank.models.top_of_list import RunningTop
@@ -162,8 +162,8 @@ def rank(
         raise Failure("--sure is for the first rows of one list: leave out --all and limits.")
     if noise is not None and stay is None:
         raise Failure("--noise needs --stay, the list before.")
-    if stay is not None and (limits.any or per_group or per_entity or not isinstance(k, int)):
-        raise Failure("--stay is for the first rows of one list: give a count as --top, no limits.")
+    if stay is not None and (per_group is not None or whole):
+        raise Failure("--stay is for the first rows of one list: leave out --all and --per-group.")
     alone = not (limits.any or whole or per_group or per_entity or sure or stay)
     if cluster is not None and not alone:
         raise Failure("--cluster is for the first rows of one list: leave out --all and limits.")
@@ -180,8 +180,8 @@ def rank(
     with open_table(data, reading, quiet) as source, progress("Ranking", quiet) as step:
         carried = list(id or ())
         if stay is not None:
-            earlier = _read_earlier(stay, _name_of_rows(loaded, source, carried), reading, quiet)
-            found = read_held(loaded, source, int(k), carried, n_reasons, step, earlier, noise)
+            before = _read_earlier(stay, loaded, source, carried, (reading, quiet), noise)
+            found = read_held(loaded, source, k, carried, n_reasons, step, limits, before)
         elif limits.any:
             found = read_held(loaded, source, k, carried, n_reasons, step, limits)
         else:
@@ -312,7 +312,6 @@ def _top_on_cluster(
 ) -> RunningTop:
     """The first rows, scored where the workers of a cluster read them."""
     from toprank.blocks import from_tables
-    from toprank.cli.scoring import place_in_blocks
     from toprank.models.block_scores import top_of_blocks
 
     place = place_in_blocks(source)
@@ -342,8 +341,8 @@ def read_held(
     carried: Sequence[str],
     n_reasons: int,
     step: Step,
-    within: ListLimits | EarlierList,
-    noise: float | None = None,
+    limits: ListLimits,
+    stay: StayRows | None = None,
 ) -> Ranked:
     """Rank a table and choose rows of the whole list; other parameters as in `read_top`.
 
@@ -351,29 +350,29 @@ def read_held(
     ----------
     model, source, k, carried, n_reasons, step
         As in `read_top`.
-    within : ListLimits or EarlierList
-        Limits that the list keeps, or the list whose rows stay.
-    noise : float, optional
-        With an earlier list: the noise of a score.
+    limits : ListLimits
+        Limits that the list keeps.
+    stay : StayRows, optional
+        The earlier list whose rows stay.
     """
     from toprank.cli.limited_rows import CutTop, StayTop, row_chances
     from toprank.cli.scoring import score_chunks
 
     source.remember(Reading.remembered(model.card))
-    limits = within if isinstance(within, ListLimits) else ListLimits()
     source.check_columns({**dict.fromkeys(carried, "--id"), **limits.columns()})
     ids = [model.schema.id] if model.schema.id in source.columns else []
     shown = [name for name in (limits.per_entity, limits.limit_by) if name is not None]
     names = list(dict.fromkeys([*ids, *carried, *shown]))
     needed = model.schema.names if n_reasons else model.schema.names[:1]
+    limited = limits.any or limits.per_entity is not None or not isinstance(k, int)
     kept: HeldTop
-    if isinstance(within, ListLimits):
-        kept = CutTop(within, k, source)
+    if not limited and stay is not None and isinstance(k, int):
+        kept = StayTop(k, stay)
     else:
-        kept = StayTop(int(k), _carried_name(0), within, noise)
+        kept = CutTop(limits, k, source, stay)
     for chunk, scores in score_chunks(model, source, step, names):
         rows = _beside(chunk.rows.select(needed), chunk.carried)
-        kept.add(scores, rows, row_chances(model, chunk.rows) if limits.any else None)
+        kept.add(scores, rows, row_chances(model, chunk.rows) if limited else None)
     kept.settle()
     reasons = _find_reasons(model, kept.rows, n_reasons, step)
     listing = _listing(kept, names, reasons, kept.extra_columns)
@@ -390,11 +389,20 @@ def _name_of_rows(model: TableModel, source: Source, carried: Sequence[str]) -> 
     return str(names[0])
 
 
-def _read_earlier(path: Path, name: str, reading: Reading, quiet: bool) -> EarlierList:
-    from toprank.cli.limited_rows import EarlierList
+def _read_earlier(
+    path: Path,
+    model: TableModel,
+    source: Source,
+    carried: Sequence[str],
+    how: tuple[Reading, bool],
+    noise: float | None,
+) -> StayRows:
+    """The rows of the list before, by the column that names them in both."""
+    from toprank.cli.limited_rows import EarlierList, StayRows
 
-    with open_table(path, reading, quiet) as source:
-        return EarlierList.read(source, name)
+    name = _name_of_rows(model, source, carried)
+    with open_table(path, *how) as before:
+        return StayRows(_carried_name(0), EarlierList.read(before, name), noise)
 
 
 def _beside(rows: Any, carried: Any) -> Any:

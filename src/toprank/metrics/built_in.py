@@ -187,6 +187,7 @@ BUILT_IN = (
         values=_risk_values,
         estimand=ENDLESS,
         extreme=_price_of_maximum,
+        hidden=Hidden.HEIGHTS,
     ),
     Metric(
         at_k.positives_at_top,

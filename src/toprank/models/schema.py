@@ -27,6 +27,8 @@ from toprank.models.summary import FrameLook, SecondLook, TableSummary
 from toprank.models.wishes import Wishes
 from toprank.pairs.labels import LabelError, missing_labels, positive_label
 
+#: What rows say whose label is not known, in the target of a table of positives and such rows.
+UNLABELLED = "(unlabelled)"
 #: How many unexpected categories a message names.
 _NAMED = 3
 
@@ -354,8 +356,8 @@ class Target:
         """Return which rows are positive; ModelError for values never seen."""
         words = _target_words(self.column, values, self.tidy)
         positive = np.asarray(words == self.positive, dtype=bool)
-        if len(self.negative) == 1:
-            strange = ~positive & (words != self.negative[0])
+        if len(self.negative) == 1 and self.negative[0] != UNLABELLED:
+            strange = ~positive & (words != self.negative[0]) & (words != UNLABELLED)
             if np.any(strange):
                 raise ModelError(
                     f"{self.column!r} is {_quote_some(sorted(set(words[strange].tolist())))} in "

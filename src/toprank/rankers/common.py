@@ -37,6 +37,7 @@ from toprank.blocks.design import design_of
 from toprank.blocks.tensors import OnDevice, all_finite, tensor_of
 from toprank.blocks.torch import check_tensor
 from toprank.objective.sums import Points, Standard, standard_points
+from toprank.rankers.callbacks import as_root_task
 from toprank.solvers import newton
 
 Given = ParamSpec("Given")
@@ -57,7 +58,7 @@ def fits(method: Callable[Given, Answer]) -> Callable[Given, Answer]:
     before: whoever stops a fit and goes on would take the old model for the new one. Parameters
     stay as they are, and the estimator can be fitted again.
     """
-    checked = _fit_context(prefer_skip_nested_validation=True)(method)
+    checked = _fit_context(prefer_skip_nested_validation=True)(as_root_task(method))
 
     @wraps(method)
     def whole(*given: Given.args, **named: Given.kwargs) -> Answer:
@@ -277,6 +278,11 @@ class _Curve:
         bend = self.weight * expit(z) * expit(-z)
         cross = float(bend @ self.u)
         return np.array([[float(bend @ self.u**2), cross], [cross, float(np.sum(bend))]])
+
+    has_sample = False
+
+    def release_sample(self) -> None:
+        """There is none."""
 
     def coarse(self) -> None:
         return None
