@@ -23,6 +23,7 @@ from toprank.pairs.door import FOR_WORDS
 from toprank.pairs.propensity import keep_label_weights
 from toprank.rankers.callbacks import TakesCallbacks, tell_step
 from toprank.rankers.common import ShownInterval, fits, warn_caller
+from toprank.rankers.ensemble.on_blocks import EnsembleOnBlocks
 from toprank.rankers.ensemble.out_of_fold import (
     Budget,
     OutOfFold,
@@ -44,7 +45,14 @@ class EnsembleRows(Rows):
     time: NDArray[Any] | None = None
 
 
-class PushEnsemble(TakesCallbacks, ShownInterval, EnsembleScores, ClassifierMixin, BaseEstimator):
+class PushEnsemble(
+    TakesCallbacks,
+    ShownInterval,
+    EnsembleOnBlocks,
+    EnsembleScores,
+    ClassifierMixin,
+    BaseEstimator,
+):
     r"""A P-Norm Push with weights that are not negative, over rankers of any kind.
 
     Each member is fitted to folds; its scores of the rows it has not seen, standardised, become a
@@ -334,21 +342,6 @@ class PushEnsemble(TakesCallbacks, ShownInterval, EnsembleScores, ClassifierMixi
             fitted = self._fit_weighted(rows, members, workers, kept)
         self._keep_members(members, fitted)
         return self
-
-    def fit_blocks(self, source: Any) -> Any:
-        """Refuse: the members need all rows in memory.
-
-        Raises
-        ------
-        TypeError
-            With what to do instead.
-        """
-        raise TypeError(
-            "PushEnsemble does not fit a block source: most of its members (LightGBM, forests, "
-            "boosted stumps) need all rows in memory. Fit it to a sample in memory, or fit one "
-            "ranker to all rows: PNormPushCV(...).fit_blocks(source), or PushTrees(p='auto', "
-            "backend='xgboost').fit_blocks(source)."
-        )
 
     @fits
     def refit_members(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Any:
