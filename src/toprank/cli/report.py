@@ -5,11 +5,13 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from toprank._extras import require
+from toprank.cli.clusters import Cluster
+from toprank.cli.io.folder import place_of_files
 from toprank.cli.io.source import Reading
 from toprank.cli.io.tables import check_exists, open_table
 from toprank.cli.memory import Memory, read_within
@@ -141,6 +143,7 @@ def report(
     jobs: Jobs = None,
     max_columns: MaxColumns = 5_000,
     memory: Memory = None,
+    cluster: Cluster = None,
     as_json: Json = False,
     quiet: Quiet = False,
     *,
@@ -151,6 +154,9 @@ def report(
     Of models the page shows how good they are on a table that they have not seen, side by side.
     Of a table it shows the model that 'toprank fit' would write, on rows held out. The page opens
     by double click, in any browser, without a network.
+
+    With --cluster the workers read the tables, and send the rows that --memory allows: all of them,
+    or a sample whose size the page tells.
     """
     fit = {"model": model, "quality": quality}
     fit = {name: value for name, value in fit.items() if value is not None}
@@ -175,7 +181,8 @@ def report(
         learning["keep_tails"] = keep_tails
         _refuse_options(learning)
         options = columns | money | {"skip_unlabelled": skip_unlabelled, "train": sure}
-        made = _describe_models(models, test, reading, top, options, (max_columns, memory), quiet)
+        within = TableLimits(max_columns, memory, cluster)
+        made = _describe_models(models, test, reading, top, options, within, quiet)
     else:
         if target is None:
             raise Failure("--target is missing: name the column of the labels.")
@@ -184,7 +191,7 @@ def report(
         roles = columns | {"time": time}
         used = roles | {"today": today, "by-group": by_group, "by": by, "per-entity": per_entity}
         named = (target, used, lists, max_columns)
-        rows, sampled = _read_learned_table(table, reading, quiet, named, memory)
+        rows, sampled = _read_learned_table(table, reading, quiet, named, (memory, cluster))
         rows = keep_labelled(rows, target, skip_unlabelled)
         chosen = find_positive(rows, target, positive, target in (tidy or ()))
         fit.setdefault("model", "auto")  # as 'toprank fit' does
@@ -196,10 +203,10 @@ def report(
                 more: dict[str, Any] = {"fit": fit, "notes": notes}
                 made = _build(rows, target, chosen, given | money | more, top, quiet)
             else:
-                limits = (max_columns, memory)
+                within = TableLimits(max_columns, memory, cluster)
                 texts = dict.fromkeys((*given["as_text"], *given["as_number"]), _string_type())
-                known = (limits, None, texts)
-                tested, also = _read_table(test, reading, quiet, {"target": target}, *known)
+                how = (within, None, texts)
+                tested, also = _read_table(test, reading, quiet, {"target": target}, *how)
                 tested = keep_labelled(tested, target, skip_unlabelled)
                 more = columns | money | {"notes": (*notes, also) if also else notes}
                 given |= {"positive": chosen, **fit}
@@ -223,9 +230,17 @@ def _string_type() -> Any:
     return require("pyarrow", "frames").string()
 
 
+class TableLimits(NamedTuple):
+    """What a table may take: columns, memory; and the cluster whose workers read it."""
+
+    columns: int
+    memory: str | None
+    cluster: str | None
+
+
 def is_model(path: Path) -> bool:
     """Whether a file is a model: a zip with a card, which no workbook has."""
-    if str(path) == "-":
+    if str(path) == "-" or place_of_files(path) is not None:
         return False
     check_exists(path)
     if not path.is_file() or not zipfile.is_zipfile(path):
@@ -266,15 +281,20 @@ def _check_money(value: float | None, cost: float | None) -> None:
 
 
 def _read_learned_table(
-    path: Path, reading: Reading, quiet: bool, named: tuple[Any, ...], memory: str | None
+    path: Path,
+    reading: Reading,
+    quiet: bool,
+    named: tuple[Any, ...],
+    within: tuple[str | None, str | None],
 ) -> tuple[Any, str]:
-    """The rows of a table to learn from, or some of many, and what to say of that."""
+    """The rows of a table to learn from, or some of many, and what to say of that.
+
+    `within` are the memory allowed and the cluster whose workers read the table.
+    """
     with open_table(path, reading, quiet) as source:
         check_training(source, *named)
-        if source.place is not None:
-            rows, sampled = read_within(source, None, memory, "made from")
-            if rows is not None:
-                return rows, sampled
+        if source.place is not None or within[1] is not None:
+            return read_within(source, None, within[0], "made from", within[1])
         return read_training(source, *named), ""
 
 
@@ -283,26 +303,25 @@ def _read_table(
     reading: Reading,
     quiet: bool,
     named: dict[str, Any],
-    limits: tuple[int, str | None],
+    within: TableLimits,
     known: Reading | None = None,
     types: dict[str, Any] | None = None,
 ) -> tuple[Any, str]:
     """A table, whose columns are named by options, and what is said where it is a sample.
 
-    `limits` are the columns and the memory allowed; `known` is what a model remembers of its own,
-    `types` are those of columns of text.
+    `known` is what a model remembers of its own, `types` are those of columns of text.
     """
     with open_table(path, reading, quiet) as source:
         if known is not None:
             source.remember(known)
-        source.check_width(limits[0])
+        source.check_width(within.columns)
         wanted: dict[str, str] = {}
         for option, name in named.items():
             for one in [name] if isinstance(name, str) else name or ():
                 wanted[one] = f"--{option}"
         source.check_columns(wanted)
         here = {name: kind for name, kind in (types or {}).items() if name in source.columns}
-        return read_within(source, None, limits[1], "measured on", here)
+        return read_within(source, None, within.memory, "measured on", within.cluster, here)
 
 
 def _describe_models(
@@ -311,7 +330,7 @@ def _describe_models(
     reading: Reading,
     k: int,
     options: dict[str, Any],
-    limits: tuple[int, str | None],
+    within: TableLimits,
     quiet: bool,
 ) -> Report:
     # the library is loaded here, because --help need not wait for it
@@ -332,7 +351,7 @@ def _describe_models(
     first = next(iter(models.values()))
     known = Reading.remembered(first.card)
     target = {"target": first.target.column}
-    how = (limits, known, text_types(models.values()))
+    how = (within, known, text_types(models.values()))
     rows, sampled = _read_table(test, reading, quiet, {**named, **target}, *how)
     options["notes"] = (sampled,) if sampled else ()
     rows = keep_labelled(rows, first.target.column, skip)
