@@ -110,6 +110,7 @@ def _payload(ranker: Any) -> tuple[bytes, list[bytes]]:
         last, boosters = detach(last)
         bare = copy.copy(ranker)
         bare.steps = [*first, (name, last)]
+        vars(bare).pop("_skl_callbacks", None)
     else:
         bare, boosters = detach(ranker)
     vars(bare).pop("cv_results_", None)

@@ -235,7 +235,7 @@ def reads_texts_unsafely(parts: object) -> bool:
 
 #: What a fit leaves behind that scores do not need.
 _UNNEEDED = (
-    *("history_", "choice_", "booster_", "best_estimator_"),
+    *("history_", "choice_", "booster_", "best_estimator_", "_skl_callbacks"),
     *("oof_scores_", "oof_decision_", "member_table_", "score_interval_"),
     *("_folds", "_runs", "_labels", "_templates", "_present"),
 )

@@ -324,7 +324,7 @@ def newton(
         exact = exact or (fresh and trial.size > _FAILURE * size)
         _learn(hessian, trial.coef - coef, trial.grad - grad)
         coef, value, grad, size = trial.coef, trial.value, trial.grad, trial.size
-        log.add(objective=value, gradient=size, damping=trial.damping)
+        log.add(coef, objective=value, gradient=size, damping=trial.damping)
         fresh = False
         if trial.damping > 0 or not shrunk:
             hessian = None
