@@ -204,9 +204,8 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         task = self._task()
         self._check_link(task)
         with self._start_threads(source), overflow_is_handled():
-            data = look(source, self.class_weight, task.intercepts, classes)
-            task = self._task_on(data, task)
-            problem = problem_of(data, task, gather=self.solver == "coordinate")
+            problem = self.problem_on(source, task, classes)
+            data = problem.data
             result = self._minimise(problem)
             bend = bend_of(problem, result.coef)
             if bend is not None:
@@ -214,6 +213,14 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
             self._keep_fit(data.classes if classes is None else classes, problem, result)
             self._warn(result, problem, bend)
         return dict(data.passes)
+
+    def problem_on(
+        self, source: BlockSource, task: Any, classes: NDArray[Any] | None = None
+    ) -> TwoClassProblem:
+        """What the ranker minimises on the rows of a source."""
+        data = look(source, self.class_weight, task.intercepts, classes)
+        task = self._task_on(data, task)
+        return problem_of(data, task, gather=self.solver == "coordinate")
 
     def _start_threads(self, source: object) -> Any:
         """The threads of the source; what is no source is refused when it is looked at."""
