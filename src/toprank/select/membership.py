@@ -97,7 +97,7 @@ def membership(
     k : int
         How long the top of the list is.
     n_refits : int, optional
-        By default 400 for the jackknife, which needs no fits, 40 for single steps and 50 for fits.
+        By default 400 for the jackknife, which needs no fits, 32 for single steps and 50 for fits.
     level : float, default=0.9
         Confidence of the sets of ranks, each for its own row.
     method : {"auto", "jackknife", "bootstrap"}, default="auto"

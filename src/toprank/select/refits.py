@@ -40,7 +40,7 @@ from toprank.select.calibration import score_rows
 #: Rows that must carry the weight of a class for the first order to be enough.
 _ENOUGH = 30
 #: Models where refits are cheap, where each is a pass over the rows, and where each is a fit.
-_MANY, _STEPS, _SOME = 400, 40, 50
+_MANY, _STEPS, _SOME = 400, 32, 50
 METHODS = ("auto", "jackknife", "bootstrap")
 
 Progress = Callable[[str, float, float | None], None]
