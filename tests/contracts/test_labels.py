@@ -13,7 +13,6 @@ import pytest
 pytest.importorskip("typer", reason="the command line needs the extra cli")
 pytest.importorskip("pyarrow", reason="the command line reads tables with the extra frames")
 pytest.importorskip("skops", reason="models are written with the extra models")
-pytest.importorskip("skrub", reason="tables are prepared with the extra models")
 
 import numpy as np
 import pandas as pd

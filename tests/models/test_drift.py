@@ -8,7 +8,7 @@ from toprank.models import DriftWatch, ModelError, fit_table
 from toprank.models.monitor import SCORES, Limits, monitor_model
 
 pd = pytest.importorskip("pandas", reason="tables need the extra models")
-pytest.importorskip("skrub", reason="tables are prepared with the extra models")
+pytest.importorskip("skops", reason="models are saved with skops")
 
 
 def table(rng, n):

@@ -9,7 +9,7 @@ import pytest
 from toprank.models.monitor import RISK
 
 pytest.importorskip("pandas", reason="tables need the extra models")
-pytest.importorskip("skrub", reason="tables are prepared with the extra models")
+pytest.importorskip("skops", reason="models are saved with skops")
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.skipif(
     not (ROOT / "benchmarks").is_dir(), reason="benchmarks lie in the checkout"

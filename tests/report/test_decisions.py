@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-pytest.importorskip("skrub", reason="the report prepares mixed columns with skrub")
+pytest.importorskip("skops", reason="models are saved with skops")
 pd = pytest.importorskip("pandas", reason="the tables are pandas data frames")
 
 from toprank.inference import period_interval, top_groups  # noqa: E402

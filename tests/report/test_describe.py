@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-pytest.importorskip("skrub", reason="the report prepares mixed columns with skrub")
+pytest.importorskip("skops", reason="models are saved with skops")
 pd = pytest.importorskip("pandas", reason="the tables are pandas data frames")
 
 from toprank.metrics import precision_at  # noqa: E402

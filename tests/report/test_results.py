@@ -11,7 +11,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-pytest.importorskip("skrub", reason="the report prepares mixed columns with skrub")
+pytest.importorskip("skops", reason="models are saved with skops")
 pd = pytest.importorskip("pandas", reason="the tables are pandas data frames")
 
 from toprank import PNormPush  # noqa: E402

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-pytest.importorskip("skrub", reason="the report prepares mixed columns with skrub")
+pytest.importorskip("skops", reason="models are saved with skops")
 pd = pytest.importorskip("pandas", reason="the tables are pandas data frames")
 
 from toprank.report import build  # noqa: E402

@@ -223,7 +223,7 @@ def test_a_frame_of_scores_and_labels_in_words_will_do():
 
 @pytest.mark.more
 def test_a_model_of_a_table_refuses_the_rows_it_has_learned_from():
-    pytest.importorskip("skrub", reason="tables are prepared with the extra models")
+    pytest.importorskip("skops", reason="models are saved with skops")
     from toprank.models import fit_table
 
     X, y = table(900)

@@ -190,7 +190,7 @@ def test_plots_leave_the_process_as_it_was():
 @pytest.fixture
 def frame():
     pandas = pytest.importorskip("pandas", reason="tables are pandas frames")
-    pytest.importorskip("skrub", reason="models of tables need skrub")
+    pytest.importorskip("skops", reason="models are saved with skops")
     rows, labels = problem(300)
     return pandas.DataFrame(rows, columns=list("abc")).assign(y=labels)
 

@@ -182,7 +182,7 @@ def test_stumps_do_not_notice_the_size_of_a_column(size):
 
 def test_a_table_with_numbers_beyond_every_spread_is_refused_by_name():
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
-    pytest.importorskip("skrub", reason="skrub is not installed")
+    pytest.importorskip("skops", reason="models are saved with skops")
     frame = pandas.DataFrame(rows(), columns=["a", "b", "c"]).assign(bought=Y)
     with pytest.raises(ModelError, match=r"'b': expected numbers of at most 1e\+100"):
         fit_table(frame.assign(b=frame["b"] * 1e300), "bought")

@@ -62,6 +62,9 @@ class KeptPasses(BlockSource):
     def start_threads(self, n_jobs: int | None = None) -> Any:
         return self.source.start_threads(n_jobs)
 
+    def expect_passes(self) -> None:
+        self.source.expect_passes()
+
     def name_of(self, index: int) -> str:
         return self.source.name_of(index)
 

@@ -203,6 +203,9 @@ class PartOfRows(BlockSource):
     def start_threads(self, n_jobs: int | None = None) -> AbstractContextManager[Any]:
         return self.source.start_threads(n_jobs)
 
+    def expect_passes(self) -> None:
+        self.source.expect_passes()
+
     def name_of(self, index: int) -> str:
         return self.source.name_of(index)
 

@@ -119,6 +119,9 @@ class _Member(BlockSource):
     def start_threads(self, n_jobs: int | None = None) -> AbstractContextManager[Any]:
         return nullcontext()  # those of the passes are started around all of them
 
+    def expect_passes(self) -> None:
+        self.source.expect_passes()
+
     def name_of(self, index: int) -> str:
         return self.source.name_of(index)
 

@@ -140,6 +140,10 @@ class BlockSource(ABC):
         """Start the threads that passes in this process use, for as long as several are made."""
         return Workers(n_jobs if self.n_jobs is None else self.n_jobs).start_threads()
 
+    def expect_passes(self) -> None:
+        """Hear that several passes will follow: rows that cost something to decode may be kept."""
+        return  # most sources keep nothing
+
     def name_of(self, index: int) -> str:
         """Say where a block comes from, for messages."""
         return f"block {index}"

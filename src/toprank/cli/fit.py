@@ -19,6 +19,7 @@ from toprank.cli.memory import (
     fits_in_memory,
     in_words,
     parse_memory,
+    place_in_blocks,
     rows_of_block,
     rows_of_sample,
     size_in_memory,
@@ -255,7 +256,6 @@ class _BlockPlan:
     ) -> Any:
         """Fit the model, and say which rows it was fitted to."""
         from toprank import blocks
-        from toprank.cli.scoring import place_in_blocks
         from toprank.models import fit_table_blocks
         from toprank.models.block_fit import OF_ALL_ROWS
 

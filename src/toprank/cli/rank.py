@@ -31,7 +31,7 @@ from toprank.cli.limits import (
     Value,
 )
 from toprank.cli.listing import check_listing, iterate_rows, write_listing
-from toprank.cli.memory import Memory, in_words, parse_memory, size_in_memory
+from toprank.cli.memory import Memory, in_words, parse_memory, place_in_blocks, size_in_memory
 from toprank.cli.options import Data, Json, Model, Quiet, Seed, parse_k, reads
 from toprank.cli.sure import Sure, SureTop, read_refits
 from toprank.cli.terminal import (
@@ -312,7 +312,6 @@ def _top_on_cluster(
 ) -> RunningTop:
     """The first rows, scored where the workers of a cluster read them."""
     from toprank.blocks import from_tables
-    from toprank.cli.scoring import place_in_blocks
     from toprank.models.block_scores import top_of_blocks
 
     place = place_in_blocks(source)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from toprank.cli.clusters import Cluster
+from toprank.cli.io.folder import place_of_files
 from toprank.cli.io.source import Reading
 from toprank.cli.io.tables import check_exists, open_table
 from toprank.cli.memory import Memory, read_within
@@ -140,6 +142,7 @@ def report(
     jobs: Jobs = None,
     max_columns: MaxColumns = 5_000,
     memory: Memory = None,
+    cluster: Cluster = None,
     as_json: Json = False,
     quiet: Quiet = False,
     *,
@@ -150,6 +153,9 @@ def report(
     Of models the page shows how good they are on a table that they have not seen, side by side.
     Of a table it shows the model that 'toprank fit' would write, on rows held out. The page opens
     by double click, in any browser, without a network.
+
+    With --cluster the workers read the tables, and send the rows that --memory allows: all of them,
+    or a sample whose size the page tells.
     """
     fit = {"model": model, "quality": quality}
     fit = {name: value for name, value in fit.items() if value is not None}
@@ -174,7 +180,8 @@ def report(
         learning["keep_tails"] = keep_tails
         _refuse_options(learning)
         options = columns | money | {"skip_unlabelled": skip_unlabelled, "train": sure}
-        made = _describe_models(models, test, reading, top, options, (max_columns, memory), quiet)
+        within = TableLimits(max_columns, memory, cluster)
+        made = _describe_models(models, test, reading, top, options, within, quiet)
     else:
         if target is None:
             raise Failure("--target is missing: name the column of the labels.")
@@ -187,8 +194,8 @@ def report(
             named = (target, used, lists, max_columns)
             check_training(source, *named)
             rows, sampled = None, ""
-            if source.place is not None:
-                rows, sampled = read_within(source, None, memory, "made from")
+            if source.place is not None or cluster is not None:
+                rows, sampled = read_within(source, None, memory, "made from", cluster)
             if rows is None:
                 rows = read_training(source, *named)
         rows = keep_labelled(rows, target, skip_unlabelled)
@@ -201,8 +208,8 @@ def report(
                 more: dict[str, Any] = {"fit": fit, "notes": (sampled,) if sampled else ()}
                 made = _build(rows, target, chosen, given | money | more, top, quiet)
             else:
-                limits = (max_columns, memory)
-                tested, also = _read_table(test, reading, quiet, {"target": target}, limits)
+                within = TableLimits(max_columns, memory, cluster)
+                tested, also = _read_table(test, reading, quiet, {"target": target}, within)
                 tested = keep_labelled(tested, target, skip_unlabelled)
                 notes = tuple(filter(None, (sampled, also)))
                 measured = (tested, test, top, columns | money | {"notes": notes})
@@ -218,9 +225,17 @@ def report(
     screen.print(f"Report: {safe(output)}", soft_wrap=True)
 
 
+class TableLimits(NamedTuple):
+    """What a table may take: columns, memory; and the cluster whose workers read it."""
+
+    columns: int
+    memory: str | None
+    cluster: str | None
+
+
 def is_model(path: Path) -> bool:
     """Whether a file is a model: a zip with a card, which no workbook has."""
-    if str(path) == "-":
+    if str(path) == "-" or place_of_files(path) is not None:
         return False
     check_exists(path)
     if not path.is_file() or not zipfile.is_zipfile(path):
@@ -265,23 +280,23 @@ def _read_table(
     reading: Reading,
     quiet: bool,
     named: dict[str, Any],
-    limits: tuple[int, str | None],
+    within: TableLimits,
     known: Reading | None = None,
 ) -> tuple[Any, str]:
     """A table, whose columns are named by options, and what is said where it is a sample.
 
-    `limits` are the columns and the memory allowed; `known` is what a model remembers of its own.
+    `known` is what a model remembers of its own.
     """
     with open_table(path, reading, quiet) as source:
         if known is not None:
             source.remember(known)
-        source.check_width(limits[0])
+        source.check_width(within.columns)
         wanted: dict[str, str] = {}
         for option, name in named.items():
             for one in [name] if isinstance(name, str) else name or ():
                 wanted[one] = f"--{option}"
         source.check_columns(wanted)
-        return read_within(source, None, limits[1], "measured on")
+        return read_within(source, None, within.memory, "measured on", within.cluster)
 
 
 def _describe_models(
@@ -290,7 +305,7 @@ def _describe_models(
     reading: Reading,
     k: int,
     options: dict[str, Any],
-    limits: tuple[int, str | None],
+    within: TableLimits,
     quiet: bool,
 ) -> Report:
     # the library is loaded here, because --help need not wait for it
@@ -311,11 +326,11 @@ def _describe_models(
     first = next(iter(models.values()))
     known = Reading.remembered(first.card)
     target = {"target": first.target.column}
-    rows, sampled = _read_table(test, reading, quiet, {**named, **target}, limits, known)
+    rows, sampled = _read_table(test, reading, quiet, {**named, **target}, within, known)
     options["notes"] = (sampled,) if sampled else ()
     rows = keep_labelled(rows, first.target.column, skip)
     if options["train"] is not None:
-        options["train"], _ = _read_table(options["train"], reading, quiet, target, limits, known)
+        options["train"], _ = _read_table(options["train"], reading, quiet, target, within, known)
     with progress("Scoring", quiet) as step:
         return describe(models, rows, k=k, files=files, data=str(test), progress=step, **options)
 

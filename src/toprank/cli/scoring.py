@@ -16,7 +16,7 @@ from toprank._numerics import FloatArray
 from toprank.cli import terminal
 from toprank.cli.io.source import Chunk, Reading, Source
 from toprank.cli.io.tables import check_exists
-from toprank.cli.memory import PER_SCORED_ROW
+from toprank.cli.memory import PER_SCORED_ROW, place_in_blocks, read_within
 from toprank.cli.terminal import Failure, Step, note, safe
 from toprank.models import ModelWarning, TableModel, frames, load
 from toprank.models.sketch import SeenRows
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 #: Columns that a refusal names at most.
 _MOST_NAMED = 20
+#: Rows in memory that are scored at once.
+_ROWS_AT_ONCE = 100_000
 
 
 def load_model(path: Path) -> TableModel:
@@ -122,6 +124,33 @@ def _column_types(model: TableModel) -> dict[str, Any]:
         elif column.kind != "date" or column.date_format is not None:
             types[column.name] = pyarrow.string()
     return types
+
+
+def score_sample(
+    model: TableModel, source: Source, memory: str | None, cluster: str
+) -> tuple[Any, str]:
+    """Rows of a table that the workers of a cluster read, and what is said where they are some.
+
+    The columns are those that the model reads, and that of the labels where the table has it.
+    """
+    source.remember(Reading.remembered(model.card))
+    absent = [c for c in model.schema.columns if c.name not in source.columns]
+    _refuse_table([f"column '{c.name}' ({c.kind}) is missing" for c in absent], source)
+    labels = [name for name in [model.target.column] if name in source.columns]
+    names = list(dict.fromkeys([*model.schema.names, *labels]))
+    rows, said = read_within(source, names, memory, "looked at", cluster)
+    _refuse_table(model.check(rows).problems, source)
+    return rows, said
+
+
+def score_rows(model: TableModel, rows: Any, step: Step) -> Iterator[tuple[Any, FloatArray]]:
+    """Score rows in memory, some at a time."""
+    for start in range(0, rows.num_rows, _ROWS_AT_ONCE):
+        part = rows.slice(start, _ROWS_AT_ONCE)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ModelWarning)  # the check of all rows has said it
+            yield part, model.score(part)
+        step("Ranking", start + part.num_rows, rows.num_rows)
 
 
 @dataclass(frozen=True)
@@ -231,13 +260,6 @@ def score_labelled_blocks(model: TableModel, source: Source, cluster: Any) -> La
     )
     chunk = next(source.chunks(model.schema.names, {}))
     return LabelledScores(rows, chunk.rows.slice(0, 1), seen.note)
-
-
-def place_in_blocks(source: Source) -> Any:
-    """Where the workers of a cluster find a table; Failure if they cannot read it in blocks."""
-    if source.place is None:
-        raise Failure(f"--cluster: {source.name} is not Parquet; write it as Parquet first.")
-    return source.place
 
 
 def _name_if_present(name: str | None, source: Source) -> str | None:

@@ -354,8 +354,9 @@ def fit_rows(
     """
     request, kind, name = read_request(model, p, alpha, metric, k, random_state, None)
     request = replace(request, keep_tails=keep_tails, **check_effort(quality, max_seconds))
+    tails: dict[str, LongTail] = {}
     if not keep_tails:
-        schema, rows, _ = clip_tails(kind, schema, rows)
+        schema, rows, tails = clip_tails(kind, schema, rows)
     fit = TableFit(kind, request, schema, None)
     template, choice = fit.settle(rows)
     preparation, ranker, Z = fit.final(rows, template)
@@ -365,7 +366,9 @@ def fit_rows(
     unseen = UnseenScores(ranker.decision_function(some), "training")
     held_out = HeldOutMetrics(notes=["nothing was held out: measure by cross-validation"])
     about: tuple[Any, ...] = (held_out, choice, [], None, unseen)
-    return made.with_card(make_card(made, rows, explained, name, request.scoring, *about))
+    card = make_card(made, rows, explained, name, request.scoring, *about)
+    card["tails"] = {name: [tail.low, tail.high] for name, tail in tails.items()}
+    return made.with_card(card)
 
 
 def clip_tails(

@@ -26,6 +26,7 @@ from toprank._files import replace_file
 from toprank.models import archive
 from toprank.models.card import versions
 from toprank.models.errors import ModelError, catch_warnings
+from toprank.models.payload import build_payload
 from toprank.models.read_card import MadeWith, name_damage, name_file, read_model_bytes
 from toprank.models.storage import ALLOWED, attach, detach, foreign_types
 
@@ -55,8 +56,6 @@ _MORE = {
     "toprank.tuning.push_cv.PNormPushCV",
 }
 _ALLOWED = {**ALLOWED, "ObjectNode": ALLOWED["ObjectNode"] | _MORE}
-#: Every type that a file of a ranker may hold.
-RANKER_TYPES = sorted(set().union(*_ALLOWED.values()))
 
 
 def save_ranker(ranker: Any, path: str | PathLike[str]) -> None:
@@ -111,6 +110,7 @@ def _payload(ranker: Any) -> tuple[bytes, list[bytes]]:
         last, boosters = detach(last)
         bare = copy.copy(ranker)
         bare.steps = [*first, (name, last)]
+        vars(bare).pop("_skl_callbacks", None)
     else:
         bare, boosters = detach(ranker)
     vars(bare).pop("cv_results_", None)
@@ -175,7 +175,7 @@ def _build(members: dict[str, bytes], most_bytes: int) -> Any:
         )
     with catch_warnings():
         warnings.simplefilter("ignore", InconsistentVersionWarning)
-        ranker = require("skops.io", "models").loads(payload, trusted=RANKER_TYPES)
+        ranker = build_payload(payload)
     boosters = [members[name] for name in sorted(members, key=_place) if name.startswith("trees-")]
     attach(ranker.steps[-1][1] if isinstance(ranker, Pipeline) else ranker, boosters)
     return ranker

@@ -118,7 +118,8 @@ def _rough_sums(design: DeviceDesign, rows: Any, exponents: Any, log_weight: Any
     kind = torch.float64 if X.dtype == torch.float64 else torch.float32
     weight = (exponents - top).exp_()
     d = design.n_features
-    middle, first = None, torch.zeros(d, dtype=torch.float64, device=X.device)
+    middle: Any = None
+    first = torch.zeros(d, dtype=torch.float64, device=X.device)
     second = torch.zeros((d, d), dtype=torch.float64, device=X.device)
     at_once = max(1, _ROUGH_ENTRIES // d)
     for some, heavy in zip(rows.split(at_once), weight.split(at_once), strict=True):

@@ -27,6 +27,7 @@ from toprank.objective.pointwise import PointwiseProblem
 from toprank.objective.priced import PricedProblem
 from toprank.objective.problem import ScoredProblem, TwoClassProblem
 from toprank.objective.risk import PointwiseTask, Task
+from toprank.objective.root_problem import RootProblem
 from toprank.objective.sums import EXACT_SCORES_UP_TO, EndPartial, Points, Standard
 from toprank.objective.sweeps import (
     Drawn,
@@ -368,6 +369,8 @@ def problem_of(
         return PricedProblem(data, task)
     if MaxProblem.suits(task):
         return MaxProblem(data, task)
+    if RootProblem.suits(data, task):
+        return RootProblem(data, task)
     if NodesProblem.suits(data, task):
         return NodesProblem(data, task)
     return ScoredProblem(data, task)

@@ -335,6 +335,23 @@ class Gather:
 
 
 @dataclass(frozen=True)
+class ScoresInto:
+    """Scores written into the blocks' pieces of one vector; the state is (coef, pieces).
+
+    For rows in memory: nothing is put together afterwards.
+    """
+
+    view: View
+
+    def local(self, block: Block, state: tuple[FloatArray, Pieces]) -> None:
+        coef, pieces = state
+        open_block(block, self.view).design.scores(coef, pieces[block.index])
+
+    def merge(self, left: None, right: None) -> None:
+        return None
+
+
+@dataclass(frozen=True)
 class Products:
     """A product of the design with a vector of one number per row, cut into the blocks' pieces.
 

@@ -328,6 +328,9 @@ class PNormPushCV(ShownInterval, LinearRanker):
             print(f"[PNormPushCV] {self.choice_}", flush=True)
         return self
 
+    def _most_steps(self) -> int:
+        return 0  # the grid steps as a whole
+
     def _choose_on_blocks(self, search: BlockSearch, aside: bool) -> None:
         data = search.look()
         tol = max(self.tol, min(_LOOSEST, _SHARE_OF_NOISE / np.sqrt(data.counts.n_present)))

@@ -117,6 +117,12 @@ class LightGBMTrees(Trees):
         self.n_threads = n_threads
 
     @classmethod
+    def at_round(
+        cls, booster: Any, n_rounds: int, rows: TreeRows, plan: TreePlan, push: Any
+    ) -> Any:
+        return cls(booster, n_rounds, plan.n_threads)
+
+    @classmethod
     def grow(cls, rows: TreeRows, plan: TreePlan, push: Any, watch: Watch | None) -> Grown:
         lightgbm = require("lightgbm", "lightgbm")
         objective = (
@@ -232,6 +238,13 @@ class XGBoostTrees(Trees):
         self.n_rounds = n_rounds
         self._plan = plan
         self._base = base  # what every prediction starts from
+
+    @classmethod
+    def at_round(
+        cls, booster: Any, n_rounds: int, rows: TreeRows, plan: TreePlan, push: Any
+    ) -> Any:
+        base = 0.0 if push is not None else _own_objective(rows)[1]
+        return cls(booster, n_rounds, plan, base)
 
     @classmethod
     def grow(cls, rows: TreeRows, plan: TreePlan, push: Any, watch: Watch | None) -> Grown:
@@ -350,8 +363,7 @@ def _as_xgboost_callback(given: Any) -> Any:
                 for rows, metrics in evals_log.items()
                 for metric, values in metrics.items()
             ]
-            given(RoundFacts(model, epoch, seen))
-            return False
+            return given(RoundFacts(model, epoch, seen)) is True
 
     return Caller()
 
