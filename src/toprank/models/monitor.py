@@ -52,7 +52,7 @@ class DriftWatch:
     ['age']
     """
 
-    def __init__(self, model: TableModel, frame: Any = None):
+    def __init__(self, model: TableModel, frame: object = None):
         self.model = model
         before = model.card.get("reference") if frame is None else _table_reference(model, frame)
         if not before or "rows" not in before:
@@ -67,7 +67,7 @@ class DriftWatch:
         own = model.card.get("reference") or {}
         self.label_shares = LabelShares.from_card(own.get("scores") or {})
 
-    def add(self, frame: Any, scores: FloatArray | None = None) -> None:
+    def add(self, frame: object, scores: FloatArray | None = None) -> None:
         """Count some rows; their scores are worked out unless they are given."""
         values, match = self.model.schema.read(frame)
         match.ensure_ok()
@@ -131,7 +131,7 @@ class DriftWatch:
         return cut, 1 - float(np.interp(cut, scores["quantiles"], scores["at_most"]))
 
 
-def _table_reference(model: TableModel, frame: Any) -> dict[str, Any]:
+def _table_reference(model: TableModel, frame: object) -> dict[str, Any]:
     values, match = model.schema.read(frame)
     match.ensure_ok()
     scores = model.score(frame)
@@ -218,7 +218,7 @@ def monitor_model(
     read_labels: Callable[[], Any],
     limits: Limits,
     *,
-    reference: Any = None,
+    reference: object = None,
     top: float = 0.1,
     level: float = 0.95,
 ) -> Findings:

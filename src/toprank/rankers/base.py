@@ -210,7 +210,7 @@ class LinearRanker(TakesCallbacks, BlockScoring, Probabilities, ClassifierMixin,
         return self
 
     @available_if(_no_exact_update)  # type: ignore[untyped-decorator]
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def partial_fit(self, X: object, y: object, sample_weight: object = None) -> Any:
         """Refuse: there is no exact update by new rows; see ``warm_start``."""
 
     def _fit_source(

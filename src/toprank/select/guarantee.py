@@ -41,10 +41,10 @@ _SHORT_LIST = 10
 
 
 def select(
-    model_or_scores: Any,
-    X_new: Any = None,
+    model_or_scores: object,
+    X_new: object = None,
     *,
-    calibration: Any,
+    calibration: object,
     fdr: float | None = None,
     precision_at_least: float | None = None,
     recall_at_least: float | None = None,
@@ -53,8 +53,8 @@ def select(
     likelihood_ratio: tuple[ArrayLike, ArrayLike] | None = None,
     ties: str = "conservative",
     sample_weight: ArrayLike | None = None,
-    pos_label: Any = None,
-    random_state: Any = 0,
+    pos_label: object = None,
+    random_state: int | np.random.Generator | None = 0,
 ) -> Shortlist:
     """Choose rows from the top of a ranking so that a stated guarantee holds.
 
@@ -170,7 +170,9 @@ class Wish:
         return {self.kind: self.value, "confidence": self.confidence}
 
 
-def _read_wish(fdr: Any, precision: Any, recall: Any, positives: Any, confidence: Any) -> Wish:
+def _read_wish(
+    fdr: object, precision: object, recall: object, positives: object, confidence: object
+) -> Wish:
     given = {
         "fdr": fdr,
         "precision_at_least": precision,
@@ -210,7 +212,7 @@ def _read_new(model_or_scores: Any, X_new: Any) -> tuple[Any, FloatArray]:
 
 
 def _read_ratios(
-    likelihood_ratio: Any, known: Calibration, new: FloatArray
+    likelihood_ratio: object, known: Calibration, new: FloatArray
 ) -> tuple[FloatArray, FloatArray] | None:
     if likelihood_ratio is None:
         return None
