@@ -40,8 +40,8 @@ _CURVED_PRODUCTS = 2e8
 
 def from_dask(
     X: Any,
-    y: Any = None,
-    sample_weight: Any = None,
+    y: object = None,
+    sample_weight: object = None,
     *,
     target: str | None = None,
     weight: str | None = None,
@@ -115,8 +115,8 @@ def from_dask(
 
 def _split_frame(
     frame: Any,
-    y: Any,
-    sample_weight: Any,
+    y: object,
+    sample_weight: object,
     target: str | None,
     weight: str | None,
     columns: Sequence[str] | None,
@@ -153,9 +153,9 @@ class DaskBlocks(BlockSource):
     def __init__(
         self,
         X: Any,
-        y: Any,
-        sample_weight: Any,
-        groups: Any = None,
+        y: object,
+        sample_weight: object,
+        groups: object = None,
         *,
         client: Any,
         persist: bool,
@@ -448,7 +448,7 @@ def _token() -> str:
 
 
 def _make_block(
-    index: int, n_features: int, X: Any, y: Any, weight: Any, groups: Any = None
+    index: int, n_features: int, X: object, y: object, weight: object, groups: object = None
 ) -> Block:
     """One chunk as a block: contiguous numbers, their labels and weights."""
     if hasattr(X, "to_numpy"):
