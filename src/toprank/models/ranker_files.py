@@ -57,6 +57,7 @@ _MORE = {
     "toprank.tuning.push_cv.PNormPushCV",
 }
 _ALLOWED = {**ALLOWED, "ObjectNode": ALLOWED["ObjectNode"] | _MORE}
+_TYPES = frozenset().union(*_ALLOWED.values())
 
 
 def save_ranker(ranker: BaseEstimator, path: str | PathLike[str]) -> None:
@@ -176,7 +177,7 @@ def _build(members: dict[str, bytes], most_bytes: int) -> Any:
         )
     with catch_warnings():
         warnings.simplefilter("ignore", InconsistentVersionWarning)
-        ranker = build_payload(payload)
+        ranker = build_payload(payload, _TYPES)
     boosters = [members[name] for name in sorted(members, key=_place) if name.startswith("trees-")]
     attach(ranker.steps[-1][1] if isinstance(ranker, Pipeline) else ranker, boosters)
     return ranker
