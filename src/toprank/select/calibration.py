@@ -203,14 +203,14 @@ def from_scores(
     source: str = _NO_PART,
 ) -> Calibration:
     """Return checked labels and scores; ValueError says what is wrong with them."""
-    labels = check_labels(to_numpy(y), "the labels of calibration")
-    values = check_scores(scores, name="the scores of calibration")
+    labels = check_labels(to_numpy(y), "the column of calibration labels")
+    values = check_scores(scores, name="the column of calibration scores")
     if len(labels) != len(values):
         raise ValueError(
             f"calibration has {len(labels)} labels and {len(values)} scores: expected (y, s), one "
             "label and one score per row."
         )
-    positive = split_classes(labels, "the labels of calibration", pos_label)[1]
+    positive = split_classes(labels, "the column of calibration labels", pos_label)[1]
     counts = check_weights(positive, sample_weight)
     if counts is None:
         return Calibration(positive, values, np.ones(len(labels)), source)

@@ -23,6 +23,7 @@ from toprank.select.conformal import (
 )
 from toprank.select.prefixes import (
     cut_by_precision,
+    many_tied,
     planned_by_precision,
     positives_below,
     positives_to_pass,
@@ -204,7 +205,7 @@ def _read_new(model_or_scores: Any, X_new: Any) -> tuple[Any, FloatArray]:
                 f"{type(given).__name__} is not a fitted model that could score X_new: give a "
                 "model with decision_function, or the scores of the new rows alone."
             )
-        return None, check_scores(given, name="the scores of the new rows")
+        return None, check_scores(given, name="the column of new scores")
     if X_new is None:
         raise ValueError(f"X_new is missing: the new rows that {type(given).__name__} is to score.")
     return given, score_rows(given, X_new)
@@ -292,7 +293,8 @@ def _why_pruned(passed: int) -> tuple[str, ...]:
 
 def _by_precision(known: Calibration, new: FloatArray, wish: Wish) -> Shortlist:
     n, m = known.n_rows, len(new)
-    shortest = shortest_by_precision(n, m, wish.value, wish.chance)
+    tied = many_tied(known.scores, known.counts, new)
+    shortest = shortest_by_precision(n, m, wish.value, wish.chance, tied)
     if shortest > m:
         needed = rows_needed(
             lambda rows: planned_by_precision(rows, m, wish.value, wish.chance) <= m, n
@@ -304,7 +306,7 @@ def _by_precision(known: Calibration, new: FloatArray, wish: Wish) -> Shortlist:
             needed,
         )
     negatives, counts = known.of_class(False)
-    cut = cut_by_precision(negatives, counts, new, n, wish.value, wish.chance)
+    cut = cut_by_precision(negatives, counts, new, n, wish.value, wish.chance, tied)
     rows = np.flatnonzero(new > cut)
     guarantee = f"at least {percent(wish.value)} of these rows are positives."
     notes: tuple[str, ...] = ()
