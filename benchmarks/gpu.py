@@ -3,6 +3,7 @@
     python benchmarks/gpu.py                # 100,000,000 rows of 32 float32 features (26 GB)
     python benchmarks/gpu.py --rows 1000000 # a smaller table
     python benchmarks/gpu.py --cpu          # on the host, to see that it runs
+    python benchmarks/gpu.py --rows 1000000 --out folder  # a report and host profiles as files
 
 Data are made on the device and stay there. A time is the best of several rounds, taken after a
 first one that compiles kernels, with the device idle before and after.
@@ -15,10 +16,14 @@ import os
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # scikit-learn asks for it before SciPy is imported
 
 import argparse
+import cProfile
+import io
 import json
+import pstats
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,11 +33,15 @@ from sklearn.linear_model import LogisticRegression
 from timing import say
 
 from toprank import PNormPush
-from toprank.blocks import Block
+from toprank.blocks import Block, from_torch
+from toprank.interop.torch import PushLoss
 from toprank.metrics import auc, precision_at
 from toprank.objective.labelled import OpenBlock, View
 
 GAP = 1e-6
+FIT_WIDTHS = (10, 30, 100, 300)
+#: A folder for what does not fit into a line.
+OUT: Path | None = None
 WIDTHS = (4, 10, 17, 30, 33, 65, 100, 200, 300, 600, 1024)
 TOLERANCES = (1e-1, 1e-2, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 3e-6, 1e-6, 1e-7)
 
@@ -88,11 +97,12 @@ def evaluation(X: Any, y: Any) -> dict[str, Any]:
 def evaluation_at_widths(X: Any, y: Any) -> dict[str, Any]:
     """The same for other numbers of columns, types of entries, and tables that lie by columns."""
     found = {}
-    bytes_read = min(4e9, X.numel() * X.element_size())
+    bytes_read = 4e9 if X.is_cuda else 4e6
     cases = [(d, torch.float32, False) for d in WIDTHS]
     cases += [(d, torch.float32, True) for d in WIDTHS]
-    cases += [(d, kind, False) for kind in (torch.float64, torch.float16, torch.bfloat16)
-              for d in (10, 30, 100, 300)]  # fmt: skip
+    cases += [(d, torch.float64, False) for d in (10, 30, 100, 300)]
+    cases += [(d, kind, by_column) for kind in (torch.float16, torch.bfloat16)
+              for by_column in (False, True) for d in (10, 30, 100, 300)]  # fmt: skip
     for d, kind, by_column in cases:
         n = int(bytes_read / (d * kind.itemsize))
         shape = (d, n) if by_column else (n, d)
@@ -177,6 +187,66 @@ def against_scikit_learn(X: Any, y: Any) -> dict[str, Any]:
     return {"default tolerances": at_default, "equal relative gap": at_gap}
 
 
+def fits_at_widths(X: Any, y: Any) -> dict[str, Any]:
+    """Fits against scikit-learn's at other numbers of columns, on 8 GB; where the host's time goes.
+
+    A fit at its default tolerance, scikit-learn's at its own.
+    """
+    found: dict[str, Any] = {}
+    bytes_held = 8e9 if X.is_cuda else 8e6
+    for d in FIT_WIDTHS:
+        rows = table(int(bytes_held / (4 * d)), d, X.device)
+        ranker = PNormPush(p=4).fit_blocks(from_torch(*rows))
+        found[f"{d} columns"] = {**default_fits(*rows), "passes": ranker.passes_}
+        if OUT is not None:
+            (OUT / f"host_{d}.txt").write_text(host_profile(ranker, rows))
+        del rows
+    return found
+
+
+def host_profile(ranker: Any, rows: Any) -> str:
+    """Where the host spends its time, waiting for the device included."""
+    profile, text = cProfile.Profile(), io.StringIO()
+    profile.runcall(ranker.fit, *rows)
+    statistics = pstats.Stats(profile, stream=text)
+    statistics.sort_stats("tottime").print_stats(25)
+    statistics.sort_stats("cumtime").print_stats(60)
+    return text.getvalue()
+
+
+def default_fits(X: Any, y: Any) -> dict[str, Any]:
+    """Both at their default tolerances, 1e-6 and 1e-4."""
+    labels = y.to(X.dtype)
+
+    def logistic() -> Any:
+        with config_context(array_api_dispatch=True):
+            return LogisticRegression(solver="lbfgs", tol=1e-4, max_iter=1000).fit(X, labels)
+
+    ours = best(lambda: PNormPush(p=4).fit(X, y), X.device, 3)
+    return ratio(0.25, ours, best(logistic, X.device, 3))
+
+
+def push_loss(X: Any, y: Any) -> dict[str, Any]:
+    """A step of PushLoss, forward and backward, against one of BCEWithLogitsLoss."""
+    found = {}
+    for n in (4_096, 65_536, 1_000_000, 10_000_000) if X.is_cuda else (4_096,):
+        scores = torch.randn(n, device=X.device, requires_grad=True)
+        targets = (torch.rand(n, device=X.device) < 0.1).float()
+
+        def steps(loss: Any, scores: Any = scores, targets: Any = targets) -> Callable[[], None]:
+            def run() -> None:
+                for _ in range(20):
+                    scores.grad = None
+                    loss(scores, targets).backward()
+
+            return run
+
+        ours, theirs = (best(steps(loss), X.device, 10)
+                        for loss in (PushLoss(4.0), torch.nn.BCEWithLogitsLoss()))  # fmt: skip
+        found[f"{n} scores"] = ratio(1.3, ours / 20, theirs / 20)
+    return found
+
+
 def metrics_on_device(X: Any, y: Any) -> dict[str, Any]:
     scores = PNormPush(p=4).fit(X, y).decision_function(X)
     return {
@@ -191,6 +261,8 @@ FIGURES: dict[str, Callable[[Any, Any], dict[str, Any]]] = {
     "fit": fit,
     "agreement with the host": agreement,
     "fit against scikit-learn": against_scikit_learn,
+    "fit at other widths": fits_at_widths,
+    "PushLoss": push_loss,
     "metrics": metrics_on_device,
 }
 
@@ -200,8 +272,11 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=100_000_000)
     parser.add_argument("--features", type=int, default=32)
     parser.add_argument("--figures", nargs="+", choices=FIGURES, default=list(FIGURES))
+    parser.add_argument("--out", type=Path, help="folder for the report and for host profiles")
     parser.add_argument("--cpu", action="store_true", help="run on the host")
     options = parser.parse_args()
+    global OUT
+    OUT = options.out
     if not options.cpu and not torch.cuda.is_available():
         sys.exit("No GPU is there; --cpu runs on the host.")
     device = torch.device("cpu" if options.cpu else "cuda")
@@ -214,8 +289,13 @@ def main() -> None:
     }
     for name in options.figures:
         say(name)
-        report[name] = FIGURES[name](X, y)
+        try:
+            report[name] = FIGURES[name](X, y)
+        except Exception as error:  # the other figures are worth having all the same
+            report[name] = {"failed": f"{type(error).__name__}: {str(error)[:500]}"}
         say(json.dumps(report[name]))
+        if OUT is not None:
+            (OUT / "gpu.json").write_text(json.dumps(report, indent=2))
     print(json.dumps(report, indent=2))
 
 

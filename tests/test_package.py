@@ -14,7 +14,7 @@ from toprank._extras import require
 
 OPTIONAL = (
     *("lightgbm", "matplotlib", "numba", "pandas", "polars"),
-    *("pyarrow", "rich", "typer", "xgboost", "skops", "skrub", "onnx", "onnxruntime"),
+    *("pyarrow", "rich", "typer", "xgboost", "skops", "onnx", "onnxruntime"),
     *("dask", "pyspark"),
 )
 

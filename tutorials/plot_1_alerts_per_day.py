@@ -7,6 +7,9 @@ it will be on a coming day, and decide how many cards it should have.
 
 The payments are made by `toprank.simulate.card_payments`: 1,000 cards, three kinds of fraud, and
 labels that come a week late, as they do in life.
+
+The setting is simulated. It shows how such a decision is made, and proves nothing about which
+method is better: for that there is the :doc:`evidence </evidence/index>`.
 """
 
 import lightgbm

@@ -7,6 +7,9 @@ from others. After this page you can order the calls by money instead of by prob
 how many calls to make, and say what they will bring.
 
 The customers are made by `toprank.simulate.leads`.
+
+The setting is simulated. It shows how such a decision is made, and proves nothing about which
+method is better: for that there is the :doc:`evidence </evidence/index>`.
 """
 
 import lightgbm

@@ -8,6 +8,9 @@ After this page you can rank molecules by their fingerprints, measure the rankin
 
 The library is made by `toprank.simulate.molecules`: fingerprints of 256 bits, 4% active, in
 families that share a skeleton.
+
+The setting is simulated. It shows how such a decision is made, and proves nothing about which
+method is better: for that there is the :doc:`evidence </evidence/index>`.
 """
 
 import matplotlib.pyplot as plt

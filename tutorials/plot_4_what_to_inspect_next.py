@@ -8,6 +8,9 @@ labels without being fooled by them, and make a next list that keeps the door op
 
 The machines are made by `toprank.simulate.machines`. In this plant old machines have faults, as
 everyone knows; so have newer ones that run hot under a changing load, where nobody has looked.
+
+The setting is simulated. It shows how such a decision is made, and proves nothing about which
+method is better: for that there is the :doc:`evidence </evidence/index>`.
 """
 
 import lightgbm

@@ -8,6 +8,9 @@ each age group, and decide where to draw the line.
 
 The patients are made by `toprank.simulate.patients`. In the old the signs are weaker: the same
 pulse and the same pain mean a higher risk.
+
+The setting is simulated. It shows how such a decision is made, and proves nothing about which
+method is better: for that there is the :doc:`evidence </evidence/index>`.
 """
 
 import matplotlib.pyplot as plt

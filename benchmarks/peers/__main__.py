@@ -101,7 +101,7 @@ def write_pages(options: argparse.Namespace, record: Path) -> None:
     stores = {name: Store(record / f"{name}.jsonl") for name in ("peers", "toppush", "when")}
     evidence = options.docs / "evidence"
     evidence.mkdir(parents=True, exist_ok=True)
-    peers = pages.peers(stores["peers"], stores["toppush"])
+    peers = pages.peers(stores["peers"], stores["toppush"], evidence)
     (evidence / "peers.md").write_text(peers, encoding="utf-8")
     full = Store(record / "full.jsonl")
     at_size = full_page.page(full, evidence)

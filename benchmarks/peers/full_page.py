@@ -86,7 +86,8 @@ def page(store: Store, docs: Path) -> str:
     sets, common = complete(results, rankers)
     parts = [_head(store, results, rankers, sets)]
     if sets:
-        draw(sets, rankers, common, docs / "images" / "full_ranks.png")
+        ours = {one for one in rankers if RANKERS[one].family == "ours"}
+        draw(sets, rankers, common, ours, docs / "images" / "full_ranks.png")
         parts += [_ranks(sets, rankers, common), _against(sets, rankers, common)]
         parts += [_metric(sets, rankers, common, metric) for metric in SHOWN]
         parts += [_costs(store, sets, rankers)]
@@ -227,7 +228,7 @@ def _costs(store: Store, sets: list[str], rankers: list[str]) -> str:
     return "\n\n".join(["## Seconds", markdown(["median of fit", *sets], rows)])
 
 
-def draw(sets: list[str], rankers: list[str], common: dict, path: Path) -> None:
+def draw(sets: list[str], rankers: list[str], common: dict, ours: set[str], path: Path) -> None:
     """Mean ranks on a line; a bar joins rankers closer than the critical difference."""
     from matplotlib.figure import Figure
 
@@ -237,8 +238,7 @@ def draw(sets: list[str], rankers: list[str], common: dict, path: Path) -> None:
     figure = Figure(figsize=(8, 0.34 * len(rankers) + 1.2), layout="constrained")
     panel = figure.subplots()
     for place, i in enumerate(order):
-        ours = RANKERS[rankers[i]].family == "ours"
-        colour = "C3" if ours else "0.35"
+        colour = "C3" if rankers[i] in ours else "0.35"
         panel.plot(found[i], -place, "o", color=colour)
         panel.annotate(rankers[i], (found[i], -place), xytext=(8, -3),
                        textcoords="offset points", color=colour, fontsize=9)  # fmt: skip

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from toprank import __all__
+
 from . import toppush
 from .cells import METRICS
+from .full_page import FEWEST_SETS, complete, critical_difference, draw
 from .rankers import BASELINE, RANKERS
 from .store import Store
 from .tables import (
@@ -26,11 +29,16 @@ FAMILIES = ("linear", "stumps", "trees")
 Results = dict[tuple[str, str], Values]
 
 
-def peers(store: Store, top: Store | None) -> str:
-    """Return the page of all peers side by side."""
+def peers(store: Store, top: Store | None, docs: Path | None = None) -> str:
+    """Return the page of all peers side by side; draw its picture below docs, if that is given."""
     cells = cells_of(store)
     results, sets, rankers = gathered(cells)
-    sections = [text("peers_head.md", **caps(cells)), _sets(store, sets, caps(cells)["rows"])]
+    head = text("peers_head.md", **caps(cells))
+    picture = None if docs is None else _picture(results, rankers, docs)
+    if picture is not None:  # after the title and what the page is about
+        title, about, rest = head.split("\n\n", 2)
+        head = "\n\n".join([title, about, picture, rest])
+    sections = [head, _sets(store, sets, caps(cells)["rows"])]
     sections += [_summary(results, sets, rankers)]
     sections += [_metric(metric, results, sets, rankers) for metric in METRICS]
     sections += [_costs(cells, sets, rankers, *kind) for kind in _COSTS]
@@ -38,6 +46,30 @@ def peers(store: Store, top: Store | None) -> str:
     if top is not None and top.cells:
         sections += [text("toppush.md"), toppush.table(top)]
     return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def _picture(results: Results, rankers: list[str], docs: Path) -> str | None:
+    """Draw the mean ranks of those that finished on nearly all sets, and say what is seen."""
+    done = {
+        one: sum(bool(results.get((s, one))) for s in {s for s, _ in results}) for one in rankers
+    }
+    most = max(done.values(), default=0)
+    shown = [one for one in rankers if done[one] >= most - 2]
+    sets, common = complete(results, shown)
+    if len(sets) < FEWEST_SETS:
+        return None
+    ours = {one for one in shown if any(name in one for name in __all__)}
+    draw(sets, shown, common, ours, docs / "images" / "peers_ranks.png")
+    apart = critical_difference(len(shown), len(sets))
+    return "\n\n".join(
+        [
+            "![Mean ranks of every peer with the critical difference](images/peers_ranks.png)",
+            f"*Mean rank by average precision over the {len(sets)} sets that all of these "
+            f"{len(shown)} finished, 1 is best; ours in red. Mean ranks less than {apart:.1f} "
+            "apart do not differ at the level of 5% (Nemenyi's test): at these small sizes, "
+            "nearly all pairs. [At full size](full_size.md) there are fewer peers and more rows.*",
+        ]
+    )
 
 
 def text(name: str, **facts: int) -> str:

@@ -5,16 +5,18 @@ import re
 from docutils import nodes
 from sphinx.application import Sphinx
 
-#: A table with more rows than this, and more cells with a digit than without, is folded.
-ROWS = 12
+#: A table with more rows than the first number, and more cells with a digit than without, is
+#: folded; one with more rows than the second in any case.
+ROWS, MOST_ROWS = 12, 40
 DIGIT = re.compile(r"\d")
 
 
 def is_long(table: nodes.table) -> bool:
     """Whether a table is one to look things up in, not one to read."""
     rows = [row for body in table.findall(nodes.tbody) for row in body.findall(nodes.row)]
-    cells = [bool(DIGIT.search(entry.astext())) for row in rows for entry in row.children[1:]]
-    return len(rows) > ROWS and sum(cells) > len(cells) / 2
+    texts = [entry.astext() for row in rows for entry in row.children[1:]]
+    cells = [bool(DIGIT.search(text)) for text in texts if text.strip()]
+    return len(rows) > MOST_ROWS or (len(rows) > ROWS and sum(cells) > len(cells) / 2)
 
 
 def fold(app: Sphinx, doctree: nodes.document, page: str) -> None:

@@ -39,7 +39,7 @@ def labels_column(name: str, values: object, rule: str = "a label must be known"
         given = one_column(name, np.asarray(values, dtype=object))
         if not all(isinstance(value, (str, bytes)) for value in given):
             array = given  # NumPy has written numbers, and NaN, as text
-    missing = _which_missing(array)
+    missing = which_missing(array)
     if np.any(missing):
         raise ValueError(
             f"{name} contains NaN or infinity, or a missing value, in {np.count_nonzero(missing)} "
@@ -100,7 +100,7 @@ def _refuse_masked(name: str, values: object) -> AnyArray:
         raise ValueError(f"{name} is not an array: {error}") from error
 
 
-def _which_missing(array: AnyArray) -> NDArray[np.bool_]:
+def which_missing(array: AnyArray) -> NDArray[np.bool_]:
     """Which entries are missing or infinite."""
     if array.dtype.kind == "f":
         return np.asarray(~np.isfinite(array))

@@ -71,6 +71,7 @@ def test_finished_cells_are_not_run_again_and_the_missing_ones_are(peers, tmp_pa
     assert values(again) == values(store)
 
 
+@pytest.mark.more
 def test_a_ranker_that_is_missing_crashes_or_never_ends_is_a_row_and_no_failure(peers, tmp_path):
     Ranker, measured = peers["rankers"].Ranker, peers["cells"].measured
     data = peers["data"].load("ionosphere", tmp_path)
@@ -106,6 +107,7 @@ def test_every_ranker_that_is_installed_gives_finite_metrics_on_a_small_set(peer
     assert all(0.5 < of["AUC"] <= 1 for name, of in cells.items() if "TopPush" not in name)
 
 
+@pytest.mark.more
 def test_the_page_shows_the_mean_and_the_corrected_interval_of_the_difference(peers, tmp_path):
     from toprank.tuning import corrected_difference
 
@@ -196,6 +198,7 @@ def test_the_pages_in_the_docs_are_those_of_the_record(peers, tmp_path):
         assert written.read_text() == committed.read_text()
 
 
+@pytest.mark.more
 def test_a_recorded_cell_comes_out_again(peers, tmp_path):
     """No result is written by hand: one row of the record is measured anew."""
     path = ROOT / "benchmarks" / "peers" / "record" / "peers.jsonl"

@@ -31,6 +31,7 @@ def pieces(frame, size):
     return lambda: (frame[i : i + size] for i in range(0, len(frame), size))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("size", [9, 64, 5000])
 def test_frames_of_pandas_in_pieces(size):
     frame = table(200 if size == 9 else 900)

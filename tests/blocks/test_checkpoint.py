@@ -52,7 +52,7 @@ RANKERS = [
 ]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("ranker", RANKERS, ids=str)
 def test_a_fit_lost_at_any_pass_goes_on_to_the_same_bits(ranker, tmp_path):
     X, y = rows()
@@ -215,6 +215,7 @@ class _Anew(blocks.BlockSource):
         return self.inner.write_scores(score, to)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "ranker", [PNormPush(p=4), PNormPush(p=4, solver="lbfgs"), ProperRanker(), IRPush()]
 )

@@ -119,6 +119,7 @@ class TestReading:
 
 
 class TestFits:
+    @pytest.mark.sampled(5)
     @pytest.mark.parametrize("model", [PNormPush(), IRPush()], ids=["push", "IR"])
     @pytest.mark.parametrize("n_jobs", [1, 3])
     def test_are_those_of_the_array(self, folder, model, n_jobs):

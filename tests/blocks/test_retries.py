@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from toprank import PNormPush, blocks
-from toprank.blocks import retries
-from toprank.blocks.retries import RetriedFile, StoreError, try_again
+from toprank.blocks import StoreError, retries
+from toprank.blocks.retries import RetriedFile, try_again
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(900, 2))

@@ -344,6 +344,7 @@ def test_every_trainable_loss_has_a_closed_form_here():
     assert set(CLOSED) == set(TRAINABLE_LOSSES)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("loss", TRAINABLE_LOSSES)
 @pytest.mark.parametrize("x", [0.0, 1e-3, 0.3, 0.7, 0.99, 1.0])
 def test_psi_is_the_definition(loss, x):
@@ -355,6 +356,7 @@ def test_psi_is_the_definition(loss, x):
     assert psi_transform(loss, x) == pytest.approx(CLOSED[loss](x), abs=1e-12)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("loss", TRAINABLE_LOSSES)
 @pytest.mark.parametrize("x", [0.0, 1e-6, 0.3, 0.9, 1.0])
 def test_your_own_loss_is_minimised_numerically(loss, x):

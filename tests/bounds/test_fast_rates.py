@@ -62,7 +62,7 @@ def _variance_with_noise(m, sigma, scores):
     return float(np.mean(h**2 @ weights) - np.mean(h @ weights) ** 2)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("sigma", [0.05, 1.0, 100.0])
 @pytest.mark.parametrize("alpha", [0.25, 0.5, 0.9])
 def test_proposition_9_is_false_as_printed_and_holds_as_corrected(sigma, alpha):

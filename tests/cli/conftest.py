@@ -78,7 +78,6 @@ def train(frame, folder):
 @pytest.fixture(scope="session")
 def model(train, folder, invoke):
     pytest.importorskip("skops", reason="models are written with the extra models")
-    pytest.importorskip("skrub", reason="tables are prepared with the extra models")
     path = folder / "model"
     done = invoke("fit", train, "-y", "bought", "--id", "customer", "--p", 4, "-o", path)
     assert done.exit_code == 0, done.output

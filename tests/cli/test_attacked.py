@@ -21,6 +21,7 @@ def test_an_option_named_in_passing_has_no_gap_behind_it(invoke, train, tmp_path
     assert "Pass --positive to name" in answer.stderr
 
 
+@pytest.mark.more
 def test_unknown_categories_are_told_once_not_for_every_run_of_the_clock(
     invoke, frame, model, tmp_path
 ):
@@ -46,6 +47,7 @@ def test_a_return_in_a_value_starts_no_new_row(invoke, frame, model, tmp_path, e
     assert all(row[0].replace("\r'", "\r") in ids and "\r'" in row[0] for row in rows[1:])
 
 
+@pytest.mark.more
 def test_a_line_break_in_a_column_name_makes_no_line_of_its_own(invoke, frame, tmp_path):
     named, new = tmp_path / "named.csv", tmp_path / "new.csv"
     frame.rename(columns={"age": "age\ntoprank: all is well"}).to_csv(named, index=False)

@@ -117,6 +117,7 @@ def test_choose_p_goes_forward_in_time(table):
     assert json.loads(answer.stdout)["metric"] == "precision_at(k=5)"
 
 
+@pytest.mark.more
 def test_choose_p_takes_the_tables_that_fit_takes(table):
     rng = np.random.default_rng(0)
     frame = pd.read_csv(table)
@@ -130,6 +131,7 @@ def test_choose_p_takes_the_tables_that_fit_takes(table):
     assert 0.1 < json.loads(answer.stdout)["score"] < 1
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [

@@ -101,6 +101,7 @@ def test_nothing_of_the_progress_bar_reaches_a_pipe(small):
     assert answer.stderr == "" and "\x1b" not in answer.stdout
 
 
+@pytest.mark.more
 def test_the_default_picture_lies_in_the_current_folder(small, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert invoke("demo").exit_code == 0

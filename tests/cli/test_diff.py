@@ -100,15 +100,29 @@ def test_rows_stay_unless_a_newcomer_is_ahead_by_more_than_noise(invoke, days, m
     assert "stay although newcomers score higher" in words(stayed.stderr)
     by_moves = invoke(*asked, "--stay", days["monday_list"], "-q")
     assert by_moves.exit_code == 0 and not by_moves.stderr
+    within = invoke(
+        *(*asked, "--stay", days["monday_list"], "--noise", 100, "--explore", 0.1),
+        *("--per-entity", "city", "--most-per-entity", 20, "--limit-by", "city", "--at-least", 8),
+    )
+    assert within.exit_code == 0, within.output
+    limited = pd.DataFrame(json.loads(within.stdout))
+    assert (
+        limited.drawn.sum() == 4
+        and limited.stays.any()
+        and not (limited.stays & limited.drawn).any()
+    )
+    assert limited.city[~limited.drawn].value_counts().between(8, 20).all()
+    assert "rows of before stay, within a lead of 232.6" in words(within.stderr)
     for options, said in [
         (("--noise", 1), "--noise needs --stay"),
-        (("--stay", days["monday_list"], "--explore", 0.1), "give a count as --top, no limits"),
+        (("--stay", days["monday_list"], "--per-group", "city"), "leave out --all and --per-group"),
         (("--stay", days["monday"]), "no column 'score' (--stay)"),
     ]:
         refused = invoke("rank", model, days["tuesday"], *options)
         assert refused.exit_code == 2 and said in words(refused.stderr), refused.output
 
 
+@pytest.mark.more
 def test_metrics_by_day(invoke, frame, folder, model, words):
     rng = np.random.default_rng(5)
     table = frame.assign(
@@ -136,6 +150,7 @@ def test_metrics_by_day(invoke, frame, folder, model, words):
         assert refused.exit_code == 2 and said in words(refused.stderr), refused.output
 
 
+@pytest.mark.more
 def test_groups_in_the_first_rows(invoke, train, model, words):
     asked = ("evaluate", model, train, "--by-group", "city", "--k", "30,0.2")
     shown = invoke(*asked, "--metric", "precision_at")

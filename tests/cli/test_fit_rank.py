@@ -45,6 +45,7 @@ def test_fit_prints_its_card_as_json(train, tmp_path, invoke):
     assert card["training"]["left_out"]["customer"] == "as asked"
 
 
+@pytest.mark.more
 def test_roles_reach_the_model(frame, tmp_path, invoke):
     table = tmp_path / "t.parquet"
     n = len(frame)
@@ -89,6 +90,7 @@ def test_a_fit_may_start_from_a_model(model, train, tmp_path, invoke):
     assert load(path).schema.names == load(model).schema.names
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -162,6 +164,7 @@ def test_another_process_gives_the_same_scores_with_columns_in_another_order(
     assert len(pd.read_parquet(there)) == len(frame)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "ending", ["csv", "tsv", "csv.gz", "jsonl", "jsonl.gz", "parquet", "feather"]
 )
@@ -235,7 +238,7 @@ def test_rows_tied_at_the_cut_are_flagged(model, frame, tmp_path, invoke):
     pd.concat([best] * 5 + [frame]).to_csv(table, index=False)
     answer = invoke("rank", model, table, "--top", "4", "--json")
     assert [row["tied_at_the_cut"] for row in json.loads(answer.stdout)] == [True] * 4
-    assert "2 row(s) with the last score" in answer.stderr
+    assert "2 rows with the last score" in answer.stderr
 
 
 def test_formulas_can_be_kept_out_of_spreadsheets(model, frame, tmp_path, invoke):

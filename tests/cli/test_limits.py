@@ -65,6 +65,7 @@ def test_a_budget_rows_that_must_be_in_or_out_and_a_draw(invoke, model, table, t
     assert pd.read_csv(output).equals(first)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("options", "said"),
     [

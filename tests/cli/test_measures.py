@@ -16,6 +16,7 @@ def labels(frame):
     return (frame.bought == "yes").to_numpy()
 
 
+@pytest.mark.more
 def test_every_metric_has_its_interval(model, train, frame, labels, invoke):
     answer = invoke("evaluate", model, train, "--k", "20,0.1", "--all", "--json")
     assert answer.exit_code == 0, answer.output
@@ -43,6 +44,7 @@ def test_six_numbers_are_shown_unless_others_are_asked_for(model, train, invoke)
     assert all(line["low"] <= line["value"] <= line["high"] for line in found)
 
 
+@pytest.mark.more
 def test_rows_that_were_learned_from_are_noticed(
     model, other, train, frame, tmp_path, invoke, words
 ):
@@ -55,11 +57,13 @@ def test_rows_that_were_learned_from_are_noticed(
         assert answer.exit_code == 0 and said not in answer.stdout + answer.stderr
 
 
+@pytest.mark.more
 def test_a_count_of_rows_is_said_as_a_share(model, train, invoke, words):
     text = words(invoke("evaluate", model, train, "--k", "30").stdout)
     assert "k = 30 is the first 10% of these 300 rows" in text
 
 
+@pytest.mark.more
 def test_a_metric_registered_from_outside_is_measured_and_compared(model, other, train, invoke):
     def share_in_reach(y_true, y_score, reach, sample_weight=None):
         weight = np.ones(len(y_true)) if sample_weight is None else sample_weight

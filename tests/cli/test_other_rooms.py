@@ -68,6 +68,7 @@ def test_report_about_a_model_needs_no_table(tmp_path, invoke, model):
     assert "Of the first 10% of the list" in answer.stdout
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("options", "said"),
     [

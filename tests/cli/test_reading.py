@@ -123,6 +123,7 @@ def test_fit_names_the_options_that_a_table_needs(office, invoke, words, tmp_pat
         assert refused.exit_code == 2 and remedy in words(refused.stderr)
 
 
+@pytest.mark.more
 def test_the_model_remembers_how_its_table_was_read(office, fitted, invoke):
     model = load(fitted)
     assert model.card["reading"] == {

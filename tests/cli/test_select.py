@@ -33,6 +33,7 @@ def tables(tmp_path_factory):
     return folder, new
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "wish",
     [["--fdr", "0.3"], ["--precision", "0.5"], ["--recall", "0.8"], ["--positives", "20"]],
@@ -82,6 +83,7 @@ def test_an_empty_list_is_written_with_its_columns_and_why(invoke, model, tables
     assert len(pd.read_csv(out)) == 0 and "score" in pd.read_csv(out)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("options", "says"),
     [

@@ -1,12 +1,15 @@
 """Tables that are too large for memory: read in blocks, or in samples that are stated."""
 
+import json
+from contextlib import nullcontext
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from toprank.cli.memory import free_memory, parse_memory
 from toprank.cli.terminal import Failure
-from toprank.models import load
+from toprank.models import fit_table, load
 
 
 @pytest.fixture(scope="module")
@@ -56,3 +59,86 @@ def test_a_folder_too_large_for_memory_is_fitted_in_blocks_and_says_so(folder, t
     assert one.schema == other.schema
     assert np.array_equal(one.ranker.coef_, other.ranker.coef_)
     assert np.array_equal(one.ranker.intercept_, other.ranker.intercept_)
+
+
+@pytest.fixture(scope="module")
+def small_model(folder, tmp_path_factory):
+    """A model of the folder, and the folder's rows as a CSV file."""
+    place = tmp_path_factory.mktemp("model")
+    frame = pd.read_parquet(folder)
+    fit_table(frame, "y", id="name", p=2, model="pnorm").save(place / "m")
+    frame.to_csv(place / "rows.csv", index=False)
+    return place / "m", place / "rows.csv"
+
+
+def test_evaluate_beyond_memory_states_its_sample_and_takes_the_same_rows(
+    small_model, folder, invoke
+):
+    given = ("evaluate", small_model[0], folder, "--json", "--resamples", "20")
+    whole = json.loads(invoke(*given).stdout)
+    assert whole["rows"] == 600
+    assert not any("sample" in text for text in whole["notes"])
+    answer = invoke(*given, "--memory", "40kB")
+    assert answer.exit_code == 0, answer.output
+    found = json.loads(answer.stdout)
+    assert 120 < found["rows"] < 280
+    assert f"Measured on a sample of {found['rows']} of the 600 rows" in found["notes"][0]
+    again = json.loads(invoke(*given, "--memory", "40kB").stdout)
+    assert again["metrics"] == found["metrics"]
+
+
+def test_what_needs_all_rows_is_refused_beyond_memory(small_model, folder, invoke):
+    answer = invoke("evaluate", small_model[0], folder, "--by-group", "city", "--memory", "40kB")
+    assert answer.exit_code == 2
+    assert "--by, --by-group and --propensity need all rows in memory" in answer.stderr
+    answer = invoke("fit", small_model[1], "-y", "y", "-o", folder.parent / "no", "--memory", "1kB")
+    assert answer.exit_code == 2
+    assert "Write it as Parquet, which is read in blocks" in answer.stderr
+    for command in (
+        ("monitor", small_model[0], small_model[1]),
+        ("evaluate", small_model[0], small_model[1]),
+        ("report", small_model[0], small_model[1], "-o", folder.parent / "no.html"),
+    ):
+        answer = invoke(*command, "--cluster", "dask")
+        assert answer.exit_code == 2
+        assert "is not Parquet; write it as Parquet first" in answer.stderr
+    answer = invoke("monitor", small_model[0], folder, "--cluster", "ray://here")
+    assert answer.exit_code == 2
+    assert "expected dask://HOST:PORT, dask, spark://HOST:PORT or spark" in answer.stderr
+    assert not list(folder.parent.glob("no*"))
+
+
+@pytest.mark.more
+def test_monitor_and_report_beyond_memory_state_their_samples(
+    small_model, folder, invoke, tmp_path
+):
+    answer = invoke(
+        *("monitor", small_model[0], folder, "--reference", folder, "--memory", "40kB", "--json")
+    )
+    assert answer.exit_code in (0, 1), answer.output
+    assert "compared with a sample of" in answer.stderr
+    assert json.loads(answer.stdout)["rows"] == 600  # these are counted as they come
+    page = tmp_path / "page.html"
+    answer = invoke("report", small_model[0], folder, "-o", page, "--memory", "150kB")
+    assert answer.exit_code == 0, answer.output
+    assert "easured on a sample of" in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.more
+def test_monitor_on_a_cluster_says_what_it_says_here(
+    small_model, folder, invoke, monkeypatch, tmp_path
+):
+    # the blocks are read in this process; tests/cluster has workers
+    monkeypatch.setattr("toprank.cli.memory.open_cluster", lambda address: nullcontext())
+    here = json.loads(invoke("monitor", small_model[0], folder, "--json").stdout)
+    there = ("monitor", small_model[0], folder, "--cluster", "dask", "--json")
+    assert json.loads(invoke(*there, "--memory", "1GB").stdout) == here
+    some = json.loads(invoke(*there, "--memory", "40kB").stdout)
+    assert some["rows"] < 400
+    assert f"a sample of {some['rows']} of the 600 rows" in some["notes"][-1]
+    page = tmp_path / "page.html"
+    answer = invoke(
+        *("report", small_model[0], folder, "-o", page, "--memory", "150kB", "--cluster", "dask")
+    )
+    assert answer.exit_code == 0, answer.output
+    assert "easured on a sample of" in page.read_text(encoding="utf-8")

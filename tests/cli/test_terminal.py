@@ -54,7 +54,7 @@ def test_asking_for_help_does_not_load_the_library():
     assert done.stdout.strip() == "[]", done.stderr
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.more
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_shell_completes_commands_and_options(shell):
     def complete(words, place):
@@ -101,6 +101,7 @@ def test_many_names_are_cut_short():
 ESCAPE = "\x1b[31mred"
 
 
+@pytest.mark.more
 def test_names_and_values_of_the_data_are_shown_as_text(frame, tmp_path, invoke):
     table, model = tmp_path / "t.csv", tmp_path / "m"
     hostile = frame.rename(columns={"age": f"age{ESCAPE}[bold]", "customer": f"id{ESCAPE}"})

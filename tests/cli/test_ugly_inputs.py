@@ -96,6 +96,7 @@ def test_a_table_that_cannot_be_read_is_refused(call, frame, tmp_path, what, com
     assert "Traceback" not in answer.output
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_file_that_is_not_there_is_refused_with_a_near_name(call, tmp_path, command, words):
     (tmp_path / "table.csv").touch()
@@ -110,12 +111,14 @@ def test_an_address_is_named_as_it_was_written(call, words):
     assert "'nowhere://bucket/table.parquet': " in words(answer.stderr)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_folder_in_place_of_a_table_is_refused(call, tmp_path, command, words):
     answer, left = call(command, tmp_path)
     assert answer.exit_code == 2 and left == [] and "is a folder" in words(answer.stderr)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("command", NEED_LABELS)
 def test_a_missing_target_is_refused_with_a_near_name(call, frame, tmp_path, command, words):
     table = tmp_path / "table.csv"
@@ -126,6 +129,7 @@ def test_a_missing_target_is_refused_with_a_near_name(call, frame, tmp_path, com
     assert "did you mean 'Bougt'?" in words(answer.stderr)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("command", NEED_LABELS)
 def test_labels_of_one_class_are_refused(call, frame, tmp_path, command, words):
     table = tmp_path / "table.csv"
@@ -140,6 +144,7 @@ def test_labels_of_one_class_are_refused(call, frame, tmp_path, command, words):
     )
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("command", LEARN)
 def test_learning_from_ten_thousand_columns_is_refused_unless_asked_for(
     call, frame, tmp_path, command, words
@@ -187,7 +192,7 @@ WRITTEN = {
 }
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("command", ["rank", "evaluate", "compare", "monitor"])
 @pytest.mark.parametrize("written", WRITTEN)
 def test_tables_of_other_programs_are_read(call, frame, tmp_path, written, command):
@@ -212,6 +217,7 @@ def test_tables_of_other_programs_are_read(call, frame, tmp_path, written, comma
         assert listed == wanted and listed[0][1] == "score"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("command", ["fit", "choose-p"])
 def test_learning_from_semicolons_and_a_byte_order_mark(call, frame, tmp_path, command, words):
     table = tmp_path / "table.csv"
@@ -252,6 +258,7 @@ def test_a_word_among_numbers_is_refused(call, frame, tmp_path):
     assert "--missing 'old'" in answer.stderr
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("command", ["rank", "evaluate", "monitor", "show", "export"])
 @pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n", b"PK\x03\x04" + bytes(90)])
 def test_a_file_that_is_no_model_is_refused(invoke, tmp_path, train, command, content):

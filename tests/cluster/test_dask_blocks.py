@@ -118,6 +118,7 @@ def test_blocks_of_one_class_and_unknown_sizes_are_fine(client, rows):
         np.testing.assert_allclose(scores.compute(), fitted.decision_function(kept[NAMES]))
 
 
+@pytest.mark.more
 def test_scores_come_back_lazy_and_cut_like_the_rows(client, rows):
     X, y, _ = rows
     cut = da.from_array(X, chunks=(700, -1))
@@ -185,6 +186,7 @@ def folder(tmp_path_factory):
     return place, table
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("features", [["x0", "x1"], ["x0", "member"], [f"x{j}" for j in range(12)]])
 def test_features_and_labels_of_one_folder_belong_together(folder, features):
     place, table = folder
@@ -250,6 +252,7 @@ def test_a_worker_killed_within_an_evaluation_does_not_change_the_answer(client,
         np.testing.assert_array_equal(before, source.map_reduce(sweep, "spare"))
 
 
+@pytest.mark.more
 def test_scattered_rows_that_are_lost_with_their_worker_are_named(client, rows):
     X, y, _ = rows
     (sent,) = client.scatter([X])

@@ -32,6 +32,7 @@ def check(source, rows, monkeypatch):
     assert float(found.metric("precision_at", k=50)) == pytest.approx(top, rel=1e-12)
 
 
+@pytest.mark.more
 def test_dask_gives_the_metrics_of_the_scores_in_memory(client, rows, monkeypatch):
     da = pytest.importorskip("dask.array", reason="needs pip install 'toprank[dask]'")
     X, y, weight = rows

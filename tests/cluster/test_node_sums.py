@@ -7,6 +7,7 @@ from toprank import PNormPush, blocks
 from toprank.objective import node_sums
 
 
+@pytest.mark.more
 def test_dask_gives_the_logistic_fit_in_memory_without_gathering(client, monkeypatch):
     da = pytest.importorskip("dask.array", reason="needs pip install 'toprank[dask]'")
     monkeypatch.setattr(node_sums, "NODES_FROM", 20_000)

@@ -126,6 +126,15 @@ def run_all(folder, cluster, tmp_path, in_memory):
     assert measured[0]["notes"] == measured[1]["notes"]
     for ours, theirs in zip(measured[0]["metrics"], measured[1]["metrics"], strict=True):
         assert ours["value"] == pytest.approx(theirs["value"], abs=5e-3)
+    watched = [
+        json.loads(call("monitor", here, folder, "--json", *more).stdout)
+        for more in (("--cluster", cluster), ())
+    ]
+    assert watched[0]["rows"] == watched[1]["rows"] == len(frame)
+    assert watched[0]["alerts"] == watched[1]["alerts"]
+    page = tmp_path / "page.html"
+    call("report", here, folder, "-o", page, "--cluster", cluster, "--memory", "200kB")
+    assert "easured on a sample of" in page.read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

@@ -218,10 +218,24 @@ def test_trees_start_from_a_model_or_from_scores(client, binned):
     assert dump(together) == dump(alone)
 
 
+@pytest.mark.more
+def test_p_is_chosen_on_a_sample_and_the_trees_are_grown_on_the_workers(client, binned):
+    X, y, weight = binned
+    settings = {"ps": (1.0, 4.0), "cv": 3, "n_estimators": 6}
+    dX = da.from_array(X, chunks=(500, -1))
+    together = trees(p="auto", **settings).fit_dask(client, dX, y, weight)
+    present = weight > 0  # rows without a weight are not drawn
+    alone = trees(p="auto", **settings).fit(X[present], y[present], weight[present])
+    np.testing.assert_allclose(together.choice_.fold_scores, alone.choice_.fold_scores)
+    assert together.p_ == alone.p_
+    given = trees(p=together.p_, n_estimators=6).fit(X, y, weight)
+    assert dump(together) == dump(given)
+
+
 @pytest.mark.parametrize(
     ("settings", "change", "says"),
     [
-        ({"p": "auto"}, {}, "Choose p on a sample"),
+        ({"p": "auto"}, {"init_score": np.zeros(1200)}, "Give a model as init_model, or p as a"),
         ({"backend": "lightgbm"}, {}, "backend='xgboost'"),
         ({}, {"y": np.zeros(1200)}, "one class only"),
         ({}, {"sample_weight": np.full(1200, -1.0)}, "negative values"),

@@ -124,7 +124,7 @@ def test_scikit_learn_finds_nothing_to_say_about_other_settings(estimator, check
     check(estimator)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("ranker", each_ranker())
 def test_a_pipeline_scales_then_ranks(ranker):
     X, y = load_wdbc(return_X_y=True)
@@ -158,7 +158,7 @@ def test_calibration_turns_scores_into_probabilities(ranker, method, wdbc):
     assert calibrated.score(X, y) > 0.95
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("ranker", each_ranker())
 def test_cross_validation_hands_weights_on_to_fit(ranker, wdbc):
     X, y = wdbc

@@ -55,7 +55,7 @@ def assert_same(got, want, digits=1e-11):
                 )
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -249,3 +249,21 @@ except ImportError as error:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert "pip install 'toprank[torch]'" in result.stdout
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rough_second_moments_are_those_of_the_rows(dtype, weighted, device):
+    rng = np.random.default_rng(3)
+    X = torch.as_tensor(rng.normal(2.0, 1.0, (400, 5)), device=device).to(getattr(torch, dtype))
+    y = torch.as_tensor(rng.random(400) < 0.3, device=device)
+    weight = torch.as_tensor(rng.integers(0, 3, 400).astype(float), device=device)
+    rows = OpenBlock(Block(0, X, y, weight if weighted else None), View(np.array([False, True])))
+    coef = np.linspace(-0.5, 0.5, 5)
+    (exact,) = rows.sum_tilted(coef, ((-1.0, 4.0),), order=2)
+    for want, got in zip(exact, rows.rough_moments(coef, (-1.0, 4.0)), strict=True):
+        close = 1e-12 if dtype == "float64" else 1e-4
+        assert got.log_mass == pytest.approx(want.log_mass, abs=1e-12)
+        np.testing.assert_allclose(got.mean, want.mean, rtol=close, atol=close)
+        scale = np.max(np.abs(want.covariance))
+        np.testing.assert_allclose(got.covariance, want.covariance, rtol=0, atol=close * scale)

@@ -36,6 +36,7 @@ def call(name, y, a, b, **options):
     return compare(name, y, a, b, n_resamples=99, **SETTINGS.get(name, {}), **options)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_difference_is_that_of_the_metrics(name):
     y, a, b = data()
@@ -47,6 +48,7 @@ def test_the_difference_is_that_of_the_metrics(name):
     assert 0 < result.p_value <= 1
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", NAMES)
 def test_trading_the_rankers_turns_the_sign_and_nothing_else(name):
     y, a, b = data()
@@ -58,6 +60,7 @@ def test_trading_the_rankers_turns_the_sign_and_nothing_else(name):
     assert other.p_value == pytest.approx(one.p_value)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_much_better_ranker_is_recognised(name):
     y, a, b = data(n=2000, high=400, gain=2.0, digits=6)
@@ -70,6 +73,7 @@ def test_a_much_better_ranker_is_recognised(name):
     assert better == METRICS[name].higher_is_better
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_ranker_does_not_differ_from_itself(name):
     y, a, _ = data()
@@ -142,6 +146,7 @@ def test_lists_are_compared_list_by_list():
     assert result.p_value == pytest.approx(ttest_rel(*values).pvalue)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["auc", "average_precision", "precision_at", "ranking_risk"])
 def test_copies_in_groups_are_not_evidence(name):
     y, a, b = data(n=100, high=30, gain=0.3)

@@ -37,6 +37,7 @@ def test_equal_shares_are_rejected_at_most_as_often_as_said_and_more_often_than_
         assert np.max(new) > 1.4 * np.max(old)
 
 
+@pytest.mark.more
 def test_the_power_is_that_of_the_test():
     trials, shares = 20, (0.6, 0.25)
     hits = range(trials + 1)

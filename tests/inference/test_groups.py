@@ -49,6 +49,7 @@ def test_degrees_of_freedom_are_of_the_groups_that_hold_the_rarer_class():
     assert support.freedom == pytest.approx((4 + 16**2 / (100 + 3 * 4)) / 2 - 1)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("name", "settings"), [*SMOOTH, ("precision_at", {"k": 20})])
 def test_a_result_says_how_few_groups_carry_it(name, settings):
     groups, y, s = rows(np.random.default_rng(1))

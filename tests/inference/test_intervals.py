@@ -61,6 +61,7 @@ def test_the_estimate_is_the_metric_and_lies_where_it_can(name):
     assert "95% interval" in str(result)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_higher_level_is_wider_and_holds_the_lower_one(name):
     y, s = data()
@@ -88,6 +89,7 @@ def test_groups_of_one_row_each_change_little(name):
     assert grouped.standard_error == pytest.approx(alone.standard_error, rel=0.02)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in DECIDED_BY_ONE_ROW])
 def test_rows_that_copy_each_other_in_groups_widen_the_interval(name):
     y, s = data(n=100, high=30)
@@ -176,7 +178,7 @@ def test_three_positives_give_a_wide_interval_and_one_gives_none():
     assert "One positive row" in alone.note
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in BOOTSTRAPPED])
 def test_a_million_rows_are_no_trouble(name):
@@ -202,6 +204,7 @@ def test_extreme_metrics_take_the_negatives_as_given():
     assert (zero.low, zero.high) == pytest.approx((exact.low, exact.high))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("name", "settings", "words"),
     [

@@ -183,6 +183,7 @@ def test_the_planned_k_is_the_smallest_whose_exact_interval_is_narrow_enough(
     assert plan.rows == plan.k
 
 
+@pytest.mark.more
 def test_many_rows_are_planned_by_the_normal_approximation_in_the_limit():
     plan = sample_size("precision_at", value=0.3, half_width=1e-4)
     assert plan.k == pytest.approx(0.21 * (1.959964 / 1e-4) ** 2, rel=1e-3)
@@ -244,6 +245,7 @@ def test_the_power_to_compare_precisions_is_that_of_simulated_tests():
     assert plan.rows == 150
 
 
+@pytest.mark.more
 def test_a_planned_comparison_at_k_has_the_power_that_was_asked_for():
     plan = comparison_size("precision_at", value=0.3, difference=0.2, power=0.8)
     rng = np.random.default_rng(0)
@@ -340,6 +342,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("function", "metric", "keywords", "complaint"), REFUSED)
 def test_a_plan_that_cannot_be_is_refused(function, metric, keywords, complaint):
     with pytest.raises(ValueError, match=complaint):

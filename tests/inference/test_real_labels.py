@@ -30,6 +30,7 @@ def share_covered(law, n, draws, method="auto"):
     return np.mean([one.low <= truth <= one.high for one in found])
 
 
+@pytest.mark.more
 def test_a_row_that_is_grossly_misplaced_was_possible_before_it_was_seen():
     assert share_covered(gross_errors, 30, 60, "projection") < 0.87
     assert share_covered(gross_errors, 30, 60) > 0.9

@@ -329,6 +329,7 @@ def test_the_degrees_of_freedom_are_at_most_those_of_a_normal_sample(rows):
     assert 1 <= result.freedom <= result.rows - 1 + 1e-9
 
 
+@pytest.mark.more
 def test_clustered_rows_have_a_variance_that_covers_them():
     rng = np.random.default_rng(2)
     values, variances = [], []

@@ -10,6 +10,7 @@ Y = np.repeat([0, 1], [40, 12])
 PERFECT = np.arange(52.0)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("metric", "settings"),
     [
@@ -79,6 +80,7 @@ def test_a_difference_at_k_stays_within_what_is_possible():
     assert -1 <= result.low <= result.difference == 1 == result.high
 
 
+@pytest.mark.more
 def test_a_function_of_your_own_sees_the_named_class_as_positive():
     noisy = np.random.default_rng(0).normal(size=52) + Y
     names = np.where(Y == 1, "a", "b")

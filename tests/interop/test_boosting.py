@@ -142,6 +142,7 @@ def test_a_weight_is_a_repetition(library, data):
     np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("library", SCORES)
 def test_hundreds_of_rounds_at_p_64_stay_finite_and_lower_the_objective(library, data):
     _, y, _ = data

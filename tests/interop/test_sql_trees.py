@@ -68,6 +68,7 @@ def check_scores(ranker, dialect, run, *tables, names=NAMES, within=1e-12):
     return query
 
 
+@pytest.mark.sampled(5)
 @DATABASES
 @pytest.mark.parametrize("backend", ["lightgbm", "xgboost"])
 def test_trees_score_the_same_with_categories_gaps_and_values_never_seen(backend, dialect, run):

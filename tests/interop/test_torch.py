@@ -38,6 +38,7 @@ def of(loss, scores, y, weight=None):
     return value.item(), f.grad.numpy()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(("price", "loss", "p"), SETTINGS)
 def test_a_batch_is_the_engines_objective(rows, price, loss, p, weighted):
@@ -162,7 +163,7 @@ def line():
     return net
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("loss", "p"),
     [
@@ -354,6 +355,7 @@ def test_two_processes_have_the_gradient_of_one(tmp_path):
     assert [process.returncode for process in processes] == [0, 0], "\n".join(errors)
 
 
+@pytest.mark.more
 def test_without_torch_the_room_can_be_entered_and_says_what_to_install():
     code = """
 import sys

@@ -73,6 +73,24 @@ def test_positives_at_top_counts_those_strictly_above_every_negative(ranking):
     assert positives_at_top(y, scores) == pytest.approx(count / y.sum())
 
 
+@given(rankings(max_rows=10, levels=4), st.integers(1, 6), st.data())
+def test_positives_at_top_is_a_mean_over_the_highest_negatives(ranking, negatives, data):
+    y, scores = ranking
+    n = len(y)
+    weight = np.array(data.draw(st.lists(st.integers(1, 3), min_size=n, max_size=n)))
+    positives, others = (np.repeat(scores[y == k], weight[y == k]) for k in (1, 0))
+    highest = np.sort(others)[::-1][:negatives]
+    wanted = np.mean([np.mean(positives > one) for one in highest])
+    found = positives_at_top(y, scores, negatives=negatives, sample_weight=weight)
+    assert found == pytest.approx(wanted, abs=1e-12)
+
+
+@pytest.mark.parametrize("negatives", [0, -1, 2.5, "two"])
+def test_a_number_of_negatives_that_is_none_is_refused(negatives):
+    with pytest.raises(ValueError, match="whole number from 1 up"):
+        positives_at_top([0, 1], [1.0, 2.0], negatives=negatives)
+
+
 @given(rankings(max_rows=8), st.data())
 def test_only_the_order_of_the_scores_matters(ranking, data):
     y, scores = ranking
@@ -83,6 +101,7 @@ def test_only_the_order_of_the_scores_matters(ranking, data):
     assert positives_at_top(*same) == positives_at_top(y, scores)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("n", [3, 7, 100, 129, 1000])
 @pytest.mark.parametrize("percent", [1, 7, 29, 50, 57, 100])
 def test_a_fraction_is_rounded_up_to_whole_rows_but_for_rounding_error(n, percent):

@@ -353,6 +353,7 @@ def test_the_ranked_list_holds_the_counts_of_every_distinct_score(rows):
     assert classes.share_in_order() == pytest.approx(auc(np.repeat(y, w), np.repeat(s, w)))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", DEFINITIONS)
 @given(rows=repeated_rows(), random=st.randoms(use_true_random=False))
 def test_order_of_the_rows_changes_nothing(name, rows, random):

@@ -42,6 +42,7 @@ def in_memory(name, X, y, weight, **how):
 
 @pytest.mark.parametrize("name", METRICS)
 class TestEveryMetric:
+    @pytest.mark.sampled(4)
     @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
     def test_is_that_of_all_rows_where_all_scores_are_kept(self, name, weighted):
         X, y, weight = data(tied=True)
@@ -195,6 +196,7 @@ class TestIntervals:
             assert getattr(ours, part) == pytest.approx(getattr(theirs, part), rel=1e-9)
         assert ours.note == theirs.note
 
+    @pytest.mark.more
     def test_resample_rows_not_ties(self):
         X, y, weight = data(tied=True)
         found = RANKER.evaluate_blocks(blocks.from_arrays(X, y, weight, block_rows=70))

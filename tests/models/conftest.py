@@ -13,7 +13,6 @@ from toprank.models import fit_table
 @pytest.fixture(scope="session", autouse=True)
 def libraries():
     """What models need besides pandas."""
-    pytest.importorskip("skrub", reason="models prepare dates and text with skrub")
     pytest.importorskip("skops", reason="models are saved with skops")
 
 

@@ -8,7 +8,7 @@ from toprank.models import DriftWatch, ModelError, fit_table
 from toprank.models.monitor import SCORES, Limits, monitor_model
 
 pd = pytest.importorskip("pandas", reason="tables need the extra models")
-pytest.importorskip("skrub", reason="tables are prepared with the extra models")
+pytest.importorskip("skops", reason="models are saved with skops")
 
 
 def table(rng, n):
@@ -72,6 +72,7 @@ def test_the_index_is_that_of_its_definition(model, frame):
     assert found.psi == pytest.approx(np.sum((b - a) * np.log(b / a)))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("column", "change"),
     [
@@ -139,6 +140,7 @@ def test_what_does_not_match_is_refused(model, frame):
         DriftWatch(model.with_card({}))
 
 
+@pytest.mark.more
 def test_trees_raise_no_alarm_where_nothing_has_changed():
     """Their scores of their own training rows are far apart: each new table looked like drift."""
     rng = np.random.default_rng(0)
@@ -169,6 +171,7 @@ def alarms(model, frame, limit=0.25, volume=2.0):
     return findings(model, frame, limit, volume).alarms
 
 
+@pytest.mark.more
 @pytest.mark.filterwarnings("ignore:column 'city'")  # most words of a small table are new
 def test_words_that_were_frequent_by_chance_are_no_drift():
     """Of 200 equally rare words some are seen three times of 300: they will be rarer."""

@@ -67,7 +67,7 @@ def run(query, frame):
     return np.array([row[-1] for row in connection.execute(query)], dtype=np.float64)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(5)
 @pytest.mark.filterwarnings("ignore::toprank.models.ModelWarning")
 @pytest.mark.parametrize("name", ["pnorm", "ir", "proper", "rankboost", "smooth-margin", "trees"])
 def test_sqlite_gives_the_scores_of_the_model(odd_models, odd_table, later, name):
@@ -79,6 +79,7 @@ def test_sqlite_gives_the_scores_of_the_model(odd_models, odd_table, later, name
         np.testing.assert_allclose(run(query, frame), model.score(frame), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.filterwarnings("ignore::toprank.models.ModelWarning")
 @pytest.mark.parametrize("name", ["pnorm", "ir", "proper", "rankboost", "smooth-margin", "trees"])
 def test_onnx_runtime_gives_the_scores_of_the_model(odd_models, odd_table, later, tmp_path, name):

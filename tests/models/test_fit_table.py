@@ -174,6 +174,7 @@ def test_targets_that_are_not_plain_ask_for_the_positive_value(table):
     assert np.array_equal(model.labels(frame), table.bought == "yes")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("given", [2, "2", 2.0, "2.0", np.int64(2)])
 def test_the_positive_value_may_be_given_as_number_or_word(table, given):
     frame = table.assign(bought=np.where(table.bought == "yes", 2, 1))
@@ -235,6 +236,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("case", HOSTILE)
 def test_a_table_that_cannot_be_used_is_a_model_error_with_a_remedy(table, case):
     change, kwargs, message = HOSTILE[case]
@@ -282,6 +284,7 @@ def test_progress_is_told_step_by_step(table):
     assert told[-1][1] == told[-1][2]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ["pnorm", "ir", "proper"])
 def test_a_warm_refit_on_the_same_rows_stays_where_it_is(fitted, table, name):
     old = fitted(name)

@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -151,6 +152,7 @@ def test_bytes_put_before_or_after_are_noticed(good, refused):
     refused(b"PK" + good)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("size", [50, 100])
 def test_a_zip_bomb_is_refused_before_it_is_unpacked(good, refused, size):
     bomb = {**members_of(good), "card.json": b" " * (size << 20)}
@@ -233,23 +235,35 @@ def test_trees_cannot_start_from_a_file_of_the_readers_disk(fitted, refused):
     assert "its parts have other types" in refused(with_payload(to_bytes(fitted("trees")), change))
 
 
-def test_texts_of_a_table_are_never_taken_for_names_of_files(full_model, refused):
-    import copy
+SAVED = Path(__file__).parent / "saved" / "pnorm.toprank"
 
-    from toprank.models.storage import reads_texts_unsafely
 
-    hostile = copy.deepcopy(full_model)
-    assert not reads_texts_unsafely(hostile.preparation)
-    stack = [hostile.preparation]
-    while stack:
-        part = stack.pop()
-        if type(part).__name__ == "TfidfVectorizer":
-            part.input = "filename"
-        elif isinstance(part, dict | list | tuple):
-            stack.extend(part.values() if isinstance(part, dict) else part)
-        elif hasattr(part, "__dict__"):
-            stack.extend(vars(part).values())
-    assert "would open the files" in refused(to_bytes(hostile))
+@pytest.mark.parametrize(
+    ("setting", "value"), [("input", "filename"), ("analyzer", "word"), ("analyzer", "char")]
+)
+def test_texts_of_a_table_are_never_taken_for_names_of_files(refused, setting, value):
+    """Files of older formats hold a vectoriser, which could open files or search by patterns."""
+
+    def change(tree):
+        stack = [tree]
+        while stack:
+            node = stack.pop()
+            if isinstance(node, dict):
+                if node.get("__class__") == "TfidfVectorizer":
+                    node["content"]["content"][setting] |= {"content": json.dumps(value)}
+                    node["content"]["content"][setting].pop("__id__")
+                stack.extend(node.values())
+            elif isinstance(node, list):
+                stack.extend(node)
+        return tree
+
+    assert "would open the files" in refused(with_payload(SAVED.read_bytes(), change))
+
+
+def test_models_of_this_version_hold_nothing_that_reads_texts_by_settings(full_model):
+    held = members_of(members_of(to_bytes(full_model))["payload.skops"])["schema.json"].decode()
+    assert "TextEncoder" in held
+    assert "Vectorizer" not in held and "skrub" not in held
 
 
 def test_a_model_of_parts_that_files_may_not_hold_is_not_saved(fitted, tmp_path):

@@ -51,6 +51,7 @@ LEAKS = {
     "a copy": lambda y, rng: y,
     "a copy in words": lambda y, rng: np.where(y == 1, "paid", "open"),
     "a copy with noise": lambda y, rng: y + rng.normal(0, 0.01, len(y)),
+    "nearly a copy": lambda y, rng: y + rng.normal(0, 0.27, len(y)),
     "a copy turned round": lambda y, rng: 3.0 - y,
     "codes out of order": lambda y, rng: np.where(y == 1, 2, rng.choice([1, 3], len(y))),
     "filled in one class": lambda y, rng: np.where(y == 1, rng.normal(size=len(y)), np.nan),

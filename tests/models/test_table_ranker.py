@@ -150,3 +150,23 @@ def test_what_cannot_be_used_is_refused(X, y):
         TableRanker(model="forest").fit(X, y)
     fitted = fit_table(X.assign(y=y), "y", p=2)
     assert fitted.schema.names == TableRanker(p=2).fit(X, y).model_.schema.names
+
+
+def test_long_tails_are_clipped_as_fit_table_clips_them_and_collinear_columns_are_one_reason(X, y):
+    X = X.assign(paid=np.arange(len(X)) % 50.0, twin=X.age * 2.0)
+    X.loc[X.index[5], "paid"] = 1e9
+    ranker = TableRanker(p=2).fit(X, y)
+    low, high = ranker.model_.card["tails"]["paid"]
+    assert 0 <= low < high < 100
+    assert "age + twin" in {reason.column for reason in ranker.reasons(X.head(20), 9)[0]}
+    kept = TableRanker(p=2, keep_tails=True).fit(X, y)
+    assert kept.model_.card["tails"] == {}
+    row = X.head(1).assign(paid=1e9)
+    assert ranker.decision_function(row) == ranker.decision_function(row.assign(paid=high))
+
+
+@pytest.mark.more
+def test_an_ensemble_needs_no_p(X, y):
+    ranker = TableRanker(model="auto", quality="fast").fit(X, y)
+    assert type(ranker.model_.ranker).__name__ == "PushEnsemble"
+    assert len(ranker.reasons(X.head(2))) == 2

@@ -125,6 +125,7 @@ def test_what_does_not_rank_is_refused(table):
         toprank.top(StandardScaler(), table, 3)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ["pnorm", "ir", "proper", "rankboost", "smooth-margin", "trees"])
 def test_contributions_add_up_to_the_score_less_its_mean(fitted, table, name):
     model = fitted(name)

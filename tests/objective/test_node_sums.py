@@ -122,6 +122,7 @@ class TestTheSameObjective:
 
 
 class TestFits:
+    @pytest.mark.sampled(4)
     @each_ranker
     def test_are_those_of_the_array(self, name, monkeypatch):
         monkeypatch.setattr(node_sums, "NODES_FROM", 0)

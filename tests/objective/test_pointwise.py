@@ -43,6 +43,7 @@ def by_hand(loss, coef, weighted=True):
 COEF = np.array([0.4, -0.3, 0.1, -0.2])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("weighted", [True, False])
 @pytest.mark.parametrize("loss", CONVEX)
 def test_the_value_is_the_penalised_mean_loss(loss, weighted):

@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
+from toprank import PNormPush
 from toprank._numerics import sum_of_squares
 from toprank.pairs import (
     LARGEST_SIZE,
@@ -154,3 +155,32 @@ def test_words_are_refused_with_their_column_and_a_way_out():
         check_table(frame)
     with pytest.raises(ValueError, match=r"words, such as 'Müller', expected numbers"):
         check_table(frame.to_numpy())
+
+
+@pytest.mark.parametrize(("value", "word"), [(np.nan, "contains NaN"), (np.inf, "infinity")])
+def test_gaps_are_refused_with_their_column_their_rows_and_a_way_on(value, word):
+    pd = pytest.importorskip("pandas")
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    X[[2, 5], 1] = value
+    y = np.arange(20) % 2
+    found = ", in 2 of 20 rows, column {}. "
+    with pytest.raises(ValueError, match=word) as of_array:
+        PNormPush().fit(X, y)
+    assert found.format(1) in str(of_array.value)
+    frame = pd.DataFrame(X, columns=["age", "income", "debt"])
+    with pytest.raises(ValueError, match=word) as of_frame:
+        PNormPush().fit(frame, y)
+    assert found.format("'income'") in str(of_frame.value)
+    remedy = "TableRanker" if np.isnan(value) else "Replace it"
+    assert remedy in str(of_frame.value) and "HistGradient" not in str(of_frame.value)
+
+
+def test_a_constant_column_changes_no_ranking():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    y = X[:, 0] + X[:, 1] > 0.5
+    X[:, 2] = 7.0
+    ranker = PNormPush().fit(X, y)
+    assert ranker.coef_[0, 2] == 0.0
+    np.testing.assert_allclose(
+        ranker.coef_[0, :2], PNormPush().fit(X[:, :2], y).coef_[0], rtol=1e-4
+    )

@@ -94,6 +94,7 @@ class TestTheSameModel:
         whole = clone(ranker).fit(X, y, weight)
         same_fit(ranker.fit_blocks(Pieces(pieces, order=[4, 0, 6, 2, 5, 1, 3])), whole)
 
+    @pytest.mark.more
     @given(st.data())
     def test_however_rows_are_placed(self, choose):
         X, y, weight = data(120)

@@ -150,6 +150,7 @@ def test_a_warm_start_with_other_columns_starts_anew(overlapping):
     np.testing.assert_allclose(ranker.coef_, PNormPush().fit(X[:, :2], y).coef_)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "ranker",
     [
@@ -206,6 +207,7 @@ def test_single_precision_features_are_summed_in_double(overlapping):
     assert fit.coef_.dtype == fit.decision_function(single).dtype == np.float64
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", [bool, np.uint8, np.int8, np.int64, np.float16])
 @each([PNormPush(), PNormPush(loss="logistic"), PNormPush(solver="coordinate")])
 def test_small_integers_and_booleans_count_as_numbers(ranker, dtype, overlapping):

@@ -46,7 +46,7 @@ def objective(ranker, X, y, weight=None):
 
 # The default loss is checked with every other ranker, in tests/contracts.
 # scikit-learn takes the logarithm of probabilities, and a truncated score has one of zero.
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(23)
 @pytest.mark.filterwarnings("ignore:divide by zero encountered in log:RuntimeWarning")
 @parametrize_with_checks(
     [ProperRanker(loss=loss) for loss in LOSSES if loss != "logistic"]
@@ -320,7 +320,7 @@ def test_the_bound_of_theorem_13_holds_for_what_was_fitted(loss):
     assert exact_ranking_regret(eta, fit.loss_.truncate(scores)) <= bound.value
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.more
 @each_loss
 def test_the_ranking_regret_falls_as_rows_are_added(loss):
     model = linear_bipartite(5, prevalence=0.3)

@@ -401,6 +401,7 @@ def test_scores_to_start_from_can_be_given(backend, train, test, production):
         model.decision_function(test[0], init_score=start["test"])
 
 
+@pytest.mark.more
 def test_any_classifier_can_be_started_from(train, test, tmp_path, production):
     import xgboost
 

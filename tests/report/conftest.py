@@ -18,7 +18,7 @@ POSITIVE = "<i>yes</i>"
 @pytest.fixture(scope="session")
 def frame():
     """Mixed columns whose names and values try to break out of the page."""
-    pytest.importorskip("skrub", reason="the report prepares mixed columns with skrub")
+    pytest.importorskip("skops", reason="models are saved with skops")
     pandas = pytest.importorskip("pandas", reason="the table is a pandas data frame")
     rng = np.random.default_rng(1)
     n = 420

@@ -116,6 +116,7 @@ def test_who_enters_and_leaves_is_the_difference_of_the_lists(opened, report):
     assert len(entering) == len(shown) > 0
 
 
+@pytest.mark.more
 def test_hostile_names_and_values_are_shown_as_text(opened, frame):
     for place in range(3):
         set_slider(opened, place)
@@ -143,7 +144,7 @@ def test_a_script_that_got_in_would_not_run(opened):
     assert opened.execute_script("return window.ran === undefined")
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.more
 @pytest.mark.parametrize("width", [320, 375, 768])
 def test_a_phone_needs_no_sideways_scrolling(opened, width):
     size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": True}
@@ -159,6 +160,7 @@ def test_a_phone_needs_no_sideways_scrolling(opened, width):
         opened.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
+@pytest.mark.more
 def test_the_page_prints_with_everything_unfolded(opened):
     printed = base64.b64decode(opened.print_page())
     assert printed.startswith(b"%PDF") and len(printed) > 20_000
@@ -181,6 +183,7 @@ def test_every_picture_and_control_has_a_name(opened):
     assert opened.find_element("css selector", "html").get_attribute("lang") == "en"
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_words_stand_out_from_the_paper(opened, scheme):
     feature = {"name": "prefers-color-scheme", "value": scheme}

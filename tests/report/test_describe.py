@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-pytest.importorskip("skrub", reason="the report prepares mixed columns with skrub")
+pytest.importorskip("skops", reason="models are saved with skops")
 pd = pytest.importorskip("pandas", reason="the tables are pandas data frames")
 
 from toprank.metrics import precision_at  # noqa: E402
@@ -172,6 +172,7 @@ def test_a_table_s_front_page_is_about_what_fit_would_fit(tables):
     assert [one["name"] for one in front["models"]] == ["the model", "today"]
 
 
+@pytest.mark.more
 def test_weights_and_groups_are_those_of_the_rows(models, tables):
     test = tables[1].assign(times=np.arange(300) % 3, home=np.arange(300) // 3)
     front = describe(models["pnorm"], test, k=30, weight="times", groups="home").to_dict()["front"]

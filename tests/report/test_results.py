@@ -11,7 +11,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-pytest.importorskip("skrub", reason="the report prepares mixed columns with skrub")
+pytest.importorskip("skops", reason="models are saved with skops")
 pd = pytest.importorskip("pandas", reason="the tables are pandas data frames")
 
 from toprank import PNormPush  # noqa: E402
@@ -181,6 +181,7 @@ def test_p_is_chosen_without_the_fold_that_it_is_measured_on(data, held):
         assert used == data["ps"][int(means[1] > means[0] + 1e-12)]
 
 
+@pytest.mark.more
 def test_the_same_table_and_seed_give_the_same_report(numbers, data):
     again = build(numbers, "y", k=40, ps=(1, 8), cv=4).to_dict()
     assert {k: v for k, v in again.items() if k != "made"} == {

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-pytest.importorskip("skrub", reason="the report prepares mixed columns with skrub")
+pytest.importorskip("skops", reason="models are saved with skops")
 pd = pytest.importorskip("pandas", reason="the tables are pandas data frames")
 
 from toprank.report import build  # noqa: E402
@@ -99,6 +99,7 @@ def test_an_infinite_push_can_be_on_the_slider():
     assert "p" in data["support"]
 
 
+@pytest.mark.more
 def test_polars_and_arrow_tables_give_the_same_report():
     polars, pyarrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
     frame = table(90)

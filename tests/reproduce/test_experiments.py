@@ -67,6 +67,7 @@ def test_the_figures_without_data_bear_the_paper_out(name):
     assert all(holds(found(name)).values())
 
 
+@pytest.mark.more
 def test_the_margin_of_the_8x8_game_is_exact():
     result = found("margin-8x8", rounds=3000)
     assert all(holds(result).values())

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toprank.select import compare_lists, keep_rows
+from toprank.select import compare_lists, cut, keep_rows
 from toprank.select.difference import _overlap_of_counts
 
 
@@ -74,6 +74,46 @@ def test_a_row_leaves_only_for_a_newcomer_that_is_ahead_by_more_than_the_lead(sc
     if noise == 0:
         assert sorted(np.array(scores)[found.rows]) == sorted(np.array(scores)[first])
     assert set(found.waiting) <= set(first) and not set(found.waiting) & rows
+
+
+def test_rows_stay_within_limits_and_their_price_is_that_of_their_own_probabilities():
+    rng = np.random.default_rng(1)
+    old = rng.normal(size=400)
+    new = old + rng.normal(scale=0.3, size=400)
+    before, chance = np.argsort(-old)[:50], 1 / (1 + np.exp(2 - new))
+    stays = {"previous": before, "old_scores": old[before]}
+    alone, plain = cut(new, 50, **stays), keep_rows(new, 50, **stays)
+    assert alone.rows.tolist() == plain.rows.tolist() and alone.lead == plain.lead
+    assert set(alone.kept) == set(plain.kept) and len(alone.kept)
+    within = {
+        "probability": chance,
+        "entities": np.arange(400) % 90,
+        "groups": np.arange(400) % 3,
+        "at_least": 12,
+        "include": [int(np.argmin(new))],
+        "exclude": [int(np.argmax(new))],
+        "cost": np.ones(400),
+        "budget": 45.0,
+    }
+    found, free = cut(new, 50, **within, **stays), cut(new, 50, **within)
+    rows = found.rows
+    assert len(set(rows % 90)) == len(rows) <= 45 and np.bincount(rows % 3).min() >= 12
+    assert np.argmin(new) in rows and np.argmax(new) not in rows
+    assert set(found.kept) <= set(before) & set(rows) and not set(found.kept) & set(free.rows)
+    price = found.prices[-1]
+    assert price.limit.startswith("rows of before stay")
+    assert (
+        price.positives == pytest.approx(free.positives - found.positives) and price.positives > 0
+    )
+    assert found.positives == pytest.approx(chance[rows].sum()) and found.bound is None
+    assert len(set(rows) & set(before)) > len(set(free.rows) & set(before))
+    explored = cut(new, 50, explore=0.2, **stays)
+    assert (
+        explored.explored.sum() == 10
+        and not explored.explored[np.isin(explored.rows, explored.kept)].any()
+    )
+    with pytest.raises(ValueError, match="give previous"):
+        cut(new, 50, noise=1.0)
 
 
 def test_the_noise_is_what_scores_have_moved_by():

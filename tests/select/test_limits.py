@@ -160,6 +160,7 @@ def test_shares_are_shares_of_the_list():
 SCORES, REGION = np.arange(10.0), np.array(["n"] * 3 + ["s"] * 7)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("limits", "said"),
     [
@@ -232,6 +233,7 @@ def test_what_cannot_be_read_is_refused_with_a_way_out(given, said):
     assert said in str(refused.value)
 
 
+@pytest.mark.more
 def test_a_draw_below_the_cut_has_the_propensity_that_is_written_down():
     rng = np.random.default_rng(3)
     n = 60

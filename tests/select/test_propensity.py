@@ -91,6 +91,7 @@ SETTINGS = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", SETTINGS)
 def test_metrics_of_unlabelled_rows_are_corrected_for_hidden_positives(name):
     settings, metric = SETTINGS[name]

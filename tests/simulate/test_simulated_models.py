@@ -114,6 +114,7 @@ def test_the_excess_risk_is_the_risk_less_the_least_one(model):
     assert model.excess_risk(X, scores) == pytest.approx((risk - least) / pairs, abs=1e-12)
 
 
+@pytest.mark.more
 def test_the_least_risk_is_what_the_best_scores_have_on_drawn_labels():
     model = heteroscedastic(2, noise=1.0)
     X, y = model.sample(3000, random_state=0)

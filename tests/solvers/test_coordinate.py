@@ -78,6 +78,7 @@ def test_there_are_a_hundred_rounds_by_default(tasks):
 
 @pytest.mark.sampled(10)
 @pytest.mark.parametrize("settings", CASES, ids=lambda s: "-".join(str(v) for v in s.values()))
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("data", ["wdbc", "spambase", "ill_conditioned"])
 def test_every_round_descends_and_stays_above_the_minimum(data, settings, tasks):
     X, positive = tasks[data]

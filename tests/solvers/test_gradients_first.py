@@ -38,6 +38,7 @@ def test_dense_or_sparse_the_minimum_is_that_of_newtons_method(rows, p):
         assert len(fit.history_) == fit.n_iter_
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("solver", ["auto", "lbfgs", "newton"])
 def test_the_largest_height_is_certified_dense_or_sparse(solver):
     X, y = categories()

@@ -43,6 +43,7 @@ def add_penalty(settings, X, positive, coef, alpha=1e-3):
 
 @pytest.mark.sampled(15)
 @pytest.mark.parametrize("settings", SMOOTH, ids=name_of)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("data", DATA)
 def test_newton_and_lbfgs_reach_the_same_stationary_point(data, settings, tasks):
     X, positive = tasks[data]
@@ -60,6 +61,7 @@ def test_newton_and_lbfgs_reach_the_same_stationary_point(data, settings, tasks)
     np.testing.assert_allclose(first.coef_, second.coef_, rtol=0, atol=atol)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("settings", SMOOTH, ids=name_of)
 def test_coordinate_descent_comes_down_to_the_same_minimum(settings, small):
     X, positive = small

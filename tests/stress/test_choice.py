@@ -138,6 +138,7 @@ KINDS = (
 )
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", KINDS)
 def test_p_is_chosen_of_degenerate_rows(kind):
     X, y, weight = rows_of(kind)
@@ -151,6 +152,7 @@ def test_p_is_chosen_of_degenerate_rows(kind):
         assert not chosen.pushes_
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_support_of_degenerate_rows_is_known_or_infinitely_uncertain(kind):
     X, y, weight = rows_of(kind)

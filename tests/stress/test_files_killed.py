@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="writers are for
 @pytest.fixture
 def attack(tmp_path):
     """The program fuzz.killing, in a process of its own: a large one forks too slowly."""
-    for module in ("skops", "skrub", "typer", "pyarrow", "matplotlib"):
+    for module in ("skops", "typer", "pyarrow", "matplotlib"):
         pytest.importorskip(module, reason="models, tables and pages are among what is written")
 
     def run(*numbers):

@@ -78,6 +78,7 @@ def test_a_table_cut_short_anywhere_is_refused_with_its_name(tmp_path, name, rec
     assert os.listdir(tmp_path) == [name]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", FILES)
 def test_a_table_with_a_flipped_bit_gives_all_its_rows_or_an_error_in_words(
     tmp_path, name, record_property

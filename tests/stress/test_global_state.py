@@ -129,6 +129,7 @@ FITS = {
 NEEDS = {"LightGBM": "lightgbm", "XGBoost": "xgboost"}
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", FITS)
 def test_a_fit_leaves_the_process_as_it_was(name):
     if name in NEEDS:
@@ -189,7 +190,7 @@ def test_plots_leave_the_process_as_it_was():
 @pytest.fixture
 def frame():
     pandas = pytest.importorskip("pandas", reason="tables are pandas frames")
-    pytest.importorskip("skrub", reason="models of tables need skrub")
+    pytest.importorskip("skops", reason="models are saved with skops")
     rows, labels = problem(300)
     return pandas.DataFrame(rows, columns=list("abc")).assign(y=labels)
 
@@ -204,6 +205,7 @@ def test_a_model_of_a_table_leaves_the_process_as_it_was(frame, tmp_path):
     check_unchanged(model)
 
 
+@pytest.mark.more
 def test_a_command_leaves_the_process_as_it_was(frame, tmp_path):
     pytest.importorskip("typer", reason="the command line needs typer")
     from typer.testing import CliRunner

@@ -141,7 +141,7 @@ def attack(name, rng, count):
     return tried, answered
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", METRICS)
 def test_the_interval_of_ugly_rows_is_finite_and_in_order_or_refused(name, record_property):
     tried, answered = attack(name, np.random.default_rng(0), 8)
@@ -260,6 +260,7 @@ def test_one_group_says_nothing_of_a_difference_of_ranking_risks():
         compare("ranking_risk", Y, S, -S, groups=np.zeros(8), sample_weight=np.full(8, 1e12))
 
 
+@pytest.mark.more
 def test_risks_too_large_for_a_spread_ask_for_their_logarithm():
     weight = np.array([1.0, 1e98, 1e98, 1e98, 1.0, 1.0, 1e98, 1.0])
     for ask in (

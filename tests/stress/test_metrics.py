@@ -519,7 +519,7 @@ def check(name, y, s, w):
         assert low - slack <= Fraction(got) <= high + slack, (name, parameters, got, float(low))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", CASES)
 @given(drawn=ugly_rows())
 def test_the_metric_is_the_exact_value_of_its_definition(name, drawn):
@@ -560,6 +560,7 @@ def test_heights_ranks_and_f_skew_are_exact(drawn):
 LISTED = {name: metric for name, metric in METRICS.items() if name != "push_risk"}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("family", SCORES)
 def test_no_warning_of_numpy_and_no_nan_comes_out_of_extreme_scores(family, record_property):
     rng, cases = np.random.default_rng(0), 0

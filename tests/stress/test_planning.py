@@ -123,6 +123,7 @@ def by_definition(value, difference, correlation, m, n, spread):
     return total / (m * n)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("spread", [1.0, 7.0])
 @pytest.mark.parametrize("correlation", [-0.8, 0.0, 0.9999])
 @pytest.mark.parametrize("difference", [0.05])

@@ -146,6 +146,7 @@ def test_every_picture_renders(name, labels, scores):
     assert_finite(display.figure_)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", DISPLAYS)
 @pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])
 def test_scores_that_are_no_numbers_are_refused(name, bad):
@@ -197,7 +198,7 @@ def shown(name):
     return escaped.replace("$", r"\$")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_name_is_shown_as_it_is_written(name):
     y, s = LABELS["mixed"], BASE

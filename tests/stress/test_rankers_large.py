@@ -43,6 +43,7 @@ def rows(n, rare):
     ],
 )
 @pytest.mark.parametrize("rare", [1, 0], ids=["one positive", "one negative"])
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("name", RANKERS)
 def test_the_one_row_that_stands_out_is_put_in_its_place(name, rare, n):
     X, y = rows(n, rare)

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 pytest.importorskip("skops", reason="models are saved with skops")
-pytest.importorskip("skrub", reason="models prepare tables with skrub")
 pd = pytest.importorskip("pandas", reason="the table is a pandas data frame")
 
 from toprank.models import fit_table  # noqa: E402

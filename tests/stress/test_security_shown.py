@@ -11,7 +11,6 @@ import pytest
 
 pytest.importorskip("typer", reason="the command line needs the extra cli")
 pytest.importorskip("skops", reason="models are written with the extra models")
-pytest.importorskip("skrub", reason="tables are prepared with the extra models")
 pd = pytest.importorskip("pandas", reason="the table is a pandas data frame")
 
 from typer.testing import CliRunner  # noqa: E402

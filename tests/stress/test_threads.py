@@ -110,6 +110,7 @@ def test_fits_in_eight_threads_give_the_bits_of_one_after_the_other(name):
     assert threadpool_info() == limits
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("name", RANKERS)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_one_ranker_scores_from_eight_threads(name):
@@ -129,6 +130,7 @@ def measured(seed):
     return [*values, interval.low, interval.high, both.difference, both.low, both.p_value]
 
 
+@pytest.mark.more
 def test_metrics_and_seeded_intervals_in_eight_threads_are_those_of_one():
     alone = [measured(seed) for seed in range(THREADS)]
     np.testing.assert_array_equal(at_once(measured, range(THREADS)), alone)

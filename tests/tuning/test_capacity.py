@@ -37,7 +37,7 @@ def test_a_weight_is_a_repetition(rows):
     assert weighted == capacity_threshold(np.repeat(scores, count), 3, 2)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.more
 @pytest.mark.parametrize("spread", [0.0, 0.5])
 def test_the_interval_holds_the_alerts_of_new_days_as_often_as_it_says(spread):
     rng = np.random.default_rng(0)
@@ -109,7 +109,7 @@ def test_what_makes_no_sense_is_refused(options, message):
         capacity_threshold([np.nan] if "y" in options else [], 3)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.more
 @pytest.mark.parametrize("n_days", [3, 5, 10])
 def test_few_days_that_differ_much_still_cover_a_new_one(n_days):
     """Days of dispersion 4; the dispersion itself is estimated from few of them."""

@@ -18,7 +18,7 @@ from sklearn.model_selection import (
 from toprank import PNormPush, PNormPushCV, ProperRanker
 from toprank.datasets import load_magic, load_wdbc
 from toprank.inference import compare
-from toprank.metrics import precision_at, scorer
+from toprank.metrics import positives_at_top, precision_at, scorer
 from toprank.pairs import Rows
 from toprank.tuning import TimeOrderedSplit
 from toprank.tuning.rows import split_outer
@@ -115,6 +115,17 @@ def test_the_interval_is_of_the_rows_kept_aside(rows, fitted):
     assert PNormPushCV(**SMALL | {"test_size": None}).fit(X, y).score_interval_ is None
 
 
+def test_a_metric_that_one_row_decides_is_chosen_by_a_steadier_form_of_it(rows):
+    X, y = rows
+    ranker = PNormPushCV((1, 8), alphas=(1e-2,), scoring="positives_at_top", cv=3).fit(X, y)
+    assert ranker.choice_.metric == "positives_at_top(negatives=5)"
+    assert ranker.score_interval_.metric == "positives_at_top"
+    assert ranker.score(X, y) == positives_at_top(y, ranker.decision_function(X))
+    own = {"negatives": 2}
+    ranker = PNormPushCV((1, 8), alphas=(1e-2,), scoring="positives_at_top", scoring_kwargs=own)
+    assert ranker.fit(X, y).choice_.metric == "positives_at_top(negatives=2)"
+
+
 def test_a_metric_without_an_interval_says_so_and_is_still_chosen_by(rows):
     with pytest.warns(UserWarning, match="no valid interval"):
         found = PNormPushCV(**SMALL, scoring="ranking_margin").fit(*rows)
@@ -128,6 +139,7 @@ def test_a_scorer_of_scikit_learn_will_do(rows):
     assert theirs.choice_.metric == "roc_auc"
 
 
+@pytest.mark.more
 def test_many_features_are_left_to_lbfgs():
     rng = np.random.default_rng(0)
     y = np.arange(80) % 4 == 0
@@ -200,6 +212,7 @@ def test_groups_are_parted_neither_by_folds_nor_by_the_rows_kept_aside(rows):
         PNormPushCV(**SMALL).fit(X, y, speed=1)
 
 
+@pytest.mark.more
 def test_metadata_are_routed_to_the_splitter_and_to_the_fit(rows):
     X, y = rows
     groups, weight = np.repeat(np.arange(60), 5), np.ones(len(y))
@@ -304,6 +317,7 @@ def test_on_magic_the_push_is_hard_for_the_top_hundredth():
     assert found.p_ >= 8
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("name", ["wdbc", "mammography"])
 def test_the_choice_is_not_significantly_worse_than_logistic_regression(name, request):
     if name == "wdbc":

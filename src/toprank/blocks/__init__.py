@@ -6,6 +6,7 @@ from toprank.blocks.dask import from_dask
 from toprank.blocks.memory import from_arrays, from_memmap
 from toprank.blocks.negatives import sample_negatives
 from toprank.blocks.parquet import from_parquet
+from toprank.blocks.retries import StoreError
 from toprank.blocks.source import Block, BlockSource, Sweep
 from toprank.blocks.spark import from_spark, spark_session
 from toprank.blocks.statistics import Units
@@ -16,6 +17,7 @@ from toprank.blocks.torch import from_torch
 __all__ = [
     "Block",
     "BlockSource",
+    "StoreError",
     "Sweep",
     "Units",
     "Workers",

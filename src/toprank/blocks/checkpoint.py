@@ -62,6 +62,9 @@ class KeptPasses(BlockSource):
     def start_threads(self, n_jobs: int | None = None) -> Any:
         return self.source.start_threads(n_jobs)
 
+    def expect_passes(self) -> None:
+        self.source.expect_passes()
+
     def name_of(self, index: int) -> str:
         return self.source.name_of(index)
 
@@ -71,7 +74,7 @@ class KeptPasses(BlockSource):
     def cheap_curvature(self, n_rows: int) -> bool:
         return self.source.cheap_curvature(n_rows)
 
-    def write_scores(self, score: Callable[[Any], FloatArray], to: Any = None) -> Any:
+    def write_scores(self, score: Callable[[Any], FloatArray], to: object = None) -> Any:
         return self.source.write_scores(score, to)
 
 
@@ -84,7 +87,7 @@ class _Passes:
         #: How many outcomes came from the folder.
         self.replayed = 0
 
-    def answer(self, question: Any, make_pass: Callable[[], Any]) -> Any:
+    def answer(self, question: object, make_pass: Callable[[], Any]) -> Any:
         """Return the kept outcome of the next pass, or make the pass and keep its outcome."""
         path = self.folder / f"{self.made:05d}.pass"
         asked = hashlib.blake2b(pickle.dumps(question, protocol=5), digest_size=_DIGEST).digest()
@@ -135,7 +138,7 @@ class _Passes:
         return packed
 
 
-def _packed(outcome: Any) -> bytes:
+def _packed(outcome: object) -> bytes:
     return pickle.dumps(outcome, protocol=5)
 
 

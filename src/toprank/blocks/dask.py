@@ -31,12 +31,17 @@ from toprank.blocks.source import (
 
 #: Partial results merged by one task.
 _FAN_IN = 16
+#: Blocks up to which each worker has one task per thread and the driver merges, and the numbers
+#: that it may be sent then, about.
+_FEW_BLOCKS, _FEW_NUMBERS = 64, 1_000_000
+#: Products of entries that second moments may take: more, and passes for gradients cost less.
+_CURVED_PRODUCTS = 2e8
 
 
 def from_dask(
     X: Any,
-    y: Any = None,
-    sample_weight: Any = None,
+    y: object = None,
+    sample_weight: object = None,
     *,
     target: str | None = None,
     weight: str | None = None,
@@ -110,8 +115,8 @@ def from_dask(
 
 def _split_frame(
     frame: Any,
-    y: Any,
-    sample_weight: Any,
+    y: object,
+    sample_weight: object,
     target: str | None,
     weight: str | None,
     columns: Sequence[str] | None,
@@ -148,9 +153,9 @@ class DaskBlocks(BlockSource):
     def __init__(
         self,
         X: Any,
-        y: Any,
-        sample_weight: Any,
-        groups: Any = None,
+        y: object,
+        sample_weight: object,
+        groups: object = None,
         *,
         client: Any,
         persist: bool,
@@ -171,6 +176,7 @@ class DaskBlocks(BlockSource):
             make(index, self.n_features, *columns, dask_key_name=(token, index))
             for index, columns in enumerate(parts)
         ]
+        self._persists = persist
         if persist:
             self._blocks = list(self._persist(self._blocks))
         self._graph = {
@@ -183,6 +189,9 @@ class DaskBlocks(BlockSource):
 
     def name_of(self, index: int) -> str:
         return f"chunk {index}"
+
+    def cheap_curvature(self, n_rows: int) -> bool:
+        return n_rows * self.n_features**2 <= _CURVED_PRODUCTS
 
     def _persist(self, blocks: Sequence[Any]) -> Any:
         if self._client is not None:
@@ -209,6 +218,9 @@ class DaskBlocks(BlockSource):
         name = type(sweep).__name__
         with self._progress.one_pass(name, self.n_blocks):
             try:
+                client = self._grouping_client()
+                if client is not None:
+                    return self._grouped_pass(client, sweep, state, name)
                 return self._compute(self._pass(sweep, state, name))
             except CancelledError as error:  # Dask has forgotten how to make a block
                 raise RuntimeError(
@@ -217,6 +229,47 @@ class DaskBlocks(BlockSource):
                     "worker and is lost with it. Scatter with broadcast=True, or let the workers "
                     "read the rows from files; then make the blocks anew."
                 ) from error
+
+    def _grouping_client(self) -> Any:
+        """The client of workers that hold the blocks, where there are few enough to group."""
+        sums = self.n_blocks * self.n_features**2
+        if not self._persists or self.n_blocks > _FEW_BLOCKS or sums > _FEW_NUMBERS:
+            return None
+        if self._client is not None:
+            return self._client
+        used = self._dask.base.get_scheduler()
+        client = getattr(used, "__self__", None)
+        return client if hasattr(client, "who_has") else None
+
+    def _grouped_pass(self, client: Any, sweep: Any, state: Any, name: str) -> Any:
+        """One pass with a task per thread of the workers: a task costs Dask milliseconds.
+
+        The partial results are merged here, in the order in which the tree of tasks merges them.
+        """
+        distributed = require("distributed", "dask")
+        futures = [distributed.futures_of(block)[0] for block in self._blocks]
+        token, local = _token(), _LocalGroup(sweep, state)
+        tasks = [
+            client.submit(
+                local,
+                *(futures[index] for index in group),
+                key=f"{name}-local-{token}-{number}",
+                workers=worker or None,
+                allow_other_workers=bool(worker),
+            )
+            for number, (worker, group) in enumerate(_groups_by_worker(client, futures))
+        ]
+        try:
+            if self._progress.verbose > 1:
+                distributed.progress(tasks, notebook=False)
+            found = sorted((one for part in client.gather(tasks) for one in part), key=_first)
+        except BaseException:
+            client.cancel(tasks)  # a traceback would keep them, and the cluster at work
+            raise
+        level, merge = [partial for _, partial in found], _Merge(sweep)
+        while len(level) > 1:
+            level = [merge(*level[i : i + _FAN_IN]) for i in range(0, len(level), _FAN_IN)]
+        return level[0]
 
     def _pass(self, sweep: Sweep[State, Partial], state: State, name: str) -> Any:
         """One pass as a graph, written out by hand: one task per block, and a tree of merges."""
@@ -395,7 +448,7 @@ def _token() -> str:
 
 
 def _make_block(
-    index: int, n_features: int, X: Any, y: Any, weight: Any, groups: Any = None
+    index: int, n_features: int, X: object, y: object, weight: object, groups: object = None
 ) -> Block:
     """One chunk as a block: contiguous numbers, their labels and weights."""
     if hasattr(X, "to_numpy"):
@@ -443,6 +496,38 @@ class _LocalTask:
 
     def __call__(self, block: Block) -> Any:
         return self.sweep.local(block, self.state)
+
+
+class _LocalGroup(_LocalTask):
+    """The task of several blocks of one worker; what each contributes stays apart."""
+
+    def __call__(self, *blocks: Block) -> Any:
+        return [(block.index, self.sweep.local(block, self.state)) for block in blocks]
+
+
+def _first(pair: tuple[int, Any]) -> int:
+    return pair[0]
+
+
+def _groups_by_worker(client: Any, futures: Sequence[Any]) -> list[tuple[str, list[int]]]:
+    """Numbers of the blocks that lie together, as many groups as a worker has threads.
+
+    A block that no worker holds, because one was lost, is a group of its own.
+    """
+    holders = client.who_has(futures)
+    of_worker: dict[str, list[int]] = {}
+    groups: list[tuple[str, list[int]]] = []
+    for number, future in enumerate(futures):
+        places = sorted(holders.get(future.key) or ())
+        if places:
+            of_worker.setdefault(places[0], []).append(number)
+        else:
+            groups.append(("", [number]))
+    threads = client.nthreads(list(of_worker))
+    for worker, numbers in of_worker.items():
+        count = max(1, threads.get(worker, 1))
+        groups += [(worker, numbers[k::count]) for k in range(min(count, len(numbers)))]
+    return groups
 
 
 class _Merge:

@@ -133,9 +133,31 @@ class ArraySource(LocalSource):
         return False  # reading costs so little that moments of fewer rows are worth it
 
     def thin(self, pick: Callable[[Block], Block]) -> ArraySource:
-        return gather_blocks(
-            [pick(block) for block in self.blocks], self.n_jobs, self.feature_names
-        )
+        X = self._arrays[0]
+        if sparse.issparse(X) or len(self.blocks) == 1:
+            picked = [pick(block) for block in self.blocks]
+            return gather_blocks(picked, self.n_jobs, self.feature_names)
+        return self._thin_dense(pick)
+
+    def _thin_dense(self, pick: Callable[[Block], Block]) -> ArraySource:
+        """`thin` with the rows in memory once: each block's are copied in before the next."""
+        table, filled = np.empty((0, self.n_features)), 0
+        labels, weights = [], []
+        for place, block in enumerate(self.blocks):
+            part = pick(block)
+            rows = part.X
+            if filled + len(rows) > len(table):  # about as many from every block to come
+                left = (len(self.blocks) - place) * (len(rows) + len(rows) // 10 + 16)
+                grown = np.empty((filled + left, self.n_features), rows.dtype)
+                grown[:filled] = table[:filled]
+                table = grown
+            table[filled : filled + len(rows)] = rows
+            filled += len(rows)
+            labels.append(part.y)
+            weights.append(part.weight)
+            del part, rows
+        y, weight = _stack_parts(labels), _stack_parts(weights)
+        return ArraySource(table[:filled], y, weight, None, self.n_jobs, self.feature_names)
 
     def name_of(self, index: int) -> str:
         start = index * self.block_rows

@@ -161,10 +161,10 @@ class _OnPart:
     def needs_features(self) -> bool:
         return self.pick.folds.needs_features or getattr(self.sweep, "needs_features", True)
 
-    def local(self, block: Block, state: Any) -> Any:
+    def local(self, block: Block, state: object) -> Any:
         return self.sweep.local(self.pick(block), state)
 
-    def merge(self, left: Any, right: Any) -> Any:
+    def merge(self, left: object, right: object) -> Any:
         return self.sweep.merge(left, right)
 
 
@@ -203,6 +203,9 @@ class PartOfRows(BlockSource):
     def start_threads(self, n_jobs: int | None = None) -> AbstractContextManager[Any]:
         return self.source.start_threads(n_jobs)
 
+    def expect_passes(self) -> None:
+        self.source.expect_passes()
+
     def name_of(self, index: int) -> str:
         return self.source.name_of(index)
 
@@ -212,5 +215,5 @@ class PartOfRows(BlockSource):
     def cheap_curvature(self, n_rows: int) -> bool:
         return self.source.cheap_curvature(n_rows)
 
-    def write_scores(self, score: Callable[[Any], FloatArray], to: Any = None) -> Any:
+    def write_scores(self, score: Callable[[Any], FloatArray], to: object = None) -> Any:
         raise TypeError("A part of a source cannot be scored into files; score the source itself.")

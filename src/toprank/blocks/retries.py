@@ -23,7 +23,17 @@ _FOR_GOOD = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirector
 
 
 class StoreError(OSError):
-    """A store that did not answer, however often it was asked."""
+    """A store that did not answer, however often it was asked; the text names the object.
+
+    Examples
+    --------
+    >>> from toprank import blocks
+    >>> try:
+    ...     raise blocks.StoreError("s3://bucket/rows/2.parquet could not be read")
+    ... except blocks.StoreError as problem:  # an OSError, as those of local disks are
+    ...     print(problem)
+    s3://bucket/rows/2.parquet could not be read
+    """
 
 
 def try_again(what: str, action: Callable[[], Answer]) -> Answer:
@@ -47,8 +57,8 @@ def try_again(what: str, action: Callable[[], Answer]) -> Answer:
                 raise StoreError(
                     f"{what} could not be read: {TRIES} tries failed, the last one with "
                     f"{type(problem).__name__}: {problem}. The store may be down, or the way to "
-                    "it; nothing was written. Run it again when it answers; a fit with "
-                    "checkpoint= goes on where it stood."
+                    "it; no file is left half-written, those that were complete before it stay. "
+                    "Run it again when it answers; a fit with checkpoint= goes on where it stood."
                 ) from problem
         go_on()
         time.sleep(wait)

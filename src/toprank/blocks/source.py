@@ -54,7 +54,7 @@ class Block:
     #: The same for what depends on the rows alone: all who read the block share it.
     facts: dict[Any, Any] = field(default_factory=dict)
 
-    def for_reader(self, reader: Any) -> Block:
+    def for_reader(self, reader: object) -> Block:
         """Return the block with a cache for one of several who read it in the same pass.
 
         It stays with sparse rows alone, whose gradient is the matter of two passes.
@@ -123,6 +123,8 @@ class BlockSource(ABC):
     checked: bool = False
     #: Whether the rows lie in the memory of this process, where a score per row costs little.
     in_memory: bool = False
+    #: Whether the rows are one tensor per process, whose second moments torch sums where they lie.
+    on_device: bool = False
     #: Whether the blocks know the groups, or the times, of their rows.
     grouped: bool = False
 
@@ -138,6 +140,10 @@ class BlockSource(ABC):
         """Start the threads that passes in this process use, for as long as several are made."""
         return Workers(n_jobs if self.n_jobs is None else self.n_jobs).start_threads()
 
+    def expect_passes(self) -> None:
+        """Hear that several passes will follow: rows that cost something to decode may be kept."""
+        return  # most sources keep nothing
+
     def name_of(self, index: int) -> str:
         """Say where a block comes from, for messages."""
         return f"block {index}"
@@ -151,7 +157,7 @@ class BlockSource(ABC):
         return True
 
     @abstractmethod
-    def write_scores(self, score: Callable[[Any], FloatArray], to: Any = None) -> Any:
+    def write_scores(self, score: Callable[[Any], FloatArray], to: object = None) -> Any:
         """Score every row where it lies, and hand the scores back the engine's own way.
 
         ``score`` takes the ``X`` of a block; it is picklable. ``to`` says where scores go when

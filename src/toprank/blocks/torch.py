@@ -26,6 +26,7 @@ class TensorSource(BlockSource):
     """
 
     keeps_samples = True
+    on_device = True
 
     def __init__(self, block: Block, group: _Group | None = None):
         self.block = block

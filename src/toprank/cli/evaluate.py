@@ -18,14 +18,17 @@ from toprank.cli.memory import Memory, parse_memory
 from toprank.cli.metric_row import MetricRow
 from toprank.cli.options import (
     Data,
+    Hidden,
     Json,
     Level,
     Model,
     Propensity,
     Quiet,
     Resamples,
+    Unlabelled,
     choose_resamples,
     metric_names,
+    parse_hidden,
     parse_ks,
     reads,
 )
@@ -39,6 +42,7 @@ from toprank.cli.terminal import (
     safe,
     short_number,
     table,
+    worker_threads,
 )
 
 if TYPE_CHECKING:
@@ -90,6 +94,8 @@ def evaluate(
         ),
     ] = None,
     propensity: Propensity = None,
+    unlabelled: Unlabelled = None,
+    hidden: Hidden = None,
     every: Annotated[bool, typer.Option("--all", help="Measure every metric there is.")] = False,
     level: Level = 0.95,
     resamples: Resamples = None,
@@ -118,11 +124,21 @@ def evaluate(
         raise Failure("--per-entity needs --by, the column of periods.")
     if propensity is not None and (by is not None or by_group is not None):
         raise Failure("--propensity weighs rows, and --by and --by-group count them; not both.")
+    if unlabelled is not None and (by or by_group or propensity or every or cluster):
+        raise Failure(
+            "--unlabelled corrects metrics of one list: leave out --by, --by-group, --propensity, "
+            "--all and --cluster."
+        )
+    share = parse_hidden(hidden, unlabelled)
     loaded = load_model(model)
     tops = [_own_top(loaded)] if k is None else parse_ks(k)
     with open_table(data, reading, quiet) as source, progress("Scoring", quiet) as step:
         if cluster is None:
-            scored = score_labelled_table(loaded, source, step, memory=parse_memory(memory))
+            allowed = parse_memory(memory)
+            with worker_threads(-1):
+                scored = score_labelled_table(
+                    loaded, source, step, memory=allowed, unlabelled=unlabelled
+                )
         else:
             with open_cluster(cluster) as where:
                 scored = score_labelled_blocks(loaded, source, where)
@@ -135,7 +151,11 @@ def evaluate(
         wanted = None if every else _list_metrics(metric or _USUAL, tops)
         if by is None:
             seen = _read_propensity(source, propensity)
-            found = _measure_all(rows, wanted, tops, level, resamples, step, seen)
+            more = {"label_propensity": seen}
+            if scored.unlabelled is not None:
+                more = {"unlabelled": scored.unlabelled, "hidden": share}
+            found = _measure_all(rows, wanted, tops, level, resamples, step, more)
+            found += _share_row(rows, level, scored.unlabelled, share)
         else:
             from toprank.cli.list_parts import measure_periods
 
@@ -227,7 +247,7 @@ def _measure_all(
     level: float,
     resamples: int | None,
     step: Step,
-    propensity: Any = None,
+    more: dict[str, Any],
 ) -> list[MetricRow]:
     """The metrics of the rows, each with its interval.
 
@@ -244,14 +264,16 @@ def _measure_all(
         How often the bootstrap draws; None leaves it to the number of rows.
     step : callable
         Called with the metric that is being measured.
-    propensity : array, optional
-        Probability that the label of each row was seen.
+    more : dict
+        ``label_propensity``, the probability that the label of each row was seen; or
+        ``unlabelled`` and ``hidden``, as `toprank.inference.interval` takes them.
     """
     from toprank.metrics import summary
     from toprank.metrics.registry import METRICS, Entry
     from toprank.models.rows import measure
 
-    weighed: dict[str, Any] = {"sample_weight": rows.weight, "label_propensity": propensity}
+    weighed: dict[str, Any] = {"sample_weight": rows.weight}
+    weighed["label_propensity"] = more.get("label_propensity")
     if wanted is None:
         entries = list(summary(rows.y, rows.scores, tops, **weighed))
     else:
@@ -260,14 +282,29 @@ def _measure_all(
             Entry(name, given, METRICS[name].function(*known, **weighed, **given))
             for name, given in wanted
         ]
-    options: dict[str, Any] = {"level": level, "label_propensity": propensity}
+    options: dict[str, Any] = {"level": level, **more}
     options |= {"n_resamples": choose_resamples(resamples, len(rows))}
     measured = measure(rows, [(entry.name, entry.settings) for entry in entries], **options)
     found = []
     for done, entry in enumerate(entries):
         step(f"Measuring {entry.label}", done, len(entries))
-        found.append(_metric_row(entry, next(measured)))
+        corrected = "unlabelled" in more and METRICS[entry.name].hidden is not None
+        found.append(_metric_row(entry, next(measured), corrected))
     return found
+
+
+def _share_row(rows: ScoredRows, level: float, unlabelled: Any, hidden: Any) -> list[MetricRow]:
+    """The share of positives among the rows without a label, where it is estimated."""
+    from toprank.inference import hidden_share
+
+    if unlabelled is None or hidden is not None:
+        return []
+    try:
+        one = hidden_share(rows.y, rows.scores, unlabelled=unlabelled, level=level)
+    except ValueError:  # the metrics say why
+        return []
+    value = (one.estimate, one.low, one.high)
+    return [MetricRow(one.metric, "hidden_share", {}, *value, method=one.method, note=one.note)]
 
 
 def _read_propensity(source: Source, column: str | None) -> Any:
@@ -287,11 +324,13 @@ def _read_propensity(source: Source, column: str | None) -> Any:
     return values
 
 
-def _metric_row(entry: SummaryEntry, measured: Measurement) -> MetricRow:
+def _metric_row(entry: SummaryEntry, measured: Measurement, corrected: bool) -> MetricRow:
     what = (entry.label, entry.name, entry.settings, float(entry.value))
     one = measured.interval
     if one is None:  # a metric that has no interval on these rows: the value stays
         return MetricRow(*what, note=f"no interval: {measured.why_not}")
+    if corrected:
+        what = (*what[:3], one.estimate)
     return MetricRow(
         *what, one.low, one.high, one.standard_error, one.method, " ".join(one.note.split())
     )

@@ -57,14 +57,19 @@ class HeldTop:
 class CutTop(HeldTop):
     """The rows of a list within limits, each of which may reach down to any row."""
 
-    def __init__(self, limits: ListLimits, k: int | float, source: Source) -> None:
+    def __init__(
+        self, limits: ListLimits, k: int | float, source: Source, stay: StayRows | None = None
+    ) -> None:
         super().__init__()
-        self.limits, self.k, self.source = limits, k, source
+        self.limits, self.k, self.source, self.stay = limits, k, source, stay
 
     def _choose(self, scores: FloatArray, chance: FloatArray | None, rows: Any) -> Any:
-        found = _cut(self.limits, self.source, scores, self.k, chance)
+        before = {} if self.stay is None else self.stay.find(rows)
+        found = _cut(self.limits, self.source, scores, self.k, chance, before)
         if self.limits.explore:
             self.extra_columns = {"drawn": found.explored, "propensity": found.propensity}
+        if self.stay is not None:
+            self.extra_columns["stays"] = np.isin(found.rows, found.kept)
         self.said = str(found)
         return found.rows
 
@@ -72,11 +77,27 @@ class CutTop(HeldTop):
 class StayTop(HeldTop):
     """The first rows of a list in which those of an earlier list stay, within noise."""
 
-    def __init__(self, k: int, names: str, earlier: EarlierList, noise: float | None) -> None:
+    def __init__(self, k: int, stay: StayRows) -> None:
         super().__init__()
-        self.k, self.names, self.earlier, self.noise = k, names, earlier, noise
+        self.k, self.stay = k, stay
 
     def _choose(self, scores: FloatArray, chance: FloatArray | None, rows: Any) -> Any:
+        found = keep_rows(scores, self.k, **self.stay.find(rows))
+        self.extra_columns = {"stays": np.isin(found.rows, found.kept)}
+        self.said = str(found)
+        return found.rows
+
+
+@dataclass(frozen=True)
+class StayRows:
+    """The rows of an earlier list, to be found in a table by the column of their names."""
+
+    names: str
+    earlier: EarlierList
+    noise: float | None = None
+
+    def find(self, rows: Any) -> dict[str, Any]:
+        """Their places, and what says how much scores move, as `keep_rows` takes them."""
         words = map(str, rows.column(self.names).to_pylist())
         place = {name: row for row, name in enumerate(words)}
         there = [(place[n], s) for n, s in self.earlier.scores.items() if n in place]
@@ -89,10 +110,7 @@ class StayTop(HeldTop):
                 "scores move; give --noise."
             )
         known = {"old_scores": scores_before} if self.noise is None else {"noise": self.noise}
-        found = keep_rows(scores, self.k, rows_before, **known)
-        self.extra_columns = {"stays": np.isin(found.rows, found.kept)}
-        self.said = str(found)
-        return found.rows
+        return {"previous": rows_before, **known}
 
 
 @dataclass(frozen=True)
@@ -172,6 +190,7 @@ def _cut(
     scores: FloatArray,
     k: int | float | None,
     chance: FloatArray | None,
+    before: dict[str, Any],
 ) -> LimitedList:
     """Cut the list; Failure where columns cannot be read or limits clash."""
     wanted = list(limits.columns())
@@ -196,5 +215,6 @@ def _cut(
         exclude=_yes_rows(limits.exclude, values, "--exclude"),
         explore=limits.explore,
         random_state=limits.seed,
+        **before,
     )
     return replace(found, chances="the model's probabilities") if found.chances else found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from toprank._extras import require
+from toprank.cli.clusters import open_cluster
 from toprank.cli.io.source import Source
 from toprank.cli.terminal import Failure, note
 
@@ -114,8 +115,20 @@ def rows_of_block(source: Source, memory: str | None) -> int:
     return int(max(1024, min((1 << 21) // width, room)))
 
 
+def place_in_blocks(source: Source) -> Any:
+    """Where the workers of a cluster find a table; Failure if they cannot read it in blocks."""
+    if source.place is None:
+        raise Failure(f"--cluster: {source.name} is not Parquet; write it as Parquet first.")
+    return source.place
+
+
 def read_within(
-    source: Source, columns: Sequence[str] | None, memory: str | None, what: str
+    source: Source,
+    columns: Sequence[str] | None,
+    memory: str | None,
+    what: str,
+    cluster: str | None = None,
+    types: Mapping[str, Any] | None = None,
 ) -> tuple[Any, str]:
     """All rows of a table; of one too large for memory a sample, and what is said of that.
 
@@ -128,20 +141,47 @@ def read_within(
         What --memory allows.
     what : str
         What is done with the rows, such as "measured on".
+    cluster : str, optional
+        What --cluster names: its workers read the table, and send the rows that are taken.
+    types : mapping, optional
+        Types of columns of text, by name; others are guessed.
     """
     wanted = list(source.columns if columns is None else columns)
+    if cluster is not None:
+        return _read_on_cluster(source, wanted, memory, what, cluster)
     size = size_in_memory(source, len(wanted))
     allowed = parse_memory(memory)
     if source.place is None or size <= allowed:
-        return source.read(wanted), ""
+        return source.read(wanted, types), ""
     total = source.count_rows()
     rows = sample_rows(source, wanted, allowed / size)
+    return rows, _say_sample(source, what, (rows.num_rows, total), size, allowed)
+
+
+def _say_sample(source: Source, what: str, rows: tuple[int, int], size: float, allowed: int) -> str:
+    """Say that some of the rows were taken, of how many and why."""
     said = (
-        f"{what} a sample of {rows.num_rows} of the {total} rows: all of them take about "
+        f"{what} a sample of {rows[0]} of the {rows[1]} rows: all of them take about "
         f"{in_words(size)} in memory, and {in_words(allowed)} are allowed (--memory)."
     )
     note(f"{source.name}: {said}", source.quiet)
-    return rows, said[0].upper() + said[1:]
+    return said[0].upper() + said[1:]
+
+
+def _read_on_cluster(
+    source: Source, columns: list[str], memory: str | None, what: str, cluster: str
+) -> tuple[Any, str]:
+    from toprank.blocks import from_tables
+    from toprank.models.block_samples import sample_of_blocks
+
+    place, allowed = place_in_blocks(source), parse_memory(memory)
+    row = _PER_VALUE * max(1, len(columns))
+    with open_cluster(cluster) as where:
+        parts = from_tables(place, columns=columns, cluster=where)
+        rows, total = sample_of_blocks(parts, lambda n: min(1.0, allowed / (row * n)))
+    if row * total <= allowed:
+        return rows, ""
+    return rows, _say_sample(source, what, (rows.num_rows, total), row * total, allowed)
 
 
 def sample_rows(source: Source, columns: Sequence[str], share: float) -> Any:

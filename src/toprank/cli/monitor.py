@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from toprank.cli.clusters import Cluster
 from toprank.cli.exit_codes import LIMIT_PASSED
 from toprank.cli.io.source import Reading
 from toprank.cli.io.tables import open_table
@@ -50,6 +51,7 @@ def monitor(
     ] = None,
     level: Level = 0.95,
     memory: Memory = None,
+    cluster: Cluster = None,
     as_json: Json = False,
     quiet: Quiet = False,
     *,
@@ -64,9 +66,18 @@ def monitor(
 
     Before labels are there, the precision of the alerts is estimated from calibrated probabilities;
     where labels are, how far off that was is shown.
+
+    With --cluster the workers read the table, and send the rows that --memory allows: all of them,
+    or a sample whose size is told.
     """
     # the library is loaded here, because --help need not wait for it
-    from toprank.cli.scoring import load_model, score_table
+    from toprank.cli.scoring import (
+        load_model,
+        score_rows,
+        score_sample,
+        score_table,
+        text_types,
+    )
     from toprank.models.monitor import Limits, monitor_model
 
     loaded = load_model(model)
@@ -76,19 +87,28 @@ def monitor(
         with open_table(reference, reading, quiet) as source:
             source.remember(Reading.remembered(loaded.card))
             columns = [name for name in loaded.schema.names if name in source.columns]
-            against, _ = read_within(source, columns, memory, "compared with")
+            types = {n: kind for n, kind in text_types([loaded]).items() if n in columns}
+            against, _ = read_within(source, columns, memory, "compared with", cluster, types)
     with open_table(data, reading, quiet) as source, progress("Reading", quiet) as step:
         source.remember(Reading.remembered(loaded.card))
         labels = [loaded.target.column] if loaded.target.column in source.columns else []
+        sampled = ""
+        if cluster is None:
+            parts, read = score_table(loaded, source, step), source.read
+        else:
+            rows, sampled = score_sample(loaded, source, memory, cluster)
+            parts, read = score_rows(loaded, rows, step), rows.select
         found = monitor_model(
             loaded,
-            score_table(loaded, source, step),
-            lambda: source.read(labels) if labels else None,
+            parts,
+            lambda: read(labels) if labels else None,
             limits,
             reference=against,
             top=top,
             level=level,
         )
+    if sampled:
+        found.notes.append(sampled)
     if as_json:
         print_json(asdict(found))
     else:

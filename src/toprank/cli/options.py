@@ -58,6 +58,21 @@ Propensity = Annotated[
         "writes: rows are weighted by one over it."
     ),
 ]
+Unlabelled = Annotated[
+    str | None,
+    typer.Option(
+        help="Where only some positives have a label: the label of the other rows, or 'missing'. "
+        "Metrics are then corrected for the positives among these.",
+    ),
+]
+Hidden = Annotated[
+    str | None,
+    typer.Option(
+        help="Share of positives among the rows of --unlabelled: a number (0.1), or the least and "
+        "the largest (0.05,0.2).",
+        show_default="estimated",
+    ),
+]
 _COLUMNS = "How columns are read"
 AsText = Annotated[
     list[str] | None,
@@ -235,6 +250,18 @@ def parse_k(text: str, option: str = "--k") -> int | float:
 def parse_ks(text: str, option: str = "--k") -> list[int | float]:
     """Several of them, with commas."""
     return [parse_k(part.strip(), option) for part in text.split(",") if part.strip()]
+
+
+def parse_hidden(text: str | None, unlabelled: str | None) -> Any:
+    """The share of hidden positives, or the least and the largest; None to estimate it."""
+    if text is None:
+        return None
+    if unlabelled is None:
+        raise Failure("--hidden needs --unlabelled, the label of rows that may be positive.")
+    ends = parse_numbers(text, "--hidden")
+    if len(ends) not in (1, 2) or not all(0 <= end < 1 for end in ends):
+        raise Failure(f"--hidden {text}: expected a share from 0 to below 1, or two of them.")
+    return ends[0] if len(ends) == 1 else ends
 
 
 def parse_numbers(text: str, name: str) -> tuple[float, ...]:

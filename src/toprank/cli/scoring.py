@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from toprank._numerics import FloatArray
 from toprank.cli import terminal
 from toprank.cli.io.source import Chunk, Reading, Source
 from toprank.cli.io.tables import check_exists
-from toprank.cli.memory import PER_SCORED_ROW
+from toprank.cli.memory import PER_SCORED_ROW, place_in_blocks, read_within
 from toprank.cli.terminal import Failure, Step, note, safe
 from toprank.models import ModelWarning, TableModel, frames, load
 from toprank.models.sketch import SeenRows
@@ -27,20 +27,22 @@ if TYPE_CHECKING:
 
 #: Columns that a refusal names at most.
 _MOST_NAMED = 20
+#: Rows in memory that are scored at once.
+_ROWS_AT_ONCE = 100_000
 
 
 def load_model(path: Path) -> TableModel:
     """The model in a file; Failure if there is none."""
     check_exists(path)
-    import_skops()
     return load(path)
 
 
 def import_skops() -> None:
     """Import skops without its walk through all of scikit-learn, and through torch by the way.
 
-    The walk lists types that skops trusts by default. Models are read by a list of our own, so the
-    command line can do without; in a process that others share skops is left as it is.
+    The walk lists types that skops trusts by default. Models are written with it and read by a list
+    of our own, so the command line can do without; in a process that others share skops is left as
+    it is.
     """
     if not terminal.OWN_PROCESS or "skops.io" in sys.modules:
         return
@@ -124,17 +126,57 @@ def _column_types(model: TableModel) -> dict[str, Any]:
     return types
 
 
+def text_types(models: Iterable[TableModel]) -> dict[str, Any]:
+    """Types for the columns that some model reads as text: a zip code keeps its zeros."""
+    string = require("pyarrow", "frames").string()
+    return {
+        name: kind
+        for model in models
+        for name, kind in _column_types(model).items()
+        if kind == string
+    }
+
+
+def score_sample(
+    model: TableModel, source: Source, memory: str | None, cluster: str
+) -> tuple[Any, str]:
+    """Rows of a table that the workers of a cluster read, and what is said where they are some.
+
+    The columns are those that the model reads, and that of the labels where the table has it.
+    """
+    source.remember(Reading.remembered(model.card))
+    absent = [c for c in model.schema.columns if c.name not in source.columns]
+    _refuse_table([f"column '{c.name}' ({c.kind}) is missing" for c in absent], source)
+    labels = [name for name in [model.target.column] if name in source.columns]
+    names = list(dict.fromkeys([*model.schema.names, *labels]))
+    rows, said = read_within(source, names, memory, "looked at", cluster)
+    _refuse_table(model.check(rows).problems, source)
+    return rows, said
+
+
+def score_rows(model: TableModel, rows: Any, step: Step) -> Iterator[tuple[Any, FloatArray]]:
+    """Score rows in memory, some at a time."""
+    for start in range(0, rows.num_rows, _ROWS_AT_ONCE):
+        part = rows.slice(start, _ROWS_AT_ONCE)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ModelWarning)  # the check of all rows has said it
+            yield part, model.score(part)
+        step("Ranking", start + part.num_rows, rows.num_rows)
+
+
 @dataclass(frozen=True)
 class LabelledScores:
     """A table that was scored: its rows, its first row as it is, and what to say of it.
 
-    `sampled` says how many of the rows were taken, where they are not all.
+    `sampled` says how many of the rows were taken, where they are not all; `unlabelled` which rows
+    have no label, where some have none.
     """
 
     rows: ScoredRows
     first: Any
     seen: str
     sampled: str = ""
+    unlabelled: Any = None
 
 
 def score_labelled_table(
@@ -143,8 +185,11 @@ def score_labelled_table(
     step: Step,
     target: str | None = None,
     memory: int | None = None,
+    unlabelled: str | None = None,
 ) -> LabelledScores:
     """Score a table whose rows all have labels, in the column of the training or the one named.
+
+    Rows whose label is `unlabelled`, or missing where that says so, have none.
 
     Weight and groups are those of the training, where the table has them. Of more rows than
     `memory`, in bytes, allows a sample is kept; without it all are.
@@ -172,6 +217,12 @@ def score_labelled_table(
         # as in training, the type of a column of text is that of all its rows
         known = source.read(names)
     labels, weight, groups = roles
+    open_rows = None
+    if unlabelled is not None:
+        from toprank.models.unlabelled import mark_unlabelled, read_unlabelled
+
+        known, _ = mark_unlabelled(known, labels, unlabelled, model.target.positive)
+        open_rows = read_unlabelled(known, labels)
     positive = model.target.of(frames.column(known, labels))
     described = (positive, read_weight(known, weight), read_groups(known, groups))
     scored = ScoredRows(None, *described, scores=np.concatenate(scores))
@@ -181,7 +232,7 @@ def score_labelled_table(
             f"Measured on a sample of {len(scored)} of the {total} rows, which is what --memory "
             "allows."
         )
-    return LabelledScores(scored, first, seen.note, sampled)
+    return LabelledScores(scored, first, seen.note, sampled, open_rows)
 
 
 def find_roles(
@@ -220,13 +271,6 @@ def score_labelled_blocks(model: TableModel, source: Source, cluster: Any) -> La
     )
     chunk = next(source.chunks(model.schema.names, {}))
     return LabelledScores(rows, chunk.rows.slice(0, 1), seen.note)
-
-
-def place_in_blocks(source: Source) -> Any:
-    """Where the workers of a cluster find a table; Failure if they cannot read it in blocks."""
-    if source.place is None:
-        raise Failure(f"--cluster: {source.name} is not Parquet; write it as Parquet first.")
-    return source.place
 
 
 def _name_if_present(name: str | None, source: Source) -> str | None:

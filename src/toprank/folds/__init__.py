@@ -1,7 +1,7 @@
 """Cross-validation: folds, what they are scored by, and the choice between settings."""
 
 from toprank.folds.block_folds import folds_on_blocks, row_folds
-from toprank.folds.block_models import check_fits_blocks, compare_on_blocks
+from toprank.folds.block_models import check_fits_blocks, compare_on_blocks, fit_on_folds
 from toprank.folds.choice import (
     RULES,
     Candidate,
@@ -27,6 +27,7 @@ __all__ = [
     "compare_on_blocks",
     "compare_settings",
     "corrected_difference",
+    "fit_on_folds",
     "folds_of",
     "folds_on_blocks",
     "row_folds",

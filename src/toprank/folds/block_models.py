@@ -82,8 +82,9 @@ def compare_on_blocks(
             f"all rows come to one place: {EXACT_UP_TO:,} at the most. Choose on fewer rows, or "
             "with PNormPushCV(...).fit_blocks(source), which has no such limit."
         )
+    score = score.steadier
     classes, _ = split_classes(counts.labels)
-    fitted = _fit_all(models, source, folds)
+    fitted = fit_on_folds(models, source, folds)
     sweep = _ModelScores(folds, classes[1])
     pieces = source.map_reduce(sweep, [[one.block_score() for one in line] for line in fitted])
     columns, overlap = [], []
@@ -109,7 +110,7 @@ def _trained(source: BlockSource, folds: Folds, fold: int, n: int, tested: int) 
     return count_labels(PartOfRows(source, folds, "train", fold)).n_present
 
 
-def _fit_all(models: Sequence[Any], source: BlockSource, folds: Folds) -> list[list[Any]]:
+def fit_on_folds(models: Sequence[Any], source: BlockSource, folds: Folds) -> list[list[Any]]:
     """Every model fitted to what each fold trains on, fold by fold."""
 
     def fit_one(model: Any, fold: int) -> Callable[[BlockSource], Any]:

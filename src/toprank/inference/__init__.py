@@ -1,6 +1,7 @@
 """How sure is it? Intervals, paired comparisons and bands for every metric of a ranking."""
 
 from toprank.inference.bands import Band, lift_band, precision_recall_band, roc_band
+from toprank.inference.hidden_share import hidden_share
 from toprank.inference.intervals import interval
 from toprank.inference.order_m import OrderedUStatistic, permutation_risk, u_statistic_of_order
 from toprank.inference.paired import compare
@@ -30,6 +31,7 @@ __all__ = [
     "comparison_power",
     "comparison_size",
     "expected_half_width",
+    "hidden_share",
     "interval",
     "lift_band",
     "period_interval",

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from toprank._numerics import FloatArray
 from toprank.inference.bootstrap import WeightedMetric, bootstrap_interval, replicates
 from toprank.inference.by_groups import check_group_support, note_on_groups
 from toprank.inference.curve_points import BOTH_CLASSES, tpr_ends
+from toprank.inference.hidden_positives import interval_with_hidden, refuse_beside_unlabelled
 from toprank.inference.influence import interval_from_expansion
 from toprank.inference.real_labels import interval_of_kernel
 from toprank.inference.result import METHODS, Interval, MetricRequest, check_resamples
@@ -33,6 +35,7 @@ from toprank.inference.sample import Sample, VarianceEstimate, kish, rows_and_un
 from toprank.inference.shares import check_level, clopper_pearson, interval_around
 from toprank.metrics.at_cut import Cut, effective_trials, smooth_share
 from toprank.metrics.block_list import BlockList
+from toprank.metrics.hidden import OpenLabels
 from toprank.metrics.metric import SHARE, Metric, call_label
 from toprank.metrics.registry import METRICS, as_metric
 
@@ -52,6 +55,8 @@ def interval(
     sample_weight: ArrayLike | None = None,
     weights: str = "counts",
     label_propensity: ArrayLike | None = None,
+    unlabelled: Any = None,
+    hidden: float | tuple[float, float] | None = None,
     pos_label: object = None,
     n_resamples: int = 1000,
     random_state: int | np.random.Generator | None = 0,
@@ -92,6 +97,13 @@ def interval(
     label_propensity : float or array-like of shape (n,), optional
         Probability that the row's label was seen; rows are then weighted by its inverse, as
         "sampling" weights.
+    unlabelled : value or array-like of bool of shape (n,), optional
+        The label of rows whose label is not known (NaN for missing labels), or which rows those
+        are: the metric is then corrected for the positives among them, as `unlabelled_interval`
+        does it. For `auc`, `precision_at`, `recall_at`, `pnorm_risk` and `push_risk`.
+    hidden : float or (float, float), optional
+        The share of positives among them, or the least and the largest it may be; estimated by
+        `hidden_share` if not given. Without `unlabelled` no row is known to be negative.
     pos_label : label, optional
         The positive class; by default the larger of the two labels. A function of your own then
         sees labels 1 and 0.
@@ -142,6 +154,14 @@ def interval(
     known = as_metric(metric)
     if not known.own_labels:
         known.check_settings(metric_kwargs)
+    if unlabelled is not None or hidden is not None:
+        refuse_beside_unlabelled(groups, lists, sample_weight, label_propensity)
+        naive: Any = partial(interval, metric, method=method, **metric_kwargs)  # type: ignore[arg-type]
+        open_rows = OpenLabels.read(y, s, unlabelled, pos_label)
+        drawn_by = (n_resamples, random_state)
+        return interval_with_hidden(
+            metric, open_rows, hidden, level, naive, drawn_by, metric_kwargs
+        )
     if known.kernel is not None:
         rows: dict[str, Any] = {
             "sample_weight": sample_weight,

@@ -1,36 +1,27 @@
-"""Metrics of positive-unlabelled data: what they would be if the hidden positives were known.
-
-Some positives have a label, the other rows have none: they are negatives and hidden positives. If
-the labelled positives are a random part of all positives ("selected completely at random", Elkan &
-Noto 2008), a share of hidden positives among the unlabelled rows takes the metrics apart.
-"""
+"""Metrics of positive-unlabelled data with their intervals."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from toprank._numerics import FloatArray, is_number
+from toprank.inference.hidden_positives import interval_with_hidden
 from toprank.inference.intervals import interval
 from toprank.inference.result import Interval, check_resamples
 from toprank.inference.shares import check_level
-from toprank.metrics.metric import Hidden, call_label
-from toprank.metrics.registry import METRICS, get_metric
-from toprank.pairs import check_labels, check_scores, split_classes
-
-_ESTIMAND = "{}, with the hidden positives known, of new rows; labelled positives at random"
+from toprank.metrics.hidden import OpenLabels
 
 
 def unlabelled_interval(
     metric: str,
     labelled: ArrayLike,
     s: ArrayLike,
-    hidden: float | tuple[float, float],
+    hidden: float | tuple[float, float] | None = None,
     *,
+    unlabelled: Any = None,
     level: float = 0.95,
     n_resamples: int = 1000,
     random_state: int | np.random.Generator | None = 0,
@@ -49,25 +40,35 @@ def unlabelled_interval(
     recall of the labelled positives is that of all. The normalised p-norm risk is
     :math:`\big((R'_p - \alpha R^+_p) / (1 - \alpha)\big)^{1/p}`, where :math:`R'_p` is the
     mean of the p-th power of the heights of unlabelled rows, and :math:`R^+_p` that of the
-    labelled positives, each among the others.
+    labelled positives, each among the others; `push_risk` in the same way, as the sum over the
+    negatives of a table whose hidden positives are known (`toprank.metrics.unlabelled_value` says
+    for which prices).
+
+    ``interval(metric, y, s, unlabelled=..., hidden=...)`` is the same.
 
     Parameters
     ----------
-    metric : {"auc", "precision_at", "recall_at", "pnorm_risk"}
+    metric : {"auc", "precision_at", "recall_at", "pnorm_risk", "push_risk"}
     labelled : array-like of shape (n,)
-        1 (the larger value) where a row is known to be positive, 0 where it is unlabelled.
+        1 (the larger value) where a row is known to be positive, 0 where it is unlabelled; or
+        labels of three kinds, with `unlabelled`.
     s : array-like of shape (n,)
-        Scores.
-    hidden : float or (float, float)
+        Scores; of rows that had no part in the fit where the share is estimated.
+    hidden : float or (float, float), optional
         Share of positives among the unlabelled rows, in [0, 1); or the least and the largest that
-        it may be: the interval then holds for every share between them.
+        it may be: the interval then holds for every share between them. By default it is estimated
+        from the same rows by `hidden_share`, and the interval includes the error of that.
+    unlabelled : value or array-like of bool of shape (n,), optional
+        The label of rows whose label is not known (NaN for missing labels), or which rows those
+        are; others that are not positive are then known to be negative.
     level : float, default=0.95
         Confidence level.
     n_resamples : int, default=1000
-        Resamples of the bootstrap, for `pnorm_risk`.
+        Resamples of the bootstrap, for `pnorm_risk` and `push_risk`; at most 200 beyond 200,000
+        rows.
     random_state : int, Generator or None, default=0
     **metric_kwargs
-        Parameters of the metric: ``k``, ``p``.
+        Parameters of the metric: ``k``; ``p``; ``price``, ``p``, ``loss``.
 
     Returns
     -------
@@ -90,125 +91,9 @@ def unlabelled_interval(
     auc = 0.8617, 95% interval 0.8376 to 0.8836 (score interval, Hoeffding projection (DeLong))
     Note: Corrected for a share of 0.13 hidden positives; without that it is 0.8147.
     """
-    kind = get_metric(metric).hidden
-    if kind is None:
-        known = sorted(name for name, one in METRICS.items() if one.hidden is not None)
-        raise ValueError(
-            f"There is no correction of {metric!r} for hidden positives: expected one of {known}."
-        )
     check_level(level)
-    marks = split_classes(check_labels(labelled, "labelled"), "labelled")[1]
-    scores = check_scores(s, len(marks), "s")
-    ends = _check_hidden(hidden)
-    if kind is Hidden.HEIGHTS:
-        check_resamples(n_resamples)
-        rng = np.random.default_rng(random_state)
-        return _of_heights(metric, marks, scores, ends, level, n_resamples, rng, metric_kwargs)
-    naive = interval(metric, marks, scores, level=level, **metric_kwargs)
-    corrected = [
-        [_correct(kind, value, share, marks) for value in (naive.estimate, naive.low, naive.high)]
-        for share in ends
-    ]
-    middle = (ends[0] + ends[1]) / 2
-    estimate = _correct(kind, naive.estimate, middle, marks)
-    slope = _correct(kind, 1.0, middle, marks) - _correct(kind, 0.0, middle, marks)
-    low, high = (min(row[1] for row in corrected), max(row[2] for row in corrected))
-    return replace(
-        naive,
-        estimate=estimate,
-        low=max(0.0, min(low, 1.0)),
-        high=max(0.0, min(1.0, high)),
-        standard_error=naive.standard_error * slope,
-        bias=0.0,
-        estimand=_ESTIMAND.format(naive.metric),
-        note=_note(ends, naive.estimate, estimate),
-    )
-
-
-def _check_hidden(hidden: Any) -> tuple[float, float]:
-    ends = (hidden, hidden) if np.ndim(hidden) == 0 else tuple(hidden)
-    if len(ends) != 2 or not all(is_number(one) and 0 <= one < 1 for one in ends):
-        raise ValueError(
-            f"hidden={hidden!r}: expected a share of positives among the unlabelled rows, in "
-            "[0, 1), or the least and the largest it may be."
-        )
-    return float(min(ends)), float(max(ends))
-
-
-def _correct(kind: Hidden, value: float, share: float, marks: NDArray[np.bool_]) -> float:
-    if kind is Hidden.PAIRS:
-        return (value - share / 2) / (1 - share)
-    if kind is Hidden.LABELS:
-        known, others = np.count_nonzero(marks), np.count_nonzero(~marks)
-        return float(value * (known + share * others) / known)
-    return value
-
-
-def _note(ends: tuple[float, float], naive: float, estimate: float) -> str:
-    share = f"{ends[0]:g}" if ends[0] == ends[1] else f"{ends[0]:g} to {ends[1]:g}"
-    text = (
-        f"Corrected for a share of {share} hidden positives; without that it is {naive:.4g}."
-        if estimate != naive
-        else "Hidden positives do not change it where labels are at random."
-    )
-    if not 0 <= estimate <= 1:
-        text += (
-            f" The estimate is outside of 0 to 1: a share of {share} does not go with these rows."
-        )
-    return text
-
-
-def _of_heights(
-    metric: str,
-    marks: NDArray[np.bool_],
-    scores: FloatArray,
-    ends: tuple[float, float],
-    level: float,
-    n_resamples: int,
-    rng: np.random.Generator,
-    settings: Mapping[str, object],
-) -> Interval:
-    """The normalised p-norm risk, its interval by the bootstrap of labelled and unlabelled rows."""
-    p = settings.get("p")
-    unknown = set(settings) - {"p", "normalize"}
-    if unknown or settings.get("normalize", True) is not True:
-        raise ValueError(f"{metric} of unlabelled rows takes p, and is normalised.")
-    if not (is_number(p) and 1 <= p < np.inf):
-        raise ValueError(f"p={p!r}: expected a finite number >= 1.")
-    known, others = np.sort(scores[marks]), scores[~marks]
-    if len(known) < 3:
-        raise ValueError(f"There are {len(known)} labelled positives; expected at least 3.")
-
-    def risks(high: FloatArray, low: FloatArray) -> tuple[float, float]:
-        """Mean powers of the heights of unlabelled rows, and of positives among the others."""
-        ordered = np.sort(high)
-        of_low = np.searchsorted(ordered, low, side="right") / len(high)
-        below = np.searchsorted(ordered, high, side="right") - 1  # without the row itself
-        return float(np.mean(of_low**p)), float(np.mean((below / (len(high) - 1)) ** p))
-
-    def corrected(both: tuple[float, float], share: float) -> float:
-        return max(0.0, (both[0] - share * both[1]) / (1 - share)) ** (1 / p)
-
-    own = risks(known, others)
-    drawn = [
-        risks(rng.choice(known, len(known)), rng.choice(others, len(others)))
-        for _ in range(n_resamples)
-    ]
-    middle = (ends[0] + ends[1]) / 2
-    estimate = corrected(own, middle)
-    tail = 100 * (1 - level) / 2
-    values = [np.array([corrected(one, share) for one in drawn]) for share in ends]
-    low = min(float(np.percentile(one, tail)) for one in values)
-    high = max(float(np.percentile(one, 100 - tail)) for one in values)
-    label = call_label(metric, {"p": p, "normalize": True})
-    return Interval(
-        label,
-        estimate,
-        min(low, estimate),
-        min(1.0, max(high, estimate)),
-        float(np.std(np.array([corrected(one, middle) for one in drawn]), ddof=1)),
-        level,
-        "bootstrap of labelled and of unlabelled rows",
-        _ESTIMAND.format(label),
-        note=_note(ends, own[0] ** (1 / p), estimate),
-    )
+    check_resamples(n_resamples)
+    rows = OpenLabels.read(labelled, s, unlabelled)
+    naive = partial(interval, metric, **metric_kwargs)
+    drawn_by = (n_resamples, random_state)
+    return interval_with_hidden(metric, rows, hidden, level, naive, drawn_by, metric_kwargs)

@@ -16,7 +16,7 @@ Conventions, the same for every metric:
   one number comes back. `push_risk`, `rank_risk`, `heights`, `reverse_heights`, `ranking_risk`,
   `value_at`, `best_k` and ``groups`` need scores on the host, and say so.
 - Where negatives are merely unlabelled, ``METRICS[name].when_unlabelled`` says what the metric
-  bounds; see `toprank.metrics.registry`.
+  bounds (see `toprank.metrics.registry`), and `unlabelled_value` corrects those that can be.
 - `register` adds a metric of your own, for all that takes a metric by name.
 """
 
@@ -29,6 +29,7 @@ from toprank.metrics.at_k import (
     recall_at,
     top_is_positive,
 )
+from toprank.metrics.hidden import unlabelled_value
 from toprank.metrics.margins import (
     f_skew,
     margin_distribution,
@@ -91,5 +92,6 @@ __all__ = [
     "threshold_for",
     "top_is_positive",
     "tpr_at_fpr",
+    "unlabelled_value",
     "value_at",
 ]

@@ -11,6 +11,8 @@ can do well or badly there; a group shorter than a count k is taken whole.
 
 from __future__ import annotations
 
+from numbers import Integral
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -322,6 +324,7 @@ def positives_at_top(
     y_score: ArrayLike,
     *,
     normalize: bool = True,
+    negatives: int = 1,
     sample_weight: ArrayLike | None = None,
     label_propensity: ArrayLike | None = None,
     pos_label: object = None,
@@ -334,6 +337,10 @@ def positives_at_top(
     over positives i of total weight W+ and negatives k of positive weight. A positive that ties
     with the highest negative does not count.
 
+    One row decides this metric. With ``negatives=m`` it is the mean of the shares above each of
+    the m highest negatives, which hangs on none of them alone. Rankers that choose a setting by
+    this metric compare by ``negatives=5``.
+
     Parameters
     ----------
     y_true : array-like of shape (n,)
@@ -342,6 +349,9 @@ def positives_at_top(
         Scores; higher is ranked nearer the top.
     normalize : bool, default=True
         Divide by W+. If False, return the number (or weight) of such positives.
+    negatives : int, default=1
+        How many of the highest negatives, by weight; all of them if there are fewer. With 1 it is
+        the highest one, whatever it weighs.
     sample_weight : array-like of shape (n,), optional
         Repetition counts; a negative of weight zero is absent.
     label_propensity : float or array-like of shape (n,), optional
@@ -362,12 +372,20 @@ def positives_at_top(
     0.75
     >>> positives_at_top(y, s, normalize=False)
     3.0
+    >>> positives_at_top([1, 0, 1, 0], [4, 3, 2, 1], negatives=2)
+    0.75
     """
     ranked = RankedList.of(y_true, y_score, sample_weight, label_propensity, pos_label)
-    return positives_at_top_of(ranked, normalize)
+    return positives_at_top_of(ranked, normalize, negatives)
 
 
-def positives_at_top_of(ranked: RankedList, normalize: bool = True) -> float:
+def positives_at_top_of(ranked: RankedList, normalize: bool = True, negatives: int = 1) -> float:
     """`positives_at_top` of a ranked list."""
-    above = float(ranked.found[ranked.first_negative])
+    if not isinstance(negatives, Integral) or negatives < 1:
+        raise ValueError(f"negatives={negatives!r}: expected a whole number from 1 up.")
+    if negatives == 1:
+        above = float(ranked.found[ranked.first_negative])
+    else:
+        counted = np.clip(negatives - ranked.passed[:-1], 0.0, ranked.negative)
+        above = float(np.dot(counted, ranked.found[:-1]) / counted.sum())
     return above / ranked.positives if normalize else above

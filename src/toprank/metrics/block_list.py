@@ -31,7 +31,6 @@ from toprank.metrics.registry import get_metric
 from toprank.metrics.score_sketch import (
     Below,
     Highest,
-    LinearScore,
     ScoreBins,
     Scored,
     bin_edges,
@@ -112,7 +111,7 @@ class BlockList:
     def of(
         cls,
         source: BlockSource,
-        score: LinearScore,
+        score: Any,
         classes: AnyArray,
         n_rows: int,
         keep_top: int,

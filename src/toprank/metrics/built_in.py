@@ -61,7 +61,9 @@ def _height(normalize: bool = False, log: bool = False) -> Extreme:
     return Extreme(report)
 
 
-def _positives_above(normalize: bool = True) -> Extreme:
+def _positives_above(normalize: bool = True, negatives: int = 1) -> Extreme | None:
+    if negatives != 1:
+        return None
     return Extreme(lambda above, positives: above if normalize else above * positives)
 
 
@@ -185,14 +187,16 @@ BUILT_IN = (
         values=_risk_values,
         estimand=ENDLESS,
         extreme=_price_of_maximum,
+        hidden=Hidden.HEIGHTS,
     ),
     Metric(
         at_k.positives_at_top,
         True,
         LOWER_AT_RANDOM,
         at_k.positives_at_top_of,
-        values=lambda normalize=True: SHARE if normalize else POSITIVE,
+        values=lambda normalize=True, negatives=1: SHARE if normalize else POSITIVE,
         extreme=_positives_above,
+        steadier={"negatives": 5},
     ),
     Metric(
         at_k.top_is_positive,

@@ -160,6 +160,8 @@ class Metric:
         What `toprank.inference.sample_size` takes it for; by default there is no plan.
     hidden : Hidden, optional
         What hidden positives do to it; by default that is not known.
+    steadier : mapping
+        Settings that a choice compares by instead, where the metric hangs on a single row.
     summarize : bool
         Whether `summary` calls the function on the rows, where there is nothing quicker.
     own_labels : bool
@@ -189,6 +191,7 @@ class Metric:
     by_place: Callable[[FloatArray, FloatArray], FloatArray] | None = None
     planned: Planned | None = None
     hidden: Hidden | None = None
+    steadier: Mapping[str, Any] = field(default_factory=dict)
     summarize: bool = False
     own_labels: bool = False
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,31 +21,26 @@ _SLACK = 2
 Rows = tuple[FloatArray, NDArray[np.bool_], FloatArray]
 
 
-class LinearScore(Protocol):
-    """The score x' coef plus an offset, with the columns of x in some units."""
-
-    @property
-    def units(self) -> Units: ...
-
-    @property
-    def coef(self) -> FloatArray: ...
-
-    @property
-    def offset(self) -> float: ...
-
-
 @dataclass(frozen=True)
 class Scored:
-    """How the rows of a block are scored; it travels with each sweep."""
+    """How the rows of a block are scored; it travels with each sweep.
 
-    score: LinearScore
+    ``score`` takes the X of a block. One that is x' coef plus an offset, with the columns of x in
+    some units, says so by these names: it is taken where the rows lie, on a device too.
+    """
+
+    score: Any
     classes: NDArray[np.generic]
 
     def rows(self, block: Block) -> Rows:
         """Return scores, labels and weights of the rows of weight above zero."""
-        opened = open_block(block, View(self.classes, units=self.score.units))
-        with np.errstate(over="ignore", invalid="ignore"):
-            scores = opened.on_host("scores", self.score.coef) + self.score.offset
+        units = getattr(self.score, "units", None)
+        opened = open_block(block, View(self.classes, units=Units() if units is None else units))
+        if units is None:
+            scores = np.asarray(self.score(block.X)) if block.n_rows else np.empty(0)
+        else:
+            with np.errstate(over="ignore", invalid="ignore"):
+                scores = opened.on_host("scores", self.score.coef) + self.score.offset
         positive, weight = opened.on_host("labels")
         if weight is None:
             return scores, positive, np.ones(len(scores))

@@ -16,8 +16,8 @@ from toprank.models.errors import ModelError
 
 #: Goes up when the code before cannot read the new files; `toprank.models.migration` then gets a
 #: step that brings the older ones here. 2: columns that are clipped, written with signs or tidied;
-#: 3: tails that the linear members of ensembles clip.
-FORMAT = 3
+#: 3: tails that the linear members of ensembles clip; 4: encoders of dates and text of our own.
+FORMAT = 4
 _SEAL = b"toprank model sha256:"
 MEMBERS = {"toprank.json", "card.json", "schema.json", "payload.skops"}
 _TREES = re.compile(r"trees-\d{1,4}")

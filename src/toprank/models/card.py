@@ -56,13 +56,16 @@ class HeldOutMetrics:
 
     @classmethod
     def measure(
-        cls, rows: ScoredRows, scoring: Scoring, propensity: FloatArray | None = None
+        cls, rows: ScoredRows, scoring: Scoring, propensity: FloatArray | None = None, **more: Any
     ) -> HeldOutMetrics:
-        """Measure the metric that the model was chosen by and the usual ones."""
+        """Measure the metric that the model was chosen by and the usual ones.
+
+        ``more`` are ``unlabelled`` and ``hidden`` of `toprank.inference.interval`.
+        """
         k = scoring.kwargs.get("k")
         wanted = {scoring.name: scoring.kwargs}
         wanted |= {name: metric_settings(name, k) for name in _USUAL if name != scoring.name}
-        found = list(measure(rows, wanted.items(), label_propensity=propensity))
+        found = list(measure(rows, wanted.items(), label_propensity=propensity, **more))
         notes = [f"{one.name}: {one.why_not}" for one in found if one.interval is None]
         return cls(
             len(rows),
@@ -72,7 +75,7 @@ class HeldOutMetrics:
         )
 
 
-def depth_notes(tops: Iterable[Any], n: int) -> list[str]:
+def depth_notes(tops: Iterable[object], n: int) -> list[str]:
     """Return what counts of rows at the top mean in a list of n rows; nothing for shares.
 
     Examples
@@ -89,7 +92,7 @@ def depth_notes(tops: Iterable[Any], n: int) -> list[str]:
     ]
 
 
-def versions(ranker: Any) -> dict[str, str]:
+def versions(ranker: object) -> dict[str, str]:
     """Return the versions of toprank and of the libraries that a model needs."""
     wanted = ["python", "toprank", *LIBRARIES]
     for one in (ranker, *(member for _, member in getattr(ranker, "members_", ()))):
@@ -105,7 +108,7 @@ def make_card(
     name: str,
     scoring: Scoring,
     held_out: HeldOutMetrics,
-    choice: Any,
+    choice: object,
     notes: list[str],
     before: Any,
     unseen: UnseenScores,
@@ -153,7 +156,7 @@ def make_card(
     }
 
 
-def _describe_holdout(rows: TrainingRows, held_out: HeldOutMetrics, before: Any) -> str:
+def _describe_holdout(rows: TrainingRows, held_out: HeldOutMetrics, before: object) -> str:
     if not held_out.rows:
         return "not measured"
     which = "drawn at random, class by class"
@@ -173,6 +176,8 @@ def _describe_holdout(rows: TrainingRows, held_out: HeldOutMetrics, before: Any)
 
 def _labels_seen(rows: TrainingRows) -> dict[str, Any]:
     """How many rows the labels count as, where they were seen with known probabilities."""
+    if rows.unlabelled is not None:
+        return {"unlabelled": int(np.count_nonzero(rows.unlabelled))}
     weights = rows.label_weights
     if weights is None:
         return {}
@@ -247,7 +252,7 @@ def reference(
 
 def _scores(unseen: UnseenScores, labelled: TrainingRows | None) -> dict[str, Any]:
     found = _quantiles(unseen.scores)
-    if labelled is None or unseen.rows is None:
+    if labelled is None or unseen.rows is None or labelled.unlabelled is not None:
         return found
     weight = labelled.fit_weight
     own = None if weight is None else weight[unseen.rows]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from toprank._arrays import AnyArray
 from toprank._extras import require
 from toprank._numerics import FloatArray, LongTail, find_long_tail
+from toprank._text import number_text
 from toprank.models import frames
 from toprank.models.columns import Column, as_words, number_signs, tidy_word
 from toprank.models.concern import BETTER, NOTE, WRONG, Concern, Values
@@ -159,7 +160,8 @@ def _spellings(name: str, counts: Counter[str]) -> Concern | None:
     if not several:
         return None
     shown = " / ".join(map(repr, sorted(several[0])[:3]))
-    more = f", and {len(several) - 1} more words" if len(several) > 1 else ""
+    others = len(several) - 1
+    more = f", and {others} more {'word' if others == 1 else 'words'}" if others else ""
     return Concern(
         BETTER,
         f"column {name!r} has several spellings of one word ({shown}{more}), each read as a word "
@@ -183,7 +185,7 @@ def describe_long_tails(found: dict[str, LongTail], keep: bool) -> Iterator[Conc
     name = max(found, key=lambda one: found[one].away)
     tail = found[name]
     said = (
-        f"{_columns(list(found))} a long tail: {name!r} = {tail.farthest:.6g} lies "
+        f"{_columns(list(found))} a long tail: {name!r} = {number_text(tail.farthest)} lies "
         f"{tail.away:.0f} standard deviations from the mean, and would head the list of a linear "
         "model by itself"
     )
@@ -193,8 +195,8 @@ def describe_long_tails(found: dict[str, LongTail], keep: bool) -> Iterator[Conc
     yield Concern(
         BETTER,
         f"{said}; so linear models, and the linear parts of an ensemble, count what is below "
-        f"{tail.low:.6g} or above {tail.high:.6g} as no more than that, and likewise in every such "
-        "column. To let tails count in full",
+        f"{number_text(tail.low)} or above {number_text(tail.high)} as no more than that, and "
+        "likewise in every such column. To let tails count in full",
         tuple(found),
         "keep_tails",
     )
@@ -220,8 +222,8 @@ def find_copies_of_columns(columns: tuple[Column, ...], values: Values) -> Itera
         shown = ", ".join(pairs[:_NAMED]) + (", ..." if len(pairs) > _NAMED else "")
         yield Concern(
             NOTE,
-            f"{len(pairs)} column(s) hold the same as another ({shown}); they share what one of "
-            "them would be given",
+            f"{'1 column holds' if len(pairs) == 1 else f'{len(pairs)} columns hold'} the same as "
+            f"another ({shown}); they share what one of them would be given",
             tuple(copies),
             "drop",
             tuple(copies),

@@ -48,7 +48,7 @@ class LabelShares:
         return cls(edges, rows, np.bincount(bins, counts * positive, size).astype(np.float64))
 
     @classmethod
-    def from_card(cls, scores: Mapping[str, Any]) -> LabelShares | None:
+    def from_card(cls, scores: Mapping[str, object]) -> LabelShares | None:
         """Read what a card remembers of the scores; None where it has no labels, or odd ones."""
         known: Any = scores.get("labels")
         try:
@@ -56,7 +56,7 @@ class LabelShares:
             rows, positives = (
                 np.asarray(known[name], dtype=np.float64) for name in ("rows", "positives")
             )
-        except (TypeError, ValueError, KeyError):
+        except (TypeError, ValueError, KeyError, OverflowError):
             return None
         right = rows.shape == positives.shape == (len(edges) + 1,)
         if not right or not np.all((positives >= 0) & (positives <= rows) & (rows < 1e15)):

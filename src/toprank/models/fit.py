@@ -37,6 +37,7 @@ from toprank.models.rows import (
 )
 from toprank.models.schema import Schema, Target
 from toprank.models.steps import TableFit, choose_and_measure
+from toprank.models.unlabelled import mark_unlabelled
 from toprank.models.unseen import UnseenScores
 from toprank.pairs.labels import missing_labels
 from toprank.rankers import (
@@ -54,18 +55,20 @@ _STEPS = ("reading", "choosing p", "measuring", "fitting")
 
 
 def fit_table(
-    frame: Any,
+    frame: object,
     target: str,
     *,
-    positive: Any = None,
+    positive: object = None,
     id: str | None = None,
     time: str | None = None,
     drop: Sequence[str] = (),
     weight: str | None = None,
     groups: str | None = None,
     propensity: str | None = None,
+    unlabelled: Any = None,
+    hidden: float | tuple[float, float] | None = None,
     model: str | None = None,
-    p: Any = None,
+    p: object = None,
     alpha: float | None = None,
     metric: str = "precision_at",
     k: int | float | None = None,
@@ -115,6 +118,14 @@ def fit_table(
         Column of probabilities, above 0, that the row's label was seen, such as `rank --explore`
         writes; not a feature. Rows count by one over it: in the fit clipped, as
         `toprank.select.label_weights` does it, and in the intervals of the card in full.
+    unlabelled : value, optional
+        Where only some positives have a label: the value of the target that stands for a label
+        that is not known, "missing" for missing ones. Such rows are ranked below the labelled
+        positives, which is the best order if these are a random part of all positives; the
+        intervals of the card are corrected for the positives among them.
+    hidden : float or (float, float), optional
+        The share of positives among these rows, or the least and the largest it may be; by default
+        `toprank.inference.hidden_share` estimates it on the rows held out.
     model : {"auto", "pnorm", "ir", "rankboost", "smooth-margin", "trees", "proper"}
         Which ranker: an ensemble of several kinds (auto, `PushEnsemble`); linear with the P-Norm
         Push (the default), the IR Push or a proper loss; boosted stumps (RankBoost, smooth
@@ -185,6 +196,12 @@ def fit_table(
     tell(0)
     request, kind, name = read_request(model, p, alpha, metric, k, random_state, from_model)
     request = replace(request, keep_tails=keep_tails, **check_effort(quality, max_seconds))
+    if unlabelled is not None:
+        frame, positive = mark_unlabelled(frame, target, unlabelled, positive)
+    elif hidden is not None:
+        raise ModelError(
+            "hidden= is the share of positives among rows without a label: give unlabelled=."
+        )
     frame = labelled_rows(frame, target, skip_unlabelled)
     roles = {"id": id, "time": time, "weight": weight, "groups": groups, "propensity": propensity}
     reading = {"as_text": as_text, "as_number": as_number, "clip": clip, "tidy": tidy}
@@ -193,7 +210,7 @@ def fit_table(
     tails: dict[str, LongTail] = {}
     if from_model is None and not keep_tails:
         schema, rows, tails = clip_tails(kind, schema, rows)
-    fit = TableFit(kind, request, schema, from_model)
+    fit = TableFit(kind, request, schema, from_model, hidden)
     found = FoundRows(rows, known, concerns, tails, name)
     return fit_found(fit, found, tell, started)
 
@@ -251,6 +268,11 @@ def fit_found(
         unseen = fit.unseen(rows, settled.template, ranker.decision_function(Z))
     notes = [str(concern) for concern in found.concerns if concern.danger < NOTE]
     notes += [str(warning.message) for warning in caught]
+    if rows.unlabelled is not None:
+        notes.append(
+            f"{np.count_nonzero(rows.unlabelled)} rows have no label: they are ranked below the "
+            "labelled positives, and some of them are positive"
+        )
     if rows.propensity is not None:
         notes.append(f"labels were seen with known probabilities: {rows.label_weights}")
     about = (settled.held_out, settled.choice, notes, fit.before, unseen)
@@ -283,9 +305,9 @@ def _faults_of_rows() -> Iterator[None]:
 
 
 def _read_rows(
-    frame: Any,
+    frame: object,
     target: str,
-    positive: Any,
+    positive: object,
     drop: Sequence[str],
     roles: dict[str, str | None],
     reading: dict[str, Sequence[str]],
@@ -317,7 +339,7 @@ def fit_rows(
     rows: TrainingRows,
     *,
     model: str | None = None,
-    p: Any = None,
+    p: object = None,
     alpha: float | None = None,
     metric: str = "precision_at",
     k: int | float | None = None,
@@ -332,8 +354,9 @@ def fit_rows(
     """
     request, kind, name = read_request(model, p, alpha, metric, k, random_state, None)
     request = replace(request, keep_tails=keep_tails, **check_effort(quality, max_seconds))
+    tails: dict[str, LongTail] = {}
     if not keep_tails:
-        schema, rows, _ = clip_tails(kind, schema, rows)
+        schema, rows, tails = clip_tails(kind, schema, rows)
     fit = TableFit(kind, request, schema, None)
     template, choice = fit.settle(rows)
     preparation, ranker, Z = fit.final(rows, template)
@@ -343,7 +366,9 @@ def fit_rows(
     unseen = UnseenScores(ranker.decision_function(some), "training")
     held_out = HeldOutMetrics(notes=["nothing was held out: measure by cross-validation"])
     about: tuple[Any, ...] = (held_out, choice, [], None, unseen)
-    return made.with_card(make_card(made, rows, explained, name, request.scoring, *about))
+    card = make_card(made, rows, explained, name, request.scoring, *about)
+    card["tails"] = {name: [tail.low, tail.high] for name, tail in tails.items()}
+    return made.with_card(card)
 
 
 def clip_tails(
@@ -363,7 +388,7 @@ def clip_tails(
     return replace(schema, columns=columns), replace(rows, X=X), tails
 
 
-def labelled_rows(frame: Any, target: str, skip: bool) -> Any:
+def labelled_rows(frame: object, target: str, skip: bool) -> Any:
     """The rows of a table that have a label; ModelError if some have none, unless asked to skip."""
     frames.require_columns(frame, {"target": target})
     gaps = is_missing(frames.column(frame, target))
@@ -386,7 +411,7 @@ def make_teller(progress: Progress | None) -> Callable[[int], None]:
 
 def read_request(
     model: str | None,
-    p: Any,
+    p: object,
     alpha: float | None,
     metric: str,
     k: int | float | None,

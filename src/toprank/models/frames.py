@@ -186,6 +186,19 @@ def select(frame: Any, names: list[str]) -> Any:
     return part if library == "polars" else part.to_pandas()
 
 
+def replace_column(frame: Any, name: str, values: Any) -> Any:
+    """Return the table with other words in one of its columns."""
+    library = library_of(frame)
+    if library == "pandas":
+        return frame.assign(**{name: values})
+    words = [str(value) for value in values]
+    if library == "polars":
+        return frame.with_columns(require("polars", "frames").Series(name, words))
+    return frame.set_column(
+        frame.column_names.index(name), name, require("pyarrow", "frames").array(words)
+    )
+
+
 def make_frame(data: Mapping[str, Any], library: str) -> Any:
     """Return a table of the library's kind with the given columns."""
     if library == "pyarrow":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from toprank._arrays import AnyArray
 from toprank._extras import require
+from toprank._numerics import LARGEST_SIZE
 from toprank.models.columns import (
     MOST_CATEGORIES,
     Finding,
@@ -21,10 +23,11 @@ from toprank.models.columns import (
     as_words,
     is_missing,
 )
+from toprank.models.errors import catch_warnings
 from toprank.models.words import Words, is_number_text
 
 #: Rows that the guess of a date's format looks at.
-_LOOKED_AT = 1000
+_GUESSED = 50
 _NUMBERS = (int, float, Decimal, np.integer, np.floating)  # complex ones cannot be ordered
 #: What a column of one type, and not of objects, holds.
 _OF_DTYPE = {
@@ -136,6 +139,15 @@ class ColumnSummary:
         """Share of the rows in which the value is missing."""
         return self.missing / self.rows if self.rows else 0.0
 
+    @property
+    def may_be_huge(self) -> bool:
+        """Whether numbers may lie beyond what models take: the ends do, or were not looked at."""
+        if self.low is None or not self.holds <= {"number"}:
+            return True
+        if np.asarray(self.low).dtype.kind not in "iuf":  # lengths of time are never as long
+            return False
+        return bool(max(abs(float(self.low)), abs(float(self.high))) > LARGEST_SIZE)
+
     def find(self, *, dates: bool = True) -> Finding:
         """Return the kind of the column.
 
@@ -239,16 +251,31 @@ def _has_spaces(words: Iterable[str]) -> bool:
 
 
 def _date_format(distinct: list[str]) -> str | None:
-    """The format that skrub reads the words as dates by; None if they are not dates."""
-    # which spares loading skrub, some seconds
+    """The format of words that are all dates; month first where both ways would do."""
     if not any(any(map(str.isdigit, word)) for word in distinct):
         return None
-    skrub, pandas = require("skrub", "models"), require("pandas", "models")
-    step = max(1, len(distinct) // _LOOKED_AT)
-    reader = skrub.ToDatetime()
-    try:
-        reader.fit_transform(pandas.Series(distinct[::step], name="words", dtype=object))
-        as_dates(np.array(distinct, dtype=object), reader.format_)
-    except (skrub.core.RejectColumn, Unreadable):
-        return None
-    return str(reader.format_)
+    step = max(1, len(distinct) // _GUESSED)
+    words, read = distinct[::step], np.array(distinct, dtype=object)
+    for form in filter(None, (_guess_format(words, day_first) for day_first in (False, True))):
+        try:
+            as_dates(read, form)
+        except Unreadable:
+            continue
+        return form
+    return None
+
+
+def _guess_format(words: list[str], day_first: bool) -> str | None:
+    """The one format that pandas guesses for all of the words; None if there is none."""
+    guess = getattr(require("pandas.tseries.api", "models"), "guess_datetime_format", None)
+    if guess is None:  # pandas 2.1 keeps it to itself
+        guess = require("pandas._libs.tslibs.parsing", "models").guess_datetime_format
+    found: str | None = None
+    with catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # it says where the day came first
+        forms = [guess(word, dayfirst=day_first) for word in words]
+    for form in forms:
+        if not isinstance(form, str) or form != (found or form):
+            return None
+        found = form
+    return found

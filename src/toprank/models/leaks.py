@@ -19,13 +19,12 @@ from toprank._extras import require
 from toprank._numerics import FloatArray
 from toprank._text import percent
 from toprank.models.columns import Column
-from toprank.models.concern import LEAK, NOTE, WRONG, Concern, Values
+from toprank.models.concern import LEAK, WRONG, Concern, Values
 
-#: Area under the curve of one column alone, from which on it is doubted. The elevation alone tells
-#: two kinds of trees apart with 0.9994, honestly.
-_TOO_GOOD = 0.9998
-#: The same for a column of a few codes, and from which on a number is worth a note.
-_VERY_GOOD = 0.995
+#: Area under the curve of one column alone, from which on it is doubted. It may be honest: the
+#: elevation alone tells two kinds of trees apart with 0.9994. But then there is little to learn,
+#: and a leak that nobody noticed costs more than a second look.
+_TOO_GOOD = 0.995
 #: A column is filled in one class only if the other has so much less of it than chance would give.
 _ONE_CLASS = 0.95
 #: Difference of the shares of the two classes that are filled, from which on a column is doubted.
@@ -76,15 +75,9 @@ def _separates(
     values, y = values[there], y[there]
     if min(np.count_nonzero(y), np.count_nonzero(~y)) < _FEWEST or column.kind == "text":
         return None
-    area, limit = _area_alone(column, values, y)
-    if area < _VERY_GOOD:
+    area = _area_alone(column, values, y)
+    if area < _TOO_GOOD:
         return None
-    if area < limit:
-        text = (
-            f"column {column.name!r} alone tells the classes apart very well (AUC {area:.4f}); "
-            "make sure that it is known beforehand"
-        )
-        return Concern(NOTE, text, (column.name,), "drop")
     how = "" if area == 1 else f"almost (AUC {area:.4f}) "
     return Concern(
         LEAK,
@@ -95,17 +88,17 @@ def _separates(
     )
 
 
-def _area_alone(column: Column, values: AnyArray, y: NDArray[np.bool_]) -> tuple[float, float]:
-    """The area under the curve of one column, and the area from which on it is doubted."""
+def _area_alone(column: Column, values: AnyArray, y: NDArray[np.bool_]) -> float:
+    """The area under the curve of one column, whichever way it points."""
     if column.kind == "category":
-        return _area_of_codes(values, y), _VERY_GOOD
+        return _area_of_codes(values, y)
     numbers = values.astype("datetime64[us]").astype(np.int64) if column.kind == "date" else values
     if len(np.unique(numbers[:1000])) <= _MOST_CODES:
         found = _area_of_codes(numbers, y)
         if found:
-            return found, _VERY_GOOD
+            return found
     area = _area(numbers, y)
-    return max(area, 1 - area), _TOO_GOOD
+    return max(area, 1 - area)
 
 
 def _area(numbers: AnyArray, y: NDArray[np.bool_]) -> float:

@@ -14,11 +14,12 @@ import numpy as np
 from sklearn.exceptions import InconsistentVersionWarning
 
 from toprank._arrays import AnyArray
-from toprank._extras import require
 from toprank.models.archive import MOST_BYTES, check_entry_sizes
 from toprank.models.columns import Column
+from toprank.models.encoders import from_older_encoder
 from toprank.models.errors import ModelError, ModelWarning, catch_warnings
 from toprank.models.model import TableModel
+from toprank.models.payload import OlderEncoder, build_payload
 from toprank.models.preparation import Preparation
 from toprank.models.read_card import (
     CardFile,
@@ -29,7 +30,7 @@ from toprank.models.read_card import (
     read_model_bytes,
 )
 from toprank.models.storage import (
-    TRUSTED,
+    MODEL_TYPES,
     attach,
     foreign_types,
     reads_texts_unsafely,
@@ -109,7 +110,7 @@ def _read_payload(payload: bytes, most_bytes: int) -> dict[str, object]:
     with catch_warnings():
         # the versions are compared once, for all libraries
         warnings.simplefilter("ignore", InconsistentVersionWarning)
-        parts: dict[str, Any] = require("skops.io", "models").loads(payload, trusted=TRUSTED)
+        parts: dict[str, Any] = build_payload(payload, MODEL_TYPES)
     if reads_texts_unsafely(parts):
         raise ModelError(
             "The model in the file would open the files that the texts of a table name, or search "
@@ -123,6 +124,7 @@ def _assemble(found: CardFile, parts: dict[str, Any]) -> TableModel:
     centre = np.asarray(parts["centre"], dtype=np.float64)
     if type(preparation) is not Preparation or not all(type(r) in _KNOWN for r in _chain(ranker)):
         raise ModelError("This is not a toprank model: its parts have other types.")
+    _replace_older_encoders(preparation)
     width, fits = len(preparation.names), preparation.fits(found.schema)
     if width != ranker.n_features_in_ or centre.shape != (width,) or not fits:
         raise ModelError("The parts of the file belong to different models.")
@@ -132,6 +134,17 @@ def _assemble(found: CardFile, parts: dict[str, Any]) -> TableModel:
     n_boosters = sum(name.startswith("trees-") for name in found.members)
     attach(ranker, [found.members[f"trees-{j}"] for j in range(n_boosters)])
     return TableModel(found.schema, found.target, preparation, ranker, found.card, centre)
+
+
+def _replace_older_encoders(preparation: Preparation) -> None:
+    """Put encoders that do the same in the place of those of files of an older format."""
+    for columns, encoders in (
+        (preparation.dates, preparation.date_encoders),
+        (preparation.texts, preparation.text_encoders),
+    ):
+        for place, (name, one) in enumerate(zip(columns.tolist(), encoders, strict=True)):
+            if isinstance(one, OlderEncoder):
+                encoders[place] = from_older_encoder(one.state, name)
 
 
 def _chain(ranker: object) -> Iterator[Any]:

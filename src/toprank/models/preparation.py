@@ -1,34 +1,28 @@
 """From the columns of a table to the numbers a ranker takes.
 
-The encoders are scikit-learn's and skrub's; this file only decides which column goes to which,
-and remembers which numbers came from which column.
+The encoders are scikit-learn's, and those of `toprank.models.encoders`; this file only decides
+which column goes to which, and remembers which numbers came from which column.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.impute import SimpleImputer
-from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from toprank._arrays import AnyArray
-from toprank._extras import require
 from toprank._numerics import LARGEST_SIZE, FloatArray
 from toprank.models.columns import Column
-from toprank.models.errors import catch_warnings
+from toprank.models.encoders import DateEncoder, TextEncoder
 from toprank.models.moments import Moments
 from toprank.models.schema import Schema
 from toprank.models.words import Words
 
 #: What a ranker needs of its numbers.
 STYLES = ("linear", "stumps", "trees")
-#: Numbers that a column of text becomes, at most.
-_TEXT_COMPONENTS = 30
 
 Values = Mapping[str, NDArray[Any]]
 
@@ -128,9 +122,8 @@ class Preparation:
         for name in numbers:
             yield name, values[name]
         for name in dates:
-            encoder = _date_encoder(name, with_times=True)
-            parts = _encode(encoder, values[name], name)
-            yield from zip(encoder.all_outputs_, parts.T, strict=True)
+            encoder = DateEncoder(name, with_times=True)
+            yield from zip(encoder.names, encoder.transform(values[name]).T, strict=True)
 
     def finish(self, schema: Schema, facts: ColumnFacts) -> Preparation:
         """Settle the preparation by what all rows told."""
@@ -138,11 +131,11 @@ class Preparation:
         self.numbers, self.dates, self.categories, self.texts = (
             np.array(names, dtype=np.str_) for names in self._by_kind(schema)
         )
-        self.date_encoders = [
-            _date_encoder(name, with_times=name in facts.timed) for name in self.dates.tolist()
+        self.date_encoders: list[Any] = [
+            DateEncoder(name, with_times=name in facts.timed) for name in self.dates.tolist()
         ]
-        self.text_encoders = [
-            _text_encoder(facts.texts[name], name, self.random_state)
+        self.text_encoders: list[Any] = [
+            TextEncoder(name).fit(facts.texts[name].distinct, self.random_state)
             for name in self.texts.tolist()
         ]
         self.scaler: Any = None
@@ -150,15 +143,11 @@ class Preparation:
         self.encoder: Any = None
         made = [*self.numbers.tolist()]
         for encoder in self.date_encoders:
-            made += encoder.all_outputs_
+            made += encoder.names
         if self.style == "linear" and made:
             moments = [facts.moments[name] for name in made]
             self.scaler = _make_scaler(moments)
-            gaps = np.array([np.nan if one.missing else 0.0 for one in moments])
-            filled = SimpleImputer(
-                strategy="constant", fill_value=0.0, add_indicator=True, keep_empty_features=True
-            )
-            self.imputer = filled.fit(np.vstack([np.zeros(len(made)), gaps]))
+            self.imputer = _make_imputer([one.missing > 0 for one in moments])
         columns = [c for c in schema.columns if c.kind == "category"]
         if columns:
             self.encoder = _category_encoder(self.style, columns)
@@ -178,7 +167,7 @@ class Preparation:
         if self.encoder is not None:
             parts.append(self.encoder.transform(self._words(values)))
         for name, encoder in zip(self.texts.tolist(), self.text_encoders, strict=True):
-            parts.append(_encode(encoder, values[name], name))
+            parts.append(encoder.transform(values[name]))
         return np.hstack(parts, dtype=np.float64)
 
     def _plain(self, values: Values) -> FloatArray:
@@ -186,7 +175,7 @@ class Preparation:
         n = len(next(iter(values.values()))) if values else 0
         parts = [values[name].reshape(n, 1) for name in self.numbers.tolist()]
         for name, encoder in zip(self.dates.tolist(), self.date_encoders, strict=True):
-            parts.append(_encode(encoder, values[name], name))
+            parts.append(encoder.transform(values[name]))
         return np.hstack([np.empty((n, 0)), *parts], dtype=np.float64)
 
     def _words(self, values: Values) -> NDArray[np.object_]:
@@ -196,7 +185,7 @@ class Preparation:
         """Say what each number is called, and which column it came from."""
         made = [(name, name) for name in self.numbers.tolist()]
         for column, encoder in zip(self.dates.tolist(), self.date_encoders, strict=True):
-            made += [(column, name) for name in encoder.all_outputs_]
+            made += [(column, name) for name in encoder.names]
         if self.imputer is not None:
             made += [(made[j][0], f"{made[j][1]} is missing") for j in self.gaps]
         first = len(made)
@@ -208,7 +197,7 @@ class Preparation:
                 made += [(column, name) for name in names]
         self.categorical = list(range(first, len(made))) if self.style == "trees" else []
         for column, encoder in zip(self.texts.tolist(), self.text_encoders, strict=True):
-            made += [(column, name) for name in encoder.all_outputs_]
+            made += [(column, name) for name in encoder.names]
         place = {name: j for j, name in enumerate(schema.names)}
         self.names = np.array([name for _, name in made], dtype=np.str_)
         self.owner = np.array([place[column] for column, _ in made], dtype=np.intp)
@@ -236,6 +225,9 @@ def _levels(column: Column) -> list[str]:
 
 
 def _category_encoder(style: str, columns: list[Column]) -> Any:
+    # here, because a fitted preparation brings those that it needs
+    from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
+
     if style == "trees":
         levels = [np.array(column.categories, dtype=object) for column in columns]
         return OrdinalEncoder(
@@ -245,12 +237,21 @@ def _category_encoder(style: str, columns: list[Column]) -> Any:
     return OneHotEncoder(categories=levels, handle_unknown="ignore", sparse_output=False)
 
 
-def _series(values: AnyArray, name: str) -> Any:
-    return require("pandas", "models").Series(values, name=name)
+def _make_imputer(missing: list[bool]) -> Any:
+    """Missing numbers are 0, the mean, and another number says where they were."""
+    from sklearn.impute import SimpleImputer
+
+    filled = SimpleImputer(
+        strategy="constant", fill_value=0.0, add_indicator=True, keep_empty_features=True
+    )
+    gaps = np.where(missing, np.nan, 0.0)
+    return filled.fit(np.vstack([np.zeros(len(missing)), gaps]))
 
 
-def _make_scaler(moments: list[Moments]) -> StandardScaler:
+def _make_scaler(moments: list[Moments]) -> Any:
     """A scaler with these means and deviations; a column without any is left as it is."""
+    from sklearn.preprocessing import StandardScaler
+
     means = np.array([one.mean for one in moments])
     variances = np.array([one.variance for one in moments])
     scaler = StandardScaler().fit(np.zeros((2, len(moments))))
@@ -264,26 +265,3 @@ def _has_times(dates: AnyArray) -> bool:
     """Whether some dates have a time of day."""
     there = dates[~np.isnat(dates)].astype("datetime64[us]")
     return bool(np.any(there != there.astype("datetime64[D]")))
-
-
-def _date_encoder(name: str, with_times: bool) -> Any:
-    """An encoder of dates; it looks only at whether they have times of day."""
-    encoder = require("skrub", "models").DatetimeEncoder(add_weekday=True)
-    moment = np.datetime64("1970-01-01T01:00" if with_times else "1970-01-01", "us")
-    encoder.fit_transform(_series(np.array([moment]), name))
-    return encoder
-
-
-def _text_encoder(words: Words, name: str, random_state: int) -> Any:
-    """An encoder of text, learned from the different texts; of very many from some."""
-    skrub = require("skrub", "models")
-    encoder = skrub.StringEncoder(n_components=_TEXT_COMPONENTS, random_state=random_state)
-    seen = np.array(words.distinct or [""], dtype=object)
-    with catch_warnings():
-        warnings.simplefilter("ignore")  # it says when a text has fewer n-grams than components
-        encoder.fit_transform(_series(seen, name))
-    return encoder
-
-
-def _encode(encoder: Any, values: NDArray[Any], name: str) -> FloatArray:
-    return np.asarray(encoder.transform(_series(values, name)), dtype=np.float64)

@@ -28,9 +28,11 @@ from toprank.models.migration import to_present_format
 from toprank.models.schema import Schema, Target
 
 #: Libraries whose versions a model depends on.
-LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "skrub", "skops")
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "skops")
 #: All whose versions a card can name.
 VERSIONED = ("python", "toprank", *LIBRARIES, "lightgbm", "xgboost")
+#: Libraries on the cards of older models whose part is ours by now.
+_REPLACED = ("skrub",)
 #: How many libraries a warning names.
 _NAMED = 12
 
@@ -216,7 +218,7 @@ def _other_versions(made: dict[str, str]) -> str:
     other = [
         f"{name} {was} (here {here[name] or 'none'})"
         for name, was in made.items()
-        if was != here[name]
+        if was != here[name] and name not in _REPLACED
     ]
     return ", ".join(other[:_NAMED]) + (", ..." if len(other) > _NAMED else "")
 

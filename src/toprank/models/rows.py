@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,17 +14,26 @@ from toprank._arrays import AnyArray
 from toprank._numerics import FloatArray
 from toprank.folds import Fold
 from toprank.inference import Interval, interval
+from toprank.metrics.metric import LOWER, LOWER_AT_RANDOM, SAME_AT_RANDOM, UPPER_AT_RANDOM
 from toprank.metrics.registry import METRICS
 from toprank.models import frames
 from toprank.models.columns import Unreadable, as_dates, as_numbers, as_words, is_missing
 from toprank.models.errors import ModelError
 from toprank.models.kinds import find_kind
 from toprank.models.schema import Schema, Target
+from toprank.models.unlabelled import read_unlabelled
 from toprank.pairs import Rows
 from toprank.pairs.door import check_groups, repetition_counts
 from toprank.pairs.propensity import LabelWeights, label_weights
 from toprank.tuning import TimeOrderedSplit, folds_of
 
+#: What a metric is where rows without a label count as negatives.
+_COUNTED_AS_NEGATIVES = {
+    LOWER: "at most the true value",
+    LOWER_AT_RANDOM: "at most the true value, up to chance",
+    UPPER_AT_RANDOM: "at least the true value, up to chance",
+    SAME_AT_RANDOM: "right on average where labels are at random",
+}
 #: Share of the rows held out, to say how good the ranking is.
 _SHARE = 0.2
 #: Rows of each class that a part must have at least.
@@ -35,11 +44,13 @@ _FEWEST = 2
 class TrainingRows(Rows):
     """Columns by name and, for each row, whether it is positive, its weight, group and time.
 
-    ``propensity`` is the probability that the row's label was seen, where that is known.
+    ``propensity`` is the probability that the row's label was seen, where that is known;
+    ``unlabelled`` says which rows have no label, where only some positives have one.
     """
 
     time: NDArray[Any] | None = None
     propensity: FloatArray | None = None
+    unlabelled: NDArray[np.bool_] | None = None
 
     @classmethod
     def read(cls, frame: object, schema: Schema, target: Target) -> TrainingRows:
@@ -53,6 +64,7 @@ class TrainingRows(Rows):
             read_groups(frame, schema.groups),
             _read_time(frame, schema.time),
             read_propensity(frame, schema.propensity),
+            read_unlabelled(frame, target.column),
         )
         return rows.present()
 
@@ -334,7 +346,9 @@ def measure(
     wanted : iterable of (str, mapping)
         Names of metrics, and their parameters.
     **options
-        ``level`` and ``n_resamples`` of `toprank.inference.interval`.
+        ``level``, ``n_resamples``, ``unlabelled`` and ``hidden`` of
+        `toprank.inference.interval`. Metrics that have no correction for hidden positives count
+        unlabelled rows as negatives, and their note says what that makes of them.
 
     Examples
     --------
@@ -346,11 +360,22 @@ def measure(
     [0.8]
     """
     for name, settings in wanted:
+        given, note = _without_correction(name, options)
         try:
             found = interval(
-                name, rows.y, rows.scores, **rows.inference_options, **options, **settings
+                name, rows.y, rows.scores, **rows.inference_options, **given, **settings
             )
+            found = replace(found, note=f"{found.note} {note}".strip())
         except ValueError as error:  # a metric that has no interval on these rows
             yield Measurement(name, settings, None, str(error))
         else:
             yield Measurement(name, settings, found)
+
+
+def _without_correction(name: str, options: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """The options for a metric, and what unlabelled rows make of it if it has no correction."""
+    if options.get("unlabelled") is None or METRICS[name].hidden is not None:
+        return options, ""
+    kept = {key: one for key, one in options.items() if key not in ("unlabelled", "hidden")}
+    meaning = _COUNTED_AS_NEGATIVES.get(METRICS[name].when_unlabelled, "it can err either way")
+    return kept, f"Unlabelled rows count as negatives here: {meaning}."

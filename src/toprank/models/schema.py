@@ -27,6 +27,8 @@ from toprank.models.summary import FrameLook, SecondLook, TableSummary
 from toprank.models.wishes import Wishes
 from toprank.pairs.labels import LabelError, missing_labels, positive_label
 
+#: What rows say whose label is not known, in the target of a table of positives and such rows.
+UNLABELLED = "(unlabelled)"
 #: How many unexpected categories a message names.
 _NAMED = 3
 
@@ -179,7 +181,9 @@ the known ones
                     raise ModelError(f"{argument}={name!r}: that column is not a feature.")
         wanted = [n for n in names if n not in drop and n not in given.values()]
         summary = TableSummary.of(frame, wanted, wish)
-        return cls.from_summary(summary, wish, FrameLook(frame), drop, **given)
+        schema = cls.from_summary(summary, wish, FrameLook(frame), drop, **given)
+        _refuse_huge_numbers(schema.columns, summary, frame)
+        return schema
 
     @classmethod
     def from_summary(
@@ -352,8 +356,8 @@ class Target:
         """Return which rows are positive; ModelError for values never seen."""
         words = _target_words(self.column, values, self.tidy)
         positive = np.asarray(words == self.positive, dtype=bool)
-        if len(self.negative) == 1:
-            strange = ~positive & (words != self.negative[0])
+        if len(self.negative) == 1 and self.negative[0] != UNLABELLED:
+            strange = ~positive & (words != self.negative[0]) & (words != UNLABELLED)
             if np.any(strange):
                 raise ModelError(
                     f"{self.column!r} is {_quote_some(sorted(set(words[strange].tolist())))} in "
@@ -361,6 +365,19 @@ class Target:
                     f"(positive) and {self.negative[0]!r}."
                 )
         return positive
+
+
+def _refuse_huge_numbers(columns: Sequence[Column], summary: TableSummary, frame: object) -> None:
+    """ModelError if a column holds numbers that `match` would refuse in the same table."""
+    for column in columns:
+        if column.kind != "number" or not summary.columns[column.name].may_be_huge:
+            continue
+        try:
+            column.read(frames.column(frame, column.name))
+        except Unreadable as error:
+            raise ModelError(
+                f"The table cannot be used: column {column.name!r}: {error}."
+            ) from error
 
 
 def _refuse_spellings(column: str, words: set[str]) -> None:

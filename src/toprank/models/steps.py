@@ -27,12 +27,16 @@ from toprank.tuning import PChoice
 
 @dataclass
 class TableFit:
-    """The steps that the first fit, to some of the rows, and the last one share."""
+    """The steps that the first fit, to some of the rows, and the last one share.
+
+    ``hidden`` is the share of positives among the rows without a label; None to estimate it.
+    """
 
     kind: RankerKind
     request: RankerRequest
     schema: Schema
     before: TableModel | None
+    hidden: Any = None
     _last: tuple[TrainingRows, Preparation, FloatArray] | None = None
 
     def prepare(self, rows: TrainingRows) -> tuple[Preparation, FloatArray]:
@@ -94,6 +98,12 @@ class TableFit:
             return fit_ensemble(ranker, Z, rows, given)
         return ranker.fit(Z, rows.y, **given)
 
+    def open_labels(self, rows: TrainingRows) -> dict[str, Any]:
+        """What intervals are told of rows without labels; nothing where all have one."""
+        if rows.unlabelled is None:
+            return {}
+        return {"unlabelled": rows.unlabelled, "hidden": self.hidden}
+
     def unseen(self, rows: TrainingRows, template: Any, own: FloatArray) -> UnseenScores:
         """Scores of the training rows from fits that have not seen them."""
         seed = self.request.random_state
@@ -149,7 +159,9 @@ def choose_and_measure(fit: TableFit, rows: TrainingRows, tell: Callable[[int], 
         preparation, ranker, _ = fit.final(some, _for_scores(template))
         scores = ranker.decision_function(preparation.transform(outer.X))
         scored = ScoredRows(None, outer.y, outer.weight, outer.groups, scores=scores)
-        measured = HeldOutMetrics.measure(scored, fit.request.scoring, outer.propensity)
+        measured = HeldOutMetrics.measure(
+            scored, fit.request.scoring, outer.propensity, **fit.open_labels(outer)
+        )
         if len(some) < len(inner):
             measured = replace(measured, first_fit=len(some))
         # within a time limit, members whose fits to all rows would take too long are still left out

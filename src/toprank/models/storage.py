@@ -12,10 +12,10 @@ The comment of the zip is the SHA-256 of all bytes before it, so that a file tha
 damaged or edited by accident is recognised as such. It is no signature: whoever can write the
 file can write a matching one. What protects the reader from strangers is that nothing in the file
 is ever run, and that its types are checked against a closed list before `toprank.models.loader`
-builds anything. skops builds objects without running code from the file, but trusts more than a
-model needs: here every object in a payload must be of a type that `fit_table` makes models of,
-read by the loader for plain data, arrays or the states of objects; functions, methods and
-reductions are never among them.
+builds anything. skops writes the payload; `toprank.models.payload` reads it, without skops, which
+trusts more than a model needs: every object in a payload must be of a type that `fit_table` makes
+models of, built as plain data, arrays or the states of objects; functions, methods and reductions
+are never among them.
 """
 
 from __future__ import annotations
@@ -115,6 +115,7 @@ _PLAIN = {
 }
 #: Types of objects by their full names: toprank's own, and those of the preparation.
 _OBJECTS = {
+    # these three and skrub's: in files up to format 3, for text and dates
     "sklearn.decomposition._truncated_svd.TruncatedSVD",
     "sklearn.feature_extraction.text.TfidfTransformer",
     "sklearn.feature_extraction.text.TfidfVectorizer",
@@ -128,6 +129,8 @@ _OBJECTS = {
     "skrub._to_str.ToStr",
     "toprank.blocks.statistics.Units",
     "toprank.losses.proper.Logistic",
+    "toprank.models.encoders.DateEncoder",
+    "toprank.models.encoders.TextEncoder",
     "toprank.models.preparation.Preparation",
     "toprank.rankers.boosting.weak.StumpSum",
     "toprank.rankers.boosting.rank_boost.RankBoost",
@@ -147,8 +150,8 @@ _OBJECTS = {
     "toprank.rankers.trees.estimator.PushTrees",
 }
 ALLOWED: dict[str, set[str]] = {**_PLAIN, "ObjectNode": _OBJECTS}
-#: What skops may build.
-TRUSTED = sorted(set().union(*ALLOWED.values()))
+#: Every type that a file of a model may hold.
+MODEL_TYPES = frozenset().union(*ALLOWED.values())
 
 
 #: Types that stood elsewhere when older files were saved, and where they stand now.
@@ -234,7 +237,7 @@ def reads_texts_unsafely(parts: object) -> bool:
 
 #: What a fit leaves behind that scores do not need.
 _UNNEEDED = (
-    *("history_", "choice_", "booster_", "best_estimator_"),
+    *("history_", "choice_", "booster_", "best_estimator_", "_skl_callbacks"),
     *("oof_scores_", "oof_decision_", "member_table_", "score_interval_"),
     *("_folds", "_runs", "_labels", "_templates", "_present"),
 )

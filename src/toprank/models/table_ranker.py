@@ -21,6 +21,7 @@ from toprank.models.block_fit import fit_table_blocks
 from toprank.models.errors import ModelError
 from toprank.models.fit import fit_rows
 from toprank.models.model import Reason, TableModel
+from toprank.models.ranker_kinds import RANKER_KINDS
 from toprank.models.rows import TrainingRows
 from toprank.models.schema import Schema, Target
 from toprank.models.words import are_numbers
@@ -41,8 +42,8 @@ class TableRanker(ClassifierMixin, BaseEstimator):
     p : float or "auto", default=4.0
         How hard to push; "auto" chooses by cross-validation inside ``fit``, on ``metric``. Models
         that have no p leave it aside.
-    model : {"pnorm", "ir", "rankboost", "smooth-margin", "trees", "proper"}, default="pnorm"
-        Which ranker, as in `fit_table`.
+    model : {"pnorm", "auto", "ir", "rankboost", "smooth-margin", "trees", "proper"}
+        Which ranker, as in `fit_table`; "pnorm", a linear one, by default.
     alpha : float, optional
         L2 penalty of the linear rankers.
     metric : str, default="precision_at"
@@ -53,6 +54,11 @@ class TableRanker(ClassifierMixin, BaseEstimator):
         Columns to leave out, and columns that are read in another way than their values suggest,
         as in `fit_table`.
     random_state : int, default=0
+    quality : {"fast", "good", "best"}, default="good"
+        How much work the model "auto" is; see `PushEnsemble`.
+    keep_tails : bool, default=False
+        Whether long tails count in full in linear models; as in `fit_table`, by default they are
+        clipped where a number lies 50 standard deviations or more from the mean.
 
     Attributes
     ----------
@@ -97,6 +103,8 @@ class TableRanker(ClassifierMixin, BaseEstimator):
         clip: Sequence[str] = (),
         tidy: Sequence[str] = (),
         random_state: int = 0,
+        quality: str = "good",
+        keep_tails: bool = False,
     ):
         self.p = p
         self.model = model
@@ -109,6 +117,8 @@ class TableRanker(ClassifierMixin, BaseEstimator):
         self.clip = clip
         self.tidy = tidy
         self.random_state = random_state
+        self.quality = quality
+        self.keep_tails = keep_tails
 
     def fit(
         self,
@@ -161,18 +171,7 @@ class TableRanker(ClassifierMixin, BaseEstimator):
         weight = check_weights(positive, sample_weight)
         checked: Any = keep_label_weights(self, positive, weight, label_propensity)
         rows = TrainingRows(values, positive, checked, check_groups(groups, n)).present()
-        has_p = self.model not in ("ir", "smooth-margin", "proper")
-        self.model_ = fit_rows(
-            replace(schema, target=name),
-            target,
-            rows,
-            model=self.model,
-            p=self.p if has_p else None,
-            alpha=self.alpha,
-            metric=self.metric,
-            k=self.k,
-            random_state=self.random_state,
-        )
+        self.model_ = fit_rows(replace(schema, target=name), target, rows, **self._request())
         self.classes_ = classes
         return self
 
@@ -199,12 +198,7 @@ class TableRanker(ClassifierMixin, BaseEstimator):
         self
         """
         reading = {name: getattr(self, name) for name in ("as_text", "as_number", "clip", "tidy")}
-        has_p = self.model not in ("ir", "smooth-margin", "proper")
-        request: dict[str, Any] = {
-            **{name: getattr(self, name) for name in ("alpha", "metric", "k", "drop")},
-            **{"model": self.model, "p": self.p if has_p else None},
-            **{"random_state": self.random_state, "keep_tails": True},
-        }
+        request = {**self._request(), "drop": self.drop}
         self.model_ = fit_table_blocks(
             source, target, positive=_larger, weight=weight, groups=groups, **reading, **request
         )
@@ -214,6 +208,16 @@ class TableRanker(ClassifierMixin, BaseEstimator):
         self.feature_names_in_ = np.array([n for n in source.names if n not in kept], dtype=object)
         self.n_features_in_ = len(self.feature_names_in_)
         return self
+
+    def _request(self) -> dict[str, Any]:
+        """What is asked of the ranker; a kind that has no p is asked for none."""
+        names = ("model", "alpha", "metric", "k", "random_state", "quality", "keep_tails")
+        kind = RANKER_KINDS.get(self.model)
+        has_p = kind is None or kind.choose is not None
+        return {
+            **{name: getattr(self, name) for name in names},
+            "p": self.p if has_p else None,
+        }
 
     def decision_function(self, X: TableLike) -> FloatArray:
         """Return the ranking score of each row; zero is a probability of one half."""

@@ -62,6 +62,8 @@ _LIGHTGBM_HEAD = {
 }
 _OPTIONAL = {"objective", "monotone_constraints"}
 _NUMBER = re.compile(r"-?\d{1,30}(\.\d{0,40})?(e[+-]?\d{1,3})?", re.ASCII)
+#: A split of the missing values from all others asks whether a number is at most infinity.
+_CUT = re.compile(rf"{_NUMBER.pattern}|inf", re.ASCII)
 _WHOLE = re.compile(r"-?\d{1,10}", re.ASCII)
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
 #: The lines of a tree, in order: what they hold, and how many (of splits, of leaves, one, any).
@@ -70,7 +72,7 @@ _LIGHTGBM_TREE = {
     "num_cat": (_WHOLE, "one"),
     "split_feature": (_WHOLE, "splits"),
     "split_gain": (_NUMBER, "splits"),
-    "threshold": (_NUMBER, "splits"),
+    "threshold": (_CUT, "splits"),
     "decision_type": (_WHOLE, "splits"),
     "left_child": (_WHOLE, "splits"),
     "right_child": (_WHOLE, "splits"),
@@ -193,7 +195,8 @@ def _is_of_size(name: str, values: NDArray[np.float64], leaves: int) -> bool:
         _LIGHTGBM_TREE[name][1]
     ]
     left_out = leaves == 1 and name in _LEAF_FACTS and len(values) == 0
-    return (len(values) == wanted or left_out) and bool(np.all(np.isfinite(values)))
+    finite = name == "threshold" or bool(np.all(np.isfinite(values)))
+    return (len(values) == wanted or left_out) and finite
 
 
 def _are_splits(tree: Numbers, width: int, n_categorical: int) -> bool:

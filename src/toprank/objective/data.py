@@ -388,6 +388,14 @@ class LabelledData(BlockData):
             return None
         return LabelledData(source, counts, self.classes, self.class_weight, self.size, self)
 
+    def sample(self, size: int) -> LabelledData | None:
+        """Return `coarser` as it is for so many coefficients; it is not kept."""
+        other = copy(self)
+        other.size = size
+        for kept in ("thinning", "coarser"):
+            vars(other).pop(kept, None)
+        return other.coarser
+
     def spaced_scores(self, coef: FloatArray) -> FloatArray:
         """Return the scores of evenly spaced rows of weight above zero."""
         if self.source.keeps_samples:

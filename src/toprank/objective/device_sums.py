@@ -15,6 +15,8 @@ from toprank.objective.sums import BIN, BINS, EndPartial, ScoreHistogram, Standa
 
 #: Rows that tell where the largest exponents lie, roughly.
 _SAMPLE_ROWS = 4096
+#: Entries of rows that second moments are taken from at once.
+_ROUGH_ENTRIES = 1 << 25
 #: Masses within these bounds lost nothing: float64 reaches from 1e-308 to 1e308.
 _ROOM = (1e-260, 1e260)
 #: Weights are counted in whole quanta, so that no order of adding up can change a bit.
@@ -70,6 +72,20 @@ class FusedSums:
         )
         return pos, neg
 
+    def rough_ends(self, coef: FloatArray, tilts: Pair, step: int) -> EndPartial:
+        """Return tilted sums of every step-th row, with second moments of single precision.
+
+        Where the entries have more, so do the moments.
+        """
+        rows = DeviceDesign(self.design.X[::step], self.design.units)
+        scores, positive = rows.scores(coef).tensor, self.positive[::step]
+        logs = None if self.log_weight is None else self.log_weight[::step]
+        pos, neg = (
+            _rough_sums(rows, members.nonzero()[:, 0], tilt * scores, logs)
+            for tilt, members in zip(tilts, (positive, ~positive), strict=True)
+        )
+        return pos, neg
+
     def _is_sound(self, end: EndPartial) -> bool:
         """Whether the sums have neither over- nor underflown; float64 goes to 1e308."""
         return all(
@@ -89,6 +105,40 @@ class FusedSums:
             top = float(exponents.where(members, -np.inf).max())
             tops.append(top if np.isfinite(top) else 0.0)
         return tops[0], tops[1]
+
+
+def _rough_sums(design: DeviceDesign, rows: Any, exponents: Any, log_weight: Any) -> Tilted:
+    """Tilted sums of some rows, a few at a time; their middle is taken out before squaring."""
+    total = Tilted.empty(design.n_features, order=2)
+    exponents = exponents[rows] if log_weight is None else (exponents + log_weight)[rows]
+    top = float(exponents.max()) if len(rows) else -np.inf
+    if top == -np.inf:  # no row of this class, or only absent ones
+        return total
+    X, torch = design.X, design.torch
+    kind = torch.float64 if X.dtype == torch.float64 else torch.float32
+    weight = (exponents - top).exp_()
+    d = design.n_features
+    middle: Any = None
+    first = torch.zeros(d, dtype=torch.float64, device=X.device)
+    second = torch.zeros((d, d), dtype=torch.float64, device=X.device)
+    at_once = max(1, _ROUGH_ENTRIES // d)
+    for some, heavy in zip(rows.split(at_once), weight.split(at_once), strict=True):
+        x = X[some].to(kind)
+        if middle is None:
+            middle = x.mean(0)
+        x -= middle
+        first += (heavy.to(kind) @ x).double()
+        x *= heavy.to(kind).sqrt()[:, None]
+        second += (x.T @ x).double()
+    mass, shift = float(weight.sum()), middle.double().cpu().numpy()
+    if design.units.centre is not None:
+        shift = shift - design.units.centre
+    m, square = first.cpu().numpy(), second.cpu().numpy()
+    cross = np.outer(shift, m)
+    total.top, total.mass = top, mass
+    total.moment = m + mass * shift
+    total.second = square + cross + cross.T + mass * np.outer(shift, shift)
+    return total
 
 
 def device_histogram(

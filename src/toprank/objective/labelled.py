@@ -179,8 +179,15 @@ class OpenBlock:
             weight[rows] *= sign * np.exp(top - total.top) / total.mass
         return self.design.adjoint(weight)
 
-    def rough_moments(self, coef: FloatArray, tilts: tuple[float, float]) -> EndPartial:
-        """Return tilted sums with second moments of single precision, for coordinates."""
+    def rough_moments(
+        self, coef: FloatArray, tilts: tuple[float, float], step: int = 1
+    ) -> EndPartial:
+        """Return tilted sums with second moments of single precision, for coordinates.
+
+        On a device they may be those of every ``step``-th row.
+        """
+        if self.design.place == "device":
+            return self._fused.rough_ends(coef, tilts, step)
         masses = self.masses(coef, tilts)
         design: Any = self.design  # of the host: rows that lie elsewhere have no sparse form
         weight, sums = self._tilted[0], []

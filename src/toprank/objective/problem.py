@@ -84,6 +84,14 @@ class LinearProblem(ABC, Generic[Data]):
     def coarse(self) -> Any:
         """Return the same problem on a fixed sample of the rows; None if there are few."""
 
+    @property
+    def has_sample(self) -> bool:
+        """Whether there is a coarse problem, which estimates may come from."""
+        return self.coarse() is not None
+
+    def release_sample(self) -> None:
+        """Let the coarse problem go where it takes memory to speak of; it can be made again."""
+
     @abstractmethod
     def separates(self, coef: FloatArray) -> bool:
         """Whether the scores put every winner of a pair strictly above its loser."""

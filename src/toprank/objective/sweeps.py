@@ -214,13 +214,17 @@ class Pull:
 
 @dataclass(frozen=True)
 class RoughMoments:
-    """Tilted sums of (positives, negatives) whose second moments have single precision."""
+    """Tilted sums of (positives, negatives) whose second moments have single precision.
+
+    On a device they may be those of every ``step``-th row.
+    """
 
     view: View
     tilts: tuple[float, float]
+    step: int = 1
 
     def local(self, block: Block, coef: FloatArray) -> EndPartial:
-        return open_block(block, self.view).rough_moments(coef, self.tilts)
+        return open_block(block, self.view).rough_moments(coef, self.tilts, self.step)
 
     def merge(self, left: EndPartial, right: EndPartial) -> EndPartial:
         (merged,) = merge_ends([left], [right])
@@ -328,6 +332,23 @@ class Gather:
 
     def merge(self, left: Pieces, right: Pieces) -> Pieces:
         return join_pieces(left, right)
+
+
+@dataclass(frozen=True)
+class ScoresInto:
+    """Scores written into the blocks' pieces of one vector; the state is (coef, pieces).
+
+    For rows in memory: nothing is put together afterwards.
+    """
+
+    view: View
+
+    def local(self, block: Block, state: tuple[FloatArray, Pieces]) -> None:
+        coef, pieces = state
+        open_block(block, self.view).design.scores(coef, pieces[block.index])
+
+    def merge(self, left: None, right: None) -> None:
+        return None
 
 
 @dataclass(frozen=True)

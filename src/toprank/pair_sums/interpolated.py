@@ -106,7 +106,18 @@ class Interpolated(PairSum):
         return self._backward.column_sums(orders, u)
 
 
-class Boxes:
+class Numbers:
+    """Boxes of a grid that hold points, known by their numbers alone, ascending."""
+
+    def __init__(self, number: FloatArray):
+        self.number = number
+
+    @property
+    def count(self) -> int:
+        return len(self.number)
+
+
+class Boxes(Numbers):
     """Points on the grid of boxes: which box, and where in it on [-1, 1]."""
 
     def __init__(self, points: FloatArray, origin: float):
@@ -121,13 +132,9 @@ class Boxes:
             renumber = np.zeros(int(spread) + 1, dtype=np.intp)
             renumber[present] = np.arange(len(present))
             self.index: IntArray = renumber[dense]
-            self.number: FloatArray = first + present.astype(np.float64)
+            self.number = first + present.astype(np.float64)
         else:  # almost every point has a box of its own
             self.number, self.index = np.unique(box, return_inverse=True)
-
-    @property
-    def count(self) -> int:
-        return len(self.number)
 
     @cached_property
     def polynomials(self) -> sparse.csr_array:
@@ -160,57 +167,19 @@ def spread(boxes: Boxes, v: FloatArray) -> FloatArray:
     return moments
 
 
-class Potential:
-    """Sums over sources s of v l_k(s - t) at targets t."""
+class Interactions:
+    """From the moments of source boxes to the series of sum v l_k(s - t) at target boxes."""
 
-    def __init__(self, source: FloatArray, target: FloatArray):
-        origin = float(np.min(source, initial=np.inf))
-        origin = origin if np.isfinite(origin) else 0.0
-        self.source = Boxes(source, origin)
-        self.target = Boxes(target, origin)
+    def __init__(self, source: Numbers, target: Numbers):
+        self.source = source
+        self.target = target
         self._matrices: dict[int, FloatArray] = {}
-
-    def sums(self, orders: tuple[int, ...], v: FloatArray) -> list[FloatArray]:
-        if self.source.count == 0 or self.target.count == 0:
-            return [np.zeros(len(self.target.local)) for _ in orders]
-        moments = spread(self.source, v)
-        return self._gather([self.series(k, moments) for k in orders])
-
-    def column_sums(self, orders: tuple[int, ...], v: FloatArray) -> list[FloatArray]:
-        """`sums` of every column of ``v``, by matrix products."""
-        if self.source.count == 0 or self.target.count == 0:
-            return [np.zeros((len(self.target.local), v.shape[1])) for _ in orders]
-        moments = self.source.polynomials.T @ v
-        return [self.target.polynomials @ self._column_series(k, moments) for k in orders]
-
-    def _column_series(self, k: int, moments: FloatArray) -> FloatArray:
-        """`series` of every column of moments, both flat."""
-        if self._is_small and not self._reaches_beyond:
-            return self._whole(k) @ moments
-        shape = (DEGREE, self.source.count)
-        made = [self.series(k, column.reshape(shape)).ravel() for column in moments.T]
-        return np.stack(made, axis=1)
 
     def series(self, k: int, moments: FloatArray) -> FloatArray:
         """Chebyshev coefficients at the target boxes from the moments of the source boxes."""
         series = self._near(k, moments).reshape(DEGREE, self.target.count)
         self._add_far(k, moments, series)
         return series
-
-    def _gather(self, coefficients: list[FloatArray]) -> list[FloatArray]:
-        """Evaluate the target boxes' Chebyshev series at the targets (Clenshaw's rule)."""
-        boxes = self.target
-        sums = [np.empty(len(boxes.local)) for _ in coefficients]
-        for start in range(0, len(boxes.local), _CHUNK):
-            part = slice(start, start + _CHUNK)
-            index, x = boxes.index[part], boxes.local[part]
-            twice = 2.0 * x
-            for total, series in zip(sums, coefficients, strict=True):
-                high, higher = series[DEGREE - 1][index], 0.0
-                for m in range(DEGREE - 2, 0, -1):
-                    high, higher = series[m][index] + twice * high - higher, high
-                total[part] = series[0][index] + x * high - higher
-        return sums
 
     def _near(self, k: int, moments: FloatArray) -> FloatArray:
         """Coefficients at the target boxes from the source boxes within reach."""
@@ -315,6 +284,54 @@ class Potential:
         gap = (self.target.number[at] - number[last]) * WIDTH
         series[0, at] += gap * mass[last] + lag[last]
         series[1, at] += 0.5 * WIDTH * mass[last]
+
+
+class Potential(Interactions):
+    """Sums over sources s of v l_k(s - t) at targets t."""
+
+    source: Boxes
+    target: Boxes
+
+    def __init__(self, source: FloatArray, target: FloatArray):
+        origin = float(np.min(source, initial=np.inf))
+        origin = origin if np.isfinite(origin) else 0.0
+        super().__init__(Boxes(source, origin), Boxes(target, origin))
+
+    def sums(self, orders: tuple[int, ...], v: FloatArray) -> list[FloatArray]:
+        if self.source.count == 0 or self.target.count == 0:
+            return [np.zeros(len(self.target.local)) for _ in orders]
+        moments = spread(self.source, v)
+        return self._gather([self.series(k, moments) for k in orders])
+
+    def column_sums(self, orders: tuple[int, ...], v: FloatArray) -> list[FloatArray]:
+        """`sums` of every column of ``v``, by matrix products."""
+        if self.source.count == 0 or self.target.count == 0:
+            return [np.zeros((len(self.target.local), v.shape[1])) for _ in orders]
+        moments = self.source.polynomials.T @ v
+        return [self.target.polynomials @ self._column_series(k, moments) for k in orders]
+
+    def _column_series(self, k: int, moments: FloatArray) -> FloatArray:
+        """`series` of every column of moments, both flat."""
+        if self._is_small and not self._reaches_beyond:
+            return self._whole(k) @ moments
+        shape = (DEGREE, self.source.count)
+        made = [self.series(k, column.reshape(shape)).ravel() for column in moments.T]
+        return np.stack(made, axis=1)
+
+    def _gather(self, coefficients: list[FloatArray]) -> list[FloatArray]:
+        """Evaluate the target boxes' Chebyshev series at the targets (Clenshaw's rule)."""
+        boxes = self.target
+        sums = [np.empty(len(boxes.local)) for _ in coefficients]
+        for start in range(0, len(boxes.local), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            index, x = boxes.index[part], boxes.local[part]
+            twice = 2.0 * x
+            for total, series in zip(sums, coefficients, strict=True):
+                high, higher = series[DEGREE - 1][index], 0.0
+                for m in range(DEGREE - 2, 0, -1):
+                    high, higher = series[m][index] + twice * high - higher, high
+                total[part] = series[0][index] + x * high - higher
+        return sums
 
 
 def _discount_sums(mass: FloatArray, gaps: FloatArray) -> FloatArray:

@@ -40,6 +40,7 @@ from toprank.pairs.relations import (
 )
 from toprank.pairs.rows import RelatedRows, Rows
 from toprank.pairs.sides import BALANCES, ENDS, End, Sides, orient
+from toprank.pairs.unlabelled import split_unlabelled
 
 __all__ = [
     "BALANCES",
@@ -78,6 +79,7 @@ __all__ = [
     "relation_of",
     "repetition_counts",
     "split_classes",
+    "split_unlabelled",
     "to_numpy",
     "two_classes",
     "weigh_classes",

@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse as scipy_sparse
 from sklearn.utils import (
-    assert_all_finite,
     check_array,
     check_consistent_length,
     compute_class_weight,
@@ -36,6 +35,8 @@ from toprank.pairs.rows import RelatedRows, Rows
 
 #: The smallest weight of a row beside the largest: their products are still floats.
 _FARTHEST_APART = 1e-150
+#: Columns that one sentence names.
+_NAMED = 3
 
 
 # Features ---------------------------------------------------------------------------------------
@@ -290,10 +291,39 @@ def check_entries(table: Any, *, estimator: object = None, missing: bool = False
     entries = table.data if scipy_sparse.issparse(table) else table
     if _are_small(entries):
         return
-    name = None if estimator is None else type(estimator).__name__
-    with np.errstate(over="ignore", invalid="ignore"):
-        assert_all_finite(entries, allow_nan=missing, estimator_name=name, input_name="X")
+    if not missing and np.isnan(entries).any():
+        where = _where_found(np.isnan(entries), estimator)
+        raise ValueError(f"Input X contains NaN{where}. {_FOR_GAPS}")
+    if np.isinf(entries).any():
+        where = _where_found(np.isinf(entries), estimator)
+        raise ValueError(
+            f"Input X contains infinity or a value too large for {entries.dtype!r}{where}. "
+            "Replace it by the largest number that makes sense, or by a missing value where it "
+            "stands for one."
+        )
     refuse_huge(entries)
+
+
+#: Where gaps belong.
+_FOR_GAPS = (
+    "Fill the gaps (scikit-learn's SimpleImputer, in a pipeline), leave these rows or columns out, "
+    "or take a ranker that reads missing values: TableRanker (of toprank.models), PushTrees, "
+    "PushEnsemble."
+)
+
+
+def _where_found(found: NDArray[np.bool_], estimator: object) -> str:
+    """Where entries of a matrix were found: how many, and in which columns."""
+    if found.ndim != 2:  # the entries of a sparse matrix, which do not know their columns
+        return f": {np.count_nonzero(found)} of its entries"
+    columns = np.flatnonzero(found.any(axis=0))
+    known: Any = getattr(estimator, "feature_names_in_", ())
+    named = len(known) == found.shape[1]
+    shown = [repr(str(known[j])) if named else str(j) for j in columns[:_NAMED].tolist()]
+    more = f" and {len(columns) - _NAMED} more" if len(columns) > _NAMED else ""
+    rows = np.count_nonzero(found.any(axis=1))
+    what = "column" if len(columns) == 1 else "columns"
+    return f", in {rows} of {len(found)} rows, {what} {', '.join(shown)}{more}"
 
 
 def refuse_huge(table: Any) -> None:

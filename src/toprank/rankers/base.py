@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from copy import copy
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -39,6 +41,7 @@ from toprank.rankers.blockwise import (
     check_columns,
     look,
 )
+from toprank.rankers.callbacks import STOPPED, TakesCallbacks, has_callbacks, tell_step
 from toprank.rankers.common import (
     Link,
     Probabilities,
@@ -67,6 +70,22 @@ _TRIVIAL = (
 )
 
 
+class _StoppedByCallback(Exception):
+    """Ends a minimisation where a callback asks for it, with the result up to there."""
+
+    def __init__(self, result: Result):
+        super().__init__(STOPPED)
+        self.result = result
+
+
+def _stopped_at(problem: Any, coef: FloatArray, iteration: int) -> Result:
+    if problem.smooth:
+        value, gradient = problem.value_grad(coef)
+    else:
+        value, gradient = float(problem.value(coef)), np.full_like(coef, np.nan)
+    return Result(coef, value, gradient, iteration, False, STOPPED)
+
+
 def _no_exact_update(ranker: Any) -> bool:
     """Say why there is no ``partial_fit``: scikit-learn shows it as the cause."""
     raise AttributeError(
@@ -77,7 +96,7 @@ def _no_exact_update(ranker: Any) -> bool:
     )
 
 
-class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
+class LinearRanker(TakesCallbacks, BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
     """Base of the linear rankers: score = x' coef + intercept, higher is nearer the top.
 
     A subclass says what to minimise in ``_task``.
@@ -191,7 +210,7 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         return self
 
     @available_if(_no_exact_update)  # type: ignore[untyped-decorator]
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def partial_fit(self, X: object, y: object, sample_weight: object = None) -> Any:
         """Refuse: there is no exact update by new rows; see ``warm_start``."""
 
     def _fit_source(
@@ -204,16 +223,24 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
         task = self._task()
         self._check_link(task)
         with self._start_threads(source), overflow_is_handled():
-            data = look(source, self.class_weight, task.intercepts, classes)
-            task = self._task_on(data, task)
-            problem = problem_of(data, task, gather=self.solver == "coordinate")
+            problem = self.problem_on(source, task, classes)
+            data = problem.data
+            self.classes_ = data.classes if classes is None else classes
             result = self._minimise(problem)
             bend = bend_of(problem, result.coef)
             if bend is not None:
                 result = lowest_of_starts(problem, result, self._minimise_from)
-            self._keep_fit(data.classes if classes is None else classes, problem, result)
+            self._keep_fit(self.classes_, problem, result)
             self._warn(result, problem, bend)
         return dict(data.passes)
+
+    def problem_on(
+        self, source: BlockSource, task: Any, classes: NDArray[Any] | None = None
+    ) -> TwoClassProblem:
+        """What the ranker minimises on the rows of a source."""
+        data = look(source, self.class_weight, task.intercepts, classes)
+        task = self._task_on(data, task)
+        return problem_of(data, task, gather=self.solver == "coordinate")
 
     def _start_threads(self, source: object) -> Any:
         """The threads of the source; what is no source is refused when it is looked at."""
@@ -249,17 +276,35 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
     def _minimise_from(
         self, problem: object, start: FloatArray, solver: str = "lbfgs", warm: bool = False
     ) -> Result:
+        told = self.verbose or has_callbacks(self)
         with overflow_is_handled():
-            return minimise(
-                problem,
-                start,
-                SOLVERS[solver],
-                max_iter=self.max_iter or DEFAULT_ROUNDS[solver],
-                tol=self.tol,
-                callback=self._report if self.verbose else None,
-                warm=warm,
-                lower=self._lower(problem),
-            )
+            try:
+                return minimise(
+                    problem,
+                    start,
+                    SOLVERS[solver],
+                    max_iter=self.max_iter or DEFAULT_ROUNDS[solver],
+                    tol=self.tol,
+                    callback=partial(self._after_iteration, problem) if told else None,
+                    warm=warm,
+                    lower=self._lower(problem),
+                )
+            except _StoppedByCallback as stopped:
+                return stopped.result
+
+    def _after_iteration(
+        self, problem: Any, iteration: int, record: Mapping[str, object], coef: FloatArray
+    ) -> None:
+        if self.verbose:
+            self._report(iteration, record)
+        if has_callbacks(self) and tell_step(self, "iteration", partial(self._at, problem, coef)):
+            raise _StoppedByCallback(_stopped_at(problem, coef, iteration))
+
+    def _at(self, problem: Any, coef: FloatArray) -> dict[str, Any]:
+        """What makes a copy of this ranker one that was fitted up to these coefficients."""
+        fitted = copy(self)
+        fitted._keep_fit(self.classes_, problem, _stopped_at(problem, coef, 1))
+        return dict(vars(fitted))
 
     def _lower(self, problem: Any) -> FloatArray | None:
         """Bounds on what the solver moves: on the coefficients, never on an intercept."""
@@ -339,7 +384,7 @@ class LinearRanker(BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
                 "one. The ranking found is perfect on the training data, the scale of its scores "
                 "is arbitrary. Set alpha > 0, for example 1e-3."
             )
-        elif self._is_boosting(problem):
+        elif self._is_boosting(problem) or result.message == STOPPED:
             return
         elif result.converged:
             if self._is_trivial(problem, result.coef):

@@ -131,6 +131,7 @@ def look(
     check_source(source)
     if source.n_features == 0:
         raise ValueError("The source has no feature columns; a ranking needs at least one.")
+    source.expect_passes()
     counts = count_labels(source)
     if counts.n_rows == 0:
         raise ValueError("The source has no rows; a ranking needs rows of two classes.")
@@ -170,6 +171,8 @@ def check_row_weights(counts: LabelCounts) -> None:
 class BlockScorer:
     """Scores of block sources, for rankers with a `block_score`."""
 
+    classes_: NDArray[Any]
+
     def block_score(self) -> Any:
         """Return the score of a block of rows, as something that travels to where they lie."""
         raise TypeError(f"{type(self).__name__} cannot score blocks.")
@@ -194,18 +197,6 @@ class BlockScorer:
         check_is_fitted(self)
         check_columns(self, source)
         return source.write_scores(self.block_score(), to, **how)
-
-
-class BlockScoring(BlockScorer):
-    """Scores of block sources, for rankers whose score is x' coef plus an offset."""
-
-    #: Whether a fit to blocks is made of passes, which several fits can make together.
-    shares_passes = True
-
-    classes_: NDArray[Any]
-    coef_: FloatArray
-    _units: Units
-    _offset: float
 
     def evaluate_blocks(
         self, source: BlockSource, *, keep_top: int = 100_000, bins: int = 65_536
@@ -247,6 +238,17 @@ class BlockScoring(BlockScorer):
         check_columns(self, source)
         n_rows = _count_rows(source, self.classes_)
         return BlockScores.of(source, self.block_score(), self.classes_, n_rows, keep_top, bins)
+
+
+class BlockScoring(BlockScorer):
+    """Scores of block sources, for rankers whose score is x' coef plus an offset."""
+
+    #: Whether a fit to blocks is made of passes, which several fits can make together.
+    shares_passes = True
+
+    coef_: FloatArray
+    _units: Units
+    _offset: float
 
     def block_score(self) -> BlockScore:
         """Return the ranking score as a picklable function of the ``X`` of a block."""

@@ -30,12 +30,14 @@ from scipy.special import expit
 from sklearn.base import _fit_context
 
 from toprank._arrays import TableLike
+from toprank._extras import hides_interrupt
 from toprank._numerics import FloatArray, log_of, log_sum_exp
 from toprank.blocks import Units
 from toprank.blocks.design import design_of
 from toprank.blocks.tensors import OnDevice, all_finite, tensor_of
 from toprank.blocks.torch import check_tensor
 from toprank.objective.sums import Points, Standard, standard_points
+from toprank.rankers.callbacks import as_root_task
 from toprank.solvers import newton
 
 Given = ParamSpec("Given")
@@ -56,7 +58,7 @@ def fits(method: Callable[Given, Answer]) -> Callable[Given, Answer]:
     before: whoever stops a fit and goes on would take the old model for the new one. Parameters
     stay as they are, and the estimator can be fitted again.
     """
-    checked = _fit_context(prefer_skip_nested_validation=True)(method)
+    checked = _fit_context(prefer_skip_nested_validation=True)(as_root_task(method))
 
     @wraps(method)
     def whole(*given: Given.args, **named: Given.kwargs) -> Answer:
@@ -66,11 +68,14 @@ def fits(method: Callable[Given, Answer]) -> Callable[Given, Answer]:
             before = _fitted_attributes(estimator)
             answer: Answer = checked(*given, **named)
         except BaseException as error:
-            interrupted = not isinstance(error, Exception)
+            hidden = hides_interrupt(error)
+            interrupted = hidden or not isinstance(error, Exception)
             if interrupted or before is not None:
                 forget(estimator)
             if before is not None and not interrupted:
                 vars(estimator).update(before)
+            if hidden:
+                raise KeyboardInterrupt from error
             raise
         return answer
 
@@ -273,6 +278,11 @@ class _Curve:
         bend = self.weight * expit(z) * expit(-z)
         cross = float(bend @ self.u)
         return np.array([[float(bend @ self.u**2), cross], [cross, float(np.sum(bend))]])
+
+    has_sample = False
+
+    def release_sample(self) -> None:
+        """There is none."""
 
     def coarse(self) -> None:
         return None

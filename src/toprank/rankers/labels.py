@@ -24,10 +24,11 @@ from toprank.rankers.boosting.label_stumps import LabelObjective, LabelStumps
 from toprank.rankers.boosting.rounds import Descent, Ensemble, boost
 from toprank.rankers.boosting.stumps import bin_columns
 from toprank.rankers.boosting.weak import StumpSum
+from toprank.rankers.callbacks import TakesCallbacks, tell_step
 from toprank.rankers.common import fits, logistic
 
 
-class LabelRanker(ClassifierMixin, BaseEstimator):
+class LabelRanker(TakesCallbacks, ClassifierMixin, BaseEstimator):
     r"""AdaBoost.MH and AdaBoost.MR over stumps (Schapire & Singer 1999).
 
     Scores f(x, l) of labels l, so that the labels an example has come above those it has not.
@@ -146,17 +147,23 @@ class LabelRanker(ClassifierMixin, BaseEstimator):
         with workers.start_threads():
             binned = bin_columns(X, weight, np.arange(len(X)), workers, most)
             engine = LabelStumps(objective, binned, workers)
-            ensemble = boost(engine, Descent("loss"), self.n_estimators)
+            ensemble = boost(engine, Descent("loss"), self.n_estimators, self._watch)
         self._keep_link(objective, engine.scores, weight)
         self._keep(ensemble, len(members))
         return self
+
+    def _watch(self, _: Ensemble) -> bool:
+        return tell_step(self, "round")
+
+    def _most_steps(self) -> int:
+        return self.n_estimators
 
     def _fit_own(self, X: Any, objective: LabelObjective, weight: FloatArray | None) -> LabelRanker:
         """Boost weak classifiers of the user's own, and the labels' constants."""
         n_labels = len(objective.members)
         outputs = label_outputs(self.weak_rankers, X, objective.members.shape)
         engine = LabelColumns(objective, outputs)
-        ensemble = boost(engine, Descent("loss"), self.n_estimators)
+        ensemble = boost(engine, Descent("loss"), self.n_estimators, self._watch)
         self._keep_link(objective, engine.label_scores, weight)
         self._keep_rounds(ensemble)
         columns = [choice.column for choice in ensemble.choices]

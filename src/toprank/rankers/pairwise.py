@@ -25,6 +25,7 @@ from toprank.pairs import Pairs, RelatedRows, Relation, check_related_rows, chec
 from toprank.prices import PRICES, Price, get_price
 from toprank.rankers.base import LinearRanker
 from toprank.rankers.blockwise import BlockScore
+from toprank.rankers.callbacks import STOPPED, TakesCallbacks
 from toprank.rankers.common import fits, warn_caller
 from toprank.rankers.kernel import KERNELS, Kernel, PairFeatures, PairRule, expansion, landmarks
 from toprank.rankers.starts import bend_of, bend_warning, lowest_of_starts
@@ -32,7 +33,7 @@ from toprank.solvers import Result
 from toprank.solvers.result import penalty_gap
 
 
-class PairRanker(BaseEstimator):
+class PairRanker(TakesCallbacks, BaseEstimator):
     r"""Ranking by the convex risk of any pairs: grades, real labels, groups, crucial pairs.
 
     Minimises, over linear scores or a ball of a kernel's space, the empirical convex risk of
@@ -187,6 +188,7 @@ class PairRanker(BaseEstimator):
     positive = False
     _minimise = LinearRanker._minimise
     _minimise_from = LinearRanker._minimise_from
+    _after_iteration = LinearRanker._after_iteration
     _lower = LinearRanker._lower
     _start = LinearRanker._start
     _has_point = LinearRanker._has_point
@@ -198,7 +200,7 @@ class PairRanker(BaseEstimator):
     def fit(
         self,
         X: Any,
-        y: Any = None,
+        y: object = None,
         *,
         groups: ArrayLike | None = None,
         pairs: ArrayLike | Pairs | None = None,
@@ -289,6 +291,12 @@ class PairRanker(BaseEstimator):
         _warn(result, separable, bend)
         return result, problem.data.units
 
+    def _at(self, problem: Any, coef: FloatArray) -> dict[str, Any] | None:
+        """What makes a copy of this ranker one that was fitted up to here; None for kernels."""
+        units = problem.data.units
+        at = {"coef_": coef, "intercept_": -units.shift(coef), "_units": units}
+        return at if self.kernel is None else None
+
     def _fit_linear(self, X: object, relation: Relation, weight: FloatArray) -> None:
         result, self._units = self._solve(X, relation, weight)
         self.coef_: FloatArray = result.coef
@@ -327,7 +335,7 @@ class PairRanker(BaseEstimator):
     def dual(
         self,
         X: object,
-        y: Any = None,
+        y: object = None,
         *,
         groups: ArrayLike | None = None,
         pairs: ArrayLike | Pairs | None = None,
@@ -395,7 +403,7 @@ class PairRanker(BaseEstimator):
     def score(
         self,
         X: object,
-        y: Any = None,
+        y: object = None,
         *,
         groups: ArrayLike | None = None,
         pairs: ArrayLike | Pairs | None = None,
@@ -426,7 +434,7 @@ def _warn(result: Result, separable: bool, bend: str | None) -> None:
             "perfect on the training pairs, the scale of its scores is arbitrary. Set alpha > 0, "
             "for example 1e-3."
         )
-    elif result.converged:
+    elif result.converged or result.message == STOPPED:
         return
     else:
         cause = (

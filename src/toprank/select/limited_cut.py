@@ -15,7 +15,7 @@ from toprank.select.chances import read_chances
 from toprank.select.clash import check_limits
 from toprank.select.exact import MOST_ROWS
 from toprank.select.explore import Drawn, draw_below
-from toprank.select.limited_list import LimitedList
+from toprank.select.limited_list import LimitedList, LimitPrice
 from toprank.select.limits import (
     CutRows,
     IntArray,
@@ -26,7 +26,8 @@ from toprank.select.limits import (
     read_groups,
     read_rows,
 )
-from toprank.select.list_search import ListSearch, find_prices
+from toprank.select.list_search import ListSearch, find_prices, price_of
+from toprank.select.stay import find_lead, raise_rows
 
 #: Rows up to which the exact search is tried where filling from the top may not be best.
 _EXACT_UP_TO = 5000
@@ -50,8 +51,12 @@ def cut(
     include: ArrayLike | None = None,
     exclude: ArrayLike | None = None,
     explore: float = 0.0,
+    previous: ArrayLike | None = None,
+    noise: float | None = None,
+    old_scores: ArrayLike | None = None,
+    confidence: float = 0.95,
     method: str = "auto",
-    random_state: Any = 0,
+    random_state: int | np.random.Generator | None = 0,
 ) -> LimitedList:
     r"""Cut a list within the limits of the real world, and say what each of them costs.
 
@@ -95,6 +100,12 @@ def cut(
         so that what comes of them is learned too. `LimitedList.propensity` has the probability of
         each row: pass it as ``label_propensity`` to the metrics when the labels are there. The
         draw keeps the limits, and the floors are met by the other rows.
+    previous : array-like, optional
+        Rows that were in the list before, which stay unless a newcomer is ahead of them by more
+        than noise: places, or one truth value per row. They are chosen with that lead on their
+        score, within all limits; what they cost is priced by their own probabilities.
+    noise, old_scores, confidence
+        With `previous`: how much scores move by themselves, as in `keep_rows`.
     method : {"auto", "greedy", "exact"}, default="auto"
         "greedy" takes the rows from the top, by their worth and by their worth per cost, and says
         how much more the best list may be worth. "exact" is integer programming (SciPy's `milp`)
@@ -105,7 +116,8 @@ def cut(
     Returns
     -------
     LimitedList
-        ``.rows .propensity .explored .positives .bound .prices``; prints as a table of prices.
+        ``.rows .propensity .explored .kept .positives .bound .prices``; prints as a table of
+        prices.
 
     Raises
     ------
@@ -147,19 +159,28 @@ def cut(
     share = _check_share(explore)
     size, chosen_within = _set_aside(rows, limits, share)
     check_limits(rows, chosen_within)
-    search = ListSearch(rows, method)
+    raised, lead = _raise_previous(rows, previous, noise, old_scores, confidence)
+    search = ListSearch(raised, method)
     chosen = search.best(chosen_within)
     bound = search.bound(chosen_within, chosen)
     if method == "auto" and bound is not None and len(rows) <= _EXACT_UP_TO:
         if search.total(chosen) < bound * (1 - 1e-9):
-            search = ListSearch(rows, "exact")
+            search = ListSearch(raised, "exact")
             chosen = search.best(chosen_within)
             bound = search.bound(chosen_within, chosen)
+    kept = np.empty(0, dtype=np.intp)
+    stay_price: tuple[LimitPrice, ...] = ()
+    if lead is not None:
+        chosen, bound = _in_own_order(rows, chosen), None  # the bound counts the lead
+        free = ListSearch(rows, search.method).best(chosen_within)
+        kept = chosen[~np.isin(chosen, free)]
+        said = f"rows of before stay, within a lead of {lead:.4g}"
+        stay_price = (price_of(rows, said, free, chosen),)
     rng = np.random.default_rng(random_state)
     reserve = np.inf if rows.cost is None else limits.budget * share
     drawn = draw_below(rows, limits, chosen, size, reserve, rng)
     listed = np.concatenate((chosen, drawn.rows))
-    prices = tuple(find_prices(search, limits, chosen_within, chosen, listed))
+    prices = tuple(find_prices(search, limits, chosen_within, chosen, listed, rows)) + stay_price
     return LimitedList(
         listed,
         np.arange(len(listed)) >= len(chosen),
@@ -169,12 +190,31 @@ def cut(
         None if rows.value is None else _sum(rows.worth, listed),
         _sum(rows.cost, listed),
         bound,
-        None if rows.probability is None else search.total(chosen),
+        None if rows.probability is None else float(np.sum(rows.worth[chosen])),
         "integer programming" if search.method == "exact" else "greedy",
         chances,
         prices,
         _note_on(rows, chosen_within, len(chosen), drawn, size),
+        kept,
+        lead,
     )
+
+
+def _raise_previous(
+    rows: CutRows, previous: ArrayLike | None, noise: Any, old_scores: Any, confidence: Any
+) -> tuple[CutRows, float | None]:
+    """The rows with a lead for those of before, and how large it is; None where none stay."""
+    if previous is None:
+        if noise is not None or old_scores is not None:
+            raise ValueError("noise and old_scores are for rows of an earlier list: give previous.")
+        return rows, None
+    before, lead = find_lead(rows.scores, previous, noise, old_scores, confidence)
+    return raise_rows(rows, before, lead), lead
+
+
+def _in_own_order(rows: CutRows, chosen: IntArray) -> IntArray:
+    """Chosen rows by their own worth, then by score."""
+    return chosen[np.lexsort((-rows.scores[chosen], -rows.worth[chosen]))]
 
 
 def _sum(values: FloatArray | None, rows: IntArray) -> float | None:
@@ -183,12 +223,12 @@ def _sum(values: FloatArray | None, rows: IntArray) -> float | None:
 
 def _read_problem(
     scores: FloatArray,
-    k: Any,
+    k: object,
     known: tuple[Any, Any],
     of_entities: dict[str, Any],
     of_groups: dict[str, Any],
-    money: dict[str, Any],
-    forced: dict[str, Any],
+    money: Mapping[str, object],
+    forced: Mapping[str, object],
 ) -> tuple[CutRows, Limits, str]:
     """Check what the user has given; the rows, the limits, and where probabilities come from."""
     n = len(scores)
@@ -225,7 +265,7 @@ def _read_problem(
     return rows, limits, chances
 
 
-def _list_size(k: Any, n: int, budget: Any) -> int:
+def _list_size(k: object, n: int, budget: object) -> int:
     if k is None:
         if budget is None:
             raise ValueError("Give k, how long the list may be, or a budget.")
@@ -241,7 +281,7 @@ def _list_size(k: Any, n: int, budget: Any) -> int:
     return min(int(k), n)
 
 
-def _check_budget(budget: Any, cost: FloatArray | None, chance: FloatArray | None) -> float:
+def _check_budget(budget: object, cost: FloatArray | None, chance: FloatArray | None) -> float:
     if budget is None:
         if cost is not None:
             raise ValueError("cost without budget limits nothing: give budget too.")
@@ -272,7 +312,7 @@ def _check_method(method: str, rows: CutRows) -> None:
         )
 
 
-def _check_share(explore: Any) -> float:
+def _check_share(explore: object) -> float:
     if not (is_number(explore) and 0 <= explore < 1):
         raise ValueError(f"explore={explore!r}: expected a share of the list in [0, 1).")
     return float(explore)

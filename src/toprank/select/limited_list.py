@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -69,6 +69,10 @@ class LimitedList:
         What each limit costs while the others hold; the prices do not add up.
     note : str
         What else the reader should know; empty if nothing.
+    kept : ndarray of int
+        Rows that are in the list because they were in it before; none without `previous`.
+    lead : float or None
+        How far ahead of them a newcomer must be.
     """
 
     rows: IntArray
@@ -84,6 +88,8 @@ class LimitedList:
     chances: str
     prices: tuple[LimitPrice, ...]
     note: str = ""
+    kept: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    lead: float | None = None
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -135,23 +135,28 @@ def _dearest_price(rows: CutRows, budget: float) -> float:
 
 
 def find_prices(
-    search: ListSearch, limits: Limits, chosen_within: Limits, chosen: IntArray, listed: IntArray
+    search: ListSearch,
+    limits: Limits,
+    chosen_within: Limits,
+    chosen: IntArray,
+    listed: IntArray,
+    rows: CutRows,
 ) -> Iterator[LimitPrice]:
-    """What the list would hold more without each of the limits."""
-    rows = search.rows
+    """What the list would hold more without each of the limits, by the probabilities of `rows`."""
     for said, loose in _loosened(rows, limits, chosen_within):
         free = search.best(loose)
         # this list keeps the other limits too
-        yield _price(
+        yield price_of(
             rows, said, free if search.total(free) > search.total(chosen) else chosen, chosen
         )
     drawn = len(listed) - len(chosen)
     if drawn:
         said = f"{drawn} {'row' if drawn == 1 else 'rows'} drawn at random"
-        yield _price(rows, said, search.best(limits), listed)
+        yield price_of(rows, said, search.best(limits), listed)
 
 
-def _price(rows: CutRows, said: str, free: IntArray, listed: IntArray) -> LimitPrice:
+def price_of(rows: CutRows, said: str, free: IntArray, listed: IntArray) -> LimitPrice:
+    """What a list holds less than another that keeps a limit fewer."""
     before, after = np.zeros(len(rows), dtype=bool), np.zeros(len(rows), dtype=bool)
     before[free], after[listed] = True, True
     gone, come = free[~after[free]], listed[~before[listed]]

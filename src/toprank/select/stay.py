@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from scipy.special import ndtri
 
 from toprank._numerics import FloatArray, is_number
 from toprank.pairs import check_scores
-from toprank.select.limits import IntArray, read_rows
+from toprank.select.limits import CutRows, IntArray, read_rows
 
 #: Rows whose scores of two days say how much scores move by themselves.
 FEWEST_MOVES = 5
@@ -101,16 +101,7 @@ def keep_rows(
     n = len(values)
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k:
         raise ValueError(f"k={k!r}: expected a number of rows, at least 1.")
-    if not (is_number(confidence) and 0.5 <= confidence < 1):
-        raise ValueError(f"confidence={confidence!r}: expected a number from 0.5 to below 1.")
-    before = read_rows("previous", previous, n)
-    if (noise is None) == (old_scores is None):
-        raise ValueError("Give noise, or old_scores to estimate it from; one of them.")
-    if noise is None:
-        noise = move_of_scores(values[_in_order(previous, before, n)], old_scores)
-    if not (is_number(noise) and 0 <= noise < np.inf):
-        raise ValueError(f"noise={noise!r}: expected a standard deviation from 0.")
-    lead = float(ndtri(confidence)) * np.sqrt(2) * float(noise)
+    before, lead = find_lead(values, previous, noise, old_scores, confidence)
     order = np.argsort(-values, kind="stable")
     first, rest = order[:k], order[k:]
     was_in = np.zeros(n, dtype=bool)
@@ -124,6 +115,38 @@ def keep_rows(
     rows = np.concatenate((first[~np.isin(first, newcomers[:kept])], leaving[:kept]))
     rows = rows[np.argsort(-values[rows], kind="stable")]
     return StayingList(rows, leaving[:kept], newcomers[:kept], lead)
+
+
+def find_lead(
+    scores: FloatArray, previous: ArrayLike, noise: Any, old_scores: Any, confidence: Any
+) -> tuple[IntArray, float]:
+    """The rows that were in the list before, and how far ahead a newcomer must be of them."""
+    if not (is_number(confidence) and 0.5 <= confidence < 1):
+        raise ValueError(f"confidence={confidence!r}: expected a number from 0.5 to below 1.")
+    before = read_rows("previous", previous, len(scores))
+    if (noise is None) == (old_scores is None):
+        raise ValueError("Give noise, or old_scores to estimate it from; one of them.")
+    if noise is None:
+        noise = move_of_scores(scores[_in_order(previous, before, len(scores))], old_scores)
+    if not (is_number(noise) and 0 <= noise < np.inf):
+        raise ValueError(f"noise={noise!r}: expected a standard deviation from 0.")
+    return before, float(ndtri(confidence)) * np.sqrt(2) * float(noise)
+
+
+def raise_rows(rows: CutRows, before: IntArray, lead: float) -> CutRows:
+    """The rows as they are chosen from where some stay: these count with the lead on their score.
+
+    Their probability is that of a row which scores so much higher: scores and probabilities of
+    all rows, each in order, say which that is.
+    """
+    scores = rows.scores.copy()
+    scores[before] += lead
+    if rows.probability is None:
+        return replace(rows, scores=scores)
+    steps, chances = np.sort(rows.scores), np.sort(rows.probability)
+    chance = rows.probability.copy()
+    chance[before] = np.maximum(chance[before], np.interp(scores[before], steps, chances))
+    return replace(rows, scores=scores, probability=chance)
 
 
 def _in_order(previous: ArrayLike, before: IntArray, n: int) -> IntArray:

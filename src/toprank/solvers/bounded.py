@@ -86,7 +86,7 @@ def bounded_newton(
             message = STUCK
             break
         coef, value, grad, damping = found
-        log.add(objective=value, gradient=largest(free_gradient(coef, grad, lower)))
+        log.add(coef, objective=value, gradient=largest(free_gradient(coef, grad, lower)))
         if problem.runs_away(coef):
             message = SEPARABLE
             break
@@ -222,7 +222,7 @@ class _Run:
             return value, unit * grad
 
         def after(_: FloatArray) -> None:
-            self.log.add(objective=self.value, gradient=self.residual)
+            self.log.add(self.coef, objective=self.value, gradient=self.residual)
             if self.done or self.problem.runs_away(self.coef):
                 raise StopIteration
 

@@ -68,7 +68,7 @@ def coordinate(
     while len(log.history) < max_iter and largest(descent.slopes) > tol * problem.scale:
         before = descent.value
         feature, step = descent.round()
-        log.add(objective=descent.value, feature=feature, step=step)
+        log.add(descent.coef, objective=descent.value, feature=feature, step=step)
         if problem.runs_away(descent.coef):
             break
         if step == 0.0 or descent.value >= before:

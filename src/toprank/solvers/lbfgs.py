@@ -139,7 +139,7 @@ class _Leg:
             value, grad = self.problem.value_grad(coef)
         if value <= self.value or largest(grad) < largest(self.grad):
             self.coef, self.value, self.grad = coef, value, grad
-        self.log.add(objective=value, gradient=largest(grad))
+        self.log.add(coef, objective=value, gradient=largest(grad))
         if largest(grad) <= self.tol * self.problem.scale:
             raise StopIteration
         if self.problem.runs_away(coef):

@@ -87,7 +87,7 @@ def newton_max(
         if trial is None:  # the weights may be better all the same
             message = STUCK
             break
-        log.add(objective=at.value, gap=gap, rows=len(cuts.rows))
+        log.add(at.coef, objective=at.value, gap=gap, rows=len(cuts.rows))
     done = gap <= tol * max(1.0, at.value) or cuts.at_rounding(at, slope)
     residual = cuts.residual(slope)
     message = "" if done else message

@@ -319,12 +319,12 @@ def newton(
             hessian = None
             continue
         # a second sample at nearly the same place is no better than the first with what it learned
-        wanted = _CONTRACTION if exact or problem.coarse() is None else _SAMPLED_CONTRACTION
+        wanted = _CONTRACTION if exact or not problem.has_sample else _SAMPLED_CONTRACTION
         shrunk = trial.size <= wanted * size
         exact = exact or (fresh and trial.size > _FAILURE * size)
         _learn(hessian, trial.coef - coef, trial.grad - grad)
         coef, value, grad, size = trial.coef, trial.value, trial.grad, trial.size
-        log.add(objective=value, gradient=size, damping=trial.damping)
+        log.add(coef, objective=value, gradient=size, damping=trial.damping)
         fresh = False
         if trial.damping > 0 or not shrunk:
             hessian = None
@@ -349,7 +349,10 @@ def _coarse_start(
     if coarse is None:
         return start
     noise = 0.1 / np.sqrt(coarse.n_rows)
-    return newton(coarse, start, max_iter=max_iter, tol=max(tol, noise)).coef
+    reached = newton(coarse, start, max_iter=max_iter, tol=max(tol, noise)).coef
+    del coarse
+    problem.release_sample()
+    return reached
 
 
 def _learn(hessian: FloatArray, step: FloatArray, change: FloatArray) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from toprank._numerics import FloatArray
 
 #: Called with (iteration, record) after every iteration.
-Callback = Callable[[int, dict[str, Any]], None]
+Callback = Callable[[int, dict[str, Any], FloatArray], None]
 
 SEPARABLE = "separable"
 STUCK = "no further decrease is possible in floating point"
@@ -35,6 +35,12 @@ class SmoothProblem(Protocol):
 
     def coarse(self) -> Any:
         """Return the same problem on a sample of the rows; None if there are few."""
+
+    @property
+    def has_sample(self) -> bool: ...
+
+    def release_sample(self) -> None:
+        """Let the sample go where it takes memory to speak of; it can be drawn again."""
 
     def runs_away(self, coef: FloatArray) -> bool: ...
 
@@ -98,15 +104,15 @@ def largest(gradient: FloatArray) -> float:
 
 @dataclass
 class Log:
-    """Keeps the history and tells the caller about each iteration."""
+    """Keeps the history and tells the caller about each iteration, with its coefficients."""
 
     callback: Callback | None = None
     history: list[dict[str, Any]] = field(default_factory=list)
 
-    def add(self, **record: object) -> None:
+    def add(self, coef: FloatArray, **record: object) -> None:
         self.history.append(record)
         if self.callback is not None:
-            self.callback(len(self.history), record)
+            self.callback(len(self.history), record, coef)
 
 
 def duality_gap(

@@ -112,7 +112,8 @@ class BlockSearch:
         self.whole = self._fit_whole()
         fitted = self._fit_folds()
         scores, overlap = self._score_folds(fitted)
-        return PChoice(self.candidates, scores, self.score.label, self.rule, overlap, self.level)
+        label = self.score.steadier.label
+        return PChoice(self.candidates, scores, label, self.rule, overlap, self.level)
 
     @property
     def _grids(self) -> tuple[tuple[Sequence[LinearRanker], int], ...]:
@@ -208,7 +209,7 @@ class BlockSearch:
                     )
                 tested[fold] = len(positive)
                 table[some, fold] = [
-                    self.score.of_scores(positive, line, weight) for line in scores
+                    self.score.steadier.of_scores(positive, line, weight) for line in scores
                 ]
         return table, tested
 
@@ -238,7 +239,7 @@ class BlockSearch:
             some = places[first : first + _LISTS]
             found = share_passes(self.source, [rank_one(*place) for place in some], self.passes)
             for (one, fold), ranked in zip(some, found, strict=True):
-                value = ranked.metric(metric.name, **self.score.kwargs).value
+                value = ranked.metric(metric.name, **self.score.steadier.kwargs).value
                 table[one, fold], tested[fold] = self.score.sign * value, ranked.n_rows
         return table, tested
 

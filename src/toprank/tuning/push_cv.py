@@ -21,6 +21,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
 
+from toprank._arrays import TableLike
 from toprank.blocks import Workers, with_checkpoint
 from toprank.folds import (
     RULES,
@@ -65,7 +66,8 @@ class PNormPushCV(ShownInterval, LinearRanker):
         How hard to push: the values of p to try, from 1 to infinity.
     scoring : str or callable, default="precision_at"
         A metric of `toprank.metrics`, or a scikit-learn scorer that ranks by
-        ``decision_function``. Larger is better; risks are negated.
+        ``decision_function``. Larger is better; risks are negated. Settings are compared by a
+        steadier form of a metric that one row decides: ``positives_at_top`` with five negatives.
     scoring_kwargs : mapping, optional
         Parameters of the metric, such as ``{"k": 0.01}``; by default the top tenth of the list.
         A share is the same depth in a fold as in the whole list; a count is not.
@@ -171,20 +173,20 @@ class PNormPushCV(ShownInterval, LinearRanker):
         self,
         ps: Sequence[float] = (1, 2, 4, 8, 16, 64),
         *,
-        scoring: Any = "precision_at",
+        scoring: object = "precision_at",
         scoring_kwargs: Mapping[str, Any] | None = None,
-        cv: Any = 5,
+        cv: object = 5,
         n_repeats: int = 1,
         alphas: Sequence[float] = (1e-4, 1e-3, 1e-2, 1e-1, 1.0),
         rule: str = "best",
         test_size: float | str | None = "auto",
         level: float = 0.95,
-        loss: Any = "exponential",
+        loss: object = "exponential",
         solver: str = "auto",
         max_iter: int | None = None,
         tol: float = 1e-6,
         link: str = "logistic",
-        class_weight: Any = None,
+        class_weight: object = None,
         random_state: int = 0,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -211,8 +213,8 @@ class PNormPushCV(ShownInterval, LinearRanker):
     @fits
     def fit(
         self,
-        X: Any,
-        y: Any,
+        X: TableLike,
+        y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         *,
         label_propensity: ArrayLike | None = None,
@@ -326,6 +328,9 @@ class PNormPushCV(ShownInterval, LinearRanker):
         if self.verbose:
             print(f"[PNormPushCV] {self.choice_}", flush=True)
         return self
+
+    def _most_steps(self) -> int:
+        return 0  # the grid steps as a whole
 
     def _choose_on_blocks(self, search: BlockSearch, aside: bool) -> None:
         data = search.look()
@@ -456,12 +461,12 @@ class PNormPushCV(ShownInterval, LinearRanker):
         self.n_iter_, self.objective_ = best.n_iter_, best.objective_
         self.optimality_gap_, self.history_ = best.optimality_gap_, best.history_
 
-    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+    def score(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the score that p was chosen by, on these rows."""
         check_is_fitted(self)
         return Scoring(self.scoring, self.scoring_kwargs).of_estimator(self, X, y, sample_weight)
 
-    def _routed_groups(self, sample_weight: Any, params: dict[str, Any]) -> Any:
+    def _routed_groups(self, sample_weight: object, params: dict[str, Any]) -> Any:
         """The groups for the splitter, by scikit-learn's metadata routing if that is on."""
         if get_config()["enable_metadata_routing"]:
             routed = process_routing(self, "fit", sample_weight=sample_weight, **params)

@@ -68,11 +68,12 @@ class SettingSearch:
 
     def choose(self, rows: TuningRows, folds: Sequence[Fold], whole: FittedSettings) -> PChoice:
         """Compare the settings on the folds; `whole` are their fits to all of the rows."""
+        steadier = self.score.steadier
 
         def of_fold(fold: Fold) -> list[float]:
             test = rows.take(fold[1])
             lines = self.fit(rows.take(fold[0]), whole).scores(test)
-            return [self.score.of_scores(test.y, line, test.weight) for line in lines]
+            return [steadier.of_scores(test.y, line, test.weight) for line in lines]
 
         scores = np.column_stack(list(self.workers.map(of_fold, folds)))
         return self._choice(scores, tested_over_trained(folds))
@@ -103,4 +104,5 @@ class SettingSearch:
         return self.score.interval(aside.y, scores, aside.weight, aside.clusters(cv), self.level)
 
     def _choice(self, scores: FloatArray, overlap: float) -> PChoice:
-        return PChoice(self.candidates, scores, self.score.label, self.rule, overlap, self.level)
+        label = self.score.steadier.label
+        return PChoice(self.candidates, scores, label, self.rule, overlap, self.level)

@@ -54,6 +54,7 @@ def table():
     return X, y, np.arange(24) % 3, rng.integers(1, 4, size=24).astype(float)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("selection", ["loss", "slope"])
 @pytest.mark.parametrize("kind", ["grades", "groups", "listed"])
 def test_the_push_over_any_pairs_is_the_double_loop(table, kind, selection):

@@ -125,6 +125,7 @@ def test_listed_pairs_are_the_double_loop_with_repeats_and_cycles(table, selecti
     np.testing.assert_allclose(fit.predict(X), f, atol=1e-9)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("selection", ["loss", "slope"])
 def test_long_runs_of_histograms_and_of_listed_pairs_stay_together(selection):
     rng = np.random.default_rng(3)

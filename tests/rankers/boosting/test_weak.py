@@ -228,6 +228,7 @@ def test_one_row_of_each_class_is_enough():
         assert np.isfinite([low, high]).all()
 
 
+@pytest.mark.more
 def test_very_long_runs_on_separable_data_stay_finite(separable):
     X, y = separable
     for booster in (RankBoost(1000), RankBoost(300, p=64.0), AdaBoostRanker(500)):

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from contextlib import nullcontext
 from typing import Any
 
 from toprank._extras import require
@@ -164,7 +165,7 @@ class PushLoss(Module):
                 f"scores hold {scores.numel()} numbers, targets {positive.numel()}; expected one "
                 "per row."
             )
-        with torch.autocast(device_type=scores.device.type, enabled=False):
+        with _without_autocast(scores.device.type):
             if scores.dtype in (torch.float16, torch.bfloat16):
                 scores = scores.float()
             weight = None if weight is None else weight.reshape(-1).to(scores)
@@ -305,6 +306,13 @@ def _check_push(price: Price, p: float, end: str, balance: float, mode: str, rat
         )
     if not 0 < rate < 1:
         raise ValueError(f"rate={rate!r} must lie between 0 and 1.")
+
+
+def _without_autocast(device: str) -> Any:
+    """Sums in full precision; where nothing is cast, to say so would cost a tenth of a step."""
+    if torch.is_autocast_enabled(device):
+        return torch.autocast(device_type=device, enabled=False)
+    return nullcontext()
 
 
 def bounded_exp(x: Any) -> Any:

@@ -56,6 +56,7 @@ from toprank.rankers.boosting.weak import (
     column_importances,
     weak_outputs,
 )
+from toprank.rankers.callbacks import TakesCallbacks, has_callbacks, tell_step
 from toprank.rankers.common import Link, Probabilities, forget, logistic, warn_caller
 from toprank.rankers.held_out import set_apart
 
@@ -71,7 +72,7 @@ def _is_classifier(self: object) -> bool:
     return getattr(self, "target", "binary") == "binary"
 
 
-class Booster(Probabilities, ClassifierMixin, BaseEstimator):
+class Booster(TakesCallbacks, Probabilities, ClassifierMixin, BaseEstimator):
     """Base of the boosters: score = sum of weak rankers, higher is nearer the top."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -194,15 +195,19 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
         return bin_columns(rows.X, rows.weight, place, workers, most)
 
     def _watch(self, stopping: EarlyStopping | None) -> Any:
-        if stopping is None and not self.verbose:
+        if stopping is None and not self.verbose and not has_callbacks(self):
             return None
 
         def watch(ensemble: Ensemble) -> bool:
             if self.verbose:
                 self._report(ensemble)
-            return stopping is not None and stopping.should_stop(ensemble)
+            stop = tell_step(self, "round")
+            return (stopping is not None and stopping.should_stop(ensemble)) or stop
 
         return watch
+
+    def _most_steps(self) -> int:
+        return self.n_estimators
 
     def _report(self, ensemble: Ensemble) -> None:
         record = ensemble.history[-1]
@@ -282,7 +287,7 @@ class Booster(Probabilities, ClassifierMixin, BaseEstimator):
                 ConvergenceWarning,
             )
 
-    def _outputs(self, X: Any) -> Any:
+    def _outputs(self, X: TableLike) -> Any:
         check_is_fitted(self)
         table = check_table(X, estimator=self, reset=False, **self._table_options())
         return self._weak_columns(X, table)

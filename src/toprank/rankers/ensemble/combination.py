@@ -189,7 +189,7 @@ class Combiner:
     """Compares candidates on folds of the scored rows."""
 
     def __init__(self, rows: Rows, folds: Sequence[Fold], scoring: Scoring):
-        self.rows, self.scoring = rows, scoring
+        self.rows, self.scoring = rows, scoring.steadier
         self.folds = [fold for fold in folds if has_both_classes(rows, fold)]
 
     def fold_scores(self, candidate: CombinationCandidate) -> tuple[FloatArray, FloatArray]:

@@ -21,7 +21,9 @@ from toprank.folds import Fold, Scoring, TimeOrderedSplit, folds_of
 from toprank.pairs import Rows, check_rows, check_times, group_labels
 from toprank.pairs.door import FOR_WORDS
 from toprank.pairs.propensity import keep_label_weights
+from toprank.rankers.callbacks import TakesCallbacks, tell_step
 from toprank.rankers.common import ShownInterval, fits, warn_caller
+from toprank.rankers.ensemble.on_blocks import EnsembleOnBlocks
 from toprank.rankers.ensemble.out_of_fold import (
     Budget,
     OutOfFold,
@@ -43,7 +45,14 @@ class EnsembleRows(Rows):
     time: NDArray[Any] | None = None
 
 
-class PushEnsemble(ShownInterval, EnsembleScores, ClassifierMixin, BaseEstimator):
+class PushEnsemble(
+    TakesCallbacks,
+    ShownInterval,
+    EnsembleOnBlocks,
+    EnsembleScores,
+    ClassifierMixin,
+    BaseEstimator,
+):
     r"""A P-Norm Push with weights that are not negative, over rankers of any kind.
 
     Each member is fitted to folds; its scores of the rows it has not seen, standardised, become a
@@ -334,23 +343,8 @@ class PushEnsemble(ShownInterval, EnsembleScores, ClassifierMixin, BaseEstimator
         self._keep_members(members, fitted)
         return self
 
-    def fit_blocks(self, source: Any) -> Any:
-        """Refuse: the members need all rows in memory.
-
-        Raises
-        ------
-        TypeError
-            With what to do instead.
-        """
-        raise TypeError(
-            "PushEnsemble does not fit a block source: most of its members (LightGBM, forests, "
-            "boosted stumps) need all rows in memory. Fit it to a sample in memory, or fit one "
-            "ranker to all rows: PNormPushCV(...).fit_blocks(source), or PushTrees(p='auto', "
-            "backend='xgboost').fit_blocks(source)."
-        )
-
     @fits
-    def refit_members(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Any:
+    def refit_members(self, X: object, y: object, sample_weight: ArrayLike | None = None) -> Any:
         """Fit the members that have a weight to other rows, and keep the weights.
 
         One fit per member instead of one per fold too: for rows that came since, or after a first
@@ -446,6 +440,7 @@ class PushEnsemble(ShownInterval, EnsembleScores, ClassifierMixin, BaseEstimator
                 print(f"[PushEnsemble] {done}/{total}  {seconds:7.1f} s  {step}", flush=True)
             if progress is not None:
                 progress(step, done, total)
+            tell_step(self, step)
 
         return tell
 

@@ -20,6 +20,7 @@ from toprank.folds import (
     folds_of,
 )
 from toprank.pairs import Rows
+from toprank.rankers.callbacks import without_callbacks
 from toprank.rankers.held_out import TopMetric
 from toprank.rankers.trees.plan import TreeRows
 
@@ -80,7 +81,7 @@ def choose_power(
     """Compare every p of ``trees.ps`` and the binary objective by cross-validation."""
     own = RowTable(X, fit_params, init_model)
     # the folds compare rankings, which no link changes
-    template = clone(trees).set_params(p=4.0, calibration="training")
+    template = without_callbacks(clone(trees)).set_params(p=4.0, calibration="training")
     powers = check_powers(trees.ps)
     candidates = [Candidate("the binary objective", None, pushes=False)]
     candidates += [Candidate(f"p = {p:g}", p) for p in powers]

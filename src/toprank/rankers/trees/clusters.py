@@ -8,7 +8,30 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from toprank._arrays import TableLike
+from toprank.blocks import BlockSource, from_dask, from_spark
+from toprank.blocks.drawn import draw_rows
+from toprank.folds import PChoice
+from toprank.objective import count_labels
 from toprank.rankers.common import fits
+from toprank.rankers.trees.auto import choose_power
+
+#: Rows that p is chosen on, at most.
+_CHOSEN_ON = 200_000
+
+
+def choose_on_sample(
+    trees: Any, source: BlockSource, init_score: object, init_model: object
+) -> PChoice:
+    """Choose p on folds of rows that are drawn from a source and brought here."""
+    if init_score is not None:
+        raise ValueError(
+            "p='auto' and init_score: the scores to start from are not drawn with the rows that "
+            "p is chosen on. Give a model as init_model, or p as a number."
+        )
+    counts = count_labels(source)
+    rows = draw_rows(source, _CHOSEN_ON, counts.n_present, seed=0, by_group=source.grouped)
+    given = {} if rows.groups is None else {"groups": rows.groups}
+    return choose_power(trees, rows.X, rows.y, rows.weight, given, init_model)
 
 
 class OnClusters:
@@ -19,7 +42,12 @@ class OnClusters:
     every worker. The metric to stop by is exact: the scores of the held-out rows are gathered.
     The trees are the same where columns have at most ``max_bins`` values; otherwise the workers
     agree on bins by XGBoost's sketch. ``subsample`` below one draws rows worker by worker.
+
+    With p = "auto", p is chosen in this process on folds of at most 200,000 rows, drawn by a hash
+    of the row or of its group, and the trees of the chosen p are grown on the workers.
     """
+
+    p: Any
 
     @fits
     def fit_dask(
@@ -55,6 +83,9 @@ class OnClusters:
         """
         from toprank.rankers.trees.distributed_dask import fit_dask
 
+        if isinstance(self.p, str):
+            source = from_dask(X, y, sample_weight, groups=groups, client=client, persist=False)
+            self.choice_ = choose_on_sample(self, source, init_score, init_model)
         rows = {"sample_weight": sample_weight, "groups": groups, "init_score": init_score}
         return fit_dask(self, client, X, y, rows, eval_set, init_model)
 
@@ -95,5 +126,10 @@ class OnClusters:
         """
         from toprank.rankers.trees.distributed_spark import fit_spark
 
+        if isinstance(self.p, str):
+            with from_spark(
+                data, features=features, target=target, weight=weight, group=groups
+            ) as source:
+                self.choice_ = choose_on_sample(self, source, init_score, init_model)
         roles = {"y": target, "weight": weight, "groups": groups, "start": init_score}
         return fit_spark(self, data, list(features), roles, eval_data, init_model, num_workers)

@@ -63,12 +63,6 @@ def prepare(trees: Any, init_model: Any, has_start: bool, has_eval: bool) -> Non
             "init_score holds the scores of the training rows alone; with rows to stop by, or "
             "instead of init_model, give a model as init_model."
         )
-    if isinstance(trees.p, str):
-        raise ValueError(
-            "p='auto' compares many fits on folds of the rows, which a cluster does not hold "
-            "together. Choose p on a sample that fits in memory, for example with "
-            "PushTrees(p='auto').fit, and give it here as a number."
-        )
     if trees.backend != "xgboost":
         raise ValueError(
             f"backend={trees.backend!r} does not train across workers: its objective sees the rows "
@@ -76,7 +70,7 @@ def prepare(trees: Any, init_model: Any, has_start: bool, has_eval: bool) -> Non
         )
     trees.init_model_ = init_model
     trees._starts = has_start
-    trees.p_ = trees.p
+    trees.p_ = trees.choice_.p if isinstance(trees.p, str) else trees.p
     trees._keep_scale()
 
 

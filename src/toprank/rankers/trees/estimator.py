@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from toprank._numerics import FloatArray
 from toprank.interop.team import ALONE, Team
 from toprank.pairs import check_groups, check_labels, check_rows
 from toprank.pairs.propensity import keep_label_weights
+from toprank.rankers.callbacks import TakesCallbacks, has_callbacks
 from toprank.rankers.common import Link, fits, logistic, p_classification
 from toprank.rankers.held_out import choose_round, held_out
 from toprank.rankers.trees.auto import choose_power
@@ -33,13 +35,22 @@ from toprank.rankers.trees.model import TreeScores, check_start, model_scores, n
 from toprank.rankers.trees.names import LibraryNames
 from toprank.rankers.trees.on_blocks import OnBlocks
 from toprank.rankers.trees.plan import CONSTRAINTS, TreeRows, Watch, plan_of
+from toprank.rankers.trees.round_tasks import RoundTask
 from toprank.rankers.trees.stopping import StoppingRule, cares_for_ties, tied_top_notes
 
 #: Rows from which early_stopping="auto" holds some out.
 _MANY_ROWS = 50_000
 
 
-class PushTrees(LibraryNames, OnBlocks, OnClusters, TreeScores, ClassifierMixin, BaseEstimator):
+class PushTrees(
+    TakesCallbacks,
+    LibraryNames,
+    OnBlocks,
+    OnClusters,
+    TreeScores,
+    ClassifierMixin,
+    BaseEstimator,
+):
     r"""Gradient-boosted trees under the push, by LightGBM or XGBoost.
 
     The trees minimise, exactly and in linear time per round,
@@ -247,7 +258,7 @@ class PushTrees(LibraryNames, OnBlocks, OnClusters, TreeScores, ClassifierMixin,
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: object,
         sample_weight: ArrayLike | None = None,
         *,
         groups: ArrayLike | None = None,
@@ -282,7 +293,9 @@ class PushTrees(LibraryNames, OnBlocks, OnClusters, TreeScores, ClassifierMixin,
             LightGBM's functions return.
         callbacks : sequence, optional
             Callbacks of the library that grows the trees, such as ``lightgbm.log_evaluation()``.
-            ``lightgbm.early_stopping(n)`` takes the place of ``n_iter_no_change``.
+            ``lightgbm.early_stopping(n)`` takes the place of ``n_iter_no_change``. A function of
+            LightGBM's kind, such as `toprank.interop.optuna.RoundPruner`, is called by both
+            libraries.
         init_score : array-like of shape (n,), optional
             Scores to start from, such as the log-odds of a model in production;
             ``decision_function`` then asks for those of its rows.
@@ -354,7 +367,7 @@ class PushTrees(LibraryNames, OnBlocks, OnClusters, TreeScores, ClassifierMixin,
         else:
             self.init_scale_ = natural_scale(self.p_, self.price, self.loss)
 
-    def _add_start(self, rows: TreeRows, X: Any, init_score: Any) -> TreeRows:
+    def _add_start(self, rows: TreeRows, X: object, init_score: Any) -> TreeRows:
         if self.init_model_ is not None:
             start = model_scores(self.init_model_, X)
         elif init_score is not None:
@@ -405,7 +418,11 @@ class PushTrees(LibraryNames, OnBlocks, OnClusters, TreeScores, ClassifierMixin,
             push = {"p": self.p_, "price": self.price, "loss": self.loss}
         plan = replace(plan_of(self), callbacks=callbacks)
         library = BACKENDS[self.backend]
-        grown = library.grow(rows, plan, push, watch)
+        told = plan
+        if has_callbacks(self):
+            at_round = partial(library.at_round, rows=rows, plan=plan, push=push)
+            told = replace(plan, callbacks=(*callbacks, RoundTask(self, rows, at_round)))
+        grown = library.grow(rows, told, push, watch)
         self._trees, shown = grown.trees, rows
         if watch is not None:
             self._keep_best(watch, grown.values)
@@ -457,6 +474,9 @@ class PushTrees(LibraryNames, OnBlocks, OnClusters, TreeScores, ClassifierMixin,
             return logistic(scores, rows.y, rows.weight)
         p = 1.0 if self.price == "identity" else float(self.p_)
         return p_classification(scores, rows.y, rows.weight, p)
+
+    def _most_steps(self) -> int:
+        return self.n_estimators
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

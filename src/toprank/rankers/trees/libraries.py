@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -114,6 +115,12 @@ class LightGBMTrees(Trees):
         self.booster = booster
         self.n_rounds = n_rounds
         self.n_threads = n_threads
+
+    @classmethod
+    def at_round(
+        cls, booster: Any, n_rounds: int, rows: TreeRows, plan: TreePlan, push: Any
+    ) -> Any:
+        return cls(booster, n_rounds, plan.n_threads)
 
     @classmethod
     def grow(cls, rows: TreeRows, plan: TreePlan, push: Any, watch: Watch | None) -> Grown:
@@ -233,6 +240,13 @@ class XGBoostTrees(Trees):
         self._base = base  # what every prediction starts from
 
     @classmethod
+    def at_round(
+        cls, booster: Any, n_rounds: int, rows: TreeRows, plan: TreePlan, push: Any
+    ) -> Any:
+        base = 0.0 if push is not None else _own_objective(rows)[1]
+        return cls(booster, n_rounds, plan, base)
+
+    @classmethod
     def grow(cls, rows: TreeRows, plan: TreePlan, push: Any, watch: Watch | None) -> Grown:
         xgboost = require("xgboost", "xgboost")
         objective = (
@@ -241,7 +255,7 @@ class XGBoostTrees(Trees):
         link, base = ({}, 0.0) if push is not None else _own_objective(rows)
         data = _xgboost_data(xgboost, rows, plan)
         values: list[float] = []
-        callbacks = [_round_by_round(), *plan.callbacks]
+        callbacks = [_round_by_round(), *map(_as_xgboost_callback, plan.callbacks)]
         if plan.verbose:
             callbacks.append(_printer(lambda epoch: print_round(plan, watch, epoch + 1, values)))
         watched: dict[str, Any] = {"callbacks": callbacks}
@@ -272,7 +286,7 @@ class XGBoostTrees(Trees):
         )
         return Grown(cls(booster, booster.num_boosted_rounds(), plan, base), np.array(values))
 
-    def _predict(self, Z: Any, first: int, last: int, what: str) -> FloatArray:
+    def _predict(self, Z: object, first: int, last: int, what: str) -> FloatArray:
         if isinstance(Z, BlockTable):
             parts = [self._predict(part, first, last, what) for part in Z.parts()]
             return np.concatenate(parts) if parts else np.zeros(0)
@@ -327,6 +341,33 @@ def _printer(say: Any) -> Any:
     return Printer()
 
 
+@dataclass(frozen=True)
+class RoundFacts:
+    """What a callable is told after a round, under the names that LightGBM has for it."""
+
+    model: Any
+    iteration: int
+    evaluation_result_list: list[tuple[str, str, float, bool]]
+
+
+def _as_xgboost_callback(given: Any) -> Any:
+    """A callback of XGBoost's, also where LightGBM's kind was given: a function of the round."""
+    base = require("xgboost.callback", "xgboost").TrainingCallback
+    if isinstance(given, base) or not callable(given):
+        return given
+
+    class Caller(base):  # type: ignore[misc, valid-type]
+        def after_iteration(self, model: object, epoch: int, evals_log: Any) -> bool:
+            seen = [
+                (rows, metric, float(values[-1]), True)
+                for rows, metrics in evals_log.items()
+                for metric, values in metrics.items()
+            ]
+            return given(RoundFacts(model, epoch, seen)) is True
+
+    return Caller()
+
+
 @cache
 def _round_by_round() -> Any:
     """What lets a round begin only where somebody still waits for the trees.
@@ -356,7 +397,7 @@ def _own_objective(rows: TreeRows) -> tuple[dict[str, Any], float]:
     return link, float(np.log(np.float32(share)) - np.log1p(-np.float32(share)))
 
 
-def _xgboost_data(xgboost: Any, rows: TreeRows, plan: TreePlan, reference: Any = None) -> Any:
+def _xgboost_data(xgboost: Any, rows: TreeRows, plan: TreePlan, reference: object = None) -> Any:
     names = None
     if plan.names and not any(_NOT_IN_XGBOOST_NAMES & set(name) for name in plan.names):
         names = list(plan.names)

@@ -22,6 +22,7 @@ from toprank.folds import (
 )
 from toprank.pairs import Rows, check_weights, split_classes
 from toprank.rankers.blockwise import BlockScorer, check_source
+from toprank.rankers.callbacks import without_callbacks
 from toprank.rankers.common import fits
 from toprank.rankers.held_out import held_out
 from toprank.rankers.trees.block_table import BlockTable, block_numbers, read_labels
@@ -132,7 +133,7 @@ class OnBlocks(BlockScorer):
         return TreeBlockScore(trees._trees, trees._offset)
 
 
-def _refuse(trees: Any, source: Any) -> None:
+def _refuse(trees: Any, source: object) -> None:
     check_source(source)
     if not hasattr(source, "read"):
         raise TypeError(
@@ -163,7 +164,7 @@ def _keep_columns(trees: Any, source: BlockSource) -> None:
 
 def choose_power_on_blocks(trees: Any, source: BlockSource) -> PChoice:
     """Compare every p of ``trees.ps`` and the binary objective on folds of a source."""
-    template = clone(trees).set_params(calibration="training")
+    template = without_callbacks(clone(trees)).set_params(calibration="training")
     powers = check_powers(trees.ps)
     candidates = [Candidate("the binary objective", None, pushes=False)]
     candidates += [Candidate(f"p = {p:g}", p) for p in powers]

@@ -102,6 +102,13 @@ class Trees(ABC):
     def grow(cls, rows: TreeRows, plan: TreePlan, push: object, watch: Watch | None) -> Grown:
         """Grow trees under the push, or under the library's binary objective if it is None."""
 
+    @classmethod
+    @abstractmethod
+    def at_round(
+        cls, booster: Any, n_rounds: int, rows: TreeRows, plan: TreePlan, push: Any
+    ) -> Any:
+        """Return the trees of a booster that is still growing, after so many rounds."""
+
     @abstractmethod
     def scores(self, Z: FloatArray, n_rounds: int | None = None) -> FloatArray:
         """Return the raw scores after so many rounds, all by default."""

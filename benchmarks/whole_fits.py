@@ -1,0 +1,245 @@
+"""What whole fits cost beyond memory: Parquet, Dask and Spark against memory, in one run.
+
+    python benchmarks/whole_fits.py                    # every part, at its full size
+    python benchmarks/whole_fits.py wide infinity      # two of them
+    python benchmarks/whole_fits.py dask --size 0.2    # a fifth of the rows
+    python benchmarks/whole_fits.py --write            # and keep the figures in whole_fits.json
+
+| part | what is timed | against | held to |
+|---|---|---|---|
+| wide | a fit of 200 columns from Parquet files | the fit of the same rows in memory | 3 |
+| infinity | the fit with p = inf from Parquet files | | 40 passes |
+| dask | a fit on two workers that hold the blocks | the fit of the same rows in memory | 1.5 |
+| spark | `from_spark`; scores written to Parquet | counting the rows; writing them | 3 and 3 |
+| rows, columns | loading, fitting, scoring by rows and by columns | memory | |
+
+A fit is the whole of `fit_blocks`: labels, description, sample, evaluations, probabilities. Times
+are the best of a few rounds, taken in turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from timing import clock, say
+
+from toprank import PNormPush, blocks
+
+RECORD = Path(__file__).with_suffix(".json")
+
+
+def sample(n: int, d: int, dtype: Any = np.float64) -> tuple[Any, Any]:
+    """Rows, and labels of which about one in ten is positive."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, d), dtype=dtype)
+    beta = (rng.standard_normal(d) / np.sqrt(d / 4)).astype(dtype)
+    return X, (X @ beta + rng.logistic(size=n) > 3).astype(np.int8)
+
+
+def write_files(folder: Path, X: Any, y: Any, files: int = 8) -> None:
+    """Write the rows as a folder of Parquet files."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    n = len(X)
+    for part in range(files):
+        rows = slice(part * n // files, (part + 1) * n // files)
+        columns = {f"x{j}": X[rows, j] for j in range(X.shape[1])} | {"y": y[rows]}
+        pq.write_table(pa.table(columns), folder / f"part-{part}.parquet")
+
+
+def take_turns(rounds: int, **calls: Callable[[], Any]) -> dict[str, float]:
+    """The best time of each, after one round that is not counted."""
+    for call in calls.values():
+        call()
+    times = {name: [] for name in calls}
+    for _ in range(rounds):
+        for name, call in calls.items():
+            times[name].append(clock(call))
+    return {name: min(found) for name, found in times.items()}
+
+
+def held(ratio: float, limit: float) -> dict[str, Any]:
+    return {"ratio": round(ratio, 2), "limit": limit, "within": ratio <= limit}
+
+
+def wide(size: float, rounds: int) -> dict[str, Any]:
+    n, d = int(500_000 * size), 200
+    X, y = sample(n, d)
+    fitted: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as name:
+        write_files(Path(name), X, y)
+
+        def from_files() -> None:
+            source = blocks.from_parquet(name, target="y", n_jobs=2)
+            fitted["files"] = PNormPush(p=4).fit_blocks(source)
+
+        def in_memory() -> None:
+            fitted["memory"] = PNormPush(p=4, n_jobs=2).fit(X, y)
+
+        times = take_turns(rounds, files=from_files, memory=in_memory)
+    apart = np.abs(fitted["files"].coef_ - fitted["memory"].coef_).max()
+    return {
+        "rows": n,
+        "columns": d,
+        "from files, seconds": round(times["files"], 2),
+        "in memory, seconds": round(times["memory"], 2),
+        "passes": fitted["files"].passes_,
+        "largest difference of coefficients": float(f"{apart:.1e}"),
+        "files / memory": held(times["files"] / times["memory"], 3.0),
+    }
+
+
+def infinity(size: float, rounds: int) -> dict[str, Any]:
+    n, d = int(1_000_000 * size), 20
+    X, y = sample(n, d)
+    with tempfile.TemporaryDirectory() as name:
+        write_files(Path(name), X, y)
+        started = time.perf_counter()
+        model = PNormPush(p=np.inf).fit_blocks(blocks.from_parquet(name, target="y", n_jobs=2))
+        took = time.perf_counter() - started
+    memory = PNormPush(p=np.inf, n_jobs=2).fit(X, y)
+    passes = sum(model.passes_.values())
+    return {
+        "rows": n,
+        "columns": d,
+        "seconds": round(took, 2),
+        "passes": {"all": passes, "limit": 40, "within": passes <= 40, **model.passes_},
+        "objective from files, in memory": [model.objective_, memory.objective_],
+    }
+
+
+def dask(size: float, rounds: int) -> dict[str, Any]:
+    import dask
+    import dask.array as da
+    from distributed import Client, LocalCluster
+
+    n, d = int(2_000_000 * size), 20
+    X, y = sample(n, d)
+    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        LocalCluster(**settings) as cluster,
+        Client(cluster) as client,
+    ):
+        chunks = []
+        for part in range(8):  # files, so that the rows do not travel through the scheduler
+            rows = slice(part * n // 8, (part + 1) * n // 8)
+            np.save(f"{folder}/X{part}.npy", X[rows])
+            load = dask.delayed(np.load)(f"{folder}/X{part}.npy")
+            chunks.append(da.from_delayed(load, X[rows].shape, X.dtype))
+        with blocks.from_dask(da.concatenate(chunks), y, client=client) as source:
+            times = take_turns(
+                rounds,
+                dask=lambda: PNormPush(p=4).fit_blocks(source),
+                memory=lambda: PNormPush(p=4, n_jobs=2).fit(X, y),
+            )
+    return {
+        "rows": n,
+        "columns": d,
+        "on two workers, seconds": round(times["dask"], 2),
+        "in memory, two threads, seconds": round(times["memory"], 2),
+        "dask / memory": held(times["dask"] / times["memory"], 1.5),
+    }
+
+
+def spark(size: float, rounds: int) -> dict[str, Any]:
+    n, d = int(6_000_000 * size), 20
+    names = [f"x{j}" for j in range(d)]
+    session = blocks.spark_session(
+        "local-cluster[2,1,2048]",
+        spark__ui__enabled="false",
+        spark__ui__showConsoleProgress="false",
+        spark__executor__memory="2g",
+        spark__driver__bindAddress="127.0.0.1",
+        spark__driver__host="127.0.0.1",
+    )
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "rows").mkdir()
+        write_files(folder / "rows", *sample(n, d, np.float32))
+        frame = session.read.parquet(str(folder / "rows"))
+
+        def load() -> None:
+            blocks.from_spark(frame, features=names, target="y").close()
+
+        def look_at_all() -> None:  # every row, of the columns that are loaded, counted one by one
+            frame.select(*names, "y").rdd.mapPartitions(lambda rows: [sum(1 for _ in rows)]).sum()
+
+        def read_all() -> None:
+            frame.select(*names, "y").write.format("noop").mode("overwrite").save()
+
+        with blocks.from_spark(frame, features=names, target="y") as source:
+            started = time.perf_counter()
+            ranker = PNormPush(p=4).fit_blocks(source)
+            fit = time.perf_counter() - started
+
+            def score() -> None:
+                scored = ranker.score_blocks(source)
+                scored.write.mode("overwrite").parquet(str(folder / "scored"))
+
+            def write() -> None:
+                frame.write.mode("overwrite").parquet(str(folder / "written"))
+
+            times = take_turns(
+                rounds, load=load, count=frame.count, read=read_all, score=score, write=write
+            )
+        counted = clock(look_at_all)
+    session.stop()
+    return {
+        "rows": n,
+        "columns": d,
+        "from_spark, seconds": round(times["load"], 1),
+        "the fit, seconds": round(fit, 1),
+        "scores written with the rows, seconds": round(times["score"], 1),
+        "Spark's count() from the footers, seconds": round(times["count"], 1),
+        "Spark reads every column, seconds": round(times["read"], 1),
+        "Spark counts the rows in Python, seconds": round(counted, 1),
+        "Spark writes the rows, seconds": round(times["write"], 1),
+        "from_spark / counting in Python": held(times["load"] / counted, 3.0),
+        "from_spark / reading": round(times["load"] / times["read"], 2),
+        "scoring and writing / writing": held(times["score"] / times["write"], 3.0),
+    }
+
+
+PARTS: dict[str, Callable[[float, int], dict[str, Any]]] = {
+    "wide": wide,
+    "infinity": infinity,
+    "dask": dask,
+    "spark": spark,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=[])
+    parser.add_argument("--size", type=float, default=1.0, help="share of the full rows")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--write", action="store_true", help=f"keep the figures in {RECORD.name}")
+    chosen = parser.parse_args()
+    found = json.loads(RECORD.read_text()) if chosen.write and RECORD.exists() else {}
+    for name in chosen.parts or list(PARTS):
+        say(name)
+        started = time.perf_counter()
+        figures = PARTS[name](chosen.size, chosen.rounds)
+        figures |= {
+            "date": time.strftime("%Y-%m-%d"),
+            "load": round(os.getloadavg()[0], 1),
+            "took, seconds": round(time.perf_counter() - started),
+        }
+        found[name] = figures
+        print(json.dumps({name: figures}, indent=2), flush=True)
+        if chosen.write:
+            RECORD.write_text(json.dumps(found, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

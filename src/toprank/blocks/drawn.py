@@ -1,0 +1,84 @@
+"""Rows that are drawn from a block source by a hash, and brought to this process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from toprank.blocks.row_keys import hash_rows, hash_values
+from toprank.blocks.source import Block, BlockSource, join_pieces
+
+#: Bytes of the features that are drawn, at most.
+_MOST_BYTES = 1 << 28
+
+
+@dataclass(frozen=True)
+class Draw:
+    """A pass that brings back the rows whose hash, or that of their group, is below a share."""
+
+    share: float
+    seed: int
+    by_group: bool
+
+    def local(self, block: Block, state: None) -> dict[int, Any]:
+        X = block.X.cpu().numpy() if hasattr(block.X, "cpu") else block.X
+        if self.share >= 1:
+            chosen = np.ones(block.n_rows, dtype=bool)
+        else:
+            what = block.groups if self.by_group else X
+            keys = (hash_values if self.by_group else hash_rows)(what, self.seed)
+            chosen = keys < np.uint64(int(self.share * 2**64))
+        if block.weight is not None:
+            chosen &= np.asarray(block.weight) > 0
+        rows = np.flatnonzero(chosen)
+        X = X[rows]
+        X = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
+        others = (block.y, block.weight, block.groups)
+        return {
+            block.index: (X, *(None if one is None else np.asarray(one)[rows] for one in others))
+        }
+
+    def merge(self, left: dict[int, Any], right: dict[int, Any]) -> dict[int, Any]:
+        return join_pieces(left, right)
+
+
+def draw_rows(
+    source: BlockSource, most: int, n_rows: int, seed: int, *, by_group: bool = False
+) -> Block:
+    """Return about so many rows of a source in memory, in their order.
+
+    Which ones depends on what the rows hold alone, or on their groups, which stay whole. Rows of
+    weight zero are left out.
+
+    Parameters
+    ----------
+    source : BlockSource
+    most : int
+        Rows that are wanted, all of them if there are no more; fewer where they would take more
+        than 256 MB.
+    n_rows : int
+        Rows there are.
+    seed : int
+    by_group : bool, default=False
+        Whether whole groups are drawn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from toprank import blocks
+    >>> from toprank.blocks.drawn import draw_rows
+    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> source = blocks.from_arrays(X, X[:, 0] > 1, block_rows=300)
+    >>> 70 < draw_rows(source, 100, 1000, seed=0).n_rows < 130
+    True
+    """
+    most = min(most, max(2, _MOST_BYTES // (8 * max(1, source.n_features))))
+    share = 1.0 if n_rows <= most else most / n_rows
+    pieces = source.map_reduce(Draw(share, seed, by_group), None)
+    columns = zip(*(pieces[index] for index in sorted(pieces)), strict=True)
+    X, y, weight, groups = (
+        None if parts[0] is None else np.concatenate(parts) for parts in map(list, columns)
+    )
+    return Block(0, X, y, weight, groups)

@@ -1,0 +1,150 @@
+"""`PushEnsemble.fit_blocks`: members fitted where the rows lie, weighed on rows that were drawn."""
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.naive_bayes import GaussianNB
+
+from toprank import PNormPush, ProperRanker, PushEnsemble, PushTrees, blocks
+from toprank.folds import TimeOrderedSplit
+from toprank.metrics import auc
+from toprank.rankers.ensemble.plan import EFFORTS
+from toprank.tuning import row_folds
+
+RNG = np.random.default_rng(3)
+X = RNG.standard_normal((900, 3))
+Y = np.where(X @ [1.0, -1.0, 0.5] + RNG.logistic(size=900) > 2, "yes", "no")
+LINEAR = [("push", PNormPush(p=4)), ("logistic", ProperRanker())]
+
+
+@pytest.fixture(scope="module")
+def source():
+    return blocks.from_arrays(X, Y, block_rows=250)
+
+
+@pytest.fixture(scope="module")
+def fitted(source):
+    return PushEnsemble([*LINEAR, ("bayes", GaussianNB())], cv=3, p=4.0).fit_blocks(source)
+
+
+def test_out_of_fold_scores_are_those_of_members_that_have_not_seen_the_rows(fitted):
+    numbers = row_folds(X, 3)
+    assert np.array_equal(
+        np.concatenate([test for _, test in fitted._folds]),
+        np.concatenate([np.flatnonzero(numbers == fold) for fold in range(3)]),
+    )
+    for column, member in enumerate((PNormPush(p=4), ProperRanker(), GaussianNB())):
+        for fold in range(3):
+            test = numbers == fold
+            one = member.fit(X[~test], Y[~test])
+            found = fitted.oof_scores_[test, column]
+            if hasattr(one, "decision_function"):
+                expected = one.decision_function(X[test])
+                np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+            else:
+                share = one.predict_proba(X[test])[:, 1]
+                assert np.array_equal(np.argsort(found), np.argsort(share))
+
+
+def test_members_with_a_weight_are_fitted_to_all_rows_and_score_blocks(fitted, source):
+    for name, model in fitted.members_:
+        whole = dict([*LINEAR, ("bayes", GaussianNB())])[name].fit(X, Y)
+        if hasattr(whole, "coef_"):
+            np.testing.assert_allclose(model.coef_, whole.coef_, rtol=1e-6)
+    scores = fitted.decision_function(X)
+    np.testing.assert_allclose(fitted.score_blocks(source), scores, rtol=1e-12)
+    travelled = pickle.loads(pickle.dumps(fitted.block_score()))
+    np.testing.assert_allclose(travelled(X), scores, rtol=1e-12)
+    found = fitted.evaluate_blocks(source)
+    assert found.metric("auc").value == pytest.approx(auc(Y == "yes", scores), rel=1e-12)
+    assert fitted.predict(X[:5]).tolist() == np.where(scores[:5] > 0, "yes", "no").tolist()
+    assert fitted.score_interval_ is not None
+
+
+@pytest.fixture
+def few_drawn(monkeypatch):
+    """Fewer rows are drawn than there are."""
+    monkeypatch.setitem(EFFORTS, "fast", replace(EFFORTS["fast"], weighed=300))
+
+
+def test_of_many_rows_some_are_drawn_and_the_last_fits_take_all(few_drawn, tmp_path):
+    table = pd.DataFrame(X, columns=list("abc"))
+    table.assign(y=Y).to_parquet(tmp_path / "rows.parquet")
+    source = blocks.from_parquet(tmp_path, "y", block_rows=200)
+    ensemble = PushEnsemble(LINEAR, quality="fast", cv=3).fit_blocks(source)
+    assert 200 < len(ensemble.oof_scores_) < 400
+    for name, model in ensemble.members_:
+        whole = clone(dict(LINEAR)[name]).fit(X, Y)
+        np.testing.assert_allclose(model.coef_, whole.coef_, rtol=1e-6)
+    path = ensemble.score_blocks(source, to=tmp_path / "scores.parquet")
+    np.testing.assert_allclose(
+        pd.read_parquet(path)["score"], ensemble.decision_function(table), rtol=1e-12
+    )
+
+
+def test_a_member_that_sees_the_drawn_rows_only_is_named(few_drawn):
+    source = blocks.from_arrays(X, Y, block_rows=250)
+    with pytest.warns(UserWarning, match=r"'bayes' cannot .* fitted to the \d+ rows .* all 900"):
+        PushEnsemble([("bayes", GaussianNB())], quality="fast", cv=3).fit_blocks(source)
+
+
+def test_groups_stay_whole_and_time_is_followed():
+    groups = np.repeat(np.arange(90), 10)
+    source = blocks.from_arrays(X, Y, groups=groups, block_rows=250)
+    ensemble = PushEnsemble(LINEAR, cv=3).fit_blocks(source)
+    for train, test in ensemble._folds:
+        assert not set(groups[train]) & set(groups[test])
+    by_time = PushEnsemble(LINEAR, cv=TimeOrderedSplit(3)).fit_blocks(source)
+    for train, test in by_time._folds:
+        assert groups[train].max() < groups[test].min()
+
+
+def test_weights_count_and_rows_without_one_are_absent():
+    weight = np.where(np.arange(900) < 450, 1.0, 0.0)
+    half = PushEnsemble(LINEAR, cv=3).fit_blocks(blocks.from_arrays(X, Y, weight, block_rows=250))
+    alone = PushEnsemble(LINEAR, cv=3).fit_blocks(blocks.from_arrays(X[:450], Y[:450]))
+    assert half.oof_scores_.shape == alone.oof_scores_.shape
+    np.testing.assert_allclose(half.oof_scores_, alone.oof_scores_, rtol=1e-6, atol=1e-8)
+    assert half.weights_ == pytest.approx(alone.weights_, rel=1e-4)
+
+
+def test_a_member_that_fails_is_dropped_or_stops_the_fit(source):
+    class Broken(GaussianNB):
+        def fit(self, X, y, sample_weight=None):
+            raise RuntimeError("no such luck")
+
+    members = [LINEAR[0], ("broken", Broken())]
+    with pytest.warns(UserWarning, match="'broken' was dropped: it failed: RuntimeError: no such"):
+        ensemble = PushEnsemble(members, cv=3).fit_blocks(source)
+    assert ensemble.oof_members_ == ["push"]
+    with pytest.raises(ValueError, match="'broken' failed"):
+        PushEnsemble(members, cv=3, on_error="raise").fit_blocks(source)
+
+
+def test_what_only_memory_can_give_is_refused_with_advice(source):
+    with pytest.raises(ValueError, match=r"test_size=0\.2.*evaluate_blocks"):
+        PushEnsemble(LINEAR, test_size=0.2).fit_blocks(source)
+    with pytest.raises(ValueError, match="categorical_features"):
+        PushEnsemble(LINEAR, categorical_features=[0]).fit_blocks(source)
+    with pytest.raises(TypeError, match="block source"):
+        PushEnsemble(LINEAR).fit_blocks(X)
+
+
+@pytest.mark.more
+def test_trees_from_files_are_members(tmp_path):
+    pytest.importorskip("xgboost")
+    pd.DataFrame(X, columns=list("abc")).assign(y=Y).to_parquet(tmp_path / "rows.parquet")
+    source = blocks.from_parquet(tmp_path, "y", block_rows=200)
+    auto = PushEnsemble(quality="fast", random_state=0).fit_blocks(source)
+    assert set(auto.oof_members_) == {"logistic", "push", "trees, p = 4", "trees, binary"}
+    trees = PushTrees(p=4, backend="xgboost", n_estimators=10, subsample=1.0, colsample=1.0)
+    one = PushEnsemble([("trees", trees)], cv=3).fit_blocks(source)
+    whole = trees.fit_blocks(source)
+    frame = pd.DataFrame(X, columns=list("abc"))
+    order = np.argsort(one.decision_function(frame), kind="stable")
+    assert np.array_equal(order, np.argsort(whole.decision_function(frame), kind="stable"))
+    assert whole.evaluate_blocks(source).metric("auc").exact
