@@ -2,10 +2,16 @@
 
     python benchmarks/monitor_alarms.py                # 500 tables per setting, about half an hour
     python benchmarks/monitor_alarms.py 5 10           # 5 fits and 10 tables of each
+    python benchmarks/monitor_alarms.py retrain 20 10  # RETRAIN: 20 fits and 10 tables of each size
 
 Every setting is fitted several times, and each model watches several new tables: unchanged ones
 with the usual limits and with none (drift above 0, volume by more than a factor of 1), and tables
 in which one column has moved by one standard deviation.
+
+"retrain" brings labels along. "false" is the share of unchanged tables for which `RETRAIN` is said,
+"covers" how often the precision that labels show is in the interval that was expected of it, and
+"fewer" the share of tables for which RETRAIN is said where two in five positives have become
+negatives.
 """
 
 from __future__ import annotations
@@ -122,8 +128,52 @@ def _alarmed(model: TableModel, rows: Any, top: float, *limits: Limits) -> list[
     return [bool(monitor_model(model, parts, lambda: None, one, top=top).alarms) for one in limits]
 
 
+#: Training rows, new rows, and from where on a row of `numbers` is positive.
+SIZES = ((300, 300, 1.5), (1_000, 1_000, 1.5), (1_000, 5_000, 1.5), (1_000, 1_000, 3.0))
+_TURNED = 0.4  # positives that become negatives
+
+
+def retrain_rates(
+    rows: int, new_rows: int, cut: float, fits: int, tables: int, seed: int = 0
+) -> dict[str, float]:
+    """Share of unchanged tables with RETRAIN, of intervals that cover, of worse tables with it."""
+    rng = np.random.default_rng((seed, rows, new_rows))
+    found: dict[str, list[bool]] = {"false": [], "covers": [], "fewer": []}
+    for _ in range(fits):
+        model = fit_table(numbers(rng, rows, 4, cut), "y", model="pnorm", p=4, alpha=1e-3)
+        for _ in range(tables):
+            table = numbers(rng, new_rows, 4, cut)
+            same = _watch(model, table)
+            found["false"].append(bool(same.retrain))
+            if same.off_by is not None:
+                found["covers"].append(same.off_by.low <= same.off_by.found <= same.off_by.high)
+            turned = table.assign(y=table.y & (rng.random(new_rows) >= _TURNED))
+            found["fewer"].append(bool(_watch(model, turned).retrain))
+    return {name: float(np.mean(values)) for name, values in found.items()}
+
+
+def _watch(model: TableModel, table: Any) -> Any:
+    rows = table.drop(columns="y")
+    return monitor_model(model, [(rows, model.score(rows))], lambda: table, USUAL)
+
+
+def show_retrain(fits: int, tables: int) -> None:
+    """Print how often RETRAIN is said, by the size of the tables."""
+    print("| training rows, new rows, positives | false | covers | fewer |\n|---|---|---|---|")
+    for rows, new_rows, cut in SIZES:
+        share = float(np.mean(numbers(np.random.default_rng(0), 100_000, 4, cut).y))
+        rates = retrain_rates(rows, new_rows, cut, fits, tables)
+        shown = " | ".join(f"{rate:.3f}" for rate in rates.values())
+        print(f"| {rows:,}, {new_rows:,}, {share:.0%} | {shown} |", flush=True)
+
+
 def main() -> None:
-    fits, tables = (int(word) for word in (sys.argv[1:] or ["25", "20"]))
+    words = sys.argv[1:]
+    if words[:1] == ["retrain"]:
+        fits, tables = (int(word) for word in (words[1:] or ["25", "20"]))
+        show_retrain(fits, tables)
+        return
+    fits, tables = (int(word) for word in (words or ["25", "20"]))
     print("| setting | usual limits | no limits | a column moved by 1 |\n|---|---|---|---|")
     for setting in SETTINGS:
         rates = alarm_rates(setting, fits, tables)

@@ -62,6 +62,7 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "write_computation_times": False,  # that page asks for scripts of other machines
     "show_signature": False,
+    "remove_config_comments": True,  # such as the thumbnail of an example that draws nothing
     # the examples that use a name stand on its page, and names in examples lead to their pages
     "backreferences_dir": "reference/generated/backreferences",
     "doc_module": ("toprank",),

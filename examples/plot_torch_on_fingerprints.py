@@ -16,6 +16,8 @@ The data are not part of the package: the example looks for ``hiv.csv.gz`` in th
 TOPRANK_DATA names, or in ``../shared/data``.
 """
 
+# sphinx_gallery_thumbnail_path = "images/pictures_lift.png"
+
 import gzip
 import os
 import sys

@@ -13,6 +13,8 @@ says that this is within the noise of one day. Continuing the binary model under
 nothing here.
 """
 
+# sphinx_gallery_thumbnail_path = "images/pictures_contributions.png"
+
 import numpy as np
 import pandas as pd
 

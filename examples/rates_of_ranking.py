@@ -14,6 +14,8 @@ PairRanker minimises a convex risk instead, over linear scores, among which the 
 `toprank reproduce rates` makes the same numbers and a page about them.
 """
 
+# sphinx_gallery_thumbnail_path = "evidence/images/reproduce_rates.png"
+
 import sys
 
 import numpy as np

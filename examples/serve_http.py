@@ -11,6 +11,8 @@ The file is opened without running anything in it. What cannot be scored is answ
 sentence that says why; what is too large by 413. For a few requests per second behind a proxy.
 """
 
+# sphinx_gallery_thumbnail_path = "images/report_wide.png"
+
 import argparse
 import json
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer

@@ -1,7 +1,11 @@
 """Plain words: a list of words we do not use, in pages, docstrings and messages."""
 
 import ast
+import os
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -83,3 +87,18 @@ def instead(word):
 def test_a_word_of_the_list_is_found(word):
     assert WORDS.search(f"This {word} is found") and instead(word)
     assert not WORDS.search("a deadline, kindness, per second, used")
+
+
+@pytest.mark.more
+def test_words_are_spelled_as_others_spell_them():
+    codespell = shutil.which(
+        "codespell", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    )
+    if codespell is None:
+        pytest.skip("codespell is not installed")
+    pages = [path.name for path in ROOT.glob("*.md")]
+    places = [*pages, "docs", "src", "tutorials", "examples", "benchmarks"]
+    done = subprocess.run(
+        [codespell, *places], cwd=ROOT, check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -48,6 +48,22 @@ def postpone_interrupts() -> Iterator[None]:
             before(*received[0])
 
 
+def hides_interrupt(error: BaseException) -> bool:
+    """Whether an error is an interrupt (Ctrl-C) that came while Numba handed over a result.
+
+    Python then says that the call "returned a result with an exception set", which is no interrupt
+    to whoever waits for one.
+
+    Examples
+    --------
+    >>> error = SystemError("returned a result with an exception set")
+    >>> error.__cause__ = KeyboardInterrupt()
+    >>> hides_interrupt(error), hides_interrupt(SystemError())
+    (True, False)
+    """
+    return isinstance(error, SystemError) and isinstance(error.__cause__, KeyboardInterrupt)
+
+
 @cache
 def has_triton() -> bool:
     """Whether Triton, which compiles kernels for GPUs and comes with torch, is installed."""

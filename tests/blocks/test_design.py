@@ -84,6 +84,7 @@ class TestProducts:
         expected = dense(X)
         return design_of(X, unit), expected if unit.plain else expected - unit.centre
 
+    @pytest.mark.sampled(3)
     def test_scores_are_rows_times_coefficients(self, X, units):
         design, expected = self.design(X, units)
         coef = np.linspace(-1, 1, X.shape[1])
@@ -96,6 +97,7 @@ class TestProducts:
                 tile.scores(many), many @ expected[rows].T, rtol=1e-12, atol=1e-10
             )
 
+    @pytest.mark.sampled(3)
     def test_the_adjoint_is_columns_times_row_weights(self, X, units):
         design, expected = self.design(X, units)
         v = np.random.default_rng(1).normal(size=(X.shape[0], 2))
@@ -107,6 +109,7 @@ class TestProducts:
             design.sizes(v[:, 0]), np.abs(expected).T @ np.abs(v[:, 0]), rtol=1e-11, atol=atol
         )
 
+    @pytest.mark.sampled(3)
     def test_columns_rows_and_squares_are_those_of_the_matrix(self, X, units):
         design, expected = self.design(X, units)
         np.testing.assert_allclose(design.squares(), np.sum(expected**2, axis=0), rtol=1e-10)

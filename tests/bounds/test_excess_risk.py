@@ -356,6 +356,7 @@ def test_psi_is_the_definition(loss, x):
     assert psi_transform(loss, x) == pytest.approx(CLOSED[loss](x), abs=1e-12)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("loss", TRAINABLE_LOSSES)
 @pytest.mark.parametrize("x", [0.0, 1e-6, 0.3, 0.9, 1.0])
 def test_your_own_loss_is_minimised_numerically(loss, x):

@@ -244,6 +244,7 @@ def test_a_bound_says_what_it_states_and_when_it_is_vacuous():
 ZERO_ONE = from_bayes_risk(lambda q: np.minimum(q, 1 - q), lambda q: np.where(q < 0.5, 1.0, -1.0))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("call", "says"),
     [

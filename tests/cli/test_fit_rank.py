@@ -238,7 +238,7 @@ def test_rows_tied_at_the_cut_are_flagged(model, frame, tmp_path, invoke):
     pd.concat([best] * 5 + [frame]).to_csv(table, index=False)
     answer = invoke("rank", model, table, "--top", "4", "--json")
     assert [row["tied_at_the_cut"] for row in json.loads(answer.stdout)] == [True] * 4
-    assert "2 row(s) with the last score" in answer.stderr
+    assert "2 rows with the last score" in answer.stderr
 
 
 def test_formulas_can_be_kept_out_of_spreadsheets(model, frame, tmp_path, invoke):

@@ -372,7 +372,7 @@ BAD = [
 ]
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(17)
 @pytest.mark.parametrize(("entry", "mistake"), BAD)
 def test_the_same_mistake_is_refused_in_the_same_words(entry, mistake):
     given = {"X": X, "y": GRADES if entry.target == "graded" else Y, "w": W, "s": S}

@@ -149,6 +149,7 @@ def test_a_list_ranked_already_has_the_value_of_its_rows(name):
     assert value == pytest.approx(call(name, y, s, sample_weight=weight), rel=1e-9)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", sorted(set(NAMES) - {"push_risk", "value_at"}))
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_summary_holds_the_value_of_the_rows(name, weighted):

@@ -140,6 +140,7 @@ def test_the_loss_in_torch(rows, price, loss, end, device):
     check((value.item(), scores.grad.cpu().numpy()), wanted(rows, price, loss, end))
 
 
+@pytest.mark.sampled(3)
 @each_pair
 def test_the_loss_in_torch_from_objects(rows, price, loss):
     torch = pytest.importorskip("torch", reason="torch is not installed")

@@ -41,7 +41,7 @@ def apart(left, right):
     return np.max(np.abs(left.coef_ - right.coef_)) / np.max(np.abs(right.coef_))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", RANKERS)
 def test_a_tensor_gives_the_coefficients_of_an_array(name, weighted, device):
@@ -191,6 +191,7 @@ def refused():
     }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", refused())
 def test_unusable_tensors_are_refused(name, device):
     (X, y, w), message = refused()[name]

@@ -73,6 +73,7 @@ def test_a_much_better_ranker_is_recognised(name):
     assert better == METRICS[name].higher_is_better
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_ranker_does_not_differ_from_itself(name):
     y, a, _ = data()

@@ -40,6 +40,8 @@ def test_no_hidden_positive_gives_a_share_near_zero():
     assert hidden_share(y, s).estimate < 0.005
     apart = np.where(y, 10.0, 0.0)
     assert hidden_share(y, apart).high < 0.01
+    found = unlabelled_interval("pnorm_risk", y, apart, 0.0, p=2, n_resamples=20)
+    assert found.estimate == 0 < found.high < 0.1
 
 
 PRICED = {

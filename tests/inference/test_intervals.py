@@ -204,6 +204,7 @@ def test_extreme_metrics_take_the_negatives_as_given():
     assert (zero.low, zero.high) == pytest.approx((exact.low, exact.high))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("name", "settings", "words"),
     [

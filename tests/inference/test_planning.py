@@ -342,6 +342,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("function", "metric", "keywords", "complaint"), REFUSED)
 def test_a_plan_that_cannot_be_is_refused(function, metric, keywords, complaint):
     with pytest.raises(ValueError, match=complaint):

@@ -38,6 +38,7 @@ def of(loss, scores, y, weight=None):
     return value.item(), f.grad.numpy()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(("price", "loss", "p"), SETTINGS)
 def test_a_batch_is_the_engines_objective(rows, price, loss, p, weighted):

@@ -46,6 +46,7 @@ def test_auc_is_sklearns(y, s, w):
     assert misranking_error(y, s) == pytest.approx(1 - roc_auc_score(y, s), abs=1e-13)
 
 
+@pytest.mark.sampled(4)
 @each_sample
 @pytest.mark.parametrize("max_fpr", [0.001, 0.05, 0.1, 0.5, 0.93, 1.0])
 def test_standardised_partial_auc_is_sklearns(y, s, w, max_fpr):

@@ -101,6 +101,7 @@ def test_only_the_order_of_the_scores_matters(ranking, data):
     assert positives_at_top(*same) == positives_at_top(y, scores)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("n", [3, 7, 100, 129, 1000])
 @pytest.mark.parametrize("percent", [1, 7, 29, 50, 57, 100])
 def test_a_fraction_is_rounded_up_to_whole_rows_but_for_rounding_error(n, percent):

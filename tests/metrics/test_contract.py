@@ -36,7 +36,7 @@ def test_every_public_function_of_two_arrays_is_registered_or_known_to_be_no_sco
     assert public == set(METRICS) | vectors | others
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", TWO_CLASS)
 @pytest.mark.parametrize(
     ("labels", "pos_label"),
@@ -82,6 +82,7 @@ def test_bad_input_is_refused_with_a_sentence_that_helps(name, y, s, keywords, c
         call(name, y, s, **keywords)
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("name", [name for name, metric in METRICS.items() if metric.takes_k])
 @pytest.mark.parametrize("k", [0, -1, 6, 0.0, 1.5, -0.1, np.nan, True, "3", None])
 def test_a_k_that_is_neither_count_nor_fraction_is_refused(name, k):
@@ -107,6 +108,7 @@ PARAMETERS = [
 ]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("name", "parameters", "complaint"), PARAMETERS)
 def test_a_parameter_out_of_range_is_refused(name, parameters, complaint):
     with pytest.raises(ValueError, match=complaint):
@@ -127,6 +129,7 @@ def test_weights_of_very_different_size_give_a_finite_number(name, order):
     assert np.isfinite(value)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", TWO_CLASS)
 @pytest.mark.parametrize("weight", [1e-200, 1e200])
 def test_weights_beyond_the_range_of_products_are_refused(name, weight):

@@ -306,6 +306,7 @@ def test_any_two_labels_will_do(metric, labels, pos_label):
     np.testing.assert_array_equal(metric(labels, S, pos_label=pos_label), expected)
 
 
+@pytest.mark.sampled(5)
 @each_metric
 @pytest.mark.parametrize(
     ("y", "s", "keywords", "complaint"),

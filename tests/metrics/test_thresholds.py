@@ -12,6 +12,7 @@ def rows(seed=0, n=200):
     return y, np.round(rng.normal(size=n) + y, 1), rng.integers(0, 3, n)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("share", [0.3, 0.5, 0.8, 1.0])
 def test_the_threshold_has_the_precision_and_recall_that_the_metrics_say(seed, share):

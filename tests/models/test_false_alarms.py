@@ -33,6 +33,21 @@ def test_no_alarm_where_nothing_has_changed_in_a_few_tables(simulated, number):
     assert rates["usual"] == 0.0 and rates["moved"] == 1.0
 
 
+@pytest.mark.more
+def test_retrain_is_said_where_labels_fall_short_and_not_otherwise(simulated):
+    rates = simulated.retrain_rates(1000, 1000, 1.5, fits=2, tables=8)
+    assert rates["false"] <= 0.1 and rates["covers"] >= 0.8 and rates["fewer"] >= 0.4
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("size", range(4))
+def test_retrain_is_said_falsely_as_seldom_as_claimed(simulated, size):
+    rates = simulated.retrain_rates(*simulated.SIZES[size], fits=25, tables=20)
+    assert rates["false"] <= 3 * RISK  # tables of one model are not independent
+    assert rates["covers"] >= 0.92
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("number", range(10))

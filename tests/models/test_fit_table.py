@@ -236,6 +236,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("case", HOSTILE)
 def test_a_table_that_cannot_be_used_is_a_model_error_with_a_remedy(table, case):
     change, kwargs, message = HOSTILE[case]

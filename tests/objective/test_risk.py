@@ -96,6 +96,7 @@ def test_value_is_the_formula_of_the_design(price, loss, end):
         assert F.value_grad(f)[0] == pytest.approx(expected, rel=1e-11, abs=1e-12)
 
 
+@pytest.mark.sampled(5)
 @each_objective
 def test_form_is_the_one_that_is_convex(price, loss, end):
     form = objective(sample()[0], price=price, loss=loss, end=end).form
@@ -204,6 +205,7 @@ def test_order_of_the_rows_and_a_common_shift_change_nothing(price, loss, end):
     assert np.sum(gradient) == pytest.approx(0.0, abs=1e-12 * (1 + np.abs(gradient).sum()))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("price", "loss"), [c[:2] for c in COMBINATIONS if c[2] == "top"])
 def test_bottom_of_the_reversed_list_is_the_top_of_the_list(price, loss):
     y, f, w, _ = sample()

@@ -322,6 +322,7 @@ def test_a_loss_of_ones_own_goes_block_by_block_and_registered_ones_do_not():
     assert {way for way, _ in WAYS[: len(LOSSES_TO_SUM)]} == set(PAIR_SUMS) - {Blocked}
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("spread", [0.7, 30.0, 90.0])
 @each_way
 def test_columns_are_summed_as_one_by_one(way, loss, spread):

@@ -104,6 +104,7 @@ BAD_PARAMETERS = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("case", BAD_DATA)
 @pytest.mark.parametrize("ranker", RANKERS, ids=lambda r: type(r).__name__)
 def test_bad_data_are_refused_in_words(ranker, case):
@@ -114,6 +115,7 @@ def test_bad_data_are_refused_in_words(ranker, case):
             ranker.fit(features, labels, **more)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("case", BAD_PARAMETERS)
 def test_bad_parameters_are_refused_by_name(case):
     ranker, words = BAD_PARAMETERS[case]

@@ -170,6 +170,7 @@ def test_predicting_features_larger_than_any_seen_overflows_in_silence():
     assert not np.isnan(probability).any()
 
 
+@pytest.mark.sampled(5)
 @each_ranker
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 def test_sizes_beyond_1e100_are_refused_with_the_remedy(ranker, make):
@@ -178,6 +179,7 @@ def test_sizes_beyond_1e100_are_refused_with_the_remedy(ranker, make):
             ranker.fit(make(outlier(size)), Y)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("settings", ENDLESS, ids=str)
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_separable_classes_without_a_penalty_are_named_as_the_cause(solver, settings, separable):
@@ -199,6 +201,7 @@ def test_hinges_rank_separable_classes_perfectly_without_a_penalty(solver, loss,
     assert scores[y == 1].min() > scores[y == 0].max()
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("settings", ENDLESS, ids=str)
 @pytest.mark.parametrize("solver", ["newton", "lbfgs"])
 def test_separable_classes_with_a_penalty_need_no_warning(solver, settings, separable):

@@ -19,7 +19,7 @@ from toprank.bounds import exact_ranking_regret
 LOSSES = ("squared_hinge", "hinge", "logistic", "exponential")
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(17)
 @parametrize_with_checks(
     [
         *(PairRanker(loss=loss) for loss in LOSSES[1:]),

@@ -14,6 +14,7 @@ X = RNG.normal(size=(40, 3))
 Y = np.digitize(X[:, 0] + 0.5 * RNG.normal(size=40), [-0.5, 0.5])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("y", "keywords", "words"),
     [

@@ -46,7 +46,7 @@ def objective(ranker, X, y, weight=None):
 
 # The default loss is checked with every other ranker, in tests/contracts.
 # scikit-learn takes the logarithm of probabilities, and a truncated score has one of zero.
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(23)
 @pytest.mark.filterwarnings("ignore:divide by zero encountered in log:RuntimeWarning")
 @parametrize_with_checks(
     [ProperRanker(loss=loss) for loss in LOSSES if loss != "logistic"]

@@ -34,6 +34,7 @@ def by_definition(known, new, q):
     return p, p <= (np.sort(p)[length - 1] if length else -1)
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("fdr", [0.1, 0.3, 0.7])
 def test_the_list_is_that_of_benjamini_and_hochberg(seed, fdr):
@@ -58,6 +59,7 @@ def pruned(known, new, q, w, v):
     return p, passed & (sizes <= longest)
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("fdr", [0.2, 0.5])
 def test_under_shift_the_list_is_that_of_the_pruned_algorithm(seed, fdr):

@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 import toprank
 from toprank.select import Shortlist, TooFewLabels, held_out, out_of_fold, select
+from toprank.select.prefixes import many_tied
 
 WISHES = [
     {"fdr": 0.1},
@@ -236,3 +237,26 @@ def test_a_model_of_a_table_refuses_the_rows_it_has_learned_from():
     lists = [select(model, rows[600:], calibration=one, fdr=0.2) for one in kept]
     np.testing.assert_array_equal(lists[0].rows, lists[1].rows)
     assert len(lists[0]) > 0 and "card of the model" in lists[0].assumption
+
+
+@pytest.mark.parametrize(
+    ("labels", "scores", "said"),
+    [
+        ([1, 1, 1], [1.0, 2.0, 3.0], "the column of calibration labels has one class only"),
+        ([1, 0, np.nan], [1.0, 2.0, 3.0], "the column of calibration labels contains NaN"),
+        ([1, 0, 2], [1.0, 2.0, 3.0], "the column of calibration labels has 3 classes"),
+        ([1, 0, 0], [1.0, np.nan, 3.0], "the column of calibration scores contains NaN"),
+    ],
+)
+def test_refusals_are_whole_sentences(labels, scores, said):
+    with pytest.raises(ValueError, match=said):
+        select([1.0, 2.0], calibration=(labels, scores), fdr=0.1)
+
+
+def test_many_ties_are_a_matter_of_all_scores_and_not_of_labels():
+    scores = np.round(np.random.default_rng(0).normal(size=300), 0)
+    ones = np.ones(200)
+    assert many_tied(scores[:200], ones, scores[200:]) and many_tied(
+        scores[100:], ones, scores[:100]
+    )
+    assert not many_tied(np.arange(200.0), ones, np.arange(100.0))

@@ -160,6 +160,7 @@ def test_shares_are_shares_of_the_list():
 SCORES, REGION = np.arange(10.0), np.array(["n"] * 3 + ["s"] * 7)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("limits", "said"),
     [

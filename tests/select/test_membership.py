@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from toprank import PNormPush
+from toprank import PNormPush, ProperRanker
 from toprank.pairs import Rows
 from toprank.select import membership
 from toprank.select.membership import count_in_top, rank_sets
@@ -77,11 +77,13 @@ def test_more_training_rows_make_places_surer():
     [
         (LogisticRegression(), "bootstrap"),
         (make_pipeline(StandardScaler(), LogisticRegression()), "bootstrap"),
-        (PNormPush(p=4, loss="logistic"), "bootstrap"),
+        (PNormPush(p=4, loss="logistic"), "one-step bootstrap"),
+        (ProperRanker(), "one-step bootstrap"),
+        (PNormPush(p=4, loss="hinge"), "bootstrap"),
         (PNormPush(p=np.inf), "bootstrap"),
         (PNormPush(p=2, positive=True), "bootstrap"),
     ],
-    ids=["logistic", "pipeline", "another loss", "p = inf", "bounds"],
+    ids=["logistic", "pipeline", "another loss", "proper", "hinge", "p = inf", "bounds"],
 )
 def test_any_model_that_takes_weights_can_be_refitted(estimator, method):
     X, y = rows(400)
@@ -95,7 +97,20 @@ def test_sparse_rows_are_refitted():
     found = membership(
         PNormPush(p=2), sparse.csr_array(X), y, sparse.csr_array(X[:50]), 5, n_refits=4
     )
-    assert found.method == "bootstrap" and found.probability.sum() == pytest.approx(5)
+    assert found.method == "one-step bootstrap" and found.probability.sum() == pytest.approx(5)
+
+
+def test_one_step_spreads_coefficients_as_fits_do():
+    X, y = rows(3000)
+    weight = np.random.default_rng(0).integers(0, 3, 3000)
+    for ranker in (PNormPush(p=4, loss="logistic"), ProperRanker()):
+        ranker.fit(X, y, weight)
+        options = {"sample_weight": weight, "n_refits": 30}
+        steps = Refits.of(ranker, X, y, **options)
+        fits = Refits.of(ranker, X, y, method="bootstrap", **options)  # of the same weights
+        assert steps.method == "one-step bootstrap"
+        moves = [one.scores(np.eye(4)) - ranker.coef_[0] for one in (steps, fits)]
+        assert np.linalg.norm(moves[0] - moves[1]) < 0.15 * np.linalg.norm(moves[1])
 
 
 def test_what_the_jackknife_cannot_do_is_refused():

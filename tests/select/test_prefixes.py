@@ -46,10 +46,11 @@ def paths(n, m, rng, draws):
     return rng.permuted(np.tile(np.arange(n + m) < m, (draws, 1)), axis=1)
 
 
-def test_the_bounds_of_new_negatives_hold_together():
+@pytest.mark.parametrize("tied", [False, True])
+def test_the_bounds_of_new_negatives_hold_together(tied):
     n, m, draws = 60, 90, 4000
-    k = cut_counts(n, 0.5)
-    bounds = most_negatives(n, m, 0.5, 0.2)
+    k = cut_counts(n, 0.5, tied)
+    bounds = most_negatives(n, m, 0.5, 0.2, tied)
     new = paths(n, m, np.random.default_rng(1), draws)
     known = np.cumsum(~new, axis=1)
     above = np.stack([np.sum(new & (known < one), axis=1) for one in k], axis=1)

@@ -23,7 +23,7 @@ def by_every_support(columns, target):
     return best
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(40))
 @pytest.mark.parametrize("trust", [True, False])
 def test_the_answer_is_the_nearest_point_of_the_cone(seed, trust, monkeypatch):

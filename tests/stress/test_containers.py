@@ -149,6 +149,7 @@ def measured(y=Y, s=S, w=W, g=G):
     )
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("container", {**NUMBERS, **COLUMNS})
 def test_scores_and_groups_are_the_same_in_any_container(container):
     hold = {**NUMBERS, **COLUMNS}[container]
@@ -156,6 +157,7 @@ def test_scores_and_groups_are_the_same_in_any_container(container):
     assert measured(g=hold(G)) == measured()
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("container", NUMBERS)
 def test_weights_are_the_same_in_any_container(container):
     assert measured(w=NUMBERS[container](W)) == measured()
@@ -166,6 +168,7 @@ def test_labels_are_the_same_in_any_container(container):
     assert measured(y=LABELS[container](Y))[:2] == measured()[:2]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("what", ["s", "w", "g"])
 @pytest.mark.parametrize("container", UNKNOWN)
 def test_unknown_entries_are_refused(what, container):
@@ -302,6 +305,7 @@ NO_TABLES = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("table", NO_TABLES)
 @pytest.mark.parametrize("name", RANKERS)
 def test_masked_entries_and_dates_are_not_taken_for_numbers(name, table):
@@ -309,6 +313,7 @@ def test_masked_entries_and_dates_are_not_taken_for_numbers(name, table):
         RANKERS[name].fit(NO_TABLES[table], Y.astype(int))
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("container", [name for name in NO_LABELS if name != "three classes"])
 @pytest.mark.parametrize("name", RANKERS)
 def test_rankers_do_not_make_a_class_of_missing_labels(name, container):

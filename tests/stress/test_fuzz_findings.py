@@ -79,6 +79,7 @@ def test_the_trees_of_these_tests_are_read_as_they_are(text):
     check_lightgbm(text)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("old", "new"),
     [

@@ -42,6 +42,7 @@ from toprank._extras import require
 from toprank.blocks import from_arrays, from_memmap, from_parquet
 from toprank.rankers.common import _fitted_attributes, fits, forget
 
+POSIX = pytest.mark.skipif(os.name != "posix", reason="signals are those of POSIX")
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = f"{Path(toprank.__file__).parent}{os.sep}"
 # An interrupt in the decorator that makes fits whole comes before the fit, or after it; and at the
@@ -272,6 +273,27 @@ def test_a_loss_that_raises_in_the_middle_leaves_a_ranker_unfitted():
     check_unfitted(ranker, parameters, "the loss:0")
 
 
+def test_an_interrupt_that_numba_hid_in_an_error_was_no_interrupt():
+    def value(r):
+        raise SystemError("returned a result with an exception set") from KeyboardInterrupt()
+
+    ranker = PNormPush().fit(*problem()).set_params(loss=(value, lambda r: -np.exp(-r)))
+    with pytest.raises(KeyboardInterrupt):
+        ranker.fit(*problem())
+    with pytest.raises(NotFittedError):
+        check_is_fitted(ranker)
+
+
+@POSIX
+def test_an_interrupt_while_python_leaves_a_command_ended_it_by_the_signal():
+    code = "import atexit, os, signal, sys; sys.argv = ['toprank', '--version']\n"
+    code += "class Last:\n    def __del__(self, kill=os.kill, pid=os.getpid()):\n"
+    code += "        kill(pid, 2)\n"
+    code += "sys.last = Last()\nfrom toprank.cli import main\nmain()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_requests_of_metadata_outlive_a_failed_fit():
     import sklearn
 
@@ -315,7 +337,6 @@ def run_benchmark(*arguments, timeout=600):
     return {name: line for name, line in found.items() if isinstance(line, dict)}
 
 
-POSIX = pytest.mark.skipif(os.name != "posix", reason="signals are those of POSIX")
 #: Seconds: the promise is one, measured by benchmarks/interrupt.py; machines of tests are busy.
 LATEST = 10.0
 

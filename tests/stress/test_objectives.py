@@ -212,6 +212,7 @@ def test_derivatives_for_boosters_are_those_of_the_objective(size, end):
     assert np.all(curvature >= 0)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("size", [1e-100, 1e-12, 1.0, 1e12, 1e100])
 @pytest.mark.parametrize("loss", TRAINABLE_LOSSES)
 def test_a_column_in_other_units_has_the_same_objective_and_a_gradient_in_those_units(size, loss):

@@ -146,6 +146,7 @@ def test_every_picture_renders(name, labels, scores):
     assert_finite(display.figure_)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", DISPLAYS)
 @pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])
 def test_scores_that_are_no_numbers_are_refused(name, bad):

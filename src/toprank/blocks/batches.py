@@ -8,7 +8,8 @@ Every pass must bring the same rows in the same order: their number and their la
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+import os
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -137,7 +138,7 @@ class BatchSource(LocalSource):
         return path
 
 
-def as_table(batch: Any) -> Any:
+def as_table(batch: object) -> Any:
     """Return a batch, a data frame or anything that speaks Arrow as a table of pyarrow."""
     arrow = require("pyarrow", "frames")
     if isinstance(batch, arrow.Table):
@@ -299,7 +300,7 @@ def _fetch(query: str, connect: Callable[[], Any]) -> Iterator[Any]:
 
 
 def from_csv(
-    path: Any,
+    path: str | os.PathLike[str],
     target: str | None = None,
     *,
     columns: Sequence[str] | None = None,
@@ -343,7 +344,7 @@ def from_csv(
         raise FileNotFoundError(f"There is no file {file}.")
     parsed = csv.ParseOptions(delimiter=delimiter)
 
-    def read(types: dict[str, Any]) -> Iterator[Any]:
+    def read(types: Mapping[str, object]) -> Iterator[Any]:
         options = csv.ConvertOptions(decimal_point=decimal, column_types=types)
         try:
             with csv.open_csv(file, parse_options=parsed, convert_options=options) as reader:

@@ -74,7 +74,7 @@ class KeptPasses(BlockSource):
     def cheap_curvature(self, n_rows: int) -> bool:
         return self.source.cheap_curvature(n_rows)
 
-    def write_scores(self, score: Callable[[Any], FloatArray], to: Any = None) -> Any:
+    def write_scores(self, score: Callable[[Any], FloatArray], to: object = None) -> Any:
         return self.source.write_scores(score, to)
 
 
@@ -87,7 +87,7 @@ class _Passes:
         #: How many outcomes came from the folder.
         self.replayed = 0
 
-    def answer(self, question: Any, make_pass: Callable[[], Any]) -> Any:
+    def answer(self, question: object, make_pass: Callable[[], Any]) -> Any:
         """Return the kept outcome of the next pass, or make the pass and keep its outcome."""
         path = self.folder / f"{self.made:05d}.pass"
         asked = hashlib.blake2b(pickle.dumps(question, protocol=5), digest_size=_DIGEST).digest()
@@ -138,7 +138,7 @@ class _Passes:
         return packed
 
 
-def _packed(outcome: Any) -> bytes:
+def _packed(outcome: object) -> bytes:
     return pickle.dumps(outcome, protocol=5)
 
 

@@ -36,7 +36,7 @@ class TableColumns:
     @classmethod
     def choose(
         cls,
-        path: Any,
+        path: object,
         schema: Any,
         target: str | None,
         columns: Sequence[str] | None,
@@ -102,7 +102,7 @@ class TableColumns:
                 "columns so that all tables agree."
             ) from error
 
-    def check_same(self, path: Any, schema: Any, first: Any, first_schema: Any) -> None:
+    def check_same(self, path: object, schema: Any, first: Any, first_schema: Any) -> None:
         """Refuse a file whose columns are not those of the first."""
         for name in (*self.features, *self.labels):
             if name not in schema.names:
@@ -129,7 +129,7 @@ def _list_names(names: Sequence[str], most: int = 12) -> str:
     return ", ".join(repr(name) for name in names[:most]) + more
 
 
-def _number_type(path: Any, column: Any, columns: Sequence[str]) -> np.dtype[Any]:
+def _number_type(path: object, column: Any, columns: Sequence[str]) -> np.dtype[Any]:
     """The NumPy type of a numeric column; advice for any other."""
     types = require("pyarrow", "frames").types
     kind = column.type
@@ -188,7 +188,7 @@ class Columns:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, key: Any) -> NDArray[Any]:
+    def __getitem__(self, key: object) -> NDArray[Any]:
         rows, which = key if isinstance(key, tuple) else (key, slice(None))
         parts = [column[rows] for column in self.columns[which]]
         n = len(parts[0]) if parts else len(np.empty(self.shape[0])[rows])

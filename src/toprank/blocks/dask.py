@@ -50,8 +50,8 @@ _CURVED_PRODUCTS = 2e8
 
 def from_dask(
     X: Any,
-    y: Any = None,
-    sample_weight: Any = None,
+    y: object = None,
+    sample_weight: object = None,
     *,
     target: str | None = None,
     weight: str | None = None,
@@ -125,8 +125,8 @@ def from_dask(
 
 def _split_frame(
     frame: Any,
-    y: Any,
-    sample_weight: Any,
+    y: object,
+    sample_weight: object,
     target: str | None,
     weight: str | None,
     columns: Sequence[str] | None,
@@ -163,9 +163,9 @@ class DaskBlocks(BlockSource):
     def __init__(
         self,
         X: Any,
-        y: Any,
-        sample_weight: Any,
-        groups: Any = None,
+        y: object,
+        sample_weight: object,
+        groups: object = None,
         *,
         client: Any,
         persist: bool,

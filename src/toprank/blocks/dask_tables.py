@@ -24,7 +24,7 @@ class DaskTables(DaskBlocks):
         self.n_features = len(names)
         self.feature_names = np.array(names, dtype=object)
 
-    def _hold(self, blocks: list[Any], client: Any, verbose: int, persist: bool) -> None:
+    def _hold(self, blocks: list[Any], client: object, verbose: int, persist: bool) -> None:
         self._dask = require("dask", "dask")
         self._client = client
         self._progress = Progress(verbose)
@@ -46,7 +46,7 @@ class DaskTables(DaskBlocks):
         return cls(tables, [str(name) for name in frame.columns], client)
 
     @classmethod
-    def of_files(cls, files: ParquetTables, client: Any = None) -> DaskTables:
+    def of_files(cls, files: ParquetTables, client: object = None) -> DaskTables:
         """The row groups of Parquet files, which the workers read."""
         read = require("dask", "dask").delayed(_read_table, pure=False)
         token = f"toprank-table-{_token()}"
@@ -81,7 +81,7 @@ class _DaskNumbers(DaskTables):
         self.feature_names = None
 
 
-def _make_table(index: int, part: Any) -> Block:
+def _make_table(index: int, part: object) -> Block:
     return Block(index, with_times(as_table(part)))
 
 

@@ -25,7 +25,7 @@ def size_of(thing: Any) -> int:
 
 
 def make_block(
-    index: int, n_features: int, X: Any, y: Any, weight: Any, groups: Any = None
+    index: int, n_features: int, X: object, y: object, weight: object, groups: object = None
 ) -> Block:
     """One chunk as a block: contiguous numbers, their labels and weights."""
     if hasattr(X, "to_numpy"):

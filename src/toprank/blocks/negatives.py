@@ -25,7 +25,7 @@ from toprank.blocks.source import Block, BlockSource, join_pieces
 Score = Callable[[Any], FloatArray]
 
 
-def _negative(block: Block, positive: Any) -> NDArray[np.bool_]:
+def _negative(block: Block, positive: object) -> NDArray[np.bool_]:
     present = np.asarray(block.y) != positive
     return present if block.weight is None else present & (np.asarray(block.weight) > 0)
 

@@ -53,7 +53,7 @@ class ParquetPart:
 
 
 @contextmanager
-def _open_parquet(path: Place, **options: Any) -> Iterator[Any]:
+def _open_parquet(path: Place, **options: object) -> Iterator[Any]:
     parquet = require("pyarrow.parquet", "frames")
     with name_in_errors(path), ExitStack() as stack:
         source = path if isinstance(path, Path) else stack.enter_context(path.open_input())

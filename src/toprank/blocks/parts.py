@@ -161,10 +161,10 @@ class _OnPart:
     def needs_features(self) -> bool:
         return self.pick.folds.needs_features or getattr(self.sweep, "needs_features", True)
 
-    def local(self, block: Block, state: Any) -> Any:
+    def local(self, block: Block, state: object) -> Any:
         return self.sweep.local(self.pick(block), state)
 
-    def merge(self, left: Any, right: Any) -> Any:
+    def merge(self, left: object, right: object) -> Any:
         return self.sweep.merge(left, right)
 
 
@@ -215,5 +215,5 @@ class PartOfRows(BlockSource):
     def cheap_curvature(self, n_rows: int) -> bool:
         return self.source.cheap_curvature(n_rows)
 
-    def write_scores(self, score: Callable[[Any], FloatArray], to: Any = None) -> Any:
+    def write_scores(self, score: Callable[[Any], FloatArray], to: object = None) -> Any:
         raise TypeError("A part of a source cannot be scored into files; score the source itself.")

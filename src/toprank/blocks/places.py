@@ -71,7 +71,7 @@ class FoundFile:
     keys: Mapping[str, Any] = field(default_factory=dict)
 
 
-def find_files(path: Any) -> list[FoundFile]:
+def find_files(path: str | os.PathLike[str]) -> list[FoundFile]:
     """Return the files of a path, folder, pattern, address, dataset, or of a list of these.
 
     Raises
@@ -90,7 +90,7 @@ def find_files(path: Any) -> list[FoundFile]:
     return _same_keys(found)
 
 
-def _find(path: Any) -> Iterator[FoundFile]:
+def _find(path: str | os.PathLike[str]) -> Iterator[FoundFile]:
     if isinstance(path, str | os.PathLike):
         text = os.fspath(path)
         scheme = _SCHEME.match(text)
@@ -177,7 +177,7 @@ def _open_store(address: str, scheme: str) -> tuple[Any, str]:
     return fs.PyFileSystem(fs.FSSpecHandler(store)), path
 
 
-def _stored(filesystem: Any, path: str, scheme: str) -> StoredFile:
+def _stored(filesystem: object, path: str, scheme: str) -> StoredFile:
     address = path if "://" in path else f"{scheme}://{path.lstrip('/')}"
     return StoredFile(address, path, filesystem)
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from toprank._arrays import AnyArray
 from toprank._numerics import scramble_bits
 
 
@@ -40,7 +41,7 @@ def hash_rows(X: Any, seed: int) -> NDArray[np.uint64]:
     return scramble_bits(keys)
 
 
-def hash_values(values: Any, seed: int) -> NDArray[np.uint64]:
+def hash_values(values: object, seed: int) -> NDArray[np.uint64]:
     """Return a number for each value of a column (numbers, text or dates) that depends on it alone.
 
     Examples
@@ -66,6 +67,6 @@ def _column(X: Any, j: int) -> NDArray[Any]:
     return np.asarray(columns[j] if isinstance(columns, list | tuple) else X[:, j])
 
 
-def _bits_of_numbers(values: NDArray[Any]) -> NDArray[np.uint64]:
+def _bits_of_numbers(values: AnyArray) -> NDArray[np.uint64]:
     numbers = values.astype(np.float64) + 0.0  # minus zero is zero
     return numbers.view(np.uint64)

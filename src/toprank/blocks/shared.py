@@ -36,7 +36,7 @@ class Several:
     def needs_features(self) -> bool:
         return any(getattr(sweep, "needs_features", True) for sweep in self.sweeps)
 
-    def local(self, block: Block, states: list[Any]) -> list[Any]:
+    def local(self, block: Block, states: Sequence[object]) -> list[Any]:
         if len(self.sweeps) > 1 and isinstance(block.X, Columns) and block.X.shape[1]:
             # columns of a file become rows once, not once for every sweep
             block = replace(block, X=np.ascontiguousarray(block.X[:]))
@@ -45,7 +45,7 @@ class Several:
             for reader, sweep, state in zip(self.readers, self.sweeps, states, strict=True)
         ]
 
-    def merge(self, left: list[Any], right: list[Any]) -> list[Any]:
+    def merge(self, left: Sequence[object], right: Sequence[object]) -> list[Any]:
         return [sweep.merge(a, b) for sweep, a, b in zip(self.sweeps, left, right, strict=True)]
 
 
@@ -60,7 +60,7 @@ class _Meeting:
         self._failure: BaseException | None = None
         self._closed = False
 
-    def ask(self, place: int, sweep: Any, state: Any) -> Any:
+    def ask(self, place: int, sweep: object, state: object) -> Any:
         """Wait for the answer to a pass; called by the fits."""
         with self._changed:
             self._asked[place] = (sweep, state)
@@ -131,7 +131,7 @@ class _Member(BlockSource):
     def cheap_curvature(self, n_rows: int) -> bool:
         return self.source.cheap_curvature(n_rows)
 
-    def write_scores(self, score: Callable[[Any], FloatArray], to: Any = None) -> Any:
+    def write_scores(self, score: Callable[[Any], FloatArray], to: object = None) -> Any:
         raise TypeError("Scores are written after the fits that share their passes.")
 
 

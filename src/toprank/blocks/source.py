@@ -54,7 +54,7 @@ class Block:
     #: The same for what depends on the rows alone: all who read the block share it.
     facts: dict[Any, Any] = field(default_factory=dict)
 
-    def for_reader(self, reader: Any) -> Block:
+    def for_reader(self, reader: object) -> Block:
         """Return the block with a cache for one of several who read it in the same pass.
 
         It stays with sparse rows alone, whose gradient is the matter of two passes.
@@ -157,7 +157,7 @@ class BlockSource(ABC):
         return True
 
     @abstractmethod
-    def write_scores(self, score: Callable[[Any], FloatArray], to: Any = None) -> Any:
+    def write_scores(self, score: Callable[[Any], FloatArray], to: object = None) -> Any:
         """Score every row where it lies, and hand the scores back the engine's own way.
 
         ``score`` takes the ``X`` of a block; it is picklable. ``to`` says where scores go when

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from toprank._arrays import AnyArray
 from toprank._numerics import LARGEST_SIZE, FloatArray, sum_of_squares
 from toprank.blocks.source import join_pieces
 
@@ -54,7 +55,7 @@ class LabelCounts:
     finite: bool = True
 
     @classmethod
-    def of(cls, index: int, y: Any, weight: Any = None) -> LabelCounts:
+    def of(cls, index: int, y: object, weight: object = None) -> LabelCounts:
         """Count the labels of one block."""
         y = np.asarray(y)
         labels, place = _distinct(y)
@@ -112,7 +113,7 @@ class LabelCounts:
         return starts
 
 
-def _distinct(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+def _distinct(y: AnyArray) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Return the distinct labels in order, and which of them each row has."""
     if y.dtype.kind in "biuf" and y.size:
         low, high = y.min(), y.max()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ def from_tables(
     *,
     columns: Sequence[str] | None = None,
     block_rows: int | None = None,
-    cluster: Any = None,
+    cluster: object = None,
 ) -> Any:
     """Rows of a table whose columns may be words, dates, truth values, with missing values.
 
@@ -70,7 +71,9 @@ def from_tables(
     return DaskTables.of_files(tables, cluster)
 
 
-def _open_files(path: Any, columns: Sequence[str] | None, block_rows: int | None) -> ParquetTables:
+def _open_files(
+    path: str | os.PathLike[str], columns: Sequence[str] | None, block_rows: int | None
+) -> ParquetTables:
     footers = [read_footer(file) for file in find_files(path)]
     schema = footers[0][1]
     names = list(schema.names) if columns is None else list(columns)

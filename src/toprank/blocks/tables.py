@@ -37,7 +37,7 @@ class TableSource(Protocol):
 
     names: list[str]
 
-    def map_reduce(self, sweep: Any, state: Any) -> Any:
+    def map_reduce(self, sweep: object, state: object) -> Any:
         """Merge ``sweep.local(block, state)`` over all blocks, in their order."""
         ...
 
@@ -71,7 +71,7 @@ class LocalTables(LocalSource):
 
     names: list[str]
 
-    def write_scores(self, score: Callable[[Any], FloatArray], to: Any = None) -> Any:
+    def write_scores(self, score: Callable[[Any], FloatArray], to: object = None) -> Any:
         """Return the scores as an array; ``score`` takes an Arrow table."""
         return np.concatenate([np.asarray(part) for part in self.map(lambda b: score(b.X))])
 
@@ -155,11 +155,11 @@ class ParquetTables(ParquetSource, LocalTables):
         whole = [part.add_keys(batch, self.names) for batch in batches]
         return self._table(arrow.Table.from_batches(whole), f"{part.path}, row group {group}")
 
-    def _block(self, index: int, batch: Any, features: bool, where: str) -> Block:
+    def _block(self, index: int, batch: object, features: bool, where: str) -> Block:
         arrow = require("pyarrow", "frames")
         return Block(index, self._table(arrow.Table.from_batches([batch]), where))
 
-    def _table(self, table: Any, where: str) -> Any:
+    def _table(self, table: object, where: str) -> Any:
         return with_times(self.columns.take(table, self.names, where))
 
     def _empty(self) -> Block:
@@ -187,7 +187,7 @@ class BatchTables(BatchSource, LocalTables):
         super().__init__(open_pass, columns, what, block_rows, None)
         self.names = list(schema.names)
 
-    def _block(self, index: int, table: Any, features: bool) -> Block:
+    def _block(self, index: int, table: object, features: bool) -> Block:
         return Block(index, with_times(table))
 
     write_scores = LocalTables.write_scores

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -24,6 +25,8 @@ def main() -> None:
     except SystemExit as end:
         if end.code == INTERRUPTED:
             _leave_at_once()
+        # all is done: an interrupt while Python leaves would end it by the signal
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
         raise
 
 

@@ -42,6 +42,7 @@ from toprank.cli.terminal import (
     safe,
     short_number,
     table,
+    worker_threads,
 )
 
 if TYPE_CHECKING:
@@ -134,9 +135,10 @@ def evaluate(
     with open_table(data, reading, quiet) as source, progress("Scoring", quiet) as step:
         if cluster is None:
             allowed = parse_memory(memory)
-            scored = score_labelled_table(
-                loaded, source, step, memory=allowed, unlabelled=unlabelled
-            )
+            with worker_threads(-1):
+                scored = score_labelled_table(
+                    loaded, source, step, memory=allowed, unlabelled=unlabelled
+                )
         else:
             with open_cluster(cluster) as where:
                 scored = score_labelled_blocks(loaded, source, where)

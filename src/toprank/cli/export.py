@@ -47,7 +47,7 @@ def export(
         if path is not None and str(path) != "-":
             check_output(path, read=[model, *([] if check is None else [check])])
     # the library is loaded here, because --help need not wait for it
-    from toprank.cli.scoring import load_model
+    from toprank.cli.scoring import load_model, text_types
 
     loaded = load_model(model)
     if sql is not None:
@@ -64,7 +64,8 @@ def export(
             with open_table(check, reading, quiet) as source:
                 source.remember(Reading.remembered(loaded.card))
                 wanted = [name for name in loaded.schema.names if name in source.columns]
-                rows = source.read(wanted).slice(0, _CHECKED)
+                types = {n: kind for n, kind in text_types([loaded]).items() if n in wanted}
+                rows = source.read(wanted, types).slice(0, _CHECKED)
         done = loaded.to_onnx(onnx, check=rows)
         difference = (
             "" if rows is None else f"; scores differ by {done.largest_difference:.2g} at most"

@@ -184,40 +184,48 @@ def fit(
     }
     open_labels = {"unlabelled": unlabelled, "hidden": parse_hidden(hidden, unlabelled)}
     # the library is loaded here, because --help need not wait for it
-    from toprank.cli.scoring import import_skops, load_model
-    from toprank.models import fit_table
-    from toprank.models.read_card import readable_card
+    from toprank.cli.scoring import load_model
 
     before = None if start is None else load_model(start)
-    if target is None:
-        if before is None:
-            raise Failure("--target is missing: name the column of the labels.")
-        target = before.schema.target
-    rows: Any = None
+    task = _FitTask(
+        _find_target(target, before),
+        positive,
+        {**options, **open_labels},
+        before,
+        skip_unlabelled,
+        jobs,
+        quiet,
+    )
+    named = (task.target, roles, columns, max_columns)
     with open_table(train, reading, quiet) as source:
         if before is not None:
             source.remember(Reading.remembered(before.card))
-        named = (target, roles, columns, max_columns)
-        if cluster is not None or not fits_in_memory(source, memory, quiet):
+        in_blocks = cluster is not None or not fits_in_memory(source, memory, quiet)
+        if in_blocks:
             check_training(source, *named)
-            _refuse_in_blocks("--from", before)
-            plan = _BlockPlan(source, memory, cluster, options["model"], quiet)
-            _refuse_in_blocks("--propensity", options.pop("propensity"))
-            _refuse_in_blocks("--unlabelled", unlabelled)
-            more = {**options, "skip_unlabelled": skip_unlabelled}
-            fitted = plan.fit(target, positive, jobs, more)
+            fitted = task.fit_blocks(_BlockPlan(source, memory, cluster, options["model"], quiet))
         else:
             rows = read_training(source, *named)
         known = source.describe_reading()
-    if rows is not None:
-        if unlabelled is None:
-            rows = keep_labelled(rows, target, skip_unlabelled)
-        if before is None and unlabelled is None:
-            positive = find_positive(rows, target, positive, target in (tidy or ()))
-        with progress("Reading", quiet) as step, warnings.catch_warnings(), worker_threads(jobs):
-            _leave_to_concerns()
-            options |= {**open_labels, "from_model": before}
-            fitted = fit_table(rows, target, positive=positive, progress=step, **options)
+    if not in_blocks:
+        fitted = task.fit_rows(rows)
+    _hand_over(fitted, known, output, as_json, quiet)
+
+
+def _find_target(target: str | None, before: Any) -> str:
+    """The column of the labels: the one named, or that of the model to start from."""
+    if target is None and before is None:
+        raise Failure("--target is missing: name the column of the labels.")
+    return str(before.schema.target if target is None else target)
+
+
+def _hand_over(
+    fitted: Any, known: dict[str, Any], output: Path, as_json: bool, quiet: bool
+) -> None:
+    """Write the model, with what is known of the text it was read from, and show its card."""
+    from toprank.cli.scoring import import_skops
+    from toprank.models.read_card import readable_card
+
     if known:
         fitted = fitted.with_card({**fitted.card, "reading": known})
     import_skops()
@@ -227,6 +235,47 @@ def fit(
         print_json({"file": str(output), **readable_card(fitted.card)})
     elif not quiet:
         show_card(fitted, output)
+
+
+@dataclass(frozen=True)
+class _FitTask:
+    """What is to be learned, whether the rows are in memory or in blocks."""
+
+    target: str
+    positive: str | None
+    options: dict[str, Any]
+    before: Any
+    skip_unlabelled: bool
+    jobs: int | None
+    quiet: bool
+
+    def fit_rows(self, rows: Any) -> Any:
+        """Fit to rows in memory."""
+        from toprank.models import fit_table
+
+        positive = self.positive
+        if self.options["unlabelled"] is None:
+            rows = keep_labelled(rows, self.target, self.skip_unlabelled)
+            if self.before is None:
+                tidy = self.target in self.options["tidy"]
+                positive = find_positive(rows, self.target, positive, tidy)
+        with (
+            progress("Reading", self.quiet) as step,
+            warnings.catch_warnings(),
+            worker_threads(self.jobs),
+        ):
+            _leave_to_concerns()
+            given = {**self.options, "from_model": self.before, "progress": step}
+            return fit_table(rows, self.target, positive=positive, **given)
+
+    def fit_blocks(self, plan: _BlockPlan) -> Any:
+        """Fit to rows in blocks; refuse what needs all of them at once."""
+        _refuse_in_blocks("--from", self.before)
+        options = {**self.options, "skip_unlabelled": self.skip_unlabelled}
+        for name in ("propensity", "unlabelled"):
+            _refuse_in_blocks(f"--{name}", options.pop(name))
+        del options["hidden"]
+        return plan.fit(self.target, self.positive, self.jobs, options)
 
 
 def _leave_to_concerns() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -128,6 +128,7 @@ def read_within(
     memory: str | None,
     what: str,
     cluster: str | None = None,
+    types: Mapping[str, Any] | None = None,
 ) -> tuple[Any, str]:
     """All rows of a table; of one too large for memory a sample, and what is said of that.
 
@@ -142,6 +143,8 @@ def read_within(
         What is done with the rows, such as "measured on".
     cluster : str, optional
         What --cluster names: its workers read the table, and send the rows that are taken.
+    types : mapping, optional
+        Types of columns of text, by name; others are guessed.
     """
     wanted = list(source.columns if columns is None else columns)
     if cluster is not None:
@@ -149,7 +152,7 @@ def read_within(
     size = size_in_memory(source, len(wanted))
     allowed = parse_memory(memory)
     if source.place is None or size <= allowed:
-        return source.read(wanted), ""
+        return source.read(wanted, types), ""
     total = source.count_rows()
     rows = sample_rows(source, wanted, allowed / size)
     return rows, _say_sample(source, what, (rows.num_rows, total), size, allowed)

@@ -71,7 +71,13 @@ def monitor(
     or a sample whose size is told.
     """
     # the library is loaded here, because --help need not wait for it
-    from toprank.cli.scoring import load_model, score_rows, score_sample, score_table
+    from toprank.cli.scoring import (
+        load_model,
+        score_rows,
+        score_sample,
+        score_table,
+        text_types,
+    )
     from toprank.models.monitor import Limits, monitor_model
 
     loaded = load_model(model)
@@ -81,7 +87,8 @@ def monitor(
         with open_table(reference, reading, quiet) as source:
             source.remember(Reading.remembered(loaded.card))
             columns = [name for name in loaded.schema.names if name in source.columns]
-            against, _ = read_within(source, columns, memory, "compared with", cluster)
+            types = {n: kind for n, kind in text_types([loaded]).items() if n in columns}
+            against, _ = read_within(source, columns, memory, "compared with", cluster, types)
     with open_table(data, reading, quiet) as source, progress("Reading", quiet) as step:
         source.remember(Reading.remembered(loaded.card))
         labels = [loaded.target.column] if loaded.target.column in source.columns else []

@@ -44,7 +44,9 @@ from toprank.cli.terminal import (
     progress,
     short_number,
     table,
+    worker_threads,
 )
+from toprank.cli.wanted_list import WantedList
 
 if TYPE_CHECKING:
     from toprank._numerics import FloatArray
@@ -132,11 +134,6 @@ def rank(
     With limits (caps and floors for groups, a budget, rows that must be in or out, a share drawn at
     random) all rows are held, and what each limit costs is said on stderr.
     """
-    k = 1.0 if whole else parse_k(top, "--top")
-    if as_json and output is not None:
-        raise Failure("give --json or --output, not both; an output may end in .jsonl.")
-    if per_group is not None and isinstance(k, float) and not whole:
-        raise Failure(f"--top {top}: with --per-group it is a count, of the rows of each group.")
     limits = ListLimits(
         per_entity,
         most_per_entity,
@@ -151,46 +148,35 @@ def rank(
         explore,
         seed,
     )
-    if per_group is not None and limits.any:
-        raise Failure(
-            "--per-group makes a list for each group; for limits of one list give --limit-by with "
-            "--at-most or --at-least."
-        )
-    if sure is not None and (
-        limits.any or whole or per_group is not None or per_entity is not None or stay is not None
-    ):
-        raise Failure("--sure is for the first rows of one list: leave out --all and limits.")
-    if noise is not None and stay is None:
-        raise Failure("--noise needs --stay, the list before.")
-    if stay is not None and (per_group is not None or whole):
-        raise Failure("--stay is for the first rows of one list: leave out --all and --per-group.")
-    alone = not (limits.any or whole or per_group or per_entity or sure or stay)
-    if cluster is not None and not alone:
-        raise Failure("--cluster is for the first rows of one list: leave out --all and limits.")
-    n_reasons = (0 if whole else 3) if reasons is None else reasons
+    wanted = WantedList(
+        k=1.0 if whole else parse_k(top, "--top"),
+        whole=whole,
+        carried=list(id or ()),
+        n_reasons=(0 if whole else 3) if reasons is None else reasons,
+        per_group=per_group,
+        per_entity=per_entity,
+        limits=limits,
+        sure=sure,
+        stay=stay,
+        noise=noise,
+        memory=memory,
+        cluster=cluster,
+    )
+    if as_json and output is not None:
+        raise Failure("give --json or --output, not both; an output may end in .jsonl.")
+    wanted.check()
     check_listing(output, [model, data, *(path for path in (stay, sure) if path is not None)])
     # the library is loaded here, because --help need not wait for it
     from toprank.cli.scoring import load_model
 
     loaded = load_model(model)
-    refits = None
-    if sure is not None:
-        with open_table(sure, reading, quiet) as source, progress("Fitting again", quiet) as step:
-            refits = read_refits(loaded, source, step)
-    with open_table(data, reading, quiet) as source, progress("Ranking", quiet) as step:
-        carried = list(id or ())
-        if stay is not None:
-            before = _read_earlier(stay, loaded, source, carried, (reading, quiet), noise)
-            found = read_held(loaded, source, k, carried, n_reasons, step, limits, before)
-        elif limits.any:
-            found = read_held(loaded, source, k, carried, n_reasons, step, limits)
-        else:
-            if whole:
-                source.remember(Reading.remembered(loaded.card))
-                _check_room(source, memory)
-            more: Any = {"per_group": per_group, "per_entity": per_entity, "refits": refits}
-            more["cluster"] = cluster
-            found = read_top(loaded, source, k, carried, n_reasons, step, **more)
+    refits = _fit_again(loaded, sure, reading, quiet)
+    with (
+        open_table(data, reading, quiet) as source,
+        progress("Ranking", quiet) as step,
+        worker_threads(-1),
+    ):
+        found = _read_wanted(wanted, loaded, source, refits, step, (reading, quiet))
         dialect = source.dialect
     if as_json:
         print_json(records(found))
@@ -198,11 +184,62 @@ def rank(
         show_listing(found.listing)
     else:
         write_listing(found.listing, output, excel_safe, dialect)
+    _say_what_was_left_out(found, per_group, output, quiet)
+
+
+def _fit_again(
+    model: TableModel, train: Path | None, reading: Reading, quiet: bool
+) -> SureTop | None:
+    """Refits of a model to its training table; None where none is named."""
+    if train is None:
+        return None
+    with open_table(train, reading, quiet) as source, progress("Fitting again", quiet) as step:
+        return read_refits(model, source, step)
+
+
+def _read_wanted(
+    wanted: WantedList,
+    model: TableModel,
+    source: Source,
+    refits: SureTop | None,
+    step: Step,
+    how: tuple[Reading, bool],
+) -> Ranked:
+    """The list that is wanted, in the way that it needs: some rows held, or all of them."""
+    k, carried, n_reasons = wanted.k, wanted.carried, wanted.n_reasons
+    before = None
+    if wanted.stay is not None:
+        before = _read_earlier(wanted.stay, model, source, carried, how, wanted.noise)
+    if before is not None or wanted.limits.any:
+        return read_held(model, source, k, carried, n_reasons, step, wanted.limits, before)
+    if wanted.whole:
+        source.remember(Reading.remembered(model.card))
+        _check_room(source, wanted.memory)
+    return read_top(
+        model,
+        source,
+        k,
+        carried,
+        n_reasons,
+        step,
+        per_group=wanted.per_group,
+        per_entity=wanted.per_entity,
+        refits=refits,
+        cluster=wanted.cluster,
+    )
+
+
+def _say_what_was_left_out(
+    found: Ranked, per_group: str | None, output: Path | None, quiet: bool
+) -> None:
+    """Say what limits cost, which ties were cut, and where the list is."""
     if found.prices:
         note(found.prices, quiet)
     if found.tied_out:
         whose = " of their group" if per_group else f", {found.scores[-1]:.6g},"
-        note(f"{found.tied_out} row(s) with the last score{whose} were left out.", quiet)
+        rows = "1 row" if found.tied_out == 1 else f"{found.tied_out} rows"
+        were = "was" if found.tied_out == 1 else "were"
+        note(f"{rows} with the last score{whose} {were} left out.", quiet)
     if output is not None and str(output) != "-":
         note(f"wrote the first {len(found.scores)} of {found.n} rows to '{output}'.", quiet)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from toprank._extras import require
 from toprank.cli.clusters import Cluster
 from toprank.cli.io.folder import place_of_files
 from toprank.cli.io.source import Reading
@@ -191,33 +192,33 @@ def report(
         if sure is not None:
             raise Failure("--sure is for a model and the table that it was fitted to.")
         roles = columns | {"time": time}
-        with open_table(table, reading, quiet) as source:
-            used = roles | {"today": today, "by-group": by_group, "by": by}
-            used |= {"per-entity": per_entity}
-            named = (target, used, lists, max_columns)
-            check_training(source, *named)
-            rows, sampled = None, ""
-            if source.place is not None or cluster is not None:
-                rows, sampled = read_within(source, None, memory, "made from", cluster)
-            if rows is None:
-                rows = read_training(source, *named)
+        used = roles | {"today": today, "by-group": by_group, "by": by, "per-entity": per_entity}
+        named = (target, used, lists, max_columns)
+        rows, sampled = _read_learned_table(table, reading, quiet, named, (memory, cluster))
         rows = keep_labelled(rows, target, skip_unlabelled)
         chosen = find_positive(rows, target, positive, target in (tidy or ()))
         fit.setdefault("model", "auto")  # as 'toprank fit' does
         given: dict[str, Any] = {"random_state": seed, "keep_tails": keep_tails, **roles}
         given |= {name: tuple(names or ()) for name, names in lists.items()}
+        notes = (sampled,) if sampled else ()
         with worker_threads(jobs):
             if test is None:
-                more: dict[str, Any] = {"fit": fit, "notes": (sampled,) if sampled else ()}
+                more: dict[str, Any] = {"fit": fit, "notes": notes}
                 made = _build(rows, target, chosen, given | money | more, top, quiet)
             else:
                 within = TableLimits(max_columns, memory, cluster)
-                tested, also = _read_table(test, reading, quiet, {"target": target}, within)
+                texts = dict.fromkeys((*given["as_text"], *given["as_number"]), _string_type())
+                how = (within, None, texts)
+                tested, also = _read_table(test, reading, quiet, {"target": target}, *how)
                 tested = keep_labelled(tested, target, skip_unlabelled)
-                notes = tuple(filter(None, (sampled, also)))
-                measured = (tested, test, top, columns | money | {"notes": notes})
+                more = columns | money | {"notes": (*notes, also) if also else notes}
                 given |= {"positive": chosen, **fit}
-                made = _fit_and_describe(rows, target, given, measured, quiet)
+                made = _fit_and_describe(rows, target, given, (tested, test, top, more), quiet)
+    _hand_over(made, output, as_json, quiet)
+
+
+def _hand_over(made: Report, output: Path, as_json: bool, quiet: bool) -> None:
+    """Write the page, and say its headline."""
     made.save(output)
     if as_json:
         print_json({"file": str(output), **made.to_dict()})
@@ -226,6 +227,10 @@ def report(
     screen = console()
     screen.print(safe(made.to_dict()["verdict"]["headline"]), style="bold")
     screen.print(f"Report: {safe(output)}", soft_wrap=True)
+
+
+def _string_type() -> Any:
+    return require("pyarrow", "frames").string()
 
 
 class TableLimits(NamedTuple):
@@ -278,6 +283,24 @@ def _check_money(value: float | None, cost: float | None) -> None:
         raise Failure("--cost needs --value-positive: what a positive brings when it is found.")
 
 
+def _read_learned_table(
+    path: Path,
+    reading: Reading,
+    quiet: bool,
+    named: tuple[Any, ...],
+    within: tuple[str | None, str | None],
+) -> tuple[Any, str]:
+    """The rows of a table to learn from, or some of many, and what to say of that.
+
+    `within` are the memory allowed and the cluster whose workers read the table.
+    """
+    with open_table(path, reading, quiet) as source:
+        check_training(source, *named)
+        if source.place is not None or within[1] is not None:
+            return read_within(source, None, within[0], "made from", within[1])
+        return read_training(source, *named), ""
+
+
 def _read_table(
     path: Path,
     reading: Reading,
@@ -285,10 +308,11 @@ def _read_table(
     named: dict[str, Any],
     within: TableLimits,
     known: Reading | None = None,
+    types: dict[str, Any] | None = None,
 ) -> tuple[Any, str]:
     """A table, whose columns are named by options, and what is said where it is a sample.
 
-    `known` is what a model remembers of its own.
+    `known` is what a model remembers of its own, `types` are those of columns of text.
     """
     with open_table(path, reading, quiet) as source:
         if known is not None:
@@ -299,7 +323,8 @@ def _read_table(
             for one in [name] if isinstance(name, str) else name or ():
                 wanted[one] = f"--{option}"
         source.check_columns(wanted)
-        return read_within(source, None, within.memory, "measured on", within.cluster)
+        here = {name: kind for name, kind in (types or {}).items() if name in source.columns}
+        return read_within(source, None, within.memory, "measured on", within.cluster, here)
 
 
 def _describe_models(
@@ -312,7 +337,7 @@ def _describe_models(
     quiet: bool,
 ) -> Report:
     # the library is loaded here, because --help need not wait for it
-    from toprank.cli.scoring import load_by_name
+    from toprank.cli.scoring import load_by_name, text_types
     from toprank.report import describe
 
     skip = options.pop("skip_unlabelled")
@@ -329,11 +354,12 @@ def _describe_models(
     first = next(iter(models.values()))
     known = Reading.remembered(first.card)
     target = {"target": first.target.column}
-    rows, sampled = _read_table(test, reading, quiet, {**named, **target}, within, known)
+    how = (within, known, text_types(models.values()))
+    rows, sampled = _read_table(test, reading, quiet, {**named, **target}, *how)
     options["notes"] = (sampled,) if sampled else ()
     rows = keep_labelled(rows, first.target.column, skip)
     if options["train"] is not None:
-        options["train"], _ = _read_table(options["train"], reading, quiet, target, within, known)
+        options["train"], _ = _read_table(options["train"], reading, quiet, target, *how)
     with progress("Scoring", quiet) as step:
         return describe(models, rows, k=k, files=files, data=str(test), progress=step, **options)
 

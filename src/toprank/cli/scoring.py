@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,15 +34,15 @@ _ROWS_AT_ONCE = 100_000
 def load_model(path: Path) -> TableModel:
     """The model in a file; Failure if there is none."""
     check_exists(path)
-    import_skops()
     return load(path)
 
 
 def import_skops() -> None:
     """Import skops without its walk through all of scikit-learn, and through torch by the way.
 
-    The walk lists types that skops trusts by default. Models are read by a list of our own, so the
-    command line can do without; in a process that others share skops is left as it is.
+    The walk lists types that skops trusts by default. Models are written with it and read by a list
+    of our own, so the command line can do without; in a process that others share skops is left as
+    it is.
     """
     if not terminal.OWN_PROCESS or "skops.io" in sys.modules:
         return
@@ -124,6 +124,17 @@ def _column_types(model: TableModel) -> dict[str, Any]:
         elif column.kind != "date" or column.date_format is not None:
             types[column.name] = pyarrow.string()
     return types
+
+
+def text_types(models: Iterable[TableModel]) -> dict[str, Any]:
+    """Types for the columns that some model reads as text: a zip code keeps its zeros."""
+    string = require("pyarrow", "frames").string()
+    return {
+        name: kind
+        for model in models
+        for name, kind in _column_types(model).items()
+        if kind == string
+    }
 
 
 def score_sample(

@@ -28,6 +28,7 @@ from rich.table import Table
 from rich.text import Text
 from typer.core import TyperGroup
 
+from toprank._extras import hides_interrupt
 from toprank._text import plain, visible
 from toprank.cli.exit_codes import FAULT, INTERRUPTED, INTERRUPTED_NOTE, PIPE_CLOSED, UNUSABLE
 
@@ -180,6 +181,8 @@ class Commands(TyperGroup):
             try:
                 return super().invoke(ctx)
             except Exception as error:
+                if hides_interrupt(error):
+                    raise KeyboardInterrupt from error
                 if ctx.params.get("traceback") or _is_typers(error):
                     raise
                 _leave_command(error)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import TimeSeriesSplit
 
+from toprank._arrays import TableLike
 from toprank.blocks import Block, BlockSource
 from toprank.blocks.parts import Folds, HashFolds, TimeFolds
 from toprank.blocks.source import join_pieces
@@ -21,7 +22,7 @@ _MOST_TIMES = 1_000_000
 
 
 def row_folds(
-    X: Any, n_splits: int = 5, *, groups: ArrayLike | None = None, random_state: int = 0
+    X: TableLike, n_splits: int = 5, *, groups: ArrayLike | None = None, random_state: int = 0
 ) -> NDArray[np.int32]:
     """Return the fold of each row, as ``PNormPushCV.fit_blocks`` and ``choose_p`` draw it.
 

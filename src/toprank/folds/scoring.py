@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.pipeline import Pipeline
@@ -44,7 +44,7 @@ class Scoring:
     ('precision_at(k=2)', 0.5)
     """
 
-    def __init__(self, scoring: Any = "precision_at", kwargs: Mapping[str, Any] | None = None):
+    def __init__(self, scoring: object = "precision_at", kwargs: Mapping[str, Any] | None = None):
         self.metric = METRICS.get(scoring) if isinstance(scoring, str) else None
         if self.metric is None:
             if kwargs:
@@ -83,12 +83,14 @@ class Scoring:
         """-1 where the metric is a risk, so that the score is its negative."""
         return 1 if self.metric is None or self.metric.higher_is_better else -1
 
-    def of_estimator(self, estimator: Any, X: object, y: object, weight: object = None) -> float:
+    def of_estimator(
+        self, estimator: BaseEstimator, X: object, y: object, weight: object = None
+    ) -> float:
         """Score a fitted estimator on rows."""
         given = {} if weight is None else {"sample_weight": weight}
         return float(self.scorer(estimator, X, y, **given))
 
-    def of_scores(self, y: Any, scores: object, weight: FloatArray | None = None) -> float:
+    def of_scores(self, y: ArrayLike, scores: object, weight: FloatArray | None = None) -> float:
         """Score the ranking of rows that have been given scores, whatever their zero."""
         if self.metric is not None:
             value = self.metric.function(y, scores, sample_weight=weight, **self.kwargs)
@@ -142,7 +144,7 @@ class _ScoresAsModel(ClassifierMixin, BaseEstimator):
         return np.asarray(X)[:, 0]
 
 
-def _scikit_learn_scorer(scoring: Any) -> Any:
+def _scikit_learn_scorer(scoring: object) -> Any:
     """A scorer of scikit-learn, by name or as it is."""
     if callable(scoring):
         return scoring
@@ -155,14 +157,14 @@ def _scikit_learn_scorer(scoring: Any) -> Any:
     )
 
 
-def _name_of(scoring: Any) -> str:
+def _name_of(scoring: object) -> str:
     inner = getattr(scoring, "_score_func", scoring)
     return str(getattr(inner, "__name__", type(scoring).__name__))
 
 
 def compare_settings(
     candidates: Sequence[Candidate],
-    models: Sequence[Any],
+    models: Sequence[object],
     rows: Rows,
     folds: Sequence[Fold],
     score: Scoring,
@@ -203,7 +205,9 @@ def compare_settings(
 class WeightedFit:
     """An estimator, and the name of its argument for weights."""
 
-    def __init__(self, estimator: Any, fit_params: Mapping[str, Any] | None, weighted: bool):
+    def __init__(
+        self, estimator: BaseEstimator, fit_params: Mapping[str, Any] | None, weighted: bool
+    ):
         self.estimator = estimator
         self.params = dict(fit_params or {})
         self.weight_name = "sample_weight"

@@ -166,7 +166,7 @@ def _folds_of_present(
 
 
 def _splitter(
-    n_splits: int, y: NDArray[Any], groups: object, time: Any, gap: Any
+    n_splits: int, y: AnyArray, groups: object, time: object, gap: object
 ) -> tuple[Any, Any]:
     """The splitter that a number of folds stands for, and what it splits by."""
     if n_splits < 2:

@@ -10,6 +10,7 @@ import numpy as np
 
 from toprank.inference.hidden_share import share_of_rows
 from toprank.inference.result import Interval
+from toprank.inference.shares import agreement_interval
 from toprank.metrics.hidden import (
     HiddenHeights,
     OpenLabels,
@@ -165,11 +166,14 @@ def _of_heights(
     if not (np.isfinite(estimate) and np.all(np.isfinite(drawn))):
         raise ValueError(
             f"{label} exceeds the largest float on these rows, or on some that are drawn from "
-            "them: divide the scores by a constant, or take price='power'."
+            "them: divide the scores by a constant, or take a smaller p."
         )
     tail = 100 * (1 - level) / 2
     low = float(np.min(np.percentile(drawn[:, 1:], tail, axis=0)))
     high = float(np.max(np.percentile(drawn[:, 1:], 100 - tail, axis=0)))
+    if heights.normalize and high == 0:  # no resample of a list without errors has one
+        pairs = min(rows.n_positive, rows.n_others)
+        high = agreement_interval(0.0, pairs, level)[1] ** (1 / float(settings["p"]))
     most = 1.0 if heights.normalize else np.inf
     return Interval(
         label,

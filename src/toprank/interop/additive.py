@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._numerics import FloatArray
@@ -79,7 +80,7 @@ class Additive:
         return out
 
 
-def is_additive(ranker: Any) -> bool:
+def is_additive(ranker: BaseEstimator) -> bool:
     """Whether a fitted ranker adds up its columns."""
     if is_pipeline(ranker):
         return scales_columns(ranker) and is_additive(ranker.steps[-1][1])
@@ -92,7 +93,7 @@ def is_additive(ranker: Any) -> bool:
     )
 
 
-def additive_form(ranker: Any) -> Additive:
+def additive_form(ranker: BaseEstimator) -> Additive:
     """Return a fitted ranker as a sum over its columns; ValueError if it is none."""
     check_is_fitted(ranker)
     if is_pipeline(ranker):

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._extras import require
@@ -125,10 +126,10 @@ class OnnxExport:
 
 
 def to_onnx(
-    ranker: Any,
+    ranker: BaseEstimator,
     path: str | PathLike[str] | None = None,
     *,
-    check: Any = None,
+    check: object = None,
     tolerance: float = 1e-5,
 ) -> OnnxExport:
     """Return a fitted ranker as an ONNX model, checked against ONNX Runtime.
@@ -185,7 +186,7 @@ def to_onnx(
     return export
 
 
-def add_ranker(graph: Graph, ranker: Any, X: str) -> str:
+def add_ranker(graph: Graph, ranker: BaseEstimator, X: str) -> str:
     """Append a fitted ranker of the columns X and return the name of its scores."""
     if is_pipeline(ranker):
         slopes, offsets, last = scaling(ranker)
@@ -231,7 +232,7 @@ def _add_members(graph: Graph, ensemble: Any, X: str) -> str:
     return add_ranker(graph, ensemble._combiner, graph.add("Concat", *columns, axis=1))
 
 
-def _add_linear(graph: Graph, ranker: Any, X: str) -> str:
+def _add_linear(graph: Graph, ranker: BaseEstimator, X: str) -> str:
     coef = np.asarray(ranker.coef_, dtype=np.float64).reshape(-1, 1)
     intercept = float(np.sum(getattr(ranker, "intercept_", 0.0)))
     units = getattr(ranker, "_units", None)
@@ -242,7 +243,7 @@ def _add_linear(graph: Graph, ranker: Any, X: str) -> str:
     return graph.add("Add", scores, graph.constant(np.array([intercept])))
 
 
-def _add_stumps(graph: Graph, ranker: Any, X: str) -> str:
+def _add_stumps(graph: Graph, ranker: BaseEstimator, X: str) -> str:
     """Sum of coef · h, h = 1 where a column exceeds a threshold or is missing on that side."""
     stumps, coef = ranker.stumps_, np.asarray(ranker.coef_, dtype=np.float64).reshape(-1, 1)
     columns, thresholds, missing = stumps["feature"], stumps["threshold"], stumps["missing"] == 1
@@ -257,7 +258,7 @@ def _add_stumps(graph: Graph, ranker: Any, X: str) -> str:
     return graph.add("Add", scores, graph.constant(np.asarray(ranker.intercept_, dtype=np.float64)))
 
 
-def _add_tree_ranker(graph: Graph, ranker: Any, X: str) -> str:
+def _add_tree_ranker(graph: Graph, ranker: BaseEstimator, X: str) -> str:
     if ranker._starts:
         raise ValueError(
             "The trees were grown on top of init_score, which ONNX would have to be given; fit "

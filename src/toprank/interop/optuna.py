@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing
 
+from toprank._arrays import TableLike
 from toprank._extras import require
 from toprank.inference import Interval
 from toprank.metrics import scorer
@@ -52,7 +53,7 @@ class RoundPruner:
     >>> optuna.create_study(direction="maximize").optimize(objective, 50)  # doctest: +SKIP
     """
 
-    def __init__(self, trial: Any, *, every: int = 1):
+    def __init__(self, trial: object, *, every: int = 1):
         if every < 1:
             raise ValueError(f"every={every}: expected 1 or more rounds from report to report.")
         _check_direction(trial)
@@ -74,15 +75,15 @@ class RoundPruner:
 
 def score_folds(
     trial: Any,
-    estimator: Any,
-    X: Any,
-    y: Any,
+    estimator: BaseEstimator,
+    X: TableLike,
+    y: ArrayLike,
     *,
     metric: str = "average_precision",
-    cv: Any = 5,
+    cv: object = 5,
     groups: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
-    **metric_kwargs: Any,
+    **metric_kwargs: object,
 ) -> float:
     """Return the mean of a metric over folds, and stop between two folds if the trial is hopeless.
 
@@ -178,7 +179,7 @@ def keep_interval(trial: Any, found: Interval) -> float:
     return float(found.estimate)
 
 
-def _check_direction(trial: Any) -> None:
+def _check_direction(trial: object) -> None:
     """Refuse a study that minimises, or has several objectives: these cannot prune."""
     study = getattr(trial, "study", None)  # a FixedTrial, to try an objective by hand, has none
     directions = ["MAXIMIZE"] if study is None else [one.name for one in study.directions]
@@ -200,7 +201,7 @@ def _report_value(trial: Any, value: float, step: int) -> None:
         )
 
 
-def _folds(cv: Any, X: Any, y: Any, groups: ArrayLike | None) -> Any:
+def _folds(cv: object, X: TableLike, y: ArrayLike, groups: ArrayLike | None) -> Any:
     if isinstance(cv, int):
         splitter = StratifiedKFold if groups is None else StratifiedGroupKFold
         cv = splitter(cv, shuffle=True, random_state=0)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from toprank.interop.additive import additive_form, is_additive
@@ -22,7 +22,7 @@ __all__ = ["DIALECTS", "Dialect", "to_sql"]
 
 
 def to_sql(
-    ranker: Any,
+    ranker: BaseEstimator,
     columns: Sequence[str],
     *,
     table: str | None = None,

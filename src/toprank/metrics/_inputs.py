@@ -28,7 +28,7 @@ def check_ranking(
     y_true: ArrayLike,
     y_score: ArrayLike,
     sample_weight: ArrayLike | None = None,
-    pos_label: Any = None,
+    pos_label: object = None,
     label_propensity: ArrayLike | None = None,
 ) -> tuple[NDArray[np.bool_], FloatArray, FloatArray | None]:
     """Return (positive, scores, weights) or raise ValueError saying what is wrong."""
@@ -88,7 +88,7 @@ def inverse_weights(weight: FloatArray | None, propensity: ArrayLike, n: int) ->
 
 
 def check_on_device(
-    scores: Any, y_true: Any, sample_weight: object, pos_label: Any, label_propensity: Any
+    scores: Any, y_true: Any, sample_weight: object, pos_label: object, label_propensity: object
 ) -> tuple[OnDevice, OnDevice, OnDevice | None]:
     """Return (positive, scores, weights) on the device of the scores, or raise ValueError."""
     labels = _device_column("y_true", y_true, scores)

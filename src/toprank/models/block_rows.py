@@ -203,7 +203,7 @@ class Sampling:
         """The rows drawn from a table whose first row has this number."""
         return frame if self.share >= 1 else frames.take(frame, self.rows(frame, first))
 
-    def rows(self, frame: Any, first: int) -> NDArray[np.intp]:
+    def rows(self, frame: object, first: int) -> NDArray[np.intp]:
         """Which rows are drawn from a table whose first row has this number."""
         if self.share >= 1:
             return np.arange(frames.n_rows(frame))

@@ -179,7 +179,7 @@ def score_blocks(
     return ScoredRows(None, positive, counts, clusters, scores=scores), seen
 
 
-def _score(model: TableModel, table: Any) -> FloatArray:
+def _score(model: TableModel, table: object) -> FloatArray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ModelWarning)  # new categories count as none
         return model.score(table)

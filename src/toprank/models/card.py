@@ -75,7 +75,7 @@ class HeldOutMetrics:
         )
 
 
-def depth_notes(tops: Iterable[Any], n: int) -> list[str]:
+def depth_notes(tops: Iterable[object], n: int) -> list[str]:
     """Return what counts of rows at the top mean in a list of n rows; nothing for shares.
 
     Examples
@@ -92,7 +92,7 @@ def depth_notes(tops: Iterable[Any], n: int) -> list[str]:
     ]
 
 
-def versions(ranker: Any) -> dict[str, str]:
+def versions(ranker: object) -> dict[str, str]:
     """Return the versions of toprank and of the libraries that a model needs."""
     wanted = ["python", "toprank", *LIBRARIES]
     for one in (ranker, *(member for _, member in getattr(ranker, "members_", ()))):
@@ -108,7 +108,7 @@ def make_card(
     name: str,
     scoring: Scoring,
     held_out: HeldOutMetrics,
-    choice: Any,
+    choice: object,
     notes: list[str],
     before: Any,
     unseen: UnseenScores,
@@ -156,7 +156,7 @@ def make_card(
     }
 
 
-def _describe_holdout(rows: TrainingRows, held_out: HeldOutMetrics, before: Any) -> str:
+def _describe_holdout(rows: TrainingRows, held_out: HeldOutMetrics, before: object) -> str:
     if not held_out.rows:
         return "not measured"
     which = "drawn at random, class by class"

@@ -159,7 +159,8 @@ def _spellings(name: str, counts: Counter[str]) -> Concern | None:
     if not several:
         return None
     shown = " / ".join(map(repr, sorted(several[0])[:3]))
-    more = f", and {len(several) - 1} more words" if len(several) > 1 else ""
+    others = len(several) - 1
+    more = f", and {others} more {'word' if others == 1 else 'words'}" if others else ""
     return Concern(
         BETTER,
         f"column {name!r} has several spellings of one word ({shown}{more}), each read as a word "
@@ -220,8 +221,8 @@ def find_copies_of_columns(columns: tuple[Column, ...], values: Values) -> Itera
         shown = ", ".join(pairs[:_NAMED]) + (", ..." if len(pairs) > _NAMED else "")
         yield Concern(
             NOTE,
-            f"{len(pairs)} column(s) hold the same as another ({shown}); they share what one of "
-            "them would be given",
+            f"{'1 column holds' if len(pairs) == 1 else f'{len(pairs)} columns hold'} the same as "
+            f"another ({shown}); they share what one of them would be given",
             tuple(copies),
             "drop",
             tuple(copies),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.model_selection import StratifiedShuffleSplit
 
 from toprank._numerics import FloatArray
@@ -29,7 +30,7 @@ def check_effort(quality: str, max_seconds: float | None) -> dict[str, Any]:
     return {"quality": quality, "max_seconds": max_seconds}
 
 
-def unseen_by_members(ranker: Any) -> UnseenScores | None:
+def unseen_by_members(ranker: BaseEstimator) -> UnseenScores | None:
     """The scores of rows by members that have not seen them, where an ensemble has enough."""
     if not isinstance(ranker, PushEnsemble):
         return None

@@ -48,7 +48,7 @@ class LabelShares:
         return cls(edges, rows, np.bincount(bins, counts * positive, size).astype(np.float64))
 
     @classmethod
-    def from_card(cls, scores: Mapping[str, Any]) -> LabelShares | None:
+    def from_card(cls, scores: Mapping[str, object]) -> LabelShares | None:
         """Read what a card remembers of the scores; None where it has no labels, or odd ones."""
         known: Any = scores.get("labels")
         try:

@@ -55,10 +55,10 @@ _STEPS = ("reading", "choosing p", "measuring", "fitting")
 
 
 def fit_table(
-    frame: Any,
+    frame: object,
     target: str,
     *,
-    positive: Any = None,
+    positive: object = None,
     id: str | None = None,
     time: str | None = None,
     drop: Sequence[str] = (),
@@ -68,7 +68,7 @@ def fit_table(
     unlabelled: Any = None,
     hidden: float | tuple[float, float] | None = None,
     model: str | None = None,
-    p: Any = None,
+    p: object = None,
     alpha: float | None = None,
     metric: str = "precision_at",
     k: int | float | None = None,
@@ -311,9 +311,9 @@ def _faults_of_rows() -> Iterator[None]:
 
 
 def _read_rows(
-    frame: Any,
+    frame: object,
     target: str,
-    positive: Any,
+    positive: object,
     drop: Sequence[str],
     roles: dict[str, str | None],
     reading: dict[str, Sequence[str]],
@@ -345,7 +345,7 @@ def fit_rows(
     rows: TrainingRows,
     *,
     model: str | None = None,
-    p: Any = None,
+    p: object = None,
     alpha: float | None = None,
     metric: str = "precision_at",
     k: int | float | None = None,
@@ -394,7 +394,7 @@ def clip_tails(
     return replace(schema, columns=columns), replace(rows, X=X), tails
 
 
-def labelled_rows(frame: Any, target: str, skip: bool) -> Any:
+def labelled_rows(frame: object, target: str, skip: bool) -> Any:
     """The rows of a table that have a label; ModelError if some have none, unless asked to skip."""
     frames.require_columns(frame, {"target": target})
     gaps = is_missing(frames.column(frame, target))
@@ -417,7 +417,7 @@ def make_teller(progress: Progress | None) -> Callable[[int], None]:
 
 def read_request(
     model: str | None,
-    p: Any,
+    p: object,
     alpha: float | None,
     metric: str,
     k: int | float | None,

@@ -30,6 +30,7 @@ from toprank.models.read_card import (
     read_model_bytes,
 )
 from toprank.models.storage import (
+    MODEL_TYPES,
     attach,
     foreign_types,
     reads_texts_unsafely,
@@ -109,7 +110,7 @@ def _read_payload(payload: bytes, most_bytes: int) -> dict[str, object]:
     with catch_warnings():
         # the versions are compared once, for all libraries
         warnings.simplefilter("ignore", InconsistentVersionWarning)
-        parts: dict[str, Any] = build_payload(payload)
+        parts: dict[str, Any] = build_payload(payload, MODEL_TYPES)
     if reads_texts_unsafely(parts):
         raise ModelError(
             "The model in the file would open the files that the texts of a table name, or search "

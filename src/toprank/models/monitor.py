@@ -8,7 +8,7 @@ are too far apart, and every new table would look like drift.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -52,7 +52,7 @@ class DriftWatch:
     ['age']
     """
 
-    def __init__(self, model: TableModel, frame: Any = None):
+    def __init__(self, model: TableModel, frame: object = None):
         self.model = model
         before = model.card.get("reference") if frame is None else _table_reference(model, frame)
         if not before or "rows" not in before:
@@ -67,7 +67,7 @@ class DriftWatch:
         own = model.card.get("reference") or {}
         self.label_shares = LabelShares.from_card(own.get("scores") or {})
 
-    def add(self, frame: Any, scores: FloatArray | None = None) -> None:
+    def add(self, frame: object, scores: FloatArray | None = None) -> None:
         """Count some rows; their scores are worked out unless they are given."""
         values, match = self.model.schema.read(frame)
         match.ensure_ok()
@@ -131,7 +131,7 @@ class DriftWatch:
         return cut, 1 - float(np.interp(cut, scores["quantiles"], scores["at_most"]))
 
 
-def _table_reference(model: TableModel, frame: Any) -> dict[str, Any]:
+def _table_reference(model: TableModel, frame: object) -> dict[str, Any]:
     values, match = model.schema.read(frame)
     match.ensure_ok()
     scores = model.score(frame)
@@ -218,7 +218,7 @@ def monitor_model(
     read_labels: Callable[[], Any],
     limits: Limits,
     *,
-    reference: Any = None,
+    reference: object = None,
     top: float = 0.1,
     level: float = 0.95,
 ) -> Findings:
@@ -261,8 +261,11 @@ def monitor_model(
         known,
         level,
         expects.of_alerts(),
-        None if precision is None else PrecisionError.of(expects.of_alerts(labelled), positive),
+        None,
     )
+    on_labelled = expects.of_alerts(labelled)
+    if precision is not None and on_labelled is not None:
+        found = replace(found, off_by=PrecisionError.of(on_labelled, positive))
     fair = drift.scores_from != "training"
     found.alarms.extend(_alarms(limits, found, drift if fair else None))
     if not fair:
@@ -279,6 +282,8 @@ class _Expectation:
     def __init__(self, model: TableModel, shares: LabelShares | None, top: float, level: float):
         self._model, self._shares, self._level = model, shares, level
         self._training_alerts = top * float(model.card["training"]["rows"])
+        # shares of labelled positives are not those of positives
+        self._open_labels = bool(model.card["training"].get("unlabelled"))
         self._parts: list[FloatArray] = []
 
     def add(self, rows: Any, scores: FloatArray, cut: float) -> None:
@@ -292,7 +297,7 @@ class _Expectation:
         """The precision to expect of the alerts, or of some of them; None where there are none."""
         values = np.concatenate(self._parts) if self._parts else np.empty(0)
         values = values if which is None else values[which]
-        if not len(values):
+        if not len(values) or self._open_labels:
             return None
         if self._shares is not None:
             return self._shares.expect(values, self._level)

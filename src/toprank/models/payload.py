@@ -2,9 +2,8 @@
 
 skops writes the payload: a tree in JSON whose nodes name a type and a way to build it, and arrays
 in NumPy's own format beside it. A model needs seven of these ways, and they are written here: plain
-data, arrays, and objects by their attributes. A type that is not on the list of
-`toprank.models.storage` is refused before this file sees the tree, so no module is imported but
-those of the list. Loading needs no skops, which imports most of scikit-learn.
+data, arrays, and objects by their attributes. A type that is not on the caller's list is refused
+before its module is imported. Loading needs no skops, which imports most of scikit-learn.
 """
 
 from __future__ import annotations
@@ -12,11 +11,13 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from importlib import import_module
 from typing import Any
 
 import numpy as np
+
+from toprank.models.errors import ModelError
 
 Node = dict[str, Any]
 #: Classes of libraries that older files name and no scoring needs: only their attributes are read.
@@ -30,24 +31,25 @@ class OlderEncoder:
         self.state = state
 
 
-def build_payload(payload: bytes) -> Any:
-    """Return what a payload holds; its types must have been checked."""
+def build_payload(payload: bytes, allowed: Collection[str]) -> Any:
+    """Return what a payload holds; ModelError if a type is not among the allowed ones."""
     with zipfile.ZipFile(io.BytesIO(payload)) as files:
-        return _Builder(files).build(json.loads(files.read("schema.json")))
+        return _Builder(files, allowed).build(json.loads(files.read("schema.json")))
 
 
 class _Builder:
     """Builds the nodes of one payload; a node that occurs again is the same object."""
 
-    def __init__(self, files: zipfile.ZipFile):
+    def __init__(self, files: zipfile.ZipFile, allowed: Collection[str]):
         self.files = files
+        self.allowed = allowed
         self.built: dict[Any, Any] = {}
         self.ways: dict[str, Callable[[Node], Any]] = {
             "DictNode": self._dict,
             "ListNode": self._list,
             "TupleNode": lambda node: tuple(self._list(node)),
             "JsonNode": lambda node: json.loads(node["content"]),
-            "TypeNode": _type_of,
+            "TypeNode": self._type_of,
             "DTypeNode": lambda node: self.build(node["content"]).dtype,
             "NdArrayNode": self._array,
             "ObjectNode": self._object,
@@ -80,14 +82,14 @@ class _Builder:
                 found[place] = item
             return found if len(shape) == 1 else np.array(items, dtype=object).reshape(shape)
         content = np.load(io.BytesIO(self.files.read(node["file"])), allow_pickle=False)
-        kind = _type_of(node)
+        kind = self._type_of(node)
         return content if kind is np.ndarray else kind(content)
 
     def _object(self, node: Node) -> Any:
         given = node.get("content")
         if node["__module__"].startswith(_ATTRIBUTES_ALONE):
             return OlderEncoder({} if given is None else self.build(given))
-        kind = _type_of(node)
+        kind = self._type_of(node)
         found = kind.__new__(kind)
         state = None if given is None else self.build(given)
         if state is not None:
@@ -97,6 +99,8 @@ class _Builder:
                 vars(found).update(state)
         return found
 
-
-def _type_of(node: Node) -> Any:
-    return getattr(import_module(node["__module__"]), node["__class__"])
+    def _type_of(self, node: Node) -> Any:
+        module, name = node["__module__"], node["__class__"]
+        if f"{module}.{name}" not in self.allowed:
+            raise ModelError(f"The file holds {module}.{name}, and was not opened.")
+        return getattr(import_module(module), name)

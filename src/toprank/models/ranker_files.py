@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -56,9 +57,10 @@ _MORE = {
     "toprank.tuning.push_cv.PNormPushCV",
 }
 _ALLOWED = {**ALLOWED, "ObjectNode": ALLOWED["ObjectNode"] | _MORE}
+_TYPES = frozenset().union(*_ALLOWED.values())
 
 
-def save_ranker(ranker: Any, path: str | PathLike[str]) -> None:
+def save_ranker(ranker: BaseEstimator, path: str | PathLike[str]) -> None:
     """Write a fitted ranker to one file, whole or not at all.
 
     Parameters
@@ -103,7 +105,7 @@ def save_ranker(ranker: Any, path: str | PathLike[str]) -> None:
         file.write(archive.write_archive(members))
 
 
-def _payload(ranker: Any) -> tuple[bytes, list[bytes]]:
+def _payload(ranker: BaseEstimator) -> tuple[bytes, list[bytes]]:
     bare, boosters = ranker, list[bytes]()
     if isinstance(ranker, Pipeline):
         *first, (name, last) = ranker.steps
@@ -175,7 +177,7 @@ def _build(members: dict[str, bytes], most_bytes: int) -> Any:
         )
     with catch_warnings():
         warnings.simplefilter("ignore", InconsistentVersionWarning)
-        ranker = build_payload(payload)
+        ranker = build_payload(payload, _TYPES)
     boosters = [members[name] for name in sorted(members, key=_place) if name.startswith("trees-")]
     attach(ranker.steps[-1][1] if isinstance(ranker, Pipeline) else ranker, boosters)
     return ranker
@@ -186,7 +188,7 @@ def _place(name: str) -> int:
     return int(number) if number.isdigit() else -1
 
 
-def _check_scores(ranker: Any) -> None:
+def _check_scores(ranker: BaseEstimator) -> None:
     """Raise unless a row of zeros gets a score; the caller handles what damaged parts raise."""
     with catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")

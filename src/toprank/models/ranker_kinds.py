@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from toprank.folds import Fold
 from toprank.models.errors import ModelError
@@ -86,7 +86,7 @@ def _choose_linear(
 
 
 def _search(
-    request: RankerRequest, rows: Rows, folds: list[Fold], ranker: Any, **baseline: Any
+    request: RankerRequest, rows: Rows, folds: list[Fold], ranker: BaseEstimator, **baseline: Any
 ) -> PChoice:
     return choose_p(
         ranker,
@@ -109,7 +109,7 @@ def _choose_stumps(
     return RankBoost(p=choice.p), choice
 
 
-def _make_trees(request: RankerRequest, p: Any, categorical: list[int]) -> PushTrees:
+def _make_trees(request: RankerRequest, p: object, categorical: list[int]) -> PushTrees:
     return PushTrees(
         p,
         categorical_features=categorical or None,
@@ -134,7 +134,7 @@ def _choose_trees(
     return _make_trees(request, choice.p, categorical), choice
 
 
-def _make_ensemble(request: RankerRequest, p: Any, categorical: list[int]) -> PushEnsemble:
+def _make_ensemble(request: RankerRequest, p: object, categorical: list[int]) -> PushEnsemble:
     # it is fitted twice: without the rows held out, and to all rows
     seconds = None if request.max_seconds is None else request.max_seconds / 2.2
     return PushEnsemble(
@@ -161,7 +161,7 @@ RANKER_KINDS: dict[str, RankerKind] = {
 }
 
 
-def check_ranker(model: str, p: Any, alpha: float | None) -> RankerKind:
+def check_ranker(model: str, p: object, alpha: float | None) -> RankerKind:
     """Return a kind of ranker by name; ModelError if it does not take what is asked of it."""
     if model not in RANKER_KINDS:
         raise ModelError(f"model={model!r}: expected one of {', '.join(RANKER_KINDS)}.")

@@ -374,7 +374,7 @@ class Target:
         return positive
 
 
-def _refuse_huge_numbers(columns: Sequence[Column], summary: TableSummary, frame: Any) -> None:
+def _refuse_huge_numbers(columns: Sequence[Column], summary: TableSummary, frame: object) -> None:
     """ModelError if a column holds numbers that `match` would refuse in the same table."""
     for column in columns:
         if column.kind != "number" or not summary.columns[column.name].may_be_huge:

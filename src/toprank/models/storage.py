@@ -150,6 +150,8 @@ _OBJECTS = {
     "toprank.rankers.trees.estimator.PushTrees",
 }
 ALLOWED: dict[str, set[str]] = {**_PLAIN, "ObjectNode": _OBJECTS}
+#: Every type that a file of a model may hold.
+MODEL_TYPES = frozenset().union(*ALLOWED.values())
 
 
 #: Types that stood elsewhere when older files were saved, and where they stand now.

@@ -164,7 +164,7 @@ def _tied(scores: FloatArray, order: NDArray[np.intp], size: int) -> NDArray[np.
     return np.asarray(chosen == scores[order[size]])
 
 
-def _reason_texts(model: Any, frame: Any, part: Any, n: int) -> list[str]:
+def _reason_texts(model: object, frame: object, part: object, n: int) -> list[str]:
     if isinstance(model, TableModel):
         found = model.reasons(part, n)
     else:
@@ -172,7 +172,7 @@ def _reason_texts(model: Any, frame: Any, part: Any, n: int) -> list[str]:
     return ["; ".join(map(str, reasons)) for reasons in found]
 
 
-def _estimator_reasons(model: Any, frame: Any, part: Any, n: int) -> list[Any]:
+def _estimator_reasons(model: object, frame: object, part: object, n: int) -> list[Any]:
     """Reasons of an estimator that ranks the columns as they are."""
     rows = len(part) if isinstance(part, np.ndarray) else frames.n_rows(part)
     if isinstance(model, Pipeline) and rows:
@@ -202,7 +202,7 @@ def _rows_for_mean(model: Any, frame: Any) -> Any:
     return frame[some] if whole else frames.take(frame, some)
 
 
-def _pipeline_reasons(pipeline: Pipeline, frame: Any, part: Any, n: int) -> list[Any]:
+def _pipeline_reasons(pipeline: Pipeline, frame: object, part: Any, n: int) -> list[Any]:
     """Reasons of a pipeline: what each column adds by way of the numbers that its steps make of it.
 
     None where the last step does not explain itself, or the steps do not say what they make.

@@ -34,6 +34,13 @@ KNOWN_PAIRS = (
     ("1", "-1"),
     ("true", "false"),
     ("yes", "no"),
+    ("ja", "nein"),
+    ("ja", "nee"),
+    ("oui", "non"),
+    ("s\u00ed", "no"),
+    ("si", "no"),
+    ("s\u00ec", "no"),
+    ("sim", "n\u00e3o"),
     ("y", "n"),
     ("t", "f"),
     ("positive", "negative"),
@@ -110,9 +117,8 @@ def _no_two_classes(labels: AnyArray, classes: AnyArray, name: str) -> str:
     if len(classes) == 0:
         return "Found 0 rows while a minimum of 1 is required."
     if len(classes) == 1:
-        verb = "have" if name.startswith("the labels") else "has"
         return (
-            f"{name} {verb} one class only ({classes.tolist()[0]!r}), expected two: check the "
+            f"{name} has one class only ({classes.tolist()[0]!r}), expected two: check the "
             "label column, or the split that lost the rare class."
         )
     kind = type_of_target(labels)

@@ -7,8 +7,10 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
+from toprank._arrays import TableLike
 from toprank._numerics import FloatArray, softmax
 from toprank._text import format_p
 from toprank.losses import Loss, get_loss
@@ -83,7 +85,13 @@ class PairContributionDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, y: ArrayLike, *, pos_label: Any = None, **kwargs: Any
+        cls,
+        estimator: BaseEstimator,
+        X: TableLike,
+        y: ArrayLike,
+        *,
+        pos_label: object = None,
+        **kwargs: object,
     ) -> Self:
         """Draw the contributions of the pairs under a fitted two-class classifier.
 
@@ -122,7 +130,7 @@ class PairContributionDisplay:
         loss: Any = "exponential",
         end: str = "top",
         sample_weight: ArrayLike | None = None,
-        pos_label: Any = None,
+        pos_label: object = None,
         max_cells: int = 60,
         title: str | None = None,
         ax: Any = None,

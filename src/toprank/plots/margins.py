@@ -149,7 +149,7 @@ class MarginDisplay:
         *,
         norm: float = 1.0,
         sample_weight: ArrayLike | None = None,
-        pos_label: Any = None,
+        pos_label: object = None,
         name: str | None = None,
         level: float | None = 0.95,
         ax: Any = None,

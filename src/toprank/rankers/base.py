@@ -211,7 +211,7 @@ class LinearRanker(TakesCallbacks, BlockScoring, Probabilities, ClassifierMixin,
         return self
 
     @available_if(_no_exact_update)  # type: ignore[untyped-decorator]
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def partial_fit(self, X: object, y: object, sample_weight: object = None) -> Any:
         """Refuse: there is no exact update by new rows; see ``warm_start``."""
 
     def _fit_source(
@@ -224,10 +224,9 @@ class LinearRanker(TakesCallbacks, BlockScoring, Probabilities, ClassifierMixin,
         task = self._task()
         self._check_link(task)
         with self._start_threads(source), overflow_is_handled():
-            data = look(source, self.class_weight, task.intercepts, classes)
+            problem = self.problem_on(source, task, classes)
+            data = problem.data
             self.classes_ = data.classes if classes is None else classes
-            task = self._task_on(data, task)
-            problem = problem_of(data, task, gather=self.solver == "coordinate")
             result = self._minimise(problem)
             bend = bend_of(problem, result.coef)
             if bend is not None:
@@ -235,6 +234,14 @@ class LinearRanker(TakesCallbacks, BlockScoring, Probabilities, ClassifierMixin,
             self._keep_fit(self.classes_, problem, result)
             self._warn(result, problem, bend)
         return dict(data.passes)
+
+    def problem_on(
+        self, source: BlockSource, task: Any, classes: NDArray[Any] | None = None
+    ) -> TwoClassProblem:
+        """What the ranker minimises on the rows of a source."""
+        data = look(source, self.class_weight, task.intercepts, classes)
+        task = self._task_on(data, task)
+        return problem_of(data, task, gather=self.solver == "coordinate")
 
     def _start_threads(self, source: object) -> Any:
         """The threads of the source; what is no source is refused when it is looked at."""

@@ -30,6 +30,7 @@ from scipy.special import expit
 from sklearn.base import _fit_context
 
 from toprank._arrays import TableLike
+from toprank._extras import hides_interrupt
 from toprank._numerics import FloatArray, log_of, log_sum_exp
 from toprank.blocks import Units
 from toprank.blocks.design import design_of
@@ -67,11 +68,14 @@ def fits(method: Callable[Given, Answer]) -> Callable[Given, Answer]:
             before = _fitted_attributes(estimator)
             answer: Answer = checked(*given, **named)
         except BaseException as error:
-            interrupted = not isinstance(error, Exception)
+            hidden = hides_interrupt(error)
+            interrupted = hidden or not isinstance(error, Exception)
             if interrupted or before is not None:
                 forget(estimator)
             if before is not None and not interrupted:
                 vars(estimator).update(before)
+            if hidden:
+                raise KeyboardInterrupt from error
             raise
         return answer
 

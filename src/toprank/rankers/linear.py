@@ -27,7 +27,7 @@ _LOSS = [StrOptions(TRAINABLE_LOSSES), Loss, tuple]
 class PricedRanker(LinearRanker):
     """Base of the linear rankers with a price of heights: they have pair weights."""
 
-    def dual(self, X: Any, y: Any, *, sample_weight: ArrayLike | None = None) -> PairDual:
+    def dual(self, X: object, y: object, *, sample_weight: ArrayLike | None = None) -> PairDual:
         """Return the dual point of the fit: how much each pair of the training rows counts.
 
         With F the objective without its penalty, the pair (i, k) weighs -dF/d(f_i - f_k). For the
@@ -74,7 +74,7 @@ class PricedRanker(LinearRanker):
         room = coef if self.positive else np.inf
         return replace(point, gap=penalty_gap(gradient, self.alpha, room))
 
-    def _positives(self, y: Any, n: int) -> NDArray[np.bool_]:
+    def _positives(self, y: object, n: int) -> NDArray[np.bool_]:
         """Which of n rows are of the positive class; the classes must be those of the fit."""
         classes, positive = split_classes(check_labels(to_numpy(y)))
         if not np.array_equal(classes, self.classes_):

@@ -200,7 +200,7 @@ class PairRanker(TakesCallbacks, BaseEstimator):
     def fit(
         self,
         X: Any,
-        y: Any = None,
+        y: object = None,
         *,
         groups: ArrayLike | None = None,
         pairs: ArrayLike | Pairs | None = None,
@@ -335,7 +335,7 @@ class PairRanker(TakesCallbacks, BaseEstimator):
     def dual(
         self,
         X: object,
-        y: Any = None,
+        y: object = None,
         *,
         groups: ArrayLike | None = None,
         pairs: ArrayLike | Pairs | None = None,
@@ -403,7 +403,7 @@ class PairRanker(TakesCallbacks, BaseEstimator):
     def score(
         self,
         X: object,
-        y: Any = None,
+        y: object = None,
         *,
         groups: ArrayLike | None = None,
         pairs: ArrayLike | Pairs | None = None,

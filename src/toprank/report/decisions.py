@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,7 +55,9 @@ class Parts:
         if self.per_entity is not None and self.by is None:
             raise ModelError(f"per_entity={self.per_entity!r} needs by=, the column of periods.")
 
-    def measure(self, scores: FloatArray, rows: LabelledRows, frame: Any, k: int) -> dict[str, Any]:
+    def measure(
+        self, scores: FloatArray, rows: LabelledRows, frame: object, k: int
+    ) -> dict[str, Any]:
         """The groups and the periods of a list, where they are asked for."""
         found: dict[str, Any] = {}
         if (self.by_group or self.by) and rows.weight is not None:
@@ -67,7 +70,7 @@ class Parts:
 
 
 def _groups(
-    scores: FloatArray, rows: LabelledRows, frame: Any, column: str, k: int
+    scores: FloatArray, rows: LabelledRows, frame: object, column: str, k: int
 ) -> dict[str, Any]:
     words = read_group_words(frame, column)
     try:
@@ -93,7 +96,7 @@ def _groups(
 
 
 def _periods(
-    scores: FloatArray, rows: LabelledRows, frame: Any, by: str, per_entity: str | None, k: int
+    scores: FloatArray, rows: LabelledRows, frame: object, by: str, per_entity: str | None, k: int
 ) -> dict[str, Any]:
     times = read_periods(frame, by)
     whose = None if per_entity is None else read_entities(frame, per_entity)
@@ -145,7 +148,7 @@ def promise_results(scores: FloatArray, rows: LabelledRows) -> list[dict[str, An
     ]
 
 
-def _option(wish: dict[str, Any]) -> str:
+def _option(wish: Mapping[str, object]) -> str:
     return " ".join(f"--{name.replace('_', '-')} {value}" for name, value in wish.items())
 
 
@@ -165,7 +168,7 @@ def _promise(
 
 
 def sure_results(
-    model: TableModel, train: Any, frame: Any, k: int, progress: Any = None
+    model: TableModel, train: object, frame: object, k: int, progress: Any = None
 ) -> dict[str, Any]:
     """In what share of refits to rows drawn from the training table each row is among the first k.
 

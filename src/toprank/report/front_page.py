@@ -5,6 +5,8 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from toprank._text import clean_text, count, format_figure, percent
 from toprank.report.decisions_page import group_section, period_section, promise_section
 from toprank.report.front import luck, sentence_of_lists
@@ -100,7 +102,7 @@ take a row, decide where to stop.</p>
 </section>"""
 
 
-def _plain_number(value: Any) -> str:
+def _plain_number(value: object) -> str:
     return "" if value == "" else f"{value:g}"
 
 
@@ -322,5 +324,5 @@ def _metric_words(call: str) -> str:
     return _METRICS[name].format(percent(float(k)) if "." in k else f"{k} rows")
 
 
-def _known(value: Any) -> str:
+def _known(value: ArrayLike) -> str:
     return "unknown" if value is None else value if isinstance(value, str) else f"{value:.4g}"

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._arrays import AnyArray
 from toprank._numerics import FloatArray
 from toprank._text import clean_text, percent
 from toprank.models.columns import Column
@@ -178,7 +179,7 @@ def _median(values: NDArray[Any]) -> Any:
     return np.median(there) if len(there) else np.nan
 
 
-def _most_over_represented(top: NDArray[Any], every: NDArray[Any]) -> tuple[str, float, float]:
+def _most_over_represented(top: AnyArray, every: AnyArray) -> tuple[str, float, float]:
     """The value whose share in the first rows exceeds its share in all rows the most."""
     words, counts = np.unique(every.astype(str), return_counts=True)
     in_all = counts / len(every)

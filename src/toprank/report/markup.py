@@ -9,7 +9,7 @@ from typing import Any
 from toprank._text import format_figure
 
 
-def word(text: Any) -> str:
+def word(text: object) -> str:
     """A word from the table: escaped, and kept to its own direction of writing."""
     return f"<bdi>{escape(str(text))}</bdi>"
 

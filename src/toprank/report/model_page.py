@@ -150,7 +150,7 @@ def _add_sure(shown: dict[str, Any], found: dict[str, Any], scores: Any) -> None
         one["sure"] = float(found["shares"][place])
 
 
-def _seen(models: Mapping[str, TableModel], frame: Any) -> dict[str, str]:
+def _seen(models: Mapping[str, TableModel], frame: object) -> dict[str, str]:
     """What to say of the models that have learned from some of the rows."""
     found = {}
     for name, model in models.items():

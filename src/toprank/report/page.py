@@ -70,7 +70,7 @@ def _script() -> str:
     return f'"use strict";\n(function () {{\n{parts}\n}})();\n'
 
 
-def json_for_script(data: Any) -> str:
+def json_for_script(data: object) -> str:
     """Return JSON that can stand inside a script element: no markup, nothing outside ASCII."""
     text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     for letter in "<>&":

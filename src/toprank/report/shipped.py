@@ -53,7 +53,7 @@ class Shipped:
 
 
 def fit_shipped(
-    frame: Any,
+    frame: object,
     table: Table,
     options: Mapping[str, Any],
     random_state: int,
@@ -119,7 +119,7 @@ def _part(values: Any, rows: NDArray[np.intp]) -> Any:
 
 
 def _explain(
-    models: list[TableModel], frame: Any, rows: NDArray[np.intp], fold: NDArray[np.intp]
+    models: list[TableModel], frame: object, rows: NDArray[np.intp], fold: NDArray[np.intp]
 ) -> Any:
     """The reasons of some of the rows, each by the model that scored it."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from toprank._numerics import FloatArray
 from toprank._text import clean_text, count
@@ -73,7 +73,7 @@ class Subject:
     importances: dict[str, float] = field(default_factory=dict)
 
 
-def row_names(frame: Any, id: str | None, n: int) -> NDArray[np.object_]:
+def row_names(frame: object, id: str | None, n: int) -> NDArray[np.object_]:
     """Return what each row is called: its id, or its number from 1 on."""
     if id is None or id not in frames.names_of(frame):
         return np.array([f"row {number}" for number in range(1, n + 1)], dtype=object)
@@ -83,7 +83,7 @@ def row_names(frame: Any, id: str | None, n: int) -> NDArray[np.object_]:
 
 def read_test_rows(
     model: TableModel,
-    frame: Any,
+    frame: object,
     *,
     id: str | None = None,
     weight: str | None = None,
@@ -113,7 +113,7 @@ def read_test_rows(
     )
 
 
-def score_in_parts(model: TableModel, frame: Any) -> FloatArray:
+def score_in_parts(model: TableModel, frame: object) -> FloatArray:
     """Return the score of each row, some rows at a time."""
     n = frames.n_rows(frame)
     if n <= _CHUNK:
@@ -125,7 +125,7 @@ def score_in_parts(model: TableModel, frame: Any) -> FloatArray:
     return np.concatenate(parts)
 
 
-def explain_rows(model: TableModel, frame: Any) -> Explain:
+def explain_rows(model: TableModel, frame: object) -> Explain:
     """Return what gives the reasons of some rows; none for rankers that do not explain."""
 
     def explain(rows: NDArray[np.intp]) -> list[list[Reason]]:
@@ -153,7 +153,7 @@ def describe_model(model: TableModel, file: str | None = None) -> dict[str, str]
     return facts
 
 
-def subject_of(name: str, model: TableModel, frame: Any, file: str | None = None) -> Subject:
+def subject_of(name: str, model: TableModel, frame: object, file: str | None = None) -> Subject:
     """Return a model with its scores of a table."""
     return Subject(
         clean_text(name),
@@ -180,12 +180,12 @@ def importances_of(card: Mapping[str, Any]) -> dict[str, float]:
     return dict(sorted(found.items(), key=lambda pair: -pair[1]))
 
 
-def _is_size(value: Any) -> bool:
+def _is_size(value: ArrayLike) -> bool:
     """Whether a number of a card can be one: a file may hold anything."""
     return isinstance(value, float | int) and bool(np.isfinite(value)) and value > 0
 
 
-def subject_today(frame: Any, column: str) -> Subject:
+def subject_today(frame: object, column: str) -> Subject:
     """Return the order that is used today: a column of the table, the highest number first."""
     from toprank.models.columns import Unreadable, as_numbers
 

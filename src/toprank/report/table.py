@@ -50,16 +50,16 @@ class Table:
     @classmethod
     def read(
         cls,
-        frame: Any,
+        frame: object,
         target: str,
-        positive: Any,
+        positive: object,
         id: str | None,
         time: str | None,
         drop: Sequence[str] = (),
         weight: str | None = None,
         groups: str | None = None,
         keep_tails: bool = False,
-        **reading: Any,
+        **reading: object,
     ) -> Table:
         """Read a table, or raise ModelError saying what is wrong with it.
 

@@ -67,7 +67,7 @@ class Setup:
     n_jobs: int = 1
     progress: Progress = silent
 
-    def map(self, function: Callable[..., Any], calls: Iterable[Sequence[Any]]) -> list[Any]:
+    def map(self, function: Callable[..., object], calls: Iterable[Sequence[Any]]) -> list[Any]:
         """Call a function with each tuple of arguments, in processes; their number changes nothing.
 
         Returns the answers in the order of the calls.

@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
+from toprank._arrays import TableLike
 from toprank._numerics import FloatArray
 from toprank.folds import WeightedFit, folds_of
 from toprank.pairs import (
@@ -85,7 +86,7 @@ class HeldOut:
     sample_weight: Any = None
 
 
-def held_out(X: Any, y: ArrayLike, *, sample_weight: ArrayLike | None = None) -> HeldOut:
+def held_out(X: TableLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None) -> HeldOut:
     """Declare that labelled rows were kept from the fit of the model that is to score them.
 
     Parameters
@@ -117,16 +118,16 @@ def held_out(X: Any, y: ArrayLike, *, sample_weight: ArrayLike | None = None) ->
 
 
 def out_of_fold(
-    estimator: Any,
-    X: Any,
+    estimator: BaseEstimator,
+    X: TableLike,
     y: ArrayLike,
     *,
-    cv: Any = 5,
+    cv: object = 5,
     groups: ArrayLike | None = None,
     time: ArrayLike | None = None,
-    gap: Any = 0,
+    gap: object = 0,
     sample_weight: ArrayLike | None = None,
-    pos_label: Any = None,
+    pos_label: object = None,
 ) -> Calibration:
     """Score every row by a model that was fitted without it.
 
@@ -178,7 +179,7 @@ def out_of_fold(
     return from_scores(*given, counts, pos_label, f"{source}, and by the model of the new rows")
 
 
-def score_rows(model: Any, X: Any) -> FloatArray:
+def score_rows(model: object, X: TableLike) -> FloatArray:
     """Return the scores of a fitted model: its decision values, or its probabilities."""
     if hasattr(model, "decision_function"):
         scores = model.decision_function(X)
@@ -195,21 +196,21 @@ def score_rows(model: Any, X: Any) -> FloatArray:
 
 
 def from_scores(
-    y: Any,
-    scores: Any,
-    sample_weight: Any = None,
-    pos_label: Any = None,
+    y: ArrayLike,
+    scores: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    pos_label: object = None,
     source: str = _NO_PART,
 ) -> Calibration:
     """Return checked labels and scores; ValueError says what is wrong with them."""
-    labels = check_labels(to_numpy(y), "the labels of calibration")
-    values = check_scores(scores, name="the scores of calibration")
+    labels = check_labels(to_numpy(y), "the column of calibration labels")
+    values = check_scores(scores, name="the column of calibration scores")
     if len(labels) != len(values):
         raise ValueError(
             f"calibration has {len(labels)} labels and {len(values)} scores: expected (y, s), one "
             "label and one score per row."
         )
-    positive = split_classes(labels, "the labels of calibration", pos_label)[1]
+    positive = split_classes(labels, "the column of calibration labels", pos_label)[1]
     counts = check_weights(positive, sample_weight)
     if counts is None:
         return Calibration(positive, values, np.ones(len(labels)), source)
@@ -252,7 +253,7 @@ def read_calibration(
     return _score_held_out(model, HeldOut(first, second, sample_weight), pos_label)
 
 
-def _refuse_twice(sample_weight: Any, maker: str) -> None:
+def _refuse_twice(sample_weight: ArrayLike, maker: str) -> None:
     if sample_weight is not None:
         raise ValueError(f"give sample_weight to {maker}, which made the calibration rows.")
 
@@ -262,7 +263,7 @@ def _is_table(values: Any) -> bool:
     return is_frame(values) or (len(shape) == 2 and shape[1] != 1)
 
 
-def _score_held_out(model: Any, rows: HeldOut, pos_label: Any) -> Calibration:
+def _score_held_out(model: object, rows: HeldOut, pos_label: object) -> Calibration:
     if model is None:
         raise ValueError("held_out rows need a model that scores them; scores alone came.")
     learned = getattr(model, "share_learned_from", None)

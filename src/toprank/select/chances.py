@@ -46,9 +46,9 @@ def read_chances(
         labels, seen = calibration
     except (TypeError, ValueError) as error:
         raise ValueError("calibration: expected a pair (labels, scores).") from error
-    labels = check_labels(labels, "the labels of calibration")
-    seen = check_scores(seen, len(labels), "the scores of calibration")
-    positive = split_classes(labels, "the labels of calibration")[1]
+    labels = check_labels(labels, "the column of calibration labels")
+    seen = check_scores(seen, len(labels), "the column of calibration scores")
+    positive = split_classes(labels, "the column of calibration labels")[1]
     if min(np.count_nonzero(positive), np.count_nonzero(~positive)) < _FEWEST:
         raise ValueError(
             f"calibration has {np.count_nonzero(positive)} positive rows of {len(positive)}; "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -102,7 +102,7 @@ class ListDifference:
         return table_html(rows)
 
 
-def _names(values: list[Any]) -> str:
+def _names(values: Sequence[object]) -> str:
     shown = ", ".join(visible(value) for value in values[:_MOST_SHOWN])
     more = f", and {len(values) - _MOST_SHOWN} more" if len(values) > _MOST_SHOWN else ""
     return f"{shown}{more}" if values else "nobody"
@@ -116,7 +116,7 @@ def compare_lists(
     persistence: float | None = None,
     level: float = 0.95,
     n_resamples: int = 200,
-    random_state: Any = 0,
+    random_state: int | np.random.Generator | None = 0,
 ) -> ListDifference:
     r"""Compare two ranked lists of names: turnover at k, and rank-biased overlap.
 

@@ -23,6 +23,7 @@ from toprank.select.conformal import (
 )
 from toprank.select.prefixes import (
     cut_by_precision,
+    many_tied,
     planned_by_precision,
     positives_below,
     positives_to_pass,
@@ -40,10 +41,10 @@ _SHORT_LIST = 10
 
 
 def select(
-    model_or_scores: Any,
-    X_new: Any = None,
+    model_or_scores: object,
+    X_new: object = None,
     *,
-    calibration: Any,
+    calibration: object,
     fdr: float | None = None,
     precision_at_least: float | None = None,
     recall_at_least: float | None = None,
@@ -52,8 +53,8 @@ def select(
     likelihood_ratio: tuple[ArrayLike, ArrayLike] | None = None,
     ties: str = "conservative",
     sample_weight: ArrayLike | None = None,
-    pos_label: Any = None,
-    random_state: Any = 0,
+    pos_label: object = None,
+    random_state: int | np.random.Generator | None = 0,
 ) -> Shortlist:
     """Choose rows from the top of a ranking so that a stated guarantee holds.
 
@@ -169,7 +170,9 @@ class Wish:
         return {self.kind: self.value, "confidence": self.confidence}
 
 
-def _read_wish(fdr: Any, precision: Any, recall: Any, positives: Any, confidence: Any) -> Wish:
+def _read_wish(
+    fdr: object, precision: object, recall: object, positives: object, confidence: object
+) -> Wish:
     given = {
         "fdr": fdr,
         "precision_at_least": precision,
@@ -202,14 +205,14 @@ def _read_new(model_or_scores: Any, X_new: Any) -> tuple[Any, FloatArray]:
                 f"{type(given).__name__} is not a fitted model that could score X_new: give a "
                 "model with decision_function, or the scores of the new rows alone."
             )
-        return None, check_scores(given, name="the scores of the new rows")
+        return None, check_scores(given, name="the column of new scores")
     if X_new is None:
         raise ValueError(f"X_new is missing: the new rows that {type(given).__name__} is to score.")
     return given, score_rows(given, X_new)
 
 
 def _read_ratios(
-    likelihood_ratio: Any, known: Calibration, new: FloatArray
+    likelihood_ratio: object, known: Calibration, new: FloatArray
 ) -> tuple[FloatArray, FloatArray] | None:
     if likelihood_ratio is None:
         return None
@@ -290,7 +293,8 @@ def _why_pruned(passed: int) -> tuple[str, ...]:
 
 def _by_precision(known: Calibration, new: FloatArray, wish: Wish) -> Shortlist:
     n, m = known.n_rows, len(new)
-    shortest = shortest_by_precision(n, m, wish.value, wish.chance)
+    tied = many_tied(known.scores, known.counts, new)
+    shortest = shortest_by_precision(n, m, wish.value, wish.chance, tied)
     if shortest > m:
         needed = rows_needed(
             lambda rows: planned_by_precision(rows, m, wish.value, wish.chance) <= m, n
@@ -302,7 +306,7 @@ def _by_precision(known: Calibration, new: FloatArray, wish: Wish) -> Shortlist:
             needed,
         )
     negatives, counts = known.of_class(False)
-    cut = cut_by_precision(negatives, counts, new, n, wish.value, wish.chance)
+    cut = cut_by_precision(negatives, counts, new, n, wish.value, wish.chance, tied)
     rows = np.flatnonzero(new > cut)
     guarantee = f"at least {percent(wish.value)} of these rows are positives."
     notes: tuple[str, ...] = ()

@@ -56,7 +56,7 @@ def cut(
     old_scores: ArrayLike | None = None,
     confidence: float = 0.95,
     method: str = "auto",
-    random_state: Any = 0,
+    random_state: int | np.random.Generator | None = 0,
 ) -> LimitedList:
     r"""Cut a list within the limits of the real world, and say what each of them costs.
 
@@ -223,12 +223,12 @@ def _sum(values: FloatArray | None, rows: IntArray) -> float | None:
 
 def _read_problem(
     scores: FloatArray,
-    k: Any,
+    k: object,
     known: tuple[Any, Any],
     of_entities: dict[str, Any],
     of_groups: dict[str, Any],
-    money: dict[str, Any],
-    forced: dict[str, Any],
+    money: Mapping[str, object],
+    forced: Mapping[str, object],
 ) -> tuple[CutRows, Limits, str]:
     """Check what the user has given; the rows, the limits, and where probabilities come from."""
     n = len(scores)
@@ -265,7 +265,7 @@ def _read_problem(
     return rows, limits, chances
 
 
-def _list_size(k: Any, n: int, budget: Any) -> int:
+def _list_size(k: object, n: int, budget: object) -> int:
     if k is None:
         if budget is None:
             raise ValueError("Give k, how long the list may be, or a budget.")
@@ -281,7 +281,7 @@ def _list_size(k: Any, n: int, budget: Any) -> int:
     return min(int(k), n)
 
 
-def _check_budget(budget: Any, cost: FloatArray | None, chance: FloatArray | None) -> float:
+def _check_budget(budget: object, cost: FloatArray | None, chance: FloatArray | None) -> float:
     if budget is None:
         if cost is not None:
             raise ValueError("cost without budget limits nothing: give budget too.")
@@ -312,7 +312,7 @@ def _check_method(method: str, rows: CutRows) -> None:
         )
 
 
-def _check_share(explore: Any) -> float:
+def _check_share(explore: object) -> float:
     if not (is_number(explore) and 0 <= explore < 1):
         raise ValueError(f"explore={explore!r}: expected a share of the list in [0, 1).")
     return float(explore)

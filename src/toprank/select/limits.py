@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from toprank._arrays import AnyArray
 from toprank._columns import labels_column, numbers, to_numpy
 from toprank._extras import require
 from toprank._numerics import FloatArray, is_number
@@ -129,7 +130,7 @@ class Limits:
 NO_CAP = int(np.iinfo(np.int64).max)
 
 
-def code_entities(values: NDArray[Any]) -> IntArray:
+def code_entities(values: AnyArray) -> IntArray:
     """Number entities from 0; a missing one is an entity of its own.
 
     Examples
@@ -150,7 +151,7 @@ def code_entities(values: NDArray[Any]) -> IntArray:
     return codes
 
 
-def code_values(values: NDArray[Any]) -> tuple[IntArray, list[Any]]:
+def code_values(values: AnyArray) -> tuple[IntArray, list[Any]]:
     """Number values in the order in which they come first, missing ones -1; and list them.
 
     Examples
@@ -171,12 +172,12 @@ def code_values(values: NDArray[Any]) -> tuple[IntArray, list[Any]]:
     return np.array(found, dtype=np.intp), list(seen)
 
 
-def _as_known(values: NDArray[Any]) -> NDArray[Any]:
+def _as_known(values: AnyArray) -> NDArray[Any]:
     """An array that pandas reads without a guess: texts and times as objects."""
     return values if values.dtype.kind in "iufO" else values.astype(object)
 
 
-def _code_by_table(values: NDArray[Any]) -> IntArray | None:
+def _code_by_table(values: AnyArray) -> IntArray | None:
     """Whole numbers of a small range are looked up; None where the range is large."""
     if not len(values) or values.dtype.kind == "b":
         return values.astype(np.intp)
@@ -215,7 +216,7 @@ def read_groups(groups: ArrayLike | None, n: int) -> tuple[IntArray | None, tupl
 
 
 def read_group_counts(
-    name: str, counts: Any, names: tuple[Any, ...], k: int | None
+    name: str, counts: object, names: tuple[object, ...], k: int | None
 ) -> IntArray | None:
     """Return a cap or a floor for each group, by its code; None where there is none.
 
@@ -251,7 +252,7 @@ def read_group_counts(
     return found
 
 
-def _read_count(name: str, count: Any, k: int | None) -> int:
+def _read_count(name: str, count: object, k: int | None) -> int:
     """A number of rows: a whole number, or a share of k."""
     if is_number(count) and not isinstance(count, (bool, np.bool_)):
         if float(count).is_integer() and count >= 0:
@@ -267,7 +268,7 @@ def _read_count(name: str, count: Any, k: int | None) -> int:
     raise ValueError(f"{name}={count!r}: expected a number of rows, or a share of k below 1.")
 
 
-def read_amounts(name: str, amounts: Any, n: int) -> FloatArray | None:
+def read_amounts(name: str, amounts: object, n: int) -> FloatArray | None:
     """Return one amount per row, not negative, from one for all rows or one for each."""
     if amounts is None:
         return None
@@ -281,7 +282,7 @@ def read_amounts(name: str, amounts: Any, n: int) -> FloatArray | None:
     return np.broadcast_to(values, (n,)).astype(np.float64)
 
 
-def read_rows(name: str, rows: Any, n: int) -> IntArray:
+def read_rows(name: str, rows: object, n: int) -> IntArray:
     """Return places of rows in order, from places or from one truth value per row."""
     if rows is None:
         return _no_rows()

@@ -97,12 +97,13 @@ def membership(
     k : int
         How long the top of the list is.
     n_refits : int, optional
-        By default 400 for the jackknife, which needs no fits, and 50 for the bootstrap.
+        By default 400 for the jackknife, which needs no fits, 32 for single steps and 50 for fits.
     level : float, default=0.9
         Confidence of the sets of ranks, each for its own row.
     method : {"auto", "jackknife", "bootstrap"}, default="auto"
         "jackknife": to first order, for `PNormPush` with the exponential loss. "bootstrap": fits
-        to rows with random weights. "auto" is the first where it is good enough.
+        to rows with random weights. "auto" is the first where it is good enough, one Newton step
+        per draw of weights for linear rankers with other smooth losses, and fits for the rest.
     sample_weight : array-like, optional
         Repetition counts of the training rows.
     label_propensity : float or array-like, optional

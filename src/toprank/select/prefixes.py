@@ -29,6 +29,11 @@ _FINENESS = 1.25
 #: Bounds at k negatives may fail with a chance that falls as k to this power: where positives are
 #: rare, only short lists can be precise, and they stand and fall with the first few negatives.
 _EARLY = 1.25
+#: The same where many rows are tied: lists end between ties, not where a count of the grid is, and
+#: the first tie holds many negatives already.
+_FINENESS_TIED, _EARLY_TIED = 1.08, 0.7
+#: Rows are tied where fewer of them than this share have a score of their own.
+_DISTINCT = 0.25
 #: Of the chance of an error of a recall, the part that goes to the number of new positives.
 _FOR_NUMBER = 0.1
 #: Numbers of new positives that are looked at together lie within this factor.
@@ -116,18 +121,26 @@ def smallest_where(holds: Callable[[IntArray], NDArray[np.bool_]], high: IntArra
 
 
 @lru_cache(maxsize=256)
-def cut_counts(n: int, precision: float) -> IntArray:
+def cut_counts(n: int, precision: float, tied: bool = False) -> IntArray:
     """The numbers k of calibration negatives at which lists may be cut: fixed before any label.
 
-    They grow by a quarter each, up to the most that a list of that precision can pass.
+    They grow by a quarter each, by a twelfth where many rows are tied, up to the most that a list
+    of that precision can pass.
     """
     most = max(1, int((1 - precision) * n))
-    steps = int(np.ceil(np.log(most) / np.log(_FINENESS))) + 1
-    return np.unique(np.ceil(_FINENESS ** np.arange(steps)).astype(np.int64).clip(1, most))
+    factor = _FINENESS_TIED if tied else _FINENESS
+    steps = int(np.ceil(np.log(most) / np.log(factor))) + 1
+    return np.unique(np.ceil(factor ** np.arange(steps)).astype(np.int64).clip(1, most))
+
+
+def many_tied(known: FloatArray, counts: FloatArray, new: FloatArray) -> bool:
+    """Whether few rows have a score of their own: of all rows, so that no label has a say in it."""
+    distinct = len(np.unique(np.concatenate((known, new))))
+    return distinct < _DISTINCT * (float(np.sum(counts)) + len(new))
 
 
 @lru_cache(maxsize=256)
-def most_negatives(n: int, m: int, precision: float, chance: float) -> IntArray:
+def most_negatives(n: int, m: int, precision: float, chance: float, tied: bool = False) -> IntArray:
     """How many new negatives there may be above each of the `cut_counts`, for all of them at once.
 
     The chance that one of the bounds fails is at most `chance`. Each alone fails less often, those
@@ -135,8 +148,8 @@ def most_negatives(n: int, m: int, precision: float, chance: float) -> IntArray:
     fail together, and how often one of them does is counted over drawn urns. Three standard errors
     of that count are taken off.
     """
-    k = cut_counts(n, precision)
-    parts = _parts_of_chance(k)
+    k = cut_counts(n, precision, tied)
+    parts = _parts_of_chance(k, tied)
     few = _bounds_of_each(n, m, k, chance * parts)
     if len(k) == 1:
         return few
@@ -153,9 +166,9 @@ def most_negatives(n: int, m: int, precision: float, chance: float) -> IntArray:
     return few
 
 
-def _parts_of_chance(k: IntArray) -> FloatArray:
+def _parts_of_chance(k: IntArray, tied: bool = False) -> FloatArray:
     """How the chance of an error is shared among the bounds at k negatives; sums to one."""
-    parts = k.astype(np.float64) ** -_EARLY
+    parts = k.astype(np.float64) ** -(_EARLY_TIED if tied else _EARLY)
     return np.asarray(parts / np.sum(parts))
 
 
@@ -190,6 +203,7 @@ def cut_by_precision(
     n: int,
     precision: float,
     chance: float,
+    tied: bool = False,
 ) -> float:
     """The score above which the list begins; infinity where no list is long enough.
 
@@ -203,10 +217,12 @@ def cut_by_precision(
         How many calibration rows there are.
     precision, chance : float
         The share of positives, and the chance of falling short of it.
+    tied : bool, default=False
+        Whether many rows are tied, as `many_tied` says.
     """
     m = len(new)
-    k = cut_counts(n, precision)
-    bounds = most_negatives(n, m, precision, chance)
+    k = cut_counts(n, precision, tied)
+    bounds = most_negatives(n, m, precision, chance, tied)
     place = np.searchsorted(np.cumsum(counts), k, side="left")
     # with fewer than k negatives in the calibration part, the bound is for all new rows
     cuts = np.append(negatives, -np.inf)[np.minimum(place, len(negatives))]
@@ -216,9 +232,11 @@ def cut_by_precision(
     return float(cuts[passed[-1]]) if len(passed) else float("inf")
 
 
-def shortest_by_precision(n: int, m: int, precision: float, chance: float) -> int:
+def shortest_by_precision(
+    n: int, m: int, precision: float, chance: float, tied: bool = False
+) -> int:
     """The shortest list of that precision that n calibration rows can vouch for."""
-    fewest = most_negatives(n, m, precision, chance)[0]
+    fewest = np.min(most_negatives(n, m, precision, chance, tied))
     return max(1, int(np.ceil(fewest / (1 - precision) * (1 - 1e-12))))
 
 

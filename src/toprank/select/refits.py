@@ -7,9 +7,11 @@ that counts a little more moves the coefficients by its influence,
 
 where q and r are the objective's own weights of the positives (softmax of -f) and of the negatives
 (softmax of p f). The sum of the influences' squares is the covariance of the infinitesimal
-jackknife. Where a few rows carry all of that weight, as with a large p, the first order is not
-enough; then, and for every other ranker, the model is fitted again to rows with random weights
-(gamma variables of mean one per row: the Bayesian bootstrap), from where the last fit ended.
+jackknife. Linear rankers with other smooth losses take one Newton step per draw of random weights
+(gamma variables of mean one per row: the Bayesian bootstrap) from where they are, with the Hessian
+that they have there: a pass over the rows, not a fit. Where a few rows carry all of the weight, as
+with a large p, the first order is not enough; then, and for every other ranker, the model is fitted
+again to rows with such weights, from where the last fit ended.
 """
 
 from __future__ import annotations
@@ -26,18 +28,19 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._numerics import FloatArray, softmax
+from toprank.blocks.memory import ArraySource
 from toprank.folds import WeightedFit
 from toprank.objective import Task
 from toprank.pairs import Rows, check_rows, check_weights
 from toprank.pairs.propensity import label_weights
 from toprank.prices import Power
-from toprank.rankers.base import LinearRanker
+from toprank.rankers.base import LinearRanker, overflow_is_handled
 from toprank.select.calibration import score_rows
 
 #: Rows that must carry the weight of a class for the first order to be enough.
 _ENOUGH = 30
-#: Models where refits are cheap, and where each is a fit.
-_MANY, _SOME = 400, 50
+#: Models where refits are cheap, where each is a pass over the rows, and where each is a fit.
+_MANY, _STEPS, _SOME = 400, 32, 50
 METHODS = ("auto", "jackknife", "bootstrap")
 
 Progress = Callable[[str, float, float | None], None]
@@ -51,7 +54,7 @@ class Refits:
     n : int
         How many models there are.
     method : str
-        "jackknife" or "bootstrap".
+        "jackknife", "one-step bootstrap" or "bootstrap".
     """
 
     def __init__(self, models: list[Callable[[Any], FloatArray]] | FloatArray, method: str):
@@ -89,8 +92,13 @@ class Refits:
             else:
                 noise = draw.standard_normal((n_refits or _MANY, len(spread)))
                 return cls(estimator.coef_[0] + noise @ spread, "jackknife")
-        given = (sample_weight, label_propensity, n_refits or n_fits, draw, progress)
-        models = _bootstrap(estimator, X, y, *given)
+        weights = (sample_weight, label_propensity)
+        if method == "auto":
+            number = n_refits or min(n_fits, _STEPS)
+            steps = _one_step(estimator, X, y, *weights, number, draw, progress)
+            if steps is not None:
+                return cls(steps, "one-step bootstrap")
+        models = _bootstrap(estimator, X, y, *weights, n_refits or n_fits, draw, progress)
         return cls(models, "bootstrap")
 
     def scores(self, X: Any, which: slice = slice(None)) -> FloatArray:
@@ -166,6 +174,55 @@ def _root(pushes: FloatArray) -> FloatArray:
     return np.asarray(np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T)
 
 
+def _one_step(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    label_propensity: Any,
+    n_refits: int,
+    draw: np.random.Generator,
+    progress: Progress | None,
+) -> list[Callable[[Any], FloatArray]] | None:
+    """Linear scores after one Newton step to rows with random weights; None where that is off."""
+    if not isinstance(estimator, LinearRanker) or not hasattr(estimator, "coef_"):
+        return None
+    if estimator.positive:
+        return None
+    rows, _ = check_rows(clone(estimator), X, y, sample_weight, sparse=True)
+    own, counts = _weights(len(rows), rows.weight, label_propensity)
+    task = estimator._task()
+
+    def problem_with(weight: FloatArray) -> Any:
+        source = ArraySource(rows.X, rows.y, weight, None, estimator.n_jobs, checked=True)
+        return estimator.problem_on(source, task)
+
+    with overflow_is_handled():
+        whole = problem_with(own)
+        if not (whole.smooth and whole.has_curvature and whole.size <= whole.newton_up_to):
+            return None
+        at = estimator._point(whole)
+        if _carriers(whole.row_slopes(at), rows.y) < _ENOUGH:
+            return None
+        curvature = np.linalg.cholesky(whole.hessian(at))
+        each = own / np.where(counts > 0, counts, 1.0)
+        models = []
+        for done in range(n_refits):
+            weight = draw.gamma(np.where(counts > 0, counts, 1.0)) * (counts > 0) * each
+            slope = problem_with(weight).value_grad(at)[1]
+            step = np.linalg.solve(curvature.T, np.linalg.solve(curvature, slope))
+            models.append(_linear_score((at - step)[: rows.X.shape[1]]))
+            if progress is not None:
+                progress("Fitting again", done + 1, n_refits)
+    return models
+
+
+def _carriers(slopes: FloatArray, positive: NDArray[np.bool_]) -> float:
+    """How many rows carry the gradient, in the class where fewer do."""
+    parts = (np.abs(slopes[positive]), np.abs(slopes[~positive]))
+    return min(float(np.sum(part)) ** 2 / float(np.sum(part**2)) for part in parts)
+
+
 def _bootstrap(
     estimator: Any,
     X: Any,
@@ -185,6 +242,7 @@ def _bootstrap(
     moving = clone(estimator).set_params(warm_start=True) if warm else None
     if moving is not None and hasattr(estimator, "coef_"):
         moving.coef_ = estimator.coef_.copy()
+        moving.intercept_ = estimator.intercept_.copy()
     for done in range(n_refits):
         weight = draw.gamma(np.where(counts > 0, counts, 1.0)) * (counts > 0) * each
         if moving is not None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import expit
 
+from toprank._arrays import AnyArray
 from toprank._numerics import FloatArray, is_number
 
 
@@ -47,7 +48,9 @@ class SimulatedRows:
         return len(self.label)
 
 
-def leads(n: int = 5000, *, share: float = 0.06, random_state: Any = 0) -> SimulatedRows:
+def leads(
+    n: int = 5000, *, share: float = 0.06, random_state: int | np.random.Generator | None = 0
+) -> SimulatedRows:
     """Simulate customers to call, who may buy something, for more or for less money.
 
     Those who buy often buy little: interest and the size of the order pull apart, so the likeliest
@@ -104,7 +107,7 @@ def molecules(
     bits: int = 256,
     families: int = 60,
     share: float = 0.03,
-    random_state: Any = 0,
+    random_state: int | np.random.Generator | None = 0,
 ) -> SimulatedRows:
     """Simulate molecules as fingerprints, of families that share a skeleton.
 
@@ -152,7 +155,9 @@ def molecules(
     return _draw(columns, 1.5 * wish, share, family, np.ones(n), rng)
 
 
-def machines(n: int = 6000, *, share: float = 0.05, random_state: Any = 0) -> SimulatedRows:
+def machines(
+    n: int = 6000, *, share: float = 0.05, random_state: int | np.random.Generator | None = 0
+) -> SimulatedRows:
     """Simulate machines to inspect, of which few have a fault.
 
     Old machines have faults, as everyone knows. So have new ones that run hot under a changing
@@ -196,7 +201,9 @@ def machines(n: int = 6000, *, share: float = 0.05, random_state: Any = 0) -> Si
     return _draw(columns, wish, share, site, np.ones(n), rng)
 
 
-def patients(n: int = 6000, *, share: float = 0.08, random_state: Any = 0) -> SimulatedRows:
+def patients(
+    n: int = 6000, *, share: float = 0.08, random_state: int | np.random.Generator | None = 0
+) -> SimulatedRows:
     """Simulate patients of an emergency room, of which few need a bed at once.
 
     In the old the signs are weaker: pain and fever say less, so that the same readings mean a
@@ -244,7 +251,9 @@ def patients(n: int = 6000, *, share: float = 0.08, random_state: Any = 0) -> Si
     return _draw(columns, 2.2 * severity + 1.2 * frailty, share, group, np.ones(n), rng)
 
 
-def _start(n: Any, share: Any, random_state: Any) -> np.random.Generator:
+def _start(
+    n: object, share: object, random_state: int | np.random.Generator | None
+) -> np.random.Generator:
     """Check what every job takes, and seed it."""
     _check_count("n", n, 2)
     if not (is_number(share) and 0 < share < 1):
@@ -252,7 +261,7 @@ def _start(n: Any, share: Any, random_state: Any) -> np.random.Generator:
     return np.random.default_rng(random_state)
 
 
-def _check_count(name: str, count: Any, least: int) -> None:
+def _check_count(name: str, count: object, least: int) -> None:
     if not (isinstance(count, (int, np.integer)) and count >= least):
         raise ValueError(f"{name}={count!r}: expected a whole number of at least {least}.")
 
@@ -261,7 +270,7 @@ def _draw(
     columns: dict[str, FloatArray],
     wish: FloatArray,
     share: float,
-    group: NDArray[Any],
+    group: AnyArray,
     value: FloatArray,
     rng: np.random.Generator,
 ) -> SimulatedRows:

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from numpy.typing import ArrayLike
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_consistent_length
 
+from toprank._arrays import TableLike
 from toprank.blocks import BlockSource
 from toprank.folds import (
     RULES,
@@ -39,19 +40,19 @@ DEFAULT_PS = (1.0, 2.0, 4.0, 8.0, 16.0, 64.0)
 
 
 def choose_p(
-    estimator: Any,
-    X: Any,
+    estimator: BaseEstimator,
+    X: TableLike,
     y: ArrayLike | None = None,
     *,
     ps: Sequence[float] = DEFAULT_PS,
-    scoring: Any = "precision_at",
+    scoring: object = "precision_at",
     scoring_kwargs: Mapping[str, Any] | None = None,
-    cv: Any = 5,
+    cv: object = 5,
     groups: ArrayLike | None = None,
     time: ArrayLike | None = None,
-    gap: Any = 0,
+    gap: object = 0,
     sample_weight: ArrayLike | None = None,
-    baseline: Any = "logistic",
+    baseline: object = "logistic",
     baseline_name: str | None = None,
     rule: str = "best",
     level: float = 0.95,
@@ -166,10 +167,10 @@ def choose_p(
 
 
 def _candidates(
-    estimator: Any,
+    estimator: BaseEstimator,
     ps: Sequence[float],
     parameter: str | None,
-    baseline: Any,
+    baseline: object,
     baseline_name: str | None,
     on_blocks: bool = False,
 ) -> tuple[tuple[Candidate, ...], list[Any]]:
@@ -192,7 +193,7 @@ def _candidates(
     return names, list(models)
 
 
-def _parameter(estimator: Any, parameter: str | None) -> str | None:
+def _parameter(estimator: BaseEstimator, parameter: str | None) -> str | None:
     """The name of the parameter to vary; None if the estimator has no p."""
     known = estimator.get_params()
     if parameter is not None:
@@ -207,17 +208,17 @@ def _parameter(estimator: Any, parameter: str | None) -> str | None:
     return nested[0] if nested else None
 
 
-def _last_step(estimator: Any) -> Any:
+def _last_step(estimator: BaseEstimator) -> Any:
     return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
 
 
-def _baseline_name(baseline: Any) -> str:
+def _baseline_name(baseline: object) -> str:
     if isinstance(baseline, str):
         return "logistic regression"
     return f"the baseline {type(_last_step(baseline)).__name__}"
 
 
-def _refuse_rows(given: Mapping[str, Any]) -> None:
+def _refuse_rows(given: Mapping[str, object]) -> None:
     """Refuse what belongs to single rows where the source has it."""
     for name, value in given.items():
         if value is not None:
@@ -227,7 +228,7 @@ def _refuse_rows(given: Mapping[str, Any]) -> None:
             )
 
 
-def _baseline(estimator: Any, baseline: Any, on_blocks: bool = False) -> Any:
+def _baseline(estimator: BaseEstimator, baseline: object, on_blocks: bool = False) -> Any:
     if not isinstance(baseline, str):
         return clone(baseline)
     if baseline != "logistic":

@@ -21,6 +21,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
 
+from toprank._arrays import TableLike
 from toprank.blocks import Workers, with_checkpoint
 from toprank.folds import (
     RULES,
@@ -172,20 +173,20 @@ class PNormPushCV(ShownInterval, LinearRanker):
         self,
         ps: Sequence[float] = (1, 2, 4, 8, 16, 64),
         *,
-        scoring: Any = "precision_at",
+        scoring: object = "precision_at",
         scoring_kwargs: Mapping[str, Any] | None = None,
-        cv: Any = 5,
+        cv: object = 5,
         n_repeats: int = 1,
         alphas: Sequence[float] = (1e-4, 1e-3, 1e-2, 1e-1, 1.0),
         rule: str = "best",
         test_size: float | str | None = "auto",
         level: float = 0.95,
-        loss: Any = "exponential",
+        loss: object = "exponential",
         solver: str = "auto",
         max_iter: int | None = None,
         tol: float = 1e-6,
         link: str = "logistic",
-        class_weight: Any = None,
+        class_weight: object = None,
         random_state: int = 0,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -212,8 +213,8 @@ class PNormPushCV(ShownInterval, LinearRanker):
     @fits
     def fit(
         self,
-        X: Any,
-        y: Any,
+        X: TableLike,
+        y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         *,
         label_propensity: ArrayLike | None = None,
@@ -460,12 +461,12 @@ class PNormPushCV(ShownInterval, LinearRanker):
         self.n_iter_, self.objective_ = best.n_iter_, best.objective_
         self.optimality_gap_, self.history_ = best.optimality_gap_, best.history_
 
-    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+    def score(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the score that p was chosen by, on these rows."""
         check_is_fitted(self)
         return Scoring(self.scoring, self.scoring_kwargs).of_estimator(self, X, y, sample_weight)
 
-    def _routed_groups(self, sample_weight: Any, params: dict[str, Any]) -> Any:
+    def _routed_groups(self, sample_weight: object, params: dict[str, Any]) -> Any:
         """The groups for the splitter, by scikit-learn's metadata routing if that is on."""
         if get_config()["enable_metadata_routing"]:
             routed = process_routing(self, "fit", sample_weight=sample_weight, **params)

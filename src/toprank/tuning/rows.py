@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.model_selection import TimeSeriesSplit
 
+from toprank._arrays import AnyArray
 from toprank._numerics import FloatArray
 from toprank.blocks.row_keys import hash_rows
 from toprank.folds import TimeOrderedSplit
@@ -40,13 +41,13 @@ class TuningRows(Rows):
             return self
         return replace(self, X=sparse.csr_array(X))
 
-    def clusters(self, cv: Any) -> NDArray[Any] | None:
+    def clusters(self, cv: object) -> NDArray[Any] | None:
         """Groups whose rows depend on each other; times are none."""
         return None if isinstance(cv, TimeOrderedSplit) else self.groups
 
 
 def split_outer(
-    rows: Rows, cv: Any, share: float, seed: int
+    rows: Rows, cv: object, share: float, seed: int
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
     """Return (rows to choose on, rows kept aside); None if a class has too few rows for it.
 
@@ -99,7 +100,7 @@ def _parts_with_both_classes(
     return (inside, aside) if enough else None
 
 
-def _hash_labels(groups: NDArray[Any], seed: int) -> NDArray[np.uint64]:
+def _hash_labels(groups: AnyArray, seed: int) -> NDArray[np.uint64]:
     """A number for each row that depends on its group alone."""
     distinct, where = np.unique(groups, return_inverse=True)
     order = np.random.default_rng(seed).permutation(len(distinct))

@@ -29,6 +29,7 @@ def noisy():
     return X, y
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", sorted(set(METRICS) - {"value_at"}))
 def test_any_metric_can_stop_the_rounds(name, noisy):
     fit = RankBoost(25, n_iter_no_change=5, scoring=name, random_state=0).fit(*noisy)

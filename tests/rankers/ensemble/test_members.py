@@ -147,3 +147,23 @@ def test_better_qualities_are_more_work_and_few_rows_get_more_folds():
     assert sizes == sorted(sizes)
     assert [auto_folds(quality, 10_000) for quality in EFFORTS] == [3, 4, 5]
     assert auto_folds("fast", 500) == 5
+
+
+def test_few_rows_walk_down_the_trees_to_the_same_leaves_without_a_compiler():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 4))
+    X[::9, 1] = np.nan
+    y = np.nan_to_num(X).sum(axis=1) + rng.normal(size=300) > 1
+    forest = ForestRanker(n_estimators=7, random_state=0).fit(X, y)._forest
+    np.testing.assert_array_equal(forest._sums_of_few(X), forest.sums(X))
+
+
+def test_threads_give_the_scores_of_one(monkeypatch):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(200, 3))
+    y = X[:, 0] + rng.normal(size=200) > 1
+    members = [("push", PNormPush(2)), ("forest", ForestRanker(n_estimators=5, random_state=0))]
+    ensemble = PushEnsemble(members, cv=2, random_state=0).fit(X, y)
+    alone = ensemble.decision_function(X)
+    monkeypatch.setattr("toprank.rankers.ensemble.scores._MANY_ROWS", 10)
+    np.testing.assert_array_equal(ensemble.set_params(n_jobs=2).decision_function(X), alone)

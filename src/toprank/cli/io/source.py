@@ -144,7 +144,7 @@ class Source(ABC):
             raise Failure(f"{self.name} has no column names in its first line.")
         left_out = len(found) - len(kept)
         if left_out:
-            note(f"{self.name}: {left_out} column(s) without a name are left out.", self.quiet)
+            note(f"{self.name}: columns without a name are left out: {left_out}.", self.quiet)
         return kept
 
     def check_columns(self, wanted: Mapping[str, str]) -> None:

@@ -287,7 +287,7 @@ class Booster(TakesCallbacks, Probabilities, ClassifierMixin, BaseEstimator):
                 ConvergenceWarning,
             )
 
-    def _outputs(self, X: Any) -> Any:
+    def _outputs(self, X: TableLike) -> Any:
         check_is_fitted(self)
         table = check_table(X, estimator=self, reset=False, **self._table_options())
         return self._weak_columns(X, table)

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -147,6 +146,9 @@ class ForestRanker(ConvertedTrees):
         self.n_jobs = n_jobs
 
     def _grow(self, rows: Rows, seed: int) -> tuple[FlatForest, float]:
+        # here, because scores need none of it
+        from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+
         # below every number, so that a gap goes to the left in every split
         low = np.fmin.reduce(rows.X, axis=0, initial=0.0)
         filled = np.where(np.isnan(rows.X), 2.0 * low - 1.0, rows.X)

@@ -344,7 +344,7 @@ class PushEnsemble(
         return self
 
     @fits
-    def refit_members(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Any:
+    def refit_members(self, X: object, y: object, sample_weight: ArrayLike | None = None) -> Any:
         """Fit the members that have a weight to other rows, and keep the weights.
 
         One fit per member instead of one per fold too: for rows that came since, or after a first

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,8 @@ from toprank._arrays import AnyArray
 from toprank._numerics import FloatArray
 
 NodeNumbers = NDArray[np.int64]
+#: Rows that walk down the trees sooner than a compiler is loaded.
+_FEW_ROWS = 20
 #: roots, left, right, feature, threshold, value
 ForestArrays = tuple[NodeNumbers, NodeNumbers, NodeNumbers, NodeNumbers, FloatArray, FloatArray]
 
@@ -84,10 +87,25 @@ class FlatForest:
 
     def sums(self, X: FloatArray) -> FloatArray:
         """Return the sum of the leaves of each row."""
+        if len(X) <= _FEW_ROWS and "numba" not in sys.modules:
+            return self._sums_of_few(np.asarray(X, dtype=np.float64))
         from toprank.rankers.ensemble.flat_kernels import add_leaves
 
         out = np.zeros(len(X))
         add_leaves(np.ascontiguousarray(X, dtype=np.float64), *self._arrays, out)
+        return out
+
+    def _sums_of_few(self, X: FloatArray) -> FloatArray:
+        """The same, to the last bit, without loading what compiles: that takes longer."""
+        out, rows = np.zeros(len(X)), np.arange(len(X))
+        for root in self.roots.tolist():
+            node, going = np.full(len(X), root), rows[: len(X) if self.left[root] >= 0 else 0]
+            while len(going):
+                here = node[going]
+                above = X[going, self.feature[here]] > self.threshold[here]
+                node[going] = np.where(above, self.right[here], self.left[here])
+                going = going[self.left[node[going]] >= 0]
+            out += self.value[node]
         return out
 
     def contributions(self, X: FloatArray) -> FloatArray:

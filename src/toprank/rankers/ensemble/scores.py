@@ -10,17 +10,22 @@ from sklearn.utils.validation import check_is_fitted
 
 from toprank._arrays import TableLike
 from toprank._numerics import FloatArray
+from toprank.blocks import Workers
 from toprank.pairs import check_table
 from toprank.rankers.common import Probabilities
 from toprank.rankers.ensemble.combination import ScoreColumns
 from toprank.rankers.ensemble.out_of_fold import member_scores
 from toprank.rankers.ensemble.plan import Member
 
+#: Rows from which on threads are worth their start.
+_MANY_ROWS = 5_000
+
 
 class EnsembleScores(Probabilities):
     """Scores of members, weighed."""
 
     estimators: Any
+    n_jobs: int | None
     n_features_in_: int
     members_: list[Member]
     weights_: dict[str, float]
@@ -40,11 +45,19 @@ class EnsembleScores(Probabilities):
         table = self._table(X)
         n = int(np.shape(table)[0])
         columns = np.zeros((n, len(self.oof_members_)))
-        for name, model in self.members_:
+        for (name, _), scores in zip(self.members_, self._scores_of_members(table, n), strict=True):
             j = self.oof_members_.index(name)
-            scores = member_scores(model, table)
             columns[:, j] = (scores - self._scale.centre[j]) / self._scale.spread[j]
         return columns
+
+    def _scores_of_members(self, table: Any, n: int) -> list[FloatArray]:
+        """The scores of each member: of many rows in threads, where there are any to spare."""
+        models = [model for _, model in self.members_]
+        workers = Workers(self.n_jobs if n >= _MANY_ROWS else 1)
+        if workers.n_jobs == 1:
+            return [member_scores(model, table) for model in models]
+        with workers.start_threads():
+            return list(workers.map(lambda model: member_scores(model, table), models))
 
     def _table(self, X: TableLike) -> Any:
         check_is_fitted(self)

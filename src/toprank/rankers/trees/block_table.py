@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._arrays import AnyArray
 from toprank._extras import require
 from toprank._numerics import FloatArray
 from toprank.blocks import Block
@@ -75,7 +76,7 @@ def _check_labelled(block: Block) -> None:
         )
 
 
-def _check_sizes(part: NDArray[Any]) -> None:
+def _check_sizes(part: AnyArray) -> None:
     """Refuse entries that XGBoost would take for infinity."""
     most = np.finfo(np.float32).max
     bad = np.flatnonzero(np.any(np.abs(part) > most, axis=0))
@@ -86,7 +87,7 @@ def _check_sizes(part: NDArray[Any]) -> None:
         )
 
 
-def external_matrix(rows: TreeRows, plan: TreePlan, names: Any, reference: Any = None) -> Any:
+def external_matrix(rows: TreeRows, plan: TreePlan, names: Any, reference: object = None) -> Any:
     """Return XGBoost's matrix of rows that stay where they are; it keeps its bins in a folder."""
     xgboost = require("xgboost", "xgboost")
     table: BlockTable = rows.X

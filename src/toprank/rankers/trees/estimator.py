@@ -258,7 +258,7 @@ class PushTrees(
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: object,
         sample_weight: ArrayLike | None = None,
         *,
         groups: ArrayLike | None = None,
@@ -367,7 +367,7 @@ class PushTrees(
         else:
             self.init_scale_ = natural_scale(self.p_, self.price, self.loss)
 
-    def _add_start(self, rows: TreeRows, X: Any, init_score: Any) -> TreeRows:
+    def _add_start(self, rows: TreeRows, X: object, init_score: Any) -> TreeRows:
         if self.init_model_ is not None:
             start = model_scores(self.init_model_, X)
         elif init_score is not None:

@@ -286,7 +286,7 @@ class XGBoostTrees(Trees):
         )
         return Grown(cls(booster, booster.num_boosted_rounds(), plan, base), np.array(values))
 
-    def _predict(self, Z: Any, first: int, last: int, what: str) -> FloatArray:
+    def _predict(self, Z: object, first: int, last: int, what: str) -> FloatArray:
         if isinstance(Z, BlockTable):
             parts = [self._predict(part, first, last, what) for part in Z.parts()]
             return np.concatenate(parts) if parts else np.zeros(0)
@@ -397,7 +397,7 @@ def _own_objective(rows: TreeRows) -> tuple[dict[str, Any], float]:
     return link, float(np.log(np.float32(share)) - np.log1p(-np.float32(share)))
 
 
-def _xgboost_data(xgboost: Any, rows: TreeRows, plan: TreePlan, reference: Any = None) -> Any:
+def _xgboost_data(xgboost: Any, rows: TreeRows, plan: TreePlan, reference: object = None) -> Any:
     names = None
     if plan.names and not any(_NOT_IN_XGBOOST_NAMES & set(name) for name in plan.names):
         names = list(plan.names)

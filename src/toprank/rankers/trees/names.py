@@ -69,7 +69,7 @@ class LibraryNames:
             else:
                 raise TypeError(self._unknown(name, list(own)))
 
-    def _take_same(self, name: str, ours: str, value: object, default: Any) -> None:
+    def _take_same(self, name: str, ours: str, value: object, default: object) -> None:
         if getattr(self, ours) is not default and getattr(self, ours) != default:
             raise TypeError(f"{name} and {ours} are the same; give one of them.")
         setattr(self, ours, value)

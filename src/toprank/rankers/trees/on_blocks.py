@@ -133,7 +133,7 @@ class OnBlocks(BlockScorer):
         return TreeBlockScore(trees._trees, trees._offset)
 
 
-def _refuse(trees: Any, source: Any) -> None:
+def _refuse(trees: Any, source: object) -> None:
     check_source(source)
     if not hasattr(source, "read"):
         raise TypeError(

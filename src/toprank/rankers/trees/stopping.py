@@ -54,7 +54,7 @@ def cares_for_ties(trees: Any) -> bool:
     return hasattr(trees, "validation_scores_") or "k" in (trees.metric_kwargs or {})
 
 
-def tied_top_notes(trees: Any, scores: FloatArray, rows: TreeRows) -> list[str]:
+def tied_top_notes(trees: object, scores: FloatArray, rows: TreeRows) -> list[str]:
     """Return what to say where the first k rows of a list tie, and are of both classes.
 
     Nothing where nobody has said that the first rows matter, and no rows were held out for it.
