@@ -278,7 +278,7 @@ class LinearRanker(TakesCallbacks, BlockScoring, Probabilities, ClassifierMixin,
                 problem, start, lambda part, coef: self._minimise_from(part, coef, solver)
             )
             if found is not None:
-                return found  # type: ignore[no-any-return]
+                return found
         return self._minimise_from(problem, start, solver, warm)
 
     def _minimise_from(
