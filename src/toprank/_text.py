@@ -71,6 +71,18 @@ def format_figure(value: float, unit: str) -> str:
     return f"{value:.3g}×" if unit == "times" else f"{value:.3f}"
 
 
+def number_text(value: float, digits: int = 6) -> str:
+    """Return a number of a table for people to read: 10000000, not 1e+07.
+
+    Examples
+    --------
+    >>> from toprank._text import number_text
+    >>> number_text(1e7), number_text(41.25), number_text(1 / 3, 4), number_text(1e-9)
+    ('10000000', '41.25', '0.3333', '1e-09')
+    """
+    return f"{value:.0f}" if 10**digits <= abs(value) < 1e15 else f"{value:.{digits}g}"
+
+
 def percent(share: float) -> str:
     """Return a share in percent: a decimal only below ten and above ninety-nine.
 

@@ -44,6 +44,7 @@ def files_of(source):
     return [Path(folder) for folder in source._folders]
 
 
+@pytest.mark.more  # a JVM and its executors would take a fifth of level 1
 def test_spark_gives_the_coefficients_of_the_fit_in_memory_and_scores_in_place(frame, skewed):
     settings = {"p": 4, "tol": 1e-12}
     in_memory = PNormPush(**settings).fit(frame[FEATURES], frame["label"], frame["weight"])
@@ -174,6 +175,7 @@ def test_an_error_comes_back_from_a_task_in_its_words():
     assert str(spill_error('["OSError", "no room"]')) == "no room"
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("settings", "says"),
     [

@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 from scipy.optimize import approx_fprime
 
+from toprank import PNormPush
 from toprank.blocks import from_arrays
 from toprank.objective import (
     LabelledData,
@@ -271,3 +272,16 @@ def test_a_rough_hessian_of_many_stored_entries_is_that_of_the_double_precision_
     rough, exact = (problem.hessian(coef, exact=exact) for exact in (False, True))
     assert not np.array_equal(rough, exact)
     np.testing.assert_allclose(rough, exact, atol=1e-5 * np.max(np.abs(exact)))
+
+
+@pytest.mark.more
+def test_a_hard_push_on_wide_rows_of_zeros_ends_at_the_same_minimum():
+    rng = np.random.default_rng(0)
+    bits = (rng.random((4_000, 110)) < 0.1).astype(float)
+    positive = bits @ rng.normal(size=110) + rng.logistic(size=len(bits)) > 1
+    rows = LabelledData.of_arrays(bits, positive)
+    assert SweptProblem(rows, Task.build(p=64.0)).gradients_first < rows.n_features // 6
+    quick = PNormPush(p=64).fit(bits, positive)
+    plain = PNormPush(p=64, solver="newton").fit(bits, positive)
+    assert quick.optimality_gap_ < 1e-6
+    assert quick.objective_ == pytest.approx(plain.objective_, abs=1e-8)

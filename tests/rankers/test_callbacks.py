@@ -23,6 +23,7 @@ from toprank import (
     PushTrees,
     RankBoost,
 )
+from toprank.blocks import from_arrays
 from toprank.metrics import scorer
 from toprank.models import load_ranker, save_ranker
 
@@ -174,6 +175,18 @@ def test_a_failed_fit_closes_its_callbacks():
     with pytest.raises(ValueError, match="NaN"):
         PNormPush().set_callbacks(diary).fit([[np.nan]] * 4, [0, 1, 0, 1])
     assert diary.lines == ["setup", "begin fit", "teardown"]
+
+
+@needs_callbacks
+def test_blocks_are_told_of_and_rankers_fitted_again_to_other_rows_are_not():
+    X, y = rows()
+    diary = Diary()
+    PNormPush().set_callbacks(diary).fit_blocks(from_arrays(X, y))
+    assert diary.lines[-2:] == ["end fit", "teardown"] and "end iteration" in diary.lines
+    ensemble = PushEnsemble(MEMBERS, cv=2).fit(X, y)
+    diary = Diary()
+    ensemble.set_callbacks(diary).refit_members(X, y)
+    assert diary.lines == []
 
 
 def test_label_rankers_take_callbacks_too():

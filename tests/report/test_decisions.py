@@ -124,3 +124,14 @@ def test_the_page_of_a_table_has_them_too(tables):
     assert made.to_dict()["front"]["promises"]
     with pytest.raises(ModelError, match="needs fit="):
         build(frame, "bought", by_group="<b>region")
+
+
+@pytest.mark.parametrize("wish", ["fdr", "precision_at_least", "recall_at_least"])
+def test_the_options_that_the_page_names_are_those_of_select(wish):
+    import inspect
+
+    from toprank.cli.select import select
+    from toprank.report.decisions import _option
+
+    option = _option({wish: 0.8}).split()[0]
+    assert option.removeprefix("--") in inspect.signature(select).parameters

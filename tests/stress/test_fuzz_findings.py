@@ -25,6 +25,7 @@ from toprank.cli.io.source import Reading
 from toprank.cli.io.tables import open_table
 from toprank.cli.terminal import Failure
 from toprank.models import ModelError, ModelWarning, Schema, columns
+from toprank.models.expected import LabelShares
 from toprank.models.loader import from_bytes
 from toprank.models.storage import to_bytes
 from toprank.models.tree_files import check_lightgbm
@@ -250,6 +251,11 @@ def test_a_drift_that_is_no_number_came_of_shares_that_are_none(place, value):
 
     with pytest.raises(ModelError, match="card in the file cannot be used"):
         from_bytes(with_json("pnorm", "card.json", change))
+
+
+def test_counts_of_labels_that_are_no_floats_ended_a_watch():
+    scores = {"quantiles": [0.0, 1.0], "labels": {"rows": [10**400], "positives": [1]}}
+    assert LabelShares.from_card(scores) is None
 
 
 @pytest.mark.parametrize("kind", ["pnorm", "trees"])

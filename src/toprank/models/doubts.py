@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from toprank._arrays import AnyArray
 from toprank._extras import require
 from toprank._numerics import FloatArray, LongTail, find_long_tail
+from toprank._text import number_text
 from toprank.models import frames
 from toprank.models.columns import Column, as_words, number_signs, tidy_word
 from toprank.models.concern import BETTER, NOTE, WRONG, Concern, Values
@@ -184,7 +185,7 @@ def describe_long_tails(found: dict[str, LongTail], keep: bool) -> Iterator[Conc
     name = max(found, key=lambda one: found[one].away)
     tail = found[name]
     said = (
-        f"{_columns(list(found))} a long tail: {name!r} = {tail.farthest:.6g} lies "
+        f"{_columns(list(found))} a long tail: {name!r} = {number_text(tail.farthest)} lies "
         f"{tail.away:.0f} standard deviations from the mean, and would head the list of a linear "
         "model by itself"
     )
@@ -194,8 +195,8 @@ def describe_long_tails(found: dict[str, LongTail], keep: bool) -> Iterator[Conc
     yield Concern(
         BETTER,
         f"{said}; so linear models, and the linear parts of an ensemble, count what is below "
-        f"{tail.low:.6g} or above {tail.high:.6g} as no more than that, and likewise in every such "
-        "column. To let tails count in full",
+        f"{number_text(tail.low)} or above {number_text(tail.high)} as no more than that, and "
+        "likewise in every such column. To let tails count in full",
         tuple(found),
         "keep_tails",
     )

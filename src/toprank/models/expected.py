@@ -56,7 +56,7 @@ class LabelShares:
             rows, positives = (
                 np.asarray(known[name], dtype=np.float64) for name in ("rows", "positives")
             )
-        except (TypeError, ValueError, KeyError):
+        except (TypeError, ValueError, KeyError, OverflowError):
             return None
         right = rows.shape == positives.shape == (len(edges) + 1,)
         if not right or not np.all((positives >= 0) & (positives <= rows) & (rows < 1e15)):

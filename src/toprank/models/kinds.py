@@ -267,7 +267,9 @@ def _date_format(distinct: list[str]) -> str | None:
 
 def _guess_format(words: list[str], day_first: bool) -> str | None:
     """The one format that pandas guesses for all of the words; None if there is none."""
-    guess = require("pandas.tseries.api", "models").guess_datetime_format
+    guess = getattr(require("pandas.tseries.api", "models"), "guess_datetime_format", None)
+    if guess is None:  # pandas 2.1 keeps it to itself
+        guess = require("pandas._libs.tslibs.parsing", "models").guess_datetime_format
     found: str | None = None
     with catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # it says where the day came first

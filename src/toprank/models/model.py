@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from toprank._html import interval_picture, table_html
 from toprank._numerics import FloatArray
+from toprank._text import number_text
 from toprank.interop.additive import additive_form, is_additive
 from toprank.models import frames
 from toprank.models.columns import as_words, is_missing
@@ -111,7 +112,7 @@ def per_column(parts: FloatArray, owner: NDArray[np.intp], n_columns: int) -> Fl
 def column_texts(values: NDArray[Any]) -> list[str]:
     """Return the values of a column for people to read; a missing one is the empty word."""
     if values.dtype.kind == "f":
-        return ["" if np.isnan(value) else f"{value:.6g}" for value in values.tolist()]
+        return ["" if np.isnan(value) else number_text(value) for value in values.tolist()]
     if values.dtype.kind == "M":
         words = np.datetime_as_string(values, unit="s").tolist()
         short = [word.replace("T", " ").removesuffix(" 00:00:00") for word in words]

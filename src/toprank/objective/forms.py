@@ -90,6 +90,11 @@ _HESSIAN_ROWS = 10_000
 _HESSIAN_ROWS_PER_FEATURE = 300
 #: The same where a Hessian only gives L-BFGS its coordinates: they may be rough.
 _COORDINATE_ROWS_PER_FEATURE = 20
+#: Powers from which wide rows that are mostly zero need a Hessian, the gradients before it, and the
+#: rows of each class, drawn by their weight, that it is taken from.
+_STEEP = 16.0
+_STEEP_GRADIENTS = 8
+_STEEP_ROWS_PER_FEATURE = 12
 #: A Hessian takes as long as so many gradients, at the least; of a sparse matrix, that many for
 #: each stored entry of a row, if no row is left out.
 _HESSIAN_IN_GRADIENTS = 20
@@ -125,11 +130,18 @@ class SweptProblem(TwoClassProblem):
             return 0
         if self.data.sparse:
             return self.hessian_repaid_by
-        return self.size // 6 if self._coarse is None and self.data.mostly_zero else 0
+        if self._coarse is not None or not self.data.mostly_zero:
+            return 0
+        return _STEEP_GRADIENTS if self._is_steep else self.size // 6
+
+    @property
+    def _is_steep(self) -> bool:
+        """Whether gradients lead not far, and a Hessian of few rows, drawn by weight, is cheap."""
+        return self.task.p > _STEEP and self.n_rows > 3 * _STEEP_ROWS_PER_FEATURE * self.size
 
     @property
     def newton_up_to(self) -> int:  # type: ignore[override]
-        return 100 if self.data.sparse else 500
+        return 100 if self.data.sparse or (self._is_steep and self.gradients_first) else 500
 
     @property
     def has_dual(self) -> bool:  # type: ignore[override]
@@ -214,6 +226,8 @@ class SweptProblem(TwoClassProblem):
             step = max(1, self.data.entries // _DEVICE_ENTRIES)
             return [self.data.run(RoughMoments(self.data.view, self.tilts[0], step), coef)]
         if self.data.source.in_memory and len(self.tilts) == 1:
+            if self._is_steep and self.gradients_first and not self.data.sparse:
+                enough = min(enough, _STEEP_ROWS_PER_FEATURE * self.size)
             if 3 * enough < self.n_rows:
                 return [sampled_moments(self.data, coef, self.tilts[0], enough)]
             if self._worth_rounding:

@@ -18,6 +18,11 @@ from sklearn.utils.metaestimators import available_if
 STOPPED = "a callback asked to stop"
 
 
+#: The fits that callbacks are told of. One on a cluster sends the estimator to its workers, which
+#: a progress bar of this process cannot follow.
+_TOLD = ("fit", "fit_blocks")
+
+
 def _no_callbacks(ranker: object) -> bool:
     """Say why there is no ``set_callbacks``: scikit-learn shows it as the cause."""
     raise AttributeError(
@@ -51,6 +56,8 @@ class TakesCallbacks(_Mixin):
 def as_root_task(method: Callable[..., Any]) -> Callable[..., Any]:
     """Make a fit a task that callbacks are told of, from its begin to its end."""
     signature = inspect.signature(method)
+    if method.__name__ not in _TOLD:
+        return method
 
     @wraps(method)
     def fit(estimator: Any, *given: Any, **named: Any) -> Any:

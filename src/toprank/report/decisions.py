@@ -149,7 +149,8 @@ def promise_results(scores: FloatArray, rows: LabelledRows) -> list[dict[str, An
 
 
 def _option(wish: Mapping[str, object]) -> str:
-    return " ".join(f"--{name.replace('_', '-')} {value}" for name, value in wish.items())
+    """A wish as `toprank select` takes it."""
+    return " ".join(f"--{name.removesuffix('_at_least')} {value}" for name, value in wish.items())
 
 
 def _promise(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 
 from toprank._numerics import LongTail
-from toprank._text import clean_text
+from toprank._text import clean_text, number_text
 from toprank.folds import Fold
 from toprank.models.columns import Column
 from toprank.models.doubts import long_tails
@@ -123,7 +123,7 @@ def word_of(kind: str, value: Any) -> str:
     if kind in ("number", "boolean"):
         if np.isnan(value):
             return "missing"
-        return ("no", "yes")[int(value)] if kind == "boolean" else f"{value:.4g}"
+        return ("no", "yes")[int(value)] if kind == "boolean" else number_text(value, 4)
     if kind == "date":
         return "missing" if np.isnat(value) else _date(value)
     return clean_text(value, 40) or "missing"
