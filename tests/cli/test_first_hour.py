@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+pytestmark = pytest.mark.more
+
 FIT = [
     *("-y", "Gekauft", "--id", "Nr", "--drop", "Erste Prämie", "--as-text", "PLZ"),
     *("--as-number", "Umsatz", "--tidy", "Segment", "-q"),
@@ -86,7 +88,6 @@ def test_zip_codes_keep_their_zeros_in_lists_and_on_the_page(run, model, folder)
     assert shown and set(shown) <= set(given.PLZ)
 
 
-@pytest.mark.more
 def test_every_command_runs_on_it_one_after_another(run, model, folder):
     assert "ja" in run("show", model)
     assert "auc" in run("evaluate", model, "test.csv")

@@ -273,3 +273,18 @@ def test_a_worker_killed_between_evaluations_does_not_change_the_fit(client, row
         os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
         second = PNormPush(p=4).fit_blocks(source)
     np.testing.assert_array_equal(first.coef_, second.coef_)
+
+
+@pytest.mark.more
+def test_a_second_fit_does_without_the_passes_that_every_fit_begins_with(client, rows, capsys):
+    X, y = rows[0], rows[1]
+    source = blocks.from_dask(da.from_array(X, chunks=(400, -1)), y, client=client, verbose=1)
+    with source:
+        first = PNormPush(p=4).fit_blocks(source)
+        made = capsys.readouterr().err.count("toprank: pass")
+        again = PNormPush(p=4).fit_blocks(source)
+        assert capsys.readouterr().err.count("toprank: pass") == made - 2
+        other = PNormPush(p=4, class_weight="balanced").fit_blocks(source)
+    assert np.array_equal(first.coef_, again.coef_)
+    alone = PNormPush(p=4, class_weight="balanced").fit(X, y)
+    np.testing.assert_allclose(other.coef_, alone.coef_, atol=1e-5)

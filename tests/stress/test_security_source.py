@@ -121,6 +121,7 @@ WRITTEN = {
     ("_files.py", "open"): "the one place that writes: a part, put in place when it is complete",
     ("_files.py", "TemporaryFile"): "no name and no content: it tells whether a folder can be used",
     ("blocks/batches.py", "ParquetWriter"): "writes to a part",
+    ("blocks/decoded.py", "TemporaryFile"): "decoded numbers, while a source lasts, without a name",
     ("blocks/memory.py", "memmap"): "mapped to be read",
     ("blocks/parquet.py", "ParquetWriter"): "writes to a part",
     ("blocks/spill.py", "mkdtemp"): "a folder of one task, named to the others when complete",

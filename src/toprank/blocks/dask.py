@@ -11,16 +11,24 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
+from operator import itemgetter
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
-from scipy import sparse
 
 from toprank._extras import require
 from toprank._numerics import FloatArray
+from toprank.blocks.dask_tasks import (
+    LocalGroup,
+    LocalTask,
+    Merge,
+    groups_by_worker,
+    make_block,
+    score_block,
+    size_of,
+)
 from toprank.blocks.source import (
-    Block,
     BlockSource,
     Partial,
     Progress,
@@ -34,6 +42,8 @@ _FAN_IN = 16
 #: Blocks up to which each worker has one task per thread and the driver merges, and the numbers
 #: that it may be sent then, about.
 _FEW_BLOCKS, _FEW_NUMBERS = 64, 1_000_000
+#: Bytes of outcomes that the passes leave which every fit begins with.
+_KEPT_BYTES = 1 << 26
 #: Products of entries that second moments may take: more, and passes for gradients cost less.
 _CURVED_PRODUCTS = 2e8
 
@@ -170,13 +180,14 @@ class DaskBlocks(BlockSource):
         parts = aligned_parts(X, y=y, sample_weight=sample_weight, groups=groups)
         self.n_features = int(X.shape[1])
         self._rows = _chunk_rows(X)
-        make = self._dask.delayed(_make_block, pure=False)
+        make = self._dask.delayed(make_block, pure=False)
         token = f"toprank-block-{_token()}"
         self._blocks = [
             make(index, self.n_features, *columns, dask_key_name=(token, index))
             for index, columns in enumerate(parts)
         ]
         self._persists = persist
+        self._answers: dict[str, tuple[str, Any]] = {}
         if persist:
             self._blocks = list(self._persist(self._blocks))
         self._graph = {
@@ -215,6 +226,19 @@ class DaskBlocks(BlockSource):
 
     def map_reduce(self, sweep: Sweep[State, Partial], state: State) -> Partial:
         self._check_open()
+        if not (self._persists and getattr(sweep, "opens_fits", False)):
+            return self._make_pass(sweep, state)
+        # blocks that stay as they are answer the passes that every fit begins with once
+        asked, kind = self._dask.base.tokenize(sweep, state), type(sweep).__name__
+        if self._answers.get(kind, ("", None))[0] != asked:
+            found = self._make_pass(sweep, state)
+            if size_of(found) > _KEPT_BYTES:
+                return found
+            self._answers[kind] = asked, found
+        answer: Partial = copy.deepcopy(self._answers[kind][1])  # a merge may overwrite it
+        return answer
+
+    def _make_pass(self, sweep: Sweep[State, Partial], state: State) -> Partial:
         name = type(sweep).__name__
         with self._progress.one_pass(name, self.n_blocks):
             try:
@@ -248,7 +272,7 @@ class DaskBlocks(BlockSource):
         """
         distributed = require("distributed", "dask")
         futures = [distributed.futures_of(block)[0] for block in self._blocks]
-        token, local = _token(), _LocalGroup(sweep, state)
+        token, local = _token(), LocalGroup(sweep, state)
         tasks = [
             client.submit(
                 local,
@@ -257,16 +281,18 @@ class DaskBlocks(BlockSource):
                 workers=worker or None,
                 allow_other_workers=bool(worker),
             )
-            for number, (worker, group) in enumerate(_groups_by_worker(client, futures))
+            for number, (worker, group) in enumerate(groups_by_worker(client, futures))
         ]
         try:
             if self._progress.verbose > 1:
                 distributed.progress(tasks, notebook=False)
-            found = sorted((one for part in client.gather(tasks) for one in part), key=_first)
+            found = sorted(
+                (one for part in client.gather(tasks) for one in part), key=itemgetter(0)
+            )
         except BaseException:
             client.cancel(tasks)  # a traceback would keep them, and the cluster at work
             raise
-        level, merge = [partial for _, partial in found], _Merge(sweep)
+        level, merge = [partial for _, partial in found], Merge(sweep)
         while len(level) > 1:
             level = [merge(*level[i : i + _FAN_IN]) for i in range(0, len(level), _FAN_IN)]
         return level[0]
@@ -274,7 +300,7 @@ class DaskBlocks(BlockSource):
     def _pass(self, sweep: Sweep[State, Partial], state: State, name: str) -> Any:
         """One pass as a graph, written out by hand: one task per block, and a tree of merges."""
         token = _token()
-        local, merge = _LocalTask(sweep, state), _Merge(sweep)
+        local, merge = LocalTask(sweep, state), Merge(sweep)
         graph: dict[Any, Any] = dict(self._graph)
         level: list[Any] = [(f"{name}-local-{token}", j) for j in range(self.n_blocks)]
         blocks = [block.key for block in self._blocks]
@@ -304,7 +330,7 @@ class DaskBlocks(BlockSource):
                 "its own methods, such as to_npy_stack or to_zarr."
             )
         array = require("dask.array", "dask")
-        scored = self._dask.delayed(_score_block, pure=False)
+        scored = self._dask.delayed(score_block, pure=False)
         token = f"toprank-score-{_token()}"
         chunks = [
             array.from_delayed(
@@ -316,7 +342,7 @@ class DaskBlocks(BlockSource):
 
     def close(self) -> None:
         """Let the workers forget the blocks."""
-        self._blocks, self._graph = [], {}
+        self._blocks, self._graph, self._answers = [], {}, {}
 
     def _check_open(self) -> None:
         if not self._blocks:
@@ -445,106 +471,3 @@ def _names(X: Any) -> Any:
 
 def _token() -> str:
     return uuid4().hex[:12]
-
-
-def _make_block(
-    index: int, n_features: int, X: object, y: object, weight: object, groups: object = None
-) -> Block:
-    """One chunk as a block: contiguous numbers, their labels and weights."""
-    if hasattr(X, "to_numpy"):
-        X = _frame_numbers(X)
-    X = sparse.csr_array(X) if sparse.issparse(X) else np.ascontiguousarray(X)
-    if X.dtype.kind not in "biuf":
-        raise ValueError(f"A chunk of X has dtype {X.dtype}, expected numbers.")
-    if X.shape[1] != n_features:
-        raise ValueError(f"A chunk of X has {X.shape[1]} columns, expected {n_features}.")
-    n = X.shape[0]
-    return Block(
-        index,
-        X,
-        _column("y", y, n),
-        _column("sample_weight", weight, n),
-        _column("groups", groups, n),
-    )
-
-
-def _frame_numbers(frame: Any) -> Any:
-    """The matrix of a data frame of numbers and truth values, nullable ones included."""
-    kinds = list(frame.dtypes)
-    if not kinds or not all(getattr(kind, "kind", "O") in "biuf" for kind in kinds):
-        return frame.to_numpy()
-    if all(isinstance(kind, np.dtype) for kind in kinds):
-        return frame.to_numpy(dtype=np.result_type(*kinds))
-    return frame.to_numpy(dtype=np.float64, na_value=np.nan)
-
-
-def _column(name: str, values: Any, n: int) -> Any:
-    if values is None:
-        return None
-    array = np.asarray(values)
-    if len(array) != n:
-        raise ValueError(f"A chunk of {name} has {len(array)} rows, that of X {n}.")
-    return array
-
-
-class _LocalTask:
-    """The task of one block; it carries the sweep and the state, which are small."""
-
-    def __init__(self, sweep: Any, state: Any):
-        self.sweep = sweep
-        self.state = state
-
-    def __call__(self, block: Block) -> Any:
-        return self.sweep.local(block, self.state)
-
-
-class _LocalGroup(_LocalTask):
-    """The task of several blocks of one worker; what each contributes stays apart."""
-
-    def __call__(self, *blocks: Block) -> Any:
-        return [(block.index, self.sweep.local(block, self.state)) for block in blocks]
-
-
-def _first(pair: tuple[int, Any]) -> int:
-    return pair[0]
-
-
-def _groups_by_worker(client: Any, futures: Sequence[Any]) -> list[tuple[str, list[int]]]:
-    """Numbers of the blocks that lie together, as many groups as a worker has threads.
-
-    A block that no worker holds, because one was lost, is a group of its own.
-    """
-    holders = client.who_has(futures)
-    of_worker: dict[str, list[int]] = {}
-    groups: list[tuple[str, list[int]]] = []
-    for number, future in enumerate(futures):
-        places = sorted(holders.get(future.key) or ())
-        if places:
-            of_worker.setdefault(places[0], []).append(number)
-        else:
-            groups.append(("", [number]))
-    threads = client.nthreads(list(of_worker))
-    for worker, numbers in of_worker.items():
-        count = max(1, threads.get(worker, 1))
-        groups += [(worker, numbers[k::count]) for k in range(min(count, len(numbers)))]
-    return groups
-
-
-class _Merge:
-    """The task that joins neighbouring partial results, in their order."""
-
-    def __init__(self, sweep: Any):
-        self.sweep = sweep
-
-    def __call__(self, *partials: Any) -> Any:
-        # a merge may overwrite, and a task may run again: only copies are overwritten
-        total = copy.deepcopy(partials[0])
-        for partial in partials[1:]:
-            total = self.sweep.merge(total, copy.deepcopy(partial))
-        return total
-
-
-def _score_block(block: Block, score: Callable[[Any], FloatArray]) -> FloatArray:
-    if block.n_rows == 0:
-        return np.zeros(0)
-    return np.asarray(score(block.X), dtype=np.float64)

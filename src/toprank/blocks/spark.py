@@ -30,6 +30,8 @@ from toprank.blocks.spill import GONE, Spill, clear_spilled, matrix, open_spille
 
 #: Partitions from which partial results are merged by the executors first, and how many at once.
 _MANY, _FAN_IN = 256, 32
+#: Columns up to which a linear score is an expression of Spark's own: no row goes to Python.
+_MOST_TERMS = 200
 _MANIFEST = "index int, path string, files string, error string, host string"
 
 
@@ -235,6 +237,8 @@ class SparkBlocks(BlockSource):
                 f"The data frame has a column {name!r} already; give another name as to=, or drop "
                 "it."
             )
+        if getattr(score, "coef", None) is not None and self.n_features <= _MOST_TERMS:
+            return self._df.withColumn(name, _linear_column(score, self._spill.features))
         types = require("pyspark.sql.types", "spark")
         fields = [*self._df.schema.fields, types.StructField(name, types.DoubleType(), False)]
         task = _Score(score, self._spill.features, name)
@@ -325,6 +329,21 @@ def _merge_in_order(sweep: Any, partials: list[Any]) -> Any:
         folders = folders + more
         total = sweep.merge(total, partial)
     return index, folders, total
+
+
+def _linear_column(score: Any, features: Sequence[str]) -> Any:
+    """The score x' coef plus an offset as a column; a null counts as NaN, as in the fit."""
+    functions = require("pyspark.sql.functions", "spark")
+    centre = score.units.centre
+    total = functions.lit(float(score.offset))
+    for j, name in enumerate(features):
+        quoted = name.replace("`", "``")
+        value = functions.col(f"`{quoted}`").cast("double")
+        value = functions.coalesce(value, functions.lit(float("nan")))
+        if centre is not None:
+            value = value - float(centre[j])
+        total = total + value * float(score.coef[j])
+    return total
 
 
 class _Score:

@@ -19,6 +19,7 @@ from toprank.cli.options import (
     Json,
     KeepTails,
     MaxColumns,
+    Pool,
     Positive,
     Propensity,
     Quiet,
@@ -54,6 +55,7 @@ def check(
     as_number: AsNumber = None,
     clip: Clip = None,
     tidy: Tidy = None,
+    pool: Pool = None,
     keep_tails: KeepTails = False,
     skip_unlabelled: SkipUnlabelled = False,
     max_columns: MaxColumns = 5_000,
@@ -69,6 +71,7 @@ def check(
     """
     roles = {"id": id, "time": time, "weight": weight, "groups": groups, "propensity": propensity}
     columns = {"drop": drop, "as_text": as_text, "as_number": as_number, "clip": clip, "tidy": tidy}
+    columns["pool"] = pool
     with open_table(train, reading, quiet) as source:
         rows = read_training(source, target, roles, columns, max_columns)
     # the library is loaded here, because --help need not wait for it

@@ -35,6 +35,7 @@ from toprank.cli.options import (
     Json,
     KeepTails,
     MaxColumns,
+    Pool,
     Positive,
     Propensity,
     Quiet,
@@ -130,6 +131,7 @@ def fit(
     as_number: AsNumber = None,
     clip: Clip = None,
     tidy: Tidy = None,
+    pool: Pool = None,
     keep_tails: KeepTails = False,
     skip_unlabelled: SkipUnlabelled = False,
     metric: Annotated[
@@ -166,6 +168,7 @@ def fit(
     check_output(output, read=[train])
     roles = {"id": id, "time": time, "weight": weight, "groups": groups, "propensity": propensity}
     columns = {"drop": drop, "as_text": as_text, "as_number": as_number, "clip": clip, "tidy": tidy}
+    columns["pool"] = pool
     options = {
         **roles,
         **{name: tuple(names or ()) for name, names in columns.items()},

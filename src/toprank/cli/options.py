@@ -105,6 +105,14 @@ Tidy = Annotated[
         rich_help_panel=_COLUMNS,
     ),
 ]
+Pool = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Column of many different words, or of names in figures: read as categories, the 39 "
+        "commonest each and all others as one; may be repeated.",
+        rich_help_panel=_COLUMNS,
+    ),
+]
 KeepTails = Annotated[
     bool,
     typer.Option(

@@ -24,6 +24,7 @@ from toprank.cli.options import (
     Json,
     KeepTails,
     MaxColumns,
+    Pool,
     Positive,
     Quiet,
     RowId,
@@ -91,6 +92,7 @@ def report(
     as_number: AsNumber = None,
     clip: Clip = None,
     tidy: Tidy = None,
+    pool: Pool = None,
     keep_tails: KeepTails = False,
     skip_unlabelled: SkipUnlabelled = False,
     top: Annotated[int, typer.Option(min=1, help="How many rows the top of the list has.")] = 50,
@@ -161,6 +163,7 @@ def report(
     fit = {"model": model, "quality": quality}
     fit = {name: value for name, value in fit.items() if value is not None}
     lists = {"drop": drop, "as_text": as_text, "as_number": as_number, "clip": clip, "tidy": tidy}
+    lists["pool"] = pool
     models, table, test = _sort_files(files, test)
     others = [path for path in (test, sure) if path is not None]
     check_output(output, ("html", "htm"), [*files, *others])

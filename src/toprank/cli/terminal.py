@@ -155,7 +155,8 @@ def can_ask() -> bool:
 
 
 _ARGUMENT = re.compile(
-    r"\b(positive|id|time|drop|weight|groups|as_text|as_number|clip|tidy|model|p|alpha|metric|k)= ?"
+    r"\b(positive|id|time|drop|weight|groups|as_text|as_number|clip|tidy|pool|model|p|alpha|metric|"
+    r"k)= ?"
 )
 
 

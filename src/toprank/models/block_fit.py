@@ -72,6 +72,7 @@ def fit_table_blocks(
     as_number: Sequence[str] = (),
     clip: Sequence[str] = (),
     tidy: Sequence[str] = (),
+    pool: Sequence[str] = (),
     skip_unlabelled: bool = False,
     keep_tails: bool = False,
     sample_rows: int = 200_000,
@@ -98,7 +99,7 @@ def fit_table_blocks(
         As in `fit_table`.
     positive : value or callable, optional
         As in `fit_table`; or what chooses it from the list of the labels, as words.
-    max_seconds, random_state, as_text, as_number, clip, tidy, skip_unlabelled, keep_tails
+    max_seconds, random_state, as_text, as_number, clip, tidy, pool, skip_unlabelled, keep_tails
         As in `fit_table`.
     sample_rows : int, default=200_000
         Rows of the sample, about.
@@ -135,6 +136,7 @@ def fit_table_blocks(
     request = replace(request, keep_tails=keep_tails, **check_effort(quality, max_seconds))
     roles = {"id": id, "time": time, "weight": weight, "groups": groups}
     lists = {"as_text": as_text, "as_number": as_number, "clip": clip, "tidy": tidy}
+    lists["pool"] = pool
     reading = {n: (one,) if isinstance(one, str) else tuple(one) for n, one in lists.items()}
     _check_names(source, target, roles, drop, reading)
     usable = UsableRows(target, weight, skip_unlabelled)

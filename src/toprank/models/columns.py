@@ -23,6 +23,8 @@ from toprank.pairs.labels import label_text
 
 #: Different words up to which a column holds categories; with more it is read as text.
 MOST_CATEGORIES = 40
+#: What a category is called that stands for all rare ones of a column.
+OTHERS = "(others)"
 KINDS = ("number", "boolean", "date", "category", "text")
 
 
@@ -235,6 +237,8 @@ class Column:
         The decimal sign of numbers that are written with signs, such as ``1.234,50 €``.
     tidy : bool
         Whether words are read in small letters and without needless spaces.
+    pooled : bool
+        Whether every word that is not one of the categories counts as their last one.
     """
 
     name: str
@@ -246,6 +250,7 @@ class Column:
     clip: tuple[float, float] | None = None
     decimal: str | None = None
     tidy: bool = False
+    pooled: bool = False
 
     def read(self, values: AnyArray) -> NDArray[Any]:
         """Return the values as this kind: floats, dates or words; `Unreadable` if they are not."""
@@ -264,7 +269,10 @@ class Column:
             return as_dates(values, self.date_format)
         if values.dtype.kind in "Mm":
             raise Unreadable("expected words, got dates or times")
-        return as_words(values)
+        words = as_words(values)
+        if self.pooled:
+            words[~np.isin(words, [*self.categories, ""])] = OTHERS
+        return words
 
 
 def _unreadable(wanted: str, values: AnyArray, wrong: NDArray[np.bool_]) -> Unreadable:

@@ -21,11 +21,16 @@ def refuse_columns(model: Model, language: str, used: set[int]) -> None:
     """ModelError if numbers in use come from columns that the language cannot prepare."""
     owners = {int(model.preparation.owner[j]) for j in used}
     columns = [c for j, c in enumerate(model.schema.columns) if j in owners]
-    odd = [c.name for c in columns if c.tidy or (c.decimal is not None and language == "SQL")]
+    odd = [
+        c.name
+        for c in columns
+        if c.tidy or c.pooled or (c.decimal is not None and language == "SQL")
+    ]
     if odd:
         raise ModelError(
-            f"The model reads {', '.join(map(repr, odd))} as tidy words or as numbers with signs, "
-            f"which cannot be written as {language}; write them so in the table, and fit it again."
+            f"The model reads {', '.join(map(repr, odd))} as tidy words, with rare ones pooled, or "
+            f"as numbers with signs, which cannot be written as {language}; write them so in the "
+            "table, and fit it again."
         )
     bad = [c for c in columns if c.kind in ("date", "text")]
     if bad:

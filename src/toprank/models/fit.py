@@ -79,6 +79,7 @@ def fit_table(
     as_number: Sequence[str] = (),
     clip: Sequence[str] = (),
     tidy: Sequence[str] = (),
+    pool: Sequence[str] = (),
     skip_unlabelled: bool = False,
     keep_tails: bool = False,
     from_model: TableModel | None = None,
@@ -154,6 +155,10 @@ def fit_table(
     tidy : sequence of str
         Columns of words that are written in several ways (``Yes``, `` yes``): read in small
         letters and without needless spaces.
+    pool : sequence of str
+        Columns of words, or of names in figures, with many different ones: read as categories, the
+        39 commonest each by itself and all others, also those never seen, as one. Otherwise a
+        column of more than 40 different words is text.
     skip_unlabelled : bool, default=False
         Whether to leave out the rows without a label; such rows are an error otherwise.
     keep_tails : bool, default=False
@@ -205,6 +210,7 @@ def fit_table(
     frame = labelled_rows(frame, target, skip_unlabelled)
     roles = {"id": id, "time": time, "weight": weight, "groups": groups, "propensity": propensity}
     reading = {"as_text": as_text, "as_number": as_number, "clip": clip, "tidy": tidy}
+    reading["pool"] = pool
     schema, known, rows = _read_rows(frame, target, positive, drop, roles, reading, from_model)
     concerns = find_concerns(frame, schema, known, rows, keep_tails)
     tails: dict[str, LongTail] = {}

@@ -51,7 +51,7 @@ def look_at(
     positive, id, time, drop, weight, groups, propensity, keep_tails
         As in `fit_table`.
     **reading
-        ``as_text``, ``as_number``, ``clip``, ``tidy``, as in `fit_table`.
+        ``as_text``, ``as_number``, ``clip``, ``tidy``, ``pool``, as in `fit_table`.
 
     Returns
     -------

@@ -169,7 +169,7 @@ def learn_table(
         Names of columns by what they are for: ``id``, ``time``, ``weight``, ``groups``,
         ``propensity``.
     **reading
-        ``as_text``, ``as_number``, ``clip``, ``tidy``: as in `fit_table`.
+        ``as_text``, ``as_number``, ``clip``, ``tidy``, ``pool``: as in `fit_table`.
     """
     kept = check_roles(frame, target, roles)
     reading = {name: (one,) if isinstance(one, str) else one for name, one in reading.items()}

@@ -14,6 +14,7 @@ from toprank._numerics import LARGEST_SIZE
 from toprank.models import frames
 from toprank.models.columns import (
     KINDS,
+    OTHERS,
     Column,
     Unreadable,
     are_words,
@@ -155,6 +156,7 @@ the known ones
         as_number: Sequence[str] = (),
         clip: Sequence[str] = (),
         tidy: Sequence[str] = (),
+        pool: Sequence[str] = (),
         **roles: Any,
     ) -> Schema:
         """Find out what the columns of a training table hold.
@@ -164,7 +166,7 @@ the known ones
         frame : data frame or Table
         drop : sequence of str
             Columns to leave out.
-        as_text, as_number, clip, tidy : sequence of str
+        as_text, as_number, clip, tidy, pool : sequence of str
             Columns that are read in another way than their values suggest, as in `fit_table`.
         **roles
             ``target=``, ``id=``, ``time=``, ``weight=``, ``groups=``, ``propensity=``: names of
@@ -173,7 +175,7 @@ the known ones
         names = frames.names_of(frame)
         given = {role: name for role, name in roles.items() if name is not None}
         frames.require_columns(frame, given)
-        wish = Wishes(as_text, as_number, clip, tidy)
+        wish = Wishes(as_text, as_number, clip, tidy, pool)
         for argument, wished in {"drop": drop, **vars(wish)}.items():
             for name in wished:
                 frames.require_columns(frame, {argument: name})
@@ -254,6 +256,9 @@ the known ones
         plain = asdict(self)
         if self.propensity is None:  # earlier versions, which do not know it, read the file too
             del plain["propensity"]
+        for column in plain["columns"]:
+            if not column["pooled"]:
+                del column["pooled"]
         return plain
 
     @classmethod
@@ -290,6 +295,8 @@ def _is_readable(column: Column) -> bool:
     clip = () if column.clip is None else column.clip
     ends = all(type(end) in (int, float) and abs(end) <= LARGEST_SIZE for end in clip)
     known = column.decimal in (None, ".", ",") and type(column.tidy) is bool
+    known = known and type(column.pooled) is bool
+    known = known and (not column.pooled or column.categories[-1:] == (OTHERS,))
     return known and ends and (column.clip is None or (len(clip) == 2 and clip[0] <= clip[1]))
 
 

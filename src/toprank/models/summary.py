@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from toprank.models import frames
-from toprank.models.columns import Column, Unreadable
+from toprank.models.columns import MOST_CATEGORIES, OTHERS, Column, Unreadable
 from toprank.models.errors import ModelError
 from toprank.models.kinds import ColumnSummary
 from toprank.models.wishes import Wishes, find_ends
+from toprank.models.words import Words
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,9 @@ class TableSummary:
 
 def _make_column(name: str, summary: ColumnSummary, finding: Any, more: dict[str, Any]) -> Column:
     words = summary.words
-    known = () if finding.kind != "category" or words is None else tuple(words.distinct)
+    known: tuple[str, ...] = ()
+    if finding.kind == "category" and words is not None:
+        known = _commonest(words) if more.get("pooled") else tuple(words.distinct)
     return Column(
         name,
         finding.kind,
@@ -83,6 +86,16 @@ def _make_column(name: str, summary: ColumnSummary, finding: Any, more: dict[str
         known,
         **more,
     )
+
+
+def _commonest(words: Words) -> tuple[str, ...]:
+    """The commonest words, in order, and last the category that stands for all others.
+
+    Of words that are as common as each other the first by the alphabet are taken.
+    """
+    by_count = sorted(words.counts.items(), key=lambda one: (-one[1], one[0]))
+    kept = [word for word, _ in by_count if word != OTHERS][: MOST_CATEGORIES - 1]
+    return (*sorted(kept), OTHERS)
 
 
 class SecondLook(Protocol):

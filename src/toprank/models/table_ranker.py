@@ -29,6 +29,9 @@ from toprank.pairs.door import check_groups, check_weights
 from toprank.pairs.labels import label_text, two_classes
 from toprank.pairs.propensity import keep_label_weights
 
+#: The parameters that say how columns are read.
+_READING = ("as_text", "as_number", "clip", "tidy", "pool")
+
 
 class TableRanker(ClassifierMixin, BaseEstimator):
     """Rank the rows of a table with numbers, words, dates and missing values.
@@ -50,7 +53,7 @@ class TableRanker(ClassifierMixin, BaseEstimator):
         The metric that p="auto" chooses by.
     k : int or float, optional
         Its depth, a count or a share of the list; by default a tenth.
-    drop, as_text, as_number, clip, tidy : sequence of str
+    drop, as_text, as_number, clip, tidy, pool : sequence of str
         Columns to leave out, and columns that are read in another way than their values suggest,
         as in `fit_table`.
     random_state : int, default=0
@@ -102,6 +105,7 @@ class TableRanker(ClassifierMixin, BaseEstimator):
         as_number: Sequence[str] = (),
         clip: Sequence[str] = (),
         tidy: Sequence[str] = (),
+        pool: Sequence[str] = (),
         random_state: int = 0,
         quality: str = "good",
         keep_tails: bool = False,
@@ -116,6 +120,7 @@ class TableRanker(ClassifierMixin, BaseEstimator):
         self.as_number = as_number
         self.clip = clip
         self.tidy = tidy
+        self.pool = pool
         self.random_state = random_state
         self.quality = quality
         self.keep_tails = keep_tails
@@ -155,9 +160,7 @@ class TableRanker(ClassifierMixin, BaseEstimator):
             y = column_or_1d(y, warn=True)
         classes, positive = two_classes(y)
         check_consistent_length(positive, range(frames.n_rows(frame)))
-        reading: dict[str, Any] = {
-            name: tuple(getattr(self, name)) for name in ("as_text", "as_number", "clip", "tidy")
-        }
+        reading: dict[str, Any] = {name: tuple(getattr(self, name)) for name in _READING}
         schema = Schema.learn(frame, tuple(self.drop), **reading)
         if not schema.columns:
             why = "; ".join(f"{name!r}: {reason}" for name, reason in schema.left_out.items())
@@ -197,7 +200,7 @@ class TableRanker(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        reading = {name: getattr(self, name) for name in ("as_text", "as_number", "clip", "tidy")}
+        reading = {name: getattr(self, name) for name in _READING}
         request = {**self._request(), "drop": self.drop}
         self.model_ = fit_table_blocks(
             source, target, positive=_larger, weight=weight, groups=groups, **reading, **request

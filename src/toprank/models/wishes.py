@@ -11,6 +11,7 @@ import numpy as np
 from toprank._arrays import AnyArray
 from toprank._numerics import FloatArray
 from toprank.models.columns import (
+    MOST_CATEGORIES,
     Finding,
     as_words,
     number_signs,
@@ -19,7 +20,7 @@ from toprank.models.columns import (
 )
 from toprank.models.errors import ModelError
 from toprank.models.kinds import ColumnSummary
-from toprank.models.words import Words, are_numbers, is_number_text
+from toprank.models.words import MOST_WORDS, Words, are_numbers, is_number_text
 
 #: Shares of the training rows beyond which clipped numbers are not told apart.
 CLIPPED = (0.005, 0.995)
@@ -33,12 +34,13 @@ class Wishes:
     as_number: Sequence[str] = ()
     clip: Sequence[str] = ()
     tidy: Sequence[str] = ()
+    pool: Sequence[str] = ()
 
     def describe(self, name: str, values: AnyArray, declared: bool) -> ColumnSummary:
         """What some values of a column are, read as they are to be read."""
         if name in self.tidy:
             values = tidy_words(values)
-        if name in self.as_text or name in self.as_number:
+        if name in self.as_text or name in self.as_number or name in self.pool:
             words = ColumnSummary.of(as_words(values), declared=True)
             return replace(words, dtype=str(values.dtype))
         return ColumnSummary.of(values, declared=declared)
@@ -51,9 +53,26 @@ class Wishes:
         if name in self.as_number and name not in self.as_text:
             summary, more["decimal"] = _read_signs(name, summary)
         finding = summary.find(dates=dates)
+        if name in self.pool:
+            finding, more = _pool_rare(name, summary, finding, more)
         if name in self.clip and finding.kind != "number":
             raise ModelError(f"clip={name!r}: the column holds no numbers ({finding.kind}).")
         return summary, finding, more
+
+
+def _pool_rare(
+    name: str, summary: ColumnSummary, finding: Finding, more: dict[str, Any]
+) -> tuple[Finding, dict[str, Any]]:
+    """A column of categories, however many words it has; with few of them nothing is pooled."""
+    words = summary.words or Words({})
+    if not words.whole:
+        raise ModelError(
+            f"pool={name!r}: the column has more than {MOST_WORDS:,} different words, of which "
+            "the commonest are not known. Leave pool= out, and it is read as text; or drop it."
+        )
+    if finding.left_out is not None or len(words.counts) <= MOST_CATEGORIES:
+        return finding, more
+    return Finding("category"), {**more, "pooled": True}
 
 
 def _read_signs(name: str, summary: ColumnSummary) -> tuple[ColumnSummary, str | None]:

@@ -41,6 +41,7 @@ class Labels:
     """Labels and weights. Sources may leave the features of the blocks unread for it."""
 
     needs_features = False
+    opens_fits = True
 
     def local(self, block: Block, state: None) -> LabelCounts:
         if block.y is None:
@@ -127,6 +128,7 @@ class Describe:
     starts: Mapping[int, int]
     thinning: Thinning | None = None
     check: bool = True  #: whether every entry is looked at
+    opens_fits = True
 
     def local(self, block: Block, state: None) -> tuple[ColumnStatistics, Pieces]:
         start = -self.starts[block.index] % self.step

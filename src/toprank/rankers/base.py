@@ -32,6 +32,7 @@ from toprank.objective import (
     primal_dual_gap,
     problem_of,
 )
+from toprank.objective.highest import solve_by_highest_rows, suits
 from toprank.pairs.door import check_rows, check_table
 from toprank.pairs.propensity import keep_label_weights
 from toprank.rankers.blockwise import (
@@ -271,7 +272,14 @@ class LinearRanker(TakesCallbacks, BlockScoring, Probabilities, ClassifierMixin,
 
     def _minimise(self, problem: Any) -> Result:
         start, warm = self._start(problem)
-        return self._minimise_from(problem, start, self._solver_for(problem), warm)
+        solver = self._solver_for(problem)
+        if suits(problem):
+            found = solve_by_highest_rows(
+                problem, start, lambda part, coef: self._minimise_from(part, coef, solver)
+            )
+            if found is not None:
+                return found
+        return self._minimise_from(problem, start, solver, warm)
 
     def _minimise_from(
         self, problem: object, start: FloatArray, solver: str = "lbfgs", warm: bool = False

@@ -64,6 +64,7 @@ def build(
     as_number: Sequence[str] = (),
     clip: Sequence[str] = (),
     tidy: Sequence[str] = (),
+    pool: Sequence[str] = (),
     skip_unlabelled: bool = False,
     keep_tails: bool = False,
     notes: Sequence[str] = (),
@@ -115,7 +116,7 @@ def build(
     by_group, by, per_entity : str, optional
         With ``fit``: columns of groups, of periods and of entities, whose part in the list the
         front page shows, as in `toprank.report.describe`.
-    as_text, as_number, clip, tidy : sequence of str
+    as_text, as_number, clip, tidy, pool : sequence of str
         Columns that are read in another way than their values suggest, as in
         `toprank.models.fit_table`.
     skip_unlabelled : bool, default=False
@@ -168,6 +169,7 @@ def build(
         "drop": drop,
     }
     given = {"as_text": as_text, "as_number": as_number, "clip": clip, "tidy": tidy}
+    given["pool"] = pool
     options = dict(fit or {})
     reading = {name: options.pop(name, columns) for name, columns in given.items()}
     frame = labelled_rows(frame, target, options.pop("skip_unlabelled", skip_unlabelled))
