@@ -62,6 +62,14 @@ def test_evaluate_corrects_by_the_share_it_estimates_or_is_given(
     assert "hidden share" in shown and "Unlabelled rows count as negatives here" in shown
 
 
+def test_monitor_takes_labels_of_positives_alone_for_no_precision(
+    invoke, open_model, some_labels, words
+):
+    done = invoke("monitor", open_model[0], some_labels[0])
+    assert "only positives have a label" in words(done.output), done.output
+    assert "Precision among" not in words(done.output)
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

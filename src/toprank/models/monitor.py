@@ -249,7 +249,9 @@ def monitor_model(
         expects.add(rows, of_rows, cut)
     above = np.concatenate(scores) > cut
     known, labelled, positive = _alert_labels(model, read_labels(), above)
-    precision = Share.of(positive, level) if len(positive) else None
+    # where only some positives have a label, those labels say nothing of the other alerts
+    one_sided = expects.open_labels and bool(np.all(positive))
+    precision = Share.of(positive, level) if len(positive) and not one_sided else None
     found = Findings(
         drift.rows,
         drift.scores(),
@@ -266,6 +268,8 @@ def monitor_model(
     on_labelled = expects.of_alerts(labelled)
     if precision is not None and on_labelled is not None:
         found = replace(found, off_by=PrecisionError.of(on_labelled, positive))
+    if one_sided:
+        found.notes.append(_ONE_SIDED)
     fair = drift.scores_from != "training"
     found.alarms.extend(_alarms(limits, found, drift if fair else None))
     if not fair:
@@ -283,7 +287,7 @@ class _Expectation:
         self._model, self._shares, self._level = model, shares, level
         self._training_alerts = top * float(model.card["training"]["rows"])
         # shares of labelled positives are not those of positives
-        self._open_labels = bool(model.card["training"].get("unlabelled"))
+        self.open_labels = bool(model.card["training"].get("unlabelled"))
         self._parts: list[FloatArray] = []
 
     def add(self, rows: Any, scores: FloatArray, cut: float) -> None:
@@ -297,7 +301,7 @@ class _Expectation:
         """The precision to expect of the alerts, or of some of them; None where there are none."""
         values = np.concatenate(self._parts) if self._parts else np.empty(0)
         values = values if which is None else values[which]
-        if not len(values) or self._open_labels:
+        if not len(values) or self.open_labels:
             return None
         if self._shares is not None:
             return self._shares.expect(values, self._level)
@@ -318,6 +322,13 @@ _UNFAIR = (
     "the model knows only the scores of the rows that it was fitted to, which new rows cannot be "
     "compared with: the drift of the scores and the number of alerts raise no alarm. Give a "
     "reference table of other rows, or fit the model again to more rows."
+)
+
+
+#: Why there is no precision where the model was fitted to positives and rows without a label.
+_ONE_SIDED = (
+    "only positives have a label here, as in the training: their share among labelled alerts is "
+    "not the precision. Measure with `toprank evaluate --unlabelled`."
 )
 
 
