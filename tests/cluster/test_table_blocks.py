@@ -184,3 +184,15 @@ def test_the_command_line_on_a_spark_cluster_one_executor_of_which_is_killed(
     monkeypatch.setattr(SparkBlocks, "map_reduce", kill_on_the_way)
     run_all(folder, "spark", tmp_path, in_memory)
     assert len(passes) > 3
+
+
+def test_tables_of_dask_and_their_numbers_are_passed_over_in_one_process_too(mixed):
+    dd = pytest.importorskip("dask.dataframe")
+    dask = pytest.importorskip("dask")
+    frame = mixed[["x", "visits", "bought"]].fillna(0.0)
+    with dask.config.set(scheduler="synchronous"):
+        source = blocks.from_tables(dd.from_pandas(frame, npartitions=3))
+        model = fit_table_blocks(source, "bought", p=4, model="pnorm")
+    np.testing.assert_allclose(
+        model.score(frame), fit_table(frame, "bought", p=4, model="pnorm").score(frame), atol=1e-4
+    )

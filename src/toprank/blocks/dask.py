@@ -286,9 +286,8 @@ class DaskBlocks(BlockSource):
         try:
             if self._progress.verbose > 1:
                 distributed.progress(tasks, notebook=False)
-            found = sorted(
-                (one for part in client.gather(tasks) for one in part), key=itemgetter(0)
-            )
+            parts = [task.result() for task in tasks]
+            found = sorted((one for part in parts for one in part), key=itemgetter(0))
         except BaseException:
             client.cancel(tasks)  # a traceback would keep them, and the cluster at work
             raise
