@@ -173,7 +173,8 @@ def test_the_command_line_on_a_spark_cluster_one_executor_of_which_is_killed(
     def kill_on_the_way(self, sweep, state):
         passes.append(type(sweep).__name__)
         if len(passes) == 3:
-            mine = psutil.Process().children(recursive=True)
+            gone = psutil.STATUS_ZOMBIE
+            mine = [c for c in psutil.Process().children(recursive=True) if c.status() != gone]
             executors = [
                 one for one in mine if any("ExecutorBackend" in word for word in one.cmdline())
             ]

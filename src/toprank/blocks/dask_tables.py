@@ -28,7 +28,8 @@ class DaskTables(DaskBlocks):
         self._dask = require("dask", "dask")
         self._client = client
         self._progress = Progress(verbose)
-        self._persists, self._answers = persist, {}
+        self._persists = persist
+        self._answers = {}
         self._blocks = list(self._persist(blocks)) if persist else blocks
         self._rows = [float("nan")] * len(blocks)
         self._graph = {
