@@ -25,6 +25,7 @@ from toprank.report import build
 N, N_TOP = 60, 18
 #: (label that belongs at the top, the other)
 PLAIN = [
+    ("oui", "non"),
     ("yes", "no"),
     ("Yes", "No"),
     (" YES", "no "),
@@ -58,7 +59,6 @@ UNKNOWN = [
     ("2", "1"),
     ("yes", "Yes"),
     ("yes", "n"),
-    ("oui", "non"),
 ]
 
 

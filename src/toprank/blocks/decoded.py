@@ -46,7 +46,7 @@ class DecodedCopy:
     >>> from toprank.blocks.source import Block
     >>> copy = DecodedCopy(32)
     >>> blocks = [Block(0, np.ones((2, 1))), Block(1, np.zeros((2, 1)))]
-    >>> _ = list(copy.keep(iter(blocks)))
+    >>> _ = list(copy.keep(block for block in blocks))
     >>> copy.ready, copy.read(1).tolist()
     (True, [[0.0], [0.0]])
     """
