@@ -94,6 +94,14 @@ def test_what_needs_all_rows_is_refused_beyond_memory(small_model, folder, invok
     answer = invoke("fit", small_model[1], "-y", "y", "-o", folder.parent / "no", "--memory", "1kB")
     assert answer.exit_code == 2
     assert "Write it as Parquet, which is read in blocks" in answer.stderr
+    answer = invoke("monitor", small_model[0], folder, "--cluster", "ray://here")
+    assert answer.exit_code == 2
+    assert "expected dask://HOST:PORT, dask, spark://HOST:PORT or spark" in answer.stderr
+    assert not list(folder.parent.glob("no*"))
+
+
+def test_a_cluster_takes_parquet_only(small_model, folder, invoke):
+    pytest.importorskip("distributed")
     for command in (
         ("monitor", small_model[0], small_model[1]),
         ("evaluate", small_model[0], small_model[1]),
@@ -102,9 +110,6 @@ def test_what_needs_all_rows_is_refused_beyond_memory(small_model, folder, invok
         answer = invoke(*command, "--cluster", "dask")
         assert answer.exit_code == 2
         assert "is not Parquet; write it as Parquet first" in answer.stderr
-    answer = invoke("monitor", small_model[0], folder, "--cluster", "ray://here")
-    assert answer.exit_code == 2
-    assert "expected dask://HOST:PORT, dask, spark://HOST:PORT or spark" in answer.stderr
     assert not list(folder.parent.glob("no*"))
 
 
