@@ -32,6 +32,8 @@ def missing(test):
         if words[:1] in (["import"], ["from"])
         for part in words[1].split(".")
     }
+    source = "".join(example.source for example in test.examples)
+    imported |= {name for name in OPTIONAL if f'backend="{name}"' in source}
     absent = [name for name in OPTIONAL if name in imported and not find_spec(name)]
     return absent[0] if absent else None
 
