@@ -54,6 +54,10 @@ __device__ __forceinline__ float from_half(unsigned short v) {
 
 __device__ __forceinline__ double number(Entry v) { return TO_DOUBLE; }
 
+#define COLUMN(s) (column + (s) * LANES)
+#define ROW(b) (group + (b) * GROUPS)
+#define OFFSET(b, s) (((b) * GROUPS) * row_step + ((s) * LANES) * column_step)
+
 // The entries of a batch of rows, and the labels of those whose weight the lane makes.
 #define READ(to, labels, at)                                                                      \
   {                                                                                               \
@@ -61,16 +65,16 @@ __device__ __forceinline__ double number(Entry v) { return TO_DOUBLE; }
     if ((at) + ROWS <= n) {                                                                       \
       _Pragma("unroll") for (int b = 0; b < BATCH; b++)                                           \
         _Pragma("unroll") for (int s = 0; s < SLOTS; s++)                                         \
-          to[b][s] = (COLUMNS == LANES * SLOTS * WARPS || column + s * LANES < COLUMNS)           \
-              ? __ldg(from + b * GROUPS * row_step + s * LANES * column_step) : (Entry)0;         \
+          to[b][s] = (COLUMNS == LANES * SLOTS * WARPS || COLUMN(s) < COLUMNS)                    \
+              ? __ldg(from + OFFSET(b, s)) : (Entry)0;                                            \
     } else {                                                                                      \
       _Pragma("unroll") for (int b = 0; b < BATCH; b++)                                           \
         _Pragma("unroll") for (int s = 0; s < SLOTS; s++)                                         \
-          to[b][s] = (at) + b * GROUPS + group < n && column + s * LANES < COLUMNS                \
-              ? __ldg(from + b * GROUPS * row_step + s * LANES * column_step) : (Entry)0;         \
+          to[b][s] = (at) + ROW(b) < n && COLUMN(s) < COLUMNS                                     \
+              ? __ldg(from + OFFSET(b, s)) : (Entry)0;                                            \
     }                                                                                             \
     _Pragma("unroll") for (int i = 0; i < KEPT; i++) {                                            \
-      const long long row = (at) + (first_kept + i) * GROUPS + group;                             \
+      const long long row = (at) + ROW(first_kept + i);                                           \
       labels[i] = row < n ? kind[row] : 0;                                                        \
     }                                                                                             \
   }
@@ -99,7 +103,7 @@ extern "C" __global__ void __launch_bounds__(TEAMS * WARPS * 32, FEWEST_BLOCKS) 
 #endif
 #pragma unroll
   for (int s = 0; s < SLOTS; s++) {
-    const int c = column + s * LANES;
+    const int c = COLUMN(s);
     slope[s] = c < COLUMNS ? beta[c] : 0.0;
 #if CENTRED
     middle[s] = c < COLUMNS ? centre[c] : 0.0;
@@ -145,7 +149,7 @@ extern "C" __global__ void __launch_bounds__(TEAMS * WARPS * 32, FEWEST_BLOCKS) 
     double base[KEPT];
 #pragma unroll
     for (int i = 0; i < KEPT; i++) {
-      const long long row = first + (first_kept + i) * GROUPS + group;
+      const long long row = first + ROW(first_kept + i);
       there[i] = row < n;
       is_pos[i] = there[i] && label[i] != 0;
       base[i] = is_pos[i] ? -pos_top : -neg_top;
@@ -273,7 +277,7 @@ extern "C" __global__ void __launch_bounds__(TEAMS * WARPS * 32, FEWEST_BLOCKS) 
   if (group == 0) {
 #pragma unroll
     for (int s = 0; s < SLOTS; s++) {
-      const int c = column + s * LANES;
+      const int c = COLUMN(s);
       if (c < COLUMNS) {
         at[1 + c] = pos_moment[s];
         at[COLUMNS + 1 + 1 + c] = neg_moment[s];
@@ -314,36 +318,40 @@ class Plan:
 def plan_for(columns: int, size: int, by_column: bool) -> Plan:
     """Return a plan for entries of ``size`` bytes, in a table that lies by rows or by columns.
 
-    The numbers are the best of some hundred for each of eleven widths.
+    The numbers are the best of about a hundred for each of eleven widths.
     """
-    if by_column and columns > _NARROW and (size == 4 or columns > _WIDEST):
+    if by_column and columns > (20 if size == 4 else _WIDEST):
         return _plan_by_column(columns, size)
     if columns <= _NARROW and size < 8 and (by_column or size == 2):
         batch = max(1, min(4, 20 // columns))
         ahead = size == 4 or not by_column
-        return Plan(1, columns, 1, _WARPS, batch, 384 if ahead else _RESIDENT, ahead)
+        resident = 384 if ahead and columns > 4 else _RESIDENT
+        return Plan(1, columns, 1, _WARPS, batch, resident, ahead)
     if by_column and columns <= 16:
         return Plan(1, columns, 1, _WARPS, max(1, min(8, 20 // columns)))
-    return _plan_by_row(columns, size)
+    return _plan_by_row(columns, size, by_column)
 
 
 def _plan_by_column(columns: int, size: int) -> Plan:
     """Neighbouring lanes read neighbouring rows; fewer rows where there are many columns."""
+    if size == 8 or (size == 2 and columns > 250):
+        lanes = 2 if columns <= 512 else 4
+        warps = -(-columns // ((10 if columns <= 128 else 16) * lanes))
+        slots = -(-columns // (lanes * warps))
+        return Plan(lanes, slots, warps, 1, 1 if size * slots > 64 else 2)
     lanes, share, batch = 1, 11, 2
     if columns > 44:
-        lanes, share, batch = 4, 22, 4
-    if columns > 250 and size == 4:
+        lanes, share, batch = (4, 12, 8) if columns <= 80 else (4, 22, 4)
+    if columns > 250:
         lanes, share, batch = (2, 30, 1) if columns <= 400 else (4, 64, 1)
-    elif columns > 250:
-        lanes, share, batch = 4, 40 if columns <= 600 else 64, 4 if size == 2 else 1
     warps = -(-columns // share)
     return Plan(lanes, -(-columns // (lanes * warps)), warps, 1, batch, 384, True)
 
 
-def _plan_by_row(columns: int, size: int) -> Plan:
-    """A few lanes per row, or a warp, or several."""
-    most = {2: 8, 4: 7, 8: 7}[size]
-    if size == 4 and 224 < columns <= 320:  # a warp does with what two would take longer to share
+def _plan_by_row(columns: int, size: int, by_column: bool) -> Plan:
+    """A few lanes per row, or a warp, or several; narrow tables by columns are read so too."""
+    most = 8 if size == 2 and not by_column else 7
+    if size == 4 and 224 < columns <= 320:  # one warp takes less time than two that share a row
         return Plan(32, -(-columns // 32), 1, _WARPS, 1, _RESIDENT, True)
     together = 1
     while -(-columns // together) > most:
@@ -351,7 +359,7 @@ def _plan_by_row(columns: int, size: int) -> Plan:
     lanes, warps = min(32, together), max(1, together // 32)
     slots = -(-columns // together)
     batch = 8 if slots <= 4 and together >= 8 and size <= 4 else 4
-    ahead = size == 4 and slots * batch <= 20
+    ahead = size == 4 and slots * batch <= 20 and not by_column
     resident = 384 if ahead and columns > _NARROW else _RESIDENT
     return Plan(lanes, slots, warps, _WARPS if warps == 1 else 1, batch, resident, ahead)
 
