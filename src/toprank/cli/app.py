@@ -42,7 +42,8 @@ _COMMANDS = {
         _START,
         (
             "toprank fit train.csv --target bought --id customer -o model",
-            "toprank fit visits.parquet -y ill --positive yes --time day --metric precision_at --k 100 -o model",
+            "toprank fit visits.parquet -y ill --positive yes --time day --metric precision_at "
+            "--k 100 -o model",
             "toprank fit november.csv -y bought --from model -o model",
         ),
     ),
