@@ -171,3 +171,64 @@ def test_average_precision_covers_where_half_the_rows_are_positive(law, separati
         "average_precision", ScoreSetting(20, 0.5, law, separation=separation), draws=600
     )
     assert found.covered > 0.915  # two standard errors below 0.935
+
+
+def test_over_groups_the_model_adds_freedom_only_where_its_variance_is_near_the_one_seen():
+    units, level = (30.0, 300.0), 0.95
+
+    def width(variance, pairs):
+        spread = VarianceEstimate(variance, 3.0)
+        low, high = score_interval(0.8, spread, pairs, units, level, over_groups=True)
+        return high - low
+
+    helped, alone = PairShare(), PairShare(freedom_over_groups=None)
+    near, far = 0.8 * 0.2 / 60, 0.8 * 0.2 / 3
+    assert width(near, helped) < 0.9 * width(near, alone)
+    assert width(1e-6, helped) < 0.7 * width(1e-6, alone)  # the model's own, and the normal law
+    assert width(far, helped) == pytest.approx(width(far, alone), rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"), [("average_precision", {}), ("pnorm_risk", {"p": 4, "normalize": True})]
+)
+def test_rows_that_stand_for_others_tell_less_than_as_many_that_do_not(name, settings):
+    rng = np.random.default_rng(3)
+    widths = np.zeros(2)
+    for _ in range(12):
+        y, s, how = ScoreSetting(40, 0.5, weighted=True).draw(rng)
+        for number, weights in enumerate(({}, how)):
+            found = interval(name, y, s, **weights, **settings)
+            widths[number] += found.high - found.low
+    plain, weighted = widths
+    assert plain < weighted < 1.25 * plain
+    scaled = how | {"sample_weight": 0.01 * how["sample_weight"]}
+    ends = interval(name, y, s, **scaled, **settings)
+    assert (ends.low, ends.high) == pytest.approx((found.low, found.high), rel=1e-9)
+    assert "leave-one-out" in found.method
+
+
+def test_equal_weights_of_rows_that_stand_for_others_are_none():
+    y, s, _ = ScoreSetting(40, 0.5).draw(np.random.default_rng(3))
+    plain, equal = (
+        interval("average_precision", y, s, **weights)
+        for weights in ({}, {"sample_weight": np.full(80, 3.0), "weights": "sampling"})
+    )
+    assert (equal.low, equal.high) == pytest.approx((plain.low, plain.high), rel=1e-9)
+
+
+@pytest.mark.parametrize("lightest", [1.0, 1e-7])
+def test_light_rows_that_stand_for_others_make_no_bias(lightest):
+    rng = np.random.default_rng(1)
+    y, s, how = ScoreSetting(100, 0.5, "near-perfect", weighted=True).draw(rng)
+    weight = np.where(how["sample_weight"] == 1, lightest, how["sample_weight"])
+    found = interval("average_precision", y, s, sample_weight=weight, weights="sampling")
+    assert abs(found.bias) < 1e-3
+    assert found.low < found.estimate < found.high
+
+
+def test_one_row_that_makes_the_risk_of_rows_that_stand_for_others_does_not_lift_its_interval():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        y, s, how = ScoreSetting(10, 0.1, "near-perfect", weighted=True).draw(rng)
+        found = interval("pnorm_risk", y, s, p=4, normalize=True, **how)
+        assert found.low <= found.estimate <= found.high
