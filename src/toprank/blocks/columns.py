@@ -104,8 +104,9 @@ class TableColumns:
 
     def check_same(self, path: object, schema: Any, first: Any, first_schema: Any) -> None:
         """Refuse a file whose columns are not those of the first."""
+        names = set(schema.names)
         for name in (*self.features, *self.labels):
-            if name not in schema.names:
+            if name not in names:
                 raise ValueError(
                     f"{path} has no column {name!r}, which {first} has. All files must have the "
                     "same columns; leave it out with columns=, or add it to the file."
@@ -116,7 +117,8 @@ class TableColumns:
                     f"Column {name!r} is {here} in {path} but {there} in {first}. Cast it so that "
                     "all files agree."
                 )
-        extra = [name for name in schema.names if name not in first_schema.names]
+        known = set(first_schema.names)
+        extra = [name for name in schema.names if name not in known]
         if extra and len(self.features) + len(self.labels) == len(first_schema.names):
             raise ValueError(
                 f"{path} has the column {extra[0]!r}, which {first} has not. Name the features "
@@ -195,6 +197,14 @@ class Columns:
         matrix = np.empty((n, len(parts)), dtype=self.dtype, order="F")
         for j, part in enumerate(parts):
             matrix[:, j] = part
+        return matrix
+
+    def by_rows(self, rows: slice = slice(None), room: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Return some rows as a matrix whose rows lie side by side, in ``room`` if it is given."""
+        n = len(range(*rows.indices(self.shape[0])))
+        matrix = np.empty((n, self.shape[1]), dtype=self.dtype) if room is None else room[:n]
+        for j, column in enumerate(self.columns):
+            matrix[:, j] = column[rows]
         return matrix
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
