@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toprank._arrays import AnyArray
+from toprank._arrays import AnyArray, Frame, Matrix
 
 #: Different whole numbers up to this size are different as float64.
 _EXACT = 1 << 53
@@ -157,7 +157,7 @@ def _check_distinct(name: str, given: AnyArray, column: NDArray[np.float64]) -> 
         )
 
 
-def to_numpy(values: Any) -> Any:
+def to_numpy(values: Any) -> Matrix | Frame:
     """Return a torch tensor as a NumPy array, copied from its device; anything else as it is."""
     if type(values).__module__.partition(".")[0] != "torch" or not hasattr(values, "detach"):
         return values

@@ -19,8 +19,8 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from toprank._arrays import Frame, Matrix
 from toprank.blocks.source import Block
 
 #: The share of what is free on the disk that the file may take.
@@ -93,7 +93,7 @@ class DecodedCopy:
         else:
             self._file.seek(0)
 
-    def _write(self, X: NDArray[Any]) -> None:
+    def _write(self, X: Matrix | Frame) -> None:
         if self._given_up:
             return
         try:
@@ -116,7 +116,7 @@ class DecodedCopy:
         with suppress(OSError):
             self._file.close()
 
-    def read(self, index: int) -> NDArray[Any]:
+    def read(self, index: int) -> np.ndarray:
         """Return the matrix of a block."""
         start, shape, dtype = self._places[index]
         X = np.empty(shape, dtype)
@@ -137,6 +137,6 @@ class DecodedCopy:
                 yield replace(block, X=self.read(block.index))
 
 
-def _bytes_of(X: NDArray[Any]) -> memoryview:
+def _bytes_of(X: Matrix) -> memoryview:
     """The bytes of an array, not copied."""
     return memoryview(X.reshape(-1).view(np.uint8))  # type: ignore[arg-type]

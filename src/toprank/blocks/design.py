@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from toprank._arrays import Matrix, TableLike
 from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
 from toprank.blocks.source import Block
@@ -100,7 +101,7 @@ class Design(ABC):
         """Yield (rows, tile) over all rows."""
 
     @abstractmethod
-    def vector(self, values: Any) -> Any:
+    def vector(self, values: object) -> Any:
         """Return labels or numbers, one per row, beside the rows."""
 
     @abstractmethod
@@ -447,7 +448,7 @@ class HostDesign(Design):
         return values
 
 
-def design_kind(X: Any) -> type[Design]:
+def design_kind(X: TableLike) -> type[Design]:
     """Return the class that can read such a matrix."""
     place = KINDS.get(type(X).__module__.partition(".")[0])
     if place is None:
@@ -457,6 +458,6 @@ def design_kind(X: Any) -> type[Design]:
     return kind
 
 
-def design_of(X: Any, units: Units) -> Design:
+def design_of(X: Matrix, units: Units) -> Design:
     """Return the design of a block's matrix."""
     return design_kind(X)(X, units)

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toprank._extras import require
 from toprank.blocks.source import Block, BlockSource, Partial, State, Sweep
 from toprank.blocks.tensors import on_device, tensor_of, unwrap
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 #: Rows up to which second moments are taken from all of them, and not from a sample.
 _CURVED_ROWS = 1 << 22
@@ -45,7 +48,7 @@ class TensorSource(BlockSource):
     def thin(self, pick: Callable[[Block], Block]) -> TensorSource:
         return TensorSource(pick(self.block), self.group)
 
-    def start_threads(self, n_jobs: int | None = None) -> AbstractContextManager[Any]:
+    def start_threads(self, n_jobs: int | None = None) -> AbstractContextManager[object]:
         return nullcontext()  # no rows come to this process, and its threads have nothing to do
 
     def cheap_curvature(self, n_rows: int) -> bool:
@@ -55,7 +58,7 @@ class TensorSource(BlockSource):
     def name_of(self, index: int) -> str:
         return "the tensor" if self.group is None else f"the tensor of rank {index}"
 
-    def write_scores(self, score: Callable[[Any], Any], to: Any = None) -> Any:
+    def write_scores(self, score: Callable[[Any], Any], to: object = None) -> Any:
         """Return the scores of this process's rows as a tensor on their device."""
         if to is not None:
             raise ValueError(
@@ -102,7 +105,11 @@ class _Group:
 
 
 def from_torch(
-    X: Any, y: Any = None, sample_weight: Any = None, *, process_group: Any = None
+    X: Tensor,
+    y: Tensor | None = None,
+    sample_weight: Tensor | None = None,
+    *,
+    process_group: object = None,
 ) -> TensorSource:
     """Take the rows of a tensor where they lie: in memory, on a GPU, or on several.
 
@@ -161,7 +168,7 @@ def from_torch(
     return TensorSource(block, group)
 
 
-def check_tensor(X: Any) -> Any:
+def check_tensor(X: Tensor) -> Tensor:
     """Return X as a tensor that passes can read, or raise saying what is wrong."""
     tensor = tensor_of(X)
     torch = require("torch", "torch")
@@ -186,7 +193,7 @@ def check_tensor(X: Any) -> Any:
     return tensor
 
 
-def _vector_beside(name: str, values: Any, X: Any) -> Any:
+def _vector_beside(name: str, values: Tensor | None, X: Tensor) -> Tensor | None:
     """A vector of labels or weights on the device of X, one entry per row."""
     if values is None:
         return None
@@ -201,7 +208,7 @@ def _vector_beside(name: str, values: Any, X: Any) -> Any:
     return vector
 
 
-def _numbers(name: str, values: Any, X: Any) -> Any:
+def _numbers(name: str, values: Tensor | None, X: Tensor) -> Tensor:
     try:
         return on_device(values, X)
     except TypeError as error:

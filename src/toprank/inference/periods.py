@@ -9,7 +9,7 @@ for B is taken: 0.41 T^(2/3)).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -67,7 +67,7 @@ class PeriodInterval:
     level: float
     method: str
     freedom: float
-    periods: NDArray[Any]
+    periods: AnyArray
     values: FloatArray
     rows: NDArray[np.intp]
     note: str = ""
@@ -258,7 +258,7 @@ def group_of_entities(entities: ArrayLike, n: int) -> NDArray[np.intp]:
     given = np.asarray(to_numpy(entities))
     if given.shape != (n,):
         raise ValueError(f"entities has shape {given.shape}, expected one entity per row: ({n},).")
-    seen: dict[Any, int] = {}
+    seen: dict[Hashable, int] = {}
     return np.array(
         [
             seen.setdefault((place,) if value in (None, "") or value != value else value, len(seen))

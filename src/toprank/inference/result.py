@@ -13,7 +13,6 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from toprank._html import interval_picture, table_html
@@ -221,7 +220,7 @@ class MetricRequest:
     n_resamples: int = 1000
     random_state: Any = 0
     n_jobs: int | None = None
-    own_labels: NDArray[Any] | None = None  #: as the caller gave them, for functions of them
+    own_labels: np.ndarray | None = None  #: as the caller gave them, for functions of them
 
     @property
     def label(self) -> str:
@@ -238,7 +237,7 @@ class MetricRequest:
         return settings
 
     @property
-    def labels(self) -> NDArray[Any]:
+    def labels(self) -> np.ndarray:
         """The labels of the sample's rows, as the metric's function wants them."""
         if self.own_labels is None:
             return self.sample.positive

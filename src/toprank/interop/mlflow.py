@@ -90,12 +90,12 @@ def save_model(
 
 
 def log_model(
-    model: Any,
+    model: object,
     name: str = "model",
     *,
     registered_model_name: str | None = None,
-    signature: Any = None,
-    input_example: Any = None,
+    signature: object = None,
+    input_example: object = None,
     pip_requirements: list[str] | None = None,
     metadata: dict[str, Any] | None = None,
 ) -> Any:
@@ -228,7 +228,7 @@ def _signature(mlflow: Any, model: Any) -> Any:
     return mlflow.models.ModelSignature(types.Schema(given), types.Schema(answers), wanted)
 
 
-def _requirements(model: Any) -> list[str]:
+def _requirements(model: object) -> list[str]:
     needed = [f"toprank[models]=={__version__}"]
     made_with = getattr(model, "card", {}).get("versions", {})
     needed += [

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from toprank._arrays import AnyArray
 from toprank._extras import require
 from toprank._files import replace_file
 from toprank._numerics import FloatArray
@@ -275,7 +276,7 @@ def _add_tree_ranker(graph: Graph, ranker: BaseEstimator, X: str) -> str:
 
 
 def check_export(
-    model: object, rows: dict[str, NDArray[Any]], scores: FloatArray, tolerance: float
+    model: object, rows: dict[str, AnyArray], scores: FloatArray, tolerance: float
 ) -> OnnxExport:
     """Compare ONNX Runtime's scores with the ranker's; ValueError if they differ too much."""
     got = session_of(model)(rows)
@@ -289,7 +290,7 @@ def check_export(
     return OnnxExport(model, len(scores), gap)
 
 
-def session_of(model: Any) -> Callable[[dict[str, NDArray[Any]]], FloatArray]:
+def session_of(model: Any) -> Callable[[dict[str, AnyArray]], FloatArray]:
     """Return a function from inputs to scores that runs a model in ONNX Runtime."""
     runtime = require("onnxruntime", "onnx")
     options = runtime.SessionOptions()

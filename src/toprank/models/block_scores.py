@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,10 @@ from toprank.models.rows import ScoredRows, read_weight
 from toprank.models.sketch import SeenRows
 from toprank.models.top_of_list import RunningTop
 from toprank.pairs.door import check_groups
+
+if TYPE_CHECKING:
+    from toprank.blocks.source import BlockSource
+    from toprank.blocks.tables import TableSource
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ class TopRows:
 
 
 def top_of_blocks(
-    model: TableModel, source: Any, k: int, columns: Sequence[tuple[str, str]]
+    model: TableModel, source: BlockSource, k: int, columns: Sequence[tuple[str, str]]
 ) -> RunningTop:
     """Return the k highest rows of a table in blocks, as `RunningTop` keeps those of a stream.
 
@@ -152,7 +156,7 @@ class ScoreRows:
 
 
 def score_blocks(
-    model: TableModel, source: Any, target: str, weight: str | None, groups: str | None
+    model: TableModel, source: TableSource, target: str, weight: str | None, groups: str | None
 ) -> tuple[ScoredRows, SeenRows]:
     """Return the scores and labels of a table in blocks, and how many rows were learned from.
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray
 from toprank._text import plain
@@ -24,6 +23,9 @@ from toprank.models.sketch import RowSketch
 from toprank.models.together import find_together
 from toprank.models.unseen import UnseenScores
 from toprank.tuning import Scoring
+
+if TYPE_CHECKING:
+    from toprank.models.model import TableModel
 
 #: Where the distribution of a number is kept.
 _SHARES = (
@@ -102,7 +104,7 @@ def versions(ranker: object) -> dict[str, str]:
 
 
 def make_card(
-    model: Any,
+    model: TableModel,
     rows: TrainingRows,
     explained: ExplainedRows,
     name: str,
@@ -110,7 +112,7 @@ def make_card(
     held_out: HeldOutMetrics,
     choice: object,
     notes: list[str],
-    before: Any,
+    before: TableModel | None,
     unseen: UnseenScores,
 ) -> dict[str, Any]:
     """Return the card of a freshly fitted model, as plain values."""
@@ -174,7 +176,7 @@ def _describe_holdout(rows: TrainingRows, held_out: HeldOutMetrics, before: obje
     return text
 
 
-def _labels_seen(rows: TrainingRows) -> dict[str, Any]:
+def _labels_seen(rows: TrainingRows) -> dict[str, float]:
     """How many rows the labels count as, where they were seen with known probabilities."""
     if rows.unlabelled is not None:
         return {"unlabelled": int(np.count_nonzero(rows.unlabelled))}
@@ -189,7 +191,7 @@ def _count_kinds(schema: Any) -> dict[str, int]:
     return {kind: kinds.count(kind) for kind in sorted(set(kinds))}
 
 
-def _importances(model: Any, explained: ExplainedRows, rows: TrainingRows) -> dict[str, Any]:
+def _importances(model: TableModel, explained: ExplainedRows, rows: TrainingRows) -> dict[str, Any]:
     """Mean absolute contribution over the training rows, the largest first.
 
     Of each column, and of those together that rise and fall together.
@@ -218,7 +220,7 @@ def _importances(model: Any, explained: ExplainedRows, rows: TrainingRows) -> di
 
 def reference(
     model: Any,
-    values_of: Mapping[str, NDArray[Any]],
+    values_of: Mapping[str, np.ndarray],
     n_rows: int,
     unseen: UnseenScores,
     labelled: TrainingRows | None = None,
@@ -260,7 +262,7 @@ def _scores(unseen: UnseenScores, labelled: TrainingRows | None) -> dict[str, An
     return {**found, "labels": shares.as_dict()}
 
 
-def _quantiles(values: Any) -> dict[str, Any]:
+def _quantiles(values: np.ndarray) -> dict[str, Any]:
     """Quantiles of what is there (dates as seconds since 1970), and the share that is missing.
 
     ``at_most`` is the share of what is there up to each quantile: more than asked for where

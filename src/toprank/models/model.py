@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,6 +25,11 @@ from toprank.models.schema import Match, Schema, Target
 from toprank.models.sketch import SeenRows
 from toprank.models.storage import save
 from toprank.models.together import Together, groups_on_card
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+    from toprank.interop.onnx import OnnxExport
 
 #: Rows at most that the mean contribution and the importance of columns are taken from, for
 #: rankers that are explained by walks through trees; it takes longer than the fit otherwise.
@@ -50,7 +55,7 @@ class Reason(NamedTuple):
         return f"{self.column} {value} ({self.contribution:+.3g})"
 
 
-def contributions(ranker: Any, Z: FloatArray) -> FloatArray:
+def contributions(ranker: BaseEstimator, Z: FloatArray) -> FloatArray:
     """Return what each number adds to each score: for trees their SHAP values.
 
     For linear rankers and stumps these are the terms of the sum; whoever explains takes a mean
@@ -109,7 +114,7 @@ def per_column(parts: FloatArray, owner: NDArray[np.intp], n_columns: int) -> Fl
     return out
 
 
-def column_texts(values: NDArray[Any]) -> list[str]:
+def column_texts(values: np.ndarray) -> list[str]:
     """Return the values of a column for people to read; a missing one is the empty word."""
     if values.dtype.kind == "f":
         return ["" if np.isnan(value) else number_text(value) for value in values.tolist()]
@@ -294,7 +299,7 @@ class TableModel:
         *,
         check: object = None,
         tolerance: float = 1e-5,
-    ) -> Any:
+    ) -> OnnxExport:
         """Return the model, preparation included, as ONNX, and write it to a file if one is named.
 
         Parameters

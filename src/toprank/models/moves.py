@@ -162,7 +162,7 @@ class _Columns:
         return values, {c: float(p) / scale for c, p in zip(columns, parts, strict=True)}
 
 
-def _text(values: Any) -> str:
+def _text(values: np.ndarray) -> str:
     try:
         return str(column_texts(values)[0])
     except ValueError:

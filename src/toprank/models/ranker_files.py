@@ -125,7 +125,9 @@ def _payload(ranker: BaseEstimator) -> tuple[bytes, list[bytes]]:
     return payload, boosters
 
 
-def load_ranker(path: str | PathLike[str], *, most_bytes: int = archive.MOST_BYTES) -> Any:
+def load_ranker(
+    path: str | PathLike[str], *, most_bytes: int = archive.MOST_BYTES
+) -> BaseEstimator:
     """Read a ranker from the file that `save_ranker` wrote, without running anything of it.
 
     Parameters

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toprank._arrays import AnyArray
+from toprank._arrays import AnyArray, Frame
 from toprank._numerics import LARGEST_SIZE
 from toprank.models import frames
 from toprank.models.columns import (
@@ -149,7 +149,7 @@ the known ones
     @classmethod
     def learn(
         cls,
-        frame: Any,
+        frame: Frame,
         drop: Sequence[str] = (),
         *,
         as_text: Sequence[str] = (),
@@ -224,7 +224,7 @@ the known ones
         }
         return replace(self, target=target, **kept)
 
-    def read(self, frame: object) -> tuple[dict[str, NDArray[Any]], Match]:
+    def read(self, frame: object) -> tuple[dict[str, np.ndarray], Match]:
         """Return the columns that can be read, and how the table matches."""
         there = frames.names_of(frame)
         known = set(there)

@@ -6,7 +6,7 @@ import copy
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sklearn.base import clone
 
@@ -23,6 +23,9 @@ from toprank.models.unseen import UnseenScores, unseen_scores
 from toprank.pairs import Rows
 from toprank.rankers import PushEnsemble, PushTrees
 from toprank.tuning import PChoice
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 
 @dataclass
@@ -52,7 +55,7 @@ class TableFit:
             self._last = (rows, preparation, Z)
         return self._last[1:]
 
-    def settle(self, rows: TrainingRows) -> tuple[Any, PChoice | None]:
+    def settle(self, rows: TrainingRows) -> tuple[BaseEstimator, PChoice | None]:
         """Choose the settings: an unfitted ranker, and what the choice was made on."""
         chooses = self.request.p == "auto" or (self.request.p is None and self.before is None)
         preparation, Z = self.prepare(rows)
@@ -73,7 +76,7 @@ class TableFit:
         return self.kind.make(self.request, power, preparation.categorical), None
 
     def final(
-        self, rows: TrainingRows, template: Any, first: Any = None
+        self, rows: TrainingRows, template: BaseEstimator, first: BaseEstimator | None = None
     ) -> tuple[Preparation, Any, FloatArray]:
         """Fit a ranker of the chosen settings.
 
@@ -92,7 +95,7 @@ class TableFit:
 
     def fit_ranker(
         self, ranker: Any, Z: FloatArray, rows: TrainingRows, given: dict[str, Any]
-    ) -> Any:
+    ) -> BaseEstimator:
         """Fit a ranker to prepared rows; an ensemble with folds that keep groups whole."""
         if isinstance(ranker, PushEnsemble):
             return fit_ensemble(ranker, Z, rows, given)
@@ -104,7 +107,7 @@ class TableFit:
             return {}
         return {"unlabelled": rows.unlabelled, "hidden": self.hidden}
 
-    def unseen(self, rows: TrainingRows, template: Any, own: FloatArray) -> UnseenScores:
+    def unseen(self, rows: TrainingRows, template: BaseEstimator, own: FloatArray) -> UnseenScores:
         """Scores of the training rows from fits that have not seen them."""
         seed = self.request.random_state
 
@@ -169,14 +172,14 @@ def choose_and_measure(fit: TableFit, rows: TrainingRows, tell: Callable[[int], 
         return Settled(template, choice, measured, ranker if keeps else None)
 
 
-def _for_scores(template: Any) -> Any:
+def _for_scores(template: BaseEstimator) -> BaseEstimator:
     """The same ranker without the folds that only its probabilities come from."""
     if isinstance(template, PushTrees):
         return clone(template).set_params(calibration="training")
     return template
 
 
-def _start_from(ranker: Any, old: Any) -> dict[str, Any]:
+def _start_from(ranker: BaseEstimator, old: BaseEstimator) -> dict[str, BaseEstimator]:
     """Let a ranker start where an old one ended; what ``fit`` is to be given for it."""
     if hasattr(ranker, "backend"):
         return {"init_model": old}

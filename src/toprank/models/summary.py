@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from toprank.models import frames
 from toprank.models.columns import MOST_CATEGORIES, OTHERS, Column, Unreadable
@@ -12,6 +12,9 @@ from toprank.models.errors import ModelError
 from toprank.models.kinds import ColumnSummary
 from toprank.models.wishes import Wishes, find_ends
 from toprank.models.words import Words
+
+if TYPE_CHECKING:
+    from toprank.models.columns import Finding
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,9 @@ class TableSummary:
         return tuple(kept.values()), left_out
 
 
-def _make_column(name: str, summary: ColumnSummary, finding: Any, more: dict[str, Any]) -> Column:
+def _make_column(
+    name: str, summary: ColumnSummary, finding: Finding, more: dict[str, Any]
+) -> Column:
     words = summary.words
     known: tuple[str, ...] = ()
     if finding.kind == "category" and words is not None:

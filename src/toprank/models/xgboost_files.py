@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._arrays import AnyArray
 from toprank.models.columns import are_words
 from toprank.models.errors import ModelError
 from toprank.models.tree_files import is_tree
@@ -90,7 +91,7 @@ class _UbjsonReader:
             raise ValueError("an array is longer than the file")
         return [self.value(depth + 1) for _ in range(count)]
 
-    def _numbers(self, kind: bytes, count: int) -> NDArray[Any]:
+    def _numbers(self, kind: bytes, count: int) -> AnyArray:
         if kind not in _UBJSON_TYPES:
             raise ValueError(f"{kind!r} is not a type")
         form = np.dtype(_UBJSON_TYPES[kind])

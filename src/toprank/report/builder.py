@@ -12,6 +12,7 @@ import numpy as np
 import scipy
 import sklearn
 
+from toprank._arrays import TableLike
 from toprank._text import clean_text, count, format_p, plain
 from toprank._version import __version__
 from toprank.folds import Fold, check_powers
@@ -40,7 +41,7 @@ MOST_ROWS = 100_000
 
 
 def build(
-    frame: Any,
+    frame: TableLike,
     target: str,
     *,
     positive: Any = None,

@@ -154,7 +154,7 @@ def _option(wish: Mapping[str, object]) -> str:
 
 
 def _promise(
-    new: FloatArray, known: Any, counts: Any, wish: dict[str, Any], times: float
+    new: FloatArray, known: object, counts: Any, wish: dict[str, Any], times: float
 ) -> dict[str, Any]:
     try:
         found = select(new, calibration=known, sample_weight=counts, **wish)

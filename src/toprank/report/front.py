@@ -107,7 +107,7 @@ def _describe_subject(
     return found
 
 
-def _precision_curve(scores: FloatArray, rows: LabelledRows, k: int) -> dict[str, Any]:
+def _precision_curve(scores: FloatArray, rows: LabelledRows, k: int) -> dict[str, FloatArray]:
     """Share of positives among the first rows, from a few to all."""
     n = len(rows)
     few = min(n, max(1, min(k, 50) // 5))

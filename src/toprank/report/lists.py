@@ -83,7 +83,7 @@ def item_lists(table: Table, held: HeldOut, k: int) -> tuple[list[dict[str, Any]
     return lists, items
 
 
-def _describe_cut(sorted_scores: FloatArray, k: int) -> dict[str, Any]:
+def _describe_cut(sorted_scores: FloatArray, k: int) -> dict[str, float]:
     """The score at the cut, and how far the first row below it is."""
     if k >= len(sorted_scores):
         return {"score_at_cut": sorted_scores[-1], "gap_at_cut": None, "tied_at_cut": 0}
@@ -171,7 +171,7 @@ def _typical_value(
     }
 
 
-def _median(values: NDArray[Any]) -> Any:
+def _median(values: np.ndarray) -> Any:
     if values.dtype.kind == "M":
         there = np.sort(values[~np.isnat(values)])
         return there[len(there) // 2] if len(there) else np.datetime64("NaT", "us")

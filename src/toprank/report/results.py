@@ -122,7 +122,7 @@ def _describe_table(table: Table, held: HeldOut) -> dict[str, Any]:
     }
 
 
-def _describe_figure(figure: Figure) -> dict[str, Any]:
+def _describe_figure(figure: Figure) -> dict[str, str]:
     return {
         "key": figure.key,
         "label": figure.label,

@@ -10,7 +10,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import joblib
 import numpy as np
@@ -21,6 +21,9 @@ from toprank._extras import require
 from toprank._numerics import FloatArray
 from toprank.reproduce.page import Bullets, Grid, Paragraph, Part
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 #: What an experiment found, ready for JSON.
 Result = dict[str, Any]
 #: Called with the experiment's name, what is done and what there is to do.
@@ -29,7 +32,7 @@ Progress = Callable[[str, int, int], None]
 Table = tuple[np.ndarray, np.ndarray]
 
 
-def new_figure(width: float, height: float) -> Any:
+def new_figure(width: float, height: float) -> Figure:
     """Return an empty matplotlib figure of this size, in inches."""
     return require("matplotlib.figure", "plots").Figure(
         figsize=(width, height), layout="constrained"
@@ -67,7 +70,11 @@ class Setup:
     n_jobs: int = 1
     progress: Progress = silent
 
-    def map(self, function: Callable[..., object], calls: Iterable[Sequence[Any]]) -> list[Any]:
+    def map(
+        self,
+        function: Callable[..., object],
+        calls: Iterable[Sequence[object]],
+    ) -> list[Any]:
         """Call a function with each tuple of arguments, in processes; their number changes nothing.
 
         Returns the answers in the order of the calls.

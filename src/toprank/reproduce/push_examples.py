@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,6 +21,9 @@ from toprank.reproduce.experiment import (
     new_figure,
 )
 from toprank.reproduce.page import Grid, Paragraph, Part
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 LOSSES = ("zero_one", "exponential", "logistic")
 _LOSS_NAMES = {"zero_one": "0-1", "exponential": "exponential", "logistic": "logistic"}
@@ -266,7 +269,7 @@ def _describe_figure_8(result: Result) -> list[Part]:
     ]
 
 
-def _draw_figure_8(result: Result) -> Any:
+def _draw_figure_8(result: Result) -> Figure:
     figure = new_figure(6.4, 4.2)
     ax = figure.subplots()
     ax.plot(result["b"], result["upper"], "--", color="#D55E00", label=r"$|a-b|^{1/p}$")

@@ -44,7 +44,7 @@ def one_sample(epsilon: float, m: int, seed: int, repeat: int) -> tuple[bool, fl
     return bool(max_height(y, x) < max_height(y, -x)), float(auc(y, x))
 
 
-def many_samples(epsilon: float, m: int, seed: int, repeats: int) -> dict[str, Any]:
+def many_samples(epsilon: float, m: int, seed: int, repeats: int) -> dict[str, float]:
     """How often R_max is fooled, and the mean AUC of the same score.
 
     (1 - epsilon)^m is the chance that no row lies beyond, (1 - epsilon/2)^m that no negative does.
@@ -129,7 +129,7 @@ def _draw_one_dimension(result: Result) -> Any:
     for epsilon, colour, dashes in zip(EPSILONS, ("#0072B2", "#D55E00"), ("-", "--"), strict=True):
         rows = [r for r in result["rows"] if r["epsilon"] == epsilon]
         sizes = [r["m"] for r in rows]
-        look = {"color": colour, "linestyle": dashes}
+        look: dict[str, Any] = {"color": colour, "linestyle": dashes}
         exact = [r["no_negative_beyond"] for r in rows]
         ax.plot(sizes, exact, label=f"(1 - ε/2)^m, ε = {epsilon:g}", **look)
         ax.plot(sizes, [r["none_beyond"] for r in rows], color=colour, linestyle=":", linewidth=1)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from toprank._arrays import TableLike
 from toprank._numerics import FloatArray, is_number
 from toprank.select.calibration import score_rows
 from toprank.select.refits import Progress, Refits, fit_if_needed
@@ -71,9 +72,9 @@ class Membership:
 
 def membership(
     estimator: Any,
-    X: Any,
+    X: TableLike,
     y: ArrayLike,
-    X_new: Any,
+    X_new: TableLike,
     k: int,
     *,
     n_refits: int | None = None,
@@ -81,7 +82,7 @@ def membership(
     method: str = "auto",
     sample_weight: ArrayLike | None = None,
     label_propensity: ArrayLike | None = None,
-    random_state: Any = 0,
+    random_state: int | np.random.RandomState | None = 0,
     progress: Progress | None = None,
 ) -> Membership:
     """Probability that a row belongs to the first k, had the model seen other rows like its own.

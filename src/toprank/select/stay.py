@@ -155,7 +155,7 @@ def _in_order(previous: ArrayLike, before: IntArray, n: int) -> IntArray:
     return before if given.dtype.kind == "b" else given.astype(np.intp)
 
 
-def move_of_scores(scores: FloatArray, old_scores: Any) -> float:
+def move_of_scores(scores: FloatArray, old_scores: ArrayLike) -> float:
     """The noise of a score, from what the same rows scored on two days."""
     old = check_scores(old_scores, len(scores), "old_scores")
     if len(old) < FEWEST_MOVES:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,9 @@ from toprank.rankers.base import LinearRanker
 from toprank.rankers.blockwise import BlockScore, look
 from toprank.rankers.proper import ProperRanker
 from toprank.tuning.grid import GridFit, fit_grid_to
+
+if TYPE_CHECKING:
+    from toprank.blocks.statistics import LabelCounts
 
 #: Bytes of scores out of fold that the driver holds at once.
 _SCORE_BYTES = 1 << 28
@@ -151,7 +154,7 @@ class BlockSearch:
         fitted = share_passes(self.source, works, self.passes)
         return [fitted[2 * fold : 2 * fold + 2] for fold in each]
 
-    def _check_classes(self, counts: Any, fold: int, role: str) -> None:
+    def _check_classes(self, counts: LabelCounts, fold: int, role: str) -> None:
         there = {
             label for label, weight in zip(counts.labels, counts.weight, strict=True) if weight
         }

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone, is_classifier
@@ -61,7 +61,7 @@ class LearnedChoice:
         """Each round has a weak ranker of its own."""
         return self.column
 
-    def outputs(self, Z: Any) -> FloatArray:
+    def outputs(self, Z: FloatArray) -> FloatArray:
         """Return h of each row."""
         name = f"{type(self.estimator).__name__}, fitted in round {self.column + 1},"
         return check_values(self.estimator.predict(Z), name, len(Z))
@@ -96,7 +96,7 @@ class LearnedRankers:
     def _refresh(self) -> None:
         self.log_loss, self._potentials = self.pairs.potentials(self.scores)
 
-    def _fit_next(self) -> Any:
+    def _fit_next(self) -> Self:
         """Fit a clone to the signs of the rows' weights."""
         estimator = clone(self.learner)
         seeds = [name for name in sorted(estimator.get_params()) if name.endswith("random_state")]

@@ -42,7 +42,7 @@ from toprank.rankers.held_out import held_out
 class EnsembleRows(Rows):
     """Rows, and when each was seen."""
 
-    time: NDArray[Any] | None = None
+    time: np.ndarray | None = None
 
 
 class PushEnsemble(

@@ -41,7 +41,7 @@ class PreparedRanker(Probabilities, ClassifierMixin, BaseEstimator):
     (4, 3)
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
+    _parameter_constraints: ClassVar[dict[str, object]] = {
         "ranker": [HasMethods(["fit", "decision_function"])],
         "categorical_features": [StrOptions({"from_dtype"}), "array-like", None],
         "clip_tails": ["boolean"],

@@ -198,9 +198,9 @@ class PushTrees(
         subsample: float = 0.8,
         colsample: float = 0.8,
         max_bins: int = 255,
-        categorical_features: Any = "from_dtype",
-        monotone_constraints: Any = None,
-        interaction_constraints: Any = None,
+        categorical_features: object = "from_dtype",
+        monotone_constraints: object = None,
+        interaction_constraints: object = None,
         early_stopping: bool | str = "auto",
         stop_by: Any = "auto",
         metric: Any = "precision_at",
@@ -389,7 +389,7 @@ class PushTrees(
         codes = check_groups(groups[0], len(labels)) if groups else None
         return self._add_start(TreeRows(numbers, positive, None, codes), X, None)
 
-    def _watch(self, rows: TreeRows, metric: Any = None) -> Watch:
+    def _watch(self, rows: TreeRows, metric: object = None) -> Watch:
         rule = StoppingRule.of(self, grouped=rows.groups is not None)
         if metric is not None:
             rule = StoppingRule(metric, self.metric_kwargs if metric == self.metric else None)
