@@ -1,17 +1,22 @@
 """Do the intervals cover, and are the p-values what they say? Simulation, cell by cell.
 
-    python benchmarks/error_bars.py                 # go on with the table, what tells most first
+    python benchmarks/error_bars.py                 # go on with the design, what tells most first
+    python benchmarks/error_bars.py --every         # go on with every cell of the table
     python benchmarks/error_bars.py intervals       # or: nulls
     python benchmarks/error_bars.py --minutes 60    # stop then; the next call goes on
     python benchmarks/error_bars.py --metrics auc average_precision
     python benchmarks/error_bars.py --quick         # some cells, few samples: does it run?
     python benchmarks/error_bars.py page            # write the page and its picture again
 
+The table has 8,050 cells. The design is the part of them that is run: its corners, and a tenth of
+the rest in which every level of one factor meets every level of each other; see `is_in_design`.
+
 Every cell is kept in benchmarks/error_bars.csv as soon as it is known, so that a run that was cut
-short goes on where it stopped. A cell is measured with 500 samples first; where less than 94.5% or
-more than 97% of its intervals hold the true value, again with 2,000 others. Rejections of equal
-rankers: 1,000 samples, and 5,000 where more than 5% are rejected. The samples come from
-`toprank.simulate`: see `ScoreSetting` for the laws, and for what is the true value.
+short goes on where it stopped. A cell is measured with 500 samples first. Then again with 2,000
+others (1,000 where an interval takes long), first where less than 94.5% or more than 97% of the
+intervals hold the true value. Rejections of equal rankers: 1,000 samples, and 5,000 where more than
+5% are rejected. The samples come from `toprank.simulate`: see `ScoreSetting` for the laws, and for
+what is the true value.
 
 Null hypothesis of `compare`: two rankers whose scores are exchangeable given the label, each the
 sum of a common part and one of its own; with groups, also one of its own per group.
@@ -99,6 +104,33 @@ def settings() -> Iterator[ScoreSetting]:
             yield setting
 
 
+def is_in_design(setting: ScoreSetting) -> bool:
+    """Whether a setting is one of those that are run.
+
+    Corners: the fewest and the most positives, at their smallest and largest share, for every law,
+    with independent rows and with 15 unequal groups. Of all others a tenth: the numbers of the
+    levels of positives, share and rows decide the law, and have an even sum.
+    """
+    shape = SHAPES.index((setting.groups, setting.unequal, setting.weighted))
+    positives, share = POSITIVES.index(setting.positives), PREVALENCES.index(setting.prevalence)
+    rarest = next(v for v in PREVALENCES if setting.positives / v <= MOST_ROWS)
+    at_end = positives in (0, len(POSITIVES) - 1)
+    if shape < 2 and at_end and setting.prevalence in (rarest, PREVALENCES[-1]):
+        return True
+    law = LAWS.index(setting.law)
+    return (positives + share + shape) % 2 == 0 and law == (positives + 2 * share + shape) % 5
+
+
+def samples_at_last(case: Case) -> int:
+    """With how many samples a cell is measured in the end."""
+    last = LOOKS[case.part][1]
+    if case.part == "nulls":
+        return last
+    setting = case.setting
+    is_slow = setting.rows > MANY_ROWS or (setting.groups or 0) > 15
+    return last // 2 if is_slow or (setting.groups and case.metric in AT_CUT) else last
+
+
 def stage(case: Case) -> tuple[int, bool, int]:
     """How long a cell waits: for shorter lists, smooth metrics, shapes that tell more."""
     setting = case.setting
@@ -107,14 +139,14 @@ def stage(case: Case) -> tuple[int, bool, int]:
     return size, case.metric in AT_CUT, shape
 
 
-def cases(parts: list[str], metrics: list[str], quick: bool) -> list[Case]:
+def cases(parts: list[str], metrics: list[str], quick: bool, every: bool = True) -> list[Case]:
     """The cells that were asked for, in the order in which they are measured."""
     asked = [
         Case(part, metric, setting)
         for part in parts
         for setting in settings()
         for metric in metrics
-        if not quick or is_quick(setting)
+        if (is_quick(setting) if quick else every or is_in_design(setting))
     ]
     return sorted(asked, key=lambda case: (case.part, stage(case), case.setting.rows))
 
@@ -135,9 +167,9 @@ def todo(asked: list[Case], record: Record, quick: bool) -> Iterator[tuple[Case,
     stages: dict[tuple[Any, ...], list[Case]] = {}
     for case in asked:
         stages.setdefault((case.part, *stage(case)), []).append(case)
-    for second_look in ("none", "low", "high"):
+    for second_look in ("none", "low", "high", "rest"):
         for (part, *_), members in stages.items():
-            first, second, (least, most) = LOOKS[part]
+            first, _, (least, most) = LOOKS[part]
             if quick:
                 first = 60
             if second_look == "none":
@@ -146,12 +178,15 @@ def todo(asked: list[Case], record: Record, quick: bool) -> Iterator[tuple[Case,
                 continue
             for case in members:
                 cell = record.get(case)
+                second = samples_at_last(case)
                 if cell is None or cell.draws >= second or not np.isfinite(cell.answer):
                     continue
                 # too narrow: at the end of its stage; too wide: when all others are known
                 low = cell.answer < least if part == "intervals" else cell.answer > most
                 high = part == "intervals" and cell.answer > most
-                if (low and second_look != "high") or (high and second_look == "high"):
+                rest = second_look == "rest" and part == "intervals"
+                wanted = high if second_look == "high" else rest or low
+                if wanted:
                     yield case, second
 
 
@@ -217,6 +252,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", choices=[*PARTS, "page", []])
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--every", action="store_true")
     parser.add_argument("--strict", action="store_true")
     parser.add_argument("--metrics", nargs="*", choices=list(METRICS), default=list(METRICS))
     parser.add_argument("--minutes", type=float, default=np.inf)
@@ -225,7 +261,7 @@ def main() -> int:
     options = parser.parse_args()
     record = Record(options.record)
     parts = [part for part in PARTS if not options.parts or part in options.parts]
-    asked = cases(parts, options.metrics, options.quick)
+    asked = cases(parts, options.metrics, options.quick, options.every)
     end = time.monotonic() + 60 * options.minutes
     started: list[tuple[Case, int]] = []
 
@@ -247,7 +283,7 @@ def main() -> int:
         print(f"{case.part} {case.metric} {case.setting}: {words}", flush=True)
     record.tidy()
     if options.record == KEPT and (not options.parts or "page" in options.parts):
-        write_page(record, cases(list(PARTS), list(METRICS), quick=False))
+        write_page(record, cases(list(PARTS), list(METRICS), quick=False), is_in_design)
     print(f"{len(record)} cells are known; {wrong} of those measured now are not as promised")
     return int(options.strict and wrong > 0)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,45 +17,72 @@ HEAD = """# Coverage, cell by cell
 `python benchmarks/error_bars.py` measures the cells of this page one after another, keeps each in
 `benchmarks/error_bars.csv` as soon as it is known, and writes the page from there. A cell is a
 metric, a number of positives (5 to 200), a share of positives (0.2% to 50%), a law of the scores,
-and rows that are independent or in 15, 40 or 200 groups, equal or unequal, weighted or not. A
-first look has 500 samples (standard error 0.010 at 95%); a cell below 94.5% or above 97% is
-measured again with 2,000 others (0.005; a star), as far as there was time. Ask
-`toprank.simulate.coverage` for your own setting. What it means is on
+and rows that are independent or in 15, 40 or 200 groups, equal or unequal, weighted or not.
+
+A share of samples has a binomial error. At 95% the standard error is 0.010 with 500 samples, 0.007
+with 1,000 (a circle, °) and 0.005 with 2,000 (a star), so that of cells that cover exactly 95% one
+in fifty is seen below 93% with 500 samples, and none with 2,000. A first look has 500; cells below
+94.5% or above 97% are measured again first, with 2,000 others, or 1,000 where they take long.
+Ask `toprank.simulate.coverage` for your own setting. What it means is on
 [How sure is it?](../explanation/error_bars.md)
 """
 
 
-def write_page(record: Record, cases: list[Any]) -> None:
-    """Write docs/error_bars_table.md and draw docs/images/error_bars.png."""
+def write_page(record: Record, cases: list[Any], is_in_design: Callable[[Any], bool]) -> None:
+    """Write docs/evidence/error_bars_table.md and draw docs/images/error_bars.png.
+
+    `is_in_design` says of a setting whether its cells are among those that are run.
+    """
     known = [(case, record.get(case)) for case in cases]
-    parts = (HEAD, *_summary(known), *_wrong(known), *_levels(known), *_tables(known))
+    design = [is_in_design(case.setting) for case in cases]
+    parts = (HEAD, *_summary(known, design), *_wrong(known), *_levels(known), *_tables(known))
     PAGE.write_text("\n".join(parts).rstrip() + "\n")
     draw_picture([(case, cell) for case, cell in known if cell is not None])
 
 
-def _summary(known: list[Any]) -> Iterator[str]:
+def _summary(known: list[Any], design: list[bool]) -> Iterator[str]:
     """How many cells of each kind were measured, and between what they cover."""
     yield "\n## What was run, and what was not\n"
-    yield "| rows | metrics | cells | measured | cover below 93% | 93% to 97.5% | above |"
-    yield "|---|---|---|---|---|---|---|"
+    yield from _design(known, design)
+    yield "| rows | metrics | cells | in the design | measured | below 93% | to 97.5% | above |"
+    yield "|---|---|---|---|---|---|---|---|"
     kinds: dict[tuple[str, bool], list[Any]] = {}
-    for case, cell in known:
+    for (case, cell), chosen in zip(known, design, strict=True):
         if case.part == "intervals":
             at_cut = case.metric in ("tpr_at_fpr", "precision_at", "recall_at")
-            kinds.setdefault((shape_name(case.setting), at_cut), []).append(cell)
-    for (shape, at_cut), cells in kinds.items():
+            kinds.setdefault((shape_name(case.setting), at_cut), []).append((cell, chosen))
+    for (shape, at_cut), members in kinds.items():
+        cells = [cell for cell, _ in members]
         answers = [c.answer for c in cells if c is not None and np.isfinite(c.answer)]
         counts = Counter("low" if a < 0.93 else "high" if a > 0.975 else "well" for a in answers)
         measured = sum(c is not None for c in cells)
         metrics = "at a cut" if at_cut else "smooth"
-        numbers = (len(cells), measured, *(counts[kind] for kind in ("low", "well", "high")))
+        part = sum(chosen for _, chosen in members)
+        numbers = (len(cells), part, measured, *(counts[kind] for kind in ("low", "well", "high")))
         yield f"| {shape} | {metrics} | " + " | ".join(f"{n:,}" for n in numbers) + " |"
-    absent = sum(cell is None for case, cell in known if case.part == "intervals")
     yield (
-        f"\n{absent:,} cells were not run: `cells` less `measured` of each line. Short lists were "
-        "run first, then longer ones, and metrics at a cut after the smooth: over groups their "
-        "bootstrap takes fifty times as long. Samples of more than 30,000 rows (200 positives at "
-        "0.2%) are not part of the table. Cells in which every sample was refused have no coverage."
+        "\nShort lists are run first, then longer ones, and metrics at a cut after the smooth: "
+        "over groups their bootstrap takes fifty times as long. Samples of more than 30,000 rows "
+        "(200 positives at 0.2%) are not part of the table. Cells in which every sample was "
+        "refused have no coverage."
+    )
+
+
+def _design(known: list[Any], design: list[bool]) -> Iterator[str]:
+    """Which cells are run, and how many of them were."""
+    cells = [
+        (cell is not None, chosen)
+        for (case, cell), chosen in zip(known, design, strict=True)
+        if case.part == "intervals"
+    ]
+    chosen, both = sum(part for _, part in cells), sum(seen and part for seen, part in cells)
+    yield (
+        f"Of the {len(cells):,} cells the nightly run measures {chosen:,}: for every metric the "
+        "corners (5 and 200 positives at their smallest and their largest share, every law, "
+        "independent rows and 15 unequal groups), and a tenth of the other settings, chosen so "
+        "that every number of positives meets every share, law and kind of rows, and every share "
+        f"every law. {both:,} of these are on this page, with {sum(s for s, _ in cells) - both:,} "
+        "others that were measured before; an empty place was not run.\n"
     )
 
 
@@ -118,7 +145,7 @@ def _text(cell: Cell | None) -> str:
         return ""
     if not np.isfinite(cell.answer):
         return "refused"
-    star = "\\*" if cell.draws >= 2000 else ""
+    star = "\\*" if cell.draws >= 2000 else "°" if cell.draws >= 1000 else ""
     return f"{cell.answer:.3f}{star}, {cell.width:.2g}"
 
 

@@ -1,6 +1,7 @@
 """Fixtures and settings for every test."""
 
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -70,6 +71,14 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Item) -> Iterator[None]:
         if (error.name or "").split(".")[0] != "xgboost" or find_spec("xgboost") is not None:
             raise
         pytest.skip("XGBoost is not here: pip install '.[xgboost]', or '.[xgboost-cpu]'")
+
+
+@pytest.fixture(autouse=True)
+def close_figures() -> Iterator[None]:
+    """Leave no figure open: pyplot keeps each, and warns from the twentieth on."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toprank._arrays import AnyArray, Frame, Matrix
+from toprank._arrays import AnyArray
 
 #: Different whole numbers up to this size are different as float64.
 _EXACT = 1 << 53
@@ -157,12 +157,22 @@ def _check_distinct(name: str, given: AnyArray, column: NDArray[np.float64]) -> 
         )
 
 
-def to_numpy(values: Any) -> Matrix | Frame:
-    """Return a torch tensor as a NumPy array, copied from its device; anything else as it is."""
+def to_numpy(values: Any) -> Any:
+    """Return a torch tensor as a NumPy array, copied from its device; anything else as it is.
+
+    A sparse CSR tensor becomes SciPy's CSR array.
+    """
     if type(values).__module__.partition(".")[0] != "torch" or not hasattr(values, "detach"):
         return values
+    if str(values.layout) == "torch.sparse_csr" and values.ndim == 2:
+        from scipy.sparse import csr_array
+
+        stored = (values.values(), values.col_indices(), values.crow_indices())
+        return csr_array(tuple(map(to_numpy, stored)), shape=tuple(values.shape))
     if str(values.layout) != "torch.strided":
-        raise ValueError(f"A tensor has the layout {values.layout}: call .to_dense() first.")
+        raise ValueError(
+            f"A tensor has the layout {values.layout}: call .to_sparse_csr() or .to_dense() first."
+        )
     tensor = values.detach().cpu()
     # NumPy has no bfloat16
     return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()

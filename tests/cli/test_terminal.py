@@ -54,6 +54,36 @@ def test_asking_for_help_does_not_load_the_library():
     assert done.stdout.strip() == "[]", done.stderr
 
 
+def test_a_card_is_shown_without_scikit_learn_and_the_process_leaves_at_once(model):
+    code = (
+        "import atexit, sys; sys.argv = ['toprank', 'show', sys.argv[1]]\n"
+        "from toprank.cli.__main__ import run\n"
+        "class Last:\n    def __del__(self, say=print):\n        say('taken down')\n"
+        "sys.last = Last()\n"
+        "slow = 'sklearn', 'scipy', 'pandas', 'pyarrow', 'toprank.cli.fit'\n"
+        "atexit.register(lambda: print([one for one in slow if one in sys.modules]))\n"
+        "run()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(model)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0 and done.stdout.endswith("[]\n"), done.stdout + done.stderr
+
+
+def test_a_process_with_work_left_ends_as_python_ends_it():
+    code = (
+        "import sys, threading, time; sys.argv = ['toprank', sys.argv[1]]\n"
+        "from toprank.cli.__main__ import run\n"
+        "threading.Thread(target=lambda: (time.sleep(0.5), print('done'))).start()\n"
+        "run()"
+    )
+    for word, status in (("--version", 0), ("no-such-command", 2)):
+        done = subprocess.run(
+            [sys.executable, "-c", code, word], capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stdout.splitlines()[-1]) == (status, "done")
+
+
 @pytest.mark.more
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_shell_completes_commands_and_options(shell):

@@ -128,6 +128,8 @@ def test_what_cannot_be_corrected_is_refused():
         unlabelled_interval("push_risk", labelled, 1e3 * s, 0.1, n_resamples=20)
     with pytest.raises(ValueError, match="There are 3 labelled positives, too few to estimate"):
         hidden_share([1, 1, 1, *[0] * 50], np.arange(53.0))
+    with pytest.raises(ValueError, match="There is 1 labelled positive, too few to estimate"):
+        hidden_share([1, *[0] * 50], np.arange(51.0))
     with pytest.raises(ValueError, match="leave out groups"):
         interval("auc", labelled, s, hidden=0.1, sample_weight=np.ones(200))
     with pytest.raises(ValueError, match="NaN"):

@@ -171,3 +171,37 @@ def test_average_precision_covers_where_half_the_rows_are_positive(law, separati
         "average_precision", ScoreSetting(20, 0.5, law, separation=separation), draws=600
     )
     assert found.covered > 0.915  # two standard errors below 0.935
+
+
+def test_over_groups_the_model_adds_freedom_only_where_its_variance_is_near_the_one_seen():
+    units, level = (30.0, 300.0), 0.95
+
+    def width(variance, pairs):
+        spread = VarianceEstimate(variance, 3.0)
+        low, high = score_interval(0.8, spread, pairs, units, level, over_groups=True)
+        return high - low
+
+    helped, alone = PairShare(), PairShare(freedom_over_groups=None)
+    near, far = 0.8 * 0.2 / 60, 0.8 * 0.2 / 3
+    assert width(near, helped) < 0.9 * width(near, alone)
+    assert width(1e-6, helped) < 0.7 * width(1e-6, alone)  # the model's own, and the normal law
+    assert width(far, helped) == pytest.approx(width(far, alone), rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"), [("average_precision", {}), ("pnorm_risk", {"p": 4, "normalize": True})]
+)
+def test_rows_that_stand_for_others_tell_less_than_as_many_that_do_not(name, settings):
+    rng = np.random.default_rng(3)
+    widths = np.zeros(2)
+    for _ in range(12):
+        y, s, how = ScoreSetting(40, 0.5, weighted=True).draw(rng)
+        for number, weights in enumerate(({}, how)):
+            found = interval(name, y, s, **weights, **settings)
+            widths[number] += found.high - found.low
+    plain, weighted = widths
+    assert plain < weighted < 1.25 * plain
+    scaled = how | {"sample_weight": 0.01 * how["sample_weight"]}
+    ends = interval(name, y, s, **scaled, **settings)
+    assert (ends.low, ends.high) == pytest.approx((found.low, found.high), rel=1e-9)
+    assert "leave-one-out" in found.method

@@ -130,6 +130,20 @@ def test_names_in_figures_ids_signs_spellings_tails_and_copies_are_found_with_th
     assert len(found) == len(options) and found == sorted(found, key=lambda one: one.danger)
 
 
+def test_constant_columns_are_told_gaps_or_none():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.normal(40, 10, 200)})
+    frame["bought"] = (frame.age + rng.normal(0, 10, 200) > 50).astype(int)
+    frame = frame.assign(country="NO", fee=5.0, seen="2024-01-01", empty=np.nan)
+    frame["checked"] = np.where(frame.age > 40, 7, np.nan)
+    frame["mark"] = np.where(frame.age > 40, "x", None)
+    assert [concern.message for concern in look_at(frame, "bought")] == [
+        "left out, because every value is the same: 'country', 'fee', 'seen'",
+        "left out, because every value is missing: 'empty'",
+        "left out, because every value that is not missing is the same: 'checked', 'mark'",
+    ]
+
+
 def test_copies_of_rows_and_rows_without_labels_are_told():
     frame = pd.concat([honest(), honest().head(40)])
     (copies,) = said(frame)

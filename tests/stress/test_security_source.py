@@ -181,10 +181,12 @@ IMPORTED = {
     ("__init__.py", "import_module"): "the public names and rooms of toprank, by a closed table",
     ("_extras.py", "import_module"): "require itself",
     ("cli/__init__.py", "require"): "a tuple in the line above",
+    ("cli/app.py", "import_module"): "the commands, by a table in the file",
     ("models/__init__.py", "import_module"): "the public names and files of toprank.models",
     ("models/payload.py", "import_module"): "the types of a closed list, checked in the line above",
     ("models/frames.py", "require"): "pandas or polars, by the type of the caller's frame",
     ("blocks/design.py", "import_module"): "a table of kernels in the file",
+    ("rankers/__init__.py", "import_module"): "the public names and files of toprank.rankers",
     ("rankers/common.py", "import_module"): "the library of the caller's own array",
 }
 

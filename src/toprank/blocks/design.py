@@ -1,8 +1,9 @@
 """The design matrix of one block, wherever it lies: all that a sweep may ask of X.
 
 `design_of` looks at the type of X: NumPy arrays and CSR matrices become a `HostDesign`; another
-library's arrays the class that `KINDS` names for it. A new kind of array is one subclass of
-`Design` and one of `Tile`; nothing else knows what X is made of.
+library's arrays the class that `KINDS` names for it, rows of our own making the class that their
+attribute ``design_class`` names. A new kind of array is one subclass of `Design` and one of `Tile`;
+nothing else knows what X is made of.
 
 Rows in this process's memory are never copied as a whole. A tile of a dense matrix is a float64
 view where X is float64, and a small converted copy otherwise (float32, bool, uint8, ...), less the
@@ -76,7 +77,7 @@ class Tile(ABC):
 class Design(ABC):
     """The rows of one block, read tile by tile."""
 
-    #: The compiled code that can read such a matrix: "numba", "triton" or None.
+    #: The code that sums such a matrix at once: "numba", "triton", "stored" (sparse) or None.
     kernel: str | None = None
     #: Where vectors lie that have one number per row: "host" or "device".
     place: str = "host"
@@ -450,7 +451,7 @@ class HostDesign(Design):
 
 def design_kind(X: TableLike) -> type[Design]:
     """Return the class that can read such a matrix."""
-    place = KINDS.get(type(X).__module__.partition(".")[0])
+    place = getattr(X, "design_class", None) or KINDS.get(type(X).__module__.partition(".")[0])
     if place is None:
         return HostDesign
     module, _, name = place.partition(":")

@@ -53,17 +53,17 @@ class TensorTile(Tile):
         return OnDevice(beta @ self.matrix.T)
 
     def adjoint(self, v: Any) -> FloatArray:
-        return _host(self.matrix.T @ self._beside(v))
+        return to_array(self.matrix.T @ self._beside(v))
 
     def second_moments(self, weight: Any) -> FloatArray:
         scaled = self.matrix * self._beside(weight).sqrt()[:, None]
-        return _host(scaled.T @ scaled)
+        return to_array(scaled.T @ scaled)
 
     def sizes(self, v: Any) -> FloatArray:
-        return _host(self.matrix.abs().T @ self._beside(v).abs())
+        return to_array(self.matrix.abs().T @ self._beside(v).abs())
 
     def squares(self) -> FloatArray:
-        return _host((self.matrix**2).sum(0))
+        return to_array((self.matrix**2).sum(0))
 
 
 class DeviceDesign(Design):
@@ -123,8 +123,8 @@ class DeviceDesign(Design):
         else:
             mean = sample.mean(0)
             deviation = ((sample - mean) ** 2).sum(0)
-            first = (block.index, _host(sample[0]))
-            found = ColumnStatistics(len(sample), _host(mean), _host(deviation), first)
+            first = (block.index, to_array(sample[0]))
+            found = ColumnStatistics(len(sample), to_array(mean), to_array(deviation), first)
         if not check:
             return found
         lowest, highest = (float(end) for end in X.aminmax())
@@ -165,6 +165,14 @@ class DeviceDesign(Design):
     def thin(self, rows: Any) -> Any:
         return self.X[rows.tensor if isinstance(rows, OnDevice) else on_device(rows, self.X)]
 
+    def every(self, step: int) -> DeviceDesign:
+        """Return the design of every so many rows."""
+        return DeviceDesign(self.X[::step], self.units)
+
+    def dense_rows(self, rows: Any, kind: Any) -> Any:
+        """Return copies of some rows as a dense tensor of a type of floating-point numbers."""
+        return self.X[rows].to(kind)
+
     def columns(self, first: int, last: int) -> FloatArray:
         part = self.X[:, first:last].double().cpu().numpy()
         return self.units.apply(part, slice(first, last))
@@ -199,9 +207,10 @@ def _first_bad(block: Block) -> tuple[int, int, str] | None:
         entries = block.X[:, column].double()
         wrong = ~(entries.abs() <= LARGEST_SIZE)
         if bool(wrong.any()):
-            return block.index, column, describe_entry(_host(entries[wrong]))
+            return block.index, column, describe_entry(to_array(entries[wrong]))
     return None
 
 
-def _host(part: Any) -> Any:
+def to_array(part: Any) -> Any:
+    """Return a tensor as a NumPy array."""
     return np.asarray(part.cpu().numpy())

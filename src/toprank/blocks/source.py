@@ -125,6 +125,8 @@ class BlockSource(ABC):
     in_memory: bool = False
     #: Whether the rows are one tensor per process, whose second moments torch sums where they lie.
     on_device: bool = False
+    #: Whether samples of rows from elsewhere lie on a device: such a source has `gather`.
+    samples_on_device: bool = False
     #: Whether the blocks know the groups, or the times, of their rows.
     grouped: bool = False
 
@@ -150,6 +152,10 @@ class BlockSource(ABC):
 
     def thin(self, pick: Callable[[Block], Block]) -> BlockSource:
         """Return a source of the rows that ``pick`` takes of each block, left where they lie."""
+        raise TypeError(f"{type(self).__name__} hands samples of its rows to the driver")
+
+    def gather(self, blocks: Sequence[Block]) -> BlockSource:
+        """Put samples of the rows together where they lie."""
         raise TypeError(f"{type(self).__name__} hands samples of its rows to the driver")
 
     def cheap_curvature(self, n_rows: int) -> bool:

@@ -185,7 +185,7 @@ class OnDevice(NDArrayOperatorsMixin):
         return answer(*args, **kwargs)
 
 
-def unwrap(values: OnDevice | AnyArray | None) -> AnyArray | Tensor | None:
+def unwrap(values: object) -> Any:
     """Return a vector as the user knows it: a tensor on its device, or a NumPy array."""
     return values.tensor if isinstance(values, OnDevice) else values
 

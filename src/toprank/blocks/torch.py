@@ -1,117 +1,33 @@
-"""Tensors as a block source: rows that lie on a device and stay there, on one GPU or several.
-
-Every process holds its own rows as one block. With several processes a pass ends with the
-partial results of all of them gathered, a few numbers each, and merged in the order of the
-ranks: every process ends with the same bits, and so takes the same next step.
-"""
+"""Tensors as block sources: rows that lie on a device and stay there, or that pass through it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any
+import warnings
+from typing import Any
+
+import numpy as np
 
 from toprank._extras import require
-from toprank.blocks.source import Block, BlockSource, Partial, State, Sweep
-from toprank.blocks.tensors import on_device, tensor_of, unwrap
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-#: Rows up to which second moments are taken from all of them, and not from a sample.
-_CURVED_ROWS = 1 << 22
-
-
-class TensorSource(BlockSource):
-    """The rows of a tensor, and those of the other processes of a group.
-
-    Use `from_torch`, which checks what it is given.
-    """
-
-    keeps_samples = True
-    on_device = True
-
-    def __init__(self, block: Block, group: _Group | None = None):
-        self.block = block
-        self.n_features = int(block.X.shape[1])
-        self.group = group
-
-    def map_reduce(self, sweep: Sweep[State, Partial], state: State) -> Partial:
-        if self.group is None:
-            return sweep.local(self.block, state)
-        partials = self.group.gather(lambda: sweep.local(self.block, state))
-        total = partials[0]
-        for partial in partials[1:]:
-            total = sweep.merge(total, partial)
-        return total
-
-    def thin(self, pick: Callable[[Block], Block]) -> TensorSource:
-        return TensorSource(pick(self.block), self.group)
-
-    def start_threads(self, n_jobs: int | None = None) -> AbstractContextManager[object]:
-        return nullcontext()  # no rows come to this process, and its threads have nothing to do
-
-    def cheap_curvature(self, n_rows: int) -> bool:
-        # one kernel reads X for the gradient; second moments take several passes of torch's
-        return n_rows <= _CURVED_ROWS
-
-    def name_of(self, index: int) -> str:
-        return "the tensor" if self.group is None else f"the tensor of rank {index}"
-
-    def write_scores(self, score: Callable[[Any], Any], to: object = None) -> Any:
-        """Return the scores of this process's rows as a tensor on their device."""
-        if to is not None:
-            raise ValueError(
-                "Scores of a tensor come back as a tensor on its device; leave to= out and save "
-                "them with torch.save."
-            )
-        return unwrap(score(self.block.X))
-
-
-class _Group:
-    """Processes that hold rows of the same data, in the order of their ranks."""
-
-    def __init__(self, group: Any, device: Any):
-        self.distributed = require("torch", "torch").distributed
-        self.group = group
-        self.rank = int(self.distributed.get_rank(group))
-        self.size = int(self.distributed.get_world_size(group))
-        self.device = device
-
-    def gather(self, local: Callable[[], Partial]) -> list[Partial]:
-        """Return what each process found; a process that fails makes all of them fail."""
-        try:
-            found: tuple[Any, str | None] = (local(), None)
-        except Exception as error:
-            found = (None, f"{type(error).__name__}: {error}")
-            self._exchange(found)
-            raise
-        answers = self._exchange(found)
-        failures = [f"rank {rank}: {why}" for rank, (_, why) in enumerate(answers) if why]
-        if failures:
-            raise RuntimeError("A pass over the rows failed on " + "; ".join(failures))
-        return [answer for answer, _ in answers]
-
-    def _exchange(self, mine: Any) -> list[Any]:
-        answers: list[Any] = [None] * self.size
-        on_its_device = (
-            require("torch", "torch").cuda.device(self.device)
-            if self.device.type == "cuda"
-            else nullcontext()
-        )
-        with on_its_device:
-            self.distributed.all_gather_object(answers, mine, group=self.group)
-        return answers
+from toprank.blocks.source import Block
+from toprank.blocks.stored import StoredRows
+from toprank.blocks.streamed import StreamedSource
+from toprank.blocks.tensor_source import ProcessGroup, TensorSource
+from toprank.blocks.tensors import on_device, tensor_of
 
 
 def from_torch(
-    X: Tensor,
-    y: Tensor | None = None,
-    sample_weight: Tensor | None = None,
+    X: Any,
+    y: Any = None,
+    sample_weight: Any = None,
     *,
-    process_group: object = None,
-) -> TensorSource:
+    process_group: Any = None,
+    device: Any = None,
+    block_rows: int | None = None,
+) -> TensorSource | StreamedSource:
     """Take the rows of a tensor where they lie: in memory, on a GPU, or on several.
+
+    With ``device``, rows of the host that are more than the device holds pass through it block by
+    block: while one block is summed there, the next is on its way.
 
     The features never leave the device and are never copied as a whole. Sums are float64
     whatever the type of the features, so that float32 tensors give the coefficients of a float64
@@ -121,8 +37,10 @@ def from_torch(
     Parameters
     ----------
     X : tensor of shape (n, d)
-        A torch tensor on any device that has float64, or an array of another library that
-        hands over the memory of a GPU by DLPack (CuPy).
+        A torch tensor on any device that has float64, dense or of the layout ``sparse_csr``, or
+        an array of another library that hands over the memory of a GPU by DLPack (CuPy). The
+        zeros of a sparse tensor are never filled in; a second copy of its entries, by columns,
+        is kept beside it during the fit.
     y : tensor or array-like of shape (n,), optional
         Labels that are numbers; not needed to score rows.
     sample_weight : tensor or array-like of shape (n,), optional
@@ -131,6 +49,13 @@ def from_torch(
         The processes that each hold some of the rows and call this with theirs; "world" is
         torch.distributed's default group. A process may have rows of one class only, or none.
         Every process then fits the same coefficients.
+    device : torch.device or str, optional
+        Where the sums are taken, for rows that stay in the host's memory: a tensor, an array, or
+        one mapped from a file. A dense tensor in pinned memory (``X.pin_memory()``) is copied as
+        fast as the bus allows; others go through two pinned blocks. Labels and weights lie on
+        the device as a whole.
+    block_rows : int, optional
+        With ``device``: rows of a block, two of which lie on the device; 256 MB by default.
 
     Examples
     --------
@@ -142,6 +67,12 @@ def from_torch(
     >>> PNormPush(p=4).fit_blocks(source).coef_.shape
     (1, 30)
     """
+    if device is not None:
+        if process_group is not None:
+            raise ValueError("Give device= or process_group=, not both.")
+        return _streamed(X, y, sample_weight, device, block_rows)
+    if block_rows is not None:
+        raise ValueError("block_rows= goes with device=: rows that lie on a device are not cut.")
     tensor = check_tensor(X)
     block = Block(
         0,
@@ -157,7 +88,7 @@ def from_torch(
             "process_group was given, but torch.distributed is not initialised: call "
             "torch.distributed.init_process_group first, or leave process_group out."
         )
-    group = _Group(None if process_group == "world" else process_group, tensor.device)
+    group = ProcessGroup(None if process_group == "world" else process_group, tensor.device)
     block.index = group.rank
     widths = group.gather(lambda: (int(tensor.shape[1]), sample_weight is None))
     if len(set(widths)) > 1:
@@ -168,7 +99,32 @@ def from_torch(
     return TensorSource(block, group)
 
 
-def check_tensor(X: Tensor) -> Tensor:
+def _streamed(
+    X: Any, y: Any, sample_weight: Any, device: Any, block_rows: int | None
+) -> StreamedSource:
+    torch = require("torch", "torch")
+    if isinstance(X, np.ndarray):
+        with warnings.catch_warnings():  # rows that nobody may write to are only read here
+            warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+            X = torch.from_numpy(X)
+    tensor = check_tensor(X)
+    if isinstance(tensor, StoredRows):
+        raise TypeError(
+            "X is sparse; device= is for dense rows that exceed the device. Move a sparse tensor "
+            "there as a whole: X.to(device)."
+        )
+    if tensor.device.type != "cpu":
+        raise ValueError(
+            f"X lies on {tensor.device} already: leave device= out, or pass rows of the host."
+        )
+    if block_rows is not None and block_rows < 1:
+        raise ValueError(f"block_rows={block_rows!r}: expected a number of rows, 1 or more.")
+    labels = _vector_beside("y", y, tensor)
+    weight = _vector_beside("sample_weight", sample_weight, tensor)
+    return StreamedSource(tensor, labels, weight, torch.device(device), block_rows)
+
+
+def check_tensor(X: Any) -> Any:
     """Return X as a tensor that passes can read, or raise saying what is wrong."""
     tensor = tensor_of(X)
     torch = require("torch", "torch")
@@ -179,10 +135,10 @@ def check_tensor(X: Tensor) -> Tensor:
                 "supports DLPack (CuPy). For anything else use blocks.from_arrays."
             )
         tensor = torch.as_tensor(X)
-    if tensor.layout is not torch.strided:
+    if tensor.layout not in (torch.strided, torch.sparse_csr):
         raise TypeError(
-            f"X is a sparse tensor ({tensor.layout}); pass X.to_dense(), or a SciPy CSR matrix on "
-            "the host."
+            f"X is a sparse tensor of the layout {tensor.layout}; expected rows one after the "
+            "other: pass X.to_sparse_csr()."
         )
     if tensor.ndim != 2:
         raise ValueError(f"X has shape {tuple(tensor.shape)}, expected (n, d): one row per item.")
@@ -190,10 +146,10 @@ def check_tensor(X: Tensor) -> Tensor:
         raise ValueError(f"X is of type {tensor.dtype}; expected real numbers.")
     if tensor.device.type == "mps":
         raise ValueError("X lies on mps, which has no float64; move it to the host first: X.cpu().")
-    return tensor
+    return StoredRows.of(tensor) if tensor.layout is torch.sparse_csr else tensor
 
 
-def _vector_beside(name: str, values: Tensor | None, X: Tensor) -> Tensor | None:
+def _vector_beside(name: str, values: Any, X: Any) -> Any:
     """A vector of labels or weights on the device of X, one entry per row."""
     if values is None:
         return None
@@ -208,7 +164,7 @@ def _vector_beside(name: str, values: Tensor | None, X: Tensor) -> Tensor | None
     return vector
 
 
-def _numbers(name: str, values: Tensor | None, X: Tensor) -> Tensor:
+def _numbers(name: str, values: Any, X: Any) -> Any:
     try:
         return on_device(values, X)
     except TypeError as error:

@@ -40,11 +40,11 @@ def _run_app() -> None:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a pipe may not know the sign ±
     from toprank.cli import terminal
-    from toprank.cli.app import app
+    from toprank.cli.app import build_app
 
     terminal.OWN_PROCESS = True
     sys.excepthook = terminal.show_traceback
-    app(prog_name="toprank")
+    build_app(sys.argv[1:])(prog_name="toprank")
 
 
 def _leave_at_once() -> NoReturn:

@@ -17,7 +17,7 @@ from toprank._arrays import IntArray
 from toprank._numerics import FloatArray
 from toprank.inference.result import Interval
 from toprank.inference.shares import check_level
-from toprank.metrics.hidden import OpenLabels
+from toprank.metrics.hidden import OpenLabels, count_positives
 
 #: Known positives above the highest threshold that is looked at.
 _FEWEST = 10
@@ -94,7 +94,7 @@ def share_of_rows(rows: OpenLabels, level: float) -> Interval:
     n, m = rows.n_positive, int(np.count_nonzero(rows.unlabelled))
     if n < _FEWEST:
         raise ValueError(
-            f"There are {n} labelled positives, too few to estimate the share of hidden ones: "
+            f"{count_positives(n)}, too few to estimate the share of hidden ones: "
             f"expected at least {_FEWEST}. Give hidden=, the share, or the least and the largest "
             "it may be."
         )

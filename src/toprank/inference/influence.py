@@ -36,11 +36,8 @@ def interval_from_expansion(request: MetricRequest, expansion: Expansion) -> Int
     if sample.groups is not None and request.method in ("auto", "score"):
         request.check_method(*_methods(expansion))
         return _over_groups(request, expansion, estimate)
-    if expansion.needs_copies and not sample.by_ties:
-        request.check_method("bootstrap")
-        return _resampled_share(request, expansion, estimate)
     request.check_method(*_methods(expansion))
-    if request.method == "bootstrap":
+    if request.method == "bootstrap" or (expansion.needs_copies and sample.groups is not None):
         return _resampled_share(request, expansion, estimate)
     if expansion.pairs is not None and request.method in ("auto", "score"):
         spread = sample.spread(expansion.on_positive, expansion.on_negative)
@@ -154,7 +151,7 @@ def _by_score(
         pairs,
         units,
         request.level,
-        student_throughout=sample.groups is not None,
+        over_groups=sample.groups is not None,
     )
     method = f"score interval, {method or expansion.method}"
     notes = note_on_groups(sample), note_on_few_rows(pairs, sample.units)
@@ -188,6 +185,7 @@ def spread_of(expansion: Expansion, sample: Sample) -> VarianceEstimate:
     first = sample.spread(expansion.on_positive, expansion.on_negative)
     ranked = sample.ranked
     small = len(ranked.scores) <= _SMALL and ranked.whole and ranked.total <= _SMALL
+    small = small and sample.by_ties
     if expansion.corrected is None or not small or not np.isfinite(first.variance):
         return first
     # taking the bias off adds noise, which matters in small samples only

@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
-from scipy.stats import t as student
 
 from toprank._arrays import AnyArray
 from toprank._columns import labels_column
@@ -32,7 +31,12 @@ from toprank.inference.influence import interval_from_expansion
 from toprank.inference.real_labels import interval_of_kernel
 from toprank.inference.result import METHODS, Interval, MetricRequest, check_resamples
 from toprank.inference.sample import Sample, VarianceEstimate, kish, rows_and_units
-from toprank.inference.shares import check_level, clopper_pearson, interval_around
+from toprank.inference.shares import (
+    check_level,
+    clopper_pearson,
+    interval_around,
+    student_reach,
+)
 from toprank.metrics.at_cut import Cut, effective_trials, smooth_share
 from toprank.metrics.block_list import BlockList
 from toprank.metrics.hidden import OpenLabels
@@ -248,8 +252,8 @@ def allowance_for_groups(sample: Sample, level: float) -> float:
     """
     if sample.groups is None:
         return 1.0
-    tail = (1 - level) / 2
-    return float(ndtri(tail) / student.ppf(tail, sample.group_support.freedom)) ** 2
+    normal = -float(ndtri((1 - level) / 2))
+    return (normal / student_reach(sample.group_support.freedom, level)) ** 2
 
 
 def interval_given_negatives(
@@ -343,7 +347,7 @@ def interval_over_lists(request: MetricRequest, values: FloatArray) -> Interval:
         ends = interval_around(estimate, spread, request.level)
         method += ", logit scale"
     else:
-        reach = float(student.ppf((1 + request.level) / 2, spread.freedom)) * error
+        reach = student_reach(spread.freedom, request.level) * error
         ends = (max(lowest, estimate - reach), estimate + reach)
         if error == 0:
             note = "Every list has the same value, so the sample shows no spread."

@@ -10,7 +10,7 @@ of one more event.
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import chdtri
 
 #: A risk below this is made by few rows, of which the spread of the sample tells little.
 _RARE = 0.2
@@ -22,7 +22,7 @@ def most_errors(mean: float, variance: float, more: float, level: float) -> floa
     if not variance > 0:
         return mean
     scale = variance / (2 * mean)
-    return min(1.0, scale * float(chi2.isf((1 - level) / 2, 2 * mean * (mean / variance))))
+    return min(1.0, scale * float(chdtri(2 * mean * (mean / variance), (1 - level) / 2)))
 
 
 def allow_for_rare_rows(

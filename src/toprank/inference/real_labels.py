@@ -25,7 +25,7 @@ from toprank.metrics.metric import Metric
 
 #: Errors of real labels are mostly small, between rows that are alike: a third of the variance that
 #: exponential scores have, until ten errors show what it is.
-_PAIRS = PairShare(wide=True, errors_to_trust=10.0, scale=0.3)
+_PAIRS = PairShare(wide=True, errors_to_trust=10.0, scale=0.3, freedom_over_groups=None)
 #: Errors, in terms of their spread over groups, at which rows of groups count half as rows.
 _ERRORS_TO_TRUST = 5.0
 #: Share of its pairs that a row misranks on average if its score says nothing of its label.
@@ -85,7 +85,7 @@ def _score_ends(result: UStatistic, level: float) -> tuple[float, float]:
         _PAIRS,
         (rows, (rows - 1) / 2),
         level,
-        student_throughout=result.groups is not None,
+        over_groups=result.groups is not None,
     )
     errors = min(result.value, 1 - result.value)
     # where half of the pairs are errors a row that is put anywhere adds none

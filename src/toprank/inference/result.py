@@ -17,7 +17,7 @@ from scipy.stats import t as student
 
 from toprank._html import interval_picture, table_html
 from toprank.inference.sample import Sample, VarianceEstimate
-from toprank.inference.shares import agreement_interval
+from toprank.inference.shares import agreement_interval, student_reach
 from toprank.metrics._inputs import check_amounts
 from toprank.metrics.metric import Metric, call_label
 
@@ -346,7 +346,7 @@ class Verdict:
             )
         difference = values[0] - values[1]
         error = float(np.sqrt(spread.variance))
-        reach = float(student.ppf((1 + self.level) / 2, spread.plain_freedom)) * error
+        reach = student_reach(spread.plain_freedom, self.level) * error
         chance = float(2 * student.sf(abs(difference) / error, spread.plain_freedom))
         ends = (difference - reach, difference + reach)
         return self.result(values, ends, error, chance, method, note)

@@ -11,7 +11,7 @@ how many rows of the population it stands for (inverse propensities).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -150,7 +150,11 @@ class Sample:
     @cached_property
     def ranked(self) -> RankedList:
         """The rows in order."""
-        return RankedList.rank(self.positive, self.scores, self.weight)
+        ranked = RankedList.rank(self.positive, self.scores, self.weight)
+        if self.weight is None or self.counts:
+            return ranked
+        apart = (kish(self.weight[members]) for members in (self.positive, ~self.positive))
+        return replace(ranked, rows=(next(apart), next(apart)))
 
     @cached_property
     def ties(self) -> NDArray[np.intp]:
@@ -202,7 +206,8 @@ class Sample:
             return high, len(self.positive) - high
         if self.counts:
             return self.ranked.positives, self.ranked.negatives
-        return kish(self.weight[self.positive]), kish(self.weight[~self.positive])
+        assert self.ranked.rows is not None
+        return self.ranked.rows
 
     def worth(self, depth: Any) -> Any:
         """How many independent rows a unit of weight above a cut is worth: Kish's share."""

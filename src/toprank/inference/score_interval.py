@@ -20,10 +20,10 @@ from __future__ import annotations
 
 from scipy.optimize import brentq
 from scipy.special import ndtri
-from scipy.stats import t as student
 
 from toprank.inference.auc_models import pair_share_variance
 from toprank.inference.sample import VarianceEstimate
+from toprank.inference.shares import student_reach
 from toprank.metrics.expansion import PairShare
 
 #: Negatives below which intervals of metrics that the top decides cover too little.
@@ -36,7 +36,7 @@ def score_interval(
     pairs: PairShare,
     units: tuple[float, float],
     level: float,
-    student_throughout: bool = False,
+    over_groups: bool = False,
 ) -> tuple[float, float]:
     """Ends of the score interval of a share of pairs.
 
@@ -52,9 +52,8 @@ def score_interval(
         Independent positives and negatives.
     level : float
         Confidence level.
-    student_throughout : bool
-        Whether Student's t holds with the degrees of freedom of `spread` as they are, as over
-        few groups; otherwise the model adds some, and takes the place of a variance below its own.
+    over_groups : bool
+        Whether `spread` is one over groups, of which the model knows less.
     """
     positives, negatives = (max(1.0, count) for count in pairs.rows(units))
     shared = max(positives, negatives) if pairs.wide else (positives + negatives) / 2
@@ -62,21 +61,33 @@ def score_interval(
     # at least a quarter of a pair away from 0 and 1
     near = max(min(share, 1 - share), 0.25 / (positives * negatives))
     modelled = pairs.scale * pair_share_variance(near, *counts)
-    larger = 1.0 if student_throughout else 1 + pairs.shortfall / max(1.0, min(units))
+    larger = 1.0 if over_groups else 1 + pairs.shortfall / max(1.0, min(units))
     ratio = larger * spread.variance / modelled
     factor = ratio if ratio >= 1 else 1 - _trust(share, spread, pairs) * (1 - ratio)
-    tail = (1 - level) / 2
-    if student_throughout:
-        reach = float(student.isf(tail, spread.freedom))
-    else:
-        normal = float(-ndtri(tail))
-        long = float(student.isf(tail, spread.freedom + pairs.freedom_of_model))
-        reach = normal + (long - normal) * min(1.0, ratio)
+    reach = _reach(ratio, spread.freedom, pairs, level, over_groups)
     scale = pairs.scale * factor * reach**2
     # the model is the same for pairs in order and pairs out of order
     return _lower_end(share, 1 - share, scale, counts), 1 - _lower_end(
         1 - share, share, scale, counts
     )
+
+
+def _reach(
+    ratio: float, freedom: float, pairs: PairShare, level: float, over_groups: bool
+) -> float:
+    """Standard errors from the estimate to the ends.
+
+    The model knows its variance: where it takes the place of a smaller one that was seen, the
+    normal law holds, and else it adds degrees of freedom. Over groups it adds fewer, and none where
+    the variance is far above its own: rows of a group are then so alike that the groups alone tell.
+    """
+    more = pairs.freedom_of_model
+    if over_groups:
+        if pairs.freedom_over_groups is None:
+            return student_reach(freedom, level)
+        more = pairs.freedom_over_groups / max(1.0, ratio) ** 2
+    normal = float(-ndtri((1 - level) / 2))
+    return normal + (student_reach(freedom + more, level) - normal) * min(1.0, ratio)
 
 
 def note_on_few_rows(pairs: PairShare, units: tuple[float, float]) -> str:
@@ -98,8 +109,9 @@ def note_on_few_negatives(units: tuple[float, float]) -> str:
     if count >= min(_FEW_NEGATIVES, 1.5 * positives):
         return ""
     return (
-        f"It rests on {count:.3g} negatives, and one at the very top would decide it: with 20 to "
-        "40 negatives and long tails simulated intervals covered as little as 85%."
+        f"It rests on {count:.3g} negatives, of which one at the very top would decide it. Where "
+        f"these are fewer than {_FEW_NEGATIVES}, and than 1.5 per positive, simulated intervals of "
+        "scores with long tails covered as little as 90% (see toprank.simulate.coverage)."
     )
 
 

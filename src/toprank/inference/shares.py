@@ -6,9 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
-from scipy.stats import beta
-from scipy.stats import t as student
+from scipy.special import betainccinv, betaincinv, ndtri, stdtrit
 
 from toprank._arrays import FloatArray
 from toprank._numerics import is_number
@@ -17,6 +15,8 @@ from toprank.inference.sample import VarianceEstimate
 _TINY = 1e-300
 #: From here on the beta law is a normal one; further on the quantiles of SciPy are NaN, or warn.
 _MANY = 1e10
+#: Degrees of freedom from which Student's law is the normal one to sixteen digits.
+_MOST_FREEDOM = 1e16
 
 
 def check_level(level: float) -> float:
@@ -37,8 +37,8 @@ def clopper_pearson(
     hits, misses = share * trials, (1 - share) * trials
     many = np.minimum(hits, misses) > _MANY
     hits, misses = np.where(many, 1.0, hits), np.where(many, 1.0, misses)
-    low = np.where(hits > 0, beta.ppf(tail, np.maximum(hits, _TINY), misses + 1), 0.0)
-    high = np.where(misses > 0, beta.isf(tail, hits + 1, np.maximum(misses, _TINY)), 1.0)
+    low = np.where(hits > 0, betaincinv(np.maximum(hits, _TINY), misses + 1, tail), 0.0)
+    high = np.where(misses > 0, betainccinv(hits + 1, np.maximum(misses, _TINY), tail), 1.0)
     reach = -ndtri(tail) * np.sqrt(share * (1 - share) / np.maximum(trials, 1.0))
     low, high = np.where(many, share - reach, low), np.where(many, share + reach, high)
     return np.minimum(low, share)[()], np.maximum(high, share)[()]
@@ -56,9 +56,18 @@ def agreement_interval(share: float, trials: float, level: float) -> tuple[float
     return float(low), float(low + others)
 
 
+def student_reach(freedom: float, level: float) -> float:
+    """How many standard errors an interval reaches to either side, by Student's law.
+
+    The quantile of `scipy.stats.t`, twenty times as fast.
+    """
+    tail = (1 - level) / 2
+    return float(-ndtri(tail) if freedom > _MOST_FREEDOM else -stdtrit(freedom, tail))
+
+
 def on_logit(centre: float, error: float, freedom: float, level: float) -> tuple[float, float]:
     """Interval for a share from an estimate and its error, both on the logit scale."""
-    reach = float(student.isf((1 - level) / 2, freedom)) * error
+    reach = student_reach(freedom, level) * error
     return _expit(centre - reach), _expit(centre + reach)
 
 

@@ -33,6 +33,8 @@ LEFT_OUT = "leave-one-out"
 _EDGE = 1e-12
 #: Rows of a class of which one at a time can be left out.
 _MOST_LEFT_OUT = 1e8
+#: What is left out at a time of rows that stand for others, in average rows.
+_PART_OF_ROW = 0.4
 
 
 def identity(share: float) -> float:
@@ -61,6 +63,8 @@ class PairShare:
         What the model's variance is multiplied by.
     freedom_of_model : float
         Degrees of freedom that the model adds to those of the variance that was seen.
+    freedom_over_groups : float, optional
+        The same where the variance is one over groups; None: the model has no say in it.
     enough : float
         Rows of each class that it takes for the interval to cover as it says.
     bias_taken : float
@@ -77,6 +81,7 @@ class PairShare:
     errors_to_trust: float = 80.0
     scale: float = 1.0
     freedom_of_model: float = 8.0
+    freedom_over_groups: float | None = 4.0
     enough: float = 2.0
     bias_taken: float = 1.0
     shortfall: float = 0.0
@@ -262,7 +267,14 @@ def partial_auc_expansion(
         normal=True,
         share_settings={"standardize": False},
         unit=best,
-        pairs=PairShare(1 - floor, stop - start, wide=True, errors_to_trust=20.0, enough=5.0),
+        pairs=PairShare(
+            1 - floor,
+            stop - start,
+            wide=True,
+            errors_to_trust=20.0,
+            freedom_over_groups=0.0,
+            enough=5.0,
+        ),
     )
 
 
@@ -333,6 +345,7 @@ def average_precision_expansion(ranked: RankedList) -> Expansion:
             errors_to_trust=8.0,
             scale=0.7,
             freedom_of_model=0.0,
+            freedom_over_groups=None,
             enough=6.0,
             bias_taken=0.5,
             shortfall=3.0,
@@ -481,14 +494,20 @@ def _in_units(ranked: RankedList) -> tuple[RankedList, float, float]:
 
     A unit is a row, but for classes of more than `_MOST_LEFT_OUT`, where the change by a single
     row is lost to rounding. What a unit adds, times their number, is what a row adds, times theirs;
-    the bias falls with the number.
+    the bias falls with the number. Where rows stand for others a unit is a
+    part of an average row, so that hardly a row is lighter than what is left out.
     """
-    high, low = (max(1.0, count / _MOST_LEFT_OUT) for count in (ranked.positives, ranked.negatives))
-    if high == low == 1.0:
-        return ranked, high, low
+    weights = ranked.positives, ranked.negatives
+    rows, part = (weights, 1.0) if ranked.rows is None else (ranked.rows, _PART_OF_ROW)
+    in_unit = max(part, rows[0] / _MOST_LEFT_OUT), max(part, rows[1] / _MOST_LEFT_OUT)
+    if in_unit == (1.0, 1.0):
+        return ranked, 1.0, 1.0
+    high, low = (
+        weight * size / count for weight, size, count in zip(weights, in_unit, rows, strict=True)
+    )
     positive, found = ranked.positive / high, ranked.found / high
     negative, passed = ranked.negative / low, ranked.passed / low
-    return RankedList(ranked.scores, positive, negative, found, passed, False), high, low
+    return RankedList(ranked.scores, positive, negative, found, passed, False), *in_unit
 
 
 def _before(values: FloatArray) -> FloatArray:

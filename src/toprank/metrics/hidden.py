@@ -168,6 +168,17 @@ def correct_value(metric: Metric, naive: float, rows: OpenLabels, hidden: float)
     return naive
 
 
+def count_positives(n: int) -> str:
+    """Return the beginning of a sentence that says how many positives are labelled.
+
+    Examples
+    --------
+    >>> count_positives(1), count_positives(3)
+    ('There is 1 labelled positive', 'There are 3 labelled positives')
+    """
+    return "There is 1 labelled positive" if n == 1 else f"There are {n} labelled positives"
+
+
 class HiddenHeights:
     """Prices of heights: of all rows not known to be positive, and of the known positives.
 
@@ -195,9 +206,7 @@ class HiddenHeights:
     def of(cls, metric: Metric, rows: OpenLabels, settings: Mapping[str, Any]) -> HiddenHeights:
         """Those of `pnorm_risk` or `push_risk`, by its parameters."""
         if rows.n_positive < _FEWEST:
-            raise ValueError(
-                f"There are {rows.n_positive} labelled positives; expected at least {_FEWEST}."
-            )
+            raise ValueError(f"{count_positives(rows.n_positive)}; expected at least {_FEWEST}.")
         normalize = metric.name == "pnorm_risk"
         price, loss = (_of_counts if normalize else _of_settings)(metric.name, dict(settings))
         check_margins(rows.scores, loss)

@@ -92,6 +92,8 @@ class RankedList:
         Weight of the negatives in the first j ties.
     whole : bool
         Whether every weight is a whole number.
+    rows : tuple of two floats, optional
+        Independent positives and negatives, where a weight says how many others a row stands for.
     """
 
     scores: FloatArray
@@ -100,6 +102,7 @@ class RankedList:
     found: FloatArray
     passed: FloatArray
     whole: bool = True
+    rows: tuple[float, float] | None = None
 
     @classmethod
     def of(

@@ -19,7 +19,6 @@ from toprank._arrays import AnyArray
 from toprank._extras import require
 from toprank._numerics import LARGEST_SIZE, FloatArray
 from toprank.models.words import is_number_text
-from toprank.pairs.labels import label_text
 
 #: Different words up to which a column holds categories; with more it is read as text.
 MOST_CATEGORIES = 40
@@ -206,6 +205,9 @@ def as_words(values: AnyArray) -> NDArray[np.object_]:
 
     Whole numbers are written without a point, so that 3 and 3.0 are one category.
     """
+    # here, because a card is read without it
+    from toprank.pairs.labels import label_text
+
     try:
         codes, distinct = require("pandas", "models").factorize(values)
     except TypeError as error:  # lists and the like

@@ -66,7 +66,7 @@ class ColumnSummary:
     >>> from toprank.models.kinds import ColumnSummary
     >>> first = ColumnSummary.of(np.array(["3", None], dtype=object))
     >>> first.find().left_out
-    'every value is the same'
+    'every value that is not missing is the same'
     >>> first.merge(ColumnSummary.of(np.array(["x"], dtype=object))).find().kind
     'category'
     """
@@ -162,17 +162,24 @@ class ColumnSummary:
             words = self.words or Words({})
             few = words.whole and len(words.counts) <= MOST_CATEGORIES
             return Finding(
-                "category" if few else "text", left_out=_constant_if(len(words.counts) == 1)
+                "category" if few else "text", left_out=self._constant_if(len(words.counts) == 1)
             )
         for kind in ("boolean", "date", "number"):
             if self.holds == {kind}:
                 if self.large:
                     return Finding(kind, left_out="it holds numbers too large for floating point")
-                return Finding(kind, left_out=_constant_if(bool(self.low == self.high)))
+                return Finding(kind, left_out=self._constant_if(bool(self.low == self.high)))
         odd = sorted(self.holds - {"number", "word"})
         if odd:
             return Finding("text", left_out=f"it holds values of type {odd[0]}")
-        return _kind_of_words(self.words or Words({}), self.rows - self.missing, dates)
+        words = self.words or Words({})
+        if words.whole and len(words.distinct) == 1:
+            return Finding("category", left_out=self._constant_if(True))
+        return _kind_of_words(words, self.rows - self.missing, dates)
+
+    def _constant_if(self, same: bool) -> str | None:
+        there = " that is not missing" if self.missing else ""
+        return f"every value{there} is the same" if same else None
 
     @property
     def unsure(self) -> bool:
@@ -188,10 +195,6 @@ def _name_of(kind: type) -> str:
     if issubclass(kind, _NUMBERS):
         return "number"
     return "word" if issubclass(kind, str) else kind.__name__
-
-
-def _constant_if(same: bool) -> str | None:
-    return "every value is the same" if same else None
 
 
 def _outer(choose: Any, left: Any, right: Any) -> Any:
@@ -230,8 +233,6 @@ def find_kind(values: AnyArray, *, declared_category: bool = False) -> Finding:
 def _kind_of_words(words: Words, rows: int, dates: bool) -> Finding:
     # never as an array of fixed width, which one long text would blow up
     distinct = words.distinct
-    if words.whole and len(distinct) == 1:
-        return Finding("category", left_out="every value is the same")
     if words.numbers:
         return Finding("number")
     form = _date_format(distinct) if dates else None

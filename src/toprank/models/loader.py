@@ -36,23 +36,21 @@ from toprank.models.storage import (
     reads_texts_unsafely,
     update_types,
 )
-from toprank.rankers import (
-    IRPush,
-    PNormPush,
-    ProperRanker,
-    PushEnsemble,
-    PushTrees,
-    RankBoost,
-    SmoothMarginRanker,
-)
-from toprank.rankers.ensemble.converted import CatBoostRanker, ForestRanker
-from toprank.rankers.ensemble.prepared import PreparedRanker
 
-#: Every class of rankers in a file, members of ensembles among them.
-_KNOWN = (
-    *(PNormPush, IRPush, ProperRanker, RankBoost, SmoothMarginRanker, PushTrees),
-    *(PushEnsemble, PreparedRanker, ForestRanker, CatBoostRanker),
-)
+#: Every class of rankers in a file, members of ensembles among them; by name, because a file has
+#: few of them, and loading the others would take longer than the file.
+_KNOWN = {
+    "toprank.rankers.boosting.rank_boost.RankBoost",
+    "toprank.rankers.boosting.rank_boost.SmoothMarginRanker",
+    "toprank.rankers.ensemble.converted.CatBoostRanker",
+    "toprank.rankers.ensemble.converted.ForestRanker",
+    "toprank.rankers.ensemble.estimator.PushEnsemble",
+    "toprank.rankers.ensemble.prepared.PreparedRanker",
+    "toprank.rankers.linear.IRPush",
+    "toprank.rankers.linear.PNormPush",
+    "toprank.rankers.proper.ProperRanker",
+    "toprank.rankers.trees.estimator.PushTrees",
+}
 
 
 def load(path: str | PathLike[str], *, most_bytes: int = MOST_BYTES) -> TableModel:
@@ -122,7 +120,7 @@ def _read_payload(payload: bytes, most_bytes: int) -> dict[str, object]:
 def _assemble(found: CardFile, parts: dict[str, Any]) -> TableModel:
     preparation, ranker = parts["preparation"], parts["ranker"]
     centre = np.asarray(parts["centre"], dtype=np.float64)
-    if type(preparation) is not Preparation or not all(type(r) in _KNOWN for r in _chain(ranker)):
+    if type(preparation) is not Preparation or not all(map(_is_ranker, _chain(ranker))):
         raise ModelError("This is not a toprank model: its parts have other types.")
     _replace_older_encoders(preparation)
     width, fits = len(preparation.names), preparation.fits(found.schema)
@@ -134,6 +132,10 @@ def _assemble(found: CardFile, parts: dict[str, Any]) -> TableModel:
     n_boosters = sum(name.startswith("trees-") for name in found.members)
     attach(ranker, [found.members[f"trees-{j}"] for j in range(n_boosters)])
     return TableModel(found.schema, found.target, preparation, ranker, found.card, centre)
+
+
+def _is_ranker(part: object) -> bool:
+    return f"{type(part).__module__}.{type(part).__qualname__}" in _KNOWN
 
 
 def _replace_older_encoders(preparation: Preparation) -> None:

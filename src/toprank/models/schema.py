@@ -26,7 +26,6 @@ from toprank.models.columns import (
 from toprank.models.errors import ModelError
 from toprank.models.summary import FrameLook, SecondLook, TableSummary
 from toprank.models.wishes import Wishes
-from toprank.pairs.labels import LabelError, missing_labels, positive_label
 
 #: What rows say whose label is not known, in the target of a table of positives and such rows.
 UNLABELLED = "(unlabelled)"
@@ -345,6 +344,9 @@ class Target:
     @classmethod
     def of_words(cls, column: str, words: set[str], positive: object, tidy: bool) -> Target:
         """Find out which of the labels belongs at the top."""
+        # here, because a card is read without it
+        from toprank.pairs.labels import LabelError, positive_label
+
         if not tidy:
             _refuse_spellings(column, words)
         elif isinstance(positive, str):
@@ -403,6 +405,8 @@ def _refuse_spellings(column: str, words: set[str]) -> None:
 def _target_words(column: str, values: AnyArray, tidy: bool = False) -> NDArray[np.object_]:
     gaps = is_missing(values)
     if np.any(gaps):
+        from toprank.pairs.labels import missing_labels
+
         raise ModelError(missing_labels(column, int(np.count_nonzero(gaps)), len(values)))
     try:
         return tidy_words(values) if tidy else as_words(values)

@@ -65,6 +65,11 @@ _NUMBER = re.compile(r"-?\d{1,30}(\.\d{0,40})?(e[+-]?\d{1,3})?", re.ASCII)
 #: A split of the missing values from all others asks whether a number is at most infinity.
 _CUT = re.compile(rf"{_NUMBER.pattern}|inf", re.ASCII)
 _WHOLE = re.compile(r"-?\d{1,10}", re.ASCII)
+#: A line of such words.
+_LINES = {
+    form: re.compile(rf"(?:{form.pattern})(?: (?:{form.pattern}))*", re.ASCII)
+    for form in (_NUMBER, _CUT, _WHOLE)
+}
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
 #: The lines of a tree, in order: what they hold, and how many (of splits, of leaves, one, any).
 _LIGHTGBM_TREE = {
@@ -183,9 +188,9 @@ def _find_lightgbm_fault(place: int, block: str, width: int) -> str:
 
 
 def _read_numbers(name: str, text: str) -> NDArray[np.float64]:
-    words = text.split(" ") if text else []
-    wrong = next((word for word in words if not _LIGHTGBM_TREE[name][0].fullmatch(word)), None)
-    if wrong is not None:
+    words, form = text.split(" ") if text else [], _LIGHTGBM_TREE[name][0]
+    if words and not _LINES[form].fullmatch(text):  # at once: a file has a thousand lines
+        wrong = next((word for word in words if not form.fullmatch(word)), text)
         raise ValueError(f"{name} holds {wrong[:40]!r}")
     return np.array(words, dtype=np.float64)
 

@@ -308,7 +308,8 @@ class LabelledData(BlockData):
     def _rows_to_keep(self) -> int | None:
         rows = coarse_rows(self.n_rows, self.size)
         source = self.source
-        if source.keeps_samples and not source.in_memory:  # on a device
+        on_device = source.samples_on_device or (source.keeps_samples and not source.in_memory)
+        if on_device:
             if self.n_rows < _DEVICE_ROWS[0]:
                 return None
             if rows is not None:  # a larger sample saves reads of all rows
@@ -382,7 +383,10 @@ class LabelledData(BlockData):
         else:
             samples = self._samples
             parts = [samples[index][0] for index in sorted(samples)]
-            source = gather_blocks(parts, self.source.n_jobs)
+            on_device = self.source.samples_on_device
+            source = (
+                self.source.gather(parts) if on_device else gather_blocks(parts, self.source.n_jobs)
+            )
         counts = count_labels(source)
         if len(counts.labels) < 2 or not np.all(counts.weight > 0):
             return None
@@ -401,6 +405,5 @@ class LabelledData(BlockData):
         if self.source.keeps_samples:
             return self.in_order(self.run(Located(self.view, self.thinning), coef))
         samples = self._samples
-        return np.concatenate(
-            [design_of(samples[index][1], self.units).scores(coef) for index in sorted(samples)]
-        )
+        designs = [design_of(samples[index][1], self.units) for index in sorted(samples)]
+        return np.concatenate([design.to_host(design.scores(coef)) for design in designs])

@@ -77,7 +77,7 @@ class FusedSums:
 
         Where the entries have more, so do the moments.
         """
-        rows = DeviceDesign(self.design.X[::step], self.design.units)
+        rows = self.design.every(step)
         scores, positive = rows.scores(coef).tensor, self.positive[::step]
         logs = None if self.log_weight is None else self.log_weight[::step]
         pos, neg = (
@@ -95,7 +95,7 @@ class FusedSums:
 
     def _largest(self, coef: FloatArray, tilts: Pair, step: int) -> Pair:
         """The largest exponent of each class, among every so many rows."""
-        sample = DeviceDesign(self.design.X[::step], self.design.units)
+        sample = self.design.every(step)
         scores, positive = sample.scores(coef).tensor, self.positive[::step]
         tops = []
         for tilt, members in zip(tilts, (positive, ~positive), strict=True):
@@ -105,6 +105,46 @@ class FusedSums:
             top = float(exponents.where(members, -np.inf).max())
             tops.append(top if np.isfinite(top) else 0.0)
         return tops[0], tops[1]
+
+
+class StoredSums(FusedSums):
+    """The same of a sparse tensor, in two reads of its entries.
+
+    One gives a score per row, the other a sum per column; what lies between has one number per row.
+    """
+
+    def _end(self, coef: FloatArray, tilts: Pair) -> EndPartial:
+        torch, positive = self.design.torch, self.positive
+        exponents = self._scores(coef) * torch.where(positive, *map(self._number, tilts))
+        if self.log_weight is not None:
+            exponents += self.log_weight
+        nothing, none = self._number(-np.inf), self._number(0.0)
+        tops = torch.stack(
+            [
+                torch.where(positive, exponents, nothing).amax(),
+                torch.where(positive, nothing, exponents).amax(),
+            ]
+        )
+        shifts = torch.where(tops == -np.inf, 0.0, tops)
+        weight = (exponents - torch.where(positive, shifts[0], shifts[1])).exp_()
+        masses = [
+            torch.where(positive, weight, none).sum(),
+            torch.where(positive, none, weight).sum(),
+        ]
+        signed = torch.where(positive, weight, -weight)
+        moments = self.design.X.by_column.sums(signed, by_sign=True)
+        found = torch.cat([tops, torch.stack(masses), moments.reshape(-1)]).cpu().numpy()
+        (top_pos, top_neg, mass_pos, mass_neg), sums = found[:4], found[4:].reshape(2, -1)
+        return (
+            Tilted(sums[0].copy(), None, float(top_pos), float(mass_pos)),
+            Tilted(sums[1].copy(), None, float(top_neg), float(mass_neg)),
+        )
+
+    def _scores(self, coef: FloatArray) -> Any:
+        return self.design.scores(coef).tensor
+
+    def _number(self, value: float) -> Any:
+        return self.design.small(np.asarray(value))
 
 
 def _rough_sums(design: DeviceDesign, rows: Any, exponents: Any, log_weight: Any) -> Tilted:
@@ -123,7 +163,7 @@ def _rough_sums(design: DeviceDesign, rows: Any, exponents: Any, log_weight: Any
     second = torch.zeros((d, d), dtype=torch.float64, device=X.device)
     at_once = max(1, _ROUGH_ENTRIES // d)
     for some, heavy in zip(rows.split(at_once), weight.split(at_once), strict=True):
-        x = X[some].to(kind)
+        x = design.dense_rows(some, kind)
         if middle is None:
             middle = x.mean(0)
         x -= middle

@@ -121,12 +121,13 @@ class SweptProblem(TwoClassProblem):
 
     @property
     def gradients_first(self) -> int:  # type: ignore[override]
-        """Some for wide rows in memory that are sparse or mostly zero.
+        """Some for wide rows in memory, or of a device, that are sparse or mostly zero.
 
         Such columns, of categories or fingerprints, are nearly uncorrelated, so that gradients
         lead far; many dense rows have a sample to start on.
         """
-        if not (self.data.source.in_memory and len(self.tilts) == 1 and self.size > _NARROW):
+        at_hand = self.data.source.in_memory or (self.data.sparse and self.data.source.on_device)
+        if not (at_hand and len(self.tilts) == 1 and self.size > _NARROW):
             return 0
         if self.data.sparse:
             return self.hessian_repaid_by

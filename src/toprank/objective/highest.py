@@ -94,7 +94,8 @@ def suits(problem: object) -> bool:
         return False
     data, source = problem.data, problem.data.source
     small = 8 * data.thinning.members[1] * data.n_features <= _MOST_BYTES
-    away = not source.in_memory and not source.keeps_samples
+    on_device = source.keeps_samples or source.samples_on_device
+    away = not source.in_memory and not on_device
     return away and small and problem.task.end == "top" and problem.alpha > 0
 
 

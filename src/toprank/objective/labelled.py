@@ -138,7 +138,7 @@ class OpenBlock:
         if self.n_rows and order == 1 and coef.ndim == 1:
             if self.view.entries >= COMPILED_FROM and self.design.kernel == "numba":
                 return self._sum_with_numba(coef, tilts)
-            if self.design.kernel == "triton":
+            if self.design.kernel in ("triton", "stored"):
                 return self._fused.tilted_ends(coef, tilts)
         d = self.design.n_features
         if coef.ndim == 2:
@@ -227,10 +227,11 @@ class OpenBlock:
 
     @cached_property
     def _fused(self) -> Any:
-        from toprank.objective.device_sums import FusedSums
+        from toprank.objective.device_sums import FusedSums, StoredSums
 
         design: Any = self.design
-        return FusedSums(design, unwrap(self.positive), unwrap(self.log_weight))
+        kind = StoredSums if design.kernel == "stored" else FusedSums
+        return kind(design, unwrap(self.positive), unwrap(self.log_weight))
 
     def extremes(self, coef: FloatArray) -> tuple[float, float]:
         """Return the lowest score of a positive and the highest of a negative that is present."""

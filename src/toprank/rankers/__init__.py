@@ -1,12 +1,16 @@
 """Rankers with scikit-learn's interface."""
 
-from toprank.rankers.boosting import AdaBoostRanker, RankBoost, SmoothMarginRanker
-from toprank.rankers.ensemble import PushEnsemble
-from toprank.rankers.labels import LabelRanker
-from toprank.rankers.linear import IRPush, PNormPush, PushRanker
-from toprank.rankers.pairwise import PairRanker
-from toprank.rankers.proper import ProperRanker
-from toprank.rankers.trees import PushTrees
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from toprank.rankers.boosting import AdaBoostRanker, RankBoost, SmoothMarginRanker
+    from toprank.rankers.ensemble import PushEnsemble
+    from toprank.rankers.labels import LabelRanker
+    from toprank.rankers.linear import IRPush, PNormPush, PushRanker
+    from toprank.rankers.pairwise import PairRanker
+    from toprank.rankers.proper import ProperRanker
+    from toprank.rankers.trees import PushTrees
 
 __all__ = [
     "AdaBoostRanker",
@@ -21,3 +25,37 @@ __all__ = [
     "RankBoost",
     "SmoothMarginRanker",
 ]
+
+#: The file of each public name.
+_FILES = {
+    "AdaBoostRanker": "boosting",
+    "IRPush": "linear",
+    "LabelRanker": "labels",
+    "PNormPush": "linear",
+    "PairRanker": "pairwise",
+    "ProperRanker": "proper",
+    "PushEnsemble": "ensemble",
+    "PushRanker": "linear",
+    "PushTrees": "trees",
+    "RankBoost": "boosting",
+    "SmoothMarginRanker": "boosting",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a ranker, or a file, when it is first asked for: one needs little of the others."""
+    if name in _FILES:
+        found = getattr(import_module(f"toprank.rankers.{_FILES[name]}"), name)
+        globals()[name] = found
+        return found
+    if not name.startswith("_"):
+        try:
+            return import_module(f"toprank.rankers.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"toprank.rankers.{name}":
+                raise
+    raise AttributeError(f"module 'toprank.rankers' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -34,6 +34,7 @@ from toprank._extras import hides_interrupt
 from toprank._numerics import FloatArray, log_of, log_sum_exp
 from toprank.blocks import Units
 from toprank.blocks.design import design_of
+from toprank.blocks.stored import StoredRows
 from toprank.blocks.tensors import OnDevice, all_finite, tensor_of
 from toprank.blocks.torch import check_tensor
 from toprank.objective.sums import Points, Standard, standard_points
@@ -131,7 +132,7 @@ def device_scores(X: TableLike, coef: FloatArray, units: Units, owner: str) -> A
             f"X has {tensor.shape[1]} features, but {owner} is expecting {len(coef)} features as "
             "input."
         )
-    if not all_finite(tensor):
+    if not all_finite(tensor.values if isinstance(tensor, StoredRows) else tensor):
         raise ValueError("Input X contains NaN or infinity; impute, or drop such rows.")
     return design_of(tensor, units).scores(coef).tensor
 

@@ -191,6 +191,12 @@ def _draw_contributions(settings: list[dict[str, Any]]) -> Any:
     return figure
 
 
+def _draw_figure_3(result: Result) -> Any:
+    figure = new_figure(6.4, 4.4)
+    DiscountDisplay.of_the_paper(ax=figure.subplots())
+    return figure
+
+
 def _figure_4(setup: Setup) -> Result:
     table = pair_shares(price="log1p")
     lower_left = float(table[:6, :4].sum() / table.sum())
@@ -310,7 +316,7 @@ EXPERIMENTS = (
         "Figure 3: discounting factors",
         _figure_3,
         _describe_figure_3,
-        lambda result: DiscountDisplay.of_the_paper().figure_,
+        _draw_figure_3,
         "Three discounting factors that fall with the rank",
     ),
     Experiment(

@@ -149,13 +149,17 @@ def test_better_qualities_are_more_work_and_few_rows_get_more_folds():
     assert auto_folds("fast", 500) == 5
 
 
-def test_few_rows_walk_down_the_trees_to_the_same_leaves_without_a_compiler():
+def test_few_rows_walk_down_the_trees_to_the_same_leaves_without_a_compiler(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 4))
     X[::9, 1] = np.nan
     y = np.nan_to_num(X).sum(axis=1) + rng.normal(size=300) > 1
     forest = ForestRanker(n_estimators=7, random_state=0).fit(X, y)._forest
-    np.testing.assert_array_equal(forest._sums_of_few(X), forest.sums(X))
+    few = [(forest._sums_of_few(part), forest._contributions_of_few(part)) for part in (X, X[:0])]
+    monkeypatch.setattr("toprank.rankers.ensemble.flat_forest._FEW_WALKS", -1)
+    for part, (sums, contributions) in zip((X, X[:0]), few, strict=True):
+        np.testing.assert_array_equal(sums, forest.sums(part))
+        np.testing.assert_array_equal(contributions, forest.contributions(part))
 
 
 def test_threads_give_the_scores_of_one(monkeypatch):

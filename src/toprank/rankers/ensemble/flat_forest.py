@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,8 +13,9 @@ from toprank._arrays import AnyArray
 from toprank._numerics import FloatArray
 
 NodeNumbers = NDArray[np.int64]
-#: Rows that walk down the trees sooner than a compiler is loaded.
-_FEW_ROWS = 20
+#: Walks of a row down a tree that are done sooner than a compiler is loaded, which takes half a
+#: second: the first hundred rows of a list in five hundred trees.
+_FEW_WALKS = 50_000
 #: roots, left, right, feature, threshold, value
 ForestArrays = tuple[NodeNumbers, NodeNumbers, NodeNumbers, NodeNumbers, FloatArray, FloatArray]
 
@@ -86,7 +87,7 @@ class FlatForest:
 
     def sums(self, X: FloatArray) -> FloatArray:
         """Return the sum of the leaves of each row."""
-        if len(X) <= _FEW_ROWS and "numba" not in sys.modules:
+        if self._are_few(X):
             return self._sums_of_few(np.asarray(X, dtype=np.float64))
         from toprank.rankers.ensemble.flat_kernels import add_leaves
 
@@ -94,28 +95,63 @@ class FlatForest:
         add_leaves(np.ascontiguousarray(X, dtype=np.float64), *self._arrays, out)
         return out
 
-    def _sums_of_few(self, X: FloatArray) -> FloatArray:
-        """The same, to the last bit, without loading what compiles: that takes longer."""
-        out, rows = np.zeros(len(X)), np.arange(len(X))
-        for root in self.roots.tolist():
-            node, going = np.full(len(X), root), rows[: len(X) if self.left[root] >= 0 else 0]
-            while len(going):
-                here = node[going]
-                above = X[going, self.feature[here]] > self.threshold[here]
-                node[going] = np.where(above, self.right[here], self.left[here])
-                going = going[self.left[node[going]] >= 0]
-            out += self.value[node]
-        return out
-
     def contributions(self, X: FloatArray) -> FloatArray:
         """Return what the splits by each column change on each row's ways down.
 
         An array of shape (n, d + 1), the mean over the training rows last; rows sum to `sums`.
         """
+        if self._are_few(X):
+            return self._contributions_of_few(np.asarray(X, dtype=np.float64))
         from toprank.rankers.ensemble.flat_kernels import add_paths
 
         out = np.zeros((len(X), X.shape[1] + 1))
         add_paths(np.ascontiguousarray(X, dtype=np.float64), *self._arrays, out)
+        return out
+
+    def _are_few(self, X: FloatArray) -> bool:
+        """Whether the rows are down the trees sooner than a compiler is loaded."""
+        return len(X) * len(self.roots) <= _FEW_WALKS and "numba" not in sys.modules
+
+    def _walk_levels(self, X: FloatArray) -> Iterator[tuple[NodeNumbers, NodeNumbers, NodeNumbers]]:
+        """Walk all rows down all trees, a level at a time.
+
+        A walk is a row in a tree, all rows of the first tree first. Yields the walks that go on,
+        the nodes where they are and the children to which they go.
+        """
+        node = np.repeat(self.roots, len(X))
+        walks = np.flatnonzero(self.left[node] >= 0)
+        while len(walks):
+            here = node[walks]
+            above = X[walks % len(X), self.feature[here]] > self.threshold[here]
+            child = np.where(above, self.right[here], self.left[here])
+            yield walks, here, child
+            node[walks] = child
+            walks = walks[self.left[child] >= 0]
+
+    def _sums_of_few(self, X: FloatArray) -> FloatArray:
+        """The same, to the last bit, without loading what compiles."""
+        leaves = np.repeat(self.roots, len(X))
+        for walks, _, child in self._walk_levels(X):
+            leaves[walks] = child
+        # one tree after the other, as the compiled walk adds them
+        added = np.cumsum(self.value[leaves].reshape(len(self.roots), len(X)), axis=0)
+        return added[-1] if len(added) else np.zeros(len(X))
+
+    def _contributions_of_few(self, X: FloatArray) -> FloatArray:
+        """The same, to the last bit, without loading what compiles."""
+        n, d = X.shape
+        walks, columns, changes = [np.arange(n * len(self.roots))], [], []
+        columns.append(np.full(len(walks[0]), d))
+        changes.append(np.repeat(self.value[self.roots], n))
+        for going, here, child in self._walk_levels(X):
+            walks.append(going)
+            columns.append(self.feature[here])
+            changes.append(self.value[child] - self.value[here])
+        walk = np.concatenate(walks)
+        order = np.argsort(walk, kind="stable")  # down one tree, then down the next
+        out = np.zeros((n, d + 1))
+        places = (walk[order] % max(n, 1), np.concatenate(columns)[order])
+        np.add.at(out, places, np.concatenate(changes)[order])
         return out
 
     def find_fault(self, n_features: int) -> str:

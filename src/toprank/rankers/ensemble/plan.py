@@ -76,8 +76,8 @@ _MANY = (*_FEW, (2.0, 0.01), (8.0, 0.01), (4.0, 0.1), (4.0, 0.001), (None, 0.001
 
 #: What ``quality`` stands for.
 EFFORTS = {
-    "fast": Effort(3, 80, 0.12, (4.0,), 40, 60, False, _FEW, 100_000, 6_000, 0.1),
-    "good": Effort(4, 220, 0.05, (4.0,), 120, 120, False, _MANY, 300_000),
+    "fast": Effort(3, 80, 0.12, (4.0,), 40, 45, False, _FEW, 100_000, 6_000, 0.1),
+    "good": Effort(4, 220, 0.05, (4.0,), 160, 120, False, _MANY, 300_000),
     "best": Effort(5, 400, 0.03, (4.0, 1.0, 16.0), 300, 1000, True, _MANY, 1_000_000),
 }
 
@@ -119,7 +119,9 @@ def auto_members(
         }
         first, *others = ((f"trees, p = {p:g}", PushTrees(p, **trees)) for p in effort.powers)
         members += [first, ("trees, binary", PushTrees(None, **trees))]
-    members.insert(3, ("extra trees", ForestRanker(n_estimators=effort.forest, **drawn)))
+    # to the last row: with leaves of two, averages of random cuts blur the top of the list
+    extra = ForestRanker(n_estimators=effort.forest, min_samples_leaf=1, **drawn)
+    members.insert(3, ("extra trees", extra))
     if is_installed("catboost"):
         members.append(("CatBoost", CatBoostRanker(effort.cat_rounds, **drawn)))
     if effort.random_forest or backend is None:
