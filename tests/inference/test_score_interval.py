@@ -205,3 +205,18 @@ def test_rows_that_stand_for_others_tell_less_than_as_many_that_do_not(name, set
     ends = interval(name, y, s, **scaled, **settings)
     assert (ends.low, ends.high) == pytest.approx((found.low, found.high), rel=1e-9)
     assert "leave-one-out" in found.method
+    plain, equal = (
+        interval(name, y, s, **weights, **settings)
+        for weights in ({}, {"sample_weight": np.full(80, 3.0), "weights": "sampling"})
+    )
+    assert (equal.low, equal.high) == pytest.approx((plain.low, plain.high), rel=1e-9)
+
+
+@pytest.mark.parametrize("lightest", [1.0, 1e-7])
+def test_light_rows_that_stand_for_others_make_no_bias(lightest):
+    rng = np.random.default_rng(1)
+    y, s, how = ScoreSetting(100, 0.5, "near-perfect", weighted=True).draw(rng)
+    weight = np.where(how["sample_weight"] == 1, lightest, how["sample_weight"])
+    found = interval("average_precision", y, s, sample_weight=weight, weights="sampling")
+    assert abs(found.bias) < 1e-3
+    assert found.low < found.estimate < found.high

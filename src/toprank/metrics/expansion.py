@@ -33,8 +33,8 @@ LEFT_OUT = "leave-one-out"
 _EDGE = 1e-12
 #: Rows of a class of which one at a time can be left out.
 _MOST_LEFT_OUT = 1e8
-#: What is left out at a time of rows that stand for others, in average rows.
-_PART_OF_ROW = 0.4
+#: Of rows that stand for others no less than this part of an average one is left out at a time.
+_LEAST_LEFT_OUT = 1e-4
 
 
 def identity(share: float) -> float:
@@ -494,20 +494,27 @@ def _in_units(ranked: RankedList) -> tuple[RankedList, float, float]:
 
     A unit is a row, but for classes of more than `_MOST_LEFT_OUT`, where the change by a single
     row is lost to rounding. What a unit adds, times their number, is what a row adds, times theirs;
-    the bias falls with the number. Where rows stand for others a unit is a
-    part of an average row, so that hardly a row is lighter than what is left out.
+    the bias falls with the number. Where rows stand for others a unit is the lightest of them: no
+    row is lighter than what is left out, and equal weights are no weights.
     """
-    weights = ranked.positives, ranked.negatives
-    rows, part = (weights, 1.0) if ranked.rows is None else (ranked.rows, _PART_OF_ROW)
-    in_unit = max(part, rows[0] / _MOST_LEFT_OUT), max(part, rows[1] / _MOST_LEFT_OUT)
-    if in_unit == (1.0, 1.0):
+    rows = (None, None) if ranked.rows is None else ranked.rows
+    high, in_high = _rows_in_unit(ranked.positive, ranked.positives, rows[0])
+    low, in_low = _rows_in_unit(ranked.negative, ranked.negatives, rows[1])
+    if high == low == in_high == in_low == 1.0:
         return ranked, 1.0, 1.0
-    high, low = (
-        weight * size / count for weight, size, count in zip(weights, in_unit, rows, strict=True)
-    )
     positive, found = ranked.positive / high, ranked.found / high
     negative, passed = ranked.negative / low, ranked.passed / low
-    return RankedList(ranked.scores, positive, negative, found, passed, False), *in_unit
+    return RankedList(ranked.scores, positive, negative, found, passed, False), in_high, in_low
+
+
+def _rows_in_unit(ties: FloatArray, total: float, rows: float | None) -> tuple[float, float]:
+    """Weight of a unit of one class, and how many independent rows it is worth."""
+    if rows is None:
+        size = max(1.0, total / _MOST_LEFT_OUT)
+        return size, size
+    lightest = float(np.min(ties, where=ties > 0, initial=np.inf)) * rows / total
+    size = max(float(np.clip(lightest, _LEAST_LEFT_OUT, 1.0)), rows / _MOST_LEFT_OUT)
+    return size * total / rows, size
 
 
 def _before(values: FloatArray) -> FloatArray:
