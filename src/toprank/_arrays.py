@@ -1,4 +1,4 @@
-"""Types of arrays and tables, as they come and as they are worked with."""
+"""Types that many files share: arrays and tables, as they come and as they are worked with."""
 
 from __future__ import annotations
 
@@ -43,3 +43,6 @@ Frame: TypeAlias = "pd.DataFrame | pl.DataFrame | pa.Table"
 
 #: What is returned where the rows lie: an array, or a tensor of their device.
 ArrayOrTensor: TypeAlias = "np.ndarray | torch.Tensor"
+
+#: An object as JSON holds it: the card of a model, the facts of a report.
+JsonObject: TypeAlias = dict[str, Any]

@@ -88,7 +88,7 @@ class TableColumns:
         """Return all columns that are read, or those besides the features; each one once."""
         return list(dict.fromkeys([*(self.features if features else ()), *self.labels]))
 
-    def take(self, table: Any, names: Sequence[str], what: str) -> Any:
+    def take(self, table: Frame, names: Sequence[str], what: str) -> Frame:
         """Return these columns of a table, in the types that the first table had."""
         arrow = require("pyarrow", "frames")
         missing = [name for name in names if name not in table.column_names]

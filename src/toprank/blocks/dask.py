@@ -40,6 +40,7 @@ from toprank.blocks.source import (
 
 if TYPE_CHECKING:
     import dask.dataframe as dd
+    from distributed import Client
 
 #: Partial results merged by one task.
 _FAN_IN = 16
@@ -269,7 +270,7 @@ class DaskBlocks(BlockSource):
         client = getattr(used, "__self__", None)
         return client if hasattr(client, "who_has") else None
 
-    def _grouped_pass(self, client: Any, sweep: Any, state: Any, name: str) -> Any:
+    def _grouped_pass(self, client: Client, sweep: Any, state: Any, name: str) -> Any:
         """One pass with a task per thread of the workers: a task costs Dask milliseconds.
 
         The partial results are merged here, in the order in which the tree of tasks merges them.

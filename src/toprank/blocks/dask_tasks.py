@@ -15,6 +15,7 @@ from toprank.blocks.source import Block
 
 if TYPE_CHECKING:
     import pandas as pd
+    from distributed import Client
 
 
 def size_of(thing: Any) -> int:
@@ -86,7 +87,7 @@ class LocalGroup(LocalTask):
         return [(block.index, self.sweep.local(block, self.state)) for block in blocks]
 
 
-def groups_by_worker(client: Any, futures: Sequence[Any]) -> list[tuple[str, list[int]]]:
+def groups_by_worker(client: Client, futures: Sequence[Any]) -> list[tuple[str, list[int]]]:
     """Numbers of the blocks that lie together, as many groups as a worker has threads.
 
     A block that no worker holds, because one was lost, is a group of its own.

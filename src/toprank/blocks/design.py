@@ -367,7 +367,7 @@ class HostDesign(Design):
             found.bad = None if wrong is None else (block.index, *wrong)
         return found
 
-    def raw_tiles(self) -> Iterator[NDArray[Any]]:
+    def raw_tiles(self) -> Iterator[np.ndarray]:
         """Yield the rows of a dense matrix as they are, whole where they lie in memory."""
         if isinstance(self.X, np.ndarray) and self.X.flags.forc:
             yield self.X
@@ -422,7 +422,7 @@ class HostDesign(Design):
         """Rows that are made dense at a time."""
         return max(_TILE_ROWS[0], 2 * _TILE_ENTRIES // max(1, self.n_features))
 
-    def vector(self, values: Any) -> NDArray[Any]:
+    def vector(self, values: Any) -> np.ndarray:
         return np.asarray(values)
 
     def floats(self, values: Any) -> FloatArray:

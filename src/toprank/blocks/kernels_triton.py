@@ -173,7 +173,7 @@ class _Launch:
             padded[: self.d] = centre
         return padded
 
-    def numbers(self, *values: float) -> Any:
+    def numbers(self, *values: float) -> Tensor:
         """Numbers for a kernel, as float64: as plain arguments they would be float32."""
         return self.torch.tensor(values, dtype=self.torch.float64).to(self.X.device)
 
@@ -186,14 +186,14 @@ class _Launch:
 
 
 def tilted_sums_on_device(
-    X: Any,
-    positive: Any,
-    log_weight: Any,
-    beta: Any,
-    centre: Any,
+    X: Tensor,
+    positive: Tensor,
+    log_weight: Tensor,
+    beta: Tensor,
+    centre: Tensor,
     tilts: tuple[float, float],
     tops: tuple[float, float],
-) -> Any:
+) -> Tensor:
     """Return (mass, moment) of positives and negatives, relative to e^tops, as a host array.
 
     ``tops`` are about where the largest exponents of the two classes lie.

@@ -163,7 +163,7 @@ def _why(problem: OSError, directory: str | None, index: int) -> str:
     )
 
 
-def matrix(batch: Any, features: Sequence[str]) -> Any:
+def matrix(batch: Frame, features: Sequence[str]) -> Any:
     """The features of an Arrow batch, row by row; float32 where all are, else float64."""
     arrow = require("pyarrow", "spark")
     columns = [batch.column(batch.schema.get_field_index(name)) for name in features]

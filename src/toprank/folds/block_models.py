@@ -119,7 +119,7 @@ def fit_on_folds(
     """Every model fitted to what each fold trains on, fold by fold."""
 
     def fit_one(model: BaseEstimator, fold: int) -> Callable[[BlockSource], Any]:
-        def fit(rows: BlockSource) -> Any:
+        def fit(rows: BlockSource) -> BaseEstimator:
             return clone(model).fit_blocks(PartOfRows(rows, folds, "train", fold))
 
         return fit

@@ -195,7 +195,7 @@ def permutation_risk(
     )
 
 
-def _pairs_apart(labels: NDArray[Any], scores: NDArray[Any]) -> tuple[Any, Any]:
+def _pairs_apart(labels: np.ndarray, scores: np.ndarray) -> tuple[Any, Any]:
     i, j = np.triu_indices(labels.shape[1], 1)
     return np.sign(labels[:, i] - labels[:, j]), np.sign(scores[:, i] - scores[:, j])
 

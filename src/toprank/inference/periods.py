@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student
 
-from toprank._arrays import AnyArray
+from toprank._arrays import AnyArray, JsonObject
 from toprank._columns import labels_column, to_numpy
 from toprank._html import interval_picture, table_html
 from toprank._numerics import FloatArray
@@ -72,7 +72,7 @@ class PeriodInterval:
     rows: NDArray[np.intp]
     note: str = ""
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """Return the attributes as a dictionary."""
         return asdict(self)
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import t as student
 
+from toprank._arrays import JsonObject
 from toprank._html import interval_picture, table_html
 from toprank.inference.sample import Sample, VarianceEstimate
 from toprank.inference.shares import agreement_interval, student_reach
@@ -63,7 +64,7 @@ class Interval:
     bias: float = 0.0
     note: str = ""
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """Return the attributes as a dictionary."""
         return asdict(self)
 
@@ -127,7 +128,7 @@ class Comparison:
     method: str
     note: str = ""
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """Return the attributes as a dictionary."""
         return asdict(self)
 

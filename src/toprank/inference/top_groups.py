@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from toprank._arrays import BoolArray
+from toprank._arrays import BoolArray, JsonObject
 from toprank._html import table_html
 from toprank._numerics import FloatArray
 from toprank._text import visible
@@ -86,7 +86,7 @@ class TopGroups:
     list_length: int | float
     level: float
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """Return the attributes as a dictionary."""
         return asdict(self)
 

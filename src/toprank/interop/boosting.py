@@ -87,7 +87,7 @@ class PushGradients:
         return boostable(PairTask.build(relation, of_row, **names).objective())
 
     def at(
-        self, labels: NDArray[Any], scores: object, weight: object = None, group_sizes: Any = None
+        self, labels: np.ndarray, scores: object, weight: object = None, group_sizes: Any = None
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Return gradient and curvature in the scores, as float32.
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from toprank._arrays import Frame
 from toprank._extras import require
 from toprank._text import plain
 from toprank._version import __version__
@@ -203,7 +204,7 @@ class Scorer:
             columns["probability"] = np.asarray(self.model.predict_proba(X))[:, 1]
         return pandas.DataFrame(columns)
 
-    def _predict_table(self, pandas: Any, frame: Any, n_reasons: int) -> Any:
+    def _predict_table(self, pandas: Any, frame: Frame, n_reasons: int) -> Any:
         chance = self.model.predict_proba(frame)[:, 1]
         found = pandas.DataFrame({"score": self.model.score(frame), "probability": chance})
         if n_reasons > 0:

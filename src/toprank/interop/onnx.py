@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -299,7 +298,7 @@ def session_of(model: Any) -> Callable[[dict[str, AnyArray]], FloatArray]:
         model.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
 
-    def scores(rows: dict[str, NDArray[Any]]) -> FloatArray:
+    def scores(rows: dict[str, np.ndarray]) -> FloatArray:
         return np.asarray(session.run(None, rows)[0], dtype=np.float64)
 
     return scores

@@ -59,7 +59,7 @@ class Team:
         """Return the rows of all members, in order of rank."""
         return rows
 
-    def own(self, rows: AnyArray, n: int) -> NDArray[Any]:
+    def own(self, rows: AnyArray, n: int) -> np.ndarray:
         """Return, of rows that were gathered, this member's n."""
         return rows
 
@@ -110,7 +110,7 @@ class XGBoostTeam(Team):
         # every place is zero for all members but one, so that the sum is exact
         return self._reduce(everyone, self._collective.Op.SUM).astype(rows.dtype, copy=False)
 
-    def own(self, rows: AnyArray, n: int) -> NDArray[Any]:
+    def own(self, rows: AnyArray, n: int) -> np.ndarray:
         end = int(np.cumsum(self._sizes(n))[self.rank])
         return rows[end - n : end]
 

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from toprank._arrays import AnyArray, FloatArray
+from toprank._arrays import AnyArray, FloatArray, JsonObject
 
 #: Shares whose quantiles part the bins of numbers and dates.
 _CUTS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
@@ -64,7 +64,7 @@ class Drift:
     missing: float
     missing_before: float
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """Return the attributes as a dictionary."""
         return asdict(self)
 

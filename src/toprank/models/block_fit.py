@@ -48,6 +48,8 @@ from toprank.models.wishes import Wishes
 from toprank.pairs.labels import missing_labels
 
 if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
     from toprank.blocks.tables import TableSource
 
 #: The kinds of rankers that are fitted to all rows in blocks; the others take a sample.
@@ -172,7 +174,7 @@ def fit_table_blocks(
         schema, rows, tails, learned = clipper.clip(schema, rows, learned)
     fit = TableFit(kind, request, schema, None)
 
-    def final(template: Any) -> tuple[Preparation, Any, FloatArray]:
+    def final(template: BaseEstimator) -> tuple[Preparation, Any, FloatArray]:
         preparation = Preparation(kind.style, random_state).finish(schema, learned.facts)
         Z = preparation.transform(rows.X)
         if name not in OF_ALL_ROWS:

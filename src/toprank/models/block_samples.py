@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from toprank._arrays import Frame
 from toprank._extras import require
 from toprank.blocks import Block
 from toprank.blocks.source import join_pieces
 from toprank.models.block_rows import Sampling
 
 if TYPE_CHECKING:
+    from toprank._arrays import Frame
     from toprank.blocks.source import BlockSource
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._arrays import Frame
 from toprank._extras import require
 from toprank._numerics import FloatArray
 from toprank.blocks import Block
@@ -35,7 +36,7 @@ class TopPart:
     n: int
     scores: FloatArray
     places: NDArray[np.intp]
-    rows: Any
+    rows: Frame
     cut: float
     tied_out: int
 
@@ -123,7 +124,7 @@ class _ScorePart:
     scores: FloatArray
     positive: NDArray[np.bool_]
     weight: FloatArray | None
-    groups: NDArray[Any] | None
+    groups: np.ndarray | None
     looked_up: int
     found: int
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from toprank._arrays import JsonObject
 from toprank._numerics import FloatArray
 from toprank._text import plain
 from toprank.models.expected import LabelShares
@@ -47,7 +48,7 @@ class HeldOutMetrics:
 
     rows: int = 0
     positives: int = 0
-    intervals: list[dict[str, Any]] = field(default_factory=list)
+    intervals: list[JsonObject] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     first_fit: int | None = None
 
@@ -114,7 +115,7 @@ def make_card(
     notes: list[str],
     before: TableModel | None,
     unseen: UnseenScores,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Return the card of a freshly fitted model, as plain values."""
     schema, ranker = model.schema, model.ranker
     found = int(np.count_nonzero(rows.y))
@@ -191,7 +192,7 @@ def _count_kinds(schema: Any) -> dict[str, int]:
     return {kind: kinds.count(kind) for kind in sorted(set(kinds))}
 
 
-def _importances(model: TableModel, explained: ExplainedRows, rows: TrainingRows) -> dict[str, Any]:
+def _importances(model: TableModel, explained: ExplainedRows, rows: TrainingRows) -> JsonObject:
     """Mean absolute contribution over the training rows, the largest first.
 
     Of each column, and of those together that rise and fall together.
@@ -224,7 +225,7 @@ def reference(
     n_rows: int,
     unseen: UnseenScores,
     labelled: TrainingRows | None = None,
-) -> dict[str, Any]:
+) -> JsonObject:
     """The distribution of the scores and of each column, for `toprank.models.monitor`.
 
     With labelled rows also how many positives there were between the quantiles of the scores.
@@ -252,7 +253,7 @@ def reference(
     }
 
 
-def _scores(unseen: UnseenScores, labelled: TrainingRows | None) -> dict[str, Any]:
+def _scores(unseen: UnseenScores, labelled: TrainingRows | None) -> JsonObject:
     found = _quantiles(unseen.scores)
     if labelled is None or unseen.rows is None or labelled.unlabelled is not None:
         return found
@@ -262,7 +263,7 @@ def _scores(unseen: UnseenScores, labelled: TrainingRows | None) -> dict[str, An
     return {**found, "labels": shares.as_dict()}
 
 
-def _quantiles(values: np.ndarray) -> dict[str, Any]:
+def _quantiles(values: np.ndarray) -> JsonObject:
     """Quantiles of what is there (dates as seconds since 1970), and the share that is missing.
 
     ``at_most`` is the share of what is there up to each quantile: more than asked for where

@@ -93,7 +93,7 @@ def own_values(frame: Frame, name: str) -> Any:
     return frame.iloc[:, names_of(frame).index(name)].array
 
 
-def columns(frame: Frame, names: list[str]) -> dict[str, NDArray[Any]]:
+def columns(frame: Frame, names: list[str]) -> dict[str, np.ndarray]:
     """Return several columns by name."""
     library = library_of(frame)
     if library != "pandas":
@@ -170,7 +170,7 @@ def _from_arrow(values: pa.ChunkedArray, name: str) -> pd.Series:
         ) from error
 
 
-def take(frame: Any, rows: NDArray[np.intp]) -> Any:
+def take(frame: Frame, rows: NDArray[np.intp]) -> Frame:
     """Return some of the rows, in the order given, as the same kind of table."""
     library = library_of(frame)
     if library == "pandas":
@@ -203,7 +203,7 @@ def replace_column(frame: Frame, name: str, values: AnyArray) -> Frame:
     )
 
 
-def make_frame(data: Mapping[str, Any], library: str) -> Any:
+def make_frame(data: Mapping[str, Any], library: str) -> Frame:
     """Return a table of the library's kind with the given columns."""
     if library == "pyarrow":
         pyarrow = require("pyarrow", "frames")

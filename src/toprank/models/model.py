@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from toprank._arrays import JsonObject
 from toprank._html import interval_picture, table_html
 from toprank._numerics import FloatArray
 from toprank._text import number_text
@@ -93,7 +94,7 @@ class ExplainedRows(NamedTuple):
     parts: FloatArray
 
     @classmethod
-    def of(cls, ranker: Any, Z: FloatArray) -> ExplainedRows:
+    def of(cls, ranker: BaseEstimator, Z: FloatArray) -> ExplainedRows:
         """Explain prepared training rows, or some of many."""
         rows = rows_to_explain(ranker, len(Z))
         return cls(rows, contributions(ranker, Z[rows]))
@@ -189,11 +190,11 @@ class TableModel:
     schema: Schema
     target: Target
     preparation: Preparation
-    ranker: Any
-    card: dict[str, Any]
+    ranker: BaseEstimator
+    card: JsonObject
     centre: FloatArray
 
-    def with_card(self, card: dict[str, Any]) -> TableModel:
+    def with_card(self, card: JsonObject) -> TableModel:
         """Return the model with another card."""
         return replace(self, card=card)
 

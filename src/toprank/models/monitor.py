@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from toprank._arrays import BoolArray, Frame
+from toprank._arrays import BoolArray, Frame, JsonObject
 from toprank._numerics import FloatArray
 from toprank.inference.shares import clopper_pearson
 from toprank.models.bins import Bins, Drift
@@ -132,7 +132,7 @@ class DriftWatch:
         return cut, 1 - float(np.interp(cut, scores["quantiles"], scores["at_most"]))
 
 
-def _table_reference(model: TableModel, frame: object) -> dict[str, Any]:
+def _table_reference(model: TableModel, frame: object) -> JsonObject:
     values, match = model.schema.read(frame)
     match.ensure_ok()
     scores = model.score(frame)

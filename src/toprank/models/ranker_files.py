@@ -14,7 +14,6 @@ import warnings
 import zipfile
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -167,7 +166,7 @@ def _read_members(data: bytes, most_bytes: int) -> dict[str, bytes]:
         return {name: file.read(name) for name in file.namelist()}
 
 
-def _build(members: dict[str, bytes], most_bytes: int) -> Any:
+def _build(members: dict[str, bytes], most_bytes: int) -> BaseEstimator:
     payload = members["payload.skops"]
     with zipfile.ZipFile(io.BytesIO(payload)) as file:
         archive.check_entry_sizes(file.infolist(), most_bytes)

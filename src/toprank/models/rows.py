@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,9 @@ from toprank.pairs import Rows
 from toprank.pairs.door import check_groups, repetition_counts
 from toprank.pairs.propensity import LabelWeights, label_weights
 from toprank.tuning import TimeOrderedSplit, folds_of
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 #: What a metric is where rows without a label count as negatives.
 _COUNTED_AS_NEGATIVES = {
@@ -129,7 +132,9 @@ class TrainingRows(Rows):
         if self.groups is not None:
             if len(np.unique(self.groups)) < 5:
                 return None
-            splitter: Any = StratifiedGroupKFold(5, shuffle=True, random_state=random_state)
+            splitter: BaseEstimator = StratifiedGroupKFold(
+                5, shuffle=True, random_state=random_state
+            )
             return next(splitter.split(self.y, self.y, self.groups))
         splitter = StratifiedShuffleSplit(
             1, test_size=max(size, 2 * _FEWEST), random_state=random_state

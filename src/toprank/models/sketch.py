@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toprank._arrays import AnyArray, Frame
+from toprank._arrays import AnyArray, Frame, JsonObject
 from toprank._numerics import scramble_bits
 
 #: Checksums that a sketch keeps at most.
@@ -50,11 +50,11 @@ class RowSketch:
     twins: float
 
     @classmethod
-    def of(cls, columns: Mapping[str, NDArray[Any]]) -> RowSketch:
+    def of(cls, columns: Mapping[str, np.ndarray]) -> RowSketch:
         """Return the sketch of the rows of some columns."""
         return RowCounts.of(columns).sketch()
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """Return the sketch as a card has it."""
         packed = base64.b64encode(self.smallest.astype("<u8").tobytes()).decode("ascii")
         return {"smallest": packed, "whole": self.whole, "twins": self.twins}
@@ -89,7 +89,7 @@ class RowCounts:
     whole: bool
 
     @classmethod
-    def of(cls, columns: Mapping[str, NDArray[Any]]) -> RowCounts:
+    def of(cls, columns: Mapping[str, np.ndarray]) -> RowCounts:
         """Count the rows of some columns."""
         found, times = np.unique(row_checksums(columns), return_counts=True)
         return cls(found[:_KEPT], times[:_KEPT], len(found) <= _KEPT)

@@ -94,7 +94,7 @@ class TableFit:
         return preparation, self.fit_ranker(ranker, Z, rows, given), Z
 
     def fit_ranker(
-        self, ranker: Any, Z: FloatArray, rows: TrainingRows, given: dict[str, Any]
+        self, ranker: BaseEstimator, Z: FloatArray, rows: TrainingRows, given: dict[str, Any]
     ) -> BaseEstimator:
         """Fit a ranker to prepared rows; an ensemble with folds that keep groups whole."""
         if isinstance(ranker, PushEnsemble):
@@ -139,7 +139,7 @@ class Settled:
         The first fit, where the last one keeps what it has learned of its members.
     """
 
-    template: Any
+    template: BaseEstimator
     choice: PChoice | None
     held_out: HeldOutMetrics
     first: Any = None

@@ -43,6 +43,8 @@ from toprank.rankers.trees.plan import plan_of
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
+    from toprank._arrays import JsonObject
+
 
 def save(model: object, path: str | PathLike[str]) -> None:
     """Write a model to one file, whole or not at all.
@@ -194,7 +196,7 @@ def update_types(payload: bytes) -> bytes:
     return buffer.getvalue()
 
 
-def _typed_nodes(tree: object) -> Iterator[dict[str, Any]]:
+def _typed_nodes(tree: object) -> Iterator[JsonObject]:
     """Every node in the tree of a payload that names a type or a loader, wherever it hides."""
     stack = [tree]
     while stack:

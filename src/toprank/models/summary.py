@@ -14,6 +14,7 @@ from toprank.models.wishes import Wishes, find_ends
 from toprank.models.words import Words
 
 if TYPE_CHECKING:
+    from toprank._arrays import Frame
     from toprank.models.columns import Finding
 
 
@@ -38,7 +39,7 @@ class TableSummary:
     columns: dict[str, ColumnSummary] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, frame: Any, names: Sequence[str], wishes: Wishes) -> TableSummary:
+    def of(cls, frame: Frame, names: Sequence[str], wishes: Wishes) -> TableSummary:
         """Describe some rows of a table."""
         declared = frames.declared_categories(frame)
         values = frames.columns(frame, list(names))
@@ -119,7 +120,7 @@ class SecondLook(Protocol):
 class FrameLook:
     """A second look at a table in memory."""
 
-    frame: Any
+    frame: Frame
 
     def find_misread(self, columns: Sequence[Column]) -> list[str]:
         """Return the names of the columns that cannot be read as they are described."""

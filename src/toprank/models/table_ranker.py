@@ -235,7 +235,7 @@ class TableRanker(ClassifierMixin, BaseEstimator):
         """Return, for each row, the probabilities of the two classes."""
         return self._fitted().predict_proba(self._frame(X))
 
-    def predict(self, X: TableLike) -> NDArray[Any]:
+    def predict(self, X: TableLike) -> np.ndarray:
         """Return the more probable class of each row."""
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(np.intp)]

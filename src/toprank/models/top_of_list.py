@@ -38,7 +38,7 @@ _FEWEST_SORTED = 100_000
 
 def top(
     model: object, frame: Frame, k: int | float, id: str | None = None, *, n_reasons: int = 3
-) -> Any:
+) -> Frame:
     """Rank the rows of a table and return the first k.
 
     Parameters

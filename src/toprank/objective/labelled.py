@@ -42,7 +42,7 @@ class View:
     the whole matrix, which decides whether compiled code is worth loading.
     """
 
-    classes: NDArray[Any]
+    classes: np.ndarray
     class_weight: tuple[float, float] | None = None
     units: Units = field(default_factory=Units)
     entries: int = 0

@@ -15,7 +15,7 @@ Labels are checked by `toprank.pairs.labels`.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -33,6 +33,9 @@ from toprank._numerics import LARGEST_SIZE, FloatArray, sum_of_squares
 from toprank.pairs.labels import check_grades, check_labels, split_classes
 from toprank.pairs.relations import Pairs, check_pairs
 from toprank.pairs.rows import RelatedRows, Rows
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 #: The smallest weight of a row beside the largest: their products are still floats.
 _FARTHEST_APART = 1e-150
@@ -122,7 +125,7 @@ def relate(rows: Rows, pairs: ArrayLike | Pairs | None) -> RelatedRows:
 
 
 def check_related_rows(
-    estimator: Any,
+    estimator: BaseEstimator,
     table: Any,
     y: ArrayLike | None,
     groups: ArrayLike | None,
@@ -221,7 +224,7 @@ def _is_number(text: str) -> bool:
 
 def _table_and_labels(
     estimator: object, X: TableLike, y: ArrayLike, **expected: Any
-) -> tuple[Any, NDArray[Any]]:
+) -> tuple[Any, np.ndarray]:
     """The same with labels, whose number must be that of the rows."""
     y = to_numpy(y)
     if y is None:

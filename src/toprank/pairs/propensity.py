@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +15,7 @@ from toprank.pairs.door import repetition_counts
 
 if TYPE_CHECKING:
     import pandas as pd
+    from sklearn.base import BaseEstimator
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ def label_weights(
 
 
 def keep_label_weights(
-    estimator: Any,
+    estimator: BaseEstimator,
     y: AnyArray | pd.Series,
     sample_weight: ArrayLike | None,
     label_propensity: ArrayLike | None,

@@ -46,7 +46,7 @@ class Rows:
     X: Any
     y: Any = None
     weight: FloatArray | None = None
-    groups: NDArray[Any] | None = None
+    groups: np.ndarray | None = None
 
     def __len__(self) -> int:
         return _length(self.X if self.y is None else self.y)

@@ -149,7 +149,7 @@ class LinearRanker(TakesCallbacks, BlockScoring, Probabilities, ClassifierMixin,
         sample_weight: ArrayLike | None = None,
         *,
         label_propensity: ArrayLike | None = None,
-    ) -> Any:
+    ) -> BaseEstimator:
         """Fit the ranker.
 
         Parameters

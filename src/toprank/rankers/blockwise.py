@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
@@ -127,7 +126,7 @@ def check_columns(ranker: BaseEstimator, source: BlockSource) -> None:
 
 
 def look(
-    source: BlockSource, class_weight: object, intercepts: int, classes: NDArray[Any] | None = None
+    source: BlockSource, class_weight: object, intercepts: int, classes: np.ndarray | None = None
 ) -> LabelledData:
     """Look at a block source once: its classes, weights, columns, and a sample of its rows.
 
@@ -176,7 +175,7 @@ def check_row_weights(counts: LabelCounts) -> None:
 class BlockScorer:
     """Scores of block sources, for rankers with a `block_score`."""
 
-    classes_: NDArray[Any]
+    classes_: np.ndarray
 
     def block_score(self) -> Any:
         """Return the score of a block of rows, as something that travels to where they lie."""

@@ -63,7 +63,7 @@ def as_root_task(method: Callable[..., Any]) -> Callable[..., Any]:
         return method
 
     @wraps(method)
-    def fit(estimator: Any, *given: Any, **named: Any) -> Any:
+    def fit(estimator: BaseEstimator, *given: Any, **named: Any) -> BaseEstimator:
         if not getattr(estimator, "_skl_callbacks", None):
             return method(estimator, *given, **named)
         outer = hasattr(estimator, "_callback_fit_ctx")  # this fit was called by another

@@ -42,6 +42,7 @@ from toprank.rankers.callbacks import as_root_task
 from toprank.solvers import newton
 
 if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
     from torch import Tensor
 
 Given = ParamSpec("Given")
@@ -66,7 +67,7 @@ def fits(method: Callable[Given, Answer]) -> Callable[Given, Answer]:
 
     @wraps(method)
     def whole(*given: Given.args, **named: Given.kwargs) -> Answer:
-        estimator: Any = given[0]
+        estimator: BaseEstimator = given[0]
         before = None
         try:
             before = _fitted_attributes(estimator)
@@ -187,7 +188,7 @@ class Probabilities:
     For estimators with ``decision_function``, ``classes_`` and the slope of their link.
     """
 
-    classes_: NDArray[Any]
+    classes_: np.ndarray
     _slope: float
 
     def decision_function(self, X: TableLike) -> Any:

@@ -298,7 +298,7 @@ class LabelRanker(TakesCallbacks, ClassifierMixin, BaseEstimator):
             scores[:, choice.label] += step * h
             yield self._reshape(scores.copy())
 
-    def predict(self, X: object) -> NDArray[Any]:
+    def predict(self, X: object) -> np.ndarray:
         """Return the labels with a positive score, as 0 and 1; or the class of highest score."""
         scores = self._scores(X)
         if self._one_each:

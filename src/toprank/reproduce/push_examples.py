@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from toprank._arrays import JsonObject
 from toprank.metrics import push_risk
 from toprank.plots import DiscountDisplay, PairContributionDisplay
 from toprank.reproduce import facts
@@ -53,7 +54,7 @@ def _table_1(setup: Setup) -> Result:
     return {"cells": cells, "claims": [_exact_claim(cells)]}
 
 
-def _exact_claim(cells: list[dict[str, Any]]) -> dict[str, object]:
+def _exact_claim(cells: list[JsonObject]) -> dict[str, object]:
     equal = sum(cell["verdict"] == "equal" for cell in cells)
     return claim(
         f"All {len(cells)} numbers of the paper come out.",

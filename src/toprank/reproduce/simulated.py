@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from toprank import simulate
+from toprank._arrays import JsonObject
 from toprank._numerics import FloatArray
 from toprank.bounds import exact_ranking_regret, ranking_regret, surrogate_regret
 from toprank.losses.proper import PROPER_LOSSES
@@ -164,7 +165,7 @@ def get_model(name: str) -> BipartiteModel:
     )
 
 
-def regrets(model: str, loss: str, n: int, seed: int, repeats: int) -> dict[str, Any]:
+def regrets(model: str, loss: str, n: int, seed: int, repeats: int) -> JsonObject:
     """Ranking regret of fits to n rows, and the bound of Theorem 13 from their surrogate regret."""
     truth = get_model(model)
     X, _ = truth.sample(REGRET_ROWS, random_state=[seed, 10**6])
@@ -372,7 +373,7 @@ def draw_rates(result: Result) -> Any:
     return drawn
 
 
-def _draw_case(ax: Any, row: dict[str, Any], sizes: np.ndarray) -> None:
+def _draw_case(ax: Any, row: JsonObject, sizes: np.ndarray) -> None:
     risks = np.array(row["risks"])
     mean = np.mean(risks, axis=1)
     low, high = np.quantile(risks, [0.1, 0.9], axis=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,9 @@ from toprank._arrays import TableLike
 from toprank._numerics import FloatArray, is_number
 from toprank.select.calibration import score_rows
 from toprank.select.refits import Progress, Refits, fit_if_needed
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 #: Scores of refits that are held at a time.
 _AT_ONCE = 10_000_000
@@ -71,7 +74,7 @@ class Membership:
 
 
 def membership(
-    estimator: Any,
+    estimator: BaseEstimator,
     X: TableLike,
     y: ArrayLike,
     X_new: TableLike,

@@ -71,7 +71,7 @@ class Refits:
     @classmethod
     def of(
         cls,
-        estimator: Any,
+        estimator: BaseEstimator,
         X: TableLike,
         y: ArrayLike,
         *,
@@ -116,7 +116,7 @@ class Refits:
 
 
 def _spread_of_coefficients(
-    estimator: Any,
+    estimator: BaseEstimator,
     X: TableLike,
     y: ArrayLike,
     sample_weight: ArrayLike | None,
@@ -187,7 +187,7 @@ def _root(pushes: FloatArray) -> FloatArray:
 
 
 def _one_step(
-    estimator: Any,
+    estimator: BaseEstimator,
     X: TableLike,
     y: ArrayLike,
     sample_weight: ArrayLike | None,

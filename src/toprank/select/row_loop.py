@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from toprank._arrays import AnyArray
 from toprank._extras import jit
+
+if TYPE_CHECKING:
+    from toprank._arrays import AnyArray
 
 
 @cache

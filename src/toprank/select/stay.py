@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
+from toprank._arrays import JsonObject
 from toprank._numerics import FloatArray, is_number
 from toprank.pairs import check_scores
 from toprank.select.limits import CutRows, IntArray, read_rows
@@ -38,7 +39,7 @@ class StayingList:
     waiting: IntArray
     lead: float
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """Return the attributes as a dictionary."""
         return asdict(self)
 

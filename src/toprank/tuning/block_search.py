@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray
 from toprank.blocks import Block, BlockSource
@@ -49,7 +48,7 @@ class _FoldScores:
 
     folds: Folds
     part: str
-    classes: NDArray[Any]
+    classes: np.ndarray
     units: Any
 
     def local(self, block: Block, coefs: list[FloatArray]) -> dict[int, Any]:

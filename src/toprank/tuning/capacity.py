@@ -11,7 +11,7 @@ from scipy import stats
 from scipy.special import ndtri
 from sklearn.utils import check_consistent_length
 
-from toprank._arrays import AnyArray, BoolArray
+from toprank._arrays import AnyArray, BoolArray, JsonObject
 from toprank._numerics import FloatArray, is_number
 from toprank.inference.shares import clopper_pearson
 from toprank.pairs import check_counts, check_labels, check_scores, check_weights, split_classes
@@ -69,7 +69,7 @@ class CapacityThreshold:
     level: float
     note: str = ""
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """Return the attributes as a dictionary."""
         return asdict(self)
 

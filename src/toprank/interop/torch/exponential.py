@@ -77,7 +77,7 @@ class _Fused(Function):
 
 
 def _class_values(
-    t: Any, positive: object, neutral: float, reduce: Callable[..., Tensor]
+    t: Tensor, positive: object, neutral: float, reduce: Callable[..., Tensor]
 ) -> tuple[Any, Any]:
     """Reduce each class: the positives, then the others."""
     rest = torch.full((), neutral, dtype=t.dtype, device=t.device)

@@ -33,9 +33,9 @@ PAIRS_ON_DEVICE = 1 << 22
 class Members:
     """Rows of one class: their numbers, scores and float64 weights."""
 
-    rows: Any
-    scores: Any
-    weight: Any
+    rows: Tensor
+    scores: Tensor
+    weight: Tensor
     log_weight: Tensor
 
     def __len__(self) -> int:
@@ -108,7 +108,7 @@ class _Summed(Function):
     """log S of any loss, by the sums over pairs of the loss and of its slope."""
 
     @staticmethod
-    def forward(ctx: FunctionCtx, a: Tensor, b: Tensor, weight: Any, loss: Loss) -> Tensor:
+    def forward(ctx: FunctionCtx, a: Tensor, b: Tensor, weight: Tensor, loss: Loss) -> Tensor:
         ctx.sums = sums = _pair_sum(loss, a, b)
         (height,) = sums.to_outer((0,), _array(weight))
         height, log_scale = _tensors(a, height, sums.log_scale)
@@ -131,7 +131,7 @@ def _slopes(sums: PairSum, weight: Tensor, per_height: Tensor) -> tuple[Tensor, 
     return sums.to_outer((1,), weight)[0], sums.to_inner((1,), per_height)[0]
 
 
-def _pair_sum(loss: Loss, a: Any, b: Any) -> PairSum:
+def _pair_sum(loss: Loss, a: Tensor, b: Tensor) -> PairSum:
     if a.device.type == "cpu":
         return pair_sum(loss, _array(a), _array(b))
     return _OnDevice(loss, a.detach(), b.detach())
@@ -200,7 +200,7 @@ def objective_of_heights(price: Price, log_s: Tensor, log_w: Tensor) -> Tensor:
 
 class _Priced(Function):
     @staticmethod
-    def forward(ctx: Any, log_s: Any, log_w: Any, price: Price) -> Any:
+    def forward(ctx: FunctionCtx, log_s: Tensor, log_w: Tensor, price: Price) -> Tensor:
         value, slope = price.value_slope(_host_or_device(log_s), _host_or_device(log_w))
         if isinstance(slope, OnDevice):
             slope = slope.tensor

@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 import warnings
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from toprank._extras import require
 from toprank.interop.torch._torch import Module, torch
@@ -255,7 +255,7 @@ class PushLoss(Module):
             self._follow(value.detach(), level)
         return value
 
-    def _start(self, log_a: Any, log_b: Any) -> None:
+    def _start(self, log_a: Tensor, log_b: Tensor) -> None:
         """Begin with the best intercept of the first batch of both classes, and its level."""
         with torch.no_grad():
             ready = torch.isfinite(log_a) & torch.isfinite(log_b) & torch.isnan(self.log_level)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import StrOptions
 
-from toprank._arrays import TableLike
+from toprank._arrays import JsonObject, TableLike
 from toprank._numerics import FloatArray, log_of, log_sum_exp
 from toprank.blocks import Workers
 from toprank.metrics.margins import exp_difference
@@ -40,7 +40,7 @@ class Constant:
         """Return one for each row."""
         return np.ones(len(Z))
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """What the history says about it."""
         return {"feature": None}
 

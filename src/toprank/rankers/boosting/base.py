@@ -317,7 +317,7 @@ class Booster(TakesCallbacks, Probabilities, ClassifierMixin, BaseEstimator):
         for scores in self._sum.staged_scores(Z):
             yield scores + self._offset
 
-    def predict(self, X: TableLike) -> NDArray[Any]:
+    def predict(self, X: TableLike) -> np.ndarray:
         """Return the more probable class of each row; with target="graded" the score."""
         return super().predict(X) if _is_classifier(self) else self.decision_function(X)
 

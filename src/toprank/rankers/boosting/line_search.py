@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from toprank._arrays import AnyArray
+from toprank._arrays import AnyArray, JsonObject
 from toprank._numerics import FloatArray
 from toprank.rankers.boosting.stumps import Masses
 from toprank.solvers.coordinate import zero_of
@@ -90,7 +90,7 @@ class ColumnMasses:
 
     exact_ascent = ascent  #: the search is exact
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """What the history says."""
         return {}
 
@@ -119,7 +119,7 @@ class LineMasses(ColumnMasses):
             return self.masses.descent(log_n_pairs)
         return self._finite(self._minimum, log_n_pairs)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """What the history says."""
         return self.masses.facts()
 

@@ -232,7 +232,7 @@ class GradedWeights(RelatedWeights):
         return value, win * self._below(lose) - lose * self._above(win)
 
     def split_weights(
-        self, weights: tuple[FloatArray, FloatArray], h: NDArray[Any]
+        self, weights: tuple[FloatArray, FloatArray], h: np.ndarray
     ) -> tuple[float, float, float]:
         from toprank.rankers.boosting.pair_kernels import graded_masses
 
@@ -283,7 +283,7 @@ class ListedWeights(RelatedWeights):
         won: Any = np.bincount(self.winners, weight, len(scores))
         return value, won - np.bincount(self.losers, weight, len(scores))
 
-    def split_weights(self, weights: Any, h: NDArray[Any]) -> tuple[float, float, float]:
+    def split_weights(self, weights: Any, h: np.ndarray) -> tuple[float, float, float]:
         h = np.asarray(h).astype(np.int8)
         sign = h[self.winners] - h[self.losers]
         plus, minus, zero = (float(np.sum(weights[0][sign == s])) for s in (1, -1, 0))

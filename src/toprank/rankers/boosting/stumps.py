@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toprank._arrays import Matrix
+from toprank._arrays import JsonObject, Matrix
 from toprank._numerics import FloatArray
 from toprank.blocks import Workers
 from toprank.solvers.coordinate import zero_of
@@ -176,7 +176,7 @@ class Stump:
         x = np.asarray(Z[:, self.column], dtype=np.float64)
         return np.where(np.isnan(x), self.missing, x > self.threshold).astype(np.float64)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """What the history says about it."""
         return {
             "feature": self.column,
@@ -277,7 +277,7 @@ class Masses:
         step = zero_of(falling, falling(0.0), 0.25, _FARTHEST)
         return self.descent(log_n_pairs) if abs(step) >= _FARTHEST else sign * step
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """What the history says."""
         return {
             "d_plus": float(self.plus),

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
-from toprank._arrays import AnyArray, TableLike
+from toprank._arrays import AnyArray, JsonObject, TableLike
 from toprank._numerics import FloatArray
 from toprank.blocks import Workers
 from toprank.rankers.boosting.line_search import ColumnMasses, loss_along
@@ -115,7 +115,7 @@ class ColumnChoice:
         """Return h of each row."""
         return np.asarray(Z[:, self.column], dtype=np.float64)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """What the history says about it."""
         return {"feature": self.column}
 

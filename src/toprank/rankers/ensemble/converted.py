@@ -6,7 +6,7 @@ import json
 import tempfile
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,6 +23,9 @@ from toprank.pairs import Rows, check_rows, check_table
 from toprank.rankers.common import Probabilities, fits
 from toprank.rankers.ensemble.flat_forest import FlatForest, mean_values
 from toprank.rankers.trees.columns import Categories
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
 
 #: The largest number that forests take.
 _LARGEST = float(np.finfo(np.float32).max) / 2
@@ -88,7 +91,7 @@ class ConvertedTrees(Probabilities, ClassifierMixin, BaseEstimator):
         parts[:, -1] += self._base
         return parts
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         tags.input_tags.allow_nan = True

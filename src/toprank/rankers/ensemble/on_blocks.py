@@ -51,9 +51,9 @@ class Drawn:
     """Rows in memory that stand for all, and which of them each fold trains and tests."""
 
     X: Any
-    y: NDArray[Any]
+    y: np.ndarray
     weight: FloatArray | None
-    groups: NDArray[Any] | None
+    groups: np.ndarray | None
     folds: list[tuple[NDArray[np.intp], NDArray[np.intp]]]
 
     @classmethod
@@ -95,7 +95,7 @@ class EnsembleBlockScore:
 class _MemberScore:
     """The score of a member that knows tables only."""
 
-    model: Any
+    model: BaseEstimator
     names: NDArray[np.object_] | None
 
     def __call__(self, X: Matrix) -> FloatArray:
@@ -251,7 +251,7 @@ class _BlockMembers:
             for score, (_, test) in zip(scores, self.drawn.folds, strict=True)
         ]
 
-    def fit_last(self, member: Any) -> Any:
+    def fit_last(self, member: BaseEstimator) -> BaseEstimator:
         """Fit a member to all rows, or to those that were drawn."""
         if reads_blocks(member, self.source):
             return clone(member).fit_blocks(self.source)

@@ -35,7 +35,7 @@ class BlockTable:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def parts(self) -> Iterator[NDArray[Any]]:
+    def parts(self) -> Iterator[np.ndarray]:
         """Yield the features of the chosen rows, block by block, where a block has any."""
         first = 0
         for block in self.source.read():
@@ -58,7 +58,7 @@ def block_numbers(X: Matrix, rows: NDArray[np.intp]) -> np.ndarray:
 
 def read_labels(source: Any) -> tuple[np.ndarray, FloatArray | None]:
     """Return the labels and weights of all rows of a source: nine bytes per row at the most."""
-    labels: list[NDArray[Any]] = []
+    labels: list[np.ndarray] = []
     weights: list[FloatArray] = []
     for block in source.read(features=False):
         _check_labelled(block)

@@ -60,7 +60,7 @@ def _names_of_frame(X: Any) -> list[str] | None:
     return list(X.columns) if is_frame(X) else None
 
 
-def _column_values(X: Any, frame: list[str] | None, j: int) -> NDArray[Any]:
+def _column_values(X: Any, frame: list[str] | None, j: int) -> np.ndarray:
     if frame is None:
         return np.asarray(X)[:, j]
     column = X.iloc[:, j] if hasattr(X, "iloc") else X[frame[j]]

@@ -112,7 +112,7 @@ def stop(run: str, close: bool) -> bool:
 
 def fit_dask(
     trees: object,
-    client: Any,
+    client: Client,
     X: TableLike,
     y: ArrayLike,
     rows: Mapping[str, object],
@@ -194,7 +194,7 @@ def _empty(X: Any, rows: Mapping[str, object]) -> Part:
     )
 
 
-def _by_worker(client: Any, parts: Sequence[Any]) -> dict[str, list[Any]]:
+def _by_worker(client: Client, parts: Sequence[Any]) -> dict[str, list[Any]]:
     """Which parts lie on which worker; one that lies on several goes to the least busy."""
     if not parts:
         return {}
@@ -228,7 +228,7 @@ def _run_tasks(client: Client, trees: object, tasks: dict[str, Any]) -> Learned:
         raise
 
 
-def _start(client: Any, trees: Any, tasks: dict[str, Any], run: str) -> list[Any]:
+def _start(client: Client, trees: Any, tasks: dict[str, Any], run: str) -> list[Any]:
     """Start one task per worker; the first returns what it has learned."""
     workers = list(tasks)
     host = workers[0].split("://")[-1].rsplit(":", 1)[0]

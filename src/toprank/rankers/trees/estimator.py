@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_consistent_length
 
@@ -37,6 +37,9 @@ from toprank.rankers.trees.on_blocks import OnBlocks
 from toprank.rankers.trees.plan import CONSTRAINTS, TreeRows, Watch, plan_of
 from toprank.rankers.trees.round_tasks import RoundTask
 from toprank.rankers.trees.stopping import StoppingRule, cares_for_ties, tied_top_notes
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
 
 #: Rows from which early_stopping="auto" holds some out.
 _MANY_ROWS = 50_000
@@ -340,7 +343,7 @@ class PushTrees(
 
     def _check_fit(
         self, X: Any, y: Any, sample_weight: Any, groups: Any
-    ) -> tuple[TreeRows, NDArray[Any]]:
+    ) -> tuple[TreeRows, np.ndarray]:
         """Check everything once; return the rows as numbers, and the labels as they were given."""
         checked, classes = check_rows(self, X, y, sample_weight, groups, missing=True, frames=True)
         check_weight_reach(checked.weight)
@@ -478,7 +481,7 @@ class PushTrees(
     def _most_steps(self) -> int:
         return self.n_estimators
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         tags.input_tags.allow_nan = True
