@@ -77,7 +77,8 @@ def test_a_full_or_missing_disk_is_no_obstacle(folder, monkeypatch, tmp_path):
 
 
 def test_a_disk_slower_than_decoding_is_left_alone(folder, monkeypatch, decodings):
-    ticks = iter(np.cumsum(np.tile([0.0, 1.0, 5.0], 1000)))
+    # a block begins, is decoded when its writing starts, is written, and is counted
+    ticks = iter(np.cumsum(np.tile([0.0, 1.0, 5.0, 0.0], 1000)))
     monkeypatch.setattr(decoded.time, "perf_counter", lambda: next(ticks))
     monkeypatch.setattr(decoded, "_TRIED", 1000)
     fit(folder)
@@ -117,3 +118,24 @@ def test_only_fits_keep_a_copy_and_a_source_travels_without_it(folder):
     other = blocks.from_parquet(folder, "y")
     ranker.evaluate_blocks(other)
     assert other._copy is None
+
+
+def test_labels_that_are_numbers_are_kept_with_the_features(folder, decodings, tmp_path):
+    for file in folder.iterdir():
+        table = pd.read_parquet(file)
+        table["y"] = (table["y"] == "yes").astype(np.int8)
+        table["w"], table["g"] = np.arange(200.0), np.arange(200) // 7
+        table.to_parquet(tmp_path / file.name)
+    source = blocks.from_parquet(tmp_path, "y", weight="w", group="g", block_rows=90)
+    source.expect_passes()
+    first, decoded_once = list(source.read()), len(decodings)
+    for before, again in zip(first, source.read(), strict=True):
+        assert before.index == again.index
+        for name in ("X", "y", "weight", "groups"):
+            here, there = getattr(before, name), getattr(again, name)
+            assert here.dtype == there.dtype
+            assert np.array_equal(here, there)
+    assert len(decodings) == decoded_once == 9
+    (tmp_path / "part-1.parquet").unlink()
+    with pytest.raises(FileNotFoundError, match="is gone now"):
+        list(source.read())

@@ -44,6 +44,22 @@ def test_amounts_of_memory_are_read_as_people_write_them():
             parse_memory(wrong)
 
 
+def test_an_address_is_asked_for_and_named_with_both_its_slashes(tmp_path, monkeypatch, invoke):
+    from toprank.blocks import places
+
+    asked = []
+
+    def no_such_bucket(place):
+        asked.append(place)
+        raise OSError("no such bucket")
+
+    monkeypatch.setattr(places, "find_files", no_such_bucket)
+    answer = invoke("fit", "s3://b/rows", "-y", "y", "-o", tmp_path / "model")
+    assert answer.exit_code != 0
+    assert asked == ["s3://b/rows"]
+    assert "'s3://b/rows': no such bucket." in answer.stderr
+
+
 @pytest.mark.more
 def test_a_folder_too_large_for_memory_is_fitted_in_blocks_and_says_so(folder, tmp_path, invoke):
     given = ("-y", "y", "--id", "name", "--p", "2")

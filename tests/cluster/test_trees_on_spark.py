@@ -40,6 +40,21 @@ def test_a_barrier_stage_grows_the_trees_of_one_process(spark, frame):
 
 
 @pytest.mark.more
+def test_p_is_chosen_on_a_sample_and_the_trees_are_grown_in_the_stage(spark, frame):
+    settings = {"ps": (1.0, 4.0), "cv": 3}
+    columns = {"features": FEATURES, "target": "label", "weight": "weight"}
+    together = trees(p="auto", **settings).fit_spark(
+        spark.createDataFrame(frame), num_workers=2, **columns
+    )
+    present = frame[frame["weight"] > 0]  # rows without a weight are not drawn
+    alone = trees(p="auto", **settings).fit(present[FEATURES], present["label"], present["weight"])
+    np.testing.assert_allclose(together.choice_.fold_scores, alone.choice_.fold_scores)
+    assert together.p_ == alone.p_
+    given = trees(p=together.p_).fit(frame[FEATURES], frame["label"], frame["weight"])
+    assert dump(together) == dump(given)
+
+
+@pytest.mark.more
 def test_a_task_without_rows_and_a_global_metric_to_stop_by(spark, frame):
     settings = {"metric_kwargs": {"k": 30}, "n_iter_no_change": 3, "loss": "logistic"}
     train, test = frame[:800], frame[800:]

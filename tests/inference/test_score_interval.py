@@ -205,8 +205,12 @@ def test_rows_that_stand_for_others_tell_less_than_as_many_that_do_not(name, set
     ends = interval(name, y, s, **scaled, **settings)
     assert (ends.low, ends.high) == pytest.approx((found.low, found.high), rel=1e-9)
     assert "leave-one-out" in found.method
+
+
+def test_equal_weights_of_rows_that_stand_for_others_are_none():
+    y, s, _ = ScoreSetting(40, 0.5).draw(np.random.default_rng(3))
     plain, equal = (
-        interval(name, y, s, **weights, **settings)
+        interval("average_precision", y, s, **weights)
         for weights in ({}, {"sample_weight": np.full(80, 3.0), "weights": "sampling"})
     )
     assert (equal.low, equal.high) == pytest.approx((plain.low, plain.high), rel=1e-9)
@@ -220,3 +224,11 @@ def test_light_rows_that_stand_for_others_make_no_bias(lightest):
     found = interval("average_precision", y, s, sample_weight=weight, weights="sampling")
     assert abs(found.bias) < 1e-3
     assert found.low < found.estimate < found.high
+
+
+def test_one_row_that_makes_the_risk_of_rows_that_stand_for_others_does_not_lift_its_interval():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        y, s, how = ScoreSetting(10, 0.1, "near-perfect", weighted=True).draw(rng)
+        found = interval("pnorm_risk", y, s, p=4, normalize=True, **how)
+        assert found.low <= found.estimate <= found.high

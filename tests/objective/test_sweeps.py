@@ -141,6 +141,19 @@ class TestOpenBlocks:
                 scale * tilted.second, X.T @ (w[:, None] * X), rtol=1e-9, atol=1e-9
             )
 
+    def test_estimate_second_moments_from_rows_drawn_by_weight(self, kind, n):
+        if kind == "sparse":
+            return  # sums of stored entries are exact
+        opened = self.opened(kind, n)[0]
+        coef = np.array([1.0, -2.0, 0.5])
+        drawn = opened.drawn_moments(coef, (-1.0, 3.0), (20.0, 20.0))
+        (end,) = opened.sum_tilted(coef, ((-1.0, 3.0),), 2)
+        for estimate, exact in zip(drawn, end, strict=True):
+            assert estimate.mass == pytest.approx(exact.mass)
+            assert estimate.top == exact.top
+            size = np.abs(exact.second).max(initial=1e-300)
+            np.testing.assert_allclose(estimate.second, exact.second, atol=0.02 * size)
+
     def test_say_how_far_apart_the_classes_are(self, kind, n):
         opened, X, y, weight = self.opened(kind, n)
         coef = np.array([1.0, -2.0, 0.5])
@@ -148,6 +161,20 @@ class TestOpenBlocks:
         there = weight > 0
         assert lowest == pytest.approx(min((X @ coef)[y & there], default=np.inf))
         assert highest == pytest.approx(max((X @ coef)[~y & there], default=-np.inf))
+
+
+def test_drawn_moments_bear_columns_of_any_size():
+    X, y, _ = rows(300, 2)
+    size = np.array([1e98, 1.0, 1e-60])
+    coef = np.array([1.0, -1.0, 0.5])
+    small, large = (
+        open_block(Block(0, table, y), View(VIEW.classes)).drawn_moments(
+            at, (-1.0, 2.0), (1.0, 1.0)
+        )
+        for table, at in ((X, coef), (X * size, coef / size))
+    )
+    for one, other in zip(small, large, strict=True):
+        np.testing.assert_allclose(other.second / np.outer(size, size), one.second, rtol=1e-4)
 
 
 def test_a_block_that_stays_is_opened_once_for_a_view():

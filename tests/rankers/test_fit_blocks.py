@@ -136,6 +136,20 @@ class TestTheSameModel:
             whole = clone(model).fit(X, y)
             same_fit(model.fit_blocks(blocks.from_arrays(X, y)), whole, rtol=1e-9)
 
+    @pytest.mark.more
+    def test_of_wide_rows_from_a_file_in_few_passes(self, tmp_path):
+        pytest.importorskip("pyarrow")
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(30_000, 70))
+        y = (X @ np.linspace(-0.3, 0.3, 70) + rng.logistic(size=len(X)) > 3).astype(np.int8)
+        table = pd.DataFrame(X, columns=[f"x{j}" for j in range(70)]).assign(y=y)
+        table.to_parquet(tmp_path / "rows.parquet")
+        source = blocks.from_parquet(tmp_path, target="y", block_rows=5000)
+        model = PNormPush(p=4).fit_blocks(source)
+        assert model.passes_["evaluate"] <= 6  # eight with a Hessian of evenly spaced rows
+        whole = PNormPush(p=4, tol=1e-10).fit(X, y)
+        np.testing.assert_allclose(model.coef_, whole.coef_, atol=1e-5)
+
     def test_with_scores_far_beyond_the_range_of_exponentials(self):
         X, y, _ = data()
         start = np.full((1, 4), 1e4)

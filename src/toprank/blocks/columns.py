@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import NDArray
 
-from toprank._arrays import AnyArray, FloatArray, Frame
+from toprank._arrays import AnyArray, Frame
 from toprank._extras import require
 
 if TYPE_CHECKING:
@@ -110,8 +110,9 @@ class TableColumns:
         self, path: object, schema: pa.Schema, first: object, first_schema: pa.Schema
     ) -> None:
         """Refuse a file whose columns are not those of the first."""
+        names = set(schema.names)
         for name in (*self.features, *self.labels):
-            if name not in schema.names:
+            if name not in names:
                 raise ValueError(
                     f"{path} has no column {name!r}, which {first} has. All files must have the "
                     "same columns; leave it out with columns=, or add it to the file."
@@ -122,7 +123,8 @@ class TableColumns:
                     f"Column {name!r} is {here} in {path} but {there} in {first}. Cast it so that "
                     "all files agree."
                 )
-        extra = [name for name in schema.names if name not in first_schema.names]
+        known = set(first_schema.names)
+        extra = [name for name in schema.names if name not in known]
         if extra and len(self.features) + len(self.labels) == len(first_schema.names):
             raise ValueError(
                 f"{path} has the column {extra[0]!r}, which {first} has not. Name the features "
@@ -203,7 +205,15 @@ class Columns:
             matrix[:, j] = part
         return matrix
 
-    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> FloatArray:
+    def by_rows(self, rows: slice = slice(None), room: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Return some rows as a matrix whose rows lie side by side, in ``room`` if it is given."""
+        n = len(range(*rows.indices(self.shape[0])))
+        matrix = np.empty((n, self.shape[1]), dtype=self.dtype) if room is None else room[:n]
+        for j, column in enumerate(self.columns):
+            matrix[:, j] = column[rows]
+        return matrix
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return self[:].astype(self.dtype if dtype is None else dtype, copy=False)
 
 

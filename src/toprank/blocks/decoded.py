@@ -1,36 +1,57 @@
-"""The numbers of a table that passes decode, kept in a temporary file for the passes after them.
+"""The rows of a table that passes decode, kept in a temporary file for the passes after them.
 
 Decoding a Parquet file takes ten times as long as reading the numbers that come out of it. The
 first pass of a fit writes them to a file without a name, which is gone with the source or with
 the process, however that ends. A pass finds there the same numbers in the same blocks, so that
-answers do not depend on whether there was room for the file.
+answers do not depend on whether there was room for the file. Passes map it, block by block: no
+number is copied on its way from the system's cache to the sums.
 """
 
 from __future__ import annotations
 
+import mmap
+import os
 import shutil
 import tempfile
 import time
 import weakref
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from toprank._arrays import Frame, Matrix
+from toprank.blocks.columns import Columns
 from toprank.blocks.source import Block
 
 #: The share of what is free on the disk that the file may take.
 _SHARE = 0.25
 #: Bytes after which a disk has shown whether it writes faster than rows are decoded.
 _TRIED = 1 << 28
+#: Bytes of rows that are put together from columns at once: they are still in the cache when they
+#: are written.
+_TILE_BYTES = 1 << 23
+#: Where an array may begin within a block.
+_ALIGNED = 64
+
+
+class _Place(NamedTuple):
+    """Where an array lies, counted from the first byte of its block."""
+
+    start: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def end(self) -> int:
+        return self.start + self.dtype.itemsize * int(np.prod(self.shape))
 
 
 class DecodedCopy:
-    """The matrices of the blocks of one source, in order, in a file that has no name.
+    """The blocks of one source, in order, in a file that has no name.
 
     Parameters
     ----------
@@ -45,98 +66,159 @@ class DecodedCopy:
     >>> from toprank.blocks.decoded import DecodedCopy
     >>> from toprank.blocks.source import Block
     >>> copy = DecodedCopy(32)
-    >>> blocks = [Block(0, np.ones((2, 1))), Block(1, np.zeros((2, 1)))]
+    >>> blocks = [Block(0, np.ones((2, 1))), Block(1, np.zeros((2, 1)), np.array([1, 0]))]
     >>> _ = list(copy.keep(block for block in blocks))
-    >>> copy.ready, copy.read(1).tolist()
-    (True, [[0.0], [0.0]])
+    >>> again = list(copy.read())
+    >>> copy.ready, again[1].X.tolist(), again[1].y.tolist()
+    (True, [[0.0], [0.0]], [1, 0])
     """
 
     def __init__(self, size: int, folder: Any = None):
         self.size = size
         self.folder = tempfile.gettempdir() if folder is None else folder
         self.ready = False
-        self._places: list[tuple[int, tuple[int, ...], np.dtype[Any]]] = []
+        #: Whether labels, weights and groups are kept: texts are not.
+        self.with_labels = True
+        #: Of each block the offset in the file, and the places of its arrays.
+        self._blocks: list[tuple[int, dict[str, _Place]]] = []
         self._file: Any = None
         self._given_up = False
-        self._reading, self._writing = Lock(), Lock()
+        self._writing = Lock()
 
     def keep(self, blocks: Generator[Block, None, None]) -> Generator[Block, None, None]:
-        """Yield the blocks of a pass and write their matrices, if nobody does so already."""
+        """Yield the blocks of a pass and write them, if nobody does so already.
+
+        Their features may be `toprank.blocks.columns.Columns`; they come out as matrices.
+        """
         if self._given_up or self.ready or not self._writing.acquire(blocking=False):
-            yield from blocks
+            yield from in_rows(blocks)
             return
         try:
             self._start()
             decoding, writing, begun = 0.0, 0.0, time.perf_counter()
             with closing(blocks):
                 for block in blocks:
-                    decoded = time.perf_counter()
-                    self._write(block.X)
-                    decoding += decoded - begun
-                    writing += time.perf_counter() - decoded
+                    took = self._write(block)
+                    decoding += time.perf_counter() - begun - took
+                    writing += took
                     if writing > decoding and self._end() > _TRIED:
                         self._give_up()  # a slow disk: decoding again is faster
-                    yield block
+                    yield _in_rows(block) if self._given_up else self._replace(block)
                     begun = time.perf_counter()
             self.ready = not self._given_up
         finally:
             self._writing.release()
 
     def _start(self) -> None:
-        self._places = []
+        self._blocks, self.with_labels = [], True
         with suppress(OSError):
             if self._file is None and self.size <= _SHARE * shutil.disk_usage(self.folder).free:
                 self._file = tempfile.TemporaryFile(dir=self.folder, buffering=0)
                 weakref.finalize(self, self._file.close)
-        if self._file is None:
-            self._given_up = True
-        else:
-            self._file.seek(0)
+        self._given_up = self._file is None
 
-    def _write(self, X: Matrix | Frame) -> None:
+    def _write(self, block: Block) -> float:
+        """Write a block, and return the seconds that its features took."""
         if self._given_up:
-            return
+            return 0.0
         try:
-            here = self._end()
-            left = _bytes_of(np.ascontiguousarray(X))
-            while left:
-                left = left[self._file.write(left) :]
-            self._places.append((here, X.shape, X.dtype))
+            offset, took = _next_page(self._end()), 0.0
+            self._file.seek(offset)
+            places = {"X": _Place(0, block.X.shape, block.X.dtype)}
+            for rows in _tiles(block.X):
+                before = time.perf_counter()
+                self._write_bytes(rows)
+                took += time.perf_counter() - before
+            end = places["X"].end
+            for name in ("y", "weight", "groups"):
+                values = getattr(block, name)
+                if values is None:
+                    continue
+                if values.dtype.hasobject:
+                    self.with_labels = False
+                    continue
+                places[name] = _Place(-(-end // _ALIGNED) * _ALIGNED, values.shape, values.dtype)
+                self._file.seek(offset + places[name].start)
+                self._write_bytes(values)
+                end = places[name].end
+            self._blocks.append((offset, places))
+            return took
         except OSError:  # the disk is full
             self._give_up()
+            return 0.0
+
+    def _write_bytes(self, values: NDArray[Any]) -> None:
+        left = memoryview(np.ascontiguousarray(values).reshape(-1).view(np.uint8))  # type: ignore[arg-type]
+        while left:
+            left = left[self._file.write(left) :]
 
     def _end(self) -> int:
-        if not self._places:
+        if not self._blocks:
             return 0
-        start, shape, dtype = self._places[-1]
-        return start + dtype.itemsize * int(np.prod(shape))
+        offset, places = self._blocks[-1]
+        return offset + max(place.end for place in places.values())
 
     def _give_up(self) -> None:
-        self._given_up, self._places = True, []
+        self._given_up, self._blocks = True, []
         with suppress(OSError):
             self._file.close()
 
-    def read(self, index: int) -> np.ndarray:
-        """Return the matrix of a block."""
-        start, shape, dtype = self._places[index]
-        X = np.empty(shape, dtype)
-        left = _bytes_of(X)
-        with self._reading:
-            self._file.seek(start)
-            while left:
-                count = self._file.readinto(left)
-                if not count:
-                    raise OSError("The temporary copy of the decoded rows has become shorter.")
-                left = left[count:]
-        return X
+    def _arrays(self, index: int) -> dict[str, Any]:
+        """Map the arrays of a block: they take memory while they are looked at."""
+        offset, places = self._blocks[index]
+        size = max(place.end for place in places.values())
+        if not size:
+            return {name: np.empty(place.shape, place.dtype) for name, place in places.items()}
+        # a copy on write, of which nobody makes use: compiled code takes read-only arrays for a
+        # type of its own
+        mapped = mmap.mmap(self._file.fileno(), size, access=mmap.ACCESS_COPY, offset=offset)
+        if hasattr(os, "posix_fadvise"):  # where the cache had no room, read ahead of the sums
+            os.posix_fadvise(self._file.fileno(), offset, size, os.POSIX_FADV_WILLNEED)
+        return {
+            name: np.frombuffer(
+                mapped, place.dtype, int(np.prod(place.shape)), place.start
+            ).reshape(place.shape)
+            for name, place in places.items()
+        }
+
+    def _replace(self, block: Block) -> Block:
+        return replace(block, **self._arrays(len(self._blocks) - 1))
+
+    def read(self) -> Iterator[Block]:
+        """Yield the blocks as they were kept."""
+        for index in range(len(self._blocks)):
+            yield Block(index, **self._arrays(index))
 
     def fill(self, labels: Generator[Block, None, None]) -> Generator[Block, None, None]:
         """Yield blocks that were read without their features, with them."""
         with closing(labels):
             for block in labels:
-                yield replace(block, X=self.read(block.index))
+                yield replace(block, X=self._arrays(block.index)["X"])
 
 
-def _bytes_of(X: Matrix) -> memoryview:
-    """The bytes of an array, not copied."""
-    return memoryview(X.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
+def in_rows(blocks: Generator[Block, None, None]) -> Generator[Block, None, None]:
+    """Yield blocks with their features as matrices, row by row."""
+    with closing(blocks):
+        for block in blocks:
+            yield _in_rows(block)
+
+
+def _in_rows(block: Block) -> Block:
+    X = block.X
+    return replace(block, X=X.by_rows()) if isinstance(X, Columns) else block
+
+
+def _tiles(X: Any) -> Iterator[NDArray[Any]]:
+    """The rows of a matrix, or those of columns a few at a time."""
+    if not isinstance(X, Columns):
+        yield X
+        return
+    n_rows = max(1, _TILE_BYTES // max(1, X.dtype.itemsize * X.shape[1]))
+    room = np.empty((min(n_rows, len(X)), X.shape[1]), X.dtype)
+    for first in range(0, len(X), n_rows):
+        yield X.by_rows(slice(first, min(first + n_rows, len(X))), room)
+
+
+def _next_page(offset: int) -> int:
+    """The next offset at which a file can be mapped."""
+    return -(-offset // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY

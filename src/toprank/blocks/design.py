@@ -417,6 +417,22 @@ class HostDesign(Design):
             second += weighed.T @ weighed
         return first, second
 
+    def scaled_moments(
+        self, rows: NDArray[np.intp], weight: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the same of dense rows, whatever the size of the columns."""
+        first, second = np.zeros(self.n_features), np.zeros((self.n_features, self.n_features))
+        for start in range(0, len(rows), self.rough_rows):
+            part = slice(start, start + self.rough_rows)
+            dense = self.units.apply(self.take(rows[part]))
+            first += weight[part] @ dense
+            dense = dense * np.sqrt(weight[part])[:, None]
+            size = np.maximum(dense.max(axis=0), -dense.min(axis=0))
+            size[size == 0] = 1.0
+            scaled = (dense / size).astype(np.float32)
+            second += (scaled.T @ scaled) * (size[:, None] * size)
+        return first, second
+
     @property
     def rough_rows(self) -> int:
         """Rows that are made dense at a time."""

@@ -15,8 +15,8 @@ from toprank._arrays import Frame, Matrix
 from toprank._extras import require
 from toprank._files import replace_file
 from toprank._numerics import FloatArray
-from toprank.blocks.columns import TableColumns, batch_column, rows_per_block
-from toprank.blocks.decoded import DecodedCopy
+from toprank.blocks.columns import Columns, TableColumns, batch_column, rows_per_block
+from toprank.blocks.decoded import DecodedCopy, in_rows
 from toprank.blocks.parquet_files import ParquetPart, read_footer
 from toprank.blocks.places import FoundFile, find_files
 from toprank.blocks.source import Block, LocalSource
@@ -83,11 +83,20 @@ class ParquetSource(LocalSource):
     def read(self, *, features: bool = True) -> Generator[Block, None, None]:
         copy = self._copy
         if not features or copy is None:
-            yield from self._decode(features)
-        elif copy.ready and self.columns.labels:
-            yield from copy.fill(self._decode(False))
-        else:
+            yield from in_rows(self._decode(features))
+        elif not (copy.ready and self.columns.labels):
             yield from copy.keep(self._decode(True))
+        elif copy.with_labels:
+            self._check_stamps()
+            yield from copy.read()
+            self._check_stamps()
+        else:
+            yield from copy.fill(self._decode(False))
+
+    def _check_stamps(self) -> None:
+        """Refuse files that are not those which the copy was made of."""
+        for part in self.parts:
+            part.stamp.check()
 
     def _decode(self, features: bool) -> Generator[Block, None, None]:
         names = self.columns.names(features)
@@ -126,9 +135,8 @@ class ParquetSource(LocalSource):
 
     def _block(self, index: int, batch: Frame, features: bool, where: str) -> Block:
         names = self.columns.features if features else ()
-        X = np.empty((batch.num_rows, len(names)), dtype=self.columns.dtype)
-        for j, name in enumerate(names):
-            X[:, j] = batch_column(batch, name, where, self.columns.nulls)
+        columns = [batch_column(batch, name, where, self.columns.nulls) for name in names]
+        X = Columns(columns, batch.num_rows, self.columns.dtype)
         named = (self.columns.target, self.columns.weight, self.columns.group)
         y, weight, groups = (
             None if name is None else batch_column(batch, name, where) for name in named

@@ -190,6 +190,8 @@ class PartOfRows(BlockSource):
             setattr(self, name, getattr(source, name))
         self.checked, self.in_memory = source.checked, source.in_memory
         self.grouped = source.grouped
+        whole = {"inner": "beside those kept aside", "aside": "among those kept aside"}
+        self.part = whole.get(part, f"in fold {fold} to {part}" + " on" * (part == "train"))
 
     def map_reduce(self, sweep: Sweep[State, Partial], state: State) -> Partial:
         total: Partial = self.source.map_reduce(_OnPart(sweep, self.pick), state)

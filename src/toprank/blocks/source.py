@@ -129,6 +129,8 @@ class BlockSource(ABC):
     samples_on_device: bool = False
     #: Whether the blocks know the groups, or the times, of their rows.
     grouped: bool = False
+    #: Which part of another source this is, for messages: "in fold 2 to train on".
+    part: str | None = None
 
     @abstractmethod
     def map_reduce(self, sweep: Sweep[State, Partial], state: State) -> Partial:

@@ -37,6 +37,9 @@ def interval_from_expansion(request: MetricRequest, expansion: Expansion) -> Int
         request.check_method(*_methods(expansion))
         return _over_groups(request, expansion, estimate)
     request.check_method(*_methods(expansion))
+    if expansion.power is not None and not sample.by_ties:
+        # parts of the one row that makes a risk tell of no bias, and little on the logit scale
+        expansion = replace(expansion, bias=0.0, on_logit=None)
     if request.method == "bootstrap" or (expansion.needs_copies and sample.groups is not None):
         return _resampled_share(request, expansion, estimate)
     if expansion.pairs is not None and request.method in ("auto", "score"):

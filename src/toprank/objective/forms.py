@@ -21,6 +21,7 @@ from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
 from toprank.objective.data import LabelledData
 from toprank.objective.duality import Dual, DualState, Terms
+from toprank.objective.labelled import draw_by_weight
 from toprank.objective.max_price import MaxProblem
 from toprank.objective.node_sums import NodesProblem
 from toprank.objective.pointwise import PointwiseProblem
@@ -72,13 +73,11 @@ def _present_before(data: LabelledData) -> tuple[dict[int, tuple[int, int]], tup
 def _draw(pieces: list[Drawn], n_rows: int) -> list[tuple[Any, FloatArray]]:
     """Rows of a class at equal distances of its cumulated weight, and how often each, by block."""
     exponents = np.concatenate([piece[1] for piece in pieces])
-    mass = np.cumsum(np.exp(exponents - np.max(exponents)))
-    marks = mass[-1] * (np.arange(n_rows) + 0.5) / n_rows
-    drawn, count = np.unique(np.searchsorted(mass, marks), return_counts=True)
+    drawn, count = draw_by_weight(np.exp(exponents - np.max(exponents)), n_rows)
     starts = np.cumsum([0, *(len(piece[1]) for piece in pieces)])
     cuts = np.searchsorted(drawn, starts)
     return [
-        (rows[drawn[first:last] - start], count[first:last].astype(np.float64))
+        (rows[drawn[first:last] - start], count[first:last])
         for (rows, _), start, first, last in zip(
             pieces, starts[:-1], cuts[:-1], cuts[1:], strict=True
         )
@@ -88,6 +87,8 @@ def _draw(pieces: list[Drawn], n_rows: int) -> list[tuple[Any, FloatArray]]:
 #: Rows of each class that a sampled Hessian is taken from, at the least.
 _HESSIAN_ROWS = 10_000
 _HESSIAN_ROWS_PER_FEATURE = 300
+#: The same of rows that are read anew at every pass, drawn block by block.
+_DRAWN_ROWS_PER_FEATURE = 150
 #: The same where a Hessian only gives L-BFGS its coordinates: they may be rough.
 _COORDINATE_ROWS_PER_FEATURE = 20
 #: Powers from which wide rows that are mostly zero need a Hessian, the gradients before it, and the
@@ -158,16 +159,34 @@ class SweptProblem(TwoClassProblem):
     def _pass(self, coef: FloatArray, order: int) -> Evaluation:
         data = self.data
         # any evaluation but the first may be the last one, whose scores the link is fitted to
-        bins = data.source.reads_anew and data.n_rows > EXACT_SCORES_UP_TO and self._last.order > 0
+        first = self._last.order == 0
+        bins = data.source.reads_anew and data.n_rows > EXACT_SCORES_UP_TO and not first
 
         def make_pass() -> Evaluation:
             standard = self.standard(coef) if bins else None
-            sweep = Evaluate(data.view, self.tilts, order, self.alpha == 0, standard)
+            draw = self._rows_to_draw if first and order == 1 else None
+            sweep = Evaluate(data.view, self.tilts, order, self.alpha == 0, standard, draw)
             found: Evaluation = data.run(sweep, coef)
             return found
 
         evaluation: Evaluation = self._last.at(coef, order, make_pass)
         return evaluation
+
+    @property
+    def _rows_to_draw(self) -> tuple[float, float] | None:
+        """Rows for a Hessian that the first evaluation brings along, per row of each class.
+
+        Where the rows are elsewhere and too wide for an exact one. The sample to start on was drawn
+        evenly: of its negatives a push weighs few, and a Hessian of them costs passes.
+        """
+        source = self.data.source
+        if source.in_memory or source.on_device or len(self.tilts) > 1 or self.data.sparse:
+            return None
+        if self.cheap_curvature or self.size > self.newton_up_to or self._coarse is None:
+            return None
+        enough = max(_HESSIAN_ROWS, _DRAWN_ROWS_PER_FEATURE * self.size)
+        negatives, positives = self.data.thinning.members
+        return min(1.0, enough / positives), min(1.0, enough / negatives)
 
     def evaluate(self, coef: FloatArray, order: int) -> list[EndPartial]:
         """Return the tilted sums at the coefficients."""
@@ -220,6 +239,8 @@ class SweptProblem(TwoClassProblem):
         """Tilted sums with second moments, or estimates from some rows; None: ask the sample."""
         if exact:
             return self.evaluate(coef, 2)
+        if self._last.knows(coef) and (drawn := self._pass(coef, 1).drawn) is not None:
+            return [drawn]
         enough = self._rows_for_coordinates
         if self.size <= self.newton_up_to:
             enough = max(_HESSIAN_ROWS, _HESSIAN_ROWS_PER_FEATURE * self.size)

@@ -57,6 +57,23 @@ class View:
         )
 
 
+def draw_by_weight(weight: FloatArray, n_rows: int) -> tuple[NDArray[np.intp], FloatArray]:
+    """Return rows at equal distances of the cumulated weight, and how often each is drawn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from toprank.objective.labelled import draw_by_weight
+    >>> rows, counts = draw_by_weight(np.array([1.0, 0.0, 3.0]), 4)
+    >>> rows.tolist(), counts.tolist()
+    ([0, 2], [1.0, 3.0])
+    """
+    mass = np.cumsum(weight)
+    marks = mass[-1] * (np.arange(n_rows) + 0.5) / n_rows
+    rows, counts = np.unique(np.searchsorted(mass, marks), return_counts=True)
+    return rows, counts.astype(np.float64)
+
+
 class OpenBlock:
     """The design of a block, its labels and its weights; weights include those of the classes.
 
@@ -197,6 +214,27 @@ class OpenBlock:
             heavy = rows[weight[rows] > _NOTHING_ROUGH]
             if len(heavy):
                 part.moment, part.second = design.rough_moments(heavy, weight[heavy])
+            sums.append(part)
+        return sums[0], sums[1]
+
+    def drawn_moments(
+        self, coef: FloatArray, tilts: tuple[float, float], shares: tuple[float, float]
+    ) -> EndPartial:
+        """Return estimates of the tilted sums with second moments, from rows drawn by their weight.
+
+        Of each class so many as ``shares`` says for each of its rows, at equal distances of the
+        cumulated weight: no chance is in it, and rows that matter little are seldom read.
+        """
+        masses = self.masses(coef, tilts)
+        design: Any = self.design
+        weight, sums = self._tilted[0], []
+        for rows, mass, share in zip(self._rows_by_class, masses, shares, strict=True):
+            part = Tilted.empty(self.design.n_features, order=2)
+            if mass.mass > 0:
+                part.top, part.mass = mass.top, mass.mass
+                drawn, counts = draw_by_weight(weight[rows], max(1, round(share * len(rows))))
+                each = counts * (mass.mass / np.sum(counts))
+                part.moment, part.second = design.scaled_moments(rows[drawn], each)
             sums.append(part)
         return sums[0], sums[1]
 

@@ -154,13 +154,15 @@ class Evaluation:
     ends: list[EndPartial]
     extremes: tuple[float, float]
     histogram: ScoreHistogram | None = None
+    drawn: EndPartial | None = None
 
 
 @dataclass(frozen=True)
 class Evaluate:
     """Tilted sums at each end and, if asked for, more of the same scores.
 
-    ``extremes`` asks how far apart the classes lie, ``standard`` for the scores in bins.
+    ``extremes`` asks how far apart the classes lie, ``standard`` for the scores in bins, ``draw``
+    for moments of rows drawn by their weight, so many for each row of (positives, negatives).
     """
 
     view: View
@@ -168,6 +170,7 @@ class Evaluate:
     order: int = 1
     extremes: bool = False
     standard: Standard | None = None
+    draw: tuple[float, float] | None = None
 
     def local(self, block: Block, coef: FloatArray) -> Evaluation:
         opened = open_block(block, self.view)
@@ -175,6 +178,7 @@ class Evaluate:
             opened.sum_tilted(coef, self.tilts, self.order),
             opened.extremes(coef) if self.extremes else (np.inf, -np.inf),
             None if self.standard is None else opened.histogram(coef, 0.0, self.standard),
+            None if self.draw is None else opened.drawn_moments(coef, self.tilts[0], self.draw),
         )
 
     def merge(self, left: Evaluation, right: Evaluation) -> Evaluation:
@@ -182,6 +186,7 @@ class Evaluate:
             merge_ends(left.ends, right.ends),
             _lower_and_higher(left.extremes, right.extremes),
             left.histogram and right.histogram and left.histogram.merge(right.histogram),
+            left.drawn and right.drawn and merge_ends([left.drawn], [right.drawn])[0],
         )
 
 

@@ -140,9 +140,19 @@ def look(
     if counts.n_rows == 0:
         raise ValueError("The source has no rows; a ranking needs rows of two classes.")
     labels, _ = split_classes(counts.labels)
+    _check_part(source, counts)
     of_class = _class_weights(class_weight, labels if classes is None else classes, counts)
     size = source.n_features + intercepts
     return LabelledData(source, counts, labels, of_class, size)
+
+
+def _check_part(source: BlockSource, counts: LabelCounts) -> None:
+    """Refuse a part of a source that lacks a class: there the rows left out weigh nothing."""
+    if source.part is not None and not np.all(counts.weight > 0):
+        raise ValueError(
+            f"There are rows of one class only {source.part}: take fewer folds, other groups, or "
+            "more rows of the rarer class."
+        )
 
 
 def _class_weights(

@@ -148,3 +148,15 @@ def test_trees_from_files_are_members(tmp_path):
     order = np.argsort(one.decision_function(frame), kind="stable")
     assert np.array_equal(order, np.argsort(whole.decision_function(frame), kind="stable"))
     assert whole.evaluate_blocks(source).metric("auc").exact
+
+
+@pytest.mark.parametrize(
+    ("positives", "message"),
+    [(1, "label 1 has a single row"), (2, "one class only in fold . to train on")],
+)
+def test_a_class_too_rare_for_the_folds_is_named_as_that(positives, message):
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    y = np.arange(300) < positives  # the hash puts both into one fold
+    ensemble = PushEnsemble([("push", PNormPush(p=4))], cv=3, on_error="raise")
+    with pytest.raises(ValueError, match=message):
+        ensemble.fit_blocks(blocks.from_arrays(X, y.astype(int)))

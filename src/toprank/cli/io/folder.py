@@ -61,8 +61,10 @@ class ParquetFiles(Source):
 
     def _check_same(self, schema: Any, part: ParquetPart, first: ParquetPart) -> None:
         """Refuse a file with other columns than the first; types may differ where a cast serves."""
-        missing = [name for name in self.schema.names if name not in schema.names]
-        more = [name for name in schema.names if name not in self.schema.names]
+        ours, theirs = self.schema.names, schema.names
+        here, there = set(ours), set(theirs)
+        missing = [name for name in ours if name not in there]
+        more = [name for name in theirs if name not in here]
         if missing or more:
             name, has, has_not = (
                 (missing[0], first.path, part.path) if missing else (more[0], part.path, first.path)

@@ -26,6 +26,7 @@ from toprank._numerics import FloatArray
 from toprank.blocks import BlockSource, go_on
 from toprank.blocks.drawn import draw_rows
 from toprank.blocks.parts import Folds, HashFolds
+from toprank.blocks.statistics import LabelCounts
 from toprank.folds import fit_on_folds, folds_on_blocks
 from toprank.objective import count_labels
 from toprank.pairs import split_classes
@@ -153,6 +154,7 @@ class EnsembleOnBlocks(BlockScorer):
         counts = count_labels(source)
         split_classes(counts.labels)
         check_row_weights(counts)
+        _check_class_sizes(counts)
         seed = int(check_random_state(ensemble.random_state).randint(2**31 - 1))
         cv = ensemble.cv
         if isinstance(cv, str):
@@ -306,6 +308,16 @@ def _as_table(X: TableLike, names: NDArray[np.object_] | None) -> TableLike:
     if names is None:
         return X
     return require("pandas", "frames").DataFrame(X, columns=list(names), copy=False)
+
+
+def _check_class_sizes(counts: LabelCounts) -> None:
+    """Refuse a class of one row: the fold that tests it has none to train on."""
+    for label in counts.labels:
+        if sum(block.of(label)[1] for block in counts.blocks.values()) < 2:
+            raise ValueError(
+                f"The label {label} has a single row: cross-validation needs at least two of each "
+                "class."
+            )
 
 
 def _refuse_settings(ensemble: Any) -> None:
