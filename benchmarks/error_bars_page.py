@@ -202,7 +202,9 @@ def draw_picture(cells: list[tuple[Any, Cell]]) -> None:
         ax.tick_params(labelsize=7)
         for down, across in zip(*np.nonzero(np.isfinite(grid)), strict=True):
             text = f"{grid[down, across]:.2f}".lstrip("0")
-            ax.text(across, down, text, ha="center", va="center", fontsize=6)
+            dark = np.dot(shown.to_rgba(grid[down, across])[:3], (0.3, 0.6, 0.1)) < 0.45
+            colour = "white" if dark else "black"
+            ax.text(across, down, text, ha="center", va="center", fontsize=6, color=colour)
         figure.colorbar(shown, ax=ax, shrink=0.5)
     figure.savefig(PICTURE, dpi=90)
     plt.close(figure)

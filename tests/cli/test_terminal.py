@@ -81,7 +81,7 @@ def test_a_process_with_work_left_ends_as_python_ends_it():
         done = subprocess.run(
             [sys.executable, "-c", code, word], capture_output=True, text=True, check=False
         )
-        assert (done.returncode, done.stdout.splitlines()[-1]) == (status, "done")
+        assert done.returncode == status and "done" in done.stdout.splitlines()
 
 
 @pytest.mark.more

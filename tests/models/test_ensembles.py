@@ -6,14 +6,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from toprank.models import ModelError, fit_table, load
+from toprank.models import DriftWatch, ModelError, fit_table, load
 from toprank.rankers.ensemble import plan
 
 
 @pytest.fixture(scope="module")
 def frame():
-    rng = np.random.default_rng(2)
-    n = 300
+    return draw(np.random.default_rng(2), 300)
+
+
+def draw(rng, n):
     table = pd.DataFrame({"age": rng.normal(40, 10, n), "city": rng.choice(["Oslo", "Rome"], n)})
     table["income"] = np.where(rng.random(n) < 0.1, np.nan, rng.exponential(1, n))
     together = (table.age > 40) == (table.income.fillna(0) > 0.7)  # no line can tell
@@ -44,6 +46,26 @@ def test_the_card_says_what_each_member_brings(model):
     assert {"logistic", "push", "extra trees"} <= {row["name"] for row in members}
     assert model.card["model"] == "auto"
     assert "lightgbm" in model.card["versions"]
+
+
+def test_new_rows_are_compared_with_unseen_ones_on_the_scale_of_the_model(model):
+    before = model.card["reference"]
+    assert before["scores_from"] == "held out" and before["scores_rows"] == 60
+    shares = before["scores"]["labels"]
+    half = len(shares["rows"]) // 2
+    low, high = (
+        sum(shares["positives"][part]) / sum(shares["rows"][part])
+        for part in (slice(None, half), slice(half, None))
+    )
+    assert high > 2 * low  # the labels are those of the rows that have the scores
+    rows = draw(np.random.default_rng(3), 6_000)
+    scores = model.score(rows)
+    cut, share = DriftWatch(model).cut_off(0.2)
+    assert abs(np.mean(scores > cut) - share) < 0.06
+    for part in np.split(np.arange(6_000), 3):
+        watch = DriftWatch(model)
+        watch.add(rows.iloc[part], scores[part])
+        assert watch.scores().p_value > 0.01
 
 
 def test_trees_that_lead_in_circles_are_refused(model, tmp_path):

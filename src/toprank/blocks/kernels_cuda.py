@@ -21,14 +21,15 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-#: Columns of a row that a lane takes at most, and columns up to which a table by columns is read
-#: as one by rows is. All numbers here were chosen on an H200.
-_SLOTS = 7
+#: Columns up to which a lane may take a whole row, and up to which a table by columns of 16-bit
+#: numbers is read as one by rows is. All numbers here were chosen on an H200.
+_NARROW = 12
 _WIDEST = 32
 #: Warps of a block.
 _WARPS = 4
-#: Threads that a multiprocessor should hold.
+#: Threads that a multiprocessor should hold, and how many times as many are started.
 _RESIDENT = 512
+_WAVES = 2
 #: Names of the entries' types in the source, their bytes, and how they become a double.
 _TYPES = {
     "torch.float64": ("double", 8, "v"),
@@ -52,6 +53,31 @@ __device__ __forceinline__ float from_half(unsigned short v) {
 }
 
 __device__ __forceinline__ double number(Entry v) { return TO_DOUBLE; }
+
+#define COLUMN(s) (column + (s) * LANES)
+#define ROW(b) (group + (b) * GROUPS)
+#define OFFSET(b, s) (((b) * GROUPS) * row_step + ((s) * LANES) * column_step)
+
+// The entries of a batch of rows, and the labels of those whose weight the lane makes.
+#define READ(to, labels, at)                                                                      \
+  {                                                                                               \
+    const Entry* from = X + ((at) + group) * row_step + column * column_step;                     \
+    if ((at) + ROWS <= n) {                                                                       \
+      _Pragma("unroll") for (int b = 0; b < BATCH; b++)                                           \
+        _Pragma("unroll") for (int s = 0; s < SLOTS; s++)                                         \
+          to[b][s] = (COLUMNS == LANES * SLOTS * WARPS || COLUMN(s) < COLUMNS)                    \
+              ? __ldg(from + OFFSET(b, s)) : (Entry)0;                                            \
+    } else {                                                                                      \
+      _Pragma("unroll") for (int b = 0; b < BATCH; b++)                                           \
+        _Pragma("unroll") for (int s = 0; s < SLOTS; s++)                                         \
+          to[b][s] = (at) + ROW(b) < n && COLUMN(s) < COLUMNS                                     \
+              ? __ldg(from + OFFSET(b, s)) : (Entry)0;                                            \
+    }                                                                                             \
+    _Pragma("unroll") for (int i = 0; i < KEPT; i++) {                                            \
+      const long long row = (at) + ROW(first_kept + i);                                           \
+      labels[i] = row < n ? kind[row] : 0;                                                        \
+    }                                                                                             \
+  }
 
 extern "C" __global__ void __launch_bounds__(TEAMS * WARPS * 32, FEWEST_BLOCKS) tilted(
     const Entry* __restrict__ X, const unsigned char* __restrict__ kind,
@@ -77,7 +103,7 @@ extern "C" __global__ void __launch_bounds__(TEAMS * WARPS * 32, FEWEST_BLOCKS) 
 #endif
 #pragma unroll
   for (int s = 0; s < SLOTS; s++) {
-    const int c = column + s * LANES;
+    const int c = COLUMN(s);
     slope[s] = c < COLUMNS ? beta[c] : 0.0;
 #if CENTRED
     middle[s] = c < COLUMNS ? centre[c] : 0.0;
@@ -102,32 +128,30 @@ extern "C" __global__ void __launch_bounds__(TEAMS * WARPS * 32, FEWEST_BLOCKS) 
   }
 
   const long long all_teams = (long long)gridDim.x * TEAMS;
+#if AHEAD
+  Entry x[BATCH][SLOTS];
+  unsigned char label[KEPT];
+  if (((long long)blockIdx.x * TEAMS + team) * ROWS < n)
+    READ(x, label, ((long long)blockIdx.x * TEAMS + team) * ROWS)
+#endif
   for (long long first = ((long long)blockIdx.x * TEAMS + team) * ROWS; first < n;
        first += all_teams * ROWS) {
+#if AHEAD
+    Entry next[BATCH][SLOTS];
+    unsigned char next_kind[KEPT];
+    if (first + all_teams * ROWS < n) READ(next, next_kind, first + all_teams * ROWS)
+#else
     Entry x[BATCH][SLOTS];
-    const Entry* from = X + (first + group) * row_step + column * column_step;
-    if (first + ROWS <= n) {
-#pragma unroll
-      for (int b = 0; b < BATCH; b++)
-#pragma unroll
-        for (int s = 0; s < SLOTS; s++)
-          x[b][s] = (COLUMNS == LANES * SLOTS * WARPS || column + s * LANES < COLUMNS)
-              ? __ldg(from + b * GROUPS * row_step + s * LANES * column_step) : (Entry)0;
-    } else {
-#pragma unroll
-      for (int b = 0; b < BATCH; b++)
-#pragma unroll
-        for (int s = 0; s < SLOTS; s++)
-          x[b][s] = first + b * GROUPS + group < n && column + s * LANES < COLUMNS
-              ? __ldg(from + b * GROUPS * row_step + s * LANES * column_step) : (Entry)0;
-    }
+    unsigned char label[KEPT];
+    READ(x, label, first)
+#endif
     bool there[KEPT], is_pos[KEPT];
     double base[KEPT];
 #pragma unroll
     for (int i = 0; i < KEPT; i++) {
-      const long long row = first + (first_kept + i) * GROUPS + group;
+      const long long row = first + ROW(first_kept + i);
       there[i] = row < n;
-      is_pos[i] = there[i] && kind[row] != 0;
+      is_pos[i] = there[i] && label[i] != 0;
       base[i] = is_pos[i] ? -pos_top : -neg_top;
 #if WEIGHTED
       if (there[i]) base[i] += log_weight[row];
@@ -220,6 +244,14 @@ extern "C" __global__ void __launch_bounds__(TEAMS * WARPS * 32, FEWEST_BLOCKS) 
 #endif
       }
     }
+#if AHEAD
+#pragma unroll
+    for (int b = 0; b < BATCH; b++)
+#pragma unroll
+      for (int s = 0; s < SLOTS; s++) x[b][s] = next[b][s];
+#pragma unroll
+    for (int i = 0; i < KEPT; i++) label[i] = next_kind[i];
+#endif
   }
 
   // lanes of the same columns, and of the same masses, add up what they have
@@ -245,7 +277,7 @@ extern "C" __global__ void __launch_bounds__(TEAMS * WARPS * 32, FEWEST_BLOCKS) 
   if (group == 0) {
 #pragma unroll
     for (int s = 0; s < SLOTS; s++) {
-      const int c = column + s * LANES;
+      const int c = COLUMN(s);
       if (c < COLUMNS) {
         at[1 + c] = pos_moment[s];
         at[COLUMNS + 1 + 1 + c] = neg_moment[s];
@@ -268,6 +300,10 @@ class Plan:
         Warps that share a row, and how many such teams a block has.
     batch : int
         Rows that a lane works on at once.
+    resident : int
+        Threads that a multiprocessor should hold.
+    ahead : bool
+        Whether the next rows are asked for before these are worked on.
     """
 
     lanes: int
@@ -275,25 +311,57 @@ class Plan:
     warps: int
     teams: int
     batch: int
+    resident: int = _RESIDENT
+    ahead: bool = False
 
 
 def plan_for(columns: int, size: int, by_column: bool) -> Plan:
-    """Return a plan for entries of ``size`` bytes, in a table that lies by rows or by columns."""
-    if by_column and columns > _WIDEST:
-        # neighbouring lanes read neighbouring rows; fewer rows where there are many columns
+    """Return a plan for entries of ``size`` bytes, in a table that lies by rows or by columns.
+
+    The numbers are the best of about a hundred for each of eleven widths.
+    """
+    if by_column and columns > (20 if size == 4 else _WIDEST):
+        return _plan_by_column(columns, size)
+    if columns <= _NARROW and size < 8 and (by_column or size == 2):
+        batch = max(1, min(4, 20 // columns))
+        ahead = size == 4 or not by_column
+        resident = 384 if ahead and columns > 4 else _RESIDENT
+        return Plan(1, columns, 1, _WARPS, batch, resident, ahead)
+    if by_column and columns <= 16:
+        return Plan(1, columns, 1, _WARPS, max(1, min(8, 20 // columns)))
+    return _plan_by_row(columns, size, by_column)
+
+
+def _plan_by_column(columns: int, size: int) -> Plan:
+    """Neighbouring lanes read neighbouring rows; fewer rows where there are many columns."""
+    if size == 8 or (size == 2 and columns > 250):
         lanes = 2 if columns <= 512 else 4
         warps = -(-columns // ((10 if columns <= 128 else 16) * lanes))
         slots = -(-columns // (lanes * warps))
         return Plan(lanes, slots, warps, 1, 1 if size * slots > 64 else 2)
-    if by_column and columns <= 16:
-        return Plan(1, columns, 1, _WARPS, max(1, min(8, 20 // columns)))
+    lanes, share, batch = 1, 11, 2
+    if columns > 44:
+        lanes, share, batch = (4, 12, 8) if columns <= 80 else (4, 22, 4)
+    if columns > 250:
+        lanes, share, batch = (2, 30, 1) if columns <= 400 else (4, 64, 1)
+    warps = -(-columns // share)
+    return Plan(lanes, -(-columns // (lanes * warps)), warps, 1, batch, 384, True)
+
+
+def _plan_by_row(columns: int, size: int, by_column: bool) -> Plan:
+    """A few lanes per row, or a warp, or several; narrow tables by columns are read so too."""
+    most = 8 if size == 2 and not by_column else 7
+    if size == 4 and 224 < columns <= 320:  # one warp takes less time than two that share a row
+        return Plan(32, -(-columns // 32), 1, _WARPS, 1, _RESIDENT, True)
     together = 1
-    while -(-columns // together) > _SLOTS:
+    while -(-columns // together) > most:
         together *= 2
     lanes, warps = min(32, together), max(1, together // 32)
     slots = -(-columns // together)
     batch = 8 if slots <= 4 and together >= 8 and size <= 4 else 4
-    return Plan(lanes, slots, warps, _WARPS if warps == 1 else 1, batch)
+    ahead = size == 4 and slots * batch <= 20 and not by_column
+    resident = 384 if ahead and columns > _NARROW else _RESIDENT
+    return Plan(lanes, slots, warps, _WARPS if warps == 1 else 1, batch, resident, ahead)
 
 
 @cache
@@ -317,7 +385,8 @@ def _compiled(
         "WARPS": plan.warps,
         "TEAMS": plan.teams,
         "BATCH": plan.batch,
-        "FEWEST_BLOCKS": max(1, _RESIDENT // threads),
+        "AHEAD": int(plan.ahead),
+        "FEWEST_BLOCKS": max(1, plan.resident // threads),
         "BY_COLUMN": int(by_column),
         "WEIGHTED": int(weighted),
         "CENTRED": int(centred),
@@ -355,7 +424,7 @@ def tilted_partials(
     processors = torch.cuda.get_device_properties(X.device).multi_processor_count
     threads = plan.warps * plan.teams * 32
     rows = plan.batch * (32 // plan.lanes) * plan.teams
-    blocks = min(max(1, 2048 // threads) * processors, -(-n // rows))
+    blocks = min(_WAVES * max(1, plan.resident // threads) * processors, -(-n // rows))
     teams = blocks * plan.teams
     out = torch.empty((teams, 2, columns + 1), dtype=torch.float64, device=X.device)
     given = [beta if part is None else part for part in (log_weight, centre)]

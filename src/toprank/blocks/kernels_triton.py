@@ -15,6 +15,8 @@ import importlib
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from toprank.blocks.kernels_cuda import tilted_partials
 
 #: Entries of a tile, warps that share it, programs for each multiprocessor, and tiles that a
@@ -186,37 +188,45 @@ def tilted_sums_on_device(
     X: Any,
     positive: Any,
     log_weight: Any,
-    beta: Any,
+    coef: Any,
     centre: Any,
     tilts: tuple[float, float],
     tops: tuple[float, float],
 ) -> Any:
     """Return (mass, moment) of positives and negatives, relative to e^tops, as a host array.
 
-    ``tops`` are about where the largest exponents of the two classes lie.
+    ``tops`` are about where the largest exponents of the two classes lie; ``coef`` is an array of
+    the host, which goes to the device with them, in one copy.
     """
-    launch, (tilted, _, _) = _Launch(X, centre), _kernels()
-    torch, width = launch.torch, launch.width
-    about = launch.numbers(*tilts, *tops)
+    torch: Any = importlib.import_module("torch")
+    given = torch.from_numpy(np.concatenate([tilts, tops, coef])).to(X.device)
+    about, beta = given[:4], given[4:]
     launches = []
-    for rows in launch.parts:
-        part = X[rows]
+    for first in range(0, len(X), _LAUNCH_ROWS):
+        rows = slice(first, first + _LAUNCH_ROWS)
         kind = positive[rows].view(torch.uint8)
         logs = None if log_weight is None else log_weight[rows]
-        found = tilted_partials(part, kind, logs, beta, centre, about)
-        if found is not None:
-            launches.append(found.sum(0))
-            continue
-        logs = beta if logs is None else logs
-        programs = launch.programs(len(part))
-        out = torch.empty((programs, 2, width + 1), dtype=torch.float64, device=X.device)
-        with launch.on_its_device():
-            tilted[(programs,)](
-                part, *X.stride(), kind, logs, beta, launch.centre, about, out, len(part), launch.d,
-                weighted=log_weight is not None, unroll=_UNROLL, **launch.built_for,
-            )  # fmt: skip
-        launches.append(out[:, :, : launch.d + 1].sum(0))
-    return torch.stack(launches).sum(0).cpu().numpy()
+        found = tilted_partials(X[rows], kind, logs, beta, centre, about)
+        if found is None:
+            found = _tilted_tiles(X[rows], kind, logs, beta, centre, about)
+        launches.append(found.sum(0))
+    total = launches[0] if len(launches) == 1 else torch.stack(launches).sum(0)
+    return total.cpu().numpy()
+
+
+def _tilted_tiles(X: Any, kind: Any, log_weight: Any, beta: Any, centre: Any, about: Any) -> Any:
+    """Return the sums of each program of the Triton kernel, of shape (programs, 2, d + 1)."""
+    launch, (tilted, _, _) = _Launch(X, centre), _kernels()
+    programs = launch.programs(len(X))
+    shape = (programs, 2, launch.width + 1)
+    out = launch.torch.empty(shape, dtype=launch.torch.float64, device=X.device)
+    logs = beta if log_weight is None else log_weight
+    with launch.on_its_device():
+        tilted[(programs,)](
+            X, *X.stride(), kind, logs, beta, launch.centre, about, out, len(X), launch.d,
+            weighted=log_weight is not None, unroll=_UNROLL, **launch.built_for,
+        )  # fmt: skip
+    return out[:, :, : launch.d + 1]
 
 
 def score_rows(X: Any, beta: Any, centre: Any, out: Any) -> None:

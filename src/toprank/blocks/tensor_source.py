@@ -15,6 +15,8 @@ from toprank._extras import require
 from toprank.blocks.source import Block, BlockSource, Partial, State, Sweep
 from toprank.blocks.tensors import unwrap
 
+#: Features from which the algebra of the solver is held to one thread.
+_LONG = 256
 #: Rows up to which second moments are taken from all of them, and not from a sample.
 _CURVED_ROWS = 1 << 22
 
@@ -46,7 +48,9 @@ class TensorSource(BlockSource):
         return TensorSource(pick(self.block), self.group)
 
     def start_threads(self, n_jobs: int | None = None) -> AbstractContextManager[Any]:
-        return nullcontext()  # no rows come to this process, and its threads have nothing to do
+        # no rows come to this process, and its threads have nothing to do; BLAS on many threads
+        # takes eight times as long as on one for vectors of 100,000 coefficients
+        return super().start_threads(1) if self.n_features > _LONG else nullcontext()
 
     def cheap_curvature(self, n_rows: int) -> bool:
         # one kernel reads X for the gradient; second moments take several passes of torch's

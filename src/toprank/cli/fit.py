@@ -59,7 +59,7 @@ from toprank.cli.options import (
     reads,
 )
 from toprank.cli.show import show_card
-from toprank.cli.terminal import Failure, note, print_json, progress, worker_threads
+from toprank.cli.terminal import Failure, note, print_json, progress, usual_jobs, worker_threads
 
 
 class Quality(StrEnum):
@@ -262,7 +262,7 @@ class _FitTask:
         with (
             progress("Reading", self.quiet) as step,
             warnings.catch_warnings(),
-            worker_threads(self.jobs),
+            worker_threads(usual_jobs(self.jobs, rows.num_rows)),
         ):
             _leave_to_concerns()
             given = {**self.options, "from_model": self.before, "progress": step}

@@ -130,7 +130,11 @@ Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="No progress bar, no notes; errors are still shown.")
 ]
 Jobs = Annotated[
-    int | None, typer.Option(help="Threads to use; -1 for every core.", show_default="1")
+    int | None,
+    typer.Option(
+        help="Threads to use; -1 for every core.",
+        show_default="every core up to 100,000 rows, 1 for more",
+    ),
 ]
 Level = Annotated[
     float, typer.Option(help="Confidence level of the intervals.", min=0.5, max=0.9999)

@@ -38,7 +38,15 @@ from toprank.cli.options import (
     read_training,
     reads,
 )
-from toprank.cli.terminal import Failure, console, print_json, progress, safe, worker_threads
+from toprank.cli.terminal import (
+    Failure,
+    console,
+    print_json,
+    progress,
+    safe,
+    usual_jobs,
+    worker_threads,
+)
 
 if TYPE_CHECKING:
     from toprank.report import Report
@@ -201,7 +209,7 @@ def report(
         given: dict[str, Any] = {"random_state": seed, "keep_tails": keep_tails, **roles}
         given |= {name: tuple(names or ()) for name, names in lists.items()}
         notes = (sampled,) if sampled else ()
-        with worker_threads(jobs):
+        with worker_threads(usual_jobs(jobs, rows.num_rows)):
             if test is None:
                 more: dict[str, Any] = {"fit": fit, "notes": notes}
                 made = _build(rows, target, chosen, given | money | more, top, quiet)

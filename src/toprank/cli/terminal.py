@@ -35,6 +35,8 @@ from toprank.cli.exit_codes import FAULT, INTERRUPTED, INTERRUPTED_NOTE, PIPE_CL
 #: Text of users, with its control characters escaped.
 safe = visible
 Step = Callable[[str, float, float | None], None]
+#: Rows up to which members of a model are fitted side by side: each has a copy of them.
+_ROWS_FOR_THREADS = 100_000
 #: Whether this process is the command line's, and nobody else's libraries live in it.
 OWN_PROCESS = False
 
@@ -147,6 +149,17 @@ def worker_threads(jobs: int | None) -> Iterator[None]:
 
     with parallel_config("threading", n_jobs=jobs):
         yield
+
+
+def usual_jobs(jobs: int | None, rows: int) -> int | None:
+    """The threads asked for; otherwise every core, unless the rows that each copies are many.
+
+    Examples
+    --------
+    >>> usual_jobs(None, 6_000), usual_jobs(2, 6_000), usual_jobs(None, 1_000_000)
+    (-1, 2, None)
+    """
+    return -1 if jobs is None and rows <= _ROWS_FOR_THREADS else jobs
 
 
 def can_ask() -> bool:

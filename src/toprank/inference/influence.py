@@ -88,7 +88,7 @@ def _note_on_powers(request: MetricRequest, expansion: Expansion, spread: Varian
     if positives < _FEW_POSITIVES:
         return (
             f"It rests on {positives:.3g} positives; with fewer than {_FEW_POSITIVES} simulated "
-            "intervals of this metric covered as little as 89% (see toprank.simulate.coverage)."
+            "intervals of this metric covered as little as 88% (see toprank.simulate.coverage)."
         )
     if expansion.power >= _STEEP and expansion.power * spread.variance**0.5 > expansion.share:
         return (
@@ -157,7 +157,10 @@ def _by_score(
         over_groups=sample.groups is not None,
     )
     method = f"score interval, {method or expansion.method}"
-    notes = note_on_groups(sample), note_on_few_rows(pairs, sample.units)
+    of_groups = note_on_groups(sample)
+    if of_groups and pairs.top_heavy:
+        of_groups += " Of scores with long tails simulated intervals of this metric covered 92%."
+    notes = of_groups, note_on_few_rows(pairs, sample.units)
     note = " ".join(filter(None, notes))
     if _shows_no_spread(expansion, spread):
         note = (

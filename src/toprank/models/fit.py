@@ -270,7 +270,11 @@ def fit_found(
     mean = explained.mean(rows.fit_weight)
     made = TableModel(fit.schema, found.target, preparation, ranker, {}, mean)
     unseen = unseen_by_members(ranker)
-    if unseen is None:
+    if settled.scores is not None:
+        unseen = settled.scores.on_scale_of(
+            lambda some: ranker.decision_function(preparation.transform(some.X)), len(rows)
+        )
+    elif unseen is None:
         unseen = fit.unseen(rows, settled.template, ranker.decision_function(Z))
     notes = [str(concern) for concern in found.concerns if concern.danger < NOTE]
     notes += [str(warning.message) for warning in caught]

@@ -28,7 +28,7 @@ from toprank.models.together import Together, groups_on_card
 
 #: Rows at most that the mean contribution and the importance of columns are taken from, for
 #: rankers that are explained by walks through trees; it takes longer than the fit otherwise.
-_MOST_EXPLAINED = 1_000
+_MOST_EXPLAINED = 500
 
 
 class Reason(NamedTuple):

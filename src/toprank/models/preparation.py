@@ -92,10 +92,19 @@ class Preparation:
         self.random_state = random_state
 
     def fit_transform(
-        self, schema: Schema, values: Values, weight: FloatArray | None = None
+        self,
+        schema: Schema,
+        values: Values,
+        weight: FloatArray | None = None,
+        *,
+        texts_of: Preparation | None = None,
     ) -> FloatArray:
-        """Learn how to prepare the columns, and return them prepared."""
-        return self.finish(schema, self.describe(schema, values, weight)).transform(values)
+        """Learn how to prepare the columns, and return them prepared.
+
+        ``texts_of`` is a preparation of another style that has learned from the same texts.
+        """
+        facts = self.describe(schema, values, weight)
+        return self.finish(schema, facts, texts_of).transform(values)
 
     def describe(
         self, schema: Schema, values: Values, weight: FloatArray | None = None
@@ -125,7 +134,9 @@ class Preparation:
             encoder = DateEncoder(name, with_times=True)
             yield from zip(encoder.names, encoder.transform(values[name]).T, strict=True)
 
-    def finish(self, schema: Schema, facts: ColumnFacts) -> Preparation:
+    def finish(
+        self, schema: Schema, facts: ColumnFacts, texts_of: Preparation | None = None
+    ) -> Preparation:
         """Settle the preparation by what all rows told."""
         # as arrays, which files hold in one piece
         self.numbers, self.dates, self.categories, self.texts = (
@@ -134,8 +145,9 @@ class Preparation:
         self.date_encoders: list[Any] = [
             DateEncoder(name, with_times=name in facts.timed) for name in self.dates.tolist()
         ]
+        known = {} if texts_of is None else texts_of._encoders_of_texts
         self.text_encoders: list[Any] = [
-            TextEncoder(name).fit(facts.texts[name].distinct, self.random_state)
+            known.get(name) or TextEncoder(name).fit(facts.texts[name].distinct, self.random_state)
             for name in self.texts.tolist()
         ]
         self.scaler: Any = None
@@ -155,6 +167,10 @@ class Preparation:
             self.encoder.fit(np.array([[_levels(c)[0] for c in columns]], dtype=object))
         self._name(schema)
         return self
+
+    @property
+    def _encoders_of_texts(self) -> dict[str, Any]:
+        return dict(zip(self.texts.tolist(), self.text_encoders, strict=True))
 
     def transform(self, values: Values) -> FloatArray:
         """Return the columns prepared: a matrix of shape (n, len(names))."""

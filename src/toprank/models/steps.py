@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from sklearn.base import clone
 
 from toprank._numerics import FloatArray
@@ -19,7 +20,7 @@ from toprank.models.preparation import Preparation
 from toprank.models.ranker_kinds import RankerKind, RankerRequest
 from toprank.models.rows import ScoredRows, TrainingRows
 from toprank.models.schema import Schema
-from toprank.models.unseen import UnseenScores, unseen_scores
+from toprank.models.unseen import FirstScores, UnseenScores, unseen_scores
 from toprank.pairs import Rows
 from toprank.rankers import PushEnsemble, PushTrees
 from toprank.tuning import PChoice
@@ -134,12 +135,15 @@ class Settled:
         How good the first fit is on the other rows.
     first : estimator or None
         The first fit, where the last one keeps what it has learned of its members.
+    scores : FirstScores or None
+        Scores of the first fit of an ensemble, which new rows will be compared with.
     """
 
     template: Any
     choice: PChoice | None
     held_out: HeldOutMetrics
     first: Any = None
+    scores: FirstScores | None = None
 
 
 def choose_and_measure(fit: TableFit, rows: TrainingRows, tell: Callable[[int], None]) -> Settled:
@@ -157,7 +161,11 @@ def choose_and_measure(fit: TableFit, rows: TrainingRows, tell: Callable[[int], 
         template, choice = fit.settle(some)
         tell(2)
         preparation, ranker, _ = fit.final(some, _for_scores(template))
-        scores = ranker.decision_function(preparation.transform(outer.X))
+
+        def score(others: TrainingRows) -> FloatArray:
+            return np.asarray(ranker.decision_function(preparation.transform(others.X)))
+
+        scores = score(outer)
         scored = ScoredRows(None, outer.y, outer.weight, outer.groups, scores=scores)
         measured = HeldOutMetrics.measure(
             scored, fit.request.scoring, outer.propensity, **fit.open_labels(outer)
@@ -166,7 +174,10 @@ def choose_and_measure(fit: TableFit, rows: TrainingRows, tell: Callable[[int], 
             measured = replace(measured, first_fit=len(some))
         # within a time limit, members whose fits to all rows would take too long are still left out
         keeps = fit.request.max_seconds is None or len(some) == len(inner)
-        return Settled(template, choice, measured, ranker if keeps else None)
+        apart = None
+        if isinstance(ranker, PushEnsemble):
+            apart = FirstScores.of(score, scores, parts[1], some)
+        return Settled(template, choice, measured, ranker if keeps else None, apart)
 
 
 def _for_scores(template: Any) -> Any:

@@ -30,10 +30,13 @@ _N_FOLDS = 5
 _USUAL_SPREAD = 2.0
 #: The spread of the folds is estimated from few; this quantile of its error is allowed for.
 _ERROR_QUANTILE = 0.1
+#: Rows at most that two fits are compared on.
+_COMPARED = 5_000
 _CUTS = np.arange(1, 10) / 10
 
 #: Fits a ranker to some rows, and returns what scores others.
 FitPart = Callable[[TrainingRows], Callable[[TrainingRows], FloatArray]]
+ScoreRows = Callable[[TrainingRows], FloatArray]
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,50 @@ class UnseenScores:
     source: str
     spread: float = 0.0
     rows: NDArray[np.intp] | None = None
+
+
+@dataclass(frozen=True)
+class FirstScores:
+    """What a first fit, to some of the training rows, says of the others and of some of its own.
+
+    For rankers whose fits take too long for folds of their own.
+
+    Attributes
+    ----------
+    scores : ndarray
+        Scores of rows that the fit has not seen.
+    rows : ndarray of int
+        The training rows that those are of.
+    known : TrainingRows
+        Some of the rows that it was fitted to.
+    known_scores : ndarray
+        Its scores of them.
+    """
+
+    scores: FloatArray
+    rows: NDArray[np.intp]
+    known: TrainingRows
+    known_scores: FloatArray
+
+    @classmethod
+    def of(
+        cls, score: ScoreRows, scores: FloatArray, rows: NDArray[np.intp], known: TrainingRows
+    ) -> FirstScores:
+        """Keep scores of unseen rows, and score some of the rows that the fit has seen."""
+        some = known.take(np.arange(0, len(known), 1 + len(known) // _COMPARED))
+        return cls(scores, rows, some, score(some))
+
+    def on_scale_of(self, score: ScoreRows, n: int) -> UnseenScores:
+        """The scores as the model, fitted to all n rows, would give them to rows it has not seen.
+
+        Parameters
+        ----------
+        score : callable
+            What scores rows by the model.
+        n : int
+        """
+        scores = _to_scale(self.scores, self.known_scores, score(self.known))
+        return UnseenScores(scores, "held out", _USUAL_SPREAD / n, self.rows)
 
 
 def unseen_scores(
@@ -114,10 +161,14 @@ def _aligned(rows: TrainingRows, own: FloatArray, fit_part: FitPart, fold: Fold)
     """Scores of the rows held out, with the model's mean and deviation over those trained on."""
     trained = rows.take(fold[0])
     score = fit_part(trained)
-    theirs, ours = score(trained), own[fold[0]]
+    return _to_scale(score(rows.take(fold[1])), score(trained), own[fold[0]])
+
+
+def _to_scale(scores: FloatArray, theirs: FloatArray, ours: FloatArray) -> FloatArray:
+    """Scores of one fit with the offset and scale of another; both have scored the same rows."""
     deviation = float(np.std(theirs))
     scale = float(np.std(ours)) / deviation if deviation > 0 else 1.0
-    return (score(rows.take(fold[1])) - np.mean(theirs)) * scale + np.mean(ours)
+    return (scores - np.mean(theirs)) * scale + np.mean(ours)
 
 
 def spread_between_folds(scores: FloatArray, fold: NDArray[np.intp]) -> float:

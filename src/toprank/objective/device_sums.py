@@ -65,7 +65,7 @@ class FusedSums:
         from toprank.blocks.kernels_triton import tilted_sums_on_device
 
         design = self.design
-        rows = (design.X, self.positive, self.log_weight, design.small(coef), design.centre)
+        rows = (design.X, self.positive, self.log_weight, coef, design.centre)
         pos, neg = (
             Tilted(line[1:].copy(), None, top if line[0] else -np.inf, float(line[0]))
             for line, top in zip(tilted_sums_on_device(*rows, tilts, tops), tops, strict=True)

@@ -34,6 +34,9 @@ from toprank.tuning.support import Support
 LOGISTIC, TREES = "logistic regression", "boosted trees"
 #: L2 penalty of the push, on its normalised objective.
 ALPHA = 1e-3
+#: Bins of all columns of boosted trees together, within 63 to 255 of each: with many columns the
+#: search over bins takes most of the time.
+_BINS = 6_000
 
 Tell = Callable[[str], None]
 
@@ -122,7 +125,7 @@ def score_held_out(
         tested_in[test] = j
         model, of_fold = _score_linear(table, ps, trained, tested, random_state, tell)
         tell(TREES)
-        of_fold.append(_score_trees(table, trained, tested, random_state))
+        of_fold.append(_score_trees(table, trained, tested, random_state, model.preparation))
         scores[:, test] = of_fold
         models.append(model)
     rows = np.flatnonzero(tested_in >= 0)
@@ -206,17 +209,30 @@ def _by_column(ranker: PNormPush, Z: FloatArray, preparation: Preparation) -> Fl
 
 
 def _score_trees(
-    table: Table, trained: TrainingRows, tested: TrainingRows, random_state: int
+    table: Table,
+    trained: TrainingRows,
+    tested: TrainingRows,
+    random_state: int,
+    texts_of: Preparation,
 ) -> FloatArray:
     preparation = Preparation("trees", random_state)
-    Z = preparation.fit_transform(table.schema, trained.X, trained.weight)
+    Z = preparation.fit_transform(table.schema, trained.X, trained.weight, texts_of=texts_of)
     trees = HistGradientBoostingClassifier(
-        categorical_features=preparation.categorical or None, random_state=random_state
+        categorical_features=preparation.categorical or None,
+        random_state=random_state,
+        max_bins=_bins_of_columns(preparation),
     )
     # threads that wait for a busy core spin: on a shared machine all cores are slower than half
     with threadpool_limits(max(1, cpu_count() // 2), user_api="openmp"):
         trees.fit(Z, trained.y, trained.weight)
         return np.asarray(trees.decision_function(preparation.transform(tested.X)))
+
+
+def _bins_of_columns(preparation: Preparation) -> int:
+    """Bins of each column; every category needs one."""
+    levels = [] if preparation.encoder is None else preparation.encoder.categories_
+    least = max([63, *(len(words) + 1 for words in levels)])
+    return min(255, max(least, _BINS // max(1, len(preparation.names))))
 
 
 @dataclass(frozen=True)

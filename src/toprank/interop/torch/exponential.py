@@ -90,13 +90,17 @@ def exponential_power(f: Any, positive: Any, weight: Any, p: float) -> Any:
     Parameters
     ----------
     f : tensor of shape (n,)
-    positive : bool tensor of shape (n,)
+    positive : tensor of shape (n,)
+        Positive rows are those above zero.
     weight : tensor of shape (n,) or None
     p : float
     """
     if has_fused_kernels(f):
         return _Fused.apply(f, positive, weight, p)
-    return _ExponentialPower.apply(f, positive, None if weight is None else torch.log(weight), p)
+    log_w = None if weight is None else torch.log(weight)
+    return _ExponentialPower.apply(
+        f, positive if positive.dtype == torch.bool else positive > 0, log_w, p
+    )
 
 
 def has_fused_kernels(f: Any) -> bool:
@@ -118,7 +122,7 @@ def _triton_kernels() -> tuple[Any, Any, Any]:
         there = rows < n
         f = tl.load(f_at + rows, mask=there, other=0.0)
         y = tl.load(y_at + rows, mask=there, other=0)
-        t = tl.where(y != 0, -f, p * f)
+        t = tl.where(y > 0, -f, p * f)
         if weighted:
             w = tl.load(w_at + rows, mask=there, other=0.0)
             there = there & (w > 0)
@@ -132,7 +136,7 @@ def _triton_kernels() -> tuple[Any, Any, Any]:
         _, y, w, t = exponents(f_at, y_at, w_at, n, p, weighted, block)
         at = out_at + 7 + tl.program_id(0) * 6
         for side in tl.static_range(2):
-            mine = (y != 0) if side == 0 else (y == 0)
+            mine = (y > 0) if side == 0 else ((y > 0) == 0)
             values = tl.where(mine, t, float("-inf"))
             top = tl.max(values, 0)
             shift = tl.where(top == float("-inf"), 0.0, top)
@@ -183,9 +187,9 @@ def _triton_kernels() -> tuple[Any, Any, Any]:
         value = high - tl.log(high_weight) + (low - tl.log(low_weight)) / p
         if tl.program_id(0) == 0:
             tl.store(out_at, tl.where(both, value, 0.0).to(tl.float32))
-        log_mass = tl.where(y != 0, high.to(tl.float32), low.to(tl.float32))
+        log_mass = tl.where(y > 0, high.to(tl.float32), low.to(tl.float32))
         g = tl.where(both, tl.exp(t - log_mass), 0.0)
-        tl.store(g_at + rows, tl.where(y != 0, -g, g), mask=rows < n)
+        tl.store(g_at + rows, tl.where(y > 0, -g, g), mask=rows < n)
 
     return partials, merge, gradient
 
@@ -194,7 +198,9 @@ def value_and_gradient(f: Any, positive: Any, weight: Any, p: float) -> tuple[An
     """Return F and its gradient; both zero where a class is absent."""
     partials, merge, gradient = _triton_kernels()
     f, n = f.contiguous(), f.numel()
-    y = positive.contiguous().view(torch.uint8)
+    y = positive.contiguous()
+    if y.dtype == torch.bool:
+        y = y.view(torch.uint8)
     w = f if weight is None else weight.contiguous()
     blocks = -(-n // _BLOCK)
     settings = {"weighted": weight is not None, "block": _BLOCK}

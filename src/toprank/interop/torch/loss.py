@@ -34,7 +34,7 @@ from toprank.interop.torch.distributed import (
     shared_among_processes,
     world_size,
 )
-from toprank.interop.torch.exponential import exponential_power
+from toprank.interop.torch.exponential import exponential_power, has_fused_kernels
 from toprank.interop.torch.heights import Members, class_members, log_heights, objective_of_heights
 from toprank.losses import get_trainable_loss
 from toprank.objective import price_and_loss
@@ -159,12 +159,15 @@ class PushLoss(Module):
         index : tensor of n row numbers, optional
             Which rows of the data these are; see ``n_rows``.
         """
-        scores, positive = scores.reshape(-1), targets.reshape(-1) > 0
-        if scores.shape != positive.shape:
+        scores, targets = _flat(scores), _flat(targets)
+        if scores.shape != targets.shape:
             raise ValueError(
-                f"scores hold {scores.numel()} numbers, targets {positive.numel()}; expected one "
+                f"scores hold {scores.numel()} numbers, targets {targets.numel()}; expected one "
                 "per row."
             )
+        if weight is None and self._in_one_go(scores):  # each call of torch's is felt in a step
+            return exponential_power(scores, targets, None, self.p)
+        positive = targets > 0
         with _without_autocast(scores.device.type):
             if scores.dtype in (torch.float16, torch.bfloat16):
                 scores = scores.float()
@@ -182,6 +185,12 @@ class PushLoss(Module):
             return scaled_for_mean(value) if together else value
 
     # the objective of a batch
+
+    def _in_one_go(self, scores: Any) -> bool:
+        """Whether kernels take the scores and the targets as they are."""
+        if not (self.mode == "batch" and self._by_sums and has_fused_kernels(scores)):
+            return False
+        return not (self._turned or (self.reduce and self.training and world_size() > 1))
 
     def _by_class_sums(self, f: Any, positive: Any, weight: Any, across: bool) -> Any:
         weight = torch.ones_like(f) if weight is None else weight
@@ -306,6 +315,10 @@ def _check_push(price: Price, p: float, end: str, balance: float, mode: str, rat
         )
     if not 0 < rate < 1:
         raise ValueError(f"rate={rate!r} must lie between 0 and 1.")
+
+
+def _flat(values: Any) -> Any:
+    return values if values.ndim == 1 else values.reshape(-1)
 
 
 def _without_autocast(device: str) -> Any:
