@@ -19,7 +19,7 @@ class Markup(str):
     __slots__ = ()
 
 
-def cell(value: Any) -> str:
+def cell(value: object) -> str:
     """Return a value as HTML: escaped, control characters made visible."""
     return value if isinstance(value, Markup) else escape(visible(value))
 

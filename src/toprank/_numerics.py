@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._arrays import AnyArray
 from toprank._arrays import FloatArray as FloatArray  # most rooms take it from here
 
 #: A function of arrays, entry by entry or linear, that keeps their shape.
@@ -35,7 +36,7 @@ def is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, Real) and not isinstance(value, (bool, np.bool_)) and value == value
 
 
-def floats(values: Any) -> Any:
+def floats(values: object) -> Any:
     """Return NumPy's float64 numbers; vectors on a device, which answer to NumPy, as they are."""
     answers = hasattr(type(values), "__array_function__") and not isinstance(values, np.ndarray)
     return values if answers else np.asarray(values, dtype=np.float64)
@@ -79,7 +80,7 @@ def log_of(values: FloatArray) -> FloatArray:
     return logs
 
 
-def sum_of_squares(entries: NDArray[Any]) -> float:
+def sum_of_squares(entries: np.ndarray) -> float:
     """Return the sum of the squares of all entries, read once and in one thread.
 
     Infinite or NaN where an entry is; also where the sum exceeds every number of the type.
@@ -97,7 +98,7 @@ def sum_of_squares(entries: NDArray[Any]) -> float:
         return float(np.einsum("ij,ij->", entries, entries))
 
 
-def stable_order(values: NDArray[Any]) -> NDArray[np.intp]:
+def stable_order(values: AnyArray) -> NDArray[np.intp]:
     """Return ``np.argsort(values, kind="stable")``, found run by run.
 
     Examples
@@ -115,7 +116,7 @@ def stable_order(values: NDArray[Any]) -> NDArray[np.intp]:
     return order[np.argsort(values[order], kind="stable")]
 
 
-def sort_runs(values: NDArray[Any]) -> None:
+def sort_runs(values: AnyArray) -> None:
     """Sort in place as ``values.sort()`` does, run by run.
 
     Examples

@@ -300,9 +300,9 @@ PRICES: dict[str, type[Price]] = {
 
 
 def from_callable(
-    value: Any,
-    slope: Any,
-    curvature: Any = None,
+    value: object,
+    slope: object,
+    curvature: object = None,
     *,
     check: bool = False,
     convex: bool | None = None,

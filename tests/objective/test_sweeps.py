@@ -177,6 +177,14 @@ def test_drawn_moments_bear_columns_of_any_size():
         np.testing.assert_allclose(other.second / np.outer(size, size), one.second, rtol=1e-4)
 
 
+def test_rows_of_a_device_bring_no_drawn_moments_along():
+    torch = pytest.importorskip("torch")
+    X, y, _ = rows(50, 2)
+    block = Block(0, torch.tensor(X), torch.tensor(y))
+    sweep = Evaluate(View(VIEW.classes), ((-1.0, 2.0),), draw=(1.0, 1.0))
+    assert sweep.local(block, np.ones(3)).drawn is None
+
+
 def test_a_block_that_stays_is_opened_once_for_a_view():
     X, y, _ = rows(10, 0)
     block = Block(0, X, y)

@@ -12,15 +12,19 @@ import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from toprank._arrays import Frame
 from toprank._extras import require
 from toprank._files import replace_file
 from toprank._numerics import FloatArray
 from toprank.blocks.columns import Columns, TableColumns, batch_column, rows_per_block
 from toprank.blocks.source import Block, LocalSource
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 #: Rows that a database hands over at once.
 _FETCHED = 1 << 16
@@ -33,7 +37,7 @@ class BatchSource(LocalSource):
 
     def __init__(
         self,
-        open_pass: Callable[[], Iterable[Any]],
+        open_pass: Callable[[], Iterable[Frame]],
         columns: TableColumns,
         what: str,
         block_rows: int | None,
@@ -72,7 +76,7 @@ class BatchSource(LocalSource):
             )
             yield Block(0, empty, none, weight, groups)
 
-    def _tables(self, names: Sequence[str]) -> Iterator[Any]:
+    def _tables(self, names: Sequence[str]) -> Iterator[pa.Table]:
         """Tables of ``block_rows`` rows, the last one shorter."""
         arrow = require("pyarrow", "frames")
         waiting: list[Any] = []
@@ -88,7 +92,7 @@ class BatchSource(LocalSource):
         if waiting:
             yield arrow.concat_tables(waiting)
 
-    def _block(self, index: int, table: Any, features: bool) -> Block:
+    def _block(self, index: int, table: Frame, features: bool) -> Block:
         where = self.name_of(index)
         (batch,) = table.combine_chunks().to_batches()
         names = self.columns.features if features else ()
@@ -138,7 +142,7 @@ class BatchSource(LocalSource):
         return path
 
 
-def as_table(batch: object) -> Any:
+def as_table(batch: object) -> pa.Table:
     """Return a batch, a data frame or anything that speaks Arrow as a table of pyarrow."""
     arrow = require("pyarrow", "frames")
     if isinstance(batch, arrow.Table):
@@ -158,7 +162,7 @@ def as_table(batch: object) -> Any:
 
 
 def from_batches(
-    open_pass: Callable[[], Iterable[Any]],
+    open_pass: Callable[[], Iterable[Frame]],
     target: str | None = None,
     *,
     columns: Sequence[str] | None = None,
@@ -221,7 +225,7 @@ def from_batches(
 
 def from_query(
     query: str,
-    connect: Callable[[], Any],
+    connect: Callable[[], object],
     target: str | None = None,
     *,
     columns: Sequence[str] | None = None,

@@ -87,7 +87,7 @@ class _Passes:
         #: How many outcomes came from the folder.
         self.replayed = 0
 
-    def answer(self, question: object, make_pass: Callable[[], Any]) -> Any:
+    def answer(self, question: object, make_pass: Callable[[], object]) -> Any:
         """Return the kept outcome of the next pass, or make the pass and keep its outcome."""
         path = self.folder / f"{self.made:05d}.pass"
         asked = hashlib.blake2b(pickle.dumps(question, protocol=5), digest_size=_DIGEST).digest()

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._arrays import AnyArray, Frame
 from toprank._extras import require
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 #: Entries of a block of features: 8 MB of float32.
 _BLOCK_ENTRIES = 1 << 21
@@ -37,7 +41,7 @@ class TableColumns:
     def choose(
         cls,
         path: object,
-        schema: Any,
+        schema: pa.Schema,
         target: str | None,
         columns: Sequence[str] | None,
         weight: str | None,
@@ -84,7 +88,7 @@ class TableColumns:
         """Return all columns that are read, or those besides the features; each one once."""
         return list(dict.fromkeys([*(self.features if features else ()), *self.labels]))
 
-    def take(self, table: Any, names: Sequence[str], what: str) -> Any:
+    def take(self, table: Frame, names: Sequence[str], what: str) -> Frame:
         """Return these columns of a table, in the types that the first table had."""
         arrow = require("pyarrow", "frames")
         missing = [name for name in names if name not in table.column_names]
@@ -102,7 +106,9 @@ class TableColumns:
                 "columns so that all tables agree."
             ) from error
 
-    def check_same(self, path: object, schema: Any, first: Any, first_schema: Any) -> None:
+    def check_same(
+        self, path: object, schema: pa.Schema, first: object, first_schema: pa.Schema
+    ) -> None:
         """Refuse a file whose columns are not those of the first."""
         names = set(schema.names)
         for name in (*self.features, *self.labels):
@@ -178,7 +184,7 @@ class Columns:
 
     ndim = 2
 
-    def __init__(self, columns: Sequence[NDArray[Any]], n_rows: int, dtype: np.dtype[Any]):
+    def __init__(self, columns: Sequence[AnyArray], n_rows: int, dtype: np.dtype[Any]):
         self.columns = columns
         self.shape = (n_rows, len(columns))
         self.dtype = dtype
@@ -190,7 +196,7 @@ class Columns:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, key: object) -> NDArray[Any]:
+    def __getitem__(self, key: object) -> AnyArray:
         rows, which = key if isinstance(key, tuple) else (key, slice(None))
         parts = [column[rows] for column in self.columns[which]]
         n = len(parts[0]) if parts else len(np.empty(self.shape[0])[rows])
@@ -211,7 +217,7 @@ class Columns:
         return self[:].astype(self.dtype if dtype is None else dtype, copy=False)
 
 
-def batch_column(batch: Any, name: str, where: str, nulls: bool = False) -> NDArray[Any]:
+def batch_column(batch: Frame, name: str, where: str, nulls: bool = False) -> AnyArray:
     """Return a column of a piece of a table as an array; missing values are NaN or refused."""
     column = batch.column(name)
     if column.null_count and nulls:

@@ -12,11 +12,12 @@ import copy
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import numpy as np
 
+from toprank._arrays import AnyArray
 from toprank._extras import require
 from toprank._numerics import FloatArray
 from toprank.blocks.dask_tasks import (
@@ -37,6 +38,10 @@ from toprank.blocks.source import (
     not_numbers,
 )
 
+if TYPE_CHECKING:
+    import dask.dataframe as dd
+    from distributed import Client
+
 #: Partial results merged by one task.
 _FAN_IN = 16
 #: Blocks up to which each worker has one task per thread and the driver merges, and the numbers
@@ -56,8 +61,8 @@ def from_dask(
     target: str | None = None,
     weight: str | None = None,
     columns: Sequence[str] | None = None,
-    groups: Any = None,
-    client: Any = None,
+    groups: object = None,
+    client: object = None,
     persist: bool = True,
     verbose: int = 0,
 ) -> DaskBlocks:
@@ -124,7 +129,7 @@ def from_dask(
 
 
 def _split_frame(
-    frame: Any,
+    frame: dd.DataFrame,
     y: object,
     sample_weight: object,
     target: str | None,
@@ -265,7 +270,7 @@ class DaskBlocks(BlockSource):
         client = getattr(used, "__self__", None)
         return client if hasattr(client, "who_has") else None
 
-    def _grouped_pass(self, client: Any, sweep: Any, state: Any, name: str) -> Any:
+    def _grouped_pass(self, client: Client, sweep: Any, state: Any, name: str) -> Any:
         """One pass with a task per thread of the workers: a task costs Dask milliseconds.
 
         The partial results are merged here, in the order in which the tree of tasks merges them.
@@ -354,7 +359,7 @@ class DaskBlocks(BlockSource):
         self.close()
 
 
-def aligned_parts(X: Any, **columns: Any) -> list[tuple[Any, ...]]:
+def aligned_parts(X: Any, **columns: Any) -> list[tuple[object, ...]]:
     """Return, for each chunk of rows of X, itself and its part of each column, not yet computed.
 
     Parameters
@@ -415,7 +420,7 @@ def _chunks(collection: Any) -> list[Any]:
     return list(collection.to_delayed(optimize_graph=False))
 
 
-def _cut_in_memory(name: str, column: Any, rows: Sequence[float]) -> list[Any]:
+def _cut_in_memory(name: str, column: AnyArray, rows: Sequence[float]) -> list[AnyArray]:
     values = np.asarray(column)
     if np.any(np.isnan(rows)):
         raise ValueError(
@@ -442,11 +447,11 @@ def check_frame_columns(X: Any) -> None:
         raise not_numbers(wrong, advice)
 
 
-def _is_array(collection: Any) -> bool:
+def _is_array(collection: object) -> bool:
     return hasattr(collection, "to_delayed") and hasattr(collection, "numblocks")
 
 
-def _is_frame(collection: Any) -> bool:
+def _is_frame(collection: object) -> bool:
     return (
         hasattr(collection, "to_delayed")
         and hasattr(collection, "npartitions")
@@ -461,7 +466,7 @@ def _chunk_rows(collection: Any) -> list[float]:
     return [np.nan] * collection.npartitions
 
 
-def _names(X: Any) -> Any:
+def _names(X: Any) -> np.ndarray | None:
     if not _is_frame(X):
         return None
     names = list(X.columns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,11 +14,17 @@ from toprank.blocks.dask import DaskBlocks, _chunks, _token
 from toprank.blocks.source import Block, BlockSource, Progress
 from toprank.blocks.tables import ParquetTables, Prepare, with_times
 
+if TYPE_CHECKING:
+    import dask.dataframe as dd
+    from distributed import Client
+
 
 class DaskTables(DaskBlocks):
     """Arrow tables that workers read anew at every pass; their numbers stay with the workers."""
 
-    def __init__(self, tables: list[Any], names: list[str], client: Any, verbose: int = 0):
+    def __init__(
+        self, tables: list[object], names: list[str], client: Client | None, verbose: int = 0
+    ):
         self._hold(tables, client, verbose, persist=False)
         self.names = names
         self.n_features = len(names)
@@ -37,7 +43,7 @@ class DaskTables(DaskBlocks):
         }
 
     @classmethod
-    def of_frame(cls, frame: Any, client: Any = None) -> DaskTables:
+    def of_frame(cls, frame: dd.DataFrame, client: Client | None = None) -> DaskTables:
         """The partitions of a data frame."""
         make = require("dask", "dask").delayed(_make_table, pure=False)
         token = f"toprank-table-{_token()}"
@@ -77,7 +83,7 @@ class DaskTables(DaskBlocks):
 class _DaskNumbers(DaskTables):
     """Numbers that stay with the workers that prepared them."""
 
-    def __init__(self, blocks: list[Any], n_features: int, client: Any, verbose: int):
+    def __init__(self, blocks: list[object], n_features: int, client: Client | None, verbose: int):
         self._hold(blocks, client, verbose, persist=True)
         self.n_features = n_features
         self.feature_names = None

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
+from toprank._arrays import AnyArray, Frame, Matrix
 from toprank._numerics import FloatArray
 from toprank.blocks.source import Block
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from distributed import Client
 
 
 def size_of(thing: Any) -> int:
@@ -45,7 +50,7 @@ def make_block(
     )
 
 
-def _frame_numbers(frame: Any) -> Any:
+def _frame_numbers(frame: Frame) -> AnyArray:
     """The matrix of a data frame of numbers and truth values, nullable ones included."""
     kinds = list(frame.dtypes)
     if not kinds or not all(getattr(kind, "kind", "O") in "biuf" for kind in kinds):
@@ -55,7 +60,7 @@ def _frame_numbers(frame: Any) -> Any:
     return frame.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
-def _column(name: str, values: Any, n: int) -> Any:
+def _column(name: str, values: AnyArray | pd.Series | None, n: int) -> AnyArray | None:
     if values is None:
         return None
     array = np.asarray(values)
@@ -67,7 +72,7 @@ def _column(name: str, values: Any, n: int) -> Any:
 class LocalTask:
     """The task of one block; it carries the sweep and the state, which are small."""
 
-    def __init__(self, sweep: Any, state: Any):
+    def __init__(self, sweep: Any, state: object):
         self.sweep = sweep
         self.state = state
 
@@ -82,7 +87,7 @@ class LocalGroup(LocalTask):
         return [(block.index, self.sweep.local(block, self.state)) for block in blocks]
 
 
-def groups_by_worker(client: Any, futures: Sequence[Any]) -> list[tuple[str, list[int]]]:
+def groups_by_worker(client: Client, futures: Sequence[Any]) -> list[tuple[str, list[int]]]:
     """Numbers of the blocks that lie together, as many groups as a worker has threads.
 
     A block that no worker holds, because one was lost, is a group of its own.
@@ -117,7 +122,7 @@ class Merge:
         return total
 
 
-def score_block(block: Block, score: Callable[[Any], FloatArray]) -> FloatArray:
+def score_block(block: Block, score: Callable[[Matrix], FloatArray]) -> FloatArray:
     """Return the scores of the rows of one block."""
     if block.n_rows == 0:
         return np.zeros(0)

@@ -103,7 +103,9 @@ class DecodedCopy:
                     writing += took
                     if writing > decoding and self._end() > _TRIED:
                         self._give_up()  # a slow disk: decoding again is faster
-                    yield _in_rows(block) if self._given_up else self._replace(block)
+                    # the columns are let go before the next ones are decoded
+                    block = _in_rows(block) if self._given_up else self._replace(block)
+                    yield block
                     begun = time.perf_counter()
             self.ready = not self._given_up
         finally:

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from toprank._arrays import Matrix, TableLike
 from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
 from toprank.blocks.source import Block
@@ -101,7 +102,7 @@ class Design(ABC):
         """Yield (rows, tile) over all rows."""
 
     @abstractmethod
-    def vector(self, values: Any) -> Any:
+    def vector(self, values: object) -> Any:
         """Return labels or numbers, one per row, beside the rows."""
 
     @abstractmethod
@@ -366,7 +367,7 @@ class HostDesign(Design):
             found.bad = None if wrong is None else (block.index, *wrong)
         return found
 
-    def raw_tiles(self) -> Iterator[NDArray[Any]]:
+    def raw_tiles(self) -> Iterator[np.ndarray]:
         """Yield the rows of a dense matrix as they are, whole where they lie in memory."""
         if isinstance(self.X, np.ndarray) and self.X.flags.forc:
             yield self.X
@@ -437,7 +438,7 @@ class HostDesign(Design):
         """Rows that are made dense at a time."""
         return max(_TILE_ROWS[0], 2 * _TILE_ENTRIES // max(1, self.n_features))
 
-    def vector(self, values: Any) -> NDArray[Any]:
+    def vector(self, values: Any) -> np.ndarray:
         return np.asarray(values)
 
     def floats(self, values: Any) -> FloatArray:
@@ -464,7 +465,7 @@ class HostDesign(Design):
         return values
 
 
-def design_kind(X: Any) -> type[Design]:
+def design_kind(X: TableLike) -> type[Design]:
     """Return the class that can read such a matrix."""
     place = getattr(X, "design_class", None) or KINDS.get(type(X).__module__.partition(".")[0])
     if place is None:
@@ -474,6 +475,6 @@ def design_kind(X: Any) -> type[Design]:
     return kind
 
 
-def design_of(X: Any, units: Units) -> Design:
+def design_of(X: Matrix, units: Units) -> Design:
     """Return the design of a block's matrix."""
     return design_kind(X)(X, units)

@@ -9,7 +9,7 @@ What is small comes back as NumPy's float64.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from toprank.blocks.statistics import (
 )
 from toprank.blocks.tensors import OnDevice, all_finite, distinct, on_device, on_host
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 #: Entries of a tile that is converted to float64: small for a cache, large for a GPU.
 _TILE_ENTRIES = {"cpu": 1 << 17}
 _TILE_ENTRIES_OF_A_GPU = 1 << 25
@@ -37,7 +40,7 @@ _WIDEST = 1024
 class TensorTile(Tile):
     """A float64 tensor."""
 
-    def __init__(self, matrix: Any):
+    def __init__(self, matrix: Tensor):
         self.matrix = matrix
 
     def _beside(self, v: Any) -> Any:
@@ -68,7 +71,7 @@ class DeviceDesign(Design):
 
     place = "device"
 
-    def __init__(self, X: Any, units: Units):
+    def __init__(self, X: Tensor, units: Units):
         super().__init__(X, units)
         self.torch = require("torch", "torch")
         entries = _TILE_ENTRIES.get(X.device.type, _TILE_ENTRIES_OF_A_GPU)

@@ -400,7 +400,7 @@ def _compiled(
 
 
 def tilted_partials(
-    X: Any, kind: Any, log_weight: Any, beta: Any, centre: Any, about: Any
+    X: Any, kind: object, log_weight: object, beta: object, centre: object, about: object
 ) -> Any | None:
     """Return the sums of each team of warps, of shape (teams, 2, d + 1); None if not compiled.
 

@@ -13,11 +13,14 @@ from __future__ import annotations
 
 import importlib
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from toprank.blocks.kernels_cuda import tilted_partials
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 #: Entries of a tile, warps that share it, programs for each multiprocessor, and tiles that a
 #: program asks for at once. Chosen on an H200, where their effect is a factor of two.
@@ -148,7 +151,7 @@ def _kernels() -> tuple[Any, Any, Any]:
 class _Launch:
     """What every kernel is told of a matrix: its parts, its units, and the shape of a tile."""
 
-    def __init__(self, X: Any, centre: Any):
+    def __init__(self, X: Tensor, centre: Tensor):
         self.torch: Any = importlib.import_module("torch")
         self.X = X
         n, self.d = X.shape
@@ -165,14 +168,14 @@ class _Launch:
         cuts = range(0, n, _LAUNCH_ROWS)
         self.parts = [slice(first, min(first + _LAUNCH_ROWS, n)) for first in cuts]
 
-    def _pad(self, centre: Any) -> Any:
+    def _pad(self, centre: Tensor) -> Tensor:
         """The centre, zero beyond the columns."""
         padded = self.torch.zeros(self.width, dtype=self.torch.float64, device=self.X.device)
         if centre is not None:
             padded[: self.d] = centre
         return padded
 
-    def numbers(self, *values: float) -> Any:
+    def numbers(self, *values: float) -> Tensor:
         """Numbers for a kernel, as float64: as plain arguments they would be float32."""
         return self.torch.tensor(values, dtype=self.torch.float64).to(self.X.device)
 
@@ -192,7 +195,7 @@ def tilted_sums_on_device(
     centre: Any,
     tilts: tuple[float, float],
     tops: tuple[float, float],
-) -> Any:
+) -> Tensor:
     """Return (mass, moment) of positives and negatives, relative to e^tops, as a host array.
 
     ``tops`` are about where the largest exponents of the two classes lie; ``coef`` is an array of
@@ -229,7 +232,7 @@ def _tilted_tiles(X: Any, kind: Any, log_weight: Any, beta: Any, centre: Any, ab
     return out[:, :, : launch.d + 1]
 
 
-def score_rows(X: Any, beta: Any, centre: Any, out: Any) -> None:
+def score_rows(X: Tensor, beta: Tensor, centre: Tensor, out: Tensor) -> None:
     """Write X @ beta into a float64 vector."""
     launch, (_, score, _) = _Launch(X, centre), _kernels()
     for rows in launch.parts:
@@ -242,16 +245,16 @@ def score_rows(X: Any, beta: Any, centre: Any, out: Any) -> None:
 
 
 def counted_scores(
-    X: Any,
-    positive: Any,
-    weight: Any,
-    beta: Any,
-    centre: Any,
+    X: Tensor,
+    positive: Tensor,
+    weight: Tensor,
+    beta: Tensor,
+    centre: Tensor,
     standard: tuple[float, float],
     bins: int,
     per_spread: float,
     quanta: float,
-) -> Any:
+) -> Tensor:
     """Count the scores in bins, in whole quanta of weight.
 
     ``standard`` is (shift, spread): u = (score + shift) / spread, and bin number

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _get_feature_names
 
+from toprank._arrays import AnyArray, Frame, Matrix
 from toprank._files import Stamp, replace_file
 from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
@@ -40,14 +41,14 @@ class ArraySource(LocalSource):
     def __init__(
         self,
         X: Any,
-        y: NDArray[Any] | None,
+        y: np.ndarray | None,
         weight: FloatArray | None,
         block_rows: int | None,
         n_jobs: int | None,
         feature_names: NDArray[np.object_] | None = None,
         *,
         checked: bool = False,
-        groups: NDArray[Any] | None = None,
+        groups: AnyArray | None = None,
     ):
         self.checked = checked
         self.grouped = groups is not None
@@ -231,7 +232,7 @@ def _stack_parts(parts: list[Any]) -> Any:
 
 
 def from_arrays(
-    X: Any,
+    X: object,
     y: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     *,
@@ -279,7 +280,7 @@ def from_memmap(
     *,
     groups: ArrayLike | None = None,
     shape: tuple[int, int] | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     block_rows: int | None = None,
     n_jobs: int | None = None,
 ) -> ArraySource:
@@ -330,7 +331,11 @@ def from_memmap(
     return source
 
 
-def _map_file(array: Any, shape: Any = None, dtype: Any = None) -> Any:
+def _map_file(
+    array: np.ndarray | Path | str,
+    shape: tuple[int, int] | None = None,
+    dtype: DTypeLike | None = None,
+) -> AnyArray:
     if not isinstance(array, str | os.PathLike):
         return np.asanyarray(array)
     if shape is None and dtype is None:
@@ -347,7 +352,7 @@ def _map_file(array: Any, shape: Any = None, dtype: Any = None) -> Any:
     return np.memmap(array, dtype=dtype, mode="r", shape=tuple(shape))
 
 
-def _map_npy(path: Path) -> Any:
+def _map_npy(path: Path) -> AnyArray:
     try:
         with np.errstate(over="raise"):  # a shape that only pretends to fit into the file
             return np.lib.format.open_memmap(path, mode="r")
@@ -361,12 +366,12 @@ def _map_npy(path: Path) -> Any:
 
 
 def _source(
-    X: Any,
+    X: Matrix | Frame,
     y: Any,
     sample_weight: Any,
     block_rows: int | None,
     n_jobs: int | None,
-    names: Any,
+    names: np.ndarray | None,
     groups: Any = None,
 ) -> ArraySource:
     if block_rows is not None and block_rows < 1:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from scipy import sparse
 from toprank._numerics import FloatArray
 from toprank.blocks.memory import ArraySource
 from toprank.blocks.source import Block, BlockSource, join_pieces
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 Score = Callable[[Any], FloatArray]
 
@@ -92,7 +95,7 @@ class _Keep:
 
 def sample_negatives(
     source: BlockSource,
-    ranker: Any,
+    ranker: BaseEstimator,
     *,
     keep_top: int | float = 0.01,
     rate: float = 0.1,

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from toprank._arrays import Frame, Matrix
 from toprank._extras import require
 from toprank._files import replace_file
 from toprank._numerics import FloatArray
@@ -42,7 +44,7 @@ class ParquetSource(LocalSource):
         columns: TableColumns,
         block_rows: int | None,
         n_jobs: int | None,
-        cache_dir: Any = None,
+        cache_dir: str | PathLike[str] | bool | None = None,
     ):
         self.parts = tuple(parts)
         self.columns = columns
@@ -131,7 +133,7 @@ class ParquetSource(LocalSource):
                         "leave it out."
                     )
 
-    def _block(self, index: int, batch: Any, features: bool, where: str) -> Block:
+    def _block(self, index: int, batch: Frame, features: bool, where: str) -> Block:
         names = self.columns.features if features else ()
         columns = [batch_column(batch, name, where, self.columns.nulls) for name in names]
         X = Columns(columns, batch.num_rows, self.columns.dtype)
@@ -179,7 +181,7 @@ class ParquetSource(LocalSource):
 
     def _write(
         self,
-        score: Callable[[Any], FloatArray],
+        score: Callable[[Matrix], FloatArray],
         output: Path,
         parts: Sequence[ParquetPart],
         keep: Sequence[str],
@@ -227,7 +229,7 @@ def from_parquet(
     nulls: str = "refuse",
     block_rows: int | None = None,
     n_jobs: int | None = None,
-    cache_dir: Any = None,
+    cache_dir: str | PathLike[str] | bool | None = None,
 ) -> ParquetSource:
     """Rows of Parquet files, streamed at every pass: memory holds a few blocks, whatever the size.
 

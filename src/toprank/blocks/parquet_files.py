@@ -11,12 +11,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toprank._extras import require
 from toprank._files import Stamp
 from toprank.blocks.places import FoundFile, Place
 from toprank.blocks.retries import StoreError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
 #: Bytes of each column chunk that are read at once.
 _BUFFER = 1 << 19
@@ -32,7 +36,7 @@ class ParquetPart:
     keys: Mapping[str, Any]  #: columns whose one value is in the names of the folders
 
     @contextmanager
-    def open_pass(self) -> Iterator[Any]:
+    def open_pass(self) -> Iterator[pq.ParquetFile]:
         """Open the file for one pass."""
         self.stamp.check()
         # column chunks are streamed: a row group may be larger than the memory there is
@@ -42,7 +46,7 @@ class ParquetPart:
             yield file
         self.stamp.check()  # nor may it have changed during the pass
 
-    def add_keys(self, batch: Any, names: Sequence[str]) -> Any:
+    def add_keys(self, batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
         """Add the columns that are in the names of the folders to rows of the file."""
         own = [name for name in names if name in self.keys]
         if not own:
@@ -53,7 +57,7 @@ class ParquetPart:
 
 
 @contextmanager
-def _open_parquet(path: Place, **options: object) -> Iterator[Any]:
+def _open_parquet(path: Place, **options: object) -> Iterator[pq.ParquetFile]:
     parquet = require("pyarrow.parquet", "frames")
     with name_in_errors(path), ExitStack() as stack:
         source = path if isinstance(path, Path) else stack.enter_context(path.open_input())

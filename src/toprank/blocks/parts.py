@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._arrays import IntArray
 from toprank._numerics import FloatArray
 from toprank.blocks.row_keys import hash_rows, hash_values
 from toprank.blocks.source import Block, BlockSource, Partial, State, Sweep
@@ -124,7 +125,7 @@ def _shares(keys: NDArray[np.uint64]) -> FloatArray:
     return (keys >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-def _groups_of(block: Block) -> Any:
+def _groups_of(block: Block) -> IntArray:
     if block.groups is None:
         raise ValueError(
             "The source has no groups to make folds by: pass groups= (arrays) or group= (the name "
@@ -202,7 +203,7 @@ class PartOfRows(BlockSource):
         for block in source.read(features=features or self.pick.folds.needs_features):
             yield self.pick(block)
 
-    def start_threads(self, n_jobs: int | None = None) -> AbstractContextManager[Any]:
+    def start_threads(self, n_jobs: int | None = None) -> AbstractContextManager[object]:
         return self.source.start_threads(n_jobs)
 
     def expect_passes(self) -> None:

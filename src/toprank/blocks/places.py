@@ -55,7 +55,7 @@ class StoredFile:
             raise FileNotFoundError(f"There is no file {self.address}.")
         return SimpleNamespace(st_size=info.size, st_mtime_ns=info.mtime_ns or 0)
 
-    def open_input(self) -> Any:
+    def open_input(self) -> RetriedFile:
         """Open the file for reading; reads that fail are tried again."""
         return RetriedFile(self.address, lambda: self.filesystem.open_input_file(self.path))
 

@@ -77,7 +77,7 @@ class RetriedFile(io.RawIOBase):
         Opens it anew, at its beginning.
     """
 
-    def __init__(self, address: str, open_file: Callable[[], Any]):
+    def __init__(self, address: str, open_file: Callable[[], object]):
         super().__init__()
         self._address = address
         self._open = open_file

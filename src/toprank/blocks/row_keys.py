@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from toprank._arrays import AnyArray
+from toprank._arrays import AnyArray, Matrix
 from toprank._numerics import scramble_bits
 
 
@@ -62,7 +62,7 @@ def hash_values(values: object, seed: int) -> NDArray[np.uint64]:
     return scramble_bits(bits[place.reshape(-1)] + start)
 
 
-def _column(X: Any, j: int) -> NDArray[Any]:
+def _column(X: Matrix, j: int) -> AnyArray:
     columns = getattr(X, "columns", None)
     return np.asarray(columns[j] if isinstance(columns, list | tuple) else X[:, j])
 

@@ -88,7 +88,7 @@ class _Meeting:
             self._asked = {}
             return asked
 
-    def answer(self, answers: dict[int, Any]) -> None:
+    def answer(self, answers: dict[int, object]) -> None:
         with self._changed:
             self._answers.update(answers)
             self._changed.notify_all()
@@ -116,7 +116,7 @@ class _Member(BlockSource):
         answer: Partial = self._meeting.ask(self._place, sweep, state)
         return answer
 
-    def start_threads(self, n_jobs: int | None = None) -> AbstractContextManager[Any]:
+    def start_threads(self, n_jobs: int | None = None) -> AbstractContextManager[object]:
         return nullcontext()  # those of the passes are started around all of them
 
     def expect_passes(self) -> None:

@@ -140,7 +140,7 @@ class BlockSource(ABC):
         the same bits for any number of workers.
         """
 
-    def start_threads(self, n_jobs: int | None = None) -> AbstractContextManager[Any]:
+    def start_threads(self, n_jobs: int | None = None) -> AbstractContextManager[object]:
         """Start the threads that passes in this process use, for as long as several are made."""
         return Workers(n_jobs if self.n_jobs is None else self.n_jobs).start_threads()
 

@@ -17,16 +17,20 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import numpy as np
 
+from toprank._arrays import Matrix
 from toprank._extras import require
 from toprank._numerics import FloatArray
 from toprank.blocks.source import BlockSource, Partial, Progress, State, Sweep, not_numbers
 from toprank.blocks.spark_jobs import run_everywhere, run_job
 from toprank.blocks.spill import GONE, Spill, clear_spilled, matrix, open_spilled, spill_error
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 #: Partitions from which partial results are merged by the executors first, and how many at once.
 _MANY, _FAN_IN = 256, 32
@@ -36,7 +40,7 @@ _MANIFEST = "index int, path string, files string, error string, host string"
 
 
 def from_spark(
-    df: Any,
+    df: DataFrame,
     *,
     features: Sequence[str],
     target: str | None = None,
@@ -117,7 +121,7 @@ class SparkBlocks(BlockSource):
 
     def __init__(
         self,
-        df: Any,
+        df: DataFrame,
         features: list[str],
         target: str | None,
         weight: str | None,
@@ -221,7 +225,7 @@ class SparkBlocks(BlockSource):
         self._folders.update(folder for _, folders, _ in found for folder in folders)
         return _merge_in_order(sweep, found)[2]
 
-    def write_scores(self, score: Callable[[Any], FloatArray], to: Any = None) -> Any:
+    def write_scores(self, score: Callable[[Any], FloatArray], to: object = None) -> Any:
         """Return the data frame with a column of scores, computed where the rows are.
 
         Parameters
@@ -256,7 +260,7 @@ class SparkBlocks(BlockSource):
         self.close()
 
 
-def check_frame(df: Any, columns: Sequence[str]) -> None:
+def check_frame(df: DataFrame, columns: Sequence[str]) -> None:
     """Refuse what is no Spark data frame, or lacks a column."""
     if not hasattr(df, "mapInArrow"):
         raise TypeError(
@@ -316,7 +320,7 @@ class _LocalPartitions:
 class _MergeGroup:
     """Merges the contributions of neighbouring partitions on an executor."""
 
-    def __init__(self, sweep: Any):
+    def __init__(self, sweep: object):
         self.sweep = sweep
 
     def __call__(self, group: tuple[int, Any]) -> Any:
@@ -349,7 +353,7 @@ def _linear_column(score: Any, features: Sequence[str]) -> Any:
 class _Score:
     """Adds a column of scores to Arrow batches."""
 
-    def __init__(self, score: Callable[[Any], FloatArray], features: list[str], name: str):
+    def __init__(self, score: Callable[[Matrix], FloatArray], features: list[str], name: str):
         self.score = score
         self.features = features
         self.name = name

@@ -68,7 +68,7 @@ def run_everywhere(session: Any, action: Callable[[], None]) -> None:
     context = session.sparkContext
     cores = max(1, int(context.defaultParallelism))
 
-    def task(_: Any) -> Any:
+    def task(_: object) -> Any:
         action()
         return iter(())
 

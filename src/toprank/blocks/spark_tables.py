@@ -9,16 +9,20 @@ from __future__ import annotations
 import pickle  # nosec B403
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from toprank._arrays import Matrix
 from toprank._extras import require
 from toprank._numerics import FloatArray
 from toprank.blocks.source import Block, BlockSource, Progress
 from toprank.blocks.spark import SparkBlocks, check_frame, from_spark
 from toprank.blocks.spark_jobs import run_job
 from toprank.blocks.tables import ParquetTables, Prepare, with_times
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 #: From the Arrow batches of a partition to its tables, one per block.
 OpenPartition = Callable[[Iterator[Any]], Iterator[Any]]
@@ -90,7 +94,7 @@ class SparkTables(BlockSource):
         return self._df.mapInArrow(_AddScores(score, name), types.StructType(fields))
 
 
-def _join_batches(batches: Iterator[Any]) -> Iterator[Any]:
+def _join_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
     """All batches of a partition as one table; none where it has no rows."""
     arrow = require("pyarrow", "spark")
     found = list(batches)
@@ -151,7 +155,7 @@ class _Numbers:
 class _AddScores:
     """Adds a column of scores to Arrow batches of any columns."""
 
-    def __init__(self, score: Callable[[Any], FloatArray], name: str):
+    def __init__(self, score: Callable[[Matrix], FloatArray], name: str):
         self.score, self.name = score, name
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:

@@ -13,13 +13,17 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from toprank._arrays import Frame, IntArray
 from toprank._extras import require
 from toprank._files import Stamp
 from toprank.blocks.source import Block
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 #: What a task says when its files are not there or not what was written; Spark hands the text on.
 GONE = "the blocks that toprank spilled are gone or damaged"
@@ -105,7 +109,7 @@ class Spill:
         """Remove what tasks of this source left here, also those that were killed."""
         clear_spilled({str(Path(self._home() or tempfile.gettempdir(), f"{self.token}-0-any"))})
 
-    def write(self, batches: Iterator[Any], index: int) -> tuple[str, list[Kept]]:
+    def write(self, batches: Iterator[pa.RecordBatch], index: int) -> tuple[str, list[Kept]]:
         """Write one partition; return the folder and its files, or remove it where that fails."""
         folder = tempfile.mkdtemp(prefix=f"{self.token}-{index}-", dir=self._home())
         try:
@@ -114,7 +118,7 @@ class Spill:
             shutil.rmtree(folder, ignore_errors=True)
             raise
 
-    def _write_files(self, batches: Iterator[Any], folder: Path) -> list[Kept]:
+    def _write_files(self, batches: Iterator[pa.RecordBatch], folder: Path) -> list[Kept]:
         """X row after row, then labels and weights."""
         given = {"y": self.target, "weight": self.weight, "groups": self.group}
         columns: dict[str, list[Any]] = {name: [] for name, column in given.items() if column}
@@ -159,7 +163,7 @@ def _why(problem: OSError, directory: str | None, index: int) -> str:
     )
 
 
-def matrix(batch: Any, features: Sequence[str]) -> Any:
+def matrix(batch: Frame, features: Sequence[str]) -> Any:
     """The features of an Arrow batch, row by row; float32 where all are, else float64."""
     arrow = require("pyarrow", "spark")
     columns = [batch.column(batch.schema.get_field_index(name)) for name in features]
@@ -172,7 +176,7 @@ def matrix(batch: Any, features: Sequence[str]) -> Any:
     return X
 
 
-def _label_values(batch: Any, name: str) -> Any:
+def _label_values(batch: Frame, name: str) -> IntArray:
     column = batch.column(batch.schema.get_field_index(name))
     if column.null_count:
         raise ValueError(f"The column {name!r} holds {column.null_count} nulls; drop those rows.")

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from toprank._arrays import AnyArray
+from toprank._arrays import AnyArray, IntArray
 from toprank._numerics import LARGEST_SIZE, FloatArray, sum_of_squares
 from toprank.blocks.source import join_pieces
 
@@ -29,7 +29,7 @@ MOST_LABELS = 1000
 class BlockCounts:
     """The labels of one block: how many rows each has, and how many of weight above zero."""
 
-    labels: NDArray[Any]
+    labels: np.ndarray
     rows: NDArray[np.int64]
     present: NDArray[np.int64]
 
@@ -47,7 +47,7 @@ class LabelCounts:
     ``weighted`` says whether there are any.
     """
 
-    labels: NDArray[Any]
+    labels: np.ndarray
     weight: FloatArray
     blocks: dict[int, BlockCounts] = field(default_factory=dict)
     weighted: bool = False
@@ -113,7 +113,7 @@ class LabelCounts:
         return starts
 
 
-def _distinct(y: AnyArray) -> tuple[NDArray[Any], NDArray[np.intp]]:
+def _distinct(y: AnyArray) -> tuple[AnyArray, IntArray]:
     """Return the distinct labels in order, and which of them each row has."""
     if y.dtype.kind in "biuf" and y.size:
         low, high = y.min(), y.max()
@@ -150,7 +150,7 @@ class Units:
     def plain(self) -> bool:
         return self.centre is None
 
-    def apply(self, block: Any, columns: slice = slice(None)) -> FloatArray:
+    def apply(self, block: np.ndarray, columns: slice = slice(None)) -> FloatArray:
         """Return dense rows in these units, as float64."""
         if self.centre is not None:
             block = block - self.centre[columns]
@@ -252,7 +252,7 @@ def bad_entry(X: Any) -> tuple[int, str] | None:
     return column, describe_entry(worst)
 
 
-def describe_entry(worst: Any) -> str:
+def describe_entry(worst: AnyArray) -> str:
     """Say what is wrong with entries of a column, the worst of them first."""
     if np.any(np.isnan(worst)):
         return "NaN"

@@ -13,11 +13,12 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._arrays import Frame
 from toprank._extras import require
 from toprank._files import Stamp
 from toprank._numerics import FloatArray
@@ -27,6 +28,9 @@ from toprank.blocks.memory import ArraySource
 from toprank.blocks.parquet import ParquetSource
 from toprank.blocks.parquet_files import ParquetPart
 from toprank.blocks.source import Block, BlockSource, LocalSource
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 #: From a table to its numbers, which rows are positive, and their weights; picklable.
 Prepare = Callable[[Any], tuple[FloatArray, NDArray[np.bool_], FloatArray | None]]
@@ -123,7 +127,7 @@ class ParquetTables(ParquetSource, LocalTables):
     def __init__(
         self,
         parts: Sequence[ParquetPart],
-        schema: Any,
+        schema: pa.Schema,
         names: Sequence[str],
         block_rows: int | None = None,
         n_jobs: int | None = None,
@@ -159,7 +163,7 @@ class ParquetTables(ParquetSource, LocalTables):
         arrow = require("pyarrow", "frames")
         return Block(index, self._table(arrow.Table.from_batches([batch]), where))
 
-    def _table(self, table: object, where: str) -> Any:
+    def _table(self, table: object, where: str) -> Frame:
         return with_times(self.columns.take(table, self.names, where))
 
     def _empty(self) -> Block:
@@ -193,7 +197,7 @@ class BatchTables(BatchSource, LocalTables):
     write_scores = LocalTables.write_scores
 
 
-def with_times(table: Any) -> Any:
+def with_times(table: Frame) -> Frame:
     """Dates as times of day zero, which other libraries hold without an object for each."""
     pyarrow = require("pyarrow", "frames")
     for place, field in enumerate(table.schema):

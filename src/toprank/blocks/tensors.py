@@ -10,20 +10,24 @@ scores are. What a tensor has no answer for is refused by name.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike
 
+from toprank._arrays import AnyArray, FloatArray, TableLike
 from toprank._extras import require
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 #: DLPack's number for ordinary memory.
 _HOST = 1
 
 
-def tensor_of(array: Any) -> Any | None:
+def tensor_of(array: Any) -> Tensor | None:
     """Return the array as a torch tensor that shares its memory; None for an array of the host.
 
     torch tensors are taken wherever they lie, other arrays (CuPy) only from a device: those of
@@ -45,13 +49,13 @@ def tensor_of(array: Any) -> Any | None:
     return require("torch", "torch").from_dlpack(array)
 
 
-def tensor_on_device(array: Any) -> Any | None:
+def tensor_on_device(array: TableLike) -> Tensor | None:
     """Return the array as a tensor if it lies on a device; None if NumPy can read it."""
     tensor = tensor_of(array)
     return None if tensor is None or tensor.device.type == "cpu" else tensor
 
 
-def on_device(array: Any, like: Any) -> Any:
+def on_device(array: AnyArray | Tensor, like: Tensor) -> Tensor:
     """Return a vector of the host or of a device as a tensor on the device of ``like``."""
     tensor = tensor_of(array)
     if tensor is None:
@@ -60,7 +64,7 @@ def on_device(array: Any, like: Any) -> Any:
     return tensor.to(like.device)
 
 
-def all_finite(tensor: Any) -> bool:
+def all_finite(tensor: Tensor) -> bool:
     """Whether no entry is NaN or infinite, without a temporary as large as the tensor.
 
     A sum that is finite has finite terms; one that is not may have overflowed.
@@ -73,7 +77,7 @@ def all_finite(tensor: Any) -> bool:
     return all(bool(part.isfinite().all()) for part in tensor.split(rows))
 
 
-def distinct(labels: Any) -> NDArray[Any]:
+def distinct(labels: Tensor) -> AnyArray:
     """Return the distinct labels in ascending order; two of them are found without sorting."""
     torch = require("torch", "torch")
     if labels.numel() == 0:
@@ -118,7 +122,7 @@ class OnDevice(NDArrayOperatorsMixin):
     ('OnDevice', 5.0)
     """
 
-    def __init__(self, tensor: Any):
+    def __init__(self, tensor: Tensor):
         self.tensor = tensor
 
     def __len__(self) -> int:
@@ -148,11 +152,11 @@ class OnDevice(NDArrayOperatorsMixin):
         # who asks for a few places from the host wants the values there
         return self.tensor[on_device(np.asarray(key), self.tensor)].cpu().numpy()
 
-    def __setitem__(self, key: OnDevice | slice, values: Any) -> None:
+    def __setitem__(self, key: OnDevice | slice, values: OnDevice | float) -> None:
         place = key if isinstance(key, slice) else key.tensor
         self.tensor[place] = _operand(values, self.tensor.device)
 
-    def __array__(self, *_: Any, **__: Any) -> Any:
+    def __array__(self, *_: object, **__: object) -> Any:
         raise _refusal("copying to the host")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -172,19 +176,21 @@ class OnDevice(NDArrayOperatorsMixin):
         out.tensor = value
         return out
 
-    def __array_function__(self, function: Any, _: Any, args: Any, kwargs: Any) -> Any:
+    def __array_function__(
+        self, function: Any, _: object, args: tuple[OnDevice | float, ...], kwargs: Any
+    ) -> OnDevice | float:
         answer = _FUNCTIONS.get(function)
         if answer is None:
             raise _refusal(function.__name__)
         return answer(*args, **kwargs)
 
 
-def unwrap(values: Any) -> Any:
+def unwrap(values: object) -> Any:
     """Return a vector as the user knows it: a tensor on its device, or a NumPy array."""
     return values.tensor if isinstance(values, OnDevice) else values
 
 
-def on_host(values: Any) -> Any:
+def on_host(values: OnDevice | FloatArray | None) -> AnyArray | None:
     """A vector as NumPy's array, copied from its device where it lies on one."""
     return values.tensor.cpu().numpy() if isinstance(values, OnDevice) else values
 
@@ -196,7 +202,7 @@ def _refusal(what: str) -> TypeError:
     )
 
 
-def _operand(value: Any, device: Any) -> Any:
+def _operand(value: OnDevice | float, device: object) -> Tensor:
     """A tensor; a number becomes one on the device."""
     if isinstance(value, OnDevice):
         return value.tensor
@@ -212,33 +218,35 @@ def _dot(left: OnDevice, right: OnDevice) -> float:
     return _number((left.tensor * right.tensor).sum())
 
 
-def _number(value: Any) -> Any:
+def _number(value: Any) -> float:
     return value.item()
 
 
-def _searchsorted(sorted_: Any, values: Any, side: str = "left") -> Any:
+def _searchsorted(
+    sorted_: OnDevice, values: OnDevice | float, side: str = "left"
+) -> OnDevice | int:
     torch = require("torch", "torch")
     found = torch.searchsorted(sorted_.tensor, _vector(values, sorted_), side=side)
     return OnDevice(found) if isinstance(values, OnDevice) else int(found[0])
 
 
-def _vector(values: Any, like: OnDevice) -> Any:
+def _vector(values: OnDevice | float, like: OnDevice) -> Tensor:
     """A vector, or a number as a vector of one, on the device of another."""
     if isinstance(values, OnDevice):
         return values.tensor
     return on_device(np.atleast_1d(np.asarray(values, dtype=np.float64)), like.tensor)
 
 
-def _concatenate(parts: Any) -> OnDevice:
+def _concatenate(parts: Sequence[OnDevice | float]) -> OnDevice:
     like = next(part for part in parts if isinstance(part, OnDevice))
     return OnDevice(require("torch", "torch").cat([_vector(part, like) for part in parts]))
 
 
-def _stack(parts: Any, axis: int) -> OnDevice:
+def _stack(parts: list[OnDevice], axis: int) -> OnDevice:
     return OnDevice(require("torch", "torch").stack([part.tensor for part in parts], axis))
 
 
-def _where(condition: Any, this: Any, that: Any) -> OnDevice:
+def _where(condition: OnDevice, this: OnDevice | float, that: OnDevice | float) -> OnDevice:
     torch = require("torch", "torch")
     choices = (_operand(value, condition.tensor.device) for value in (this, that))
     return OnDevice(torch.where(condition.tensor, *choices))
@@ -246,7 +254,10 @@ def _where(condition: Any, this: Any, that: Any) -> OnDevice:
 
 def _extreme(name: str) -> Callable[..., float]:
     def extreme(
-        vector: OnDevice, axis: int = -1, initial: float | None = None, where: Any = None
+        vector: OnDevice,
+        axis: int = -1,
+        initial: float | None = None,
+        where: OnDevice | None = None,
     ) -> float:
         tensor = vector.tensor if where is None else vector.tensor[where.tensor]
         if len(tensor) == 0 and initial is not None:
@@ -258,7 +269,7 @@ def _extreme(name: str) -> Callable[..., float]:
 
 
 def _fill_with(value: float) -> Callable[..., OnDevice]:
-    def fill(vector: OnDevice, dtype: Any = None) -> OnDevice:
+    def fill(vector: OnDevice, dtype: DTypeLike | None = None) -> OnDevice:
         return _full_like(vector, value)
 
     return fill

@@ -6,11 +6,10 @@ leaves alone say all: d+ = (1 + r - d0)/2, d- = (1 - r - d0)/2.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
 
+from toprank._arrays import BoolArray
 from toprank._numerics import FloatArray
 
 #: Share of r within which g is too near to it for B to be computed.
@@ -40,7 +39,7 @@ def smooth_margin_step(r: ArrayLike, g: ArrayLike, d0: ArrayLike) -> FloatArray:
     return _step(edge, margin, idle)
 
 
-def _step(r: Any, g: Any, d0: Any) -> FloatArray:
+def _step(r: FloatArray, g: FloatArray | float, d0: FloatArray) -> FloatArray:
     plus, minus = (1 + r - d0) / 2, (1 - r - d0) / 2
     root = np.sqrt((g * d0) ** 2 + 4 * (1 - g * g) * plus * minus)
     step: FloatArray = np.log(2 * (1 - g) * plus / (g * d0 + root))
@@ -89,7 +88,9 @@ def smooth_margin_progress(r: ArrayLike, g: ArrayLike, d0: ArrayLike) -> FloatAr
     return np.where(possible, progress, np.nan)
 
 
-def _check(r: ArrayLike, g: object, d0: object) -> tuple[Any, Any, Any, Any]:
+def _check(
+    r: ArrayLike, g: object, d0: object
+) -> tuple[FloatArray, FloatArray, FloatArray, BoolArray | bool]:
     r, g, d0 = np.broadcast_arrays(*(np.asarray(x, dtype=np.float64) for x in (r, g, d0)))
     possible = (0 <= g) & (g <= r) & (r < 1) & (d0 >= 0) & (r + d0 < 1)
     if not np.any(possible):

@@ -16,11 +16,12 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer
 from sklearn.utils import Bunch
 
+from toprank._arrays import Frame, Matrix
 from toprank._extras import require
 
 
 def as_bunch(
-    data: Any,
+    data: Matrix | Frame,
     target: np.ndarray,
     *,
     feature_names: Sequence[str],

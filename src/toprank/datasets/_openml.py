@@ -8,15 +8,19 @@ from gzip import BadGzipFile
 from json import JSONDecodeError
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.datasets import fetch_openml, get_data_home
 from sklearn.utils import Bunch
 
+from toprank._arrays import AnyArray, Frame, Matrix
 from toprank._extras import require
 from toprank.datasets._bundled import as_bunch
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -257,7 +261,9 @@ def _content_error(error: Exception, source: OpenMLSource, folder: Path | None) 
     )
 
 
-def _binary_labels(target: Any, source: OpenMLSource) -> tuple[np.ndarray, np.ndarray]:
+def _binary_labels(
+    target: AnyArray | pd.Series, source: OpenMLSource
+) -> tuple[np.ndarray, np.ndarray]:
     """The rows that carry a label, as a mask, and their labels."""
     pandas = require("pandas", "frames")
     if target is None or np.ndim(target) != 1:
@@ -279,7 +285,7 @@ def _binary_labels(target: Any, source: OpenMLSource) -> tuple[np.ndarray, np.nd
     return rows, is_positive[rows].astype(np.int64)
 
 
-def _equals(column: Any, value: object) -> np.ndarray:
+def _equals(column: pd.Series, value: object) -> np.ndarray:
     """Where a column has a value: as a number in numeric columns, as text in the others."""
     if not require("pandas", "frames").api.types.is_numeric_dtype(column):
         return (column.astype(str) == str(value)).to_numpy(bool)
@@ -307,7 +313,7 @@ def _default_names(source: OpenMLSource) -> tuple[str, str]:
     return negative, str(source.positive)
 
 
-def _tidy_frame(data: Any) -> Any:
+def _tidy_frame(data: Any) -> Matrix | Frame:
     """A frame whose columns are numbers or categories; sparse data stay as they are."""
     if issparse(data):
         return data
@@ -315,7 +321,7 @@ def _tidy_frame(data: Any) -> Any:
     return pandas.DataFrame({name: _tidy_column(column) for name, column in data.items()})
 
 
-def _tidy_column(column: Any) -> Any:
+def _tidy_column(column: pd.Series) -> pd.Series:
     pandas = require("pandas", "frames")
     if pandas.api.types.is_numeric_dtype(column):
         return column

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
@@ -20,6 +20,9 @@ from toprank.metrics.block_list import EXACT_UP_TO
 from toprank.objective import count_labels
 from toprank.objective.data import coarse_rows
 from toprank.pairs import split_classes
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 #: Bytes that the samples of all fits that share their passes may take together.
 _SAMPLE_BYTES = 1 << 29
@@ -52,7 +55,7 @@ class _ModelScores:
 
 def compare_on_blocks(
     candidates: Sequence[Candidate],
-    models: Sequence[Any],
+    models: Sequence[object],
     source: BlockSource,
     folds: Folds,
     score: Scoring,
@@ -110,11 +113,13 @@ def _trained(source: BlockSource, folds: Folds, fold: int, n: int, tested: int) 
     return count_labels(PartOfRows(source, folds, "train", fold)).n_present
 
 
-def fit_on_folds(models: Sequence[Any], source: BlockSource, folds: Folds) -> list[list[Any]]:
+def fit_on_folds(
+    models: Sequence[BaseEstimator], source: BlockSource, folds: Folds
+) -> list[list[BaseEstimator]]:
     """Every model fitted to what each fold trains on, fold by fold."""
 
-    def fit_one(model: Any, fold: int) -> Callable[[BlockSource], Any]:
-        def fit(rows: BlockSource) -> Any:
+    def fit_one(model: BaseEstimator, fold: int) -> Callable[[BlockSource], Any]:
+        def fit(rows: BlockSource) -> BaseEstimator:
             return clone(model).fit_blocks(PartOfRows(rows, folds, "train", fold))
 
         return fit
@@ -139,7 +144,7 @@ def _fits_at_once(source: BlockSource) -> int:
     return max(1, _SAMPLE_BYTES // max(1, sample))
 
 
-def check_fits_blocks(models: Sequence[Any]) -> None:
+def check_fits_blocks(models: Sequence[BaseEstimator]) -> None:
     """Refuse rankers that cannot be fitted to blocks."""
     for model in models:
         if not hasattr(model, "fit_blocks"):

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
+from toprank._arrays import JsonObject
 from toprank._html import table_html
 from toprank._numerics import FloatArray, is_number
 
@@ -279,7 +279,7 @@ class PChoice:
             rivals = [i for i in self.per_p[:1] if i != self.chosen_index]
         return max(rivals, key=lambda i: self.mean[i], default=None)
 
-    def table(self) -> list[dict[str, Any]]:
+    def table(self) -> list[JsonObject]:
         """One line per p: best setting, mean, standard error, difference from the first line."""
         lines = []
         for i in self.per_p:
@@ -299,7 +299,7 @@ class PChoice:
             )
         return lines
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """The choice in plain types, for JSON."""
         return {
             "metric": self.metric,

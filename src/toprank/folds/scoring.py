@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.pipeline import Pipeline
 
+from toprank._arrays import AnyArray
 from toprank._numerics import FloatArray
 from toprank.blocks import Workers, go_on
 from toprank.folds.choice import Candidate, PChoice
@@ -118,7 +119,7 @@ class Scoring:
         if self.metric is None:
             options["n_resamples"] = _RESAMPLES
 
-            def metric(y: Any, s: Any, sample_weight: Any = None) -> float:
+            def metric(y: AnyArray, s: Any, sample_weight: FloatArray | None = None) -> float:
                 return self.of_scores(y, s, sample_weight)
 
             metric.__name__ = self.name
@@ -130,7 +131,7 @@ class Scoring:
 class _ScoresAsModel(ClassifierMixin, BaseEstimator):
     """A classifier whose one column of X is the score already; for scikit-learn's scorers."""
 
-    def __init__(self, classes: NDArray[Any] | None = None):
+    def __init__(self, classes: AnyArray | None = None):
         self.classes = classes
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -16,7 +16,7 @@ from sklearn.model_selection import (
 )
 from sklearn.model_selection._split import GroupsConsumerMixin, check_cv
 
-from toprank._arrays import AnyArray
+from toprank._arrays import AnyArray, Frame, Matrix
 from toprank.pairs import check_counts, check_groups, check_labels, check_times, group_labels
 
 #: The places of the rows to train on, and of those to test.
@@ -73,7 +73,7 @@ class TimeOrderedSplit(GroupsConsumerMixin):
         return self.n_splits
 
     def split(
-        self, X: Any, y: ArrayLike | None = None, groups: ArrayLike | None = None
+        self, X: Matrix | Frame, y: ArrayLike | None = None, groups: ArrayLike | None = None
     ) -> Iterator[Fold]:
         """Yield (rows to train on, rows to test), each in the order of time."""
         n = X.shape[0] if hasattr(X, "shape") else len(X)
@@ -151,7 +151,12 @@ def tested_over_trained(folds: Sequence[Fold]) -> float:
 
 
 def _folds_of_present(
-    cv: Any, y: AnyArray, groups: Any, time: Any, gap: object, present: NDArray[np.bool_]
+    cv: Any,
+    y: AnyArray,
+    groups: np.ndarray | None,
+    time: np.ndarray | None,
+    gap: object,
+    present: NDArray[np.bool_],
 ) -> list[Fold]:
     """The folds of the rows that are there, as places among all rows."""
     if isinstance(cv, PredefinedSplit):

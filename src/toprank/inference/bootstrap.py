@@ -67,7 +67,7 @@ def replicates(
     return np.asarray([value for part in parts for value in part], dtype=np.float64)
 
 
-def _columns_of(request: MetricRequest) -> list[NDArray[Any]]:
+def _columns_of(request: MetricRequest) -> list[AnyArray]:
     """Columns of the rows that the request holds beside the sample."""
     columns = [np.asarray(value) for value in request.row_settings.values() if np.ndim(value) == 1]
     if request.own_labels is not None:

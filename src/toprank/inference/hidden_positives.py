@@ -61,7 +61,7 @@ class ShareRange:
 def interval_with_hidden(
     metric: Any,
     rows: OpenLabels,
-    hidden: Any,
+    hidden: object,
     level: float,
     naive: Callable[..., Interval],
     resampling: tuple[int, Any],

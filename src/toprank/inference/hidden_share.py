@@ -9,12 +9,11 @@ weighs the negatives that still stand above it against how few rows do.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
+from toprank._arrays import IntArray
 from toprank._numerics import FloatArray
 from toprank.inference.result import Interval
 from toprank.inference.shares import check_level
@@ -35,7 +34,7 @@ def hidden_share(
     y: ArrayLike,
     s: ArrayLike,
     *,
-    unlabelled: Any = None,
+    unlabelled: object = None,
     level: float = 0.95,
     pos_label: object = None,
 ) -> Interval:
@@ -133,7 +132,7 @@ def share_of_rows(rows: OpenLabels, level: float) -> Interval:
 
 
 def _ratio_ends(
-    hits: NDArray[Any], trials: int, base_hits: NDArray[Any], base_trials: int, z: float
+    hits: IntArray, trials: int, base_hits: IntArray, base_trials: int, z: float
 ) -> tuple[FloatArray, FloatArray]:
     """Ends of the score interval of (hits / trials) / (base_hits / base_trials) (Koopman 1984).
 

@@ -147,7 +147,7 @@ def permutation_risk(
     y_score: ArrayLike,
     m: int,
     *,
-    loss: str | Callable[[NDArray[Any], NDArray[Any]], Any] = "pairs",
+    loss: str | Callable[[AnyArray, AnyArray], Any] = "pairs",
     most_tuples: int = MOST_TUPLES,
     random_state: int | np.random.Generator | None = 0,
 ) -> OrderedUStatistic:
@@ -195,7 +195,7 @@ def permutation_risk(
     )
 
 
-def _pairs_apart(labels: NDArray[Any], scores: NDArray[Any]) -> tuple[Any, Any]:
+def _pairs_apart(labels: np.ndarray, scores: np.ndarray) -> tuple[Any, Any]:
     i, j = np.triu_indices(labels.shape[1], 1)
     return np.sign(labels[:, i] - labels[:, j]), np.sign(scores[:, i] - scores[:, j])
 
@@ -211,7 +211,7 @@ def _any_pair(labels: AnyArray, scores: AnyArray) -> Any:
     return np.any((of_labels != 0) & (of_labels != of_scores), axis=1)
 
 
-def _top_missed(labels: AnyArray, scores: AnyArray) -> Any:
+def _top_missed(labels: AnyArray, scores: AnyArray) -> FloatArray:
     """Expected over random orders of tied scores."""
     first = scores == np.max(scores, axis=1, keepdims=True)
     best = labels == np.max(labels, axis=1, keepdims=True)

@@ -210,7 +210,7 @@ def _pair(
     sample_weight: ArrayLike | None,
     weights: str,
     label_propensity: ArrayLike | None,
-    pos_label: Any,
+    pos_label: object,
     how: dict[str, Any],
 ) -> Comparison:
     if metric.kernel is not None:

@@ -9,7 +9,7 @@ for B is taken: 0.41 T^(2/3)).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student
 
-from toprank._arrays import AnyArray
+from toprank._arrays import AnyArray, JsonObject
 from toprank._columns import labels_column, to_numpy
 from toprank._html import interval_picture, table_html
 from toprank._numerics import FloatArray
@@ -67,12 +67,12 @@ class PeriodInterval:
     level: float
     method: str
     freedom: float
-    periods: NDArray[Any]
+    periods: AnyArray
     values: FloatArray
     rows: NDArray[np.intp]
     note: str = ""
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """Return the attributes as a dictionary."""
         return asdict(self)
 
@@ -258,7 +258,7 @@ def group_of_entities(entities: ArrayLike, n: int) -> NDArray[np.intp]:
     given = np.asarray(to_numpy(entities))
     if given.shape != (n,):
         raise ValueError(f"entities has shape {given.shape}, expected one entity per row: ({n},).")
-    seen: dict[Any, int] = {}
+    seen: dict[Hashable, int] = {}
     return np.array(
         [
             seen.setdefault((place,) if value in (None, "") or value != value else value, len(seen))

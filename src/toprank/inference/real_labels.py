@@ -11,8 +11,6 @@ errors is at least as far as one more such row would put it (see `rare_errors`).
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -113,7 +111,7 @@ def _note_on_rows(result: UStatistic) -> str:
 def compare_kernels(
     verdict: Verdict,
     y: ArrayLike,
-    scores: tuple[Any, Any],
+    scores: tuple[FloatArray, FloatArray],
     weight: FloatArray,
     units: NDArray[np.intp] | None,
 ) -> Comparison:

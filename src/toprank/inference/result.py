@@ -13,9 +13,9 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import t as student
 
+from toprank._arrays import JsonObject
 from toprank._html import interval_picture, table_html
 from toprank.inference.sample import Sample, VarianceEstimate
 from toprank.inference.shares import agreement_interval, student_reach
@@ -64,7 +64,7 @@ class Interval:
     bias: float = 0.0
     note: str = ""
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """Return the attributes as a dictionary."""
         return asdict(self)
 
@@ -128,7 +128,7 @@ class Comparison:
     method: str
     note: str = ""
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """Return the attributes as a dictionary."""
         return asdict(self)
 
@@ -221,7 +221,7 @@ class MetricRequest:
     n_resamples: int = 1000
     random_state: Any = 0
     n_jobs: int | None = None
-    own_labels: NDArray[Any] | None = None  #: as the caller gave them, for functions of them
+    own_labels: np.ndarray | None = None  #: as the caller gave them, for functions of them
 
     @property
     def label(self) -> str:
@@ -238,7 +238,7 @@ class MetricRequest:
         return settings
 
     @property
-    def labels(self) -> NDArray[Any]:
+    def labels(self) -> np.ndarray:
         """The labels of the sample's rows, as the metric's function wants them."""
         if self.own_labels is None:
             return self.sample.positive

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import betainccinv, betaincinv, ndtri, stdtrit
 
+from toprank._arrays import FloatArray
 from toprank._numerics import is_number
 from toprank.inference.sample import VarianceEstimate
 
@@ -25,7 +26,9 @@ def check_level(level: float) -> float:
     return float(level)
 
 
-def clopper_pearson(share: Any, trials: Any, level: float) -> tuple[Any, Any]:
+def clopper_pearson(
+    share: FloatArray | float, trials: FloatArray | float, level: float
+) -> tuple[Any, Any]:
     """Exact interval for a share of independent trials; trials need not be whole.
 
     With an effective number of trials this is the interval of Korn & Graubard (1998).

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from toprank._arrays import BoolArray, JsonObject
 from toprank._html import table_html
 from toprank._numerics import FloatArray
 from toprank._text import visible
@@ -85,7 +86,7 @@ class TopGroups:
     list_length: int | float
     level: float
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """Return the attributes as a dictionary."""
         return asdict(self)
 
@@ -214,7 +215,7 @@ def top_groups(
     return TopGroups(tuple(found), p_values, _holm(p_values), k, level)
 
 
-def share_listed(positive: Any, scores: FloatArray, k: int | float) -> FloatArray:
+def share_listed(positive: BoolArray, scores: FloatArray, k: int | float) -> FloatArray:
     """How much of each row is in the first k: 1, 0, or a share where rows tie at the cut."""
     ranked = RankedList.rank(positive, scores)
     depth = float(Lists.of_one(ranked).sizes(k)[0])

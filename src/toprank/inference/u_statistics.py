@@ -11,7 +11,6 @@ variance of the pairs: a common value, a main effect for each row, and what the 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -77,7 +76,7 @@ class UStatistic:
     groups: int | None
     support: tuple[float, float] | None
     _kernel: Kernel
-    _data: NDArray[Any]
+    _data: AnyArray
 
     @property
     def standard_error(self) -> float:

@@ -7,7 +7,6 @@ be explained column by column and written in other languages.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -129,7 +128,7 @@ def _on_raw_columns(form: Additive, slopes: FloatArray, offsets: FloatArray) -> 
     return Additive(intercept, terms, form.n_columns)
 
 
-def _steps(stumps: Any, coef: FloatArray) -> Steps:
+def _steps(stumps: np.ndarray, coef: FloatArray) -> Steps:
     edges, place = np.unique(stumps["threshold"], return_inverse=True)
     heights = np.bincount(place.reshape(-1), coef, minlength=len(edges))
     values = np.concatenate([[0.0], np.cumsum(heights)])

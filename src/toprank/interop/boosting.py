@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from toprank._arrays import AnyArray
 from toprank._numerics import FloatArray
 from toprank.interop.team import ALONE, Team, derivatives_together, team_positives, team_weights
 from toprank.metrics.metric import Metric
@@ -86,7 +87,7 @@ class PushGradients:
         return boostable(PairTask.build(relation, of_row, **names).objective())
 
     def at(
-        self, labels: NDArray[Any], scores: object, weight: object = None, group_sizes: Any = None
+        self, labels: np.ndarray, scores: object, weight: object = None, group_sizes: Any = None
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Return gradient and curvature in the scores, as float32.
 
@@ -117,7 +118,7 @@ class PushGradients:
         return _round_per_unit(gradient, built.weight), _round_per_unit(curvature, built.weight)
 
     def _build(
-        self, team: Team, labels: NDArray[Any], weight: Any, group_sizes: Any, rank: int
+        self, team: Team, labels: AnyArray, weight: Any, group_sizes: Any, rank: int
     ) -> _Built:
         positive = team_positives(team, np.asarray(labels))
         counts = team_weights(team, positive, weight)
@@ -133,7 +134,7 @@ class PushGradients:
         given = (np.array(labels), _copy(weight), _copy(group_sizes), rank)
         return _Built(team, derivatives, given, positive, counts)
 
-    def _groups(self, team: Team, sizes: Any, n: int) -> Any:
+    def _groups(self, team: Team, sizes: AnyArray | None, n: int) -> Any:
         """The group of every row of the team, as a number."""
         own = _sizes(sizes)
         if team.any(len(own) > 0):
@@ -165,11 +166,11 @@ def _round_per_unit(values: FloatArray, weight: Any) -> NDArray[np.float32]:
     return unit * weight.astype(np.float32) if weighted else unit
 
 
-def _sizes(group_sizes: Any) -> NDArray[np.int64]:
+def _sizes(group_sizes: AnyArray | None) -> NDArray[np.int64]:
     return np.asarray([] if group_sizes is None else group_sizes, dtype=np.int64)
 
 
-def _copy(values: Any) -> Any:
+def _copy(values: AnyArray | None) -> AnyArray | None:
     return None if values is None else np.array(values)
 
 
@@ -180,7 +181,7 @@ class _Built:
         self,
         team: Team,
         derivatives: Derivatives,
-        given: tuple[Any, ...],
+        given: tuple[AnyArray, AnyArray | None, AnyArray | None, int],
         positive: NDArray[np.bool_],
         counts: FloatArray | None,
     ):
@@ -198,7 +199,7 @@ class _Built:
         return all(_same(kept, now) for kept, now in zip(self._given, given, strict=True))
 
 
-def _same(kept: Any, now: Any) -> bool:
+def _same(kept: AnyArray | int | None, now: AnyArray | int | None) -> bool:
     return now is None if kept is None else now is not None and np.array_equal(kept, now)
 
 
@@ -233,7 +234,7 @@ class PushMetric:
         """The processes whose rows are ranked together."""
         return ALONE
 
-    def of(self, labels: Any, scores: Any, weight: Any = None, group_sizes: Any = None) -> float:
+    def of(self, labels: Any, scores: object, weight: Any = None, group_sizes: Any = None) -> float:
         """Return the value; with groups the mean over them, for metrics that have one.
 
         Processes that train together see all their rows: labels and scores are gathered.

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from toprank._arrays import FloatArray
 from toprank.interop.boosting import PushGradients, PushMetric
 
 _ON_ONE_MACHINE = (
@@ -44,7 +45,7 @@ class _LightGBMMetric(PushMetric):
         return self.label, self.of(labels, scores, weight, group), self.higher_is_better
 
 
-def _dataset_columns(a: Any, b: Any, weight: ArrayLike, group: object) -> Any:
+def _dataset_columns(a: FloatArray | list[int], b: Any, weight: ArrayLike, group: object) -> Any:
     """Return labels, scores, weights and group sizes, however they came."""
     if not hasattr(b, "get_label"):
         return np.asarray(a), b, weight, group

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from toprank._arrays import Frame
 from toprank._extras import require
 from toprank._text import plain
 from toprank._version import __version__
@@ -90,12 +91,12 @@ def save_model(
 
 
 def log_model(
-    model: Any,
+    model: object,
     name: str = "model",
     *,
     registered_model_name: str | None = None,
-    signature: Any = None,
-    input_example: Any = None,
+    signature: object = None,
+    input_example: object = None,
     pip_requirements: list[str] | None = None,
     metadata: dict[str, Any] | None = None,
 ) -> Any:
@@ -203,7 +204,7 @@ class Scorer:
             columns["probability"] = np.asarray(self.model.predict_proba(X))[:, 1]
         return pandas.DataFrame(columns)
 
-    def _predict_table(self, pandas: Any, frame: Any, n_reasons: int) -> Any:
+    def _predict_table(self, pandas: Any, frame: Frame, n_reasons: int) -> Any:
         chance = self.model.predict_proba(frame)[:, 1]
         found = pandas.DataFrame({"score": self.model.score(frame), "probability": chance})
         if n_reasons > 0:
@@ -228,7 +229,7 @@ def _signature(mlflow: Any, model: Any) -> Any:
     return mlflow.models.ModelSignature(types.Schema(given), types.Schema(answers), wanted)
 
 
-def _requirements(model: Any) -> list[str]:
+def _requirements(model: object) -> list[str]:
     needed = [f"toprank[models]=={__version__}"]
     made_with = getattr(model, "card", {}).get("versions", {})
     needed += [

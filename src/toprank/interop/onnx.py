@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from toprank._arrays import AnyArray
 from toprank._extras import require
 from toprank._files import replace_file
 from toprank._numerics import FloatArray
@@ -275,7 +275,7 @@ def _add_tree_ranker(graph: Graph, ranker: BaseEstimator, X: str) -> str:
 
 
 def check_export(
-    model: object, rows: dict[str, NDArray[Any]], scores: FloatArray, tolerance: float
+    model: object, rows: dict[str, AnyArray], scores: FloatArray, tolerance: float
 ) -> OnnxExport:
     """Compare ONNX Runtime's scores with the ranker's; ValueError if they differ too much."""
     got = session_of(model)(rows)
@@ -289,7 +289,7 @@ def check_export(
     return OnnxExport(model, len(scores), gap)
 
 
-def session_of(model: Any) -> Callable[[dict[str, NDArray[Any]]], FloatArray]:
+def session_of(model: Any) -> Callable[[dict[str, AnyArray]], FloatArray]:
     """Return a function from inputs to scores that runs a model in ONNX Runtime."""
     runtime = require("onnxruntime", "onnx")
     options = runtime.SessionOptions()
@@ -298,7 +298,7 @@ def session_of(model: Any) -> Callable[[dict[str, NDArray[Any]]], FloatArray]:
         model.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
 
-    def scores(rows: dict[str, NDArray[Any]]) -> FloatArray:
+    def scores(rows: dict[str, np.ndarray]) -> FloatArray:
         return np.asarray(session.run(None, rows)[0], dtype=np.float64)
 
     return scores

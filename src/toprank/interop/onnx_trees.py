@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from toprank._numerics import FloatArray
 from toprank.interop.tree_forms import AT_MOST, MEMBER, Leaf, Split, library_trees
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 
 @dataclass
@@ -54,7 +57,7 @@ class _Ensemble:
         return len(self.weights) - 1, 1
 
 
-def add_trees(graph: Any, ranker: Any, X: str) -> str:
+def add_trees(graph: Any, ranker: BaseEstimator, X: str) -> str:
     """Append the trees of a fitted `PushTrees` and return the name of their scores, doubles."""
     exact = ranker._trees.library == "lightgbm"
     categories = ranker._columns.categories
@@ -108,7 +111,7 @@ def _add_ensemble(graph: Any, ensemble: _Ensemble, X: str, kind: Any) -> str:
     )
 
 
-def _in_raw_categories(tree: Split | Leaf, categories: dict[int, Any]) -> Split | Leaf:
+def _in_raw_categories(tree: Split | Leaf, categories: dict[int, np.ndarray]) -> Split | Leaf:
     """Name categories as the table does, not by the codes that the library saw."""
     if isinstance(tree, Leaf):
         return tree
@@ -127,7 +130,7 @@ def _in_raw_categories(tree: Split | Leaf, categories: dict[int, Any]) -> Split 
     )
 
 
-def category_numbers(categories: Any, column: int) -> FloatArray:
+def category_numbers(categories: np.ndarray, column: int) -> FloatArray:
     """Return the categories of a column as numbers, which the ONNX form takes alone."""
     try:
         return np.asarray(categories, dtype=np.float64)
@@ -140,7 +143,7 @@ def category_numbers(categories: Any, column: int) -> FloatArray:
         ) from error
 
 
-def _known_categories(graph: Any, X: str, categories: dict[int, Any], d: int) -> str:
+def _known_categories(graph: Any, X: str, categories: dict[int, np.ndarray], d: int) -> str:
     """A category never seen in training is a missing value."""
     for column, known in categories.items():
         x = graph.add("Gather", X, graph.constant(np.array([column], dtype=np.int64)), axis=1)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
 from toprank._numerics import FloatArray
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 _KNOWN = (MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler)
 
@@ -29,7 +32,7 @@ def _is_known(step: object) -> bool:
     return type(step) in _KNOWN and not getattr(step, "clip", False)
 
 
-def scaling(pipeline: Pipeline) -> tuple[FloatArray, FloatArray, Any]:
+def scaling(pipeline: Pipeline) -> tuple[FloatArray, FloatArray, BaseEstimator]:
     """Return the slopes b and offsets c of z = b x + c, column by column, and the last step.
 
     ValueError if a step before the last does something else.

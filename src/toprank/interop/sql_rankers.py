@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from toprank._arrays import AnyArray
 from toprank.interop.additive import Line, additive_form, is_additive
 from toprank.interop.pipelines import is_pipeline, scaling
 from toprank.interop.sql_dialects import bracketed_sum
@@ -20,6 +21,9 @@ from toprank.interop.tree_forms import (
     forest_trees,
     library_trees,
 )
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 #: Splits in one query, at most.
 MOST_SPLITS = 50_000
@@ -72,7 +76,7 @@ def _ensemble_sql(ensemble: Any, columns: SqlColumns, steps: SqlSteps) -> str:
     return bracketed_sum([sql(intercept), *terms])
 
 
-def _prepared_sql(ranker: Any, columns: SqlColumns, steps: SqlSteps) -> str:
+def _prepared_sql(ranker: BaseEstimator, columns: SqlColumns, steps: SqlSteps) -> str:
     """A linear ranker of standardised numbers, their gaps and categories."""
     made, sql = ranker._made, steps.dialect.number
     form = additive_form(ranker.ranker_)
@@ -113,7 +117,7 @@ def _forest_sql(ranker: Any, columns: SqlColumns, steps: SqlSteps) -> str:
     return f"{log}({share} + {sql(least)}) - {log}({sql(1.0 + least)} - {share})"
 
 
-def _trees_sql(ranker: Any, columns: SqlColumns, steps: SqlSteps) -> str:
+def _trees_sql(ranker: BaseEstimator, columns: SqlColumns, steps: SqlSteps) -> str:
     """The trees of LightGBM or XGBoost, on top of the scores they started from."""
     if ranker._starts:
         raise ValueError(
@@ -131,7 +135,7 @@ def _trees_sql(ranker: Any, columns: SqlColumns, steps: SqlSteps) -> str:
 
 def _sum_of_trees(
     trees: Iterable[Split | Leaf],
-    ranker: Any,
+    ranker: BaseEstimator,
     columns: SqlColumns,
     steps: SqlSteps,
     single: bool = False,
@@ -144,7 +148,7 @@ class _TreeWriter:
     """Writes trees as nested CASEs; a missing value takes the way of ELSE."""
 
     def __init__(
-        self, categories: dict[int, Any], columns: SqlColumns, steps: SqlSteps, single: bool
+        self, categories: dict[int, AnyArray], columns: SqlColumns, steps: SqlSteps, single: bool
     ):
         self.categories, self.columns, self.steps = categories, columns, steps
         self.single = single

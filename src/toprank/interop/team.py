@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from toprank._arrays import AnyArray
 from toprank._numerics import FloatArray, log_of
@@ -55,11 +55,11 @@ class Team:
         """Return the first member's thing."""
         return thing
 
-    def gather(self, rows: AnyArray) -> NDArray[Any]:
+    def gather(self, rows: AnyArray) -> np.ndarray:
         """Return the rows of all members, in order of rank."""
         return rows
 
-    def own(self, rows: AnyArray, n: int) -> NDArray[Any]:
+    def own(self, rows: AnyArray, n: int) -> np.ndarray:
         """Return, of rows that were gathered, this member's n."""
         return rows
 
@@ -75,7 +75,7 @@ class XGBoostTeam(Team):
         self.size = collective.get_world_size()
         self.rank = collective.get_rank()
 
-    def _reduce(self, values: object, operation: Any) -> NDArray[Any]:
+    def _reduce(self, values: object, operation: object) -> np.ndarray:
         array = np.asarray(values)
         if array.size == 0:  # the same shape, so empty for everyone
             return array
@@ -87,7 +87,7 @@ class XGBoostTeam(Team):
     def max(self, values: Any) -> FloatArray:
         return self._reduce(np.asarray(values, dtype=np.float64), self._collective.Op.MAX)
 
-    def objects(self, thing: Any) -> list[Any]:
+    def objects(self, thing: object) -> list[Any]:
         # the communicator takes no None
         return [self._collective.broadcast((thing,), root)[0] for root in range(self.size)]
 
@@ -99,7 +99,7 @@ class XGBoostTeam(Team):
         mine[self.rank] = n
         return self.sum(mine).astype(np.intp)
 
-    def gather(self, rows: NDArray[Any]) -> NDArray[Any]:
+    def gather(self, rows: AnyArray) -> np.ndarray:
         if rows.dtype.kind not in "biuf":
             parts = [part for part in self.objects(rows) if len(part)]
             return np.concatenate(parts) if parts else rows
@@ -110,7 +110,7 @@ class XGBoostTeam(Team):
         # every place is zero for all members but one, so that the sum is exact
         return self._reduce(everyone, self._collective.Op.SUM).astype(rows.dtype, copy=False)
 
-    def own(self, rows: AnyArray, n: int) -> NDArray[Any]:
+    def own(self, rows: AnyArray, n: int) -> np.ndarray:
         end = int(np.cumsum(self._sizes(n))[self.rank])
         return rows[end - n : end]
 
@@ -136,7 +136,9 @@ def team_positives(team: Team, labels: AnyArray) -> NDArray[np.bool_]:
     return np.asarray(labels == classes[1])
 
 
-def team_weights(team: Team, positive: NDArray[np.bool_], weight: object) -> FloatArray | None:
+def team_weights(
+    team: Team, positive: NDArray[np.bool_], weight: ArrayLike | None
+) -> FloatArray | None:
     """Return this process's weights as float64, or raise ValueError in every process at once."""
     if not team.any(weight is not None):
         return None

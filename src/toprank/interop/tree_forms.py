@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 #: How a split compares, by the numbers of ONNX's TreeEnsemble.
 AT_MOST, LESS, MEMBER = 0, 1, 6
@@ -42,7 +45,7 @@ class Split:
     no: Any
 
 
-def library_trees(ranker: Any) -> Iterator[Split | Leaf]:
+def library_trees(ranker: BaseEstimator) -> Iterator[Split | Leaf]:
     """Yield the trees of a fitted `PushTrees`; categories are codes, their places in training."""
     return (_of_lightgbm if ranker._trees.library == "lightgbm" else _of_xgboost)(ranker)
 
@@ -62,7 +65,7 @@ def _forest_node(forest: Any, place: int) -> Split | Leaf:
     return Split(column, AT_MOST, threshold, (), True, yes, no)
 
 
-def _of_lightgbm(ranker: Any) -> Iterator[Split | Leaf]:
+def _of_lightgbm(ranker: BaseEstimator) -> Iterator[Split | Leaf]:
     dump = ranker.booster_.dump_model(num_iteration=ranker._trees.n_rounds)
     for tree in dump["tree_info"]:
         yield _lightgbm_node(tree["tree_structure"])
@@ -84,7 +87,7 @@ def _lightgbm_node(node: dict[str, Any]) -> Split | Leaf:
     return Split(column, AT_MOST, threshold, (), bool(missing), yes, no)
 
 
-def _of_xgboost(ranker: Any) -> Iterator[Split | Leaf]:
+def _of_xgboost(ranker: BaseEstimator) -> Iterator[Split | Leaf]:
     booster = ranker.booster_[: ranker._trees.n_rounds]
     model = json.loads(bytes(booster.save_raw("json")))
     for tree in model["learner"]["gradient_booster"]["model"]["trees"]:

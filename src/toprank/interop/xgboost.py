@@ -47,7 +47,7 @@ class _XGBoostMetric(PushMetric):
         return (self.label, value) if hasattr(b, "get_label") else value
 
 
-def _matrix_columns(a: Any, b: Any, weight: Any) -> Any:
+def _matrix_columns(a: np.ndarray | list[int], b: Any, weight: Any) -> Any:
     """Return labels, scores, weights and group sizes, however they came."""
     if not hasattr(b, "get_label"):
         return np.asarray(a), b, weight, None

@@ -8,7 +8,7 @@ refused by name.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +18,9 @@ from toprank._columns import numbers
 from toprank._numerics import FloatArray
 from toprank.blocks.tensors import OnDevice, all_finite, distinct, on_device, tensor_on_device
 from toprank.pairs import check_labels, check_scores, check_weights, split_classes
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 #: What to do with weights, or amounts, whose products or sums would not be floats.
 TOO_FAR = "too far from a repetition count. Scale the weights to between 1e-100 and 1e100."
@@ -88,7 +91,11 @@ def inverse_weights(weight: FloatArray | None, propensity: ArrayLike, n: int) ->
 
 
 def check_on_device(
-    scores: Any, y_true: Any, sample_weight: object, pos_label: object, label_propensity: object
+    scores: Tensor,
+    y_true: ArrayLike,
+    sample_weight: object,
+    pos_label: object,
+    label_propensity: object,
 ) -> tuple[OnDevice, OnDevice, OnDevice | None]:
     """Return (positive, scores, weights) on the device of the scores, or raise ValueError."""
     labels = _device_column("y_true", y_true, scores)
@@ -109,7 +116,7 @@ def check_on_device(
     return OnDevice(positive), OnDevice(scores), None if weight is None else OnDevice(weight)
 
 
-def _device_column(name: str, values: object, like: object) -> Any:
+def _device_column(name: str, values: object, like: object) -> Tensor:
     column = on_device(values, like)
     if column.ndim == 2 and column.shape[1] == 1:
         column = column[:, 0]
@@ -120,12 +127,12 @@ def _device_column(name: str, values: object, like: object) -> Any:
     return column
 
 
-def _device_positives(labels: object, pos_label: object) -> Any:
+def _device_positives(labels: object, pos_label: object) -> Tensor:
     classes, _ = split_classes(distinct(labels), "y_true", pos_label)
     return labels == classes[1].item()
 
 
-def _device_weights(name: str, values: object, scores: Any) -> Any:
+def _device_weights(name: str, values: object, scores: Tensor) -> Tensor:
     """One number per row in float64, from one for all rows or one for each."""
     weight = on_device(values, scores).double()
     if tuple(weight.shape) not in ((), (len(scores),)):

@@ -75,7 +75,7 @@ class Cut:
         return min(self.most, share * self.scale)
 
 
-def smooth_share(hits: Any, trials: Any) -> Any:
+def smooth_share(hits: FloatArray | float, trials: FloatArray | float) -> Any:
     """A share that one more hit and one more miss keep away from 0 and 1."""
     return (hits + 1) / (trials + 2)
 
@@ -85,12 +85,12 @@ def effective_trials(share: Any, variance: Any, trials: Any) -> Any:
     return np.minimum(trials, share * (1 - share) / np.maximum(variance, _TINY))
 
 
-def _hits(ranked: RankedList, depth: Any) -> Any:
+def _hits(ranked: RankedList, depth: FloatArray | float) -> FloatArray | float:
     """Expected weight of positives above the cut; within a tie it grows evenly."""
     return np.interp(depth, ranked.places, ranked.found)
 
 
-def _near(ranked: RankedList, depth: Any) -> Any:
+def _near(ranked: RankedList, depth: FloatArray | float) -> FloatArray | float:
     """Local precision: the share of positives among the rows around the cut."""
     half = np.maximum(4.0, depth**0.8)
     first, last = np.maximum(depth - half, 0.0), np.minimum(depth + half, ranked.total)
@@ -181,12 +181,14 @@ def tpr_cut(sample: RowSample, fpr: Any) -> Cut:
     return Cut(observed, effective_trials(share, variance, high), variance, fpr=fpr)
 
 
-def fpr_where(ranked: RankedList, tpr: Any) -> Any:
+def fpr_where(ranked: RankedList, tpr: FloatArray) -> FloatArray:
     """Return the FPR where the TPR is `tpr`, the curve read from the side."""
     return np.interp(tpr, ranked.found / ranked.positives, ranked.passed / ranked.negatives)
 
 
-def slope_of_curve(ranked: RankedList, fpr: Any, tpr: Any) -> Any:
+def slope_of_curve(
+    ranked: RankedList, fpr: FloatArray | float, tpr: FloatArray | float
+) -> FloatArray | float:
     """Slope of the ROC curve at a point, from the local precision."""
     near = _near(ranked, fpr * ranked.negatives + tpr * ranked.positives)
     return near / (1 - near) * ranked.negatives / ranked.positives

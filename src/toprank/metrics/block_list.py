@@ -102,7 +102,7 @@ class BlockList:
         Rows of weight above zero that the list stands for.
     """
 
-    classes: NDArray[Any]
+    classes: np.ndarray
     top: FloatArray
     bins: ScoreBins
     n_rows: int
@@ -163,7 +163,7 @@ class BlockList:
         return 0.5 * float((pos / of_pos) @ (neg / of_neg))
 
     @property
-    def y(self) -> NDArray[Any]:
+    def y(self) -> np.ndarray:
         """The label of each row of the list."""
         return self.classes[self._tied[0].astype(np.intp)]
 

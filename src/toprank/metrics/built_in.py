@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -36,6 +36,9 @@ from toprank.metrics.metric import (
     Swaps,
 )
 from toprank.prices import Max, get_price
+
+if TYPE_CHECKING:
+    from toprank.prices import Price
 
 _AT_K = {"k": 0.1}
 _EXTREME_OF_SAMPLE = Extreme(
@@ -81,7 +84,9 @@ def _infinite_power(
     return Extreme(advice="Use a finite p.")
 
 
-def _price_of_maximum(price: Any = "power", p: float = 1.0, **_: object) -> Extreme | None:
+def _price_of_maximum(
+    price: str | Price | tuple[object, ...] = "power", p: float = 1.0, **_: object
+) -> Extreme | None:
     return _EXTREME_OF_SAMPLE if isinstance(get_price(price, p), Max) else None
 
 

@@ -155,7 +155,7 @@ class Expansion:
         return float(np.clip(centre, self.share / 2, (1 + self.share) / 2))
 
 
-def quenouille_bias(value: ArrayLike, count: FloatArray, without: FloatArray) -> Any:
+def quenouille_bias(value: ArrayLike, count: FloatArray, without: FloatArray) -> float:
     """Quenouille's estimate of the bias that one class causes."""
     units = np.sum(count, axis=-1)
     mean = np.sum(np.where(count > 0, count * without, 0.0), axis=-1) / units
@@ -527,6 +527,6 @@ def _after(values: FloatArray) -> FloatArray:
     return np.cumsum(values[..., ::-1], axis=-1)[..., ::-1] - values
 
 
-def _logit(u: Any) -> Any:
+def _logit(u: FloatArray | float) -> FloatArray | float:
     """log(u / (1 - u))."""
     return np.log(u) - np.log1p(-u)

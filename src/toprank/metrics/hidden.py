@@ -48,7 +48,7 @@ class OpenLabels:
 
     @classmethod
     def read(
-        cls, y: ArrayLike, s: ArrayLike, unlabelled: Any = None, pos_label: object = None
+        cls, y: ArrayLike, s: ArrayLike, unlabelled: object = None, pos_label: object = None
     ) -> OpenLabels:
         """Read labels and scores; ValueError says what is wrong."""
         positive, open_rows = split_unlabelled(y, unlabelled, pos_label)
@@ -78,7 +78,7 @@ def unlabelled_value(
     y_score: ArrayLike,
     hidden: float,
     *,
-    unlabelled: Any = None,
+    unlabelled: object = None,
     pos_label: object = None,
     **metric_kwargs: Any,
 ) -> float:
@@ -135,7 +135,7 @@ def unlabelled_value(
     return correct_value(known, float(naive), rows, share)
 
 
-def hidden_metric(metric: Any) -> Metric:
+def hidden_metric(metric: str | Callable[..., float]) -> Metric:
     """The metric by its name; ValueError where there is no correction for hidden positives."""
     known = as_metric(metric)
     if known.hidden is None:

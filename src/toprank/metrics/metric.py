@@ -191,7 +191,7 @@ class Metric:
     by_place: Callable[[FloatArray, FloatArray], FloatArray] | None = None
     planned: Planned | None = None
     hidden: Hidden | None = None
-    steadier: Mapping[str, Any] = field(default_factory=dict)
+    steadier: Mapping[str, object] = field(default_factory=dict)
     summarize: bool = False
     own_labels: bool = False
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +18,9 @@ from toprank._extras import require
 from toprank._numerics import FloatArray, sort_runs
 from toprank.blocks.tensors import OnDevice
 from toprank.metrics._inputs import check_ranking
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -215,7 +218,7 @@ def _sort_descending(
 
 def _ranked_on_device(
     positive: OnDevice, scores: OnDevice, weight: OnDevice | None
-) -> tuple[Any, ...]:
+) -> tuple[OnDevice | bool, ...]:
     """Sort on the device; return what a RankedList is made of."""
     torch = require("torch", "torch")
     high, at = positive.tensor, scores.tensor
@@ -235,7 +238,7 @@ def _ranked_on_device(
     return (*map(OnDevice, lists), whole)
 
 
-def _units_per_tie(units: Any, ends: Any, whole: bool) -> tuple[Any, Any]:
+def _units_per_tie(units: Tensor, ends: Tensor, whole: bool) -> tuple[Tensor, Tensor]:
     """The units in each tie, and in the first j ties for j = 0, 1, ..."""
     torch = require("torch", "torch")
     met = torch.cat([units.new_zeros(1), units.cumsum(0)[ends]])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,6 +18,9 @@ from toprank.pair_sums import pair_sum
 from toprank.pairs import BALANCES, Sides, orient
 from toprank.prices import Max, Price, get_price
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 #: Multiples of margins up to this one are floats.
 _LARGEST_SCORE = 1e100
 #: Up to this size of the scores a margin of one, where a hinge has its knot, is not rounded away.
@@ -28,9 +31,9 @@ def push_risk(
     y_true: ArrayLike,
     y_score: ArrayLike,
     *,
-    price: Any = "power",
+    price: str | Price | tuple[object, ...] = "power",
     p: float = 1.0,
-    loss: Any = "exponential",
+    loss: str | Loss | tuple[object, ...] = "exponential",
     end: str = "top",
     balance: float = 1.0,
     balance_of: str = "means",
@@ -333,7 +336,7 @@ def ranks(
     *,
     sample_weight: ArrayLike | None = None,
     pos_label: object = None,
-) -> Any:
+) -> FloatArray | Tensor:
     r"""Rank of each positive: the (weighted) number of rows at or above it, itself included.
 
     .. math:: \mathrm{Rank}(i) = \sum_k w_k\, 1[f_i \le f_k] + \sum_{i'} w_{i'}\, 1[f_i \le f_{i'}]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +13,9 @@ from toprank.metrics._inputs import check_ranking
 from toprank.metrics.push import check_margins
 from toprank.pair_sums import pair_sum
 
+if TYPE_CHECKING:
+    from toprank.losses import Loss
+
 
 def rank_risk(
     y_true: ArrayLike,
@@ -20,7 +23,7 @@ def rank_risk(
     g: Callable[[Any], Any] = np.log1p,
     *,
     of: str = "rank",
-    loss: Any = "zero_one",
+    loss: str | Loss | tuple[object, ...] = "zero_one",
     sample_weight: ArrayLike | None = None,
     label_propensity: ArrayLike | None = None,
     pos_label: object = None,

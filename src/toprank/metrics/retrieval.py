@@ -224,12 +224,12 @@ def bedroc_of(ranked: RankedList, alpha: float = 20.0) -> float:
     return float(np.clip(gained / most, 0.0, 1.0))
 
 
-def _discount_sum(length: Any) -> Any:
+def _discount_sum(length: OnDevice | FloatArray | float) -> OnDevice | FloatArray | float:
     """Sum of the discounts e^-x over this length, 1 - e^-length."""
     return -np.expm1(-length)
 
 
-def _led_in_tie(high: Any, low: Any) -> Any:
+def _led_in_tie(high: OnDevice | FloatArray, low: OnDevice | FloatArray) -> OnDevice | FloatArray:
     r"""What the positives of a tie gain over its own negatives, under random orders.
 
     .. math:: (1 - e^{-n}) - \frac{n}{m + n} (1 - e^{-(m+n)})

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length
@@ -87,7 +85,7 @@ def misranked_by_row(
     return wrong, np.maximum(tied, 0.0, out=tied)
 
 
-def _inversions(grades: NDArray[np.integer[Any]], weight: FloatArray) -> FloatArray:
+def _inversions(grades: np.ndarray, weight: FloatArray) -> FloatArray:
     """Weight of the larger grades before each row and of the smaller ones after it.
 
     Two grades first differ in one bit. Moving the zeros of each bit before its ones, stably, keeps

@@ -5,13 +5,17 @@ A threshold takes all rows that score at least as high, so a tie is taken whole 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from toprank._arrays import BoolArray
 from toprank._numerics import is_number
 from toprank.metrics.order import RankedList
+
+if TYPE_CHECKING:
+    from toprank.blocks.tensors import OnDevice
 
 #: 0.29 of 100 positives is 28.999...96 in floating point, and means 29.
 _ROUNDING = 1 - 1e-12
@@ -163,11 +167,11 @@ def check_share(name: str, share: object) -> None:
         raise ValueError(f"{name}={share!r}: expected a share in (0, 1], such as 0.8.")
 
 
-def _recalls(ranked: RankedList, recall: float) -> Any:
+def _recalls(ranked: RankedList, recall: float) -> OnDevice | BoolArray:
     """Whether the rows down to the end of each tie hold that share of the positives."""
     return ranked.found[1:] >= recall * ranked.positives * _ROUNDING
 
 
-def _precise(ranked: RankedList, precision: float) -> Any:
+def _precise(ranked: RankedList, precision: float) -> OnDevice | BoolArray:
     """Whether the rows down to the end of each tie have that share of positives."""
     return ranked.found[1:] >= precision * ranked.places[1:] * _ROUNDING

@@ -10,9 +10,12 @@ import io
 import json
 import re
 import zipfile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toprank.models.errors import ModelError
+
+if TYPE_CHECKING:
+    from toprank._arrays import JsonObject
 
 #: Goes up when the code before cannot read the new files; `toprank.models.migration` then gets a
 #: step that brings the older ones here. 2: columns that are clipped, written with signs or tidied;
@@ -79,7 +82,7 @@ def check_entry_sizes(entries: list[zipfile.ZipInfo], most_bytes: int) -> None:
         )
 
 
-def check_format(facts: Any) -> dict[str, Any]:
+def check_format(facts: Any) -> JsonObject:
     """Return the facts of ``toprank.json``; ModelError if the format is a newer one."""
     found = facts.get("format") if isinstance(facts, dict) else None
     if not isinstance(found, int) or found < 1 or not isinstance(facts.get("versions"), dict):

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from toprank._arrays import AnyArray
+from toprank._arrays import AnyArray, FloatArray, JsonObject
 
 #: Shares whose quantiles part the bins of numbers and dates.
 _CUTS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
@@ -64,7 +64,7 @@ class Drift:
     missing: float
     missing_before: float
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """Return the attributes as a dictionary."""
         return asdict(self)
 
@@ -132,7 +132,7 @@ class Bins:
         return Drift(self.name, self.kind, psi, chance, share, self.missing)
 
 
-def population_stability_index(then: NDArray[Any], now: NDArray[Any]) -> Any:
+def population_stability_index(then: np.ndarray, now: np.ndarray) -> FloatArray | float:
     """Population stability index of counts, over the last axis.
 
     Half a row in every bin keeps the logarithms finite.
@@ -143,7 +143,7 @@ def population_stability_index(then: NDArray[Any], now: NDArray[Any]) -> Any:
     return np.sum((b - a) * np.log(b / a), axis=-1)
 
 
-def _chance(then: NDArray[Any], now: NDArray[Any], psi: float, spread: float) -> float:
+def _chance(then: FloatArray, now: FloatArray, psi: float, spread: float) -> float:
     """How likely an index as large is where nothing has changed.
 
     The rows now are then a draw, without replacement, from the rows of both tables. The index of
@@ -182,7 +182,7 @@ class _Ranges(Bins):
         parts = np.diff([0.0, *(pairs[edge] for edge in self.edges), 1.0]) * there
         super().__init__(name, entry["kind"], list(parts), entry["missing"])
 
-    def places(self, values: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    def places(self, values: np.ndarray) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         if values.dtype.kind == "M":
             gaps = np.isnat(values)
             numbers = values.astype("datetime64[us]").astype(np.int64) / 1e6

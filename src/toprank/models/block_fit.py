@@ -5,11 +5,12 @@ from __future__ import annotations
 import time as clock
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
 
+from toprank._arrays import Frame
 from toprank._extras import require
 from toprank._numerics import FloatArray, LongTail
 from toprank.models import frames
@@ -46,6 +47,11 @@ from toprank.models.steps import TableFit
 from toprank.models.wishes import Wishes
 from toprank.pairs.labels import missing_labels
 
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+    from toprank.blocks.tables import TableSource
+
 #: The kinds of rankers that are fitted to all rows in blocks; the others take a sample.
 OF_ALL_ROWS = ("pnorm", "ir", "proper")
 
@@ -61,7 +67,7 @@ def fit_table_blocks(
     weight: str | None = None,
     groups: str | None = None,
     model: str | None = None,
-    p: Any = None,
+    p: object = None,
     alpha: float | None = None,
     metric: str = "precision_at",
     k: int | float | None = None,
@@ -168,7 +174,7 @@ def fit_table_blocks(
         schema, rows, tails, learned = clipper.clip(schema, rows, learned)
     fit = TableFit(kind, request, schema, None)
 
-    def final(template: Any) -> tuple[Preparation, Any, FloatArray]:
+    def final(template: BaseEstimator) -> tuple[Preparation, Any, FloatArray]:
         preparation = Preparation(kind.style, random_state).finish(schema, learned.facts)
         Z = preparation.transform(rows.X)
         if name not in OF_ALL_ROWS:
@@ -188,7 +194,7 @@ def fit_table_blocks(
 
 
 def _check_names(
-    source: Any,
+    source: TableSource,
     target: str,
     roles: dict[str, str | None],
     drop: Sequence[str],
@@ -224,7 +230,7 @@ def _check_rows(found: Described, target: str, skip: bool) -> None:
         raise ModelError("The table has no rows of positive weight.")
 
 
-def _join_tables(parts: Sequence[Any]) -> Any:
+def _join_tables(parts: Sequence[Frame]) -> Frame:
     """The sampled rows as one table, in their order."""
     arrow = require("pyarrow", "frames")
     filled = [part for part in parts if frames.n_rows(part)] or list(parts[:1])
@@ -234,7 +240,7 @@ def _join_tables(parts: Sequence[Any]) -> Any:
 class _TailClipper:
     """Clips the long tails of linear rankers by all rows, and of others by the sample."""
 
-    def __init__(self, source: Any, usable: UsableRows, target: Target, kind: RankerKind):
+    def __init__(self, source: TableSource, usable: UsableRows, target: Target, kind: RankerKind):
         self.source, self.usable, self.target, self.kind = source, usable, target, kind
 
     def clip(

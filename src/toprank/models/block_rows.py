@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._arrays import Frame
 from toprank._extras import require
 from toprank._numerics import FloatArray, scramble_bits
 from toprank.blocks import Block
@@ -35,7 +36,7 @@ class UsableRows:
     weight: str | None = None
     skip: bool = False
 
-    def of(self, frame: Any) -> Any:
+    def of(self, frame: Frame) -> Frame:
         """Return the rows that count."""
         gaps = is_missing(frames.column(frame, self.target))
         if np.any(gaps):
@@ -123,7 +124,7 @@ class ReadColumns:
 
     rows: UsableRows
 
-    def __call__(self, frame: Any, columns: Sequence[Column]) -> Mapping[str, FloatArray]:
+    def __call__(self, frame: Frame, columns: Sequence[Column]) -> Mapping[str, FloatArray]:
         """The values of each column, read as its kind."""
         kept, found = self.rows.of(frame), {}
         for column in columns:
@@ -199,7 +200,7 @@ class Sampling:
     seed: int = 0
     groups: str | None = None
 
-    def of(self, frame: Any, first: int) -> Any:
+    def of(self, frame: Frame, first: int) -> Frame:
         """The rows drawn from a table whose first row has this number."""
         return frame if self.share >= 1 else frames.take(frame, self.rows(frame, first))
 
@@ -298,7 +299,7 @@ class PrepareRows:
         """Whether rows have weights."""
         return self.schema.weight is not None
 
-    def __call__(self, frame: Any) -> tuple[FloatArray, NDArray[np.bool_], FloatArray | None]:
+    def __call__(self, frame: Frame) -> tuple[FloatArray, NDArray[np.bool_], FloatArray | None]:
         """Prepare the rows of a table."""
         read = TrainingRows.read(self.rows.of(frame), _without_roles(self.schema), self.target)
         if not len(read):

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toprank._extras import require
 from toprank.blocks import Block
 from toprank.blocks.source import join_pieces
 from toprank.models.block_rows import Sampling
+
+if TYPE_CHECKING:
+    from toprank._arrays import Frame
+    from toprank.blocks.source import BlockSource
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,7 @@ class TakeRows:
         return join_pieces(left, right)
 
 
-def sample_of_blocks(source: Any, share_of: Callable[[int], float]) -> tuple[Any, int]:
+def sample_of_blocks(source: BlockSource, share_of: Callable[[int], float]) -> tuple[Frame, int]:
     """Return a share of the rows of a table in blocks, in their order, and how many there are.
 
     Which rows are drawn depends on their numbers alone: the same ones on every engine.

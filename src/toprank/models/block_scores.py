@@ -5,11 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._arrays import Frame
 from toprank._extras import require
 from toprank._numerics import FloatArray
 from toprank.blocks import Block
@@ -23,6 +24,10 @@ from toprank.models.sketch import SeenRows
 from toprank.models.top_of_list import RunningTop
 from toprank.pairs.door import check_groups
 
+if TYPE_CHECKING:
+    from toprank.blocks.source import BlockSource
+    from toprank.blocks.tables import TableSource
+
 
 @dataclass(frozen=True)
 class TopPart:
@@ -31,7 +36,7 @@ class TopPart:
     n: int
     scores: FloatArray
     places: NDArray[np.intp]
-    rows: Any
+    rows: Frame
     cut: float
     tied_out: int
 
@@ -68,7 +73,7 @@ class TopRows:
 
 
 def top_of_blocks(
-    model: TableModel, source: Any, k: int, columns: Sequence[tuple[str, str]]
+    model: TableModel, source: BlockSource, k: int, columns: Sequence[tuple[str, str]]
 ) -> RunningTop:
     """Return the k highest rows of a table in blocks, as `RunningTop` keeps those of a stream.
 
@@ -119,7 +124,7 @@ class _ScorePart:
     scores: FloatArray
     positive: NDArray[np.bool_]
     weight: FloatArray | None
-    groups: NDArray[Any] | None
+    groups: np.ndarray | None
     looked_up: int
     found: int
 
@@ -152,7 +157,7 @@ class ScoreRows:
 
 
 def score_blocks(
-    model: TableModel, source: Any, target: str, weight: str | None, groups: str | None
+    model: TableModel, source: TableSource, target: str, weight: str | None, groups: str | None
 ) -> tuple[ScoredRows, SeenRows]:
     """Return the scores and labels of a table in blocks, and how many rows were learned from.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from toprank.blocks import Block
 from toprank.models.columns import Column
 from toprank.models.moments import Moments
 from toprank.models.wishes import CLIPPED
+
+if TYPE_CHECKING:
+    from toprank.blocks.tables import TableSource
 
 #: Bits by which numbers are first told apart: sign, exponent and four of the mantissa.
 _BITS = 16
@@ -127,7 +130,7 @@ class OuterNumbers:
 
 
 def collect_outer(
-    source: Any, read: ReadNumbers, columns: Sequence[Column]
+    source: TableSource, read: ReadNumbers, columns: Sequence[Column]
 ) -> dict[str, OuterNumbers]:
     """Return the outer numbers of columns, those at the shares of `CLIPPED` included."""
     chosen = tuple(columns)
@@ -151,7 +154,7 @@ def _outer_keys(counts: NDArray[np.int64]) -> tuple[int, int]:
 
 
 def collect_distinct(
-    source: Any, read: ReadNumbers, columns: Sequence[Column]
+    source: TableSource, read: ReadNumbers, columns: Sequence[Column]
 ) -> dict[str, FloatArray]:
     """Return the different numbers of columns."""
     found: dict[str, FloatArray] = source.map_reduce(_CollectDistinct(read, tuple(columns)), None)
@@ -159,7 +162,7 @@ def collect_distinct(
 
 
 def find_ends_in_blocks(
-    source: object, read: ReadNumbers, columns: Sequence[Column]
+    source: TableSource, read: ReadNumbers, columns: Sequence[Column]
 ) -> dict[str, tuple[float, float]]:
     """Where the tails begin that are to be clipped; as `wishes.find_ends` of the whole columns."""
     outer = {n: one for n, one in collect_outer(source, read, columns).items() if one.n}
@@ -172,7 +175,10 @@ def find_ends_in_blocks(
 
 
 def find_tails_in_blocks(
-    source: object, read: ReadNumbers, columns: Sequence[Column], moments: Mapping[str, Moments]
+    source: TableSource,
+    read: ReadNumbers,
+    columns: Sequence[Column],
+    moments: Mapping[str, Moments],
 ) -> dict[str, LongTail]:
     """The long tails of columns; as `toprank._numerics.find_long_tail` of the whole columns."""
     far: dict[str, tuple[float, float]] = {}

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from toprank._arrays import JsonObject
 from toprank._numerics import FloatArray
 from toprank._text import plain
 from toprank.models.expected import LabelShares
@@ -24,6 +24,9 @@ from toprank.models.sketch import RowSketch
 from toprank.models.together import find_together
 from toprank.models.unseen import UnseenScores
 from toprank.tuning import Scoring
+
+if TYPE_CHECKING:
+    from toprank.models.model import TableModel
 
 #: Where the distribution of a number is kept.
 _SHARES = (
@@ -45,7 +48,7 @@ class HeldOutMetrics:
 
     rows: int = 0
     positives: int = 0
-    intervals: list[dict[str, Any]] = field(default_factory=list)
+    intervals: list[JsonObject] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     first_fit: int | None = None
 
@@ -102,7 +105,7 @@ def versions(ranker: object) -> dict[str, str]:
 
 
 def make_card(
-    model: Any,
+    model: TableModel,
     rows: TrainingRows,
     explained: ExplainedRows,
     name: str,
@@ -110,9 +113,9 @@ def make_card(
     held_out: HeldOutMetrics,
     choice: object,
     notes: list[str],
-    before: Any,
+    before: TableModel | None,
     unseen: UnseenScores,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Return the card of a freshly fitted model, as plain values."""
     schema, ranker = model.schema, model.ranker
     found = int(np.count_nonzero(rows.y))
@@ -174,7 +177,7 @@ def _describe_holdout(rows: TrainingRows, held_out: HeldOutMetrics, before: obje
     return text
 
 
-def _labels_seen(rows: TrainingRows) -> dict[str, Any]:
+def _labels_seen(rows: TrainingRows) -> dict[str, float]:
     """How many rows the labels count as, where they were seen with known probabilities."""
     if rows.unlabelled is not None:
         return {"unlabelled": int(np.count_nonzero(rows.unlabelled))}
@@ -189,7 +192,7 @@ def _count_kinds(schema: Any) -> dict[str, int]:
     return {kind: kinds.count(kind) for kind in sorted(set(kinds))}
 
 
-def _importances(model: Any, explained: ExplainedRows, rows: TrainingRows) -> dict[str, Any]:
+def _importances(model: TableModel, explained: ExplainedRows, rows: TrainingRows) -> JsonObject:
     """Mean absolute contribution over the training rows, the largest first.
 
     Of each column, and of those together that rise and fall together.
@@ -218,11 +221,11 @@ def _importances(model: Any, explained: ExplainedRows, rows: TrainingRows) -> di
 
 def reference(
     model: Any,
-    values_of: Mapping[str, NDArray[Any]],
+    values_of: Mapping[str, np.ndarray],
     n_rows: int,
     unseen: UnseenScores,
     labelled: TrainingRows | None = None,
-) -> dict[str, Any]:
+) -> JsonObject:
     """The distribution of the scores and of each column, for `toprank.models.monitor`.
 
     With labelled rows also how many positives there were between the quantiles of the scores.
@@ -250,7 +253,7 @@ def reference(
     }
 
 
-def _scores(unseen: UnseenScores, labelled: TrainingRows | None) -> dict[str, Any]:
+def _scores(unseen: UnseenScores, labelled: TrainingRows | None) -> JsonObject:
     found = _quantiles(unseen.scores)
     if labelled is None or unseen.rows is None or labelled.unlabelled is not None:
         return found
@@ -260,7 +263,7 @@ def _scores(unseen: UnseenScores, labelled: TrainingRows | None) -> dict[str, An
     return {**found, "labels": shares.as_dict()}
 
 
-def _quantiles(values: Any) -> dict[str, Any]:
+def _quantiles(values: np.ndarray) -> JsonObject:
     """Quantiles of what is there (dates as seconds since 1970), and the share that is missing.
 
     ``at_most`` is the share of what is there up to each quantile: more than asked for where

@@ -54,12 +54,12 @@ def is_missing(values: AnyArray) -> NDArray[np.bool_]:
     return gaps
 
 
-def are_words(values: Iterable[Any]) -> bool:
+def are_words(values: Iterable[object]) -> bool:
     """Whether all values are text."""
     return all(isinstance(value, str) for value in values)
 
 
-def as_numbers(values: NDArray[Any]) -> FloatArray:
+def as_numbers(values: np.ndarray) -> FloatArray:
     """Read a column as numbers, missing and infinite ones as NaN; huge ones are mistakes."""
     if values.dtype.kind in "biuf":
         numbers = values.astype(np.float64)
@@ -254,7 +254,7 @@ class Column:
     tidy: bool = False
     pooled: bool = False
 
-    def read(self, values: AnyArray) -> NDArray[Any]:
+    def read(self, values: AnyArray) -> np.ndarray:
         """Return the values as this kind: floats, dates or words; `Unreadable` if they are not."""
         if values.dtype.kind in "Mm" and np.all(np.isnat(values)):  # nothing: it is of any kind
             values = np.full(len(values), None, dtype=object)

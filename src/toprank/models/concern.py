@@ -9,6 +9,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from toprank._arrays import JsonObject
+
 #: Columns by name, as their kind is read: floats, dates or words.
 Values = Mapping[str, NDArray[Any]]
 
@@ -82,7 +84,7 @@ class Concern:
     def __str__(self) -> str:
         return f"{self.message} ({self.option})." if self.argument else f"{self.message}."
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """The parts by name, for JSON."""
         return {
             "danger": self.danger,

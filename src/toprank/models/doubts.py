@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from toprank._arrays import AnyArray
 from toprank._extras import require
@@ -248,7 +247,7 @@ def find_copies_of_rows(
     columns: tuple[Column, ...],
     values: Values,
     y: NDArray[np.bool_],
-    groups: NDArray[Any] | None,
+    groups: ArrayLike | None,
 ) -> Iterator[Concern]:
     """Yield a note where many rows are copies: such rows stand on both sides of a split."""
     if not columns or groups is not None or not any(_is_fine(values[c.name]) for c in columns):

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from toprank._arrays import AnyArray
+from toprank._arrays import AnyArray, Matrix
 from toprank._extras import require
 from toprank._numerics import FloatArray
 
@@ -146,7 +146,7 @@ class TextEncoder:
         figures = len(str(width - 1))
         return [f"{self.column}_{str(j).zfill(figures)}" for j in range(width)]
 
-    def transform(self, texts: Any) -> FloatArray:
+    def transform(self, texts: AnyArray | list[str]) -> FloatArray:
         """Return the numbers of some texts: an array of shape (n, len(names))."""
         # a column repeats its texts: each is taken apart once
         texts = np.asarray(texts, dtype=object)
@@ -154,7 +154,7 @@ class TextEncoder:
         found = self._weigh([_count_runs(text) for text in distinct.tolist()]) @ self.axes
         return np.asarray(found / np.float32(self.scale), dtype=np.float64)[codes]
 
-    def _weigh(self, counts: list[Counter[str]]) -> Any:
+    def _weigh(self, counts: list[Counter[str]]) -> Matrix:
         """The weight of each run of letters in each text, of length one: a sparse matrix."""
         place = {run: j for j, run in enumerate(self.runs.tolist())}
         ends, columns, times = [0], [], []

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from toprank._arrays import AnyArray
 from toprank.interop.onnx import Graph, OnnxExport, add_ranker, check_export
 from toprank.models import frames
 from toprank.models.errors import ModelError
@@ -34,7 +35,7 @@ def table_to_onnx(
     return export
 
 
-def onnx_inputs(model: Model, frame: object) -> dict[str, Any]:
+def onnx_inputs(model: Model, frame: object) -> dict[str, AnyArray]:
     """Return a table as the inputs of the model's ONNX form: one array (rows, 1) per column."""
     values, match = model.schema.read(frame)
     match.ensure_ok()
@@ -75,7 +76,7 @@ def _add_numbers(graph: Graph, model: Model, x: str) -> list[str]:
     return parts
 
 
-def _add_category(graph: Graph, model: Model, words: str, known: Any) -> str:
+def _add_category(graph: Graph, model: Model, words: str, known: AnyArray) -> str:
     """A column of 0 and 1 for each category; for trees its code, NaN if it was never seen."""
     code = graph.add(
         "LabelEncoder",

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from toprank._arrays import Frame
 from toprank._numerics import FloatArray, LongTail
 from toprank._text import plain
 from toprank.metrics.registry import METRICS
@@ -398,7 +399,7 @@ def clip_tails(
     return replace(schema, columns=columns), replace(rows, X=X), tails
 
 
-def labelled_rows(frame: object, target: str, skip: bool) -> Any:
+def labelled_rows(frame: object, target: str, skip: bool) -> Frame:
     """The rows of a table that have a label; ModelError if some have none, unless asked to skip."""
     frames.require_columns(frame, {"target": target})
     gaps = is_missing(frames.column(frame, target))

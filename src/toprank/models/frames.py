@@ -6,14 +6,18 @@ Everything behind this file sees columns as NumPy arrays; nothing else knows the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from toprank._arrays import AnyArray
+from toprank._arrays import AnyArray, Frame
 from toprank._extras import require
 from toprank.models.errors import ModelError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
 
 
 def library_of(frame: object) -> str:
@@ -31,7 +35,7 @@ def library_of(frame: object) -> str:
     )
 
 
-def names_of(frame: Any) -> list[str]:
+def names_of(frame: Frame) -> list[str]:
     """Return the names of the columns, as text; two columns of one name are a ModelError."""
     raw = frame.column_names if library_of(frame) == "pyarrow" else list(frame.columns)
     names = [str(name) for name in raw]
@@ -43,7 +47,7 @@ def names_of(frame: Any) -> list[str]:
     return names
 
 
-def require_columns(frame: Any, wanted: Mapping[str, str | None]) -> None:
+def require_columns(frame: Frame, wanted: Mapping[str, str | None]) -> None:
     """Raise ModelError unless a table has these columns; `wanted` is what they are for."""
     names = names_of(frame)
     for role, name in wanted.items():
@@ -60,16 +64,16 @@ def require_columns(frame: Any, wanted: Mapping[str, str | None]) -> None:
             )
 
 
-def _describe_given(values: Any) -> str:
+def _describe_given(values: AnyArray | list[str] | pd.Series) -> str:
     return f"a {type(values).__name__} of {len(values)} values"
 
 
-def n_rows(frame: Any) -> int:
+def n_rows(frame: Frame) -> int:
     """Return the number of rows."""
     return int(frame.num_rows if library_of(frame) == "pyarrow" else frame.shape[0])
 
 
-def column(frame: Any, name: str) -> NDArray[Any]:
+def column(frame: Frame, name: str) -> np.ndarray:
     """Return a column as an array: numbers, booleans, dates or objects, missing as NaN or None."""
     library = library_of(frame)
     if library == "polars":
@@ -79,7 +83,7 @@ def column(frame: Any, name: str) -> NDArray[Any]:
     return _from_pandas(frame.iloc[:, names_of(frame).index(name)])
 
 
-def own_values(frame: Any, name: str) -> Any:
+def own_values(frame: Frame, name: str) -> Any:
     """Return a column as the table has it, to be carried into another table of its kind."""
     library = library_of(frame)
     if library == "polars":
@@ -89,7 +93,7 @@ def own_values(frame: Any, name: str) -> Any:
     return frame.iloc[:, names_of(frame).index(name)].array
 
 
-def columns(frame: Any, names: list[str]) -> dict[str, NDArray[Any]]:
+def columns(frame: Frame, names: list[str]) -> dict[str, np.ndarray]:
     """Return several columns by name."""
     library = library_of(frame)
     if library != "pandas":
@@ -100,7 +104,7 @@ def columns(frame: Any, names: list[str]) -> dict[str, NDArray[Any]]:
     return {name: found[name] for name in names}
 
 
-def declared_categories(frame: Any) -> set[str]:
+def declared_categories(frame: Frame) -> set[str]:
     """Return the columns whose type says that they hold categories, numbers though they may be."""
     library, names = library_of(frame), names_of(frame)
     types = frame.schema.types if library == "pyarrow" else list(frame.dtypes)
@@ -108,7 +112,7 @@ def declared_categories(frame: Any) -> set[str]:
     return {name for name, kind in zip(names, types, strict=True) if str(kind).startswith(words)}
 
 
-def _from_pandas(series: Any) -> AnyArray:
+def _from_pandas(series: pd.Series) -> AnyArray:
     kind = str(series.dtype)
     if kind.startswith("datetime64") and getattr(series.dt, "tz", None) is not None:
         series = series.dt.tz_convert("UTC").dt.tz_localize(None)
@@ -121,7 +125,7 @@ def _from_pandas(series: Any) -> AnyArray:
     return np.asarray(series.to_numpy())
 
 
-def _too_long_for_floats(low: Any, high: Any) -> bool:
+def _too_long_for_floats(low: int, high: int) -> bool:
     """Whether whole numbers, if there are any, have more digits than floats keep."""
     try:
         return max(abs(int(low)), abs(int(high))) > 2**53
@@ -145,7 +149,7 @@ def _from_polars(series: Any) -> AnyArray:
     return np.asarray(series.to_numpy())
 
 
-def _from_arrow(values: Any, name: str) -> Any:
+def _from_arrow(values: pa.ChunkedArray, name: str) -> pd.Series:
     """A column as pandas has it, dictionaries undone."""
     pyarrow = require("pyarrow", "frames")
     kind = values.type
@@ -166,7 +170,7 @@ def _from_arrow(values: Any, name: str) -> Any:
         ) from error
 
 
-def take(frame: Any, rows: NDArray[np.intp]) -> Any:
+def take(frame: Frame, rows: NDArray[np.intp]) -> Frame:
     """Return some of the rows, in the order given, as the same kind of table."""
     library = library_of(frame)
     if library == "pandas":
@@ -174,7 +178,7 @@ def take(frame: Any, rows: NDArray[np.intp]) -> Any:
     return frame.take(rows) if library == "pyarrow" else frame[rows]
 
 
-def select(frame: Any, names: list[str]) -> Any:
+def select(frame: Frame, names: list[str]) -> Frame:
     """Return some of the columns, as a table that estimators take: pyarrow's becomes pandas'."""
     library = library_of(frame)
     lacking = sorted(set(names) - set(names_of(frame)))
@@ -186,7 +190,7 @@ def select(frame: Any, names: list[str]) -> Any:
     return part if library == "polars" else part.to_pandas()
 
 
-def replace_column(frame: Any, name: str, values: Any) -> Any:
+def replace_column(frame: Frame, name: str, values: AnyArray) -> Frame:
     """Return the table with other words in one of its columns."""
     library = library_of(frame)
     if library == "pandas":
@@ -199,7 +203,7 @@ def replace_column(frame: Any, name: str, values: Any) -> Any:
     )
 
 
-def make_frame(data: Mapping[str, Any], library: str) -> Any:
+def make_frame(data: Mapping[str, Any], library: str) -> Frame:
     """Return a table of the library's kind with the given columns."""
     if library == "pyarrow":
         pyarrow = require("pyarrow", "frames")

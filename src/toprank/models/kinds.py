@@ -10,7 +10,6 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toprank._arrays import AnyArray
 from toprank._extras import require
@@ -82,7 +81,7 @@ class ColumnSummary:
     words: Words | None = None
 
     @classmethod
-    def of(cls, values: NDArray[Any], *, declared: bool = False) -> ColumnSummary:
+    def of(cls, values: np.ndarray, *, declared: bool = False) -> ColumnSummary:
         """Describe the values of a column."""
         gaps = is_missing(values)
         there = values[~gaps]

@@ -8,7 +8,6 @@ only.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -148,7 +147,7 @@ def _filled_in_one_class(
 
 
 def find_later_dates(
-    columns: tuple[Column, ...], values: Values, time: NDArray[Any] | None, name: str | None
+    columns: tuple[Column, ...], values: Values, time: np.ndarray | None, name: str | None
 ) -> Iterator[Concern]:
     """Yield the columns of dates that lie after the time of the row."""
     if time is None or time.dtype.kind != "M":

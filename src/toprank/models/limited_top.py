@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,11 @@ class LimitedTop:
         return sum(count for _, count in self._ties.values())
 
     def add(
-        self, scores: FloatArray, rows: object, groups: Any = None, entities: Any = None
+        self,
+        scores: FloatArray,
+        rows: object,
+        groups: np.ndarray | None = None,
+        entities: Sequence[object] | None = None,
     ) -> None:
         """Offer the next rows of the list, their scores, and what their groups and entities are."""
         places = np.arange(self.n, self.n + len(scores), dtype=np.intp)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from toprank._arrays import AnyArray
 from toprank.models import frames
 from toprank.models.columns import as_dates, as_words, is_missing
 from toprank.models.errors import ModelError
@@ -16,7 +14,7 @@ from toprank.models.kinds import find_kind
 NO_GROUP = "(missing)"
 
 
-def read_periods(frame: object, name: str) -> NDArray[Any]:
+def read_periods(frame: object, name: str) -> AnyArray:
     """The period of each row, dates as dates; ModelError where a row has none."""
     frames.require_columns(frame, {"by": name})
     values = frames.column(frame, name)
@@ -27,13 +25,13 @@ def read_periods(frame: object, name: str) -> NDArray[Any]:
     return as_dates(values, finding.date_format) if finding.kind == "date" else values
 
 
-def read_entities(frame: object, name: str) -> NDArray[Any]:
+def read_entities(frame: object, name: str) -> AnyArray:
     """What each row is about, as words."""
     frames.require_columns(frame, {"per_entity": name})
     return as_words(frames.column(frame, name))
 
 
-def read_group_words(frame: object, name: str) -> NDArray[Any]:
+def read_group_words(frame: object, name: str) -> AnyArray:
     """The group of each row as a word; rows without one are a group of their own."""
     frames.require_columns(frame, {"by_group": name})
     values = frames.column(frame, name)

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from toprank.models import archive
 from toprank.models.errors import ModelError
+
+if TYPE_CHECKING:
+    from toprank._arrays import JsonObject
 
 
 def _unchanged_members(members: dict[str, bytes]) -> dict[str, bytes]:
@@ -30,7 +33,7 @@ STEPS: dict[int, Callable[[dict[str, bytes]], dict[str, bytes]]] = {
 }
 
 
-def to_present_format(members: dict[str, bytes]) -> tuple[dict[str, bytes], dict[str, Any]]:
+def to_present_format(members: dict[str, bytes]) -> tuple[dict[str, bytes], JsonObject]:
     """Return the members as this version writes them, and the facts of ``toprank.json``.
 
     Raises

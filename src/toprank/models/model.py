@@ -6,11 +6,12 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from toprank._arrays import JsonObject
 from toprank._html import interval_picture, table_html
 from toprank._numerics import FloatArray
 from toprank._text import number_text
@@ -25,6 +26,11 @@ from toprank.models.schema import Match, Schema, Target
 from toprank.models.sketch import SeenRows
 from toprank.models.storage import save
 from toprank.models.together import Together, groups_on_card
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+    from toprank.interop.onnx import OnnxExport
 
 #: Rows at most that the mean contribution and the importance of columns are taken from, for
 #: rankers that are explained by walks through trees; it takes longer than the fit otherwise.
@@ -50,7 +56,7 @@ class Reason(NamedTuple):
         return f"{self.column} {value} ({self.contribution:+.3g})"
 
 
-def contributions(ranker: Any, Z: FloatArray) -> FloatArray:
+def contributions(ranker: BaseEstimator, Z: FloatArray) -> FloatArray:
     """Return what each number adds to each score: for trees their SHAP values.
 
     For linear rankers and stumps these are the terms of the sum; whoever explains takes a mean
@@ -88,7 +94,7 @@ class ExplainedRows(NamedTuple):
     parts: FloatArray
 
     @classmethod
-    def of(cls, ranker: Any, Z: FloatArray) -> ExplainedRows:
+    def of(cls, ranker: BaseEstimator, Z: FloatArray) -> ExplainedRows:
         """Explain prepared training rows, or some of many."""
         rows = rows_to_explain(ranker, len(Z))
         return cls(rows, contributions(ranker, Z[rows]))
@@ -109,7 +115,7 @@ def per_column(parts: FloatArray, owner: NDArray[np.intp], n_columns: int) -> Fl
     return out
 
 
-def column_texts(values: NDArray[Any]) -> list[str]:
+def column_texts(values: np.ndarray) -> list[str]:
     """Return the values of a column for people to read; a missing one is the empty word."""
     if values.dtype.kind == "f":
         return ["" if np.isnan(value) else number_text(value) for value in values.tolist()]
@@ -184,11 +190,11 @@ class TableModel:
     schema: Schema
     target: Target
     preparation: Preparation
-    ranker: Any
-    card: dict[str, Any]
+    ranker: BaseEstimator
+    card: JsonObject
     centre: FloatArray
 
-    def with_card(self, card: dict[str, Any]) -> TableModel:
+    def with_card(self, card: JsonObject) -> TableModel:
         """Return the model with another card."""
         return replace(self, card=card)
 
@@ -294,7 +300,7 @@ class TableModel:
         *,
         check: object = None,
         tolerance: float = 1e-5,
-    ) -> Any:
+    ) -> OnnxExport:
         """Return the model, preparation included, as ONNX, and write it to a file if one is named.
 
         Parameters

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from toprank._arrays import BoolArray, Frame, JsonObject
 from toprank._numerics import FloatArray
 from toprank.inference.shares import clopper_pearson
 from toprank.models.bins import Bins, Drift
@@ -131,7 +132,7 @@ class DriftWatch:
         return cut, 1 - float(np.interp(cut, scores["quantiles"], scores["at_most"]))
 
 
-def _table_reference(model: TableModel, frame: object) -> dict[str, Any]:
+def _table_reference(model: TableModel, frame: object) -> JsonObject:
     values, match = model.schema.read(frame)
     match.ensure_ok()
     scores = model.score(frame)
@@ -215,7 +216,7 @@ class Findings:
 def monitor_model(
     model: TableModel,
     parts: Iterable[tuple[Any, FloatArray]],
-    read_labels: Callable[[], Any],
+    read_labels: Callable[[], object],
     limits: Limits,
     *,
     reference: object = None,
@@ -290,14 +291,14 @@ class _Expectation:
         self.open_labels = bool(model.card["training"].get("unlabelled"))
         self._parts: list[FloatArray] = []
 
-    def add(self, rows: Any, scores: FloatArray, cut: float) -> None:
+    def add(self, rows: Frame, scores: FloatArray, cut: float) -> None:
         above = np.flatnonzero(scores > cut)
         if self._shares is not None or not len(above):
             self._parts.append(scores[above])
         else:
             self._parts.append(self._model.predict_proba(rows.take(above))[:, 1])
 
-    def of_alerts(self, which: Any = None) -> Any:
+    def of_alerts(self, which: BoolArray | None = None) -> ExpectedPrecision | None:
         """The precision to expect of the alerts, or of some of them; None where there are none."""
         values = np.concatenate(self._parts) if self._parts else np.empty(0)
         values = values if which is None else values[which]
@@ -308,7 +309,9 @@ class _Expectation:
         return ExpectedPrecision.of_probabilities(values, self._training_alerts, self._level)
 
 
-def _alert_labels(model: TableModel, rows: Any, above: Any) -> tuple[int, Any, Any]:
+def _alert_labels(
+    model: TableModel, rows: Frame | None, above: BoolArray
+) -> tuple[int, BoolArray, BoolArray]:
     """How many rows have a label, which alerts do, and their labels."""
     if rows is None:
         return 0, np.zeros(np.count_nonzero(above), dtype=bool), np.empty(0, dtype=bool)

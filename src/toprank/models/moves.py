@@ -5,10 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from toprank._arrays import Frame
 from toprank._numerics import FloatArray
 from toprank.models import frames
 from toprank.models.columns import as_words
@@ -37,7 +37,7 @@ class ScoredTable:
 
     model: TableModel
     names: list[str]
-    rows: Any
+    rows: Frame
     scores: FloatArray
 
     def places(self) -> dict[str, int]:
@@ -162,7 +162,7 @@ class _Columns:
         return values, {c: float(p) / scale for c, p in zip(columns, parts, strict=True)}
 
 
-def _text(values: Any) -> str:
+def _text(values: np.ndarray) -> str:
     try:
         return str(column_texts(values)[0])
     except ValueError:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Hashable
 from importlib import import_module
 from typing import Any
 
@@ -64,7 +64,7 @@ class _Builder:
             self.built[known] = found
         return found
 
-    def _dict(self, node: Node) -> dict[Any, Any]:
+    def _dict(self, node: Node) -> dict[Hashable, object]:
         kinds = self.build(node["key_types"])
         entries = node["content"].items()
         return {

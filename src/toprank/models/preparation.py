@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,9 @@ from toprank.models.encoders import DateEncoder, TextEncoder
 from toprank.models.moments import Moments
 from toprank.models.schema import Schema
 from toprank.models.words import Words
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 #: What a ranker needs of its numbers.
 STYLES = ("linear", "stumps", "trees")
@@ -240,7 +243,7 @@ def _levels(column: Column) -> list[str]:
     return [*column.categories, *([""] if column.missing > 0 else [])]
 
 
-def _category_encoder(style: str, columns: list[Column]) -> Any:
+def _category_encoder(style: str, columns: list[Column]) -> BaseEstimator:
     # here, because a fitted preparation brings those that it needs
     from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
@@ -253,7 +256,7 @@ def _category_encoder(style: str, columns: list[Column]) -> Any:
     return OneHotEncoder(categories=levels, handle_unknown="ignore", sparse_output=False)
 
 
-def _make_imputer(missing: list[bool]) -> Any:
+def _make_imputer(missing: list[bool]) -> BaseEstimator:
     """Missing numbers are 0, the mean, and another number says where they were."""
     from sklearn.impute import SimpleImputer
 
@@ -264,7 +267,7 @@ def _make_imputer(missing: list[bool]) -> Any:
     return filled.fit(np.vstack([np.zeros(len(missing)), gaps]))
 
 
-def _make_scaler(moments: list[Moments]) -> Any:
+def _make_scaler(moments: list[Moments]) -> BaseEstimator:
     """A scaler with these means and deviations; a column without any is left as it is."""
     from sklearn.preprocessing import StandardScaler
 

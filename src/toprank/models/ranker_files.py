@@ -14,7 +14,6 @@ import warnings
 import zipfile
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -125,7 +124,9 @@ def _payload(ranker: BaseEstimator) -> tuple[bytes, list[bytes]]:
     return payload, boosters
 
 
-def load_ranker(path: str | PathLike[str], *, most_bytes: int = archive.MOST_BYTES) -> Any:
+def load_ranker(
+    path: str | PathLike[str], *, most_bytes: int = archive.MOST_BYTES
+) -> BaseEstimator:
     """Read a ranker from the file that `save_ranker` wrote, without running anything of it.
 
     Parameters
@@ -165,7 +166,7 @@ def _read_members(data: bytes, most_bytes: int) -> dict[str, bytes]:
         return {name: file.read(name) for name in file.namelist()}
 
 
-def _build(members: dict[str, bytes], most_bytes: int) -> Any:
+def _build(members: dict[str, bytes], most_bytes: int) -> BaseEstimator:
     payload = members["payload.skops"]
     with zipfile.ZipFile(io.BytesIO(payload)) as file:
         archive.check_entry_sizes(file.infolist(), most_bytes)

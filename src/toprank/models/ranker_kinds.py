@@ -73,7 +73,7 @@ def _penalty(request: RankerRequest) -> dict[str, Any]:
 
 def _choose_linear(
     request: RankerRequest, rows: Rows, categorical: list[int], folds: list[Fold]
-) -> tuple[Any, PChoice]:
+) -> tuple[BaseEstimator, PChoice]:
     grid: dict[str, Any] = {} if request.alpha is None else {"alphas": (request.alpha,)}
     search = PNormPushCV(
         scoring=request.scoring.name,

@@ -16,7 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
@@ -26,6 +26,9 @@ from toprank.models.columns import are_words
 from toprank.models.errors import ModelError, ModelWarning
 from toprank.models.migration import to_present_format
 from toprank.models.schema import Schema, Target
+
+if TYPE_CHECKING:
+    from toprank._arrays import JsonObject
 
 #: Libraries whose versions a model depends on.
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "skops")
@@ -81,7 +84,7 @@ def describe_ranker(card: Mapping[str, object]) -> str:
     return _WORDS_OF.get(name, name)
 
 
-def readable_card(card: Mapping[str, Any]) -> dict[str, Any]:
+def readable_card(card: Mapping[str, Any]) -> JsonObject:
     """Return a card for people and other programs: without the checksums of its rows."""
     training = {name: part for name, part in card["training"].items() if name != "sketch"}
     return {**card, "training": training}
@@ -102,7 +105,7 @@ class CardFile:
 
     schema: Schema
     target: Target
-    card: dict[str, Any]
+    card: JsonObject
     members: dict[str, bytes]
 
 
@@ -230,7 +233,7 @@ _SPREAD_BEYOND = "number from 0 to 1e9"
 _ANY_NAME = "*"
 _SPREAD = {"missing": _SHARE, "quantiles": [_NUMBER], "at_most": [_SHARE]}
 #: The parts of a card that are used. A list holds entries of one shape; "*" stands for any name.
-_SHAPE: dict[str, Any] = {
+_SHAPE: JsonObject = {
     "made": _TEXT,
     "versions": {_ANY_NAME: _TEXT},
     "model": _TEXT,
@@ -265,13 +268,13 @@ _SHAPE: dict[str, Any] = {
 #: Parts of the reference that the cards of earlier versions lack.
 _NEWER = {"scores_from": _TEXT, "scores_rows": _COUNT, "scores_spread": _SPREAD_BEYOND}
 #: What the reference holds of a column, by its kind.
-_OF_KIND: dict[str, Any] = {
+_OF_KIND: JsonObject = {
     "category": {"shares": {_ANY_NAME: _SHARE}},
     "text": {"missing": _SHARE},
 }
 
 
-def check_card(card: Any) -> dict[str, Any]:
+def check_card(card: Any) -> JsonObject:
     """Return a card that was read from a file; ModelError if a part of it cannot be used.
 
     Examples

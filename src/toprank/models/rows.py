@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedShuffleSplit
 
-from toprank._arrays import AnyArray
+from toprank._arrays import AnyArray, Frame
 from toprank._numerics import FloatArray
 from toprank.folds import Fold
 from toprank.inference import Interval, interval
@@ -26,6 +26,9 @@ from toprank.pairs import Rows
 from toprank.pairs.door import check_groups, repetition_counts
 from toprank.pairs.propensity import LabelWeights, label_weights
 from toprank.tuning import TimeOrderedSplit, folds_of
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 #: What a metric is where rows without a label count as negatives.
 _COUNTED_AS_NEGATIVES = {
@@ -48,7 +51,7 @@ class TrainingRows(Rows):
     ``unlabelled`` says which rows have no label, where only some positives have one.
     """
 
-    time: NDArray[Any] | None = None
+    time: np.ndarray | None = None
     propensity: FloatArray | None = None
     unlabelled: NDArray[np.bool_] | None = None
 
@@ -109,7 +112,7 @@ class TrainingRows(Rows):
             return None
         return np.sort(train), np.sort(test)
 
-    def _without_groups_of(self, train: AnyArray, test: AnyArray) -> NDArray[Any]:
+    def _without_groups_of(self, train: AnyArray, test: AnyArray) -> np.ndarray:
         """The rows to train on that share no group with those tested."""
         if self.groups is None:
             return train
@@ -129,7 +132,9 @@ class TrainingRows(Rows):
         if self.groups is not None:
             if len(np.unique(self.groups)) < 5:
                 return None
-            splitter: Any = StratifiedGroupKFold(5, shuffle=True, random_state=random_state)
+            splitter: BaseEstimator = StratifiedGroupKFold(
+                5, shuffle=True, random_state=random_state
+            )
             return next(splitter.split(self.y, self.y, self.groups))
         splitter = StratifiedShuffleSplit(
             1, test_size=max(size, 2 * _FEWEST), random_state=random_state
@@ -205,7 +210,7 @@ def reuse_table(
     return schema.with_roles(frame, target, roles), known.with_column(target)
 
 
-def check_roles(frame: object, target: str, roles: Mapping[str, str | None]) -> Any:
+def check_roles(frame: object, target: str, roles: Mapping[str, str | None]) -> Frame:
     """Return the rows of positive weight; ModelError if columns cannot have these roles."""
     frames.require_columns(frame, {"target": target, **roles})
     role_of = {target: "target"}
@@ -221,7 +226,7 @@ def check_roles(frame: object, target: str, roles: Mapping[str, str | None]) -> 
     return kept
 
 
-def drop_zero_weight(frame: object, weight: str | None) -> Any:
+def drop_zero_weight(frame: object, weight: str | None) -> Frame:
     """Return the rows of a table whose weight is not zero."""
     if weight is None or weight not in frames.names_of(frame):
         return frame
@@ -276,7 +281,7 @@ def read_groups(frame: object, name: str | None) -> NDArray[np.intp] | None:
     return check_groups(words, len(words))
 
 
-def _read_time(frame: object, name: str | None) -> NDArray[Any] | None:
+def _read_time(frame: object, name: str | None) -> AnyArray | None:
     if name is None:
         return None
     values = frames.column(frame, name)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toprank._arrays import AnyArray
+from toprank._arrays import AnyArray, Frame, JsonObject
 from toprank._numerics import LARGEST_SIZE
 from toprank.models import frames
 from toprank.models.columns import (
@@ -148,7 +148,7 @@ the known ones
     @classmethod
     def learn(
         cls,
-        frame: Any,
+        frame: Frame,
         drop: Sequence[str] = (),
         *,
         as_text: Sequence[str] = (),
@@ -217,13 +217,13 @@ the known ones
         """Return the schema for another training table, with its roles where they are given."""
         names = frames.names_of(frame)
         frames.require_columns(frame, roles)
-        kept: dict[str, Any] = {
+        kept: JsonObject = {
             role: name or (was if (was := getattr(self, role)) in names else None)
             for role, name in roles.items()
         }
         return replace(self, target=target, **kept)
 
-    def read(self, frame: object) -> tuple[dict[str, NDArray[Any]], Match]:
+    def read(self, frame: object) -> tuple[dict[str, np.ndarray], Match]:
         """Return the columns that can be read, and how the table matches."""
         there = frames.names_of(frame)
         known = set(there)
@@ -250,7 +250,7 @@ the known ones
         """Return how a table matches, without keeping its values."""
         return self.read(frame)[1]
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """Return the schema as plain values, as the file of a model holds it."""
         plain = asdict(self)
         if self.propensity is None:  # earlier versions, which do not know it, read the file too
@@ -285,7 +285,7 @@ the known ones
         return are_words([*words, *self.roles.values()])
 
 
-def _as_tuples(column: dict[str, Any], *names: str) -> dict[str, object]:
+def _as_tuples(column: JsonObject, *names: str) -> dict[str, object]:
     return {name: tuple(column[name]) for name in names if column.get(name) is not None}
 
 
@@ -361,7 +361,7 @@ class Target:
         """Return the same values in a column of another name."""
         return replace(self, column=column)
 
-    def of(self, values: NDArray[Any]) -> NDArray[np.bool_]:
+    def of(self, values: np.ndarray) -> NDArray[np.bool_]:
         """Return which rows are positive; ModelError for values never seen."""
         words = _target_words(self.column, values, self.tidy)
         positive = np.asarray(words == self.positive, dtype=bool)

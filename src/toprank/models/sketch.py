@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toprank._arrays import AnyArray
+from toprank._arrays import AnyArray, Frame, JsonObject
 from toprank._numerics import scramble_bits
 
 #: Checksums that a sketch keeps at most.
@@ -50,11 +50,11 @@ class RowSketch:
     twins: float
 
     @classmethod
-    def of(cls, columns: Mapping[str, NDArray[Any]]) -> RowSketch:
+    def of(cls, columns: Mapping[str, np.ndarray]) -> RowSketch:
         """Return the sketch of the rows of some columns."""
         return RowCounts.of(columns).sketch()
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """Return the sketch as a card has it."""
         packed = base64.b64encode(self.smallest.astype("<u8").tobytes()).decode("ascii")
         return {"smallest": packed, "whole": self.whole, "twins": self.twins}
@@ -72,7 +72,7 @@ class RowSketch:
             return None
         return cls(smallest, whole, twins)
 
-    def look_up(self, columns: Mapping[str, NDArray[Any]]) -> tuple[int, int]:
+    def look_up(self, columns: Mapping[str, AnyArray]) -> tuple[int, int]:
         """Return how many rows of a table can be looked up, and how many were learned from."""
         sums = row_checksums(columns)
         if not self.whole:
@@ -89,7 +89,7 @@ class RowCounts:
     whole: bool
 
     @classmethod
-    def of(cls, columns: Mapping[str, NDArray[Any]]) -> RowCounts:
+    def of(cls, columns: Mapping[str, np.ndarray]) -> RowCounts:
         """Count the rows of some columns."""
         found, times = np.unique(row_checksums(columns), return_counts=True)
         return cls(found[:_KEPT], times[:_KEPT], len(found) <= _KEPT)
@@ -122,7 +122,7 @@ class SeenRows:
         self._sketch = RowSketch.from_dict(model.card.get("training", {}).get("sketch"))
         self.looked_up = self.found = 0
 
-    def add(self, frame: Any) -> None:
+    def add(self, frame: Frame) -> None:
         """Look up some of the rows."""
         if self._sketch is None:
             return
@@ -150,7 +150,7 @@ class SeenRows:
         )
 
 
-def row_checksums(columns: Mapping[str, NDArray[Any]]) -> Checksums:
+def row_checksums(columns: Mapping[str, AnyArray]) -> Checksums:
     """Return a checksum of each row over columns by name, in whatever order they come."""
     total: Checksums | None = None
     for name in sorted(columns):

@@ -6,7 +6,7 @@ import copy
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
@@ -24,6 +24,9 @@ from toprank.models.unseen import FirstScores, UnseenScores, unseen_scores
 from toprank.pairs import Rows
 from toprank.rankers import PushEnsemble, PushTrees
 from toprank.tuning import PChoice
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 
 @dataclass
@@ -53,7 +56,7 @@ class TableFit:
             self._last = (rows, preparation, Z)
         return self._last[1:]
 
-    def settle(self, rows: TrainingRows) -> tuple[Any, PChoice | None]:
+    def settle(self, rows: TrainingRows) -> tuple[BaseEstimator, PChoice | None]:
         """Choose the settings: an unfitted ranker, and what the choice was made on."""
         chooses = self.request.p == "auto" or (self.request.p is None and self.before is None)
         preparation, Z = self.prepare(rows)
@@ -74,7 +77,7 @@ class TableFit:
         return self.kind.make(self.request, power, preparation.categorical), None
 
     def final(
-        self, rows: TrainingRows, template: Any, first: Any = None
+        self, rows: TrainingRows, template: BaseEstimator, first: BaseEstimator | None = None
     ) -> tuple[Preparation, Any, FloatArray]:
         """Fit a ranker of the chosen settings.
 
@@ -92,8 +95,8 @@ class TableFit:
         return preparation, self.fit_ranker(ranker, Z, rows, given), Z
 
     def fit_ranker(
-        self, ranker: Any, Z: FloatArray, rows: TrainingRows, given: dict[str, Any]
-    ) -> Any:
+        self, ranker: BaseEstimator, Z: FloatArray, rows: TrainingRows, given: dict[str, Any]
+    ) -> BaseEstimator:
         """Fit a ranker to prepared rows; an ensemble with folds that keep groups whole."""
         if isinstance(ranker, PushEnsemble):
             return fit_ensemble(ranker, Z, rows, given)
@@ -105,7 +108,7 @@ class TableFit:
             return {}
         return {"unlabelled": rows.unlabelled, "hidden": self.hidden}
 
-    def unseen(self, rows: TrainingRows, template: Any, own: FloatArray) -> UnseenScores:
+    def unseen(self, rows: TrainingRows, template: BaseEstimator, own: FloatArray) -> UnseenScores:
         """Scores of the training rows from fits that have not seen them."""
         seed = self.request.random_state
 
@@ -139,7 +142,7 @@ class Settled:
         Scores of the first fit of an ensemble, which new rows will be compared with.
     """
 
-    template: Any
+    template: BaseEstimator
     choice: PChoice | None
     held_out: HeldOutMetrics
     first: Any = None
@@ -180,14 +183,14 @@ def choose_and_measure(fit: TableFit, rows: TrainingRows, tell: Callable[[int], 
         return Settled(template, choice, measured, ranker if keeps else None, apart)
 
 
-def _for_scores(template: Any) -> Any:
+def _for_scores(template: BaseEstimator) -> BaseEstimator:
     """The same ranker without the folds that only its probabilities come from."""
     if isinstance(template, PushTrees):
         return clone(template).set_params(calibration="training")
     return template
 
 
-def _start_from(ranker: Any, old: Any) -> dict[str, Any]:
+def _start_from(ranker: BaseEstimator, old: BaseEstimator) -> dict[str, BaseEstimator]:
     """Let a ranker start where an old one ended; what ``fit`` is to be given for it."""
     if hasattr(ranker, "backend"):
         return {"init_model": old}

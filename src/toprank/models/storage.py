@@ -27,7 +27,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toprank._extras import require
 from toprank._files import replace_file
@@ -39,6 +39,11 @@ from toprank.models.xgboost_files import check_xgboost
 from toprank.rankers.ensemble import PushEnsemble
 from toprank.rankers.trees.libraries import LightGBMTrees, XGBoostTrees
 from toprank.rankers.trees.plan import plan_of
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+    from toprank._arrays import JsonObject
 
 
 def save(model: object, path: str | PathLike[str]) -> None:
@@ -191,7 +196,7 @@ def update_types(payload: bytes) -> bytes:
     return buffer.getvalue()
 
 
-def _typed_nodes(tree: object) -> Iterator[dict[str, Any]]:
+def _typed_nodes(tree: object) -> Iterator[JsonObject]:
     """Every node in the tree of a payload that names a type or a loader, wherever it hides."""
     stack = [tree]
     while stack:
@@ -243,7 +248,7 @@ _UNNEEDED = (
 )
 
 
-def detach(ranker: Any) -> tuple[Any, list[bytes]]:
+def detach(ranker: BaseEstimator) -> tuple[BaseEstimator, list[bytes]]:
     """Return a copy of a ranker without its boosters and history, and the boosters as bytes.
 
     Trees that were added to the scores of others bring several, the last grown first.
@@ -274,7 +279,7 @@ def detach(ranker: Any) -> tuple[Any, list[bytes]]:
     return bare, [own, *before]
 
 
-def attach(ranker: Any, boosters: list[bytes]) -> None:
+def attach(ranker: BaseEstimator, boosters: list[bytes]) -> None:
     """Give a ranker its boosters back; ModelError if they are not its own."""
     if isinstance(ranker, PushEnsemble):
         _attach_members(ranker, boosters)
@@ -304,7 +309,7 @@ def attach(ranker: Any, boosters: list[bytes]) -> None:
         raise ModelError("The file has trees that its ranker does not know.")
 
 
-def _attach_members(ensemble: Any, boosters: list[bytes]) -> None:
+def _attach_members(ensemble: PushEnsemble, boosters: list[bytes]) -> None:
     """Give each member of an ensemble its own boosters, in their order."""
     first = 0
     for _, member in ensemble.members_:

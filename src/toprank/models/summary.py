@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from toprank.models import frames
 from toprank.models.columns import MOST_CATEGORIES, OTHERS, Column, Unreadable
@@ -12,6 +12,10 @@ from toprank.models.errors import ModelError
 from toprank.models.kinds import ColumnSummary
 from toprank.models.wishes import Wishes, find_ends
 from toprank.models.words import Words
+
+if TYPE_CHECKING:
+    from toprank._arrays import Frame
+    from toprank.models.columns import Finding
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,7 @@ class TableSummary:
     columns: dict[str, ColumnSummary] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, frame: Any, names: Sequence[str], wishes: Wishes) -> TableSummary:
+    def of(cls, frame: Frame, names: Sequence[str], wishes: Wishes) -> TableSummary:
         """Describe some rows of a table."""
         declared = frames.declared_categories(frame)
         values = frames.columns(frame, list(names))
@@ -72,7 +76,9 @@ class TableSummary:
         return tuple(kept.values()), left_out
 
 
-def _make_column(name: str, summary: ColumnSummary, finding: Any, more: dict[str, Any]) -> Column:
+def _make_column(
+    name: str, summary: ColumnSummary, finding: Finding, more: dict[str, Any]
+) -> Column:
     words = summary.words
     known: tuple[str, ...] = ()
     if finding.kind == "category" and words is not None:
@@ -114,7 +120,7 @@ class SecondLook(Protocol):
 class FrameLook:
     """A second look at a table in memory."""
 
-    frame: Any
+    frame: Frame
 
     def find_misread(self, columns: Sequence[Column]) -> list[str]:
         """Return the names of the columns that cannot be read as they are described."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from toprank._arrays import AnyArray, TableLike
+from toprank._arrays import AnyArray, Frame, TableLike
 from toprank._extras import require
 from toprank._numerics import FloatArray
 from toprank.models import frames
@@ -28,6 +28,11 @@ from toprank.models.words import are_numbers
 from toprank.pairs.door import check_groups, check_weights
 from toprank.pairs.labels import label_text, two_classes
 from toprank.pairs.propensity import keep_label_weights
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
+    from toprank.interop.onnx import OnnxExport
 
 #: The parameters that say how columns are read.
 _READING = ("as_text", "as_number", "clip", "tidy", "pool")
@@ -230,7 +235,7 @@ class TableRanker(ClassifierMixin, BaseEstimator):
         """Return, for each row, the probabilities of the two classes."""
         return self._fitted().predict_proba(self._frame(X))
 
-    def predict(self, X: TableLike) -> NDArray[Any]:
+    def predict(self, X: TableLike) -> np.ndarray:
         """Return the more probable class of each row."""
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(np.intp)]
@@ -250,8 +255,12 @@ class TableRanker(ClassifierMixin, BaseEstimator):
         return self._fitted().reasons(self._frame(X), n)
 
     def to_onnx(
-        self, path: str | PathLike[str] | None = None, *, check: Any = None, tolerance: float = 1e-5
-    ) -> Any:
+        self,
+        path: str | PathLike[str] | None = None,
+        *,
+        check: Frame | None = None,
+        tolerance: float = 1e-5,
+    ) -> OnnxExport:
         """Return the model, preparation included, as ONNX, as `TableModel.to_onnx`."""
         model = self._fitted()
         rows = None if check is None else self._frame(check)
@@ -269,7 +278,7 @@ class TableRanker(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self.model_
 
-    def _frame(self, X: Any, reset: bool = False) -> Any:
+    def _frame(self, X: Any, reset: bool = False) -> Frame:
         """A table as it is; an array as one whose columns are called x0, x1 and so on."""
         if type(X).__module__.split(".")[0] in ("pandas", "polars", "pyarrow") and np.ndim(X) != 1:
             frames.library_of(X)
@@ -294,7 +303,7 @@ class TableRanker(ClassifierMixin, BaseEstimator):
             self.feature_names_in_ = np.array(names, dtype=object)
             self.n_features_in_ = len(names)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         tags.input_tags.allow_nan = True

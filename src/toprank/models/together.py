@@ -7,10 +7,8 @@ the other a large negative one. Each contribution alone then means nothing; thei
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray
 from toprank.models.columns import Column
@@ -26,7 +24,7 @@ _NAMED = 4
 Group = tuple[str, ...]
 
 
-def find_together(columns: Sequence[Column], values: Mapping[str, NDArray[Any]]) -> list[Group]:
+def find_together(columns: Sequence[Column], values: Mapping[str, np.ndarray]) -> list[Group]:
     """Return the groups of two columns of numbers or more that rise and fall together.
 
     Every column of a group is correlated with its first one.

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from toprank._arrays import TableLike
+from toprank._arrays import Frame, TableLike
 from toprank._extras import require
 from toprank._numerics import FloatArray
 from toprank.models import frames
@@ -27,6 +27,9 @@ from toprank.models.model import (
     rows_to_explain,
 )
 
+if TYPE_CHECKING:
+    from toprank.models.model import Reason
+
 #: Columns of a ranked list besides the one that names the rows.
 LIST_COLUMNS = ("score", "rank", "reasons", "sure", "tied_at_the_cut")
 #: Rows that wait together, so that short lists are not sorted all the time.
@@ -34,8 +37,8 @@ _FEWEST_SORTED = 100_000
 
 
 def top(
-    model: object, frame: Any, k: int | float, id: str | None = None, *, n_reasons: int = 3
-) -> Any:
+    model: object, frame: Frame, k: int | float, id: str | None = None, *, n_reasons: int = 3
+) -> Frame:
     """Rank the rows of a table and return the first k.
 
     Parameters
@@ -113,7 +116,7 @@ def _list_size(k: int | float, n: int) -> int:
     return min(int(k), n)
 
 
-def _features(model: object, frame: object) -> Any:
+def _features(model: object, frame: object) -> TableLike:
     """The columns that an estimator was fitted to, where it knows their names."""
     if isinstance(frame, np.ndarray):
         return frame
@@ -193,7 +196,7 @@ def _estimator_reasons(model: object, frame: object, part: object, n: int) -> li
     )
 
 
-def _rows_for_mean(model: Any, frame: Any) -> Any:
+def _rows_for_mean(model: object, frame: Frame) -> TableLike:
     """The rows that the mean contribution is taken over: some of many, for trees."""
     whole = isinstance(frame, np.ndarray)
     some = rows_to_explain(model, len(frame) if whole else frames.n_rows(frame))
@@ -202,7 +205,7 @@ def _rows_for_mean(model: Any, frame: Any) -> Any:
     return frame[some] if whole else frames.take(frame, some)
 
 
-def _pipeline_reasons(pipeline: Pipeline, frame: object, part: Any, n: int) -> list[Any]:
+def _pipeline_reasons(pipeline: Pipeline, frame: object, part: Any, n: int) -> list[list[Reason]]:
     """Reasons of a pipeline: what each column adds by way of the numbers that its steps make of it.
 
     None where the last step does not explain itself, or the steps do not say what they make.
@@ -239,7 +242,7 @@ def _dense(X: TableLike) -> FloatArray:
     return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
 
 
-def _named_columns(part: object) -> dict[str, NDArray[Any]]:
+def _named_columns(part: object) -> dict[str, np.ndarray]:
     if isinstance(part, np.ndarray):
         return {f"x{place}": part[:, place] for place in range(part.shape[1])}
     return frames.columns(part, frames.names_of(part))
@@ -324,7 +327,7 @@ class RunningTop:
         """Which rows kept have the same score as rows that were left out."""
         return (self.scores == self.cut) & (self.tied_out > 0)
 
-    def add(self, scores: FloatArray, rows: Any) -> None:
+    def add(self, scores: FloatArray, rows: Frame) -> None:
         """Offer the next rows of the list and their scores."""
         cut = self.cut
         better = np.flatnonzero(scores > cut) if cut > -np.inf else np.arange(len(scores))

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._arrays import AnyArray, Frame
 from toprank.models import frames
 from toprank.models.columns import Unreadable, as_words, is_missing
 from toprank.models.errors import ModelError
@@ -23,7 +24,7 @@ MISSING = "missing"
 
 
 def mark_unlabelled(
-    frame: Any, target: str, unlabelled: object, positive: object = None
+    frame: object, target: str, unlabelled: object, positive: object = None
 ) -> tuple[Any, Any]:
     """Return a table whose rows without a label say so, and its positive label.
 
@@ -69,7 +70,7 @@ def mark_unlabelled(
     return frames.replace_column(frame, target, words), positive
 
 
-def find_unlabelled(values: NDArray[Any], target: str, unlabelled: object) -> NDArray[np.bool_]:
+def find_unlabelled(values: AnyArray, target: str, unlabelled: object) -> NDArray[np.bool_]:
     """Which rows have no label; ModelError where none has, or where others are missing."""
     gaps = is_missing(values)
     if _stands_for_missing(unlabelled, values, gaps):
@@ -88,14 +89,14 @@ def find_unlabelled(values: NDArray[Any], target: str, unlabelled: object) -> ND
     return np.asarray(open_rows)
 
 
-def _stands_for_missing(unlabelled: Any, values: NDArray[Any], gaps: NDArray[np.bool_]) -> bool:
+def _stands_for_missing(unlabelled: object, values: AnyArray, gaps: NDArray[np.bool_]) -> bool:
     """Whether a value means missing labels: NaN does, and the word unless it is a label."""
     if unlabelled == MISSING:
         return not np.any(values[~gaps] == MISSING)
     return bool(is_missing(np.array([unlabelled], dtype=object))[0])
 
 
-def read_unlabelled(frame: Any, target: str) -> NDArray[np.bool_] | None:
+def read_unlabelled(frame: Frame, target: str) -> NDArray[np.bool_] | None:
     """Which rows of a marked table have no label; None where none is marked."""
     values = frames.column(frame, target)
     if values.dtype.kind not in "OUT":

@@ -48,7 +48,7 @@ class Words:
     numbers: bool = True
 
     @classmethod
-    def of(cls, words: NDArray[Any]) -> Words:
+    def of(cls, words: np.ndarray) -> Words:
         """Count the words of a column that are not empty."""
         codes, distinct = require("pandas", "models").factorize(words)
         times = np.bincount(codes, minlength=len(distinct)).tolist()

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._arrays import AnyArray, JsonObject
 from toprank.models.columns import are_words
 from toprank.models.errors import ModelError
 from toprank.models.tree_files import is_tree
@@ -67,7 +68,7 @@ class _UbjsonReader:
         return int(struct.unpack(">q", self.take(8))[0])
 
     def _object(self, depth: int) -> dict[str, object]:
-        found: dict[str, Any] = {}
+        found: JsonObject = {}
         while self.data[self.place : self.place + 1] != b"}":
             name = self.take(self._count()).decode()
             if name in found:
@@ -90,7 +91,7 @@ class _UbjsonReader:
             raise ValueError("an array is longer than the file")
         return [self.value(depth + 1) for _ in range(count)]
 
-    def _numbers(self, kind: bytes, count: int) -> NDArray[Any]:
+    def _numbers(self, kind: bytes, count: int) -> AnyArray:
         if kind not in _UBJSON_TYPES:
             raise ValueError(f"{kind!r} is not a type")
         form = np.dtype(_UBJSON_TYPES[kind])
@@ -124,7 +125,7 @@ def _check_that(condition: object, why: str) -> None:
         raise ModelError(f"The trees in the file are damaged: {why}.")
 
 
-def _check_learner(learner: dict[str, Any]) -> None:
+def _check_learner(learner: JsonObject) -> None:
     facts, booster = learner["learner_model_param"], learner["gradient_booster"]
     _check_that(learner["objective"]["name"] in _OBJECTIVES, "their objective is not known")
     _check_that(booster["name"] == "gbtree", "they are not plain ones")
@@ -153,7 +154,7 @@ def _check_learner(learner: dict[str, Any]) -> None:
         _check_that(not fault, f"tree {place} is not a valid tree: {fault}")
 
 
-def _find_xgboost_fault(tree: dict[str, Any], place: int, width: int) -> str:
+def _find_xgboost_fault(tree: JsonObject, place: int, width: int) -> str:
     """What is wrong with a tree, as the end of a sentence; empty if nothing is."""
     facts = tree["tree_param"]
     nodes = int(facts["num_nodes"])

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from toprank._arrays import AnyArray, TableLike
+from toprank._arrays import AnyArray, Frame, Matrix, TableLike
 from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
 from toprank.blocks.design import design_of
@@ -186,7 +186,7 @@ class BlockData:
         """Return some rows, dense and in their units."""
         return design_of(self._raw(rows), self.units).columns(0, self.n_features)
 
-    def _raw(self, rows: NDArray[np.intp]) -> Any:
+    def _raw(self, rows: NDArray[np.intp]) -> Matrix:
         if len(self.starts) == 1:
             (index,) = self.starts
             return self.run(Gather(self.view, "take"), {index: (rows,)})[index]
@@ -213,7 +213,7 @@ class BlockData:
         }
 
     @staticmethod
-    def in_order(pieces: Pieces) -> Any:
+    def in_order(pieces: Pieces) -> np.ndarray:
         """Put the pieces of the blocks together, in order of the blocks."""
         parts = [pieces[index] for index in sorted(pieces)]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
@@ -265,7 +265,7 @@ class LabelledData(BlockData):
     @classmethod
     def of_arrays(
         cls,
-        X: Any,
+        X: Matrix | Frame,
         positive: NDArray[np.bool_],
         weight: FloatArray | None = None,
         *,

@@ -211,7 +211,7 @@ def device_histogram(
 
 def count_scores(
     design: DeviceDesign,
-    positive: Any,
+    positive: object,
     weight: object,
     coef: FloatArray,
     standard: Standard,

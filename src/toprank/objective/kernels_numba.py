@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from toprank._arrays import TableLike
+from toprank._arrays import BoolArray, Matrix, TableLike
 from toprank._extras import jit
 from toprank._numerics import FloatArray
 from toprank.objective.sums import EndPartial, Tilted, Tilts
@@ -22,7 +22,7 @@ _FAST = {"reassoc", "contract", "nsz", "arcp"}
 
 def tilted_ends(
     X: TableLike,
-    positive: Any,
+    positive: BoolArray,
     log_weight: object,
     coef: FloatArray,
     tilts: Tilts,
@@ -43,7 +43,7 @@ def tilted_ends(
 
 
 @jit(nogil=True, cache=True, fastmath=_FAST)
-def tilted_sums(X: Any, kind: Any, log_weight: Any, coef: Any, tilts: Any, scores: Any) -> Any:
+def tilted_sums(X: Matrix, kind: Any, log_weight: Any, coef: Any, tilts: Any, scores: Any) -> Any:
     """Return (top, mass, moment) of w e^{tilt f} for each class.
 
     ``kind`` is the class of each row (0 or 1), an index into ``tilts``; an empty

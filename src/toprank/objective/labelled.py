@@ -42,7 +42,7 @@ class View:
     the whole matrix, which decides whether compiled code is worth loading.
     """
 
-    classes: NDArray[Any]
+    classes: np.ndarray
     class_weight: tuple[float, float] | None = None
     units: Units = field(default_factory=Units)
     entries: int = 0
@@ -219,12 +219,15 @@ class OpenBlock:
 
     def drawn_moments(
         self, coef: FloatArray, tilts: tuple[float, float], shares: tuple[float, float]
-    ) -> EndPartial:
+    ) -> EndPartial | None:
         """Return estimates of the tilted sums with second moments, from rows drawn by their weight.
 
         Of each class so many as ``shares`` says for each of its rows, at equal distances of the
-        cumulated weight: no chance is in it, and rows that matter little are seldom read.
+        cumulated weight: no chance is in it, and rows that matter little are seldom read. None
+        for rows of a device, which sum theirs in another way.
         """
+        if self.design.place == "device":
+            return None
         masses = self.masses(coef, tilts)
         design: Any = self.design
         weight, sums = self._tilted[0], []

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from toprank._arrays import BoolArray
 from toprank._lazy import cached_property
 from toprank._numerics import FloatArray, log_of, log_sum_exp
 from toprank.blocks.source import Block
@@ -114,7 +115,7 @@ class _Rows:
         """Which rows the heights are summed over."""
         return self.present & (self.positive != end.prices_positives)
 
-    def outer(self, end: End) -> Any:
+    def outer(self, end: End) -> BoolArray:
         """Which rows have their heights priced."""
         return self.present & (self.positive == end.prices_positives)
 

@@ -12,7 +12,6 @@ sums over the pairs of a row are cheap, which are minus the gradient of F in the
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,7 +103,7 @@ def dual_at(
     )
 
 
-def _product(side: Sides, scores: FloatArray, slope: FloatArray) -> Any:
+def _product(side: Sides, scores: FloatArray, slope: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Weights of positives and negatives whose products are those of one end's pairs."""
     inner = softmax(log_of(side.inner_weight) - side.sign * scores[side.inner])
     return (inner, slope) if side.sign > 0 else (slope, inner)

@@ -38,7 +38,7 @@ def _power(p: float) -> _Conjugate:
     return _Conjugate(lambda s: s**p / p, lambda s: s ** (p - 1), lambda q: q ** (1 / p))
 
 
-def _lambert(q: object) -> Any:
+def _lambert(q: object) -> FloatArray:
     return np.real(lambertw(q))
 
 

@@ -15,7 +15,6 @@ pair has a loss of one; for two classes that is the normalisation of the P-Norm 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -90,9 +89,9 @@ class PairTask:
         relation: Relation,
         weight: FloatArray,
         *,
-        price: Any = "identity",
+        price: str | Price | tuple[object, ...] = "identity",
         p: float = 4.0,
-        loss: Any = "squared_hinge",
+        loss: str | Loss | tuple[object, ...] = "squared_hinge",
         end: str = "top",
         alpha: float = 0.0,
     ) -> PairTask:
@@ -133,7 +132,7 @@ class PairTask:
         price = gentler_price(self.price, p)
         return None if price is None else replace(self, price=price)
 
-    def thin(self, n_rows: int) -> tuple[Any, PairTask] | None:
+    def thin(self, n_rows: int) -> tuple[IntArray, PairTask] | None:
         """Return about n_rows rows and the task among them."""
         thin = self.relation.thin(n_rows)
         if thin is None:

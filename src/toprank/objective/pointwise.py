@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from toprank.objective.labelled import OpenBlock, View, open_block
 from toprank.objective.problem import TwoClassProblem
 from toprank.objective.risk import PointwiseTask
 from toprank.objective.sums import RowSums
+
+if TYPE_CHECKING:
+    from toprank.blocks.tensors import OnDevice
 
 #: Steps of the intercept alone, at the most, and the slope at which it is settled: what is left
 #: to win is of the order of its square.
@@ -90,7 +93,9 @@ def _times(weight: object, values: Any) -> Any:
     return values if weight is None else weight * values
 
 
-def _present(opened: OpenBlock, rows: slice, v: Any, total: float) -> tuple[Any, Any, Any]:
+def _present(
+    opened: OpenBlock, rows: slice, v: OnDevice | FloatArray, total: float
+) -> tuple[Any, Any, Any]:
     """Scores, labels as signs, and weights of some rows, relative to their total.
 
     Scores of absent rows are set to zero: no weight makes up for an infinite loss.

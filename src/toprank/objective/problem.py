@@ -169,7 +169,7 @@ class Last:
         """Whether the last pass was at these coefficients."""
         return self._coef == coef.tobytes()
 
-    def at(self, coef: FloatArray, order: int, make_pass: Callable[[], Any]) -> Any:
+    def at(self, coef: FloatArray, order: int, make_pass: Callable[[], object]) -> Any:
         """Return the answer at the coefficients, to this order of moments at the least."""
         if not self.knows(coef) or self.order < order:
             self._answer = make_pass()

@@ -328,7 +328,12 @@ class Task:
 
     @classmethod
     def build(
-        cls, *, price: Any = "power", p: float = 4.0, loss: Any = "exponential", **rest: Any
+        cls,
+        *,
+        price: str | Price | tuple[object, ...] = "power",
+        p: float = 4.0,
+        loss: str | Loss | tuple[object, ...] = "exponential",
+        **rest: Any,
     ) -> Task:
         """Resolve names into a price and a loss, in the form that is convex for the two."""
         return cls(*price_and_loss(price, p, loss), **rest)

@@ -23,13 +23,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from toprank._arrays import BoolArray
 from toprank._numerics import FloatArray
 from toprank.blocks.design import Tile
+
+if TYPE_CHECKING:
+    from toprank.blocks.tensors import OnDevice
 
 #: e to this is nothing beside one, and far from the subnormal numbers, which are slow.
 _NOTHING = -600.0
@@ -38,7 +42,7 @@ _NOTHING = -600.0
 Tilts = tuple[tuple[Any, Any], ...]
 
 
-def rescale_factor(top: Any, higher: Any) -> Any:
+def rescale_factor(top: FloatArray | float, higher: FloatArray | float) -> Any:
     """Return what sums relative to e^top are multiplied by to be relative to e^higher."""
     if isinstance(higher, float):
         return 1.0 if top == higher else math.exp(top - higher) if top < higher else np.nan
@@ -55,7 +59,7 @@ class RelativeSums:
 
     top: Any
 
-    def raise_to(self, top: Any) -> None:
+    def raise_to(self, top: float) -> None:
         """Express the sums relative to a higher top."""
         if isinstance(top, float):
             if top <= self.top:
@@ -109,7 +113,7 @@ class Tilted(RelativeSums):
         top = np.full(settings, -np.inf)
         return cls(np.zeros((settings, n_features)), None, top, np.zeros(settings))
 
-    def add(self, tile: Tile, exponents: Any) -> None:
+    def add(self, tile: Tile, exponents: FloatArray) -> None:
         """Add the rows of a tile, each with the weight e^exponent; exponents are overwritten."""
         if exponents.ndim == 2:
             self._add_settings(tile, exponents)
@@ -132,7 +136,7 @@ class Tilted(RelativeSums):
         self.moment += tile.adjoint(weight.T).T
 
     @property
-    def log_mass(self) -> Any:
+    def log_mass(self) -> float:
         return self.top + np.log(self.mass)
 
     @property
@@ -194,7 +198,7 @@ class Classes:
     the whole tile, with weight zero for the others.
     """
 
-    def __init__(self, positive: Any, log_weight: Any, rarer: int):
+    def __init__(self, positive: OnDevice | BoolArray, log_weight: FloatArray | None, rarer: int):
         members = (positive, ~positive)
         self.rows = (np.flatnonzero(members[0]), np.flatnonzero(members[1]))
         self.log_weight = log_weight
@@ -209,7 +213,7 @@ class Classes:
             else:
                 yield c, tile, None, self.rows[1 - c]
 
-    def add(self, ends: list[EndPartial], tile: Tile, scores: Any, tilts: Tilts) -> None:
+    def add(self, ends: list[EndPartial], tile: Tile, scores: FloatArray, tilts: Tilts) -> None:
         """Add the rows of the tile, whose scores are known, to the sums of each end."""
         for c, part, rows, others in self.parts(tile, gather_both=scores.ndim == 2):
             here = scores if rows is None else scores.take(rows, axis=-1)

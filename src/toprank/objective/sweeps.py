@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._arrays import IntArray
 from toprank._numerics import FloatArray
 from toprank.blocks.design import design_kind, design_of
 from toprank.blocks.source import Block, join_pieces
@@ -282,7 +283,7 @@ class DrawnMoments:
         pos, neg = (self._moments(opened, *drawn) for drawn in state[block.index])
         return pos, neg
 
-    def _moments(self, opened: OpenBlock, rows: Any, counts: FloatArray) -> Tilted:
+    def _moments(self, opened: OpenBlock, rows: IntArray, counts: FloatArray) -> Tilted:
         total = Tilted.empty(opened.design.n_features, order=2)
         if len(rows):
             drawn = design_of(opened.design.thin(rows), self.view.units)

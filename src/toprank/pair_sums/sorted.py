@@ -26,6 +26,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._arrays import AnyArray
 from toprank._numerics import FloatArray, stable_order
 from toprank.losses import Loss
 from toprank.losses.margin import derivative_coefficients
@@ -221,7 +222,7 @@ class GradedSorted(GradedSum):
         return label_tree(self.relation)
 
     @cached_property
-    def _orders(self) -> Any:
+    def _orders(self) -> AnyArray:
         """The places in order of score, within the groups and then within the halves of nodes."""
         from toprank.pair_sums.sorted_kernels import distribute, part_nodes, score_order
 
@@ -270,7 +271,13 @@ class GradedSorted(GradedSum):
         return factor * sum(values), grad
 
     def _squares_of(
-        self, won: FloatArray, lost: FloatArray, knot: float, depths: list[Any], *, blocks: bool
+        self,
+        won: FloatArray,
+        lost: FloatArray,
+        knot: float,
+        depths: list[tuple[np.ndarray, tuple[IntArray, IntArray, IntArray]]],
+        *,
+        blocks: bool,
     ) -> tuple[float, FloatArray]:
         from toprank.pair_sums.sorted_kernels import block_squares, node_squares
 
@@ -290,7 +297,12 @@ class GradedSorted(GradedSum):
         blocks = (tree.block_start, tree.block_end, at.level_start, at.level_end)
         block_sums(self.x, v, *blocks, *where)
 
-    def _add_nodes(self, v: FloatArray, depths: list[Any], where: tuple[Any, ...]) -> None:
+    def _add_nodes(
+        self,
+        v: FloatArray,
+        depths: list[tuple[AnyArray, tuple[IntArray, IntArray, IntArray]]],
+        where: tuple[Any, ...],
+    ) -> None:
         from toprank.pair_sums.sorted_kernels import node_sums
 
         for order, (low, middle, high) in depths:

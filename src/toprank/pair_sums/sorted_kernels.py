@@ -16,8 +16,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from toprank._arrays import FloatArray
 from toprank._extras import jit
 
 #: Digits of eleven bits: three of them hold the upper half of a float64.
@@ -27,14 +28,21 @@ _MASK, _SHIFT = np.uint32((1 << _BITS) - 1), np.uint32(_BITS)
 _MOVES = 8
 
 
-def score_order(x: ArrayLike) -> Any:
+def score_order(x: ArrayLike) -> NDArray[np.integer]:
     """Return the places in order of score, equal scores in any order."""
     order, sorted_ = _by_upper_half(np.ascontiguousarray(x))
     return order if sorted_ else np.argsort(x)
 
 
 @jit(nogil=True, cache=True)
-def _by_digit(key: Any, order: Any, shift: Any, count: Any, new_key: Any, new_order: Any) -> None:
+def _by_digit(
+    key: NDArray[np.integer],
+    order: NDArray[np.integer],
+    shift: np.uint32,
+    count: NDArray[np.integer],
+    new_key: NDArray[np.integer],
+    new_order: NDArray[np.integer],
+) -> None:
     filled = np.cumsum(count) - count
     for i in range(len(key)):
         digit = (key[i] >> shift) & _MASK
@@ -44,7 +52,7 @@ def _by_digit(key: Any, order: Any, shift: Any, count: Any, new_key: Any, new_or
 
 
 @jit(nogil=True, cache=True)
-def _by_upper_half(x: Any) -> Any:
+def _by_upper_half(x: FloatArray) -> tuple[NDArray[np.uint32], bool]:
     """Sort by the upper halves, digit by digit, and the rest by insertion if that is little."""
     n = len(x)
     bits, key, order = x.view(np.int64), np.empty(n, np.uint32), np.arange(n).astype(np.uint32)
@@ -73,7 +81,9 @@ def _by_upper_half(x: Any) -> Any:
 
 
 @jit(nogil=True, cache=True)
-def distribute(by_score: Any, group_start: Any, out: Any) -> None:
+def distribute(
+    by_score: NDArray[np.integer], group_start: NDArray[np.integer], out: NDArray[np.integer]
+) -> None:
     """Put the places, given in order of score, into their groups, in order of score there."""
     filled = group_start.copy()
     for place in by_score:
@@ -83,7 +93,13 @@ def distribute(by_score: Any, group_start: Any, out: Any) -> None:
 
 
 @jit(nogil=True, cache=True)
-def part_nodes(low: Any, middle: Any, high: Any, above: Any, out: Any) -> None:
+def part_nodes(
+    low: NDArray[np.integer],
+    middle: NDArray[np.integer],
+    high: NDArray[np.integer],
+    above: NDArray[np.integer],
+    out: NDArray[np.integer],
+) -> None:
     """Part the places low:high of each node at its middle, in order of score on both sides."""
     out[:] = above
     for node in range(len(low)):
@@ -153,7 +169,12 @@ def _scatter(terms: Any, sums: Any, targets: Any, out: Any) -> None:
 
 @jit(nogil=True, cache=True)
 def _walk_once(
-    source: Any, weight: Any, threshold: Any, n_targets: int, includes_knot: bool, sums: Any
+    source: FloatArray,
+    weight: FloatArray,
+    threshold: FloatArray,
+    n_targets: int,
+    includes_knot: bool,
+    sums: FloatArray,
 ) -> None:
     """For each threshold t, the sums of v (t - s)^m, m = 0, 1, 2, over the sources s < t.
 
@@ -183,13 +204,13 @@ def _walk_once(
 
 @jit(nogil=True, cache=True)
 def _walk_limited(
-    source: Any,
-    weight: Any,
-    threshold: Any,
+    source: FloatArray,
+    weight: FloatArray,
+    threshold: FloatArray,
     n_targets: int,
     includes_knot: bool,
     width: float,
-    sums: Any,
+    sums: FloatArray,
 ) -> None:
     """The same over t - width <= s < t, and over s < t - width with t - width for t."""
     m0 = m1 = m2 = b0 = b1 = b2 = at = 0.0
@@ -226,19 +247,19 @@ def _walk_limited(
 
 @jit(nogil=True, cache=True)
 def block_sums(
-    x: Any,
-    v: Any,
-    start: Any,
-    end: Any,
-    level_start: Any,
-    level_end: Any,
-    near: Any,
-    beyond: Any,
+    x: FloatArray,
+    v: FloatArray,
+    start: NDArray[np.integer],
+    end: NDArray[np.integer],
+    level_start: NDArray[np.integer],
+    level_end: NDArray[np.integer],
+    near: FloatArray,
+    beyond: FloatArray,
     knot: float,
     includes_knot: bool,
     width: float,
     inward: bool,
-    out: Any,
+    out: FloatArray,
 ) -> None:
     """The sums of `node_sums` inside short stretches of places, pair by pair."""
     sign, moments = -1.0 if inward else 1.0, np.empty(6)
@@ -267,7 +288,15 @@ def block_sums(
 
 @jit(nogil=True, cache=True, fastmath={"contract"})
 def node_squares(
-    x: Any, v: Any, u: Any, low: Any, middle: Any, high: Any, order: Any, knot: float, grad: Any
+    x: FloatArray,
+    v: FloatArray,
+    u: FloatArray,
+    low: NDArray[np.integer],
+    middle: NDArray[np.integer],
+    high: NDArray[np.integer],
+    order: NDArray[np.integer],
+    knot: float,
+    grad: FloatArray,
 ) -> float:
     """Return the sum between the halves of each node; add half its gradient to grad."""
     widest = np.max(high - low)
@@ -291,7 +320,14 @@ def node_squares(
 
 @jit(nogil=True, cache=True, fastmath={"contract"})
 def _walk_both_ways(
-    s: Any, t: Any, won: Any, lost: Any, counts: Any, above: Any, below: Any, squares: Any
+    s: FloatArray,
+    t: FloatArray,
+    won: FloatArray,
+    lost: FloatArray,
+    counts: tuple[np.uint64, np.uint64],
+    above: FloatArray,
+    below: FloatArray,
+    squares: FloatArray,
 ) -> None:
     """For each t the sums of won (t - s) and won (t - s)^2 over s < t; for each s of lost (t - s).
 
@@ -332,7 +368,14 @@ def _walk_both_ways(
 
 @jit(nogil=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
 def block_squares(
-    x: Any, v: Any, u: Any, start: Any, end: Any, level_end: Any, knot: float, grad: Any
+    x: FloatArray,
+    v: FloatArray,
+    u: FloatArray,
+    start: NDArray[np.integer],
+    end: NDArray[np.integer],
+    level_end: NDArray[np.integer],
+    knot: float,
+    grad: FloatArray,
 ) -> float:
     """The same inside short stretches of places, pair by pair."""
     total = 0.0

@@ -19,6 +19,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from toprank._extras import jit
 from toprank._numerics import FloatArray
@@ -38,7 +39,7 @@ def power_matrix() -> FloatArray:
 
 
 @jit(nogil=True, cache=True)
-def ends_of_scores(scores: Any, kind: Any, weight: Any) -> Any:
+def ends_of_scores(scores: FloatArray, kind: NDArray[np.integer], weight: FloatArray) -> FloatArray:
     """Return lowest and highest score of each class among the rows present, in lines by class."""
     weighted = len(weight) > 0
     ends = np.empty((2, 2))
@@ -55,7 +56,7 @@ def ends_of_scores(scores: Any, kind: Any, weight: Any) -> Any:
 
 
 @jit(nogil=True, cache=True, inline="always")
-def _add_powers(into: Any, v: Any, x: Any) -> None:
+def _add_powers(into: FloatArray, v: float, x: float) -> None:
     """Add v x^m to the moments of a box."""
     x2 = x * x
     x4 = x2 * x2
@@ -75,7 +76,7 @@ def _add_powers(into: Any, v: Any, x: Any) -> None:
 
 
 @jit(nogil=True, cache=True, inline="always")
-def _evaluate(t: Any, x: Any) -> Any:
+def _evaluate(t: FloatArray, x: float) -> Any:
     """Return the polynomial at x, in pairs that do not wait for each other."""
     x2 = x * x
     x4 = x2 * x2
@@ -86,7 +87,7 @@ def _evaluate(t: Any, x: Any) -> Any:
 
 
 @jit(nogil=True, cache=True)
-def _power(x: Any, p: Any) -> Any:
+def _power(x: float, p: float) -> float:
     """Return x^p, by products where p is a small whole number."""
     if p == math.floor(p) and p <= 64.0:
         left, total, square = int(p), 1.0, x
@@ -101,7 +102,14 @@ def _power(x: Any, p: Any) -> Any:
 
 @jit(nogil=True, cache=True)
 def spread_weights(
-    scores: Any, kind: Any, inner: Any, sign: Any, weight: Any, share: Any, grid: Any, moments: Any
+    scores: FloatArray,
+    kind: NDArray[np.integer],
+    inner: int,
+    sign: float,
+    weight: FloatArray,
+    share: float,
+    grid: tuple[float, float, float],
+    moments: FloatArray,
 ) -> None:
     """Add the weights of the inner rows to the moments of their boxes, one line per box.
 
@@ -119,8 +127,15 @@ def spread_weights(
 
 @jit(nogil=True, cache=True)
 def evaluate_heights(
-    scores: Any, kind: Any, inner: Any, sign: Any, weight: Any, grid: Any, series: Any, out: Any
-) -> Any:
+    scores: FloatArray,
+    kind: NDArray[np.integer],
+    inner: int,
+    sign: float,
+    weight: FloatArray,
+    grid: tuple[float, float, float],
+    series: FloatArray,
+    out: FloatArray,
+) -> float:
     """Write the height of every outer row that is present; return the largest."""
     weighted = len(weight) > 0
     origin, width, first = grid
@@ -138,8 +153,14 @@ def evaluate_heights(
 
 @jit(nogil=True, cache=True)
 def price_heights(
-    kind: Any, inner: Any, weight: Any, share: Any, p: Any, largest: Any, heights: Any
-) -> Any:
+    kind: NDArray[np.integer],
+    inner: int,
+    weight: FloatArray,
+    share: float,
+    p: float,
+    largest: float,
+    heights: FloatArray,
+) -> float:
     """Return the sum of w (S / largest)^p over the outer rows."""
     weighted = len(weight) > 0
     total = 0.0
@@ -151,7 +172,7 @@ def price_heights(
 
 
 @jit(nogil=True, cache=True)
-def _per_height(height: Any, v: Any, p: Any, largest: Any, factor: Any) -> Any:
+def _per_height(height: float, v: float, p: float, largest: float, factor: float) -> float:
     """Return dF/dS = F w (S / largest)^p / (total S), with factor = F / total."""
     if height <= 0.0:
         return 0.0
@@ -160,9 +181,21 @@ def _per_height(height: Any, v: Any, p: Any, largest: Any, factor: Any) -> Any:
 
 @jit(nogil=True, cache=True)
 def pull_outer(
-    scores: Any, kind: Any, inner: Any, sign: Any, weight: Any, share: Any,
-    p: Any, largest: Any, factor: Any, grid: Any, series: Any, back: Any, moments: Any, out: Any,
-) -> None:  # fmt: skip
+    scores: FloatArray,
+    kind: NDArray[np.integer],
+    inner: int,
+    sign: float,
+    weight: FloatArray,
+    share: float,
+    p: float,
+    largest: float,
+    factor: float,
+    grid: tuple[float, float, float],
+    series: FloatArray,
+    back: tuple[float, float, float],
+    moments: FloatArray,
+    out: FloatArray,
+) -> None:
     """Turn heights into the gradient of the outer rows, and spread dF/dS onto boxes of -b.
 
     ``grid`` and ``series`` are of dS/dr, ``back`` and ``moments`` of the boxes of -b.
@@ -186,9 +219,16 @@ def pull_outer(
 
 @jit(nogil=True, cache=True)
 def pull_inner(
-    scores: Any, kind: Any, inner: Any, sign: Any, weight: Any, share: Any, back: Any, series: Any,
-    out: Any,
-) -> None:  # fmt: skip
+    scores: FloatArray,
+    kind: NDArray[np.integer],
+    inner: int,
+    sign: float,
+    weight: FloatArray,
+    share: float,
+    back: tuple[float, float, float],
+    series: FloatArray,
+    out: FloatArray,
+) -> None:
     """Write the gradient of the inner rows, from the series of sum c l'(a - b) at -a."""
     weighted = len(weight) > 0
     origin, width, first = back
@@ -203,8 +243,15 @@ def pull_inner(
 
 @jit(nogil=True, cache=True)
 def part_classes(
-    scores: Any, order: Any, kind: Any, inner: Any, sign: Any, weight: Any, row: Any, place: Any
-) -> Any:
+    scores: FloatArray,
+    order: NDArray[np.integer],
+    kind: NDArray[np.integer],
+    inner: int,
+    sign: float,
+    weight: FloatArray,
+    row: NDArray[np.integer],
+    place: FloatArray,
+) -> tuple[int, int]:
     """Put the rows present into ``row``, inner ones first, each class by ascending place.
 
     ``order`` is that of the scores; ``place`` takes the oriented scores. Returns how many inner
@@ -231,9 +278,15 @@ def part_classes(
 
 @jit(nogil=True, cache=True)
 def square_heights(
-    row: Any, place: Any, inner_rows: Any, outer_rows: Any, weight: Any, share: Any, knot: Any,
-    out: Any,
-) -> Any:  # fmt: skip
+    row: NDArray[np.integer],
+    place: FloatArray,
+    inner_rows: int,
+    outer_rows: int,
+    weight: FloatArray,
+    share: float,
+    knot: float,
+    out: FloatArray,
+) -> float:
     """Write sum v (knot - r)_+^2 of every outer row, in the order of ``row``; return the largest.
 
     A second place runs along the inner rows below b + knot.
@@ -262,9 +315,15 @@ def square_heights(
 
 @jit(nogil=True, cache=True)
 def price_squares(
-    row: Any, inner_rows: Any, outer_rows: Any, weight: Any, share: Any, p: Any, largest: Any,
-    heights: Any,
-) -> Any:  # fmt: skip
+    row: NDArray[np.integer],
+    inner_rows: int,
+    outer_rows: int,
+    weight: FloatArray,
+    share: float,
+    p: float,
+    largest: float,
+    heights: FloatArray,
+) -> float:
     """Return the sum of w (S / largest)^p over the outer rows, in the order of ``row``."""
     weighted = len(weight) > 0
     total = 0.0
@@ -276,9 +335,19 @@ def price_squares(
 
 @jit(nogil=True, cache=True)
 def square_pulls(
-    row: Any, place: Any, inner_rows: Any, outer_rows: Any, weight: Any, inner_share: Any,
-    outer_share: Any, knot: Any, p: Any, largest: Any, factor: Any, out: Any,
-) -> None:  # fmt: skip
+    row: NDArray[np.integer],
+    place: FloatArray,
+    inner_rows: int,
+    outer_rows: int,
+    weight: FloatArray,
+    inner_share: float,
+    outer_share: float,
+    knot: float,
+    p: float,
+    largest: float,
+    factor: float,
+    out: FloatArray,
+) -> None:
     """Turn heights of squares into gradients in the oriented scores, in one walk each way.
 
     ``out`` holds the heights of the outer rows first, then dF/dS, and the gradients in the end.
@@ -317,7 +386,9 @@ def square_pulls(
 
 
 @jit(nogil=True, cache=True)
-def scatter(row: Any, count: Any, sign: Any, values: Any, out: Any) -> None:
+def scatter(
+    row: NDArray[np.integer], count: int, sign: float, values: FloatArray, out: FloatArray
+) -> None:
     """Write sign times the values to their rows, zero elsewhere."""
     out[:] = 0.0
     for at in range(count):

@@ -14,10 +14,11 @@ Labels are checked by `toprank.pairs.labels`.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse as scipy_sparse
 from sklearn.utils import (
     check_array,
@@ -26,12 +27,15 @@ from sklearn.utils import (
 )
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from toprank._arrays import AnyArray, IntArray, TableLike
+from toprank._arrays import AnyArray, IntArray, Matrix, TableLike
 from toprank._columns import finite_column, labels_column, numbers, to_numpy
 from toprank._numerics import LARGEST_SIZE, FloatArray, sum_of_squares
 from toprank.pairs.labels import check_grades, check_labels, split_classes
 from toprank.pairs.relations import Pairs, check_pairs
 from toprank.pairs.rows import RelatedRows, Rows
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 #: The smallest weight of a row beside the largest: their products are still floats.
 _FARTHEST_APART = 1e-150
@@ -45,7 +49,7 @@ _NAMED = 3
 def check_rows(
     estimator: Any,
     X: Any,
-    y: Any,
+    y: ArrayLike,
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     *,
@@ -121,9 +125,9 @@ def relate(rows: Rows, pairs: ArrayLike | Pairs | None) -> RelatedRows:
 
 
 def check_related_rows(
-    estimator: Any,
+    estimator: BaseEstimator,
     table: Any,
-    y: Any,
+    y: ArrayLike | None,
     groups: ArrayLike | None,
     pairs: ArrayLike | Pairs | None,
     sample_weight: ArrayLike | None,
@@ -144,7 +148,7 @@ def check_related_rows(
 
 
 def check_table(
-    X: Any,
+    X: Matrix,
     *,
     estimator: Any = None,
     reset: bool = True,
@@ -219,8 +223,8 @@ def _is_number(text: str) -> bool:
 
 
 def _table_and_labels(
-    estimator: Any, X: Any, y: ArrayLike, **expected: Any
-) -> tuple[Any, NDArray[Any]]:
+    estimator: object, X: TableLike, y: ArrayLike, **expected: Any
+) -> tuple[Any, np.ndarray]:
     """The same with labels, whose number must be that of the rows."""
     y = to_numpy(y)
     if y is None:
@@ -235,7 +239,7 @@ def _table_and_labels(
     return table, labels
 
 
-def read_table(X: TableLike) -> Any:
+def read_table(X: TableLike) -> TableLike:
     """Return a table as it is, in the memory of the host; ValueError if NumPy would invent numbers.
 
     What lies behind a mask is unknown, and a date is no number.
@@ -253,7 +257,7 @@ def read_table(X: TableLike) -> Any:
     return X
 
 
-def read_any_table(X: TableLike) -> Any:
+def read_any_table(X: TableLike) -> TableLike:
     """Return a table for a reader of its own, in the memory of the host, its values all known."""
     X = to_numpy(X)
     if isinstance(X, np.ma.MaskedArray) and np.any(np.ma.getmaskarray(X)):
@@ -275,7 +279,9 @@ def _is_time(kind: object) -> bool:
     return getattr(kind, "kind", "") in ("m", "M") or (callable(temporal) and bool(temporal()))
 
 
-def _check_numbers(table: Any, estimator: object, missing: bool, infinite: bool, dtype: Any) -> Any:
+def _check_numbers(
+    table: Matrix, estimator: object, missing: bool, infinite: bool, dtype: DTypeLike | None
+) -> Matrix:
     """Columns of mixed numeric types arrive as objects; NaN, infinity and huge entries are seen."""
     if dtype is None:
         return table
@@ -341,7 +347,7 @@ def refuse_huge(table: Any) -> None:
         )
 
 
-def _are_small(entries: NDArray[Any]) -> bool:
+def _are_small(entries: AnyArray) -> bool:
     """Whether all entries are known to be finite and of a usual size, from one read of them."""
     if entries.dtype.kind != "f" or entries.size == 0:
         return True
@@ -352,7 +358,7 @@ def _are_small(entries: NDArray[Any]) -> bool:
 
 
 def check_weights(
-    positive: NDArray[np.bool_], sample_weight: object, *, far_apart: bool = False
+    positive: NDArray[np.bool_], sample_weight: ArrayLike | None, *, far_apart: bool = False
 ) -> FloatArray | None:
     """Return the sample weights as float64, or raise ValueError saying what is wrong.
 
@@ -385,7 +391,9 @@ def weigh_classes(
     return check_weights(positive, by_class if weight is None else by_class * weight)
 
 
-def check_counts(sample_weight: Any, n: int, *, far_apart: bool = False) -> FloatArray | None:
+def check_counts(
+    sample_weight: ArrayLike | None, n: int, *, far_apart: bool = False
+) -> FloatArray | None:
     """Return the weights of rows without classes: finite, not negative, and not all zero.
 
     They may be ``far_apart`` where they are only summed, as in a metric.
@@ -441,7 +449,7 @@ def check_span(weight: FloatArray | None) -> None:
 # Groups, times, scores --------------------------------------------------------------------------
 
 
-def group_labels(groups: object, n: int) -> NDArray[Any] | None:
+def group_labels(groups: object, n: int) -> AnyArray | None:
     """Return the group of each row as it was given; None if there are none."""
     if groups is None:
         return None
@@ -459,7 +467,7 @@ def check_groups(groups: object, n: int) -> IntArray | None:
     try:
         codes: IntArray = np.unique(labels, return_inverse=True)[1]
     except TypeError:  # numbers and strings in one column have no order
-        first_seen: dict[Any, int] = {}
+        first_seen: dict[Hashable, int] = {}
         numbered = [first_seen.setdefault(label, len(first_seen)) for label in labels]
         codes = np.array(numbered, dtype=np.intp)
     return codes

@@ -20,11 +20,11 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import check_consistent_length
 from sklearn.utils.multiclass import type_of_target
 
-from toprank._arrays import AnyArray
+from toprank._arrays import AnyArray, BoolArray
 from toprank._columns import finite_column, labels_column, to_numpy
 from toprank._numerics import FloatArray
 
@@ -86,7 +86,7 @@ def distinct_labels(labels: AnyArray) -> AnyArray:
 
 def two_classes(
     y: ArrayLike, name: str = "y", pos_label: object = None
-) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+) -> tuple[AnyArray, BoolArray]:
     """Return the two classes, the positive one last, and which rows are positive.
 
     Without ``pos_label`` the larger label in sorted order is positive, as in scikit-learn.
@@ -96,7 +96,7 @@ def two_classes(
 
 def split_classes(
     labels: AnyArray, name: str = "y", pos_label: object = None
-) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+) -> tuple[np.ndarray, BoolArray]:
     """Do as `two_classes` does with labels that are known to be there."""
     try:
         classes = distinct_labels(labels)
@@ -220,7 +220,7 @@ belongs at the top: add positive='alive' or positive='dead'.
     return _known_label(name, distinct) if named is None else named
 
 
-def _named_label(name: str, distinct: list[str], positive: Any) -> str:
+def _named_label(name: str, distinct: list[str], positive: object) -> str:
     """The label that a value names: as it is written, or else the only one that reads alike."""
     text = label_text(positive)
     if text in distinct:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from toprank._arrays import AnyArray
 from toprank._columns import numbers, to_numpy
 from toprank._numerics import FloatArray
 from toprank.pairs.door import repetition_counts
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from sklearn.base import BaseEstimator
 
 
 @dataclass(frozen=True)
@@ -105,7 +110,10 @@ def label_weights(
 
 
 def keep_label_weights(
-    estimator: Any, y: Any, sample_weight: ArrayLike | None, label_propensity: ArrayLike | None
+    estimator: BaseEstimator,
+    y: AnyArray | pd.Series,
+    sample_weight: ArrayLike | None,
+    label_propensity: ArrayLike | None,
 ) -> ArrayLike | None:
     """Return the weights to fit with; the estimator remembers the effective number of rows."""
     if label_propensity is None:

@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -346,7 +345,7 @@ class Graded(Relation):
 
 
 def relation_of(
-    labels: NDArray[Any] | None,
+    labels: np.ndarray | None,
     groups: IntArray | None = None,
     pairs: Pairs | None = None,
     weight: FloatArray | None = None,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
-from toprank._arrays import IntArray
+from toprank._arrays import AnyArray, IntArray
 from toprank._numerics import FloatArray
 from toprank.pairs.relations import Pairs, Relation, relation_of
 
@@ -46,7 +46,7 @@ class Rows:
     X: Any
     y: Any = None
     weight: FloatArray | None = None
-    groups: NDArray[Any] | None = None
+    groups: np.ndarray | None = None
 
     def __len__(self) -> int:
         return _length(self.X if self.y is None else self.y)
@@ -111,7 +111,7 @@ class RelatedRows(Rows):
         return relation_of(self.y, self.groups, self.pairs, self.weight)
 
 
-def _length(column: Any) -> int:
+def _length(column: AnyArray) -> int:
     if isinstance(column, Mapping):
         return _length(next(iter(column.values())))
     return int(column.shape[0]) if hasattr(column, "shape") else len(column)

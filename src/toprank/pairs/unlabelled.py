@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from toprank._arrays import AnyArray
 from toprank._columns import to_numpy, which_missing
@@ -19,7 +19,7 @@ _NEVER_POSITIVE = (0, -1, "0", "-1", "no", "n", "false", "negative", "neg", "-")
 
 
 def split_unlabelled(
-    y: Any, unlabelled: Any = None, pos_label: object = None, name: str = "y"
+    y: ArrayLike, unlabelled: object = None, pos_label: object = None, name: str = "y"
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Return which rows are known to be positive, and which have no label.
 
@@ -61,7 +61,7 @@ def split_unlabelled(
     return positive, open_rows
 
 
-def _open_rows(labels: AnyArray, unlabelled: Any, name: str) -> NDArray[np.bool_]:
+def _open_rows(labels: AnyArray, unlabelled: object, name: str) -> NDArray[np.bool_]:
     """The rows without a label."""
     given = np.asarray(to_numpy(unlabelled))
     if given.ndim == 0:
@@ -76,7 +76,7 @@ def _open_rows(labels: AnyArray, unlabelled: Any, name: str) -> NDArray[np.bool_
     return given
 
 
-def _same(label: Any, value: Any) -> bool:
+def _same(label: object, value: object) -> bool:
     """Whether a label is a value; a missing one is not."""
     try:
         return bool(label == value)

@@ -6,7 +6,7 @@ Lines are told apart by the colour-blind, and in black and white.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -14,6 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 from toprank._arrays import TableLike
 from toprank._extras import require
 from toprank._text import visible
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
 
 
 def ranking_score(
@@ -75,7 +79,7 @@ def style(index: int) -> dict[str, Any]:
     }
 
 
-def find_marked(ax: Any, gid: str) -> list[Any]:
+def find_marked(ax: Axes, gid: str) -> list[Any]:
     """The lines and patches of the axes that a display has drawn under this mark."""
     return [artist for artist in (*ax.lines, *ax.patches) if artist.get_gid() == gid]
 
@@ -99,7 +103,7 @@ def check_drawable(*values: object) -> None:
             )
 
 
-def escape_text(text: Any) -> str | None:
+def escape_text(text: object) -> str | None:
     """Return text that matplotlib shows as it is.
 
     Between two dollar signs it would set mathematics, and fail where there is none; what begins
@@ -111,7 +115,7 @@ def escape_text(text: Any) -> str | None:
     return f" {shown}" if shown.startswith("_") else shown
 
 
-def draw_curve(ax: Any, gid: str, x: object, y: object, kwargs: Mapping[str, object]) -> Any:
+def draw_curve(ax: Any, gid: str, x: object, y: object, kwargs: Mapping[str, object]) -> Line2D:
     """A curve in the next colour and dashes of its kind, unless the caller names others."""
     check_drawable(x, y)
     look = style(len(find_marked(ax, gid)))
@@ -120,7 +124,7 @@ def draw_curve(ax: Any, gid: str, x: object, y: object, kwargs: Mapping[str, obj
     return line
 
 
-def draw_band(ax: Any, line: Any, x: object, low: Any, high: Any) -> Any:
+def draw_band(ax: Any, line: Any, x: object, low: object, high: object) -> Any:
     """A pale band in the colour of its curve; None where it has no ends.
 
     It is edged finely, so that it survives black and white.
@@ -132,7 +136,7 @@ def draw_band(ax: Any, line: Any, x: object, low: Any, high: Any) -> Any:
     return ax.fill_between(x, low, high, facecolor=colour, alpha=0.16, gid=_BAND, zorder=1, **edge)
 
 
-def show_legend(ax: Any, **kwargs: Any) -> None:
+def show_legend(ax: Axes, **kwargs: Any) -> None:
     """A legend, if anything on the axes has a name; lines of reference come last."""
     named = zip(*ax.get_legend_handles_labels(), strict=True)
     # a line of reference lies below the curves

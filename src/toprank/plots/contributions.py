@@ -291,7 +291,7 @@ def _title(price: object, p: float, end: str) -> str | None:
     return names[price] + where if isinstance(price, str) and price in names else None
 
 
-def _rank_ticks(axis: Any, edges: Any) -> None:
+def _rank_ticks(axis: Any, edges: FloatArray) -> None:
     """A tick at every rank where they fit, else at a few."""
     last = round(float(edges[-1]) - 0.5)
     if last <= 20:

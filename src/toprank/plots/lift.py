@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from toprank._arrays import TableLike
+from toprank._arrays import FloatArray, TableLike
 from toprank.inference import lift_band
 from toprank.metrics.order import RankedList
 from toprank.plots._display import (
@@ -20,6 +20,9 @@ from toprank.plots._display import (
     ranking_score,
     show_legend,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _CURVE, _CHANCE, _CEILING = "toprank-lift", "toprank-lift-chance", "toprank-lift-ceiling"
 
@@ -106,7 +109,7 @@ class LiftDisplay:
         X: TableLike,
         y: ArrayLike,
         *,
-        pos_label: Any = None,
+        pos_label: object = None,
         name: str | None = None,
         **kwargs: Any,
     ) -> Self:
@@ -234,7 +237,7 @@ class LiftDisplay:
         return rows + positives
 
 
-def _bounds(ax: Any, prevalence: float | None, top: Any) -> None:
+def _bounds(ax: Axes, prevalence: float | None, top: FloatArray) -> None:
     """The lift of a random order and of a perfect one, drawn once on each axes."""
     if not find_marked(ax, _CHANCE):
         ax.axhline(1.0, gid=_CHANCE, label="random order", **REFERENCE)
@@ -245,7 +248,7 @@ def _bounds(ax: Any, prevalence: float | None, top: Any) -> None:
     ax.plot(top, ceiling, gid=_CEILING, label="perfect order", **look)
 
 
-def _frame_lift(ax: Any) -> None:
+def _frame_lift(ax: Axes) -> None:
     ax.set_xscale("log")
     smallest = min(float(np.min(line.get_xdata())) for line in find_marked(ax, _CURVE))
     ax.set(xlim=(min(smallest, 0.5), 1.0), xlabel="Share of the list taken from the top")

@@ -105,7 +105,7 @@ class MarginDisplay:
         y: ArrayLike,
         *,
         norm: float | None = None,
-        pos_label: Any = None,
+        pos_label: object = None,
         name: str | None = None,
         **kwargs: Any,
     ) -> Self:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,6 +21,11 @@ from toprank.plots._display import (
     style,
 )
 from toprank.tuning import PChoice, Scoring
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from toprank.tuning.push_cv import PNormPushCV
 
 _PATH, _BASELINE, _CHOSEN = "toprank-path", "toprank-path-baseline", "toprank-path-chosen"
 
@@ -103,7 +108,9 @@ class PushPathDisplay:
         self.name = name
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, name: str | None = None, **kwargs: Any) -> Self:
+    def from_estimator(
+        cls, estimator: PNormPushCV, *, name: str | None = None, **kwargs: Any
+    ) -> Self:
         """Draw the path of a fitted `PNormPushCV`: mean and standard error over its folds.
 
         Parameters
@@ -294,7 +301,7 @@ def _tick_places(ps: ArrayLike) -> FloatArray:
     return np.where(finite, np.log2(np.where(finite, powers, 1.0)), last + 2.0)
 
 
-def _frame_path(ax: Any, ps: FloatArray, place: FloatArray, metric: str | None) -> None:
+def _frame_path(ax: Axes, ps: FloatArray, place: FloatArray, metric: str | None) -> None:
     known = dict(zip(ax.get_xticks(), (t.get_text() for t in ax.get_xticklabels()), strict=True))
     if len(find_marked(ax, _PATH)) == 1:
         known = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,6 +22,10 @@ from toprank.plots._display import (
     ranking_score,
     show_legend,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
 
 VIEWS = ("zoom", "full", "both")
 #: Where a band is read: cubes, so that most of them are at the top of the list.
@@ -165,7 +169,7 @@ class TopRocDisplay:
         sample_weight: ArrayLike | None = None,
         pos_label: Any = None,
         name: str | None = None,
-        ax: Any = None,
+        ax: object = None,
         view: str | None = None,
         max_fpr: float = 0.05,
         level: float | None = 0.95,
@@ -269,7 +273,7 @@ class TopRocDisplay:
         return None if band is None else draw_band(ax, line, band.x, band.low, band.high)
 
 
-def _panels(ax: object, view: str | None) -> tuple[tuple[str, ...], list[Any]]:
+def _panels(ax: object, view: str | None) -> tuple[tuple[str, ...], list[Axes]]:
     """The view of each of the axes, and the axes, made if there are none."""
     axes = [] if ax is None else list(np.ravel(np.asarray(ax, dtype=object)))
     if view is None:
@@ -287,7 +291,7 @@ def _panels(ax: object, view: str | None) -> tuple[tuple[str, ...], list[Any]]:
     return views, axes
 
 
-def _draw_chance(ax: Any) -> Any:
+def _draw_chance(ax: Axes) -> Line2D:
     """The diagonal, drawn once on each axes."""
     if drawn := find_marked(ax, _CHANCE):
         return drawn[0]
@@ -296,7 +300,7 @@ def _draw_chance(ax: Any) -> Any:
     return line
 
 
-def _frame_roc(ax: Any, view: str, max_fpr: float, pos_label: object) -> None:
+def _frame_roc(ax: Axes, view: str, max_fpr: float, pos_label: object) -> None:
     """Limits and labels of the axes; the zoomed view is as high as its highest curve."""
     whose = "" if pos_label is None else f", class {escape_text(pos_label)}"
     ax.set_xlabel("False positive rate (share of negatives let through)")
@@ -309,7 +313,7 @@ def _frame_roc(ax: Any, view: str, max_fpr: float, pos_label: object) -> None:
     ax.grid(alpha=0.25)
 
 
-def _mark_window(ax: Any, max_fpr: float) -> None:
+def _mark_window(ax: Axes, max_fpr: float) -> None:
     """Shade, on the whole curve, the part that the other axes enlarge."""
     for drawn in find_marked(ax, _WINDOW):
         drawn.remove()

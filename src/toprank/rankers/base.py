@@ -7,10 +7,10 @@ from contextlib import contextmanager, nullcontext
 from copy import copy
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -56,6 +56,12 @@ from toprank.rankers.common import (
 from toprank.rankers.starts import bend_of, bend_warning, lowest_of_starts
 from toprank.solvers import SEPARABLE, SOLVERS, Result, duality_gap, free_gradient, minimise
 
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+    from torch import Tensor
+
+    from toprank.solvers.result import Problem
+
 #: Rows per block where rows are only scored.
 _SCORED_AT_ONCE = 1 << 16
 
@@ -79,7 +85,7 @@ class _StoppedByCallback(Exception):
         self.result = result
 
 
-def _stopped_at(problem: Any, coef: FloatArray, iteration: int) -> Result:
+def _stopped_at(problem: Problem, coef: FloatArray, iteration: int) -> Result:
     if problem.smooth:
         value, gradient = problem.value_grad(coef)
     else:
@@ -87,7 +93,7 @@ def _stopped_at(problem: Any, coef: FloatArray, iteration: int) -> Result:
     return Result(coef, value, gradient, iteration, False, STOPPED)
 
 
-def _no_exact_update(ranker: Any) -> bool:
+def _no_exact_update(ranker: object) -> bool:
     """Say why there is no ``partial_fit``: scikit-learn shows it as the cause."""
     raise AttributeError(
         f"{type(ranker).__name__} has no partial_fit: the minimum over old and new rows together "
@@ -143,7 +149,7 @@ class LinearRanker(TakesCallbacks, BlockScoring, Probabilities, ClassifierMixin,
         sample_weight: ArrayLike | None = None,
         *,
         label_propensity: ArrayLike | None = None,
-    ) -> Any:
+    ) -> BaseEstimator:
         """Fit the ranker.
 
         Parameters
@@ -214,9 +220,7 @@ class LinearRanker(TakesCallbacks, BlockScoring, Probabilities, ClassifierMixin,
     def partial_fit(self, X: object, y: object, sample_weight: object = None) -> Any:
         """Refuse: there is no exact update by new rows; see ``warm_start``."""
 
-    def _fit_source(
-        self, source: BlockSource, classes: NDArray[Any] | None = None
-    ) -> dict[str, int]:
+    def _fit_source(self, source: BlockSource, classes: np.ndarray | None = None) -> dict[str, int]:
         """Fit the ranker to a source, and say how often it was passed over, and for what.
 
         ``classes`` are the user's labels where those of the source are truth values.
@@ -236,7 +240,7 @@ class LinearRanker(TakesCallbacks, BlockScoring, Probabilities, ClassifierMixin,
         return dict(data.passes)
 
     def problem_on(
-        self, source: BlockSource, task: Any, classes: NDArray[Any] | None = None
+        self, source: BlockSource, task: Any, classes: np.ndarray | None = None
     ) -> TwoClassProblem:
         """What the ranker minimises on the rows of a source."""
         data = look(source, self.class_weight, task.intercepts, classes)
@@ -418,7 +422,7 @@ class LinearRanker(TakesCallbacks, BlockScoring, Probabilities, ClassifierMixin,
         """A fixed number of rounds is the paper's algorithm, not a failure to converge."""
         return self._solver_for(problem) == "coordinate"
 
-    def decision_function(self, X: TableLike) -> Any:
+    def decision_function(self, X: TableLike) -> FloatArray | Tensor:
         """Return the ranking score of each row; zero is a probability of one half."""
         check_is_fitted(self)
         if tensor_on_device(X) is not None:
@@ -478,7 +482,7 @@ class LinearRanker(TakesCallbacks, BlockScoring, Probabilities, ClassifierMixin,
         gap = duality_gap(problem, gradient, point - lower)
         return Result(point, value, free_gradient(point, gradient, lower), 0, True, gap=gap)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         tags.input_tags.sparse = True

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
@@ -24,6 +24,10 @@ from toprank.inference.intervals import BlockScores
 from toprank.objective import LabelledData, TwoClassProblem, count_labels
 from toprank.pairs import check_weights, split_classes
 from toprank.solvers import Result
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+    from torch import Tensor
 
 #: Features up to which the error of a fit is estimated with a Hessian.
 _HESSIAN_UP_TO = 500
@@ -102,7 +106,7 @@ def check_source(source: object) -> None:
         )
 
 
-def check_columns(ranker: Any, source: Any) -> None:
+def check_columns(ranker: BaseEstimator, source: BlockSource) -> None:
     """Refuse rows with other columns than the ranker was fitted to."""
     check_source(source)
     if source.n_features != ranker.n_features_in_:
@@ -122,7 +126,7 @@ def check_columns(ranker: Any, source: Any) -> None:
 
 
 def look(
-    source: Any, class_weight: object, intercepts: int, classes: NDArray[Any] | None = None
+    source: BlockSource, class_weight: object, intercepts: int, classes: np.ndarray | None = None
 ) -> LabelledData:
     """Look at a block source once: its classes, weights, columns, and a sample of its rows.
 
@@ -181,13 +185,15 @@ def check_row_weights(counts: LabelCounts) -> None:
 class BlockScorer:
     """Scores of block sources, for rankers with a `block_score`."""
 
-    classes_: NDArray[Any]
+    classes_: np.ndarray
 
     def block_score(self) -> Any:
         """Return the score of a block of rows, as something that travels to where they lie."""
         raise TypeError(f"{type(self).__name__} cannot score blocks.")
 
-    def score_blocks(self, source: BlockSource, to: object = None, **how: object) -> Any:
+    def score_blocks(
+        self, source: BlockSource, to: object = None, **how: object
+    ) -> FloatArray | Path | Tensor | list[Path]:
         """Score the rows of a block source where they lie, without collecting them.
 
         Parameters

@@ -9,10 +9,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sklearn
 from sklearn.utils.metaestimators import available_if
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 #: Why a fit ended, where a callback asked for it.
 STOPPED = "a callback asked to stop"
@@ -35,7 +38,7 @@ class _WithoutCallbacks:
     """In the place of scikit-learn's mixin where it has none."""
 
     @available_if(_no_callbacks)  # type: ignore[untyped-decorator]
-    def set_callbacks(self, *callbacks: Any) -> Any:
+    def set_callbacks(self, *callbacks: object) -> Any:
         """Set callbacks; scikit-learn 1.9 and newer have them."""
 
 
@@ -60,7 +63,7 @@ def as_root_task(method: Callable[..., Any]) -> Callable[..., Any]:
         return method
 
     @wraps(method)
-    def fit(estimator: Any, *given: Any, **named: Any) -> Any:
+    def fit(estimator: BaseEstimator, *given: Any, **named: Any) -> BaseEstimator:
         if not getattr(estimator, "_skl_callbacks", None):
             return method(estimator, *given, **named)
         outer = hasattr(estimator, "_callback_fit_ctx")  # this fit was called by another
@@ -84,7 +87,9 @@ def as_root_task(method: Callable[..., Any]) -> Callable[..., Any]:
     return fit
 
 
-def end_task(estimator: Any, context: Any, attributes: Callable[[], dict[str, Any]] | None) -> bool:
+def end_task(
+    estimator: BaseEstimator, context: Any, attributes: Callable[[], dict[str, Any]] | None
+) -> bool:
     """Tell callbacks that a task has ended; return whether one of them asks to stop."""
     rows = getattr(estimator, "_callback_rows", None)
     if context is None or rows is None:
@@ -96,7 +101,7 @@ def end_task(estimator: Any, context: Any, attributes: Callable[[], dict[str, An
 
 
 def tell_step(
-    estimator: Any, name: str, attributes: Callable[[], dict[str, Any]] | None = None
+    estimator: BaseEstimator, name: str, attributes: Callable[[], dict[str, Any]] | None = None
 ) -> bool:
     """Tell callbacks of a step of the fit; return whether one of them asks to stop.
 
@@ -123,7 +128,7 @@ def has_callbacks(estimator: object) -> bool:
     return hasattr(estimator, "_callback_rows")
 
 
-def without_callbacks(estimator: Any) -> Any:
+def without_callbacks(estimator: BaseEstimator) -> Any:
     """Return the estimator, a clone, without the callbacks that it was cloned with.
 
     They are of the fit that it is a part of, and that fit tells them.

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import wraps
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 import sklearn
@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.base import _fit_context
 
-from toprank._arrays import TableLike
+from toprank._arrays import AnyArray, ArrayOrTensor, BoolArray, TableLike
 from toprank._extras import hides_interrupt
 from toprank._numerics import FloatArray, log_of, log_sum_exp
 from toprank.blocks import Units
@@ -40,6 +40,10 @@ from toprank.blocks.torch import check_tensor
 from toprank.objective.sums import Points, Standard, standard_points
 from toprank.rankers.callbacks import as_root_task
 from toprank.solvers import newton
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+    from torch import Tensor
 
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
@@ -63,7 +67,7 @@ def fits(method: Callable[Given, Answer]) -> Callable[Given, Answer]:
 
     @wraps(method)
     def whole(*given: Given.args, **named: Given.kwargs) -> Answer:
-        estimator: Any = given[0]
+        estimator: BaseEstimator = given[0]
         before = None
         try:
             before = _fitted_attributes(estimator)
@@ -121,7 +125,7 @@ def warn_caller(message: str, category: type[Warning]) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
-def device_scores(X: TableLike, coef: FloatArray, units: Units, owner: str) -> Any:
+def device_scores(X: TableLike, coef: FloatArray, units: Units, owner: str) -> ArrayOrTensor:
     """Return the scores of a tensor on a device, as a tensor beside it."""
     tensor = check_tensor(X)
     if tensor.shape[1] != len(coef):
@@ -134,13 +138,13 @@ def device_scores(X: TableLike, coef: FloatArray, units: Units, owner: str) -> A
     return design_of(tensor, units).scores(coef).tensor
 
 
-def numpy_like(scores: ArrayLike) -> Any:
+def numpy_like(scores: ArrayLike) -> ArrayOrTensor:
     """Return scores in a form that NumPy's functions accept, wherever they lie."""
     tensor = tensor_of(scores)
     return scores if tensor is None else OnDevice(tensor)
 
 
-def to_library_of(values: object, X: TableLike) -> Any:
+def to_library_of(values: object, X: TableLike) -> ArrayOrTensor:
     """Return an answer in the library of X, on its device.
 
     Tensors of the host come back as such; whatever else NumPy has computed stays NumPy's.
@@ -156,7 +160,7 @@ def to_library_of(values: object, X: TableLike) -> Any:
     return values if library == "torch" else import_module(library).from_dlpack(values)
 
 
-def predicted_classes(classes: NDArray[Any], positive: Any) -> Any:
+def predicted_classes(classes: AnyArray, positive: OnDevice | BoolArray) -> ArrayOrTensor:
     """Return the class of each row; labels that are not numbers are NumPy's."""
     if not isinstance(positive, OnDevice):
         return classes[positive.astype(np.intp)]
@@ -184,7 +188,7 @@ class Probabilities:
     For estimators with ``decision_function``, ``classes_`` and the slope of their link.
     """
 
-    classes_: NDArray[Any]
+    classes_: np.ndarray
     _slope: float
 
     def decision_function(self, X: TableLike) -> Any:
@@ -196,14 +200,14 @@ class Probabilities:
         scores = self.decision_function(X)
         return to_library_of(predicted_classes(self.classes_, numpy_like(scores) > 0), scores)
 
-    def predict_proba(self, X: TableLike) -> Any:
+    def predict_proba(self, X: TableLike) -> FloatArray | Tensor:
         """Return the probabilities of the two classes, by the link."""
         scores = self.decision_function(X)
         z = self._slope * numpy_like(scores)
         # 1 - expit(z) would round to 0
         return to_library_of(np.column_stack([expit(-z), expit(z)]), scores)
 
-    def predict_log_proba(self, X: TableLike) -> Any:
+    def predict_log_proba(self, X: TableLike) -> ArrayOrTensor:
         """Return the logarithms of the probabilities of the two classes."""
         scores = self.decision_function(X)
         z = self._slope * numpy_like(scores)

@@ -27,6 +27,7 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils import check_random_state
 
+from toprank._arrays import Frame, Matrix, TableLike
 from toprank._numerics import FloatArray
 from toprank.pairs import Explicit, IntArray, Relation
 
@@ -58,7 +59,13 @@ class Kernel:
 
     @classmethod
     def resolve(
-        cls, name: Any, X: Any, weight: FloatArray, gamma: Any, degree: float, coef0: float
+        cls,
+        name: Any,
+        X: Matrix | Frame,
+        weight: FloatArray,
+        gamma: object,
+        degree: float,
+        coef0: float,
     ) -> Kernel:
         """Fix gamma by the data: "scale" is 1 / (d variance of X), "auto" is 1 / d."""
         if callable(name):
@@ -81,11 +88,11 @@ class Kernel:
         known = {"gamma": gamma, "degree": degree, "coef0": coef0}
         return cls(name, {key: known[key] for key in wanted}, centre)
 
-    def subtract_centre(self, X: Any) -> Any:
+    def subtract_centre(self, X: Matrix) -> Matrix:
         """Return the rows less the centre."""
         return X if self.centre is None else X - self.centre
 
-    def gram(self, X: Any, Z: Any) -> FloatArray:
+    def gram(self, X: TableLike, Z: Matrix) -> FloatArray:
         """Return K(x, z) for all rows of X and Z."""
         rows, others = self.subtract_centre(X), self.subtract_centre(Z)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -94,7 +101,7 @@ class Kernel:
             raise ValueError(_too_large(X))
         return np.asarray(gram, dtype=np.float64)
 
-    def blocks(self, X: Any, Z: Any) -> Iterator[tuple[slice, FloatArray]]:
+    def blocks(self, X: Matrix, Z: Matrix) -> Iterator[tuple[slice, FloatArray]]:
         """Yield (rows, K(rows, Z)), some rows at a time."""
         step = max(1, _BLOCK_ENTRIES // max(1, Z.shape[0]))
         for start in range(0, X.shape[0], step):
@@ -116,7 +123,7 @@ def _variance(X: Any, share: FloatArray) -> float:
     return (float(np.sum(share @ squared)) + empty * mean**2) / d
 
 
-def _too_large(X: Any) -> str:
+def _too_large(X: Matrix) -> str:
     largest = float(np.max(np.abs(X.data if sparse.issparse(X) else X), initial=0.0))
     return (
         f"The kernel is not a finite number on rows with entries of up to {largest:.3g}. Scale the "
@@ -132,7 +139,7 @@ class Landmarks:
     points: Any
     basis: FloatArray
 
-    def features(self, X: Any) -> FloatArray:
+    def features(self, X: Matrix) -> FloatArray:
         out = np.empty((X.shape[0], self.basis.shape[1]))
         for rows, gram in self.kernel.blocks(X, self.points):
             np.dot(gram, self.basis, out=out[rows])
@@ -143,7 +150,7 @@ class Landmarks:
         return self.basis @ coef
 
 
-def expansion(kernel: Kernel, X: Any, points: Any, dual: FloatArray) -> FloatArray:
+def expansion(kernel: Kernel, X: Matrix, points: Matrix, dual: FloatArray) -> FloatArray:
     """Return f(x) = sum_j dual_j K(x, points_j) for each row of X."""
     scores = np.empty(X.shape[0])
     for rows, gram in kernel.blocks(X, points):
@@ -151,7 +158,12 @@ def expansion(kernel: Kernel, X: Any, points: Any, dual: FloatArray) -> FloatArr
     return scores
 
 
-def landmarks(kernel: Kernel, X: Any, n_components: int | None, random_state: Any) -> Landmarks:
+def landmarks(
+    kernel: Kernel,
+    X: Matrix,
+    n_components: int | None,
+    random_state: int | np.random.Generator | np.random.RandomState | None,
+) -> Landmarks:
     """Choose the landmarks: every row where they are few, else those of Nystroem."""
     n = X.shape[0]
     if n <= (n_components or EXACT_UP_TO):
@@ -194,10 +206,10 @@ class PairFeatures:
     def __init__(
         self,
         kernel: Kernel,
-        X: Any,
+        X: Matrix,
         relation: Relation,
         n_components: int | None,
-        random_state: Any,
+        random_state: int | np.random.RandomState | None,
     ):
         if relation.n_pairs > MOST_PAIRS:
             raise ValueError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
+from toprank._arrays import Frame, Matrix
 from toprank._numerics import FloatArray
 from toprank.blocks import Workers
 from toprank.pairs import check_counts, check_labels, check_table, to_numpy
@@ -26,6 +27,9 @@ from toprank.rankers.boosting.stumps import bin_columns
 from toprank.rankers.boosting.weak import StumpSum
 from toprank.rankers.callbacks import TakesCallbacks, tell_step
 from toprank.rankers.common import fits, logistic
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
 
 
 class LabelRanker(TakesCallbacks, ClassifierMixin, BaseEstimator):
@@ -87,7 +91,7 @@ class LabelRanker(TakesCallbacks, ClassifierMixin, BaseEstimator):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
+    _parameter_constraints: ClassVar[dict[str, object]] = {
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "method": [StrOptions({"mr", "mh", "mr_pooled"})],
         "weak_rankers": [StrOptions({"stumps"}), list, tuple],
@@ -158,7 +162,9 @@ class LabelRanker(TakesCallbacks, ClassifierMixin, BaseEstimator):
     def _most_steps(self) -> int:
         return self.n_estimators
 
-    def _fit_own(self, X: Any, objective: LabelObjective, weight: FloatArray | None) -> LabelRanker:
+    def _fit_own(
+        self, X: Matrix, objective: LabelObjective, weight: FloatArray | None
+    ) -> LabelRanker:
         """Boost weak classifiers of the user's own, and the labels' constants."""
         n_labels = len(objective.members)
         outputs = label_outputs(self.weak_rankers, X, objective.members.shape)
@@ -196,7 +202,7 @@ class LabelRanker(TakesCallbacks, ClassifierMixin, BaseEstimator):
         self._one_each = len(shape) < 2 or shape[1] == 1
         return self._of_classes(y) if self._one_each else self._of_indicators(y)
 
-    def _of_classes(self, y: Any) -> NDArray[np.bool_]:
+    def _of_classes(self, y: ArrayLike) -> NDArray[np.bool_]:
         """One class per row."""
         labels = check_labels(y)
         if np.asarray(y).ndim == 2:
@@ -274,7 +280,7 @@ class LabelRanker(TakesCallbacks, ClassifierMixin, BaseEstimator):
         """Return the score of each label, of shape (n, labels); (n,) for two classes."""
         return self._reshape(self._scores(X))
 
-    def staged_decision_function(self, X: Any) -> Iterator[FloatArray]:
+    def staged_decision_function(self, X: Matrix | Frame) -> Iterator[FloatArray]:
         """Yield the scores after each round, all with the intercept of the last."""
         check_is_fitted(self)
         X = check_table(X, estimator=self, reset=False, missing=True, infinite=True)
@@ -292,7 +298,7 @@ class LabelRanker(TakesCallbacks, ClassifierMixin, BaseEstimator):
             scores[:, choice.label] += step * h
             yield self._reshape(scores.copy())
 
-    def predict(self, X: object) -> NDArray[Any]:
+    def predict(self, X: object) -> np.ndarray:
         """Return the labels with a positive score, as 0 and 1; or the class of highest score."""
         scores = self._scores(X)
         if self._one_each:
@@ -308,7 +314,7 @@ class LabelRanker(TakesCallbacks, ClassifierMixin, BaseEstimator):
         scores *= self._slope
         return softmax_rows(scores, axis=1) if self._one_each else expit(scores)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.target_tags.multi_output = True

@@ -301,7 +301,7 @@ class PushRanker(PricedRanker):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
+    _parameter_constraints: ClassVar[dict[str, object]] = {
         **LinearRanker._parameter_constraints,
         "price": [StrOptions(PRICES.keys()), Price, tuple],
         "p": _P,
@@ -313,9 +313,9 @@ class PushRanker(PricedRanker):
 
     def __init__(
         self,
-        price: Any = "power",
+        price: str | Price | tuple[object, ...] = "power",
         p: float = 4.0,
-        loss: Any = "exponential",
+        loss: str | Loss | tuple[object, ...] = "exponential",
         end: str = "top",
         balance: float = 1.0,
         *,
@@ -326,7 +326,7 @@ class PushRanker(PricedRanker):
         tol: float = 1e-6,
         positive: bool = False,
         link: str = "logistic",
-        class_weight: Any = None,
+        class_weight: object = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
         verbose: int = 0,

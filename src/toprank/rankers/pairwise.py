@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from toprank._arrays import Frame, IntArray, Matrix, TableLike
 from toprank._numerics import FloatArray
 from toprank.blocks import Units, Workers
 from toprank.blocks.memory import ArraySource
@@ -31,6 +32,9 @@ from toprank.rankers.kernel import KERNELS, Kernel, PairFeatures, PairRule, expa
 from toprank.rankers.starts import bend_of, bend_warning, lowest_of_starts
 from toprank.solvers import Result
 from toprank.solvers.result import penalty_gap
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
 
 
 class PairRanker(TakesCallbacks, BaseEstimator):
@@ -248,7 +252,7 @@ class PairRanker(TakesCallbacks, BaseEstimator):
             self._fit_pairs(X, relation, weight, kernel)
         return self
 
-    def _check_X(self, X: Any, *, reset: bool) -> Any:
+    def _check_X(self, X: Any, *, reset: bool) -> Matrix:
         X = check_table(X, estimator=self, sparse=True, reset=reset)
         if self.kernel is not None and sparse.issparse(X) and not X.has_canonical_format:
             X = X.copy()
@@ -256,7 +260,12 @@ class PairRanker(TakesCallbacks, BaseEstimator):
         return X
 
     def _check_rows(
-        self, table: Any, y: object, groups: Any, pairs: Any, sample_weight: Any
+        self,
+        table: Any,
+        y: Any,
+        groups: ArrayLike | None,
+        pairs: Any,
+        sample_weight: ArrayLike | None,
     ) -> RelatedRows:
         """Labels beside pairs are not read: pairs say by themselves which rows are compared."""
         labels = y if pairs is None else None
@@ -273,7 +282,9 @@ class PairRanker(TakesCallbacks, BaseEstimator):
             alpha=self.alpha,
         )
 
-    def _solve(self, X: Any, relation: Relation, weight: FloatArray) -> tuple[Result, Units]:
+    def _solve(
+        self, X: Matrix | Frame, relation: Relation, weight: FloatArray
+    ) -> tuple[Result, Units]:
         """Minimise over the columns of X; say so where the minimum was not reached."""
         task = self._task(relation, weight)
         workers = Workers(self.n_jobs)
@@ -303,7 +314,12 @@ class PairRanker(TakesCallbacks, BaseEstimator):
         self.intercept_ = -self._units.shift(result.coef)
 
     def _fit_items(
-        self, X: Any, relation: Relation, weight: FloatArray, kernel: Kernel, present: Any
+        self,
+        X: Matrix,
+        relation: Relation,
+        weight: FloatArray,
+        kernel: Kernel,
+        present: IntArray | slice,
     ) -> None:
         chosen = landmarks(kernel, X[present], self.n_components, self.random_state)
         features = np.zeros((X.shape[0], chosen.basis.shape[1]))
@@ -311,7 +327,9 @@ class PairRanker(TakesCallbacks, BaseEstimator):
         result, _ = self._solve(features, relation, weight)
         self._keep_expansion(kernel, chosen.points, chosen.dual(result.coef), 0.0)
 
-    def _fit_pairs(self, X: Any, relation: Relation, weight: FloatArray, kernel: Kernel) -> None:
+    def _fit_pairs(
+        self, X: TableLike, relation: Relation, weight: FloatArray, kernel: Kernel
+    ) -> None:
         price = get_price(self.price, self.p)
         if (price.outer != "losers") != (self.end == "bottom"):
             raise ValueError(
@@ -326,7 +344,9 @@ class PairRanker(TakesCallbacks, BaseEstimator):
         self._rule: PairRule = rule
         self._keep_expansion(kernel, rule.items, rule.dual, float(np.sum(rule.dual)))
 
-    def _keep_expansion(self, kernel: Kernel, points: Any, dual: FloatArray, shift: float) -> None:
+    def _keep_expansion(
+        self, kernel: Kernel, points: Matrix, dual: FloatArray, shift: float
+    ) -> None:
         self._kernel = kernel
         self.landmarks_ = points
         self.dual_coef_ = dual
@@ -417,7 +437,7 @@ class PairRanker(TakesCallbacks, BaseEstimator):
         rows = self._check_rows(scores, y, groups, pairs, sample_weight)
         return concordance(rows.relation(), scores, rows.weight)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.input_tags.sparse = not callable(self.kernel)

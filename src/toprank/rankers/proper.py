@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_consistent_length
 
+from toprank._arrays import ArrayOrTensor, TableLike
 from toprank._numerics import FloatArray
 from toprank.losses.proper import PROPER_LOSSES, ProperLoss, canonical, get_proper_loss
 from toprank.objective import PointwiseProblem, PointwiseTask, TwoClassProblem
@@ -20,6 +21,9 @@ from toprank.rankers.calibration import CalibrationReport, calibration_report
 from toprank.rankers.common import Link, numpy_like, to_library_of
 from toprank.solvers import Result, free_gradient, penalty_gap
 from toprank.solvers.result import at_rounding
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 #: The slope in the intercept below which it counts as the best one.
 _SETTLED = 1e-9
@@ -165,7 +169,7 @@ class ProperRanker(LinearRanker):
         """The score that stands for one half: zero for every convex loss of Table 1."""
         return float(self.loss_.link(0.5))
 
-    def _check_link(self, task: Any) -> None:
+    def _check_link(self, task: object) -> None:
         """Every loss brings its own link."""
 
     def _fit_link(self, problem: TwoClassProblem, result: Result) -> Link:
@@ -174,19 +178,19 @@ class ProperRanker(LinearRanker):
     def _keep(self, result: Result) -> None:
         super()._keep(replace(result, coef=result.coef[:-1]))
 
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X: TableLike) -> FloatArray | Tensor:
         """Return the probabilities of the two classes, by the inverse link of the loss."""
         scores = self.decision_function(X)
         return to_library_of(self.loss_.probabilities(numpy_like(scores) + self._half), scores)
 
-    def predict_log_proba(self, X: Any) -> Any:
+    def predict_log_proba(self, X: TableLike) -> ArrayOrTensor:
         """Return the logarithms of the probabilities; minus infinity where one is zero."""
         scores = self.decision_function(X)
         return to_library_of(self.loss_.log_probabilities(numpy_like(scores) + self._half), scores)
 
     def calibration_report(
         self,
-        X: Any,
+        X: TableLike,
         y: ArrayLike,
         *,
         cuts: Sequence[int | float] = _CUTS,

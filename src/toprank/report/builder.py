@@ -12,6 +12,7 @@ import numpy as np
 import scipy
 import sklearn
 
+from toprank._arrays import JsonObject, TableLike
 from toprank._text import clean_text, count, format_p, plain
 from toprank._version import __version__
 from toprank.folds import Fold, check_powers
@@ -40,7 +41,7 @@ MOST_ROWS = 100_000
 
 
 def build(
-    frame: Any,
+    frame: TableLike,
     target: str,
     *,
     positive: Any = None,
@@ -208,7 +209,7 @@ def _front(
     value: float | None,
     cost: float | None,
     parts: Parts,
-) -> dict[str, Any]:
+) -> JsonObject:
     before = None if today is None else subject_today(shown.frame, today)
     found = front_results([shown.subject], shown.rows, k, value=value, cost=cost, today=before)
     found |= parts.measure(shown.subject.scores, shown.rows, shown.frame, found["k"])
@@ -277,7 +278,7 @@ def _measure_support(
 
 def _describe_run(
     table: Table, held: HeldOut, k: int, cv: int, random_state: int, seconds: float
-) -> dict[str, Any]:
+) -> JsonObject:
     kind = "in the order of time" if table.rows.time is not None else "stratified, shuffled"
     return {
         "toprank": __version__,

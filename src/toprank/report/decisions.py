@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from toprank._arrays import JsonObject
 from toprank._numerics import FloatArray
 from toprank._text import clean_text, count, percent
 from toprank.inference import period_interval, top_groups
@@ -55,11 +56,9 @@ class Parts:
         if self.per_entity is not None and self.by is None:
             raise ModelError(f"per_entity={self.per_entity!r} needs by=, the column of periods.")
 
-    def measure(
-        self, scores: FloatArray, rows: LabelledRows, frame: object, k: int
-    ) -> dict[str, Any]:
+    def measure(self, scores: FloatArray, rows: LabelledRows, frame: object, k: int) -> JsonObject:
         """The groups and the periods of a list, where they are asked for."""
-        found: dict[str, Any] = {}
+        found: JsonObject = {}
         if (self.by_group or self.by) and rows.weight is not None:
             raise ModelError("by_group= and by= count rows, and these rows have weights.")
         if self.by_group is not None:
@@ -71,7 +70,7 @@ class Parts:
 
 def _groups(
     scores: FloatArray, rows: LabelledRows, frame: object, column: str, k: int
-) -> dict[str, Any]:
+) -> JsonObject:
     words = read_group_words(frame, column)
     try:
         found = top_groups(rows.y, scores, words, k, level=LEVEL)
@@ -97,7 +96,7 @@ def _groups(
 
 def _periods(
     scores: FloatArray, rows: LabelledRows, frame: object, by: str, per_entity: str | None, k: int
-) -> dict[str, Any]:
+) -> JsonObject:
     times = read_periods(frame, by)
     whose = None if per_entity is None else read_entities(frame, per_entity)
     try:
@@ -118,7 +117,7 @@ def _periods(
     }
 
 
-def promise_results(scores: FloatArray, rows: LabelledRows) -> list[dict[str, Any]]:
+def promise_results(scores: FloatArray, rows: LabelledRows) -> list[JsonObject]:
     """What can be promised of a list from a new table with as many rows and scores like these.
 
     Rows that carry weights other than counts give no promise: an empty list.
@@ -133,7 +132,7 @@ def promise_results(scores: FloatArray, rows: LabelledRows) -> list[dict[str, An
     known = (rows.y[some], scores[some])
     counts = None if weight is None else weight[some]
     times = len(scores) / len(some)
-    wishes: list[tuple[str, dict[str, Any]]] = [
+    wishes: list[tuple[str, JsonObject]] = [
         ("at most one false alarm in ten, on average", {"fdr": 0.1}),
         ("at least 80% of the list right", {"precision_at_least": 0.8}),
         ("at least 80% of all there are", {"recall_at_least": 0.8}),
@@ -154,8 +153,8 @@ def _option(wish: Mapping[str, object]) -> str:
 
 
 def _promise(
-    new: FloatArray, known: Any, counts: Any, wish: dict[str, Any], times: float
-) -> dict[str, Any]:
+    new: FloatArray, known: object, counts: Any, wish: JsonObject, times: float
+) -> JsonObject:
     try:
         found = select(new, calibration=known, sample_weight=counts, **wish)
     except TooFewLabels as error:
@@ -170,7 +169,7 @@ def _promise(
 
 def sure_results(
     model: TableModel, train: object, frame: object, k: int, progress: Any = None
-) -> dict[str, Any]:
+) -> JsonObject:
     """In what share of refits to rows drawn from the training table each row is among the first k.
 
     Parameters
@@ -208,7 +207,7 @@ def sure_results(
     return {"shares": shares, "refits": refits.n, "method": refits.method}
 
 
-def describe_sure(found: dict[str, Any], order: Any, k: int) -> dict[str, Any]:
+def describe_sure(found: JsonObject, order: Any, k: int) -> JsonObject:
     """How many of the first k are sure, and how many others come in now and then, in a sentence."""
     shares = found["shares"]
     sure = int(np.count_nonzero(shares[order[:k]] >= SURE))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING
 
 from toprank._text import count, percent
 from toprank.report.front import luck
 from toprank.report.markup import html_table, word
+
+if TYPE_CHECKING:
+    from toprank._arrays import JsonObject
 
 #: The picture of the periods: its size, and the room for the figures beside it.
 _WIDE, _HIGH, _LEFT, _BELOW = 720, 190, 44, 26
@@ -15,7 +18,7 @@ _WIDE, _HIGH, _LEFT, _BELOW = 720, 190, 44, 26
 _NAMED = 6
 
 
-def promise_section(front: dict[str, Any]) -> str:
+def promise_section(front: JsonObject) -> str:
     """What can be promised of a list that is cut from a new table."""
     promises = front.get("promises")
     if not promises:
@@ -40,13 +43,13 @@ as many rows, drawn like these; <code>toprank select</code> cuts them.</p>
 </section>"""
 
 
-def _rows_of_promise(one: dict[str, Any]) -> str:
+def _rows_of_promise(one: JsonObject) -> str:
     if one["rows"] is None or one["rows"] == 0:
         return "none"
     return f"{count(one['rows'])} <small>({percent(one['share'])} of the list)</small>"
 
 
-def _why_none(one: dict[str, Any]) -> str:
+def _why_none(one: JsonObject) -> str:
     if one["rows"] is not None:
         return "no list: too many others score as high"
     if one["needed"] is None:
@@ -54,7 +57,7 @@ def _why_none(one: dict[str, Any]) -> str:
     return f"nothing yet: about {count(one['needed'])} labelled rows would do"
 
 
-def period_section(front: dict[str, Any]) -> str:
+def period_section(front: JsonObject) -> str:
     """The precision of each period's list, its mean and the interval over periods."""
     found = front.get("periods")
     if found is None:
@@ -78,7 +81,7 @@ def period_section(front: dict[str, Any]) -> str:
 </section>"""
 
 
-def _period_picture(found: dict[str, Any]) -> str:
+def _period_picture(found: JsonObject) -> str:
     values, n = found["values"], len(found["values"])
     top = max([*values, found["high"], 0.01])
 
@@ -114,7 +117,7 @@ def _period_picture(found: dict[str, Any]) -> str:
 <polyline class="curve push" points="{line}"/>{dots}{names}</svg></figure>"""
 
 
-def group_section(front: dict[str, Any]) -> str:
+def group_section(front: JsonObject) -> str:
     """Share, precision and recall of each group in the first rows, and whether they differ."""
     found = front.get("groups")
     if found is None:

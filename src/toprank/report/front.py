@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from toprank._arrays import JsonObject
 from toprank._numerics import FloatArray
 from toprank._text import clean_text, count, percent
 from toprank.inference import compare, lift_band
@@ -37,7 +38,7 @@ def front_results(
     value: float | None = None,
     cost: float | None = None,
     today: Subject | None = None,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Everything that the front page shows.
 
     Parameters
@@ -91,7 +92,7 @@ def _describe_subject(
     k: int,
     value: float | None,
     cost: float | None,
-) -> dict[str, Any]:
+) -> JsonObject:
     curve = _precision_curve(subject.scores, rows, k)
     found = {
         "name": subject.name,
@@ -107,7 +108,7 @@ def _describe_subject(
     return found
 
 
-def _precision_curve(scores: FloatArray, rows: LabelledRows, k: int) -> dict[str, Any]:
+def _precision_curve(scores: FloatArray, rows: LabelledRows, k: int) -> dict[str, FloatArray]:
     """Share of positives among the first rows, from a few to all."""
     n = len(rows)
     few = min(n, max(1, min(k, 50) // 5))
@@ -119,7 +120,7 @@ def _precision_curve(scores: FloatArray, rows: LabelledRows, k: int) -> dict[str
     return {"x": depth, "y": y, "low": low, "high": high}
 
 
-def _list_rows(subject: Subject, rows: LabelledRows, k: int) -> dict[str, Any]:
+def _list_rows(subject: Subject, rows: LabelledRows, k: int) -> JsonObject:
     """The first rows by name, with reasons, and how many tie at the cut."""
     order = np.argsort(-subject.scores, kind="stable")
     shown = order[: min(len(order), k + _NEAR)]
@@ -144,7 +145,7 @@ def _list_rows(subject: Subject, rows: LabelledRows, k: int) -> dict[str, Any]:
     }
 
 
-def _reason(one: Reason) -> dict[str, Any]:
+def _reason(one: Reason) -> JsonObject:
     return {
         "column": clean_text(one.column, 60),
         "value": clean_text(short_values(one.value), 40) or "missing",
@@ -167,7 +168,7 @@ def short_values(text: str) -> str:
     )
 
 
-def _leading_columns(importances: dict[str, float]) -> dict[str, Any]:
+def _leading_columns(importances: dict[str, float]) -> JsonObject:
     """The columns that move the score most, each as a share of all."""
     total = sum(importances.values()) or 1.0
     ordered = sorted(importances.items(), key=lambda pair: -pair[1])
@@ -180,7 +181,7 @@ def _leading_columns(importances: dict[str, float]) -> dict[str, Any]:
 
 def _compare_lists(
     subjects: Sequence[Subject], rows: LabelledRows, which: tuple[Figure, ...]
-) -> list[dict[str, Any]]:
+) -> list[JsonObject]:
     """Every pair of lists on the same rows.
 
     With several pairs every interval is as much wider as the chance of luck is larger
@@ -223,7 +224,7 @@ def _compare_lists(
     return lines
 
 
-def sentences(data: dict[str, Any]) -> dict[str, str]:
+def sentences(data: JsonObject) -> dict[str, str]:
     """The front page in words."""
     model = data["models"][0]
     said = {
@@ -244,7 +245,7 @@ def sentences(data: dict[str, Any]) -> dict[str, str]:
     return said
 
 
-def headline_of_list(data: dict[str, Any], model: dict[str, Any]) -> str:
+def headline_of_list(data: JsonObject, model: JsonObject) -> str:
     """How many of the first rows are right, and how many a random order would put there."""
     k, one = data["k"], model["figures"]["precision"]
     found = rows_text(one["value"] * k)
@@ -262,7 +263,7 @@ def rows_text(rows: float) -> str:
     return count(rows) if abs(rows - round(rows)) < 0.05 else f"{rows:.1f}"
 
 
-def certainty_of_list(data: dict[str, Any], model: dict[str, Any]) -> str:
+def certainty_of_list(data: JsonObject, model: JsonObject) -> str:
     """How sure that is, in a count of rows."""
     k, one = data["k"], model["figures"]["precision"]
     if one["low"] is None:
@@ -286,7 +287,7 @@ def certainty_of_list(data: dict[str, Any], model: dict[str, Any]) -> str:
     return said
 
 
-def sentence_of_lists(data: dict[str, Any], line: dict[str, Any]) -> str:
+def sentence_of_lists(data: JsonObject, line: JsonObject) -> str:
     """One list against another, in a sentence."""
     k = data["k"]
     a, b = line["names"]

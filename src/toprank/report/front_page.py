@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from html import escape
-from typing import Any
 
 from numpy.typing import ArrayLike
 
+from toprank._arrays import JsonObject
 from toprank._text import clean_text, count, format_figure, percent
 from toprank.report.decisions_page import group_section, period_section, promise_section
 from toprank.report.front import luck, sentence_of_lists
@@ -31,7 +31,7 @@ _NEAR = 6
 _UP_DOWN = {True: "\u25b2", False: "\u25bc"}
 
 
-def front_sections(data: dict[str, Any]) -> str:
+def front_sections(data: JsonObject) -> str:
     """Return the sections of the front page."""
     front = data["front"]
     parts = [
@@ -47,7 +47,7 @@ def front_sections(data: dict[str, Any]) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def front_header(data: dict[str, Any]) -> str:
+def front_header(data: JsonObject) -> str:
     """Return the header of the page."""
     front = data["front"]
     share = front["positives"] / front["rows"]
@@ -59,7 +59,7 @@ def front_header(data: dict[str, Any]) -> str:
 </header>"""
 
 
-def _answer_section(front: dict[str, Any], notes: list[str]) -> str:
+def _answer_section(front: JsonObject, notes: list[str]) -> str:
     said, first = front["said"], front["models"][0]
     by_key = {figure["key"]: figure for figure in front["figures"]}
     cards = "\n".join(
@@ -84,7 +84,7 @@ def _answer_section(front: dict[str, Any], notes: list[str]) -> str:
 </section>"""
 
 
-def _amount_section(front: dict[str, Any]) -> str:
+def _amount_section(front: JsonObject) -> str:
     money = front["models"][0]["money"] or {"value": "", "cost": ""}
     return f"""<section id="amount" aria-labelledby="amount-title">
 <h2 id="amount-title">How many should I take?</h2>
@@ -106,7 +106,7 @@ def _plain_number(value: object) -> str:
     return "" if value == "" else f"{value:g}"
 
 
-def _depth_table(front: dict[str, Any]) -> str:
+def _depth_table(front: JsonObject) -> str:
     """How many are right among the first rows, at a few depths."""
     first = front["models"][0]
     curve, n = first["curve"], front["rows"]
@@ -128,7 +128,7 @@ def _depth_table(front: dict[str, Any]) -> str:
     return f'<div class="wide">{html_table("From the top down", head, body)}</div>'
 
 
-def _list_section(front: dict[str, Any]) -> str:
+def _list_section(front: JsonObject) -> str:
     tables = []
     for place, model in enumerate(front["models"]):
         if not model["list"] or (place and model["name"] == "today"):
@@ -149,7 +149,7 @@ download="list.csv">Download the first {count(carried)} as CSV</a>, for a spread
 </section>"""
 
 
-def _list_table(model: dict[str, Any], front: dict[str, Any]) -> str:
+def _list_table(model: JsonObject, front: JsonObject) -> str:
     k, body = front["k"], []
     for rank, one in enumerate(model["list"][: k + _NEAR], 1):
         known = "yes" if one["positive"] else "no"
@@ -171,7 +171,7 @@ def _list_table(model: dict[str, Any], front: dict[str, Any]) -> str:
     return "\n".join([*lines[: k + 1], cut.strip(), *lines[k + 1 :]])
 
 
-def _reasons_text(reasons: list[dict[str, Any]]) -> str:
+def _reasons_text(reasons: list[JsonObject]) -> str:
     if not reasons:
         return "\u2013"
     return "; ".join(
@@ -180,7 +180,7 @@ def _reasons_text(reasons: list[dict[str, Any]]) -> str:
     )
 
 
-def _columns_section(front: dict[str, Any]) -> str:
+def _columns_section(front: JsonObject) -> str:
     columns = front["models"][0]["columns"]
     if not columns["named"]:
         return ""
@@ -192,7 +192,7 @@ def _columns_section(front: dict[str, Any]) -> str:
 </section>"""
 
 
-def columns_table(named: list[dict[str, Any]], others: int = 0) -> str:
+def columns_table(named: list[JsonObject], others: int = 0) -> str:
     """The columns that move the score most."""
     body = [[word(one["column"]), percent(one["share"])] for one in named]
     table = html_table("Columns", ("Column", "Its share"), body)
@@ -201,7 +201,7 @@ def columns_table(named: list[dict[str, Any]], others: int = 0) -> str:
     return f'<div class="wide">{table}</div>'
 
 
-def _models_section(front: dict[str, Any]) -> str:
+def _models_section(front: JsonObject) -> str:
     models = front["models"]
     if len(models) == 1:
         return f"""<section id="models" aria-labelledby="models-title">
@@ -238,7 +238,7 @@ def _models_section(front: dict[str, Any]) -> str:
 </section>"""
 
 
-def _pairs_table(front: dict[str, Any]) -> str:
+def _pairs_table(front: JsonObject) -> str:
     body = [
         [
             f"{word(line['names'][0])} against {word(line['names'][1])}",
@@ -271,7 +271,7 @@ def format_change(value: float | None, unit: str) -> str:
     return change.replace("-", "\u2212")
 
 
-def card_sections(data: dict[str, Any]) -> str:
+def card_sections(data: JsonObject) -> str:
     """Return the sections of a page without rows: what the models' cards say."""
     models = "".join(_card_section(one, place) for place, one in enumerate(data["cards"]))
     return f"""<section id="verdict" aria-labelledby="verdict-title">
@@ -284,7 +284,7 @@ seen, to get the list, its reasons and how many rows to take.</p>
 {models}"""
 
 
-def _card_section(card: dict[str, Any], place: int) -> str:
+def _card_section(card: JsonObject, place: int) -> str:
     body = [
         [
             escape(_metric_words(one["metric"])),

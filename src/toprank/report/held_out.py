@@ -19,6 +19,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
+from toprank._arrays import AnyArray
 from toprank._numerics import FloatArray
 from toprank._text import format_p
 from toprank.folds import Fold
@@ -54,7 +55,7 @@ class FoldModels:
     rankers: list[PNormPush]
     centre: list[FloatArray]  # mean contribution of each column over the rows tested, one per p
 
-    def explain(self, columns: Mapping[str, NDArray[Any]], which: int) -> FloatArray:
+    def explain(self, columns: Mapping[str, AnyArray], which: int) -> FloatArray:
         """What each column adds to the scores of rows, against the mean row of the fold."""
         Z = self.preparation.transform(columns)
         return _by_column(self.rankers[which], Z, self.preparation) - self.centre[which]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toprank._arrays import AnyArray
+from toprank._arrays import AnyArray, JsonObject
 from toprank._numerics import FloatArray
 from toprank._text import clean_text, percent
 from toprank.models.columns import Column
@@ -36,7 +36,7 @@ def mean_and_spread(scores: FloatArray) -> tuple[float, float]:
     return float(np.mean(scores)), spread if spread > 0 else 1.0
 
 
-def item_lists(table: Table, held: HeldOut, k: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def item_lists(table: Table, held: HeldOut, k: int) -> tuple[list[JsonObject], JsonObject]:
     """For each p the first k rows and those near the cut, and the items that they name.
 
     Returns
@@ -83,7 +83,7 @@ def item_lists(table: Table, held: HeldOut, k: int) -> tuple[list[dict[str, Any]
     return lists, items
 
 
-def _describe_cut(sorted_scores: FloatArray, k: int) -> dict[str, Any]:
+def _describe_cut(sorted_scores: FloatArray, k: int) -> dict[str, float]:
     """The score at the cut, and how far the first row below it is."""
     if k >= len(sorted_scores):
         return {"score_at_cut": sorted_scores[-1], "gap_at_cut": None, "tied_at_cut": 0}
@@ -94,7 +94,7 @@ def _describe_cut(sorted_scores: FloatArray, k: int) -> dict[str, Any]:
 
 def _explain_rows(
     table: Table, held: HeldOut, places: NDArray[np.intp], which: int
-) -> dict[int, list[dict[str, Any]]]:
+) -> dict[int, list[JsonObject]]:
     parts = held.explain(table, places, which) / mean_and_spread(held.pushes[which])[1]
     together = table.together
     words = [table.words(column, held.rows[places]) for column in table.schema.columns]
@@ -108,7 +108,7 @@ def _explain_rows(
     }
 
 
-def features(table: Table, held: HeldOut, k: int, which: int) -> dict[str, Any]:
+def features(table: Table, held: HeldOut, k: int, which: int) -> JsonObject:
     """Which columns separate the first k rows from an average row, for one p.
 
     The score is a sum over the columns, so the difference between the mean score of the first k
@@ -171,7 +171,7 @@ def _typical_value(
     }
 
 
-def _median(values: NDArray[Any]) -> Any:
+def _median(values: np.ndarray) -> Any:
     if values.dtype.kind == "M":
         there = np.sort(values[~np.isnat(values)])
         return there[len(there) // 2] if len(there) else np.datetime64("NaT", "us")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._arrays import JsonObject
 from toprank._numerics import FloatArray
 from toprank._text import format_figure, percent
 from toprank.inference import compare, lift_band, roc_band
@@ -90,7 +91,7 @@ def figures(k: int, max_fpr: float) -> tuple[Figure, ...]:
     )
 
 
-def measure_figures(which: tuple[Figure, ...], rows: ScoredRows) -> dict[str, Any]:
+def measure_figures(which: tuple[Figure, ...], rows: ScoredRows) -> JsonObject:
     """Every figure of a list with its interval; without one where none is valid."""
     wanted = [(figure.metric, figure.settings) for figure in which]
     return {
@@ -99,7 +100,7 @@ def measure_figures(which: tuple[Figure, ...], rows: ScoredRows) -> dict[str, An
     }
 
 
-def _with_interval(figure: Figure, rows: ScoredRows, one: Measurement) -> dict[str, Any]:
+def _with_interval(figure: Figure, rows: ScoredRows, one: Measurement) -> JsonObject:
     if one.interval is not None:
         found = one.interval
         return {"value": found.estimate, "low": found.low, "high": found.high}
@@ -109,7 +110,7 @@ def _with_interval(figure: Figure, rows: ScoredRows, one: Measurement) -> dict[s
     return {"value": value, "low": None, "high": None, "note": one.why_not}
 
 
-def curves(rows: ScoredRows, k: int, max_fpr: float) -> dict[str, Any]:
+def curves(rows: ScoredRows, k: int, max_fpr: float) -> JsonObject:
     """The zoomed ROC curve, the precision of the first rows and the lift, with bands."""
     n, what = len(rows), (rows.y, rows.scores, LEVEL)
     weight: dict[str, Any] = {"sample_weight": rows.weight}
@@ -152,7 +153,7 @@ def compare_rankers(
     scores: Mapping[str, FloatArray],
     fold: NDArray[np.intp],
     test_to_train: float,
-) -> list[dict[str, Any]]:
+) -> list[JsonObject]:
     """Every pair of rankers on the same rows: difference, intervals, corrected p-value.
 
     Intervals and p-values allow for the number of pairs alike (Bonferroni), so that one and the

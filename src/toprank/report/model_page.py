@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from toprank._arrays import FloatArray, JsonObject
 from toprank._text import clean_text, count, percent, plain
 from toprank._version import __version__
 from toprank.models.errors import ModelError
@@ -27,7 +28,7 @@ from toprank.report.subjects import (
 
 def describe(
     models: TableModel | Mapping[str, TableModel],
-    frame: Any = None,
+    frame: object = None,
     *,
     k: int = 50,
     id: str | None = None,
@@ -39,7 +40,7 @@ def describe(
     by_group: str | None = None,
     by: str | None = None,
     per_entity: str | None = None,
-    train: Any = None,
+    train: object = None,
     files: Mapping[str, str] | None = None,
     data: str | None = None,
     notes: tuple[str, ...] = (),
@@ -106,7 +107,7 @@ def describe(
     tell = progress or (lambda *_: None)
     files = files or {}
     first = next(iter(named.values()))
-    made: dict[str, Any] = {
+    made: JsonObject = {
         "table": {"target": clean_text(first.target.column)},
         "made": {
             "toprank": __version__,
@@ -142,7 +143,7 @@ def describe(
     return Report(plain(made, digits=6, infinities=False, smallest=SMALLEST))
 
 
-def _add_sure(shown: dict[str, Any], found: dict[str, Any], scores: Any) -> None:
+def _add_sure(shown: JsonObject, found: JsonObject, scores: FloatArray) -> None:
     """Say how sure the places of the first list are, in a sentence and row by row."""
     order = np.argsort(-scores, kind="stable")
     shown["sure"] = describe_sure(found, order, shown["k"])
@@ -168,7 +169,7 @@ def _check_same_target(models: Mapping[str, TableModel]) -> None:
         raise ModelError(f"The models rank for different things: {listed}.")
 
 
-def _of_cards(models: Mapping[str, tuple[TableModel, str | None]]) -> dict[str, Any]:
+def _of_cards(models: Mapping[str, tuple[TableModel, str | None]]) -> JsonObject:
     """What the cards say of the models: figures on the rows held out in training."""
     cards = []
     for name, (model, file) in models.items():

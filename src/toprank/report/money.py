@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from toprank._arrays import JsonObject
 from toprank._numerics import FloatArray
 from toprank._text import count
 
 
-def gains(curve: dict[str, Any], value: float, cost: float) -> dict[str, Any]:
+def gains(curve: JsonObject, value: float, cost: float) -> JsonObject:
     """Return what the first rows of a list bring, less what they cost, and where that is most.
 
     Parameters
@@ -43,9 +42,7 @@ def gains(curve: dict[str, Any], value: float, cost: float) -> dict[str, Any]:
     }
 
 
-def describe_gains(
-    found: dict[str, Any], precision: dict[str, Any], k: int, n: int
-) -> tuple[str, str]:
+def describe_gains(found: JsonObject, precision: JsonObject, k: int, n: int) -> tuple[str, str]:
     """Return how many rows to take, in a sentence, and what the first k rows bring, in others."""
     value, cost = found["value"], found["cost"]
     at_k = k * (value * precision["value"] - cost)

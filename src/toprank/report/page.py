@@ -12,15 +12,18 @@ import hashlib
 import json
 from html import escape
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING
 
 from toprank._text import count, format_figure, format_p, percent
 from toprank.report.front import luck
 from toprank.report.front_page import card_sections, format_change, front_header, front_sections
 from toprank.report.markup import figure_card, html_table, interval_text, notes_list, word
 
+if TYPE_CHECKING:
+    from toprank._arrays import JsonObject
 
-def page(data: dict[str, Any]) -> str:
+
+def page(data: JsonObject) -> str:
     """Return the page of a report's results."""
     style, script = _asset("report.css"), _script()
     policy = (
@@ -54,7 +57,7 @@ asks nothing of any network.</p></footer>
 """
 
 
-def _main_sections(data: dict[str, Any]) -> str:
+def _main_sections(data: JsonObject) -> str:
     if "cards" in data:
         return card_sections(data)
     first = front_sections(data) if "front" in data else _verdict_section(data)
@@ -86,7 +89,7 @@ def _digest(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _page_header(data: dict[str, Any]) -> str:
+def _page_header(data: JsonObject) -> str:
     table = data["table"]
     if "rows" not in table:
         return (
@@ -105,7 +108,7 @@ def _page_header(data: dict[str, Any]) -> str:
 </header>"""
 
 
-def _verdict_section(data: dict[str, Any]) -> str:
+def _verdict_section(data: JsonObject) -> str:
     said = data["verdict"]
     shown = ("precision", "recall", "clean", "partial")
     by_key = {figure["key"]: figure for figure in data["figures"]}
@@ -127,7 +130,7 @@ strength was chosen without the fold that it is measured on. Intervals are 95% i
 </section>"""
 
 
-def _by_p(data: dict[str, Any]) -> str:
+def _by_p(data: JsonObject) -> str:
     k, labels = data["k"], data["labels"]
     ticks = "".join(f"<span>{escape(label.removeprefix('strength '))}</span>" for label in labels)
     disabled = " disabled" if len(labels) == 1 else ""
@@ -172,7 +175,7 @@ figures of every strength.</p></noscript>
 </section>"""
 
 
-def _behind(data: dict[str, Any]) -> str:
+def _behind(data: JsonObject) -> str:
     """What this part is about, where the front page is about another model."""
     if "front" not in data:
         return ""
@@ -189,7 +192,7 @@ def _behind(data: dict[str, Any]) -> str:
     )
 
 
-def _all_figures(data: dict[str, Any]) -> str:
+def _all_figures(data: JsonObject) -> str:
     rows = [
         *zip(data["labels"], (push["figures"] for push in data["pushes"]), strict=True),
         *((one["name"], one["figures"]) for one in data["baselines"]),
@@ -209,7 +212,7 @@ def _all_figures(data: dict[str, Any]) -> str:
     return html_table("Every figure, with its 95% interval", head, body)
 
 
-def _comparison_section(data: dict[str, Any]) -> str:
+def _comparison_section(data: JsonObject) -> str:
     lines = data["comparison"]
     head = ("Compared", "Figure", "Difference", "95% interval", "Over the folds", "By luck alone")
     body = [
@@ -244,7 +247,7 @@ def _span(low: float | None, high: float | None, unit: str) -> str:
     return f"{format_change(low, unit)} to {format_change(high, unit)}"
 
 
-def _support_section(data: dict[str, Any]) -> str:
+def _support_section(data: JsonObject) -> str:
     support = data["support"]
     if support is None:
         said, table = "These rows cannot tell; the notes at the top say why.", ""
@@ -289,7 +292,7 @@ def _few(value: float) -> str:
     return count(value) if value >= 20 else f"{value:.1f}"
 
 
-def _run_section(data: dict[str, Any]) -> str:
+def _run_section(data: JsonObject) -> str:
     made = "\n".join(
         f"<div><dt>{escape(str(key))}</dt><dd>{escape(str(value))}</dd></div>"
         for key, value in data["made"].items()

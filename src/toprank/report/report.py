@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from toprank._files import replace_file
 from toprank.report.page import page
+
+if TYPE_CHECKING:
+    from toprank._arrays import JsonObject
 
 #: Numbers nearer to zero than this are shown as zero: they are rounding errors.
 SMALLEST = 1e-12
@@ -26,9 +29,9 @@ class Report:
         The page, complete in itself.
     """
 
-    _data: dict[str, Any]
+    _data: JsonObject
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return the results as plain values, ready for JSON."""
         return self._data
 

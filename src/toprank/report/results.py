@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
 
+from toprank._arrays import JsonObject
 from toprank._numerics import FloatArray
 from toprank._text import clean_text, count, percent
 from toprank.folds import tested_over_trained
@@ -23,7 +23,7 @@ _COMPARED = ("precision", "partial", "auc")
 
 def results(
     table: Table, held: HeldOut, support: Support | None, asked: int, cv: int
-) -> dict[str, Any]:
+) -> JsonObject:
     """Everything that the page shows, but how it was made.
 
     Parameters
@@ -45,13 +45,13 @@ def results(
     chosen = choose_first_p(held, which[0], support, overlap)
     lists, items = item_lists(table, held, k)
 
-    def worth(scores: FloatArray) -> dict[str, Any]:
+    def worth(scores: FloatArray) -> JsonObject:
         return {
             "figures": measure_figures(which, held.scored(scores)),
             "curves": curves(held.scored(scores), k, max_fpr),
         }
 
-    data: dict[str, Any] = {
+    data: JsonObject = {
         "table": _describe_table(table, held),
         "k": k,
         "max_fpr": max_fpr,
@@ -74,7 +74,7 @@ def results(
     return data | {"verdict": _sentences(data, which)}
 
 
-def _sentences(data: dict[str, Any], which: tuple[Figure, ...]) -> dict[str, str]:
+def _sentences(data: JsonObject, which: tuple[Figure, ...]) -> dict[str, str]:
     return {
         "headline": headline(data, which[1]),
         "certainty": certainty(data),
@@ -85,7 +85,7 @@ def _sentences(data: dict[str, Any], which: tuple[Figure, ...]) -> dict[str, str
 
 def _compare_choice(
     which: tuple[Figure, ...], held: HeldOut, chosen: Chosen, overlap: float
-) -> dict[str, Any]:
+) -> JsonObject:
     """The push with p chosen on the other folds, and how it compares with the baselines."""
     name = "push"
     scores = {name: chosen.scores, **held.baselines}
@@ -97,7 +97,7 @@ def _compare_choice(
     }
 
 
-def _describe_table(table: Table, held: HeldOut) -> dict[str, Any]:
+def _describe_table(table: Table, held: HeldOut) -> JsonObject:
     positives = int(np.count_nonzero(table.rows.y))
     schema = table.schema
     return {
@@ -122,7 +122,7 @@ def _describe_table(table: Table, held: HeldOut) -> dict[str, Any]:
     }
 
 
-def _describe_figure(figure: Figure) -> dict[str, Any]:
+def _describe_figure(figure: Figure) -> dict[str, str]:
     return {
         "key": figure.key,
         "label": figure.label,
@@ -131,7 +131,7 @@ def _describe_figure(figure: Figure) -> dict[str, Any]:
     }
 
 
-def _describe_support(support: Support) -> dict[str, Any]:
+def _describe_support(support: Support) -> JsonObject:
     said = support.as_dict()
     kept = ("p", "effective_negatives", "train_risk", "test_risk", "standard_error")
     return {
@@ -178,7 +178,7 @@ FEW_POSITIVES = 30
 _REMEDY = "A straight line is not enough here: try PushTrees, which pushes in trees."
 
 
-def headline(data: dict[str, Any], figure: Figure) -> str:
+def headline(data: JsonObject, figure: Figure) -> str:
     """How good the top of the list is, in one sentence."""
     chosen, table = data["chosen"]["figures"], data["table"]
     one, lift = chosen["precision"], chosen["lift"]
@@ -200,7 +200,7 @@ def _format_rows(rows: float) -> str:
     return count(rows) if abs(rows - round(rows)) < 0.05 else f"{rows:.1f}"
 
 
-def certainty(data: dict[str, Any]) -> str:
+def certainty(data: JsonObject) -> str:
     """How far the figures can be trusted."""
     table, one = data["table"], data["chosen"]["figures"]["precision"]
     if table["scored_positives"] < FEW_POSITIVES:
@@ -215,7 +215,7 @@ def certainty(data: dict[str, Any]) -> str:
     return "The interval includes a random order: this top may be luck."
 
 
-def against(data: dict[str, Any]) -> str:
+def against(data: JsonObject) -> str:
     """How the push compares with the baselines, in one sentence."""
     push = data["chosen"]["name"]
     lines = [
@@ -242,12 +242,12 @@ def against(data: dict[str, Any]) -> str:
     return said + (f" {_REMEDY}" if TREES in behind else "")
 
 
-def _is_clear(line: dict[str, Any]) -> bool:
+def _is_clear(line: JsonObject) -> bool:
     """Whether the rows tell the rankers apart, after correction, and most folds agree."""
     return bool(line["adjusted_p_value"] <= 0.05 and line["folds_agree"] >= 0.75 * line["folds"])
 
 
-def _difference(line: dict[str, Any]) -> str:
+def _difference(line: JsonObject) -> str:
     other, points = line["names"][1], 100 * line["difference"]
     ends = f"interval {_with_sign(100 * line['low'])} to {_with_sign(100 * line['high'])}"
     if abs(points) < 0.005:
@@ -261,6 +261,6 @@ def _with_sign(value: float) -> str:
     return said.replace("-", "\u2212")
 
 
-def advice(data: dict[str, Any]) -> str:
+def advice(data: JsonObject) -> str:
     """Which strength, and why."""
     return f"The push shown first has {data['labels'][data['start']]}. {data['choice']['verdict']}"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._arrays import Frame
 from toprank._text import count
 from toprank.folds import Fold
 from toprank.models import frames
@@ -48,7 +49,7 @@ class Shipped:
 
     subject: Subject
     rows: LabelledRows
-    frame: Any
+    frame: Frame
     how: str
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 
+from toprank._arrays import AnyArray
 from toprank._numerics import LongTail
 from toprank._text import clean_text, number_text
 from toprank.folds import Fold
@@ -72,7 +73,7 @@ class Table:
         tails = {} if keep_tails else long_tails(schema.columns, rows.X)
         return cls(schema, known, rows, names, tails)
 
-    def for_lines(self, rows: TrainingRows) -> Mapping[str, NDArray[Any]]:
+    def for_lines(self, rows: TrainingRows) -> Mapping[str, AnyArray]:
         """Return the columns of some rows as linear rankers read them: long tails clipped."""
         return {
             name: np.clip(values, self.tails[name].low, self.tails[name].high)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from toprank.rankers import AdaBoostRanker, RankBoost, SmoothMarginRanker
 from toprank.reproduce import facts
 from toprank.reproduce.experiment import Experiment, Result, Setup, claim, claims_part, new_figure
 from toprank.reproduce.page import Grid, Paragraph, Part
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 THRESHOLDS = 9
 
@@ -93,7 +96,7 @@ def _draw_margin(result: Result) -> Any:
     return figure
 
 
-def measure_fit(ranker: Any, X: np.ndarray, y: np.ndarray) -> dict[str, float]:
+def measure_fit(ranker: BaseEstimator, X: np.ndarray, y: np.ndarray) -> dict[str, float]:
     """Objectives, F-skew, AUC and error of a fit on its training rows.
 
     The scores have AdaBoost's constant, or for RankBoost the intercept of Corollary 13.

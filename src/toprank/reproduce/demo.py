@@ -15,6 +15,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from toprank import PNormPush
+from toprank._arrays import Matrix
 from toprank._numerics import FloatArray
 from toprank.datasets import load_magic
 from toprank.metrics import positives_at_top, precision_at
@@ -100,7 +101,7 @@ class DemoResult:
 
 
 def run_demo(
-    X: Any = None,
+    X: Matrix | None = None,
     y: Any = None,
     *,
     powers: Sequence[float] = POWERS,

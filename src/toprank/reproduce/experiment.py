@@ -10,16 +10,20 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import joblib
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
+from toprank._arrays import JsonObject
 from toprank._extras import require
 from toprank._numerics import FloatArray
 from toprank.reproduce.page import Bullets, Grid, Paragraph, Part
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 #: What an experiment found, ready for JSON.
 Result = dict[str, Any]
@@ -29,7 +33,7 @@ Progress = Callable[[str, int, int], None]
 Table = tuple[np.ndarray, np.ndarray]
 
 
-def new_figure(width: float, height: float) -> Any:
+def new_figure(width: float, height: float) -> Figure:
     """Return an empty matplotlib figure of this size, in inches."""
     return require("matplotlib.figure", "plots").Figure(
         figsize=(width, height), layout="constrained"
@@ -67,7 +71,11 @@ class Setup:
     n_jobs: int = 1
     progress: Progress = silent
 
-    def map(self, function: Callable[..., object], calls: Iterable[Sequence[Any]]) -> list[Any]:
+    def map(
+        self,
+        function: Callable[..., object],
+        calls: Iterable[Sequence[object]],
+    ) -> list[Any]:
         """Call a function with each tuple of arguments, in processes; their number changes nothing.
 
         Returns the answers in the order of the calls.
@@ -130,7 +138,7 @@ class Experiment:
 LEVEL = 0.99
 
 
-def distribution_cell(row: str, column: str, values: FloatArray, paper: float) -> dict[str, Any]:
+def distribution_cell(row: str, column: str, values: FloatArray, paper: float) -> JsonObject:
     """Compare repeats of ours with the one number of a paper.
 
     Parameters
@@ -163,7 +171,7 @@ def distribution_cell(row: str, column: str, values: FloatArray, paper: float) -
     }
 
 
-def exact_cell(row: str, column: str, ours: float, printed: str) -> dict[str, Any]:
+def exact_cell(row: str, column: str, ours: float, printed: str) -> JsonObject:
     """Compare one number of ours with one of a paper, at the digits that the paper prints.
 
     The verdict is "equal" where ours rounds to the printed number (a half either way), and "cut"
@@ -185,12 +193,12 @@ def power_of_ten(ours: Sequence[float], paper: Sequence[float]) -> float:
     return 10.0 ** round(math.log10(ratio))
 
 
-def claim(text: str, holds: object, detail: str = "") -> dict[str, Any]:
+def claim(text: str, holds: object, detail: str = "") -> JsonObject:
     """Return a sentence of a paper, and whether our numbers bear it out."""
     return {"claim": text, "holds": bool(holds), "detail": detail}
 
 
-def claims_part(claims: Sequence[dict[str, Any]]) -> Bullets:
+def claims_part(claims: Sequence[JsonObject]) -> Bullets:
     """Return the claims as a list, the verdict first."""
     return Bullets(
         [
@@ -201,7 +209,7 @@ def claims_part(claims: Sequence[dict[str, Any]]) -> Bullets:
     )
 
 
-def distribution_grid(cells: Sequence[dict[str, Any]], digits: int = 4) -> Grid:
+def distribution_grid(cells: Sequence[JsonObject], digits: int = 4) -> Grid:
     """Return three lines per row of the paper: its numbers, ours, and where its fall in ours."""
     rows = list(dict.fromkeys(cell["row"] for cell in cells))
     columns = list(dict.fromkeys(cell["column"] for cell in cells))
@@ -220,12 +228,12 @@ def distribution_grid(cells: Sequence[dict[str, Any]], digits: int = 4) -> Grid:
     return Grid(["", *columns], lines)
 
 
-def outside(cells: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def outside(cells: Sequence[JsonObject]) -> list[JsonObject]:
     """Return the cells whose paper's number is out of our central range."""
     return [cell for cell in cells if cell["verdict"] == "outside"]
 
 
-def verdict_part(cells: Sequence[dict[str, Any]], n_repeats: int, what: str) -> list[Part]:
+def verdict_part(cells: Sequence[JsonObject], n_repeats: int, what: str) -> list[Part]:
     """Say how many of the paper's numbers lie in our central range, and name those that do not."""
     out = outside(cells)
     text = (
@@ -253,7 +261,7 @@ def _mark(cell: Mapping[str, object], text: str) -> str:
     return f"**{text}**" if cell["verdict"] == "outside" else text
 
 
-def _mean_and_spread(cell: dict[str, Any], digits: int) -> str:
+def _mean_and_spread(cell: JsonObject, digits: int) -> str:
     return f"{_format_number(cell['mean'], digits)} ± {_format_number(cell['spread'], digits - 1)}"
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from toprank._arrays import JsonObject
 from toprank.bounds import FiniteClass, margin_cover, smooth_margin_progress
 from toprank.rankers import LabelRanker, SmoothMarginRanker
 from toprank.reproduce.boosting import game
@@ -88,7 +89,7 @@ def _growth(setup: Setup) -> Result:
     _, X, y, pairs = game()
     on_game = SmoothMarginRanker(rounds, weak_rankers="binary").fit(X, y, pairs=pairs)
     on_wdbc = SmoothMarginRanker(rounds, n_jobs=1).fit(*setup.data["wdbc"])
-    rows: list[dict[str, Any]] = []
+    rows: list[JsonObject] = []
     claims = []
     for name, ranker in (("8 × 8 matrix", on_game), ("wdbc, all stumps", on_wdbc)):
         found = {key: np.array(values) for key, values in follow_growth(ranker).items()}

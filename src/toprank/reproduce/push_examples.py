@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from toprank._arrays import JsonObject
 from toprank.metrics import push_risk
 from toprank.plots import DiscountDisplay, PairContributionDisplay
 from toprank.reproduce import facts
@@ -21,6 +22,9 @@ from toprank.reproduce.experiment import (
     new_figure,
 )
 from toprank.reproduce.page import Grid, Paragraph, Part
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 LOSSES = ("zero_one", "exponential", "logistic")
 _LOSS_NAMES = {"zero_one": "0-1", "exponential": "exponential", "logistic": "logistic"}
@@ -50,7 +54,7 @@ def _table_1(setup: Setup) -> Result:
     return {"cells": cells, "claims": [_exact_claim(cells)]}
 
 
-def _exact_claim(cells: list[dict[str, Any]]) -> dict[str, object]:
+def _exact_claim(cells: list[JsonObject]) -> dict[str, object]:
     equal = sum(cell["verdict"] == "equal" for cell in cells)
     return claim(
         f"All {len(cells)} numbers of the paper come out.",
@@ -272,7 +276,7 @@ def _describe_figure_8(result: Result) -> list[Part]:
     ]
 
 
-def _draw_figure_8(result: Result) -> Any:
+def _draw_figure_8(result: Result) -> Figure:
     figure = new_figure(6.4, 4.2)
     ax = figure.subplots()
     ax.plot(result["b"], result["upper"], "--", color="#D55E00", label=r"$|a-b|^{1/p}$")

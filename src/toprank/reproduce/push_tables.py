@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
+from toprank._arrays import JsonObject
 from toprank._numerics import FloatArray
 from toprank.metrics import auc, aver, dcg, pnorm_risk
 from toprank.rankers import IRPush, RankBoost
@@ -113,7 +114,7 @@ def _compare_table(values: FloatArray, paper: dict[str, tuple[float, ...]]) -> R
     return {"n_repeats": len(values), "powers_of_ten": powers, "cells": cells}
 
 
-def _order_claims(values: FloatArray, best: dict[str, str]) -> list[dict[str, Any]]:
+def _order_claims(values: FloatArray, best: dict[str, str]) -> list[JsonObject]:
     """Whether the columns that the paper calls best are so in the mean of ours."""
     claims = []
     for m, measure in enumerate(facts.MEASURES):

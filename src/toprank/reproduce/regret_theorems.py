@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from toprank._arrays import JsonObject
 from toprank.bounds import (
     exact_ranking_regret,
     low_noise_constant,
@@ -116,12 +117,12 @@ def _draw_low_noise(result: Result) -> Any:
     return figure
 
 
-def pairwise_and_pointwise(model: str, n: int, seed: int, repeats: int) -> dict[str, Any]:
+def pairwise_and_pointwise(model: str, n: int, seed: int, repeats: int) -> JsonObject:
     """Mean ranking regrets of minimisers of a loss over rows and over pairs of rows."""
     truth = get_model(model)
     X, _ = truth.sample(REGRET_ROWS, random_state=[seed, 10**6])
     eta = truth.eta(X)
-    rankers: dict[str, Any] = {
+    rankers: JsonObject = {
         "logistic, rows": ProperRanker("logistic", alpha=1e-4),
         "logistic, pairs": PairRanker(loss="logistic", alpha=1e-4),
         "exponential, rows": ProperRanker("exponential", alpha=1e-4),

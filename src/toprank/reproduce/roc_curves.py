@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import roc_curve
 
+from toprank._arrays import JsonObject
 from toprank.metrics import auc
 from toprank.plots import TopRocDisplay
 from toprank.reproduce import facts
@@ -50,8 +51,8 @@ def roc_counts(
     parts : mapping from str to row numbers
         Training and test rows.
     """
-    curves: dict[str, Any] = {}
-    found: dict[str, Any] = {}
+    curves: JsonObject = {}
+    found: JsonObject = {}
     for part, rows in parts.items():
         counts = [_counts(y[rows], s[rows]) for s in scores]
         curves[part] = [
@@ -85,7 +86,7 @@ def _thin(fp: np.ndarray, tp: np.ndarray, values: np.ndarray) -> np.ndarray:
     return values[np.unique(np.rint(np.concatenate([even, early])).astype(int))].astype(int)
 
 
-def top_table(found: Sequence[dict[str, Any]]) -> Result:
+def top_table(found: Sequence[JsonObject]) -> Result:
     """Return means over repeats of what is found at the top, and the claims about them."""
     result: Result = {"n_repeats": len(found), "top": {}, "auc": {}}
     claims = []

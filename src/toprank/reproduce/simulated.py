@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from toprank import simulate
+from toprank._arrays import JsonObject
 from toprank._numerics import FloatArray
 from toprank.bounds import exact_ranking_regret, ranking_regret, surrogate_regret
 from toprank.losses.proper import PROPER_LOSSES
@@ -44,7 +45,7 @@ def one_sample(epsilon: float, m: int, seed: int, repeat: int) -> tuple[bool, fl
     return bool(max_height(y, x) < max_height(y, -x)), float(auc(y, x))
 
 
-def many_samples(epsilon: float, m: int, seed: int, repeats: int) -> dict[str, Any]:
+def many_samples(epsilon: float, m: int, seed: int, repeats: int) -> dict[str, float]:
     """How often R_max is fooled, and the mean AUC of the same score.
 
     (1 - epsilon)^m is the chance that no row lies beyond, (1 - epsilon/2)^m that no negative does.
@@ -129,7 +130,7 @@ def _draw_one_dimension(result: Result) -> Any:
     for epsilon, colour, dashes in zip(EPSILONS, ("#0072B2", "#D55E00"), ("-", "--"), strict=True):
         rows = [r for r in result["rows"] if r["epsilon"] == epsilon]
         sizes = [r["m"] for r in rows]
-        look = {"color": colour, "linestyle": dashes}
+        look: dict[str, Any] = {"color": colour, "linestyle": dashes}
         exact = [r["no_negative_beyond"] for r in rows]
         ax.plot(sizes, exact, label=f"(1 - ε/2)^m, ε = {epsilon:g}", **look)
         ax.plot(sizes, [r["none_beyond"] for r in rows], color=colour, linestyle=":", linewidth=1)
@@ -164,7 +165,7 @@ def get_model(name: str) -> BipartiteModel:
     )
 
 
-def regrets(model: str, loss: str, n: int, seed: int, repeats: int) -> dict[str, Any]:
+def regrets(model: str, loss: str, n: int, seed: int, repeats: int) -> JsonObject:
     """Ranking regret of fits to n rows, and the bound of Theorem 13 from their surrogate regret."""
     truth = get_model(model)
     X, _ = truth.sample(REGRET_ROWS, random_state=[seed, 10**6])
@@ -372,7 +373,7 @@ def draw_rates(result: Result) -> Any:
     return drawn
 
 
-def _draw_case(ax: Any, row: dict[str, Any], sizes: np.ndarray) -> None:
+def _draw_case(ax: Any, row: JsonObject, sizes: np.ndarray) -> None:
     risks = np.array(row["risks"])
     mean = np.mean(risks, axis=1)
     low, high = np.quantile(risks, [0.1, 0.9], axis=1)

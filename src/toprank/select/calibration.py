@@ -224,7 +224,7 @@ def from_scores(
 
 
 def read_calibration(
-    model: Any, calibration: Any, sample_weight: Any = None, pos_label: Any = None
+    model: Any, calibration: Any, sample_weight: ArrayLike | None = None, pos_label: Any = None
 ) -> Calibration:
     """Return the evidence that was given, in whichever form; refuse rows of the fit."""
     if isinstance(calibration, Calibration):
@@ -253,12 +253,12 @@ def read_calibration(
     return _score_held_out(model, HeldOut(first, second, sample_weight), pos_label)
 
 
-def _refuse_twice(sample_weight: ArrayLike, maker: str) -> None:
+def _refuse_twice(sample_weight: ArrayLike | None, maker: str) -> None:
     if sample_weight is not None:
         raise ValueError(f"give sample_weight to {maker}, which made the calibration rows.")
 
 
-def _is_table(values: Any) -> bool:
+def _is_table(values: TableLike) -> bool:
     shape = getattr(values, "shape", None) or np.shape(values)
     return is_frame(values) or (len(shape) == 2 and shape[1] != 1)
 

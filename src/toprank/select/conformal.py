@@ -28,11 +28,11 @@ passes its own test where that score is not above s_j.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._arrays import IntArray
 from toprank._numerics import FloatArray
 from toprank.select.calibration import Calibration
 
@@ -154,7 +154,7 @@ class _Negatives:
         """Weight of the negatives at or above each score."""
         return self.sums[np.searchsorted(self.depths, -scores, side="right")]
 
-    def room(self, lengths: Any, above: FloatArray, quota: float) -> FloatArray:
+    def room(self, lengths: IntArray, above: FloatArray, quota: float) -> FloatArray:
         """h(t) of a list of that length with that weight of negatives; quota is q / m."""
         return np.asarray((self.total * quota * lengths - above) / (1 - quota * lengths))
 

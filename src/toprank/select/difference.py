@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit, ndtri
 
+from toprank._arrays import JsonObject
 from toprank._columns import labels_column, to_numpy
 from toprank._html import table_html
 from toprank._numerics import is_number
@@ -61,7 +62,7 @@ class ListDifference:
     overlap_interval: tuple[float, float] = (0.0, 1.0)
     level: float = 0.95
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """Return the attributes as a dictionary."""
         return asdict(self)
 

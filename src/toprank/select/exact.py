@@ -9,6 +9,7 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array
 
+from toprank._arrays import Matrix
 from toprank._numerics import FloatArray
 from toprank.select.limits import NO_CAP, CutRows, IntArray, Limits, code_entities
 
@@ -79,7 +80,7 @@ def _constraints(rows: CutRows, limits: Limits, among: IntArray) -> list[Any]:
     return made
 
 
-def _membership(codes: IntArray, n: int, count: int | None = None) -> Any:
+def _membership(codes: IntArray, n: int, count: int | None = None) -> Matrix:
     """One line per code, with a one for each of its rows."""
     shape = (int(codes.max()) + 1 if count is None else count, n)
     return csr_array((np.ones(n), (codes, np.arange(n))), shape=shape)

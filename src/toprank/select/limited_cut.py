@@ -201,7 +201,7 @@ def cut(
 
 
 def _raise_previous(
-    rows: CutRows, previous: ArrayLike | None, noise: Any, old_scores: Any, confidence: Any
+    rows: CutRows, previous: ArrayLike | None, noise: object, old_scores: object, confidence: object
 ) -> tuple[CutRows, float | None]:
     """The rows with a lead for those of before, and how large it is; None where none stay."""
     if previous is None:

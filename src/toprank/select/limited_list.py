@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._arrays import JsonObject
 from toprank._html import cell, notes_html, table_html
 from toprank._numerics import FloatArray
 from toprank.select.limits import IntArray
@@ -94,7 +94,7 @@ class LimitedList:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """Return the attributes as a dictionary."""
         return asdict(self)
 

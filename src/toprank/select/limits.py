@@ -46,7 +46,7 @@ class CutRows:
     probability: FloatArray | None = None
     value: FloatArray | None = None
     cost: FloatArray | None = None
-    entities: NDArray[Any] | None = None
+    entities: AnyArray | None = None
     group: IntArray | None = None
     group_names: tuple[Any, ...] = ()
 
@@ -172,7 +172,7 @@ def code_values(values: AnyArray) -> tuple[IntArray, list[Any]]:
     return np.array(found, dtype=np.intp), list(seen)
 
 
-def _as_known(values: AnyArray) -> NDArray[Any]:
+def _as_known(values: AnyArray) -> AnyArray:
     """An array that pandas reads without a guess: texts and times as objects."""
     return values if values.dtype.kind in "iufO" else values.astype(object)
 
@@ -187,7 +187,7 @@ def _code_by_table(values: AnyArray) -> IntArray | None:
     return (values.astype(np.int64) - low).astype(np.intp)
 
 
-def read_entities(entities: ArrayLike | None, n: int) -> NDArray[Any] | None:
+def read_entities(entities: ArrayLike | None, n: int) -> AnyArray | None:
     """Return the entity of each row as it was given; None if there are none."""
     if entities is None:
         return None

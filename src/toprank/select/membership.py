@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from toprank._arrays import TableLike
 from toprank._numerics import FloatArray, is_number
 from toprank.select.calibration import score_rows
 from toprank.select.refits import Progress, Refits, fit_if_needed
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 #: Scores of refits that are held at a time.
 _AT_ONCE = 10_000_000
@@ -70,10 +74,10 @@ class Membership:
 
 
 def membership(
-    estimator: Any,
-    X: Any,
+    estimator: BaseEstimator,
+    X: TableLike,
     y: ArrayLike,
-    X_new: Any,
+    X_new: TableLike,
     k: int,
     *,
     n_refits: int | None = None,
@@ -81,7 +85,7 @@ def membership(
     method: str = "auto",
     sample_weight: ArrayLike | None = None,
     label_propensity: ArrayLike | None = None,
-    random_state: Any = 0,
+    random_state: int | np.random.RandomState | None = 0,
     progress: Progress | None = None,
 ) -> Membership:
     """Probability that a row belongs to the first k, had the model seen other rows like its own.

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,6 +27,7 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from toprank._arrays import Matrix, TableLike
 from toprank._numerics import FloatArray, softmax
 from toprank.blocks.memory import ArraySource
 from toprank.folds import WeightedFit
@@ -36,6 +37,11 @@ from toprank.pairs.propensity import label_weights
 from toprank.prices import Power
 from toprank.rankers.base import LinearRanker, overflow_is_handled
 from toprank.select.calibration import score_rows
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+    from toprank.objective.risk import PointwiseTask
 
 #: Rows that must carry the weight of a class for the first order to be enough.
 _ENOUGH = 30
@@ -57,7 +63,7 @@ class Refits:
         "jackknife", "one-step bootstrap" or "bootstrap".
     """
 
-    def __init__(self, models: list[Callable[[Any], FloatArray]] | FloatArray, method: str):
+    def __init__(self, models: list[Callable[[Matrix], FloatArray]] | FloatArray, method: str):
         self._models = models
         self.method = method
         self.n = len(models)
@@ -65,8 +71,8 @@ class Refits:
     @classmethod
     def of(
         cls,
-        estimator: Any,
-        X: Any,
+        estimator: BaseEstimator,
+        X: TableLike,
         y: ArrayLike,
         *,
         sample_weight: ArrayLike | None = None,
@@ -101,7 +107,7 @@ class Refits:
         models = _bootstrap(estimator, X, y, *weights, n_refits or n_fits, draw, progress)
         return cls(models, "bootstrap")
 
-    def scores(self, X: Any, which: slice = slice(None)) -> FloatArray:
+    def scores(self, X: TableLike, which: slice = slice(None)) -> FloatArray:
         """Return the scores of rows, up to a constant for each model: one line per model."""
         models = self._models[which]
         if isinstance(models, list):
@@ -110,7 +116,11 @@ class Refits:
 
 
 def _spread_of_coefficients(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, label_propensity: Any = None
+    estimator: BaseEstimator,
+    X: TableLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    label_propensity: ArrayLike | None = None,
 ) -> FloatArray | str:
     """A root of the coefficients' covariance, its rows to be added; or why there is none."""
     if not isinstance(estimator, LinearRanker) or not hasattr(estimator, "coef_"):
@@ -133,7 +143,9 @@ def _spread_of_coefficients(
     return _root(found / np.sqrt(counts)[:, None])
 
 
-def _weights(n: int, sample_weight: Any, label_propensity: Any) -> tuple[FloatArray, FloatArray]:
+def _weights(
+    n: int, sample_weight: ArrayLike | None, label_propensity: ArrayLike | None
+) -> tuple[FloatArray, FloatArray]:
     """The weights of a fit, and how often each row is there: a propensity repeats no row."""
     counts = np.ones(n) if sample_weight is None else np.asarray(sample_weight, float)
     if label_propensity is None:
@@ -141,7 +153,7 @@ def _weights(n: int, sample_weight: Any, label_propensity: Any) -> tuple[FloatAr
     return label_weights(label_propensity, counts, n=n).weight, counts
 
 
-def _has_closed_form(task: Any) -> bool:
+def _has_closed_form(task: PointwiseTask | Task) -> bool:
     """Whether the objective is the power price of exponential heights, at the top of the list."""
     if not isinstance(task, Task) or not isinstance(task.price, Power):
         return False
@@ -175,11 +187,11 @@ def _root(pushes: FloatArray) -> FloatArray:
 
 
 def _one_step(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    label_propensity: Any,
+    estimator: BaseEstimator,
+    X: TableLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    label_propensity: ArrayLike | None,
     n_refits: int,
     draw: np.random.Generator,
     progress: Progress | None,
@@ -224,11 +236,11 @@ def _carriers(slopes: FloatArray, positive: NDArray[np.bool_]) -> float:
 
 
 def _bootstrap(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    label_propensity: Any,
+    estimator: BaseEstimator,
+    X: TableLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    label_propensity: ArrayLike | None,
     n_refits: int,
     draw: np.random.Generator,
     progress: Progress | None,
@@ -255,13 +267,17 @@ def _bootstrap(
     return models
 
 
-def _linear_score(coef: FloatArray) -> Callable[[Any], FloatArray]:
+def _linear_score(coef: FloatArray) -> Callable[[Matrix], FloatArray]:
     return lambda X: np.asarray(X @ coef, dtype=np.float64)
 
 
 def fit_if_needed(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, label_propensity: Any = None
-) -> Any:
+    estimator: BaseEstimator,
+    X: TableLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    label_propensity: ArrayLike | None = None,
+) -> BaseEstimator:
     """Return the estimator fitted: as it is, or a clone fitted to the rows."""
     try:
         check_is_fitted(estimator)
@@ -273,7 +289,7 @@ def fit_if_needed(
     return estimator
 
 
-def check_counts_of(y: Any, sample_weight: Any) -> NDArray[np.float64] | None:
+def check_counts_of(y: ArrayLike, sample_weight: ArrayLike | None) -> NDArray[np.float64] | None:
     """The weights of rows of two classes, checked."""
     labels = np.asarray(y)
     return check_weights(labels == np.max(labels), sample_weight)

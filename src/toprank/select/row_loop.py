@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toprank._extras import jit
+
+if TYPE_CHECKING:
+    from toprank._arrays import AnyArray
 
 
 @cache
@@ -16,18 +19,18 @@ def compiled_loop() -> Any:
 
 def take_rows(
     must: int,
-    entity: Any,
-    group: Any,
-    cost: Any,
-    useful: Any,
-    most: Any,
-    least: Any,
+    entity: list[int],
+    group: list[int],
+    cost: list[float],
+    useful: list[bool],
+    most: list[int],
+    least: list[int],
     per_entity: int,
     k: int,
     budget: float,
-    of_entity: Any,
-    of_group: Any,
-    taken: Any,
+    of_entity: list[int],
+    of_group: list[int],
+    taken: AnyArray,
 ) -> tuple[int, float]:
     """Mark the rows taken, and return how many rows the floors lack and what was spent.
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._arrays import JsonObject
 from toprank._html import table_html
 from toprank._numerics import FloatArray
 from toprank._text import plain
@@ -111,7 +112,7 @@ class Shortlist:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """Return the attributes as plain values, for JSON."""
         return plain(
             {

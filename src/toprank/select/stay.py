@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
+from toprank._arrays import JsonObject
 from toprank._numerics import FloatArray, is_number
 from toprank.pairs import check_scores
 from toprank.select.limits import CutRows, IntArray, read_rows
@@ -38,7 +39,7 @@ class StayingList:
     waiting: IntArray
     lead: float
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """Return the attributes as a dictionary."""
         return asdict(self)
 
@@ -155,7 +156,7 @@ def _in_order(previous: ArrayLike, before: IntArray, n: int) -> IntArray:
     return before if given.dtype.kind == "b" else given.astype(np.intp)
 
 
-def move_of_scores(scores: FloatArray, old_scores: Any) -> float:
+def move_of_scores(scores: FloatArray, old_scores: ArrayLike) -> float:
     """The noise of a score, from what the same rows scored on two days."""
     old = check_scores(old_scores, len(scores), "old_scores")
     if len(old) < FEWEST_MOVES:

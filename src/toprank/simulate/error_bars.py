@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._arrays import BoolArray, JsonObject
 from toprank._numerics import FloatArray, is_number
 from toprank.inference import interval
 from toprank.metrics.metric import ENDLESS, TWO_NEW_ROWS, Metric, call_label
@@ -94,7 +95,7 @@ class ScoreSetting:
             how |= {"sample_weight": rng.integers(1, 5, len(positive)), "weights": "sampling"}
         return positive, self._scores(positive, common, rng), how
 
-    def draw_endless(self, rng: np.random.Generator) -> tuple[NDArray[np.bool_], FloatArray, Any]:
+    def draw_endless(self, rng: np.random.Generator) -> tuple[BoolArray, FloatArray, FloatArray]:
         """Draw labels and scores of very many rows, and the weights that give the prevalence."""
         positive = np.arange(2 * _ENDLESS) < _ENDLESS
         share = self.positives / self.rows
@@ -174,7 +175,7 @@ class Coverage:
         answered = max(1.0, self.draws * (1 - self.refused))
         return float(np.sqrt(max(self.covered * (1 - self.covered), 1 / answered) / answered))
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """Return the attributes as a dictionary."""
         return asdict(self)
 

@@ -31,7 +31,7 @@ class ErrorLaw:
     draw: Callable[[np.random.Generator, int], FloatArray]
     exceeds: Callable[[Any, Any, Any], Any]
 
-    def chance(self, x: FloatArray, a: Any, b: Any) -> FloatArray:
+    def chance(self, x: FloatArray, a: FloatArray | float, b: FloatArray | float) -> FloatArray:
         """P(a e - b e' > x) for x >= 0; without any error it is one half at 0 and else zero."""
         a, b = np.broadcast_arrays(a, b)
         noisy = (a > 0) | (b > 0)
@@ -41,15 +41,15 @@ class ErrorLaw:
         return np.where(noisy, spread, sure)
 
 
-def _normal_exceeds(x: Any, a: Any, b: Any) -> Any:
+def _normal_exceeds(x: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray | float:
     return ndtr(-x / np.sqrt(a * a + b * b))
 
 
-def _cauchy_exceeds(x: Any, a: Any, b: Any) -> Any:
+def _cauchy_exceeds(x: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray | float:
     return np.arctan2(a + b, x) / np.pi
 
 
-def _laplace_exceeds(x: Any, a: Any, b: Any) -> Any:
+def _laplace_exceeds(x: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
     """Of two Laplace errors: of standard deviations a and b, so of scales a/sqrt(2), b/sqrt(2)."""
     high, low = np.maximum(a, b) / np.sqrt(2.0), np.minimum(a, b) / np.sqrt(2.0)
     alike = high - low < 1e-4 * high  # the general formula loses its digits there

@@ -7,7 +7,6 @@ probability of every row beside its label, so that what a list finds can be held
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +40,7 @@ class SimulatedRows:
     feature_names: list[str]
     label: NDArray[np.bool_]
     probability: FloatArray
-    group: NDArray[Any]
+    group: np.ndarray
     value: FloatArray
 
     def __len__(self) -> int:

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._arrays import AnyArray, IntArray
 from toprank._numerics import FloatArray, is_number
 
 #: The kinds of fraud by their numbers; 0 is an honest payment.
@@ -211,7 +212,7 @@ class _Town:
         paces = pace * rng.gamma(2.0, 0.5, n_customers)
         return cls(homes, places, paces, rng.lognormal(3.3, 0.5, n_customers), days, near)
 
-    def honest_payments(self, rng: np.random.Generator) -> dict[str, Any]:
+    def honest_payments(self, rng: np.random.Generator) -> dict[str, AnyArray]:
         """Payments of the owners, by day, most of them near home."""
         counts = rng.poisson(self.pace * self.days)
         customer = np.repeat(np.arange(len(counts)), counts)
@@ -254,7 +255,12 @@ class _Town:
         return self._within(when, whose, self.usual[whose] * rng.lognormal(1.2, 0.6, n), 3, rng)
 
     def _within(
-        self, time: FloatArray, whose: Any, amount: FloatArray, kind: int, rng: np.random.Generator
+        self,
+        time: FloatArray,
+        whose: IntArray,
+        amount: FloatArray,
+        kind: int,
+        rng: np.random.Generator,
     ) -> dict[str, object]:
         """The payments that fall into the days simulated, at any terminal."""
         inside = time < self.days
@@ -267,7 +273,9 @@ class _Town:
             "kind": np.full(n, kind, dtype=np.intp),
         }
 
-    def skim(self, payments: dict[str, Any], per_day: float, rng: np.random.Generator) -> None:
+    def skim(
+        self, payments: dict[str, np.ndarray], per_day: float, rng: np.random.Generator
+    ) -> None:
         """Turn a third of the payments at some terminals, for some weeks, into fraud."""
         time, terminal, kind = (payments[name] for name in ("time", "terminal", "kind"))
         wanted = per_day * self.days

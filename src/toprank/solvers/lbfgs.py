@@ -77,7 +77,7 @@ def lbfgs(
 
 
 def gradient_leg(
-    problem: Any, start: FloatArray, max_iter: int, tol: float, log: Log
+    problem: Problem, start: FloatArray, max_iter: int, tol: float, log: Log
 ) -> FloatArray:
     """Return how far L-BFGS comes in ``problem.gradients_first`` iterations without a Hessian."""
     leg = _Leg(problem, start, _coordinates(problem, start, False), tol, log)

@@ -24,7 +24,7 @@ as it is, and a path is walked for the corners of the loss alone.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -46,6 +46,9 @@ from toprank.solvers.result import (
     is_cancelled,
     largest,
 )
+
+if TYPE_CHECKING:
+    from toprank.solvers.result import Problem
 
 Minimiser = Callable[..., Result]
 
@@ -134,7 +137,7 @@ def _to_the_peak(problem: Any, start: FloatArray, settings: dict[str, Any]) -> R
 
 
 def _walk(
-    problem: Any, coef: FloatArray, minimiser: Minimiser, max_iter: int, tol: float
+    problem: Problem, coef: FloatArray, minimiser: Minimiser, max_iter: int, tol: float
 ) -> FloatArray:
     """Come near the minimum of a steep price along gentler ones, on as few rows as there are."""
     while (coarse := problem.coarse()) is not None:
@@ -203,7 +206,7 @@ def _narrow(
 class _Ladder:
     """How exactly the problem of each level is solved."""
 
-    def __init__(self, problem: Any, tol: float, exact: bool):
+    def __init__(self, problem: Problem, tol: float, exact: bool):
         # at the end a tenth of the gap may come from the gradient, shared by all its entries
         self.tolerance = self.last = max(tol, _share_of_gap(problem, 0.1 * _GAP))
         self.problem = problem
@@ -219,7 +222,7 @@ class _Ladder:
             self.tolerance = max(self.last, _share_of_gap(self.problem, _FACTOR * above))
 
 
-def _share_of_gap(problem: Any, gap: float) -> float:
+def _share_of_gap(problem: Problem, gap: float) -> float:
     """The entries of a gradient, all alike, that certify a gap."""
     return float(np.sqrt(2.0 * max(gap, 0.0) * problem.alpha / problem.size))
 
@@ -236,7 +239,7 @@ def _look_ahead(smooth: Any, level: float, passed: list[tuple[float, FloatArray]
     return ahead if smooth.value_grad(ahead)[0] < here else coef
 
 
-def _certify(problem: Any, result: Result) -> Result:
+def _certify(problem: Problem, result: Result) -> Result:
     """Turn a result for a smooth problem into one for the problem above it."""
     value = problem.value(result.coef)
     result.above = value - result.value
@@ -244,13 +247,13 @@ def _certify(problem: Any, result: Result) -> Result:
     return result
 
 
-def _is_close(problem: Any, result: Result, tol: float) -> bool:
+def _is_close(problem: Problem, result: Result, tol: float) -> bool:
     """Whether the gap is small enough; without a penalty, whether each smooth problem is solved."""
     target = max(_GAP, 100.0 * tol) * max(problem.scale, abs(result.value))
     return result.gap <= target or (result.converged and result.above <= target)
 
 
-def _path(problem: Any, minimiser: Minimiser, max_iter: int) -> tuple[list[float], int]:
+def _path(problem: Problem, minimiser: Minimiser, max_iter: int) -> tuple[list[float], int]:
     """The levels to pass through, and the most iterations to spend on each."""
     if _is_boosting(minimiser):  # a fixed number of rounds, shared out
         return list(_ROUND_LEVELS), max(1, max_iter // len(_ROUND_LEVELS))

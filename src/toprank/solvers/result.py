@@ -128,7 +128,9 @@ def duality_gap(
     return penalty_gap(gradient, problem.penalty, room)
 
 
-def penalty_gap(gradient: FloatArray, penalty: Any, room: FloatArray | float = np.inf) -> float:
+def penalty_gap(
+    gradient: FloatArray, penalty: FloatArray | float, room: FloatArray | float = np.inf
+) -> float:
     """Return the sum over coefficients of max (g t - penalty t^2 / 2) over steps t <= room down."""
     penalty, room = (np.broadcast_to(part, gradient.shape) for part in (penalty, room))
     with np.errstate(divide="ignore", invalid="ignore"):

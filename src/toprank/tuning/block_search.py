@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toprank._numerics import FloatArray
 from toprank.blocks import Block, BlockSource
@@ -30,6 +29,9 @@ from toprank.rankers.blockwise import BlockScore, look
 from toprank.rankers.proper import ProperRanker
 from toprank.tuning.grid import GridFit, fit_grid_to
 
+if TYPE_CHECKING:
+    from toprank.blocks.statistics import LabelCounts
+
 #: Bytes of scores out of fold that the driver holds at once.
 _SCORE_BYTES = 1 << 28
 #: Lists of the highest rows and bins that the driver holds at once, and their sizes.
@@ -46,7 +48,7 @@ class _FoldScores:
 
     folds: Folds
     part: str
-    classes: NDArray[Any]
+    classes: np.ndarray
     units: Any
 
     def local(self, block: Block, coefs: list[FloatArray]) -> dict[int, Any]:
@@ -151,7 +153,7 @@ class BlockSearch:
         fitted = share_passes(self.source, works, self.passes)
         return [fitted[2 * fold : 2 * fold + 2] for fold in each]
 
-    def _check_classes(self, counts: Any, fold: int, role: str) -> None:
+    def _check_classes(self, counts: LabelCounts, fold: int, role: str) -> None:
         there = {
             label for label, weight in zip(counts.labels, counts.weight, strict=True) if weight
         }

@@ -11,6 +11,7 @@ from scipy import stats
 from scipy.special import ndtri
 from sklearn.utils import check_consistent_length
 
+from toprank._arrays import AnyArray, BoolArray, JsonObject
 from toprank._numerics import FloatArray, is_number
 from toprank.inference.shares import clopper_pearson
 from toprank.pairs import check_counts, check_labels, check_scores, check_weights, split_classes
@@ -68,7 +69,7 @@ class CapacityThreshold:
     level: float
     note: str = ""
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """Return the attributes as a dictionary."""
         return asdict(self)
 
@@ -268,7 +269,7 @@ def _exceeded_count(mean: float, more: float, tail: float) -> float:
 
 
 def _precision(
-    labels: Any, pos_label: Any, alerts: Any, weight: FloatArray, level: float
+    labels: AnyArray | None, pos_label: Any, alerts: BoolArray, weight: FloatArray, level: float
 ) -> tuple[float | None, tuple[float | None, float | None]]:
     if labels is None:
         return None, (None, None)

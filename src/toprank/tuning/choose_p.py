@@ -173,7 +173,7 @@ def _candidates(
     baseline: object,
     baseline_name: str | None,
     on_blocks: bool = False,
-) -> tuple[tuple[Candidate, ...], list[Any]]:
+) -> tuple[tuple[Candidate, ...], list[BaseEstimator]]:
     """What is tried, and the unfitted estimator of each."""
     parameter = _parameter(estimator, parameter)
     if parameter is None:
@@ -208,7 +208,7 @@ def _parameter(estimator: BaseEstimator, parameter: str | None) -> str | None:
     return nested[0] if nested else None
 
 
-def _last_step(estimator: BaseEstimator) -> Any:
+def _last_step(estimator: BaseEstimator) -> BaseEstimator:
     return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
 
 
@@ -228,7 +228,7 @@ def _refuse_rows(given: Mapping[str, object]) -> None:
             )
 
 
-def _baseline(estimator: BaseEstimator, baseline: object, on_blocks: bool = False) -> Any:
+def _baseline(estimator: BaseEstimator, baseline: object, on_blocks: bool = False) -> BaseEstimator:
     if not isinstance(baseline, str):
         return clone(baseline)
     if baseline != "logistic":

@@ -23,7 +23,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,7 +143,7 @@ def interval_of_choice(
     grid_scores: GridScores,
     choose: Chooser,
     *,
-    groups: NDArray[Any] | None,
+    groups: np.ndarray | None,
     level: float,
     repeats: int,
     seed: int,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.model_selection import TimeSeriesSplit
 
@@ -41,7 +41,7 @@ class TuningRows(Rows):
             return self
         return replace(self, X=sparse.csr_array(X))
 
-    def clusters(self, cv: object) -> NDArray[Any] | None:
+    def clusters(self, cv: object) -> AnyArray | None:
         """Groups whose rows depend on each other; times are none."""
         return None if isinstance(cv, TimeOrderedSplit) else self.groups
 
@@ -68,7 +68,7 @@ def split_outer(
 
 
 def _latest(
-    n: int, time: NDArray[Any] | None, cv: Any, share: float, positive: NDArray[np.bool_]
+    n: int, time: ArrayLike | None, cv: Any, share: float, positive: NDArray[np.bool_]
 ) -> Any:
     size = max(1, round(share * n))
     if isinstance(cv, TimeOrderedSplit):

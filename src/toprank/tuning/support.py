@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from toprank._arrays import TableLike
+from toprank._arrays import JsonObject, TableLike
 from toprank._numerics import FloatArray
 from toprank.blocks import Workers
 from toprank.folds import Fold, check_powers, folds_of
@@ -128,7 +127,7 @@ class Support:
             f"on the rows trained on and {worst.test_risk:.3g} on rows held out."
         )
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """The advice in plain types, for JSON."""
         said = {"p": self.p, "verdict": self.verdict, "caution": self.caution}
         return asdict(self) | said

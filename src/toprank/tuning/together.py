@@ -8,7 +8,7 @@ the matrices are shared, and only what a fold learns is its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from scipy.linalg import lapack
 from toprank._numerics import FloatArray
 from toprank.blocks.shared import share_passes
 from toprank.objective import ManySwept
+
+if TYPE_CHECKING:
+    from toprank.objective.pointwise import PointwiseProblem
 
 #: Steps that settings take together, at the most.
 _STEPS = 30
@@ -164,14 +167,16 @@ class Together:
             steps[i] = -self.inverses[i].times(grad)
 
 
-def _evaluate_each(problems: Sequence[Any], coefs: FloatArray) -> list[tuple[float, FloatArray]]:
+def _evaluate_each(
+    problems: Sequence[PointwiseProblem], coefs: FloatArray
+) -> list[tuple[float, FloatArray]]:
     """Objective and gradient of each problem, in one pass where the rows are read anew for it."""
     pairs = list(zip(problems, coefs, strict=True))
     data = problems[0].data
     if data.source.in_memory or len(pairs) == 1:
         return [problem.value_grad(coef) for problem, coef in pairs]
 
-    def evaluate(problem: Any, coef: FloatArray) -> Any:
+    def evaluate(problem: PointwiseProblem, coef: FloatArray) -> Any:
         return lambda member: type(problem)(data.through(member), problem.task).value_grad(coef)
 
     return share_passes(data.source, [evaluate(*pair) for pair in pairs])

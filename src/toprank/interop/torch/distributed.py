@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from toprank.interop.torch._torch import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def world_size() -> int:
@@ -14,14 +17,14 @@ def world_size() -> int:
     return int(torch.distributed.get_world_size())
 
 
-def sum_over_processes(value: Any) -> Any:
+def sum_over_processes(value: Tensor) -> Tensor:
     """Return the sum over the processes, without a gradient."""
     total = value.detach().clone()
     torch.distributed.all_reduce(total)
     return total
 
 
-def log_sum_exp_over_processes(local: Any) -> Any:
+def log_sum_exp_over_processes(local: Tensor) -> Tensor:
     """Return the log-sum-exp over the processes; its gradient is this process's share of it."""
     top = local.detach().clone()
     torch.distributed.all_reduce(top, op=torch.distributed.ReduceOp.MAX)
@@ -33,7 +36,7 @@ def log_sum_exp_over_processes(local: Any) -> Any:
     return total + share * (live - live.detach())
 
 
-def rows_of_all(value: Any) -> Any:
+def rows_of_all(value: Tensor) -> Tensor:
     """Return the rows of all processes, this one's with their gradient; None for None."""
     if value is None:  # in every process alike
         return None
@@ -50,7 +53,7 @@ def rows_of_all(value: Any) -> Any:
     return torch.cat(rows)
 
 
-def scaled_for_mean(value: Any) -> Any:
+def scaled_for_mean(value: Tensor) -> Tensor:
     """Return the value with its gradient times the number of processes.
 
     Each process holds its own part of the gradient of one common value; the mean over the
@@ -59,7 +62,7 @@ def scaled_for_mean(value: Any) -> Any:
     return value + (world_size() - 1) * (value - value.detach())
 
 
-def shared_among_processes(value: Any) -> Any:
+def shared_among_processes(value: Tensor) -> Tensor:
     """Return the value with its gradient divided by the number of processes.
 
     For what each process differentiates in full, before `scaled_for_mean`.
@@ -67,7 +70,7 @@ def shared_among_processes(value: Any) -> Any:
     return value.detach() + (value - value.detach()) / world_size()
 
 
-def class_log_sum(terms: Any, members: Any, across: bool = False) -> Any:
+def class_log_sum(terms: Tensor, members: Tensor, across: bool = False) -> Tensor:
     """Return log of the sum of e^terms over the members; minus infinity where there are none.
 
     By a mask, not an index: compiled code wants shapes that do not depend on the labels.
@@ -77,7 +80,7 @@ def class_log_sum(terms: Any, members: Any, across: bool = False) -> Any:
     return log_sum_exp_over_processes(local) if across else local
 
 
-def class_log_count(members: Any, like: Any, across: bool = False) -> Any:
+def class_log_count(members: Tensor, like: Tensor, across: bool = False) -> Tensor:
     """Return log of the number of members, of one where there are none."""
     count = members.sum().to(like)
     return torch.log((sum_over_processes(count) if across else count).clamp(min=1.0))

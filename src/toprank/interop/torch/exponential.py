@@ -14,11 +14,16 @@ GPU, torch does it in more passes.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toprank._extras import has_triton
 from toprank.interop.torch._torch import Function, torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.autograd.function import FunctionCtx
 
 _BLOCK = 8192
 _CHUNK = 1024
@@ -28,7 +33,7 @@ class _ExponentialPower(Function):
     """F of scores, by masks: shapes do not depend on the labels."""
 
     @staticmethod
-    def forward(ctx: Any, f: Any, positive: Any, log_w: Any, p: float) -> Any:
+    def forward(ctx: FunctionCtx, f: Tensor, positive: Tensor, log_w: Tensor, p: float) -> Tensor:
         minus, plus = (torch.full((), v, dtype=f.dtype, device=f.device) for v in (-1.0, p))
         t = f * torch.where(positive, minus, plus)
         if log_w is not None:
@@ -49,7 +54,7 @@ class _ExponentialPower(Function):
         return torch.where(both, value, torch.zeros_like(value))
 
     @staticmethod
-    def backward(ctx: Any, grad: Any) -> Any:
+    def backward(ctx: FunctionCtx, grad: Tensor) -> tuple[Tensor | None, ...]:
         (t,) = ctx.saved_tensors
         return grad * t, None, None, None
 
@@ -58,24 +63,28 @@ class _Fused(Function):
     """The same on a GPU, in two passes."""
 
     @staticmethod
-    def forward(ctx: Any, f: Any, positive: Any, weight: Any, p: float) -> Any:
+    def forward(
+        ctx: FunctionCtx, f: Tensor, positive: Tensor, weight: Tensor | None, p: float
+    ) -> Tensor:
         value, slopes = value_and_gradient(f, positive, weight, p)
         ctx.save_for_backward(slopes)
         return value
 
     @staticmethod
-    def backward(ctx: Any, grad: Any) -> Any:
+    def backward(ctx: FunctionCtx, grad: Tensor) -> tuple[Tensor | None, ...]:
         (slopes,) = ctx.saved_tensors
         return grad * slopes, None, None, None
 
 
-def _class_values(t: Any, positive: Any, neutral: float, reduce: Any) -> tuple[Any, Any]:
+def _class_values(
+    t: Tensor, positive: object, neutral: float, reduce: Callable[..., Tensor]
+) -> tuple[Any, Any]:
     """Reduce each class: the positives, then the others."""
     rest = torch.full((), neutral, dtype=t.dtype, device=t.device)
     return reduce(torch.where(positive, t, rest)), reduce(torch.where(positive, rest, t))
 
 
-def _log_totals(f: Any, positive: Any, log_w: Any) -> tuple[Any, Any]:
+def _log_totals(f: Tensor, positive: Tensor, log_w: Tensor) -> tuple[Tensor, Tensor]:
     if log_w is not None:
         totals = _class_values(torch.exp(log_w), positive, 0.0, torch.sum)
     else:
@@ -84,7 +93,7 @@ def _log_totals(f: Any, positive: Any, log_w: Any) -> tuple[Any, Any]:
     return torch.log(totals[0]), torch.log(totals[1])
 
 
-def exponential_power(f: Any, positive: Any, weight: Any, p: float) -> Any:
+def exponential_power(f: Tensor, positive: Tensor, weight: Tensor | None, p: float) -> Tensor:
     """Return F; zero, with no gradient, where a class is absent.
 
     Parameters
@@ -103,7 +112,7 @@ def exponential_power(f: Any, positive: Any, weight: Any, p: float) -> Any:
     )
 
 
-def has_fused_kernels(f: Any) -> bool:
+def has_fused_kernels(f: Tensor) -> bool:
     """Whether the kernels can serve these scores."""
     if not f.is_cuda or f.dtype != torch.float32 or f.numel() == 0 or f.numel() >= 2**31:
         return False
@@ -112,8 +121,8 @@ def has_fused_kernels(f: Any) -> bool:
 
 @cache
 def _triton_kernels() -> tuple[Any, Any, Any]:
-    triton: Any = importlib.import_module("triton")
-    tl: Any = importlib.import_module("triton.language")
+    triton: Tensor = importlib.import_module("triton")
+    tl: Tensor = importlib.import_module("triton.language")
 
     @triton.jit  # type: ignore[untyped-decorator]
     def exponents(f_at, y_at, w_at, n, p, weighted: tl.constexpr, block: tl.constexpr):  # type: ignore[no-untyped-def]
@@ -194,7 +203,9 @@ def _triton_kernels() -> tuple[Any, Any, Any]:
     return partials, merge, gradient
 
 
-def value_and_gradient(f: Any, positive: Any, weight: Any, p: float) -> tuple[Any, Any]:
+def value_and_gradient(
+    f: Tensor, positive: Tensor, weight: Tensor | None, p: float
+) -> tuple[Tensor, Tensor]:
     """Return F and its gradient; both zero where a class is absent."""
     partials, merge, gradient = _triton_kernels()
     f, n = f.contiguous(), f.numel()

@@ -11,13 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from toprank.blocks.tensors import OnDevice, unwrap
 from toprank.interop.torch._torch import Function, torch
 from toprank.losses import Loss
 from toprank.pair_sums import PairSum, Sorted, pair_sum
 from toprank.prices import Price
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.autograd.function import FunctionCtx
 
 #: Pairs held in memory at once.
 PAIRS_ON_DEVICE = 1 << 22
@@ -27,10 +33,10 @@ PAIRS_ON_DEVICE = 1 << 22
 class Members:
     """Rows of one class: their numbers, scores and float64 weights."""
 
-    rows: Any
-    scores: Any
-    weight: Any
-    log_weight: Any
+    rows: Tensor
+    scores: Tensor
+    weight: Tensor
+    log_weight: Tensor
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -47,7 +53,7 @@ class Members:
         )
 
 
-def class_members(chosen: Any, scores: Any, weight: Any) -> Members:
+def class_members(chosen: Tensor, scores: Tensor, weight: Tensor | None) -> Members:
     """Return the chosen rows; a row of weight zero is absent."""
     rows = torch.nonzero(chosen if weight is None else chosen & (weight > 0)).reshape(-1)
     f = scores.index_select(0, rows)
@@ -58,7 +64,7 @@ def class_members(chosen: Any, scores: Any, weight: Any) -> Members:
     return Members(rows, f, of_class, torch.log(of_class))
 
 
-def log_heights(loss: Loss, inner: Members, outer: Members) -> Any:
+def log_heights(loss: Loss, inner: Members, outer: Members) -> Tensor:
     """Return log S of the outer rows as float64; scores are oriented, a margin is a - b."""
     a, b, weight = inner.scores, outer.scores, inner.weight
     if loss.factorises:
@@ -70,7 +76,7 @@ def log_heights(loss: Loss, inner: Members, outer: Members) -> Any:
     return _Summed.apply(a, b, weight.to(a.dtype), loss).double()
 
 
-def _sorted_sums(loss: Loss, a: Any, b: Any, weight: Any) -> Any:
+def _sorted_sums(loss: Loss, a: Tensor, b: Tensor, weight: Tensor) -> Tensor:
     """Sums of polynomials in knot - r over the inner rows left of each knot, O(n log n)."""
     centre = b.detach().mean()
     a, order = torch.sort(a - centre)
@@ -85,7 +91,7 @@ def _sorted_sums(loss: Loss, a: Any, b: Any, weight: Any) -> Any:
     return total.clamp(min=0.0)
 
 
-def _powers(near: Any, sums: list[Any]) -> Iterator[Any]:
+def _powers(near: Tensor, sums: list[Tensor]) -> Iterator[Tensor]:
     """Sums of w (near - a)^m for m = 0, 1, 2, from the sums of w, w a and w a^2."""
     yield sums[0]
     if len(sums) > 1:
@@ -94,7 +100,7 @@ def _powers(near: Any, sums: list[Any]) -> Iterator[Any]:
         yield near * near * sums[0] - 2.0 * near * sums[1] + sums[2]
 
 
-def _up_to(values: Any, place: Any) -> Any:
+def _up_to(values: Tensor, place: Tensor) -> Tensor:
     return torch.nn.functional.pad(torch.cumsum(values, 0), (1, 0))[place]
 
 
@@ -102,7 +108,7 @@ class _Summed(Function):
     """log S of any loss, by the sums over pairs of the loss and of its slope."""
 
     @staticmethod
-    def forward(ctx: Any, a: Any, b: Any, weight: Any, loss: Loss) -> Any:
+    def forward(ctx: FunctionCtx, a: Tensor, b: Tensor, weight: Tensor, loss: Loss) -> Tensor:
         ctx.sums = sums = _pair_sum(loss, a, b)
         (height,) = sums.to_outer((0,), _array(weight))
         height, log_scale = _tensors(a, height, sums.log_scale)
@@ -111,34 +117,34 @@ class _Summed(Function):
         return torch.log(height.clamp(min=tiny)) + log_scale
 
     @staticmethod
-    def backward(ctx: Any, grad: Any) -> Any:
+    def backward(ctx: FunctionCtx, grad: Tensor) -> tuple[Tensor | None, ...]:
         height, weight = ctx.saved_tensors
         per_height = torch.where(height > 0, grad / height, 0.0)
         tilt, inner = _tensors(height, *_slopes(ctx.sums, _array(weight), _array(per_height)))
         return weight * inner, -per_height * tilt, None, None
 
 
-def _slopes(sums: PairSum, weight: Any, per_height: Any) -> tuple[Any, Any]:
+def _slopes(sums: PairSum, weight: Tensor, per_height: Tensor) -> tuple[Tensor, Tensor]:
     """Sums of the slope over the inner rows and over the outer rows."""
     if isinstance(sums, _OnDevice):
         return sums.slopes(weight, per_height)
     return sums.to_outer((1,), weight)[0], sums.to_inner((1,), per_height)[0]
 
 
-def _pair_sum(loss: Loss, a: Any, b: Any) -> PairSum:
+def _pair_sum(loss: Loss, a: Tensor, b: Tensor) -> PairSum:
     if a.device.type == "cpu":
         return pair_sum(loss, _array(a), _array(b))
     return _OnDevice(loss, a.detach(), b.detach())
 
 
-def _array(tensor: Any) -> Any:
+def _array(tensor: Tensor) -> np.ndarray:
     """What pair sums take: NumPy's float64 on the host, the tensor itself on a device."""
     if tensor.device.type != "cpu":
         return tensor.detach()
     return tensor.detach().double().numpy()
 
 
-def _tensors(like: Any, *values: Any) -> Iterator[Any]:
+def _tensors(like: Tensor, *values: Any) -> Iterator[Tensor]:
     return (torch.as_tensor(v, dtype=like.dtype, device=like.device) for v in values)
 
 
@@ -149,27 +155,27 @@ class _OnDevice(PairSum):
     def supports(loss: Loss) -> bool:
         return True
 
-    def _blocks(self) -> Iterator[tuple[slice, Any]]:
+    def _blocks(self) -> Iterator[tuple[slice, Tensor]]:
         rows = max(1, PAIRS_ON_DEVICE // max(1, len(self.inner)))
         for first in range(0, len(self.outer), rows):
             part = slice(first, first + rows)
             yield part, OnDevice(self.inner[None, :] - self.outer[part, None])
 
-    def to_outer(self, orders: tuple[int, ...], v: Any) -> list[Any]:
+    def to_outer(self, orders: tuple[int, ...], v: Tensor) -> list[Tensor]:
         parts = [
             [unwrap(self.loss.derivative(k, margins)) @ v for k in orders]
             for _, margins in self._blocks()
         ]
         return [torch.cat(part) for part in zip(*parts, strict=True)]
 
-    def to_inner(self, orders: tuple[int, ...], u: Any) -> list[Any]:
+    def to_inner(self, orders: tuple[int, ...], u: Tensor) -> list[Tensor]:
         sums = [torch.zeros_like(self.inner) for _ in orders]
         for part, margins in self._blocks():
             for total, k in zip(sums, orders, strict=True):
                 total += u[part] @ unwrap(self.loss.derivative(k, margins))
         return sums
 
-    def slopes(self, v: Any, u: Any) -> tuple[Any, Any]:
+    def slopes(self, v: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
         """Both sums of the slope from one pass over the margins."""
         outer, inner = [], torch.zeros_like(self.inner)
         for part, margins in self._blocks():
@@ -179,7 +185,7 @@ class _OnDevice(PairSum):
         return torch.cat(outer), inner
 
 
-def objective_of_heights(price: Price, log_s: Any, log_w: Any) -> Any:
+def objective_of_heights(price: Price, log_s: Tensor, log_w: Tensor) -> Tensor:
     """Return the objective F of log heights and log weights; its gradient is the price's slope.
 
     Parameters
@@ -194,7 +200,7 @@ def objective_of_heights(price: Price, log_s: Any, log_w: Any) -> Any:
 
 class _Priced(Function):
     @staticmethod
-    def forward(ctx: Any, log_s: Any, log_w: Any, price: Price) -> Any:
+    def forward(ctx: FunctionCtx, log_s: Tensor, log_w: Tensor, price: Price) -> Tensor:
         value, slope = price.value_slope(_host_or_device(log_s), _host_or_device(log_w))
         if isinstance(slope, OnDevice):
             slope = slope.tensor
@@ -204,11 +210,11 @@ class _Priced(Function):
         return log_s.new_tensor(value)
 
     @staticmethod
-    def backward(ctx: Any, grad: Any) -> Any:
+    def backward(ctx: FunctionCtx, grad: Tensor) -> tuple[Tensor | None, ...]:
         (slope,) = ctx.saved_tensors
         return grad * slope, None, None
 
 
-def _host_or_device(tensor: Any) -> Any:
+def _host_or_device(tensor: Tensor) -> Any:
     tensor = tensor.detach()
     return tensor.numpy() if tensor.device.type == "cpu" else OnDevice(tensor)

@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 import warnings
 from contextlib import nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toprank._extras import require
 from toprank.interop.torch._torch import Module, torch
@@ -40,6 +40,11 @@ from toprank.losses import get_trainable_loss
 from toprank.objective import price_and_loss
 from toprank.pairs import ENDS
 from toprank.prices import Max, Power, Price
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from toprank.losses import Loss
 
 _CALLS_BEFORE_WARNING = 100
 #: A batch counts as at most this many times the tracked value, e^9.2 = 10,000; beyond, its
@@ -109,8 +114,8 @@ class PushLoss(Module):
         self,
         p: float = 4.0,
         *,
-        price: Any = "power",
-        loss: Any = "exponential",
+        price: str | Price | tuple[object, ...] = "power",
+        loss: str | Loss | tuple[object, ...] = "exponential",
         end: str = "top",
         balance: float = 1.0,
         mode: str = "batch",
@@ -146,7 +151,13 @@ class PushLoss(Module):
     def extra_repr(self) -> str:
         return f"p={self.p:g}, price={self.price!r}, loss={self.loss!r}, mode={self.mode!r}"
 
-    def forward(self, scores: Any, targets: Any, weight: Any = None, index: Any = None) -> Any:
+    def forward(
+        self,
+        scores: Tensor,
+        targets: Tensor,
+        weight: Tensor | None = None,
+        index: Tensor | None = None,
+    ) -> Tensor:
         """Return the loss.
 
         Parameters
@@ -205,7 +216,9 @@ class PushLoss(Module):
         value = inner + outer / self.p
         return torch.where(both, value, 0.0 * torch.where(both, value, f.sum()))
 
-    def _by_heights(self, f: Any, positive: Any, weight: Any, index: Any) -> Any:
+    def _by_heights(
+        self, f: Tensor, positive: Tensor, weight: Tensor | None, index: Tensor | None
+    ) -> Tensor:
         if torch.compiler.is_compiling():  # prices and losses are NumPy's code, left as it is
             return torch.compiler.disable(self._by_heights)(f, positive, weight, index)
         inner, outer = class_members(positive, f, weight), class_members(~positive, f, weight)
@@ -222,7 +235,7 @@ class PushLoss(Module):
         # where the objective exceeds every float it has no slope
         return value.clamp(max=torch.finfo(f.dtype).max).to(f.dtype)
 
-    def _log_heights(self, inner: Members, outer: Members) -> tuple[Any, Any]:
+    def _log_heights(self, inner: Members, outer: Members) -> tuple[Tensor, Tensor]:
         """Return logarithms of the outer rows' heights and weights, as the price sees them."""
         if self._price.homogeneous:
             inner, outer = inner.normalise(), outer.normalise()
@@ -230,7 +243,9 @@ class PushLoss(Module):
 
     # the objective of all rows, from a batch
 
-    def _pointwise(self, f: Any, positive: Any, negative: Any, weight: Any, across: bool) -> Any:
+    def _pointwise(
+        self, f: Tensor, positive: Tensor, negative: Tensor, weight: Tensor | None, across: bool
+    ) -> Tensor:
         log_w = torch.log(weight)
         log_a = class_log_sum(log_w - f, positive, across) - class_log_count(positive, f, across)
         log_b = class_log_sum(log_w + self.p * f, negative, across) - class_log_count(
@@ -247,7 +262,7 @@ class PushLoss(Module):
             self._follow(value.detach(), level)
         return value
 
-    def _start(self, log_a: Any, log_b: Any) -> None:
+    def _start(self, log_a: Tensor, log_b: Tensor) -> None:
         """Begin with the best intercept of the first batch of both classes, and its level."""
         with torch.no_grad():
             ready = torch.isfinite(log_a) & torch.isfinite(log_b) & torch.isnan(self.log_level)
@@ -257,7 +272,7 @@ class PushLoss(Module):
                 torch.where(ready, (log_a - best).to(self.log_level), self.log_level)
             )
 
-    def _follow(self, value: Any, level: Any) -> None:
+    def _follow(self, value: Tensor, level: Tensor | float) -> None:
         with torch.no_grad():
             now = level + torch.log(value / (1.0 + 1.0 / self.p))
             started = ~torch.isnan(self.log_level)
@@ -278,7 +293,7 @@ class PushLoss(Module):
                 stacklevel=2,
             )
 
-    def _tracked(self, log_s: Any, log_w: Any, rows: Any) -> Any:
+    def _tracked(self, log_s: Tensor, log_w: Tensor, rows: Tensor) -> Tensor:
         held = self._row_heights(log_s.detach(), rows)
         now = torch.log(objective_of_heights(self._price, held, log_w))
         if self.training:
@@ -288,7 +303,7 @@ class PushLoss(Module):
         surrogate = (push * torch.exp(log_s)).sum()
         return torch.exp(level.to(held)) + surrogate - surrogate.detach()
 
-    def _row_heights(self, log_s: Any, rows: Any) -> Any:
+    def _row_heights(self, log_s: Tensor, rows: Tensor) -> Tensor:
         if self.n_rows is None:
             return log_s
         if rows is None:
@@ -328,13 +343,15 @@ def _without_autocast(device: str) -> Any:
     return nullcontext()
 
 
-def bounded_exp(x: Any) -> Any:
+def bounded_exp(x: Tensor) -> Tensor:
     """e^x, continued by its tangent beyond the largest excess; convex."""
     inside = x.clamp(max=LARGEST_EXCESS)
     return torch.exp(inside) * (1.0 + (x - inside))
 
 
-def pointwise(log_a: Any, log_b: Any, p: float, intercept: Any, log_level: Any) -> Any:
+def pointwise(
+    log_a: Tensor, log_b: Tensor, p: float, intercept: Tensor | float, log_level: Tensor | float
+) -> Tensor:
     """Return (A e^-b + B e^{pb} / p) / level, with an absent class (log of zero) left out."""
     terms = []
     for log_mass, factor in ((log_a - intercept, 1.0), (log_b + p * intercept, 1.0 / p)):
@@ -344,13 +361,13 @@ def pointwise(log_a: Any, log_b: Any, p: float, intercept: Any, log_level: Any) 
     return terms[0] + terms[1]
 
 
-def moving_average(tracked: Any, now: Any, rate: float) -> Any:
+def moving_average(tracked: Tensor | float, now: Tensor | float, rate: float) -> Tensor:
     """Return the tracked logarithm moved towards the one of now; all the way the first time."""
     fresh = torch.where(torch.isnan(tracked), now, tracked + rate * (now - tracked))
     return torch.where(torch.isfinite(now), fresh, tracked)
 
 
-def moving_average_of_heights(tracked: Any, log_s: Any, rate: float) -> Any:
+def moving_average_of_heights(tracked: Tensor | float, log_s: Tensor, rate: float) -> Tensor:
     """Return logarithms of tracked heights moved towards those of now, by arithmetic means."""
     keep = torch.nan_to_num(tracked) + math.log1p(-rate)
     mixed = torch.logaddexp(keep, log_s + math.log(rate))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import StrOptions
 
-from toprank._arrays import TableLike
+from toprank._arrays import JsonObject, TableLike
 from toprank._numerics import FloatArray, log_of, log_sum_exp
 from toprank.blocks import Workers
 from toprank.metrics.margins import exp_difference
@@ -36,11 +36,11 @@ class Constant:
     column: int = -1
     key: Any = "constant"
 
-    def outputs(self, Z: Any) -> FloatArray:
+    def outputs(self, Z: FloatArray) -> FloatArray:
         """Return one for each row."""
         return np.ones(len(Z))
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """What the history says about it."""
         return {"feature": None}
 
@@ -134,7 +134,7 @@ class StumpClassifiers:
         gain = 0.0 if self.reset else float(abs(shares[0] - shares[1]))
         return _constant_or(self.stumps.best_classifier(shares), gain)
 
-    def masses(self, choice: Any) -> Masses:
+    def masses(self, choice: Constant | Stump) -> Masses:
         """Return the weights that the choice classifies rightly and wrongly."""
         high, low = self._shares()
         if isinstance(choice, Constant):
@@ -142,7 +142,7 @@ class StumpClassifiers:
         (p0, p1), (n0, n1) = self.stumps.side_masses(choice)
         return Masses(high * p1 + low * n0, high * p0 + low * n1, 0.0)
 
-    def move(self, choice: Any, step: float) -> None:
+    def move(self, choice: Constant | Stump, step: float) -> None:
         """Add step · (2h - 1) to the scores, or step to all of them."""
         if isinstance(choice, Constant):
             self.lowest += step
@@ -177,7 +177,7 @@ class ColumnClassifiers(ColumnRankers):
         gain = 0.0 if self.reset else float(abs(np.sum(self._potentials)))
         return _constant_or(super().best("slope"), gain)
 
-    def masses(self, choice: Any) -> Any:
+    def masses(self, choice: Constant | ColumnChoice) -> Any:
         """Return the loss along the choice."""
         if isinstance(choice, Constant):
             high, low = np.exp(np.array(self.log_parts) - self.log_loss)
@@ -193,7 +193,7 @@ class ColumnClassifiers(ColumnRankers):
         """The score where every h is zero."""
         return self.constant - self._steps
 
-    def move(self, choice: Any, step: float) -> None:
+    def move(self, choice: Constant | ColumnChoice, step: float) -> None:
         """Add step · (2h - 1) to the scores, or step to all of them."""
         if isinstance(choice, ColumnChoice):
             self.scores = self.scores + step * self.H[:, choice.column]
@@ -254,7 +254,7 @@ class AdaBoostRanker(Booster):
     0.0
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
+    _parameter_constraints: ClassVar[dict[str, object]] = {
         **Booster._parameter_constraints,
         "constant": [StrOptions({"weak", "reset"})],
     }
@@ -319,7 +319,9 @@ class AdaBoostRanker(Booster):
             else 2.0 * choice.outputs(rows.X) - 1.0
         )
 
-    def _engine(self, rows: RelatedRows, pairs: PairWeights, workers: Workers) -> Any:
+    def _engine(
+        self, rows: RelatedRows, pairs: PairWeights, workers: Workers
+    ) -> ColumnClassifiers | StumpClassifiers:
         reset = self.constant == "reset"
         if not self._binary_weak:
             logs = np.zeros(len(rows.X)) if rows.weight is None else log_of(rows.weight)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from toprank._arrays import TableLike
+from toprank._arrays import Frame, Matrix, TableLike
 from toprank._numerics import FloatArray
 from toprank.blocks import Workers
 from toprank.pair_sums import concordance
@@ -59,6 +59,11 @@ from toprank.rankers.boosting.weak import (
 from toprank.rankers.callbacks import TakesCallbacks, has_callbacks, tell_step
 from toprank.rankers.common import Link, Probabilities, forget, logistic, warn_caller
 from toprank.rankers.held_out import set_apart
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
+    from toprank.rankers.boosting.stumps import Binned
 
 #: How stumps are judged on pairs of each kind.
 _STUMPS: dict[type[PairWeights], Any] = {
@@ -143,7 +148,12 @@ class Booster(TakesCallbacks, Probabilities, ClassifierMixin, BaseEstimator):
         return 1.0
 
     def _check_fit(
-        self, X: Any, y: Any, groups: Any, pairs: Any, sample_weight: Any
+        self,
+        X: Any,
+        y: Any,
+        groups: ArrayLike | None,
+        pairs: Any,
+        sample_weight: ArrayLike | None,
     ) -> RelatedRows:
         """Check everything; return the rows that are present, as the weak rankers see them."""
         if _is_classifier(self):
@@ -172,7 +182,7 @@ class Booster(TakesCallbacks, Probabilities, ClassifierMixin, BaseEstimator):
         named = isinstance(self.weak_rankers, str)
         return {"dtype": "numeric" if named else None, "missing": compares, "infinite": compares}
 
-    def _weak_columns(self, X: Any, table: Any) -> Any:
+    def _weak_columns(self, X: Matrix | Frame, table: Any) -> Any:
         """The columns that stumps read, or what each weak ranker says about each row."""
         if isinstance(self.weak_rankers, str):
             return table
@@ -188,7 +198,7 @@ class Booster(TakesCallbacks, Probabilities, ClassifierMixin, BaseEstimator):
             return ColumnRankers(pairs, np.asarray(rows.X, dtype=np.float64))
         return _STUMPS[type(pairs)](pairs, self._bin_columns(rows, pairs.place, workers), workers)
 
-    def _bin_columns(self, rows: RelatedRows, place: NDArray[np.intp], workers: Workers) -> Any:
+    def _bin_columns(self, rows: RelatedRows, place: NDArray[np.intp], workers: Workers) -> Binned:
         most = self.max_bins - 1
         if self.n_thresholds is not None:
             most = min(most, self.n_thresholds)
@@ -307,7 +317,7 @@ class Booster(TakesCallbacks, Probabilities, ClassifierMixin, BaseEstimator):
         for scores in self._sum.staged_scores(Z):
             yield scores + self._offset
 
-    def predict(self, X: TableLike) -> NDArray[Any]:
+    def predict(self, X: TableLike) -> np.ndarray:
         """Return the more probable class of each row; with target="graded" the score."""
         return super().predict(X) if _is_classifier(self) else self.decision_function(X)
 
@@ -339,7 +349,7 @@ class Booster(TakesCallbacks, Probabilities, ClassifierMixin, BaseEstimator):
         rows = check_related_rows(self, scores, y, groups, None, sample_weight)
         return concordance(rows.relation(), scores, rows.weight)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self._reads_missing()
         if _is_classifier(self):

@@ -29,7 +29,9 @@ class LabelEntries:
         return value, (self._objective.sign * weight).reshape(-1)
 
 
-def label_outputs(weak_rankers: Sequence[Callable[[Any], Any]], X: Any, shape: Any) -> FloatArray:
+def label_outputs(
+    weak_rankers: Sequence[Callable[[Any], Any]], X: TableLike, shape: tuple[int, int]
+) -> FloatArray:
     """Return h(x, label) of each weak classifier: shape (entries, weak classifiers).
 
     The constants of the labels come first: as weak classifiers they make the F-skew vanish.

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._arrays import JsonObject
 from toprank._numerics import FloatArray, log_of, log_sum_exp, softmax
 from toprank.blocks import Workers
 from toprank.rankers.boosting.rounds import EQUAL
@@ -27,7 +28,7 @@ class LabelStump:
         """What makes two of them the same weak ranker."""
         return self.label, None if self.stump is None else self.stump.key
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """What the history says about it."""
         of_stump = {"feature": None} if self.stump is None else self.stump.facts()
         return {"label": self.label, **of_stump}

@@ -14,19 +14,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
+from toprank._arrays import JsonObject
 from toprank._numerics import FloatArray
 from toprank.blocks import Workers
 from toprank.interop.pipelines import is_pipeline
 from toprank.rankers.boosting.line_search import ColumnMasses, LineMasses, line_masses, loss_along
 from toprank.rankers.boosting.stumps import Masses
 from toprank.rankers.boosting.weak import WeakSum, check_values
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 
 def is_learner(weak_rankers: object) -> bool:
@@ -53,7 +57,7 @@ class LearnedChoice:
     """What the learner found in one round."""
 
     column: int
-    estimator: Any = field(repr=False)
+    estimator: BaseEstimator = field(repr=False)
     gain: float
 
     @property
@@ -61,12 +65,12 @@ class LearnedChoice:
         """Each round has a weak ranker of its own."""
         return self.column
 
-    def outputs(self, Z: Any) -> FloatArray:
+    def outputs(self, Z: FloatArray) -> FloatArray:
         """Return h of each row."""
         name = f"{type(self.estimator).__name__}, fitted in round {self.column + 1},"
         return check_values(self.estimator.predict(Z), name, len(Z))
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """What the history says about it."""
         return {"estimator": self.column}
 
@@ -96,7 +100,7 @@ class LearnedRankers:
     def _refresh(self) -> None:
         self.log_loss, self._potentials = self.pairs.potentials(self.scores)
 
-    def _fit_next(self) -> Any:
+    def _fit_next(self) -> Self:
         """Fit a clone to the signs of the rows' weights."""
         estimator = clone(self.learner)
         seeds = [name for name in sorted(estimator.get_params()) if name.endswith("random_state")]

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from toprank._arrays import AnyArray, JsonObject
 from toprank._numerics import FloatArray
 from toprank.rankers.boosting.stumps import Masses
 from toprank.solvers.coordinate import zero_of
@@ -89,7 +90,7 @@ class ColumnMasses:
 
     exact_ascent = ascent  #: the search is exact
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """What the history says."""
         return {}
 
@@ -118,7 +119,7 @@ class LineMasses(ColumnMasses):
             return self.masses.descent(log_n_pairs)
         return self._finite(self._minimum, log_n_pairs)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """What the history says."""
         return self.masses.facts()
 
@@ -128,7 +129,7 @@ class LineMasses(ColumnMasses):
 
 
 def line_masses(
-    pairs: Any, scores: FloatArray, h: Any, split: tuple[float, float, float]
+    pairs: Any, scores: FloatArray, h: AnyArray, split: tuple[float, float, float]
 ) -> LineMasses:
     """Return the loss of some pairs along a {0, 1} weak ranker with values h."""
     return LineMasses(loss_along(pairs, scores, np.asarray(h, float)), Masses(*split, pairs.p))

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._arrays import IntArray
 from toprank._numerics import FloatArray
 from toprank.blocks import Workers
 from toprank.rankers.boosting.line_search import LineMasses, line_masses
@@ -61,7 +62,7 @@ class TwoClassStumps:
         self._sums = np.zeros((2, d, 256))
         self._refresh()
 
-    def _map(self, function: Any, items: Sequence[Any]) -> list[Any]:
+    def _map(self, function: Any, items: Sequence[object]) -> list[Any]:
         return list((self.workers.map if self._threaded else map)(function, items))
 
     def _refresh(self) -> None:
@@ -199,7 +200,7 @@ class TwoClassStumps:
 
         codes, table = self.binned.codes[stump.column], stump.table
 
-        def listed(kind: int) -> Any:
+        def listed(kind: int) -> IntArray:
             return rows_where(codes, table, wanted, self._starts[kind], self._rows)
 
         side = self._histograms(self._map(listed, (0, 1)))
@@ -241,7 +242,7 @@ class RelatedStumps(ABC):
     def _refresh(self) -> None:
         self.log_loss, *self._weights = self.pairs.weights(self.scores)
 
-    def _curves(self, weights: Any) -> FloatArray:
+    def _curves(self, weights: object) -> FloatArray:
         """Return d+ and d- of every stump: shape (2, columns, sides, thresholds)."""
         d = len(self.binned.n_edges)
         both = np.zeros((2, 2, d, 257))

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._arrays import AnyArray
 from toprank._numerics import FloatArray, log_of, log_sum_exp, softmax
 from toprank.pairs import Explicit, Graded, IntArray, RelatedRows, Relation
 
@@ -56,7 +57,7 @@ class PairWeights(ABC):
         """Return log R^(1/p) and minus its gradient in the scores."""
 
     @abstractmethod
-    def split(self, scores: FloatArray, h: NDArray[Any]) -> tuple[float, float, float]:
+    def split(self, scores: FloatArray, h: np.ndarray) -> tuple[float, float, float]:
         """Return what the pairs weigh that h ranks rightly, wrongly, not at all; of total one.
 
         Weights are those at the scores; h has two values, in the order of the rows kept.
@@ -104,7 +105,7 @@ class TwoClassWeights(PairWeights):
         value = log_sum_exp(high) + log_sum_exp(low) / self.p
         return value, np.concatenate([softmax(high), -softmax(low)])
 
-    def split(self, scores: FloatArray, h: NDArray[Any]) -> tuple[float, float, float]:
+    def split(self, scores: FloatArray, h: AnyArray) -> tuple[float, float, float]:
         n = self.n_positive
         high, low = (softmax(part) for part in self.tilt(scores))
         p0, p1 = (float(np.sum(high[h[:n] == side])) for side in (False, True))
@@ -147,14 +148,14 @@ class RelatedWeights(PairWeights):
         """The same for p = 1."""
 
     @abstractmethod
-    def _pushed_weights(self, scores: FloatArray) -> tuple[Any, ...]:
+    def _pushed_weights(self, scores: FloatArray) -> tuple[object, ...]:
         """The same for any p, by the logarithms of the heights."""
 
-    def split(self, scores: FloatArray, h: NDArray[Any]) -> tuple[float, float, float]:
+    def split(self, scores: FloatArray, h: AnyArray) -> tuple[float, float, float]:
         return self.split_weights(self.weights(scores)[1:], h)
 
     @abstractmethod
-    def split_weights(self, weights: Any, h: NDArray[Any]) -> tuple[float, float, float]:
+    def split_weights(self, weights: Any, h: np.ndarray) -> tuple[float, float, float]:
         """The same where the arrays that `weights` returns are known."""
 
     def margin(self, scores: FloatArray) -> float:
@@ -231,7 +232,7 @@ class GradedWeights(RelatedWeights):
         return value, win * self._below(lose) - lose * self._above(win)
 
     def split_weights(
-        self, weights: tuple[FloatArray, FloatArray], h: NDArray[Any]
+        self, weights: tuple[FloatArray, FloatArray], h: np.ndarray
     ) -> tuple[float, float, float]:
         from toprank.rankers.boosting.pair_kernels import graded_masses
 
@@ -282,7 +283,7 @@ class ListedWeights(RelatedWeights):
         won: Any = np.bincount(self.winners, weight, len(scores))
         return value, won - np.bincount(self.losers, weight, len(scores))
 
-    def split_weights(self, weights: Any, h: NDArray[Any]) -> tuple[float, float, float]:
+    def split_weights(self, weights: Any, h: np.ndarray) -> tuple[float, float, float]:
         h = np.asarray(h).astype(np.int8)
         sign = h[self.winners] - h[self.losers]
         plus, minus, zero = (float(np.sum(weights[0][sign == s])) for s in (1, -1, 0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,7 +26,7 @@ from toprank.rankers.common import Link, fits, p_classification, warn_caller
 class PairBooster(Booster):
     """Base of the boosters over any pairs: two classes, grades, groups or pairs listed."""
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
+    _parameter_constraints: ClassVar[dict[str, object]] = {
         **Booster._parameter_constraints,
         "weak_rankers": [
             *Booster._parameter_constraints["weak_rankers"],
@@ -222,7 +222,7 @@ class RankBoost(PairBooster):
     (5, (1, 5))
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
+    _parameter_constraints: ClassVar[dict[str, object]] = {
         **PairBooster._parameter_constraints,
         "selection": [StrOptions({"loss", "slope"})],
         "p": [Interval(Real, 1, None, closed="left")],
@@ -345,7 +345,7 @@ class SmoothMarginRanker(PairBooster):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
+    _parameter_constraints: ClassVar[dict[str, object]] = {
         **PairBooster._parameter_constraints,
         "step": [StrOptions({"closed", "exact"})],
     }

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._arrays import JsonObject, Matrix
 from toprank._numerics import FloatArray
 from toprank.blocks import Workers
 from toprank.solvers.coordinate import zero_of
@@ -60,7 +61,7 @@ class Binned:
 
 
 def bin_columns(
-    X: Any,
+    X: Matrix,
     weight: FloatArray | None,
     place: NDArray[np.intp],
     workers: Workers,
@@ -98,7 +99,7 @@ def bin_columns(
 
 
 def codes_of(
-    X: Any, edges: FloatArray, place: NDArray[np.intp], workers: Workers
+    X: Matrix, edges: FloatArray, place: NDArray[np.intp], workers: Workers
 ) -> NDArray[np.uint8]:
     """Return the codes of all rows for given thresholds."""
     from toprank.rankers.boosting.kernels import digitise
@@ -170,12 +171,12 @@ class Stump:
         values[255] = self.missing
         return values
 
-    def outputs(self, Z: Any) -> FloatArray:
+    def outputs(self, Z: FloatArray) -> FloatArray:
         """Return h of each row."""
         x = np.asarray(Z[:, self.column], dtype=np.float64)
         return np.where(np.isnan(x), self.missing, x > self.threshold).astype(np.float64)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """What the history says about it."""
         return {
             "feature": self.column,
@@ -276,7 +277,7 @@ class Masses:
         step = zero_of(falling, falling(0.0), 0.25, _FARTHEST)
         return self.descent(log_n_pairs) if abs(step) >= _FARTHEST else sign * step
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """What the history says."""
         return {
             "d_plus": float(self.plus),

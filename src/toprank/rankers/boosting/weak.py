@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
-from toprank._arrays import TableLike
+from toprank._arrays import AnyArray, JsonObject, TableLike
 from toprank._numerics import FloatArray
 from toprank.blocks import Workers
 from toprank.rankers.boosting.line_search import ColumnMasses, loss_along
 from toprank.rankers.boosting.rounds import EQUAL
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: The weak rankers that have a name.
 WEAK_RANKERS = ("stumps", "features", "binary")
@@ -22,7 +25,7 @@ WEAK_RANKERS = ("stumps", "features", "binary")
 _BLOCK_ROWS = 4096
 
 
-def weak_outputs(weak_rankers: Any, X: Any, n: int) -> FloatArray:
+def weak_outputs(weak_rankers: Any, X: TableLike, n: int) -> FloatArray:
     """Return the values of each weak ranker of a list at the n rows of X, one column each."""
     if isinstance(weak_rankers, type):
         raise ValueError(
@@ -58,7 +61,7 @@ def check_values(returned: object, name: str, n: int) -> FloatArray:
     return values.reshape(n)
 
 
-def _call(weak: Any, j: int, X: object) -> Any:
+def _call(weak: Any, j: int, X: object) -> AnyArray | pd.Series:
     predicts = hasattr(weak, "predict")
     if isinstance(weak, type) or not (predicts or callable(weak)):
         raise ValueError(
@@ -74,7 +77,7 @@ def _call(weak: Any, j: int, X: object) -> Any:
         ) from error
 
 
-def are_binary(weak_rankers: Any, Z: Any) -> bool:
+def are_binary(weak_rankers: Any, Z: np.ndarray) -> bool:
     """Whether the weak rankers take the values 0 and 1 only, so that steps have a closed form.
 
     ValueError if columns are not what the name promises.
@@ -108,11 +111,11 @@ class ColumnChoice:
         """What makes two of them the same weak ranker."""
         return self.column
 
-    def outputs(self, Z: Any) -> FloatArray:
+    def outputs(self, Z: FloatArray) -> FloatArray:
         """Return h of each row."""
         return np.asarray(Z[:, self.column], dtype=np.float64)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """What the history says about it."""
         return {"feature": self.column}
 

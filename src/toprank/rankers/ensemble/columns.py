@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._arrays import AnyArray
 from toprank._numerics import LARGEST_SIZE, FloatArray, find_long_tail
 
 
@@ -49,7 +49,7 @@ class LinearColumns:
     def learn(
         cls,
         numbers: FloatArray,
-        categories: dict[int, Any],
+        categories: dict[int, AnyArray],
         weight: FloatArray | None,
         clip_tails: bool = False,
     ) -> LinearColumns:

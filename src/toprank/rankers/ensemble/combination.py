@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,9 @@ from toprank.folds import Fold, Scoring, corrected_difference, tested_over_train
 from toprank.pairs import Rows
 from toprank.rankers.linear import PNormPush
 from toprank.rankers.proper import ProperRanker
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 #: The push that was best in the mean over many sets: p and alpha.
 _FIRST: tuple[float | None, float] = (4.0, 0.01)
@@ -70,17 +73,17 @@ class CombinationCandidate:
     """
 
     name: str
-    ranker: Any
+    ranker: BaseEstimator
     columns: tuple[int, ...]
     p: float | None
     alpha: float
     eligible: bool = True
 
-    def fit(self, rows: Rows) -> Any:
+    def fit(self, rows: Rows) -> BaseEstimator:
         """Fit the ranker to the columns it may use."""
         return clone(self.ranker).fit(rows.X[:, self.columns], rows.y, rows.weight)
 
-    def scores(self, fitted: Any, table: FloatArray) -> FloatArray:
+    def scores(self, fitted: BaseEstimator, table: FloatArray) -> FloatArray:
         """Return the scores of rows."""
         return np.asarray(fitted.decision_function(table[:, self.columns]))
 
@@ -116,7 +119,7 @@ def make_candidates(
 
 def _push(p: float | None, alpha: float, columns: tuple[int, ...]) -> CombinationCandidate:
     if p is None:
-        ranker: Any = ProperRanker(alpha=alpha, positive=True)
+        ranker: BaseEstimator = ProperRanker(alpha=alpha, positive=True)
         return CombinationCandidate(f"logistic, alpha = {alpha:g}", ranker, columns, p, alpha)
     ranker = PNormPush(p, alpha=alpha, positive=True)
     return CombinationCandidate(f"push, p = {p:g}, alpha = {alpha:g}", ranker, columns, p, alpha)

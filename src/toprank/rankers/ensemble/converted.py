@@ -6,7 +6,7 @@ import json
 import tempfile
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,6 +24,9 @@ from toprank.rankers.common import Probabilities, fits
 from toprank.rankers.ensemble.flat_forest import FlatForest, mean_values
 from toprank.rankers.trees.columns import Categories
 
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
 #: The largest number that forests take.
 _LARGEST = float(np.finfo(np.float32).max) / 2
 #: A share of positives is at least this part of the training share: zero has no logarithm.
@@ -36,7 +39,7 @@ class ConvertedTrees(Probabilities, ClassifierMixin, BaseEstimator):
     A subclass grows the trees in ``_grow``.
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
+    _parameter_constraints: ClassVar[dict[str, object]] = {
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "categorical_features": [StrOptions({"from_dtype"}), "array-like", None],
         "random_state": ["random_state"],
@@ -88,7 +91,7 @@ class ConvertedTrees(Probabilities, ClassifierMixin, BaseEstimator):
         parts[:, -1] += self._base
         return parts
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         tags.input_tags.allow_nan = True
@@ -119,7 +122,7 @@ class ForestRanker(ConvertedTrees):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
+    _parameter_constraints: ClassVar[dict[str, object]] = {
         **ConvertedTrees._parameter_constraints,
         "kind": [StrOptions({"extra", "random"})],
         "min_samples_leaf": [Interval(Integral, 1, None, closed="left")],
@@ -225,7 +228,7 @@ class CatBoostRanker(ConvertedTrees):
         As in `PushTrees`.
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
+    _parameter_constraints: ClassVar[dict[str, object]] = {
         **ConvertedTrees._parameter_constraints,
         "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
         "depth": [Interval(Integral, 1, 16, closed="both")],

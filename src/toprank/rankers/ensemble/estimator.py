@@ -6,7 +6,7 @@ import time as clock
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,12 +37,15 @@ from toprank.rankers.ensemble.scores import EnsembleScores
 from toprank.rankers.ensemble.weighing import make_table, measure_interval, weigh
 from toprank.rankers.held_out import held_out
 
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
 
 @dataclass(frozen=True)
 class EnsembleRows(Rows):
     """Rows, and when each was seen."""
 
-    time: NDArray[Any] | None = None
+    time: np.ndarray | None = None
 
 
 class PushEnsemble(
@@ -195,7 +198,7 @@ class PushEnsemble(
 
     _present: NDArray[np.intp]
     _n_rows: int
-    _labels: NDArray[Any]
+    _labels: np.ndarray
     clip_tails = False  # of files that were saved before there was such a parameter
 
     def __init__(
@@ -529,7 +532,7 @@ class PushEnsemble(
             given["cv"] = len(list(cv))  # folds of all rows are none of some
         return given
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         tags.input_tags.allow_nan = self._allows_missing()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,7 +69,7 @@ class FlatForest:
                 ]
             ).astype(np.int64)
 
-        def whole(name: str) -> NDArray[Any]:
+        def whole(name: str) -> np.ndarray:
             return np.concatenate([getattr(tree, name) for tree in trees])
 
         return cls(
@@ -184,7 +183,7 @@ class FlatForest:
 
 
 def mean_values(
-    left: NDArray[Any], right: AnyArray, value: FloatArray, count: FloatArray
+    left: np.ndarray, right: AnyArray, value: FloatArray, count: FloatArray
 ) -> FloatArray:
     """Return the values with those of splits replaced by the weighted means of their leaves."""
     value, count = value.copy(), count.astype(np.float64).copy()

@@ -12,7 +12,7 @@ import time as clock
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from toprank._arrays import Matrix, TableLike
 from toprank._extras import require
 from toprank._numerics import FloatArray
 from toprank.blocks import BlockSource, go_on
@@ -39,6 +40,9 @@ from toprank.rankers.linear import PNormPush
 from toprank.rankers.proper import ProperRanker
 from toprank.rankers.trees import PushTrees
 
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
 #: What is added to the seed of the folds: which rows are drawn does not depend on their fold.
 _OTHER_SEED = 7919
 
@@ -48,9 +52,9 @@ class Drawn:
     """Rows in memory that stand for all, and which of them each fold trains and tests."""
 
     X: Any
-    y: NDArray[Any]
+    y: np.ndarray
     weight: FloatArray | None
-    groups: NDArray[Any] | None
+    groups: np.ndarray | None
     folds: list[tuple[NDArray[np.intp], NDArray[np.intp]]]
 
     @classmethod
@@ -76,7 +80,7 @@ class EnsembleBlockScore:
     columns_used: tuple[int, ...]
     n_members: int
 
-    def __call__(self, X: Any, out: FloatArray | None = None) -> FloatArray:
+    def __call__(self, X: Matrix, out: FloatArray | None = None) -> FloatArray:
         """Return the scores of the rows of one block, or write them into ``out``."""
         columns = np.zeros((X.shape[0], self.n_members))
         for j, score in self.members:
@@ -92,10 +96,10 @@ class EnsembleBlockScore:
 class _MemberScore:
     """The score of a member that knows tables only."""
 
-    model: Any
+    model: BaseEstimator
     names: NDArray[np.object_] | None
 
-    def __call__(self, X: Any) -> FloatArray:
+    def __call__(self, X: Matrix) -> FloatArray:
         dense = X.toarray() if hasattr(X, "toarray") else np.asarray(X[:])
         return scores_of(self.model, _as_table(dense, self.names))
 
@@ -249,7 +253,7 @@ class _BlockMembers:
             for score, (_, test) in zip(scores, self.drawn.folds, strict=True)
         ]
 
-    def fit_last(self, member: Any) -> Any:
+    def fit_last(self, member: BaseEstimator) -> BaseEstimator:
         """Fit a member to all rows, or to those that were drawn."""
         if reads_blocks(member, self.source):
             return clone(member).fit_blocks(self.source)
@@ -281,7 +285,9 @@ def block_members(quality: str, random_state: int) -> list[Member]:
     return members
 
 
-def _block_score(model: Any, names: NDArray[np.object_] | None) -> Callable[[Any], FloatArray]:
+def _block_score(
+    model: BaseEstimator, names: NDArray[np.object_] | None
+) -> Callable[[Matrix], FloatArray]:
     """The score of a fitted member, of the X of a block."""
     if hasattr(model, "block_score") and _is_of_numbers(model):
         score: Callable[[Any], FloatArray] = model.block_score()
@@ -289,7 +295,7 @@ def _block_score(model: Any, names: NDArray[np.object_] | None) -> Callable[[Any
     return _MemberScore(model, names)
 
 
-def _is_of_numbers(model: Any) -> bool:
+def _is_of_numbers(model: BaseEstimator) -> bool:
     try:
         model.block_score()
     except ValueError:  # trees that split by categories
@@ -297,7 +303,7 @@ def _is_of_numbers(model: Any) -> bool:
     return True
 
 
-def _as_table(X: NDArray[Any], names: NDArray[np.object_] | None) -> Any:
+def _as_table(X: TableLike, names: NDArray[np.object_] | None) -> TableLike:
     """A matrix, as a data frame where its columns have names."""
     if names is None:
         return X

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
-from toprank._arrays import TableLike
+from toprank._arrays import IntArray, TableLike
 from toprank._numerics import FloatArray
 from toprank.blocks import Workers, go_on
 from toprank.folds import Fold, WeightedFit
@@ -157,7 +157,7 @@ class OutOfFold:
             self._done += 1
             self.progress(f"{run.name}, fold {k + 1} of {len(self.folds)}", self._done, self._total)
 
-    def _keep(self, run: Run, test: Any, scores: FloatArray, seconds: float) -> None:
+    def _keep(self, run: Run, test: IntArray, scores: FloatArray, seconds: float) -> None:
         with self._lock:
             np.add.at(run.scores, test, scores)
             np.add.at(run.hits, test, 1.0)

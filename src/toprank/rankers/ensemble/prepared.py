@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +16,9 @@ from toprank.pairs import check_rows, check_table
 from toprank.rankers.common import Probabilities, fits
 from toprank.rankers.ensemble.columns import LinearColumns
 from toprank.rankers.trees.columns import Categories
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
 
 
 class PreparedRanker(Probabilities, ClassifierMixin, BaseEstimator):
@@ -41,7 +44,7 @@ class PreparedRanker(Probabilities, ClassifierMixin, BaseEstimator):
     (4, 3)
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
+    _parameter_constraints: ClassVar[dict[str, object]] = {
         "ranker": [HasMethods(["fit", "decision_function"])],
         "categorical_features": [StrOptions({"from_dtype"}), "array-like", None],
         "clip_tails": ["boolean"],
@@ -99,7 +102,7 @@ class PreparedRanker(Probabilities, ClassifierMixin, BaseEstimator):
         parts[:, -1] = self.ranker_.decision_function(table) - terms.sum(axis=1)
         return parts
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         tags.input_tags.allow_nan = True

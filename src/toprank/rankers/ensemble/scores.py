@@ -50,7 +50,7 @@ class EnsembleScores(Probabilities):
             columns[:, j] = (scores - self._scale.centre[j]) / self._scale.spread[j]
         return columns
 
-    def _scores_of_members(self, table: Any, n: int) -> list[FloatArray]:
+    def _scores_of_members(self, table: TableLike, n: int) -> list[FloatArray]:
         """The scores of each member: of many rows in threads, where there are any to spare."""
         models = [model for _, model in self.members_]
         workers = Workers(self.n_jobs if n >= _MANY_ROWS else 1)
@@ -59,7 +59,7 @@ class EnsembleScores(Probabilities):
         with workers.start_threads():
             return list(workers.map(lambda model: member_scores(model, table), models))
 
-    def _table(self, X: TableLike) -> Any:
+    def _table(self, X: TableLike) -> TableLike:
         check_is_fitted(self)
         missing = self._allows_missing()
         return check_table(X, estimator=self, reset=False, missing=missing, frames=True)

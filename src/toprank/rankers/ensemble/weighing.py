@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from toprank.rankers.ensemble.combination import (
 )
 from toprank.rankers.ensemble.out_of_fold import Run
 from toprank.rankers.ensemble.table import MemberRow, MemberTable
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,9 @@ def weigh(
     return Weighing(scale, choice, chosen, fitted, weights, interval, combiner)
 
 
-def _weights(chosen: CombinationCandidate, fitted: Any, names: Sequence[str]) -> dict[str, float]:
+def _weights(
+    chosen: CombinationCandidate, fitted: BaseEstimator, names: Sequence[str]
+) -> dict[str, float]:
     weights = np.zeros(len(names))
     weights[list(chosen.columns)] = fitted.coef_.reshape(-1)
     if not np.any(weights > 0):

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import _safe_indexing
 
-from toprank._arrays import TableLike
+from toprank._arrays import FloatArray, TableLike
 from toprank.folds import (
     Candidate,
     PChoice,
@@ -64,7 +64,9 @@ class TreesByRow(ClassifierMixin, BaseEstimator):
 
 
 def _scorer(trees: Any) -> Any:
-    def top_metric(estimator: Any, X: object, y: object, sample_weight: Any = None) -> float:
+    def top_metric(
+        estimator: BaseEstimator, X: object, y: object, sample_weight: FloatArray | None = None
+    ) -> float:
         groups = estimator.rows.part(X)[1].get("groups")
         codes = None if groups is None else np.unique(groups, return_inverse=True)[1]
         positive = np.asarray(y == estimator.classes_[1])
@@ -76,7 +78,12 @@ def _scorer(trees: Any) -> Any:
 
 
 def choose_power(
-    trees: Any, X: Any, y: Any, sample_weight: Any, fit_params: dict[str, Any], init_model: Any
+    trees: Any,
+    X: TableLike,
+    y: np.ndarray,
+    sample_weight: FloatArray | None,
+    fit_params: dict[str, Any],
+    init_model: BaseEstimator | None,
 ) -> PChoice:
     """Compare every p of ``trees.ps`` and the binary objective by cross-validation."""
     own = RowTable(X, fit_params, init_model)

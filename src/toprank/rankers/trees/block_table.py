@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toprank._arrays import AnyArray
+from toprank._arrays import AnyArray, Matrix
 from toprank._extras import require
 from toprank._numerics import FloatArray
 from toprank.blocks import Block
@@ -35,7 +35,7 @@ class BlockTable:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def parts(self) -> Iterator[NDArray[Any]]:
+    def parts(self) -> Iterator[np.ndarray]:
         """Yield the features of the chosen rows, block by block, where a block has any."""
         first = 0
         for block in self.source.read():
@@ -50,15 +50,15 @@ class BlockTable:
             )
 
 
-def block_numbers(X: Any, rows: NDArray[np.intp]) -> NDArray[Any]:
+def block_numbers(X: Matrix, rows: NDArray[np.intp]) -> np.ndarray:
     """Return some rows of the X of a block, dense."""
     some = X[rows]
     return np.asarray(some.toarray() if hasattr(some, "toarray") else some)
 
 
-def read_labels(source: Any) -> tuple[NDArray[Any], FloatArray | None]:
+def read_labels(source: Any) -> tuple[np.ndarray, FloatArray | None]:
     """Return the labels and weights of all rows of a source: nine bytes per row at the most."""
-    labels: list[NDArray[Any]] = []
+    labels: list[np.ndarray] = []
     weights: list[FloatArray] = []
     for block in source.read(features=False):
         _check_labelled(block)
@@ -87,7 +87,9 @@ def _check_sizes(part: AnyArray) -> None:
         )
 
 
-def external_matrix(rows: TreeRows, plan: TreePlan, names: Any, reference: object = None) -> Any:
+def external_matrix(
+    rows: TreeRows, plan: TreePlan, names: list[str] | None, reference: object = None
+) -> Any:
     """Return XGBoost's matrix of rows that stay where they are; it keeps its bins in a folder."""
     xgboost = require("xgboost", "xgboost")
     table: BlockTable = rows.X
@@ -106,7 +108,7 @@ def external_matrix(rows: TreeRows, plan: TreePlan, names: Any, reference: objec
         def reset(self) -> None:
             self._parts, self._first = table.parts(), 0
 
-        def next(self, input_data: Any) -> Any:
+        def next(self, input_data: Any) -> bool:
             part = next(self._parts, None)
             if part is None:
                 return False

@@ -20,7 +20,7 @@ _CHOSEN_ON = 200_000
 
 
 def choose_on_sample(
-    trees: Any, source: BlockSource, init_score: object, init_model: object
+    trees: object, source: BlockSource, init_score: object, init_model: object
 ) -> PChoice:
     """Choose p on folds of rows that are drawn from a source and brought here."""
     if init_score is not None:

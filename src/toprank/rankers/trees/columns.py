@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toprank._arrays import AnyArray, TableLike
+from toprank._arrays import AnyArray, Frame, Matrix, TableLike
 from toprank._numerics import FloatArray
 from toprank.pairs import check_table, is_frame
 
@@ -24,7 +24,7 @@ class Categories:
     A category becomes its place among them; one never seen is missing.
     """
 
-    categories: dict[int, NDArray[Any]]
+    categories: dict[int, AnyArray]
 
     @property
     def places(self) -> tuple[int, ...]:
@@ -32,14 +32,14 @@ class Categories:
         return tuple(sorted(self.categories))
 
     @classmethod
-    def learn(cls, X: Any, chosen: object) -> Categories:
+    def learn(cls, X: Matrix, chosen: object) -> Categories:
         """Find the columns of categories and their values."""
         frame = _names_of_frame(X)
         d = X.shape[1] if frame is None else len(frame)
         places = _category_places(X, chosen, frame, d)
         return cls({j: _distinct_values(_column_values(X, frame, j)) for j in places})
 
-    def numbers(self, X: Any) -> FloatArray:
+    def numbers(self, X: Matrix | Frame) -> FloatArray:
         """Return the rows as float64, categories as codes, missing values as NaN."""
         frame = _names_of_frame(X)
         if frame is None and not self.categories:
@@ -60,7 +60,7 @@ def _names_of_frame(X: Any) -> list[str] | None:
     return list(X.columns) if is_frame(X) else None
 
 
-def _column_values(X: Any, frame: list[str] | None, j: int) -> NDArray[Any]:
+def _column_values(X: Any, frame: list[str] | None, j: int) -> np.ndarray:
     if frame is None:
         return np.asarray(X)[:, j]
     column = X.iloc[:, j] if hasattr(X, "iloc") else X[frame[j]]

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from toprank._arrays import AnyArray
+from toprank._arrays import AnyArray, BoolArray, Frame, IntArray, Matrix
 from toprank._numerics import FloatArray
 from toprank.interop.team import Team, team_weights
 from toprank.pairs import Rows, check_labels, check_table, group_labels, two_classes
@@ -55,7 +55,7 @@ class Part:
         return int(self.rows.X.shape[0])
 
 
-def prepare(trees: Any, init_model: Any, has_start: bool, has_eval: bool) -> None:
+def prepare(trees: Any, init_model: object, has_start: bool, has_eval: bool) -> None:
     """Refuse what a cluster cannot do, and settle what does not depend on the rows."""
     trees._check_link()
     if has_start and (init_model is not None or has_eval):
@@ -188,21 +188,21 @@ def _part_labels(part: Part) -> AnyArray:
     return labels
 
 
-def _union(team: Team, arrays: Sequence[NDArray[Any]]) -> AnyArray:
+def _union(team: Team, arrays: Sequence[AnyArray]) -> AnyArray:
     """The distinct values of all workers' arrays."""
     mine = [np.unique(values) for values in arrays if len(values)]
     everyone = [values for part in team.objects(mine) for values in part]
     return np.unique(np.concatenate(everyone)) if everyone else np.zeros(0)
 
 
-def _classes(team: Team, labels: Sequence[NDArray[Any]]) -> AnyArray:
+def _classes(team: Team, labels: Sequence[AnyArray]) -> AnyArray:
     distinct = _union(team, labels)
     if not len(distinct):
         raise ValueError("There are no rows: every part of X is empty.")
     return two_classes(distinct)[0]
 
 
-def _learn_columns(team: Team, frames: Sequence[Any], chosen: Any) -> Categories:
+def _learn_columns(team: Team, frames: Sequence[Matrix | Frame], chosen: object) -> Categories:
     """The columns of categories and their values on all workers."""
     learned = _everywhere(team, lambda: [Categories.learn(X, chosen) for X in frames])
     places = {j for part in team.objects(learned) for columns in part for j in columns.places}
@@ -253,7 +253,7 @@ def _part_numbers(trees: Any, part: Part) -> FloatArray:
 
 
 def _join_parts(parts: Sequence[TreeRows]) -> TreeRows:
-    def column(name: str) -> Any:
+    def column(name: str) -> np.ndarray | None:
         values = [getattr(part, name) for part in parts]
         return None if values[0] is None else np.concatenate(values)
 
@@ -316,7 +316,7 @@ def held_out_together(
 
 
 def _draw_held_out(
-    parts: Sequence[tuple[Any, Any]], fraction: float, seed: int
+    parts: Sequence[tuple[BoolArray, IntArray | None]], fraction: float, seed: int
 ) -> NDArray[np.bool_]:
     labels = np.concatenate([y for y, _ in parts])
     groups = None if parts[0][1] is None else np.concatenate([groups for _, groups in parts])

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
 from threading import Lock, Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import numpy as np
@@ -36,6 +36,9 @@ from toprank.rankers.trees.distributed import (
     ready_to_ship,
     with_start,
 )
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 #: Seconds between two looks at whether all workers are still there.
 _LOOK = 0.5
@@ -109,7 +112,7 @@ def stop(run: str, close: bool) -> bool:
 
 def fit_dask(
     trees: object,
-    client: Any,
+    client: Client,
     X: TableLike,
     y: ArrayLike,
     rows: Mapping[str, object],
@@ -144,7 +147,7 @@ def fit_dask(
 
 
 @contextmanager
-def _exclusive(client: Any, workers: list[str]) -> Iterator[None]:
+def _exclusive(client: Client, workers: list[str]) -> Iterator[None]:
     """Wait until no other fit uses the workers, and keep them until this one ends."""
     lock = require("distributed", "dask").MultiLock(names=workers, client=client)
     try:
@@ -167,7 +170,7 @@ def _name_columns(trees: Any, X: Any) -> None:
 
 
 def _submit_parts(
-    client: Any, X: TableLike, y: ArrayLike, rows: Mapping[str, object]
+    client: Client, X: TableLike, y: ArrayLike, rows: Mapping[str, object]
 ) -> list[object]:
     """The chunks on their workers, as futures of `Part`."""
     dask = require("dask", "dask")
@@ -191,7 +194,7 @@ def _empty(X: Any, rows: Mapping[str, object]) -> Part:
     )
 
 
-def _by_worker(client: Any, parts: Sequence[Any]) -> dict[str, list[Any]]:
+def _by_worker(client: Client, parts: Sequence[Any]) -> dict[str, list[Any]]:
     """Which parts lie on which worker; one that lies on several goes to the least busy."""
     if not parts:
         return {}
@@ -209,7 +212,7 @@ def _by_worker(client: Any, parts: Sequence[Any]) -> dict[str, list[Any]]:
     return {worker: own for worker, own in chosen.items() if own}
 
 
-def _run_tasks(client: Any, trees: Any, tasks: dict[str, Any]) -> Learned:
+def _run_tasks(client: Client, trees: object, tasks: dict[str, Any]) -> Learned:
     """Grow the trees on all workers at once; whatever ends that early ends it everywhere."""
     run = uuid4().hex[:12]
     futures: list[Any] = []
@@ -225,7 +228,7 @@ def _run_tasks(client: Any, trees: Any, tasks: dict[str, Any]) -> Learned:
         raise
 
 
-def _start(client: Any, trees: Any, tasks: dict[str, Any], run: str) -> list[Any]:
+def _start(client: Client, trees: Any, tasks: dict[str, Any], run: str) -> list[Any]:
     """Start one task per worker; the first returns what it has learned."""
     workers = list(tasks)
     host = workers[0].split("://")[-1].rsplit(":", 1)[0]
@@ -252,7 +255,7 @@ def _start(client: Any, trees: Any, tasks: dict[str, Any], run: str) -> list[Any
     ]
 
 
-def _stop(client: Any, workers: Iterable[str], run: str) -> None:
+def _stop(client: Client, workers: Iterable[str], run: str) -> None:
     """Tell the workers that the trees are not wanted any more, and see that they hear it."""
     begun, busy, close = time.monotonic(), True, False
     while (busy or not close) and time.monotonic() < begun + _GRACE:
@@ -263,7 +266,7 @@ def _stop(client: Any, workers: Iterable[str], run: str) -> None:
         time.sleep(0.05 if busy else 0.0)
 
 
-def _wait(client: Any, futures: list[Any], workers: list[str]) -> None:
+def _wait(client: Client, futures: list[Any], workers: list[str]) -> None:
     """Wait for all tasks, but not for a worker that is gone nor after one has failed."""
     distributed = require("distributed", "dask")
     failed_at = np.inf

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from toprank._arrays import Frame
 from toprank._extras import require
 from toprank.blocks.spark import check_frame
 from toprank.blocks.spark_jobs import run_job
@@ -116,7 +117,7 @@ class _Task:
         columns = [*self.features, *(name for name in self.roles.values() if name), _HELD]
         return require("pandas", "spark").DataFrame({name: np.zeros(0) for name in columns})
 
-    def _parts(self, index: int, frame: Any) -> list[Part]:
+    def _parts(self, index: int, frame: Frame) -> list[Part]:
         columns = {
             role: frame[name].to_numpy() for role, name in self.roles.items() if name is not None
         }

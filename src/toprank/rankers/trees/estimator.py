@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_consistent_length
 
@@ -37,6 +37,9 @@ from toprank.rankers.trees.on_blocks import OnBlocks
 from toprank.rankers.trees.plan import CONSTRAINTS, TreeRows, Watch, plan_of
 from toprank.rankers.trees.round_tasks import RoundTask
 from toprank.rankers.trees.stopping import StoppingRule, cares_for_ties, tied_top_notes
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
 
 #: Rows from which early_stopping="auto" holds some out.
 _MANY_ROWS = 50_000
@@ -198,9 +201,9 @@ class PushTrees(
         subsample: float = 0.8,
         colsample: float = 0.8,
         max_bins: int = 255,
-        categorical_features: Any = "from_dtype",
-        monotone_constraints: Any = None,
-        interaction_constraints: Any = None,
+        categorical_features: object = "from_dtype",
+        monotone_constraints: object = None,
+        interaction_constraints: object = None,
         early_stopping: bool | str = "auto",
         stop_by: Any = "auto",
         metric: Any = "precision_at",
@@ -340,7 +343,7 @@ class PushTrees(
 
     def _check_fit(
         self, X: Any, y: Any, sample_weight: Any, groups: Any
-    ) -> tuple[TreeRows, NDArray[Any]]:
+    ) -> tuple[TreeRows, np.ndarray]:
         """Check everything once; return the rows as numbers, and the labels as they were given."""
         checked, classes = check_rows(self, X, y, sample_weight, groups, missing=True, frames=True)
         check_weight_reach(checked.weight)
@@ -389,7 +392,7 @@ class PushTrees(
         codes = check_groups(groups[0], len(labels)) if groups else None
         return self._add_start(TreeRows(numbers, positive, None, codes), X, None)
 
-    def _watch(self, rows: TreeRows, metric: Any = None) -> Watch:
+    def _watch(self, rows: TreeRows, metric: object = None) -> Watch:
         rule = StoppingRule.of(self, grouped=rows.groups is not None)
         if metric is not None:
             rule = StoppingRule(metric, self.metric_kwargs if metric == self.metric else None)
@@ -478,7 +481,7 @@ class PushTrees(
     def _most_steps(self) -> int:
         return self.n_estimators
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         tags.input_tags.allow_nan = True

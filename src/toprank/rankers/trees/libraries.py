@@ -118,7 +118,7 @@ class LightGBMTrees(Trees):
 
     @classmethod
     def at_round(
-        cls, booster: Any, n_rounds: int, rows: TreeRows, plan: TreePlan, push: Any
+        cls, booster: Any, n_rounds: int, rows: TreeRows, plan: TreePlan, push: object
     ) -> Any:
         return cls(booster, n_rounds, plan.n_threads)
 
@@ -241,7 +241,7 @@ class XGBoostTrees(Trees):
 
     @classmethod
     def at_round(
-        cls, booster: Any, n_rounds: int, rows: TreeRows, plan: TreePlan, push: Any
+        cls, booster: Any, n_rounds: int, rows: TreeRows, plan: TreePlan, push: object
     ) -> Any:
         base = 0.0 if push is not None else _own_objective(rows)[1]
         return cls(booster, n_rounds, plan, base)

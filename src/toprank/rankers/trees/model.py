@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from toprank._arrays import TableLike
+from toprank._arrays import Matrix, TableLike
 from toprank._extras import require
 from toprank._numerics import FloatArray
 from toprank.inference import compare
@@ -19,11 +19,15 @@ from toprank.rankers.common import Link, Probabilities
 from toprank.rankers.trees.columns import Categories
 from toprank.rankers.trees.plan import Trees
 
+if TYPE_CHECKING:
+    from toprank.losses import Loss
+    from toprank.prices import Price
+
 #: Probabilities closer to 0 or 1 than this count as this close.
 _CLOSEST = 1e-15
 
 
-def model_scores(model: Any, X: Any) -> FloatArray:
+def model_scores(model: Any, X: Matrix) -> FloatArray:
     """Return the scores of a fitted model: log-odds, or what its decision_function says.
 
     Estimators with ``decision_function`` or ``predict_proba``, boosters of LightGBM and XGBoost,
@@ -61,7 +65,9 @@ def check_start(scores: ArrayLike, n: int) -> FloatArray:
     return check_scores(scores, n, name="init_score")
 
 
-def natural_scale(p: float | None, price: Any, loss: Any) -> float:
+def natural_scale(
+    p: float | None, price: str | Price | tuple[object, ...], loss: str | Loss | tuple[object, ...]
+) -> float:
     """What log-odds are multiplied by to be scores of the push.
 
     The best scores of the exponential loss with the power price are log-odds / (1 + p) (Ertekin &

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 #: Their names for parameters that `PushTrees` has under another name.
 SAME = {
@@ -84,7 +84,7 @@ class LibraryNames:
         hint = f"; did you mean {near[0]}?" if near else ""
         return f"PushTrees has no parameter {name!r}{hint}"
 
-    def set_params(self, **params: object) -> Any:
+    def set_params(self, **params: object) -> Self:
         """Set parameters, by their own names or those that LightGBM and XGBoost have for them."""
         own = set(inspect.signature(type(self).__init__).parameters)
         theirs = {

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from toprank._arrays import BoolArray
 from toprank._numerics import FloatArray
 from toprank.blocks import BlockSource
 from toprank.folds import (
@@ -101,7 +102,7 @@ class OnBlocks(BlockScorer):
         with tempfile.TemporaryDirectory(prefix="toprank-trees-", dir=cache_dir) as folder:
             present = np.ones(len(labels), dtype=bool) if weight is None else weight > 0
 
-            def rows_at(chosen: Any) -> TreeRows:
+            def rows_at(chosen: BoolArray) -> TreeRows:
                 held = None if weight is None else weight[chosen]
                 if held is not None and np.all(held == 1.0):
                     held = None

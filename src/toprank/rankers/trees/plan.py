@@ -13,6 +13,7 @@ from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from toprank._arrays import AnyArray
 from toprank._numerics import FloatArray
 from toprank.interop.team import Team
 from toprank.losses import TRAINABLE_LOSSES, Loss
@@ -36,7 +37,7 @@ class TreeRows(Rows):
     def of_all(self, team: Team) -> TreeRows:
         """Return the labels, weights and groups of all members' rows; the numbers stay."""
 
-        def whole(values: Any) -> Any:
+        def whole(values: AnyArray | None) -> np.ndarray | None:
             return None if values is None else team.gather(values)
 
         return TreeRows(self.X, whole(self.y), whole(self.weight), whole(self.groups))

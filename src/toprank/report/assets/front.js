@@ -14,7 +14,13 @@ function drawFront() {
 
   // ---- how many ----------------------------------------------------------------------------
   const worth = () => [Number(place("value").value), Number(place("cost").value)];
-  const gain = (shares, value, cost) => curve.x.map((n, i) => n * (value * shares[i] - cost));
+  // shares come with six digits: a count that they are a whisker beside is that count
+  const hits = (n, share) => {
+    const whole = Math.round(n * share);
+    return Math.abs(n * share - whole) <= 1e-6 * n ? whole : n * share;
+  };
+  const gain = (shares, value, cost) =>
+    curve.x.map((n, i) => value * hits(n, shares[i]) - cost * n);
 
   function precisionChart(width) {
     const far = curve.x.at(-1);
