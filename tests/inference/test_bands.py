@@ -97,6 +97,11 @@ def test_what_is_not_a_band_is_refused(band):
         band(y, s, **{name: [0.5, 1.5]})
 
 
+def test_there_is_no_precision_where_nothing_is_found():
+    with pytest.raises(ValueError, match="recall contains 0"):
+        precision_recall_band(*data(), recall=[0.0, 0.5])
+
+
 @pytest.mark.more
 @pytest.mark.parametrize(("positives", "negatives", "separation"), [(20, 980, 1.0), (10, 190, 2.0)])
 def test_precision_at_every_recall_is_covered_with_few_positives(positives, negatives, separation):

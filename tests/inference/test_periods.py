@@ -79,3 +79,12 @@ def test_the_interval_of_a_mean_covers_where_neighbours_are_alike(alike, least):
     assert hits[True] / 2000 > least
     if alike:
         assert hits[False] / 2000 < 0.8
+
+
+def test_the_error_of_a_mean_is_that_of_its_slow_waves():
+    n = 125
+    place = np.pi * (np.arange(n) + 0.5) / n
+    error, waves = error_of_mean(3.0 + np.sqrt(2 / n) * np.cos(2 * place))  # one of ten, of size 1
+    assert waves == 10
+    assert error == pytest.approx(np.sqrt(1 / 10 / n))
+    assert error_of_mean(3.0 + np.cos(40 * place))[0] < 1e-12  # quick ones are noise of neighbours

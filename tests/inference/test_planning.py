@@ -8,7 +8,14 @@ from scipy.special import ndtri
 from scipy.stats import binom, binomtest, multivariate_normal
 
 from toprank.inference import compare, interval
-from toprank.inference.auc_models import MODELS, auc_covariance, auc_variance, both_negative
+from toprank.inference.auc_models import (
+    MODELS,
+    _apart,
+    _together,
+    auc_covariance,
+    auc_variance,
+    both_negative,
+)
 from toprank.inference.equal_shares import equal_shares_p_value
 from toprank.inference.planning import (
     comparison_power,
@@ -44,6 +51,13 @@ def delong(high, low):
 def test_the_normal_quadrant_is_that_of_scipy(a, b, correlation):
     normal = multivariate_normal(cov=[[1, correlation], [correlation, 1]])
     assert both_negative(a, b, correlation) == pytest.approx(normal.cdf([a, b]), abs=1e-12)
+
+
+@pytest.mark.parametrize(("a", "b"), [(-1.2, 0.4), (0.3, 0.9), (2.0, -2.0)])
+@pytest.mark.parametrize("correlation", [0.05, 0.6, 0.99])
+def test_two_indicators_are_apart_by_what_they_do_not_share(a, b, correlation):
+    whole = sum(_together(c, c, correlation) for c in (a, b)) - 2 * _together(a, b, correlation)
+    assert _apart(a, b, correlation) == pytest.approx(whole, rel=1e-9)
 
 
 def test_the_normal_quadrant_of_one_variable_is_its_own():
