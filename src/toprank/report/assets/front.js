@@ -76,6 +76,7 @@ function drawFront() {
         : "No number of rows from the top pays for itself at these numbers.";
     }
     place("amount-said").textContent = said;
+    place("amount-said").classList.toggle("screen", !(value > 0)); // on paper nobody fills in numbers
     fill("amount-charts", ...charts);
   }
 
