@@ -14,7 +14,7 @@ import typer
 from toprank._extras import require
 from toprank.cli.clusters import open_cluster
 from toprank.cli.io.source import Source
-from toprank.cli.terminal import Failure, note
+from toprank.cli.terminal import Failure, note, usual_jobs
 
 if TYPE_CHECKING:
     from toprank.models.block_rows import Sampling
@@ -45,6 +45,22 @@ def parse_memory(text: str | None) -> int:
     if found is None or not float(found[1]) > 0:
         raise Failure(f"--memory {text!r}: expected an amount such as 4GB or 500MB.")
     return int(float(found[1]) * _UNITS[found[2]])
+
+
+def jobs_within(jobs: int | None, rows: int, columns: int, memory: str | None) -> int | None:
+    """The threads asked for; otherwise every core, where --memory has room for what each copies.
+
+    Examples
+    --------
+    >>> jobs_within(None, 1_000_000, 20, "500GB"), jobs_within(None, 1_000_000, 20, "1GB")
+    (-1, None)
+    >>> jobs_within(2, 1_000_000, 20, "500GB")
+    2
+    """
+    copied = _PER_VALUE * rows * columns * (os.cpu_count() or 1)
+    if jobs is None and copied <= parse_memory(memory):
+        return -1
+    return usual_jobs(jobs, rows)
 
 
 def free_memory() -> int:

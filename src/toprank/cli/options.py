@@ -133,7 +133,7 @@ Jobs = Annotated[
     int | None,
     typer.Option(
         help="Threads to use; -1 for every core.",
-        show_default="every core up to 100,000 rows, 1 for more",
+        show_default="every core, but 1 where many rows would be copied",
     ),
 ]
 Level = Annotated[

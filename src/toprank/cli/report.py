@@ -14,7 +14,7 @@ from toprank.cli.clusters import Cluster
 from toprank.cli.io.folder import place_of_files
 from toprank.cli.io.source import Reading
 from toprank.cli.io.tables import check_exists, open_table
-from toprank.cli.memory import Memory, read_within
+from toprank.cli.memory import Memory, jobs_within, read_within
 from toprank.cli.options import (
     AsNumber,
     AsText,
@@ -44,7 +44,6 @@ from toprank.cli.terminal import (
     print_json,
     progress,
     safe,
-    usual_jobs,
     worker_threads,
 )
 
@@ -209,7 +208,7 @@ def report(
         given: dict[str, Any] = {"random_state": seed, "keep_tails": keep_tails, **roles}
         given |= {name: tuple(names or ()) for name, names in lists.items()}
         notes = (sampled,) if sampled else ()
-        with worker_threads(usual_jobs(jobs, rows.num_rows)):
+        with worker_threads(jobs_within(jobs, rows.num_rows, rows.num_columns, memory)):
             if test is None:
                 more: dict[str, Any] = {"fit": fit, "notes": notes}
                 made = _build(rows, target, chosen, given | money | more, top, quiet)

@@ -143,8 +143,9 @@ def _list_section(front: JsonObject) -> str:
     said = "" if sure is None else f"<p>{escape(sure['said'])}</p>\n"
     return f"""<section id="list" aria-labelledby="list-title">
 <h2 id="list-title">Who is on the list?</h2>
-<p>The first {count(front["k"])}, and those just below. <span class="screen"><a id="save" href="#list"
-download="list.csv">Download the first {count(carried)} as CSV</a>, for a spreadsheet.</span></p>
+<p>The first {count(front["k"])}, and those just below. <span class="screen"><a id="save"
+href="#list" download="list.csv">Download the first {count(carried)} as CSV</a>,
+for a spreadsheet.</span></p>
 {said}{"".join(tables)}
 </section>"""
 
