@@ -307,7 +307,7 @@ def _describe_supposed(mean: float, calm: tuple[float, float]) -> str:
         f"How far days differ is not known: the interval supposes a variance of {_UNEVEN:g} times "
         "the mean, of busy and quiet days. Give the period of each item, or a dispersion."
     )
-    if mean == 0:
+    if mean < np.finfo(np.float64).tiny:  # no alert on any day
         return text
     within = _chance_within(mean, _UNEVEN, calm)
     return (
