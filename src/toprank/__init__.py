@@ -6,9 +6,9 @@
 >>> scores = PNormPush(p=4).fit(X, y).decision_function(X)
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from toprank._imports import import_name
 from toprank._version import __version__
 
 if TYPE_CHECKING:
@@ -72,17 +72,11 @@ def __getattr__(name: str) -> Any:
     scikit-learn takes seconds to import; the help and the completion of the command line need
     not wait for it.
     """
-    if name in __all__ and name != "select":  # a room that can be called
-        found = getattr(import_module(f"toprank.{_ELSEWHERE.get(name, 'rankers')}"), name)
-        globals()[name] = found
-        return found
-    if not name.startswith("_"):
-        try:
-            return import_module(f"toprank.{name}")
-        except ModuleNotFoundError as error:
-            if error.name != f"toprank.{name}":
-                raise
-    raise AttributeError(f"module 'toprank' has no attribute {name!r}")
+    # `select` is a room that can be called
+    holders = {one: _ELSEWHERE.get(one, "rankers") for one in __all__ if one != "select"}
+    found = import_name(__name__, name, holders)
+    globals()[name] = found
+    return found
 
 
 def __dir__() -> list[str]:

@@ -178,15 +178,16 @@ def test_every_place_that_writes_a_file_is_known_and_argued():
 
 #: Where a module is imported by a name that is not written there, and where the name is from.
 IMPORTED = {
-    ("__init__.py", "import_module"): "the public names and rooms of toprank, by a closed table",
+    ("__init__.py", "import_name"): "the public names and rooms of toprank, by a closed table",
     ("_extras.py", "import_module"): "require itself",
+    ("_imports.py", "import_module"): "import_name itself",
     ("cli/__init__.py", "require"): "a tuple in the line above",
     ("cli/app.py", "import_module"): "the commands, by a table in the file",
-    ("models/__init__.py", "import_module"): "the public names and files of toprank.models",
+    ("models/__init__.py", "import_name"): "the public names and files of toprank.models",
     ("models/payload.py", "import_module"): "the types of a closed list, checked in the line above",
     ("models/frames.py", "require"): "pandas or polars, by the type of the caller's frame",
     ("blocks/design.py", "import_module"): "a table of kernels in the file",
-    ("rankers/__init__.py", "import_module"): "the public names and files of toprank.rankers",
+    ("rankers/__init__.py", "import_name"): "the public names and files of toprank.rankers",
     ("rankers/common.py", "import_module"): "the library of the caller's own array",
 }
 
@@ -199,6 +200,6 @@ def test_libraries_are_imported_by_names_that_stand_in_the_code():
             if isinstance(node, ast.Call):
                 name = getattr(node.func, "attr", None) or getattr(node.func, "id", None)
                 constant = node.args and isinstance(node.args[0], ast.Constant)
-                if name in ("import_module", "require") and not constant:
+                if name in ("import_module", "import_name", "require") and not constant:
                     found.add((path.relative_to(SOURCE).as_posix(), name))
     assert found == set(IMPORTED)

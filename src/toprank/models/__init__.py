@@ -3,8 +3,9 @@
 >>> from toprank.models import fit_table, load
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from toprank._imports import import_name
 
 if TYPE_CHECKING:
     from toprank.models.bins import Drift
@@ -76,17 +77,9 @@ def __getattr__(name: str) -> Any:
 
     To show a card, nothing of a fit is needed.
     """
-    if name in _FILES:
-        found = getattr(import_module(f"toprank.models.{_FILES[name]}"), name)
-        globals()[name] = found
-        return found
-    if not name.startswith("_"):
-        try:
-            return import_module(f"toprank.models.{name}")
-        except ModuleNotFoundError as error:
-            if error.name != f"toprank.models.{name}":
-                raise
-    raise AttributeError(f"module 'toprank.models' has no attribute {name!r}")
+    found = import_name(__name__, name, _FILES)
+    globals()[name] = found
+    return found
 
 
 def __dir__() -> list[str]:

@@ -1,7 +1,8 @@
 """Rankers with scikit-learn's interface."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from toprank._imports import import_name
 
 if TYPE_CHECKING:
     from toprank.rankers.boosting import AdaBoostRanker, RankBoost, SmoothMarginRanker
@@ -44,17 +45,9 @@ _FILES = {
 
 def __getattr__(name: str) -> Any:
     """Import a ranker, or a file, when it is first asked for: one needs little of the others."""
-    if name in _FILES:
-        found = getattr(import_module(f"toprank.rankers.{_FILES[name]}"), name)
-        globals()[name] = found
-        return found
-    if not name.startswith("_"):
-        try:
-            return import_module(f"toprank.rankers.{name}")
-        except ModuleNotFoundError as error:
-            if error.name != f"toprank.rankers.{name}":
-                raise
-    raise AttributeError(f"module 'toprank.rankers' has no attribute {name!r}")
+    found = import_name(__name__, name, _FILES)
+    globals()[name] = found
+    return found
 
 
 def __dir__() -> list[str]:
