@@ -151,6 +151,13 @@ class LinearProblem(ABC, Generic[Data]):
         pulls[: len(sizes)] += sizes
         return pulls
 
+    def bound_by(self, smooth: Any, coef: FloatArray) -> float:
+        """Return a lower bound on the minimum that a smooth problem's coefficients tell.
+
+        Minus infinity where they tell no more than that the smooth problem lies below this one.
+        """
+        return -np.inf
+
     def column_scale(self) -> FloatArray:
         """Return a positive scale for each coefficient: one over the column's spread."""
         spread = self.data.column_spread()
@@ -201,6 +208,10 @@ class TwoClassProblem(LinearProblem[LabelledData]):
     def cheap_curvature(self) -> bool:
         """Whether second moments cost less than another read of the data."""
         return self.size <= EXACT_CURVATURE_UP_TO and self.data.source.cheap_curvature(self.n_rows)
+
+    def lighter(self) -> TwoClassProblem:
+        """Return the same problem on rows that are stored in a form that is faster to read."""
+        return self
 
     def separates(self, coef: FloatArray) -> bool:
         lowest, highest = self.extremes(coef)
