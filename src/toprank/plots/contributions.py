@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +21,10 @@ from toprank.pairs import Sides, orient
 from toprank.plots._display import escape_text, new_axes, ranking_score
 from toprank.prices import Price, get_price
 from toprank.rankers import IRPush
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
 
 class PairContributionDisplay:
@@ -125,16 +129,16 @@ class PairContributionDisplay:
         y_true: ArrayLike,
         y_score: ArrayLike,
         *,
-        price: Any = "power",
+        price: str | Price = "power",
         p: float = 1.0,
-        loss: Any = "exponential",
+        loss: str | Loss = "exponential",
         end: str = "top",
         sample_weight: ArrayLike | None = None,
         pos_label: object = None,
         max_cells: int = 60,
         title: str | None = None,
-        ax: Any = None,
-        **kwargs: Any,
+        ax: Axes | None = None,
+        **kwargs: object,
     ) -> Self:
         """Draw the contributions of the pairs under scores.
 
@@ -183,7 +187,12 @@ class PairContributionDisplay:
         return display.plot(ax, **kwargs)
 
     def plot(
-        self, ax: Any = None, *, title: str | None = None, colorbar: bool = True, **kwargs: object
+        self,
+        ax: Axes | None = None,
+        *,
+        title: str | None = None,
+        colorbar: bool = True,
+        **kwargs: object,
     ) -> Self:
         """Draw the picture.
 
@@ -208,7 +217,7 @@ class PairContributionDisplay:
         pairs = np.outer(np.diff(rows), np.diff(columns))
         # a colour is the share of one pair, so that cells of unequal size can be compared
         per_pair = np.asarray(self.contributions, dtype=np.float64) / pairs
-        look: dict[str, Any] = {"cmap": "cividis", "vmin": 0.0} | kwargs
+        look: dict[str, object] = {"cmap": "cividis", "vmin": 0.0} | kwargs
         self.mesh_ = ax.pcolormesh(columns, rows, per_pair, **look)
         ax.set_xlabel("Negatives k, the highest scored on the left")
         ax.set_ylabel("Positives i, the highest scored at the bottom")
@@ -291,7 +300,7 @@ def _title(price: object, p: float, end: str) -> str | None:
     return names[price] + where if isinstance(price, str) and price in names else None
 
 
-def _rank_ticks(axis: Any, edges: FloatArray) -> None:
+def _rank_ticks(axis: Axis, edges: FloatArray) -> None:
     """A tick at every rank where they fit, else at a few."""
     last = round(float(edges[-1]) - 0.5)
     if last <= 20:

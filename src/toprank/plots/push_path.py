@@ -24,6 +24,7 @@ from toprank.tuning import PChoice, Scoring
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
 
     from toprank.tuning.push_cv import PNormPushCV
 
@@ -178,7 +179,7 @@ class PushPathDisplay:
         scores: Mapping[float, ArrayLike],
         *,
         metric: str = "precision_at",
-        metric_kwargs: Mapping[str, Any] | None = None,
+        metric_kwargs: Mapping[str, object] | None = None,
         baseline: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         level: float = 0.95,
@@ -234,7 +235,7 @@ class PushPathDisplay:
         )
         return display.plot(**kwargs)
 
-    def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: object) -> Self:
+    def plot(self, ax: Axes | None = None, *, name: str | None = None, **kwargs: object) -> Self:
         """Draw the path.
 
         Parameters
@@ -269,7 +270,7 @@ class PushPathDisplay:
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    def _draw_baseline(self, ax: Any) -> Any:
+    def _draw_baseline(self, ax: Axes) -> Line2D | None:
         if self.baseline is None:
             return None
         value, low, high = self.baseline
@@ -279,7 +280,9 @@ class PushPathDisplay:
         ax.axhspan(low, high, color=shade["color"], alpha=0.08, zorder=0, linewidth=0)
         return ax.axhline(value, gid=_BASELINE, label=label, zorder=1, **look)
 
-    def _draw_choice(self, ax: Any, place: FloatArray, values: FloatArray, colour: object) -> Any:
+    def _draw_choice(
+        self, ax: Axes, place: FloatArray, values: FloatArray, colour: object
+    ) -> Line2D | None:
         if self.chosen is None:
             return None
         at = list(np.asarray(self.ps, dtype=np.float64)).index(float(self.chosen))
@@ -313,5 +316,5 @@ def _frame_path(ax: Axes, ps: FloatArray, place: FloatArray, metric: str | None)
     if metric is not None:
         ax.set_ylabel(f"{escape_text(metric)}, held out")
     ax.grid(alpha=0.25)
-    above: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}
+    above: dict[str, object] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}
     show_legend(ax, handlelength=3.0, ncols=3, frameon=False, **above)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,6 +25,7 @@ from toprank.plots._display import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.collections import PolyCollection
     from matplotlib.lines import Line2D
 
 VIEWS = ("zoom", "full", "both")
@@ -167,14 +168,14 @@ class TopRocDisplay:
         y_score: ArrayLike,
         *,
         sample_weight: ArrayLike | None = None,
-        pos_label: Any = None,
+        pos_label: object = None,
         name: str | None = None,
         ax: object = None,
         view: str | None = None,
         max_fpr: float = 0.05,
         level: float | None = 0.95,
         plot_chance_level: bool = False,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Self:
         """Draw the ROC curve of scores.
 
@@ -268,7 +269,7 @@ class TopRocDisplay:
         self.chance_level_ = chances if several or chances is None else chances[0]
         return self
 
-    def _draw_band(self, ax: object, line: object) -> Any:
+    def _draw_band(self, ax: Axes, line: Line2D) -> PolyCollection | None:
         band = self.band
         return None if band is None else draw_band(ax, line, band.x, band.low, band.high)
 
