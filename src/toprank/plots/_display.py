@@ -6,9 +6,10 @@ Lines are told apart by the colour-blind, and in black and white.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._arrays import TableLike
@@ -16,7 +17,6 @@ from toprank._extras import require
 from toprank._text import visible
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.collections import PolyCollection
     from matplotlib.lines import Line2D
@@ -65,7 +65,7 @@ DASHES: tuple[str | tuple[int, tuple[float, ...]], ...] = (
     (0, (3, 3)),
 )
 #: How a line of reference looks, below the curves.
-REFERENCE: dict[str, str | float] = {
+REFERENCE: dict[str, Any] = {
     "color": "0.45",
     "linestyle": ":",
     "linewidth": 1.0,
@@ -77,7 +77,7 @@ _BAND = "toprank-band"
 _LARGEST = 1e300
 
 
-def style(index: int) -> dict[str, object]:
+def style(index: int) -> dict[str, Any]:
     """Colour and dashes of the curve of this number; they repeat together after 42 curves."""
     return {
         "color": COLOURS[index % len(COLOURS)],
@@ -86,12 +86,12 @@ def style(index: int) -> dict[str, object]:
     }
 
 
-def find_marked(ax: Axes, gid: str) -> list[Artist]:
+def find_marked(ax: Axes, gid: str) -> list[Any]:
     """The lines and patches of the axes that a display has drawn under this mark."""
     return [artist for artist in (*ax.lines, *ax.patches) if artist.get_gid() == gid]
 
 
-def new_axes(ax: object, size: tuple[float, float] = (6.4, 4.4)) -> Axes:
+def new_axes(ax: Axes | None, size: tuple[float, float] = (6.4, 4.4)) -> Axes:
     """The axes given, or those of a new figure."""
     if ax is not None:
         return ax
@@ -122,7 +122,9 @@ def escape_text(text: object) -> str | None:
     return f" {shown}" if shown.startswith("_") else shown
 
 
-def draw_curve(ax: Axes, gid: str, x: object, y: object, kwargs: Mapping[str, object]) -> Line2D:
+def draw_curve(
+    ax: Axes, gid: str, x: ArrayLike, y: ArrayLike, kwargs: Mapping[str, object]
+) -> Line2D:
     """A curve in the next colour and dashes of its kind, unless the caller names others."""
     check_drawable(x, y)
     look = style(len(find_marked(ax, gid)))
@@ -132,7 +134,7 @@ def draw_curve(ax: Axes, gid: str, x: object, y: object, kwargs: Mapping[str, ob
 
 
 def draw_band(
-    ax: Axes, line: Line2D, x: object, low: object, high: object
+    ax: Axes, line: Line2D, x: ArrayLike, low: ArrayLike | None, high: ArrayLike | None
 ) -> PolyCollection | None:
     """A pale band in the colour of its curve; None where it has no ends.
 

@@ -138,7 +138,7 @@ class PairContributionDisplay:
         max_cells: int = 60,
         title: str | None = None,
         ax: Axes | None = None,
-        **kwargs: object,
+        **kwargs: Any,
     ) -> Self:
         """Draw the contributions of the pairs under scores.
 
@@ -217,7 +217,7 @@ class PairContributionDisplay:
         pairs = np.outer(np.diff(rows), np.diff(columns))
         # a colour is the share of one pair, so that cells of unequal size can be compared
         per_pair = np.asarray(self.contributions, dtype=np.float64) / pairs
-        look: dict[str, object] = {"cmap": "cividis", "vmin": 0.0} | kwargs
+        look: dict[str, Any] = {"cmap": "cividis", "vmin": 0.0} | kwargs
         self.mesh_ = ax.pcolormesh(columns, rows, per_pair, **look)
         ax.set_xlabel("Negatives k, the highest scored on the left")
         ax.set_ylabel("Positives i, the highest scored at the bottom")
@@ -225,7 +225,7 @@ class PairContributionDisplay:
         _rank_ticks(ax.yaxis, rows)
         text = self.title if title is None else title
         if text is not None:
-            ax.set_title(escape_text(text))
+            ax.set_title(str(escape_text(text)))
         if colorbar:
             ax.figure.colorbar(self.mesh_, ax=ax, label="Share of R of a pair (lighter is larger)")
         self.ax_, self.figure_ = ax, ax.figure

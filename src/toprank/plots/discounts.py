@@ -62,7 +62,7 @@ class DiscountDisplay:
 
     @classmethod
     def of_the_paper(
-        cls, z: ArrayLike | None = None, *, ax: object = None, **kwargs: object
+        cls, z: ArrayLike | None = None, *, ax: Axes | None = None, **kwargs: object
     ) -> Self:
         """Draw Figure 3 of Rudin (2009).
 

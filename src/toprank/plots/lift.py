@@ -152,7 +152,7 @@ class LiftDisplay:
         kind: str = "pointwise",
         top: ArrayLike | None = None,
         ax: Axes | None = None,
-        **kwargs: object,
+        **kwargs: Any,
     ) -> Self:
         """Draw the lift of scores.
 

@@ -157,7 +157,7 @@ class MarginDisplay:
         name: str | None = None,
         level: float | None = 0.95,
         ax: Axes | None = None,
-        **kwargs: object,
+        **kwargs: Any,
     ) -> Self:
         """Draw the margins of scores.
 

@@ -179,7 +179,7 @@ class PushPathDisplay:
         scores: Mapping[float, ArrayLike],
         *,
         metric: str = "precision_at",
-        metric_kwargs: Mapping[str, object] | None = None,
+        metric_kwargs: Mapping[str, Any] | None = None,
         baseline: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         level: float = 0.95,
@@ -275,10 +275,10 @@ class PushPathDisplay:
             return None
         value, low, high = self.baseline
         shade = style(3 + len(find_marked(ax, _BASELINE)))
-        look = {"color": shade["color"], "linestyle": (0, (1.5, 1.5)), "linewidth": 1.4}
+        look: dict[str, Any] = {"linestyle": (0, (1.5, 1.5)), "linewidth": 1.4}
         label = f"{escape_text(self.baseline_name)} (no push)" if self.baseline_name else "no push"
         ax.axhspan(low, high, color=shade["color"], alpha=0.08, zorder=0, linewidth=0)
-        return ax.axhline(value, gid=_BASELINE, label=label, zorder=1, **look)
+        return ax.axhline(value, gid=_BASELINE, label=label, zorder=1, color=shade["color"], **look)
 
     def _draw_choice(
         self, ax: Axes, place: FloatArray, values: FloatArray, colour: object
@@ -286,7 +286,7 @@ class PushPathDisplay:
         if self.chosen is None:
             return None
         at = list(np.asarray(self.ps, dtype=np.float64)).index(float(self.chosen))
-        look = {"markersize": 13, "markerfacecolor": "none", "markeredgewidth": 1.8}
+        look: dict[str, Any] = {"markersize": 13, "markerfacecolor": "none", "markeredgewidth": 1.8}
         label = f"chosen: p = {format_p(self.chosen)}"
         (ring,) = ax.plot(
             place[at], values[at], "o", color=colour, gid=_CHOSEN, label=label, **look

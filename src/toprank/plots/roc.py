@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -175,7 +175,7 @@ class TopRocDisplay:
         max_fpr: float = 0.05,
         level: float | None = 0.95,
         plot_chance_level: bool = False,
-        **kwargs: object,
+        **kwargs: Any,
     ) -> Self:
         """Draw the ROC curve of scores.
 
