@@ -7,8 +7,8 @@
 A mutant is a copy of the package in which one comparison, one arithmetic operator, one number, one
 truth value or one condition is another. It is killed if the level-1 tests of its room, or the
 contracts of what lives there (`ALSO`), fail, or if they do not end in time; ``--whole`` gives those
-that live the whole of level 1 too. Mutants that cannot change an answer (the size of a block, a
-tolerance, a message) live, so the share is never 100%.
+that live the whole of level 1 too. Types, decorators and texts are left alone; other mutants that
+cannot change an answer (the size of a block, a tolerance) live, so the share is never 100%.
 
 ``--replay`` takes the mutants that a file says live, and ``--checkout`` the tests of another
 checkout: so two states of the tests are compared on the same mutants. Each mutant is tried in a
@@ -65,15 +65,9 @@ SWAPS: dict[type[ast.AST], type[ast.AST]] = {
 
 def places(tree: ast.Module) -> Iterator[tuple[ast.AST, str]]:
     """Yield the nodes that can be broken, and what would be done to them."""
-    annotations = {
-        id(part)
-        for node in ast.walk(tree)
-        for name in ("annotation", "returns")
-        if getattr(node, name, None) is not None
-        for part in ast.walk(getattr(node, name))
-    }
+    without_answer = {id(part) for node in beside_the_answer(tree) for part in ast.walk(node)}
     for node in ast.walk(tree):
-        if id(node) in annotations:
+        if id(node) in without_answer:
             continue
         operator = getattr(node, "op", None)
         if operator is None and isinstance(node, ast.Compare):
@@ -86,6 +80,17 @@ def places(tree: ast.Module) -> Iterator[tuple[ast.AST, str]]:
             yield node, f"{node.value} -> {not node.value}"
         elif isinstance(node, ast.If):
             yield node, "condition -> its opposite"
+
+
+def beside_the_answer(tree: ast.Module) -> Iterator[ast.AST]:
+    """Yield what no answer hangs on: types, decorators, texts with numbers in them."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            yield node
+        yield from getattr(node, "decorator_list", ())
+        for name in ("annotation", "returns"):
+            if getattr(node, name, None) is not None:
+                yield getattr(node, name)
 
 
 def break_node(node: ast.AST) -> None:

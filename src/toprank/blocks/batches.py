@@ -11,6 +11,7 @@ import hashlib
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -122,7 +123,9 @@ class BatchSource(LocalSource):
                 "same order: add ORDER BY to a query, and read a table that nobody writes to."
             )
 
-    def write_scores(self, score: Callable[[Any], FloatArray], to: Any = None) -> Any:
+    def write_scores(
+        self, score: Callable[..., FloatArray], to: str | PathLike[str] | None = None
+    ) -> FloatArray | Path:
         """Return the scores as an array; with ``to``, write them to that Parquet file instead."""
         if to is None:
             with closing(self.map(lambda block: score(block.X))) as parts:

@@ -18,12 +18,13 @@ import hashlib
 import io
 import pickle  # nosec B403
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from os import PathLike
 from pathlib import Path
-from typing import Any
 
 from toprank._files import replace_file
 from toprank._numerics import FloatArray
-from toprank.blocks.source import Block, BlockSource, Partial, State, Sweep
+from toprank.blocks.source import Block, BlockSource, Partial, Scores, State, Sweep
 
 _MAGIC = b"toprank pass 1\n"
 _DIGEST = 32
@@ -59,7 +60,7 @@ class KeptPasses(BlockSource):
         )
         return outcome
 
-    def start_threads(self, n_jobs: int | None = None) -> Any:
+    def start_threads(self, n_jobs: int | None = None) -> AbstractContextManager[object]:
         return self.source.start_threads(n_jobs)
 
     def expect_passes(self) -> None:
@@ -74,7 +75,9 @@ class KeptPasses(BlockSource):
     def cheap_curvature(self, n_rows: int) -> bool:
         return self.source.cheap_curvature(n_rows)
 
-    def write_scores(self, score: Callable[[Any], FloatArray], to: object = None) -> Any:
+    def write_scores(
+        self, score: Callable[..., FloatArray], to: str | PathLike[str] | None = None
+    ) -> Scores:
         return self.source.write_scores(score, to)
 
 
@@ -87,7 +90,7 @@ class _Passes:
         #: How many outcomes came from the folder.
         self.replayed = 0
 
-    def answer(self, question: object, make_pass: Callable[[], object]) -> Any:
+    def answer(self, question: object, make_pass: Callable[[], Partial]) -> Partial:
         """Return the kept outcome of the next pass, or make the pass and keep its outcome."""
         path = self.folder / f"{self.made:05d}.pass"
         asked = hashlib.blake2b(pickle.dumps(question, protocol=5), digest_size=_DIGEST).digest()
@@ -145,7 +148,7 @@ def _packed(outcome: object) -> bytes:
 class _Outcome(pickle.Unpickler):  # the only reader of kept outcomes
     """Reads numbers, arrays and classes of this library, and calls nothing else."""
 
-    def find_class(self, module: str, name: str) -> Any:
+    def find_class(self, module: str, name: str) -> object:
         if module.partition(".")[0] == "toprank":
             found = super().find_class(module, name)
             if isinstance(found, type):
@@ -157,7 +160,9 @@ class _Outcome(pickle.Unpickler):  # the only reader of kept outcomes
         )
 
 
-def with_checkpoint(source: BlockSource, folder: Any, *, resume: bool = False) -> KeptPasses:
+def with_checkpoint(
+    source: BlockSource, folder: str | PathLike[str], *, resume: bool = False
+) -> KeptPasses:
     """Return the same rows, with every pass over them kept in a folder.
 
     Parameters

@@ -12,6 +12,7 @@ import copy
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from operator import itemgetter
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -39,7 +40,9 @@ from toprank.blocks.source import (
 )
 
 if TYPE_CHECKING:
+    import dask.array as da
     import dask.dataframe as dd
+    from dask.delayed import Delayed
     from distributed import Client
 
 #: Partial results merged by one task.
@@ -54,7 +57,7 @@ _CURVED_PRODUCTS = 2e8
 
 
 def from_dask(
-    X: Any,
+    X: da.Array | dd.DataFrame,
     y: object = None,
     sample_weight: object = None,
     *,
@@ -62,7 +65,7 @@ def from_dask(
     weight: str | None = None,
     columns: Sequence[str] | None = None,
     groups: object = None,
-    client: object = None,
+    client: Client | None = None,
     persist: bool = True,
     verbose: int = 0,
 ) -> DaskBlocks:
@@ -135,7 +138,7 @@ def _split_frame(
     target: str | None,
     weight: str | None,
     columns: Sequence[str] | None,
-) -> tuple[Any, Any, Any]:
+) -> tuple[dd.DataFrame, object, object]:
     """The features, labels and weights of one data frame."""
     if not _is_frame(frame) or frame.ndim != 2:
         raise TypeError(
@@ -167,12 +170,12 @@ class DaskBlocks(BlockSource):
 
     def __init__(
         self,
-        X: Any,
+        X: da.Array | dd.DataFrame,
         y: object,
         sample_weight: object,
         groups: object = None,
         *,
-        client: Any,
+        client: Client | None,
         persist: bool,
         verbose: int,
     ):
@@ -209,12 +212,12 @@ class DaskBlocks(BlockSource):
     def cheap_curvature(self, n_rows: int) -> bool:
         return n_rows * self.n_features**2 <= _CURVED_PRODUCTS
 
-    def _persist(self, blocks: Sequence[Any]) -> Any:
+    def _persist(self, blocks: Sequence[Delayed]) -> Sequence[Delayed]:
         if self._client is not None:
             return self._client.persist(list(blocks))
         return self._dask.persist(*blocks)
 
-    def _compute(self, result: Any) -> Any:
+    def _compute(self, result: Delayed) -> Any:
         if self._client is not None:
             future = self._client.compute(result)
             try:
@@ -259,7 +262,7 @@ class DaskBlocks(BlockSource):
                     "read the rows from files; then make the blocks anew."
                 ) from error
 
-    def _grouping_client(self) -> Any:
+    def _grouping_client(self) -> Client | None:
         """The client of workers that hold the blocks, where there are few enough to group."""
         sums = self.n_blocks * self.n_features**2
         if not self._persists or self.n_blocks > _FEW_BLOCKS or sums > _FEW_NUMBERS:
@@ -270,7 +273,9 @@ class DaskBlocks(BlockSource):
         client = getattr(used, "__self__", None)
         return client if hasattr(client, "who_has") else None
 
-    def _grouped_pass(self, client: Client, sweep: Any, state: Any, name: str) -> Any:
+    def _grouped_pass(
+        self, client: Client, sweep: Sweep[State, Partial], state: State, name: str
+    ) -> Partial:
         """One pass with a task per thread of the workers: a task costs Dask milliseconds.
 
         The partial results are merged here, in the order in which the tree of tasks merges them.
@@ -301,12 +306,14 @@ class DaskBlocks(BlockSource):
             level = [merge(*level[i : i + _FAN_IN]) for i in range(0, len(level), _FAN_IN)]
         return level[0]
 
-    def _pass(self, sweep: Sweep[State, Partial], state: State, name: str) -> Any:
+    def _pass(self, sweep: Sweep[State, Partial], state: State, name: str) -> Delayed:
         """One pass as a graph, written out by hand: one task per block, and a tree of merges."""
         token = _token()
         local, merge = LocalTask(sweep, state), Merge(sweep)
-        graph: dict[Any, Any] = dict(self._graph)
-        level: list[Any] = [(f"{name}-local-{token}", j) for j in range(self.n_blocks)]
+        graph: dict[object, object] = dict(self._graph)
+        level: list[tuple[object, ...]] = [
+            (f"{name}-local-{token}", j) for j in range(self.n_blocks)
+        ]
         blocks = [block.key for block in self._blocks]
         graph.update({key: (local, block) for key, block in zip(level, blocks, strict=True)})
         height = 0
@@ -317,7 +324,9 @@ class DaskBlocks(BlockSource):
             height += 1
         return require("dask.delayed", "dask").Delayed(level[0], graph)
 
-    def write_scores(self, score: Callable[[Any], FloatArray], to: Any = None) -> Any:
+    def write_scores(
+        self, score: Callable[..., FloatArray], to: str | PathLike[str] | None = None
+    ) -> da.Array:
         """Return the scores as a lazy Dask array, cut into chunks as X is.
 
         Parameters
@@ -359,7 +368,7 @@ class DaskBlocks(BlockSource):
         self.close()
 
 
-def aligned_parts(X: Any, **columns: Any) -> list[tuple[object, ...]]:
+def aligned_parts(X: da.Array | dd.DataFrame, **columns: object) -> list[tuple[object, ...]]:
     """Return, for each chunk of rows of X, itself and its part of each column, not yet computed.
 
     Parameters
@@ -378,12 +387,12 @@ def aligned_parts(X: Any, **columns: Any) -> list[tuple[object, ...]]:
     if _is_array(X) and X.numblocks[1] > 1:
         X = X.rechunk({1: -1})
     rows = _chunk_rows(X)
-    parts = [_chunks(X)]
+    parts: list[Sequence[object]] = [_chunks(X)]
     parts += [_cut(name, column, rows) for name, column in columns.items()]
     return list(zip(*parts, strict=True))
 
 
-def _cut(name: str, column: Any, rows: Sequence[float]) -> list[Any]:
+def _cut(name: str, column: Any, rows: Sequence[float]) -> Sequence[object]:
     if column is None:
         return [None] * len(rows)
     if not _is_array(column) and not _is_frame(column):
@@ -407,7 +416,7 @@ def _cut(name: str, column: Any, rows: Sequence[float]) -> list[Any]:
     return _chunks(column)
 
 
-def _chunks(collection: Any) -> list[Any]:
+def _chunks(collection: da.Array | dd.DataFrame | dd.Series) -> list[Delayed]:
     """The chunks of rows, not yet computed.
 
     Optimised in full, a frame that reads few columns would read several files as one partition:
@@ -433,7 +442,7 @@ def _cut_in_memory(name: str, column: AnyArray, rows: Sequence[float]) -> list[A
     return np.split(values, ends[:-1])
 
 
-def check_frame_columns(X: Any) -> None:
+def check_frame_columns(X: da.Array | dd.DataFrame) -> None:
     """Refuse the columns of a data frame that hold something else than numbers."""
     if not _is_frame(X):
         return
@@ -459,14 +468,14 @@ def _is_frame(collection: object) -> bool:
     )
 
 
-def _chunk_rows(collection: Any) -> list[float]:
+def _chunk_rows(collection: da.Array | dd.DataFrame | dd.Series) -> list[float]:
     """The rows of each chunk; NaN where they are not known."""
     if _is_array(collection):
         return list(collection.chunks[0])
     return [np.nan] * collection.npartitions
 
 
-def _names(X: Any) -> np.ndarray | None:
+def _names(X: da.Array | dd.DataFrame) -> np.ndarray | None:
     if not _is_frame(X):
         return None
     names = list(X.columns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from toprank.blocks.tables import ParquetTables, Prepare, with_times
 
 if TYPE_CHECKING:
     import dask.dataframe as dd
+    from dask.delayed import Delayed
     from distributed import Client
 
 
@@ -23,14 +24,16 @@ class DaskTables(DaskBlocks):
     """Arrow tables that workers read anew at every pass; their numbers stay with the workers."""
 
     def __init__(
-        self, tables: list[object], names: list[str], client: Client | None, verbose: int = 0
+        self, tables: list[Delayed], names: list[str], client: Client | None, verbose: int = 0
     ):
         self._hold(tables, client, verbose, persist=False)
         self.names = names
         self.n_features = len(names)
         self.feature_names = np.array(names, dtype=object)
 
-    def _hold(self, blocks: list[Any], client: object, verbose: int, persist: bool) -> None:
+    def _hold(
+        self, blocks: list[Delayed], client: Client | None, verbose: int, persist: bool
+    ) -> None:
         self._dask = require("dask", "dask")
         self._client = client
         self._progress = Progress(verbose)
@@ -54,7 +57,7 @@ class DaskTables(DaskBlocks):
         return cls(tables, [str(name) for name in frame.columns], client)
 
     @classmethod
-    def of_files(cls, files: ParquetTables, client: object = None) -> DaskTables:
+    def of_files(cls, files: ParquetTables, client: Client | None = None) -> DaskTables:
         """The row groups of Parquet files, which the workers read."""
         read = require("dask", "dask").delayed(_read_table, pure=False)
         token = f"toprank-table-{_token()}"

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Generic, Never
 
 import numpy as np
 from scipy import sparse
 
 from toprank._arrays import AnyArray, Frame, Matrix
 from toprank._numerics import FloatArray
-from toprank.blocks.source import Block
+from toprank.blocks.source import Block, Partial, State, Sweep
 
 if TYPE_CHECKING:
     import pandas as pd
-    from distributed import Client
+    from distributed import Client, Future
 
 
-def size_of(thing: Any) -> int:
+def size_of(thing: object) -> int:
     """Bytes of the arrays in an outcome of a pass."""
     if isinstance(thing, np.ndarray):
         return thing.nbytes
@@ -69,25 +69,29 @@ def _column(name: str, values: AnyArray | pd.Series | None, n: int) -> AnyArray 
     return array
 
 
-class LocalTask:
-    """The task of one block; it carries the sweep and the state, which are small."""
+class _Task(Generic[State, Partial]):
+    """A task carries the sweep and the state, which are small."""
 
-    def __init__(self, sweep: Any, state: object):
+    def __init__(self, sweep: Sweep[State, Partial], state: State):
         self.sweep = sweep
         self.state = state
 
-    def __call__(self, block: Block) -> Any:
+
+class LocalTask(_Task[State, Partial]):
+    """The task of one block."""
+
+    def __call__(self, block: Block) -> Partial:
         return self.sweep.local(block, self.state)
 
 
-class LocalGroup(LocalTask):
+class LocalGroup(_Task[State, Partial]):
     """The task of several blocks of one worker; what each contributes stays apart."""
 
-    def __call__(self, *blocks: Block) -> Any:
+    def __call__(self, *blocks: Block) -> list[tuple[int, Partial]]:
         return [(block.index, self.sweep.local(block, self.state)) for block in blocks]
 
 
-def groups_by_worker(client: Client, futures: Sequence[Any]) -> list[tuple[str, list[int]]]:
+def groups_by_worker(client: Client, futures: Sequence[Future]) -> list[tuple[str, list[int]]]:
     """Numbers of the blocks that lie together, as many groups as a worker has threads.
 
     A block that no worker holds, because one was lost, is a group of its own.
@@ -108,13 +112,13 @@ def groups_by_worker(client: Client, futures: Sequence[Any]) -> list[tuple[str, 
     return groups
 
 
-class Merge:
+class Merge(Generic[Partial]):
     """The task that joins neighbouring partial results, in their order."""
 
-    def __init__(self, sweep: Any):
+    def __init__(self, sweep: Sweep[Never, Partial]):
         self.sweep = sweep
 
-    def __call__(self, *partials: Any) -> Any:
+    def __call__(self, *partials: Partial) -> Partial:
         # a merge may overwrite, and a task may run again: only copies are overwritten
         total = copy.deepcopy(partials[0])
         for partial in partials[1:]:

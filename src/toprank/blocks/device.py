@@ -9,10 +9,11 @@ What is small comes back as NumPy's float64.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from toprank._arrays import AnyArray, IntArray, Matrix
 from toprank._extras import has_triton, require
 from toprank._lazy import cached_property
 from toprank._numerics import LARGEST_SIZE, FloatArray
@@ -28,7 +29,10 @@ from toprank.blocks.statistics import (
 from toprank.blocks.tensors import OnDevice, all_finite, distinct, on_device, on_host
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor
+
+    from toprank.blocks.stored import StoredRows
 
 #: Entries of a tile that is converted to float64: small for a cache, large for a GPU.
 _TILE_ENTRIES = {"cpu": 1 << 17}
@@ -43,7 +47,7 @@ class TensorTile(Tile):
     def __init__(self, matrix: Tensor):
         self.matrix = matrix
 
-    def _beside(self, v: Any) -> Any:
+    def _beside(self, v: OnDevice | FloatArray) -> Tensor:
         return v.tensor if isinstance(v, OnDevice) else on_device(v, self.matrix)
 
     def scores(self, coef: FloatArray) -> OnDevice:
@@ -52,14 +56,14 @@ class TensorTile(Tile):
             return OnDevice(self.matrix @ beta)
         return OnDevice(beta @ self.matrix.T)
 
-    def adjoint(self, v: Any) -> FloatArray:
+    def adjoint(self, v: OnDevice | FloatArray) -> FloatArray:
         return to_array(self.matrix.T @ self._beside(v))
 
-    def second_moments(self, weight: Any) -> FloatArray:
+    def second_moments(self, weight: OnDevice | FloatArray) -> FloatArray:
         scaled = self.matrix * self._beside(weight).sqrt()[:, None]
         return to_array(scaled.T @ scaled)
 
-    def sizes(self, v: Any) -> FloatArray:
+    def sizes(self, v: OnDevice | FloatArray) -> FloatArray:
         return to_array(self.matrix.abs().T @ self._beside(v).abs())
 
     def squares(self) -> FloatArray:
@@ -140,36 +144,36 @@ class DeviceDesign(Design):
             yield rows, TensorTile(tile if centre is None else tile - centre)
 
     @cached_property
-    def centre(self) -> Any:
+    def centre(self) -> Tensor | None:
         """The centre of the units on the device; None if there is none."""
         return None if self.units.centre is None else self.small(self.units.centre)
 
-    def small(self, values: FloatArray) -> Any:
+    def small(self, values: FloatArray) -> Tensor:
         """Bring a small vector of the host to the device, as a tensor."""
         return self.torch.from_numpy(np.array(values, dtype=np.float64)).to(self.X.device)
 
-    def vector(self, values: Any) -> OnDevice:
+    def vector(self, values: AnyArray | Tensor) -> OnDevice:
         return OnDevice(on_device(values, self.X))
 
-    def floats(self, values: Any) -> OnDevice:
+    def floats(self, values: AnyArray | Tensor) -> OnDevice:
         return OnDevice(on_device(values, self.X).double())
 
     def empty(self) -> OnDevice:
         float64 = self.torch.float64
         return OnDevice(self.torch.empty(self.n_rows, dtype=float64, device=self.X.device))
 
-    def take(self, rows: Any) -> Any:
+    def take(self, rows: OnDevice | IntArray) -> Matrix:
         chosen = self.X[on_device(on_host(rows), self.X)]
         return (chosen if chosen.dtype.itemsize >= 4 else chosen.double()).cpu().numpy()
 
-    def thin(self, rows: Any) -> Any:
+    def thin(self, rows: OnDevice | IntArray) -> Tensor | StoredRows:
         return self.X[rows.tensor if isinstance(rows, OnDevice) else on_device(rows, self.X)]
 
     def every(self, step: int) -> DeviceDesign:
         """Return the design of every so many rows."""
         return DeviceDesign(self.X[::step], self.units)
 
-    def dense_rows(self, rows: Any, kind: Any) -> Any:
+    def dense_rows(self, rows: Tensor, kind: torch.dtype) -> Tensor:
         """Return copies of some rows as a dense tensor of a type of floating-point numbers."""
         return self.X[rows].to(kind)
 
@@ -177,10 +181,10 @@ class DeviceDesign(Design):
         part = self.X[:, first:last].double().cpu().numpy()
         return self.units.apply(part, slice(first, last))
 
-    def to_host(self, values: Any) -> Any:
+    def to_host(self, values: OnDevice | AnyArray) -> AnyArray:
         return on_host(values)
 
-    def scores(self, coef: FloatArray, out: Any = None) -> Any:
+    def scores(self, coef: FloatArray, out: OnDevice | None = None) -> OnDevice:
         if self.kernel is None:
             return super().scores(coef, out)
         from toprank.blocks.kernels_triton import score_rows
@@ -189,15 +193,15 @@ class DeviceDesign(Design):
         score_rows(self.X, self.small(coef), self.centre, scores.tensor)
         return scores
 
-    def adjoint(self, v: Any) -> FloatArray:
+    def adjoint(self, v: OnDevice | FloatArray) -> FloatArray:
         return super().adjoint(v if isinstance(v, OnDevice) else self.vector(v))
 
-    def second_moments(self, weight: Any) -> FloatArray:
+    def second_moments(self, weight: OnDevice | FloatArray) -> FloatArray:
         return super().second_moments(
             weight if isinstance(weight, OnDevice) else self.vector(weight)
         )
 
-    def sizes(self, v: Any) -> FloatArray:
+    def sizes(self, v: OnDevice | FloatArray) -> FloatArray:
         return super().sizes(v if isinstance(v, OnDevice) else self.vector(v))
 
 
@@ -211,6 +215,6 @@ def _first_bad(block: Block) -> tuple[int, int, str] | None:
     return None
 
 
-def to_array(part: Any) -> Any:
+def to_array(part: Tensor) -> np.ndarray:
     """Return a tensor as a NumPy array."""
     return np.asarray(part.cpu().numpy())

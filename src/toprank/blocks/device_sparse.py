@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
+from toprank._arrays import IntArray
 from toprank._numerics import LARGEST_SIZE, FloatArray
 from toprank.blocks.design import Tile
 from toprank.blocks.device import DeviceDesign, to_array
@@ -15,6 +16,10 @@ from toprank.blocks.source import Block
 from toprank.blocks.statistics import ColumnStatistics, describe_entry
 from toprank.blocks.stored import StoredRows
 from toprank.blocks.tensors import OnDevice, on_device, on_host
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 #: Entries of rows that are made dense at once.
 _DENSE_ENTRIES = 1 << 24
@@ -27,7 +32,7 @@ class StoredTile(Tile):
         self.design = design
         self.X: StoredRows = design.X
 
-    def _beside(self, v: Any) -> Any:
+    def _beside(self, v: OnDevice | FloatArray) -> Tensor:
         return v.tensor if isinstance(v, OnDevice) else on_device(v, self.X)
 
     def scores(self, coef: FloatArray) -> OnDevice:
@@ -36,14 +41,14 @@ class StoredTile(Tile):
         lines = [self.design.scores(line).tensor for line in coef]
         return OnDevice(self.design.torch.stack(lines))
 
-    def adjoint(self, v: Any) -> FloatArray:
+    def adjoint(self, v: OnDevice | FloatArray) -> FloatArray:
         weight = self._beside(v).double()
         if weight.ndim == 1:
             return to_array(self.X.by_column.sums(weight))
         columns = [self.X.by_column.sums(part.contiguous()) for part in weight.T]
         return to_array(self.design.torch.stack(columns, 1))
 
-    def second_moments(self, weight: Any) -> FloatArray:
+    def second_moments(self, weight: OnDevice | FloatArray) -> FloatArray:
         root, d = self._beside(weight).sqrt(), self.design.n_features
         torch = self.design.torch
         total = torch.zeros((d, d), dtype=torch.float64, device=self.X.device)
@@ -53,7 +58,7 @@ class StoredTile(Tile):
             total += part.T @ part
         return to_array(total)
 
-    def sizes(self, v: Any) -> FloatArray:
+    def sizes(self, v: OnDevice | FloatArray) -> FloatArray:
         columns = self.X.by_column
         return to_array(columns.sums(self._beside(v).double().abs(), values=columns.values.abs()))
 
@@ -86,7 +91,7 @@ class StoredDesign(DeviceDesign):
         if self.n_rows:
             yield slice(0, self.n_rows), StoredTile(self)
 
-    def scores(self, coef: FloatArray, out: Any = None) -> OnDevice:
+    def scores(self, coef: FloatArray, out: OnDevice | None = None) -> OnDevice:
         scores = self.X.scores(self.small(coef))
         shift = self.units.shift(coef)
         if shift:  # of a model that was fitted to dense rows
@@ -97,13 +102,13 @@ class StoredDesign(DeviceDesign):
         found: OnDevice = out
         return found
 
-    def take(self, rows: Any) -> Any:
+    def take(self, rows: OnDevice | IntArray) -> sparse.csr_array:
         some = self.X.take(on_device(on_host(rows), self.X))
         values = some.values if some.dtype.itemsize >= 4 else some.values.double()
         stored = (to_array(part) for part in (values, some.columns, some.starts))
         return sparse.csr_array(tuple(stored), shape=some.shape)
 
-    def thin(self, rows: Any) -> StoredRows:
+    def thin(self, rows: OnDevice | IntArray) -> StoredRows:
         return self.X.take(rows.tensor if isinstance(rows, OnDevice) else on_device(rows, self.X))
 
     def every(self, step: int) -> StoredDesign:
@@ -112,7 +117,7 @@ class StoredDesign(DeviceDesign):
         rows = self.torch.arange(0, self.n_rows, step, device=self.X.device)
         return StoredDesign(self.X.take(rows), self.units)
 
-    def dense_rows(self, rows: Any, kind: Any) -> Any:
+    def dense_rows(self, rows: Tensor, kind: torch.dtype) -> Tensor:
         return self.X.take(rows).dense(kind)
 
     def columns(self, first: int, last: int) -> FloatArray:

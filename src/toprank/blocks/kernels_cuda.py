@@ -17,9 +17,13 @@ with torch; where it is missing, or too old, `toprank.blocks.kernels_triton` ser
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 #: Columns up to which a lane may take a whole row, and up to which a table by columns of 16-bit
 #: numbers is read as one by rows is. All numbers here were chosen on an H200.
@@ -367,9 +371,9 @@ def _plan_by_row(columns: int, size: int, by_column: bool) -> Plan:
 @cache
 def _compiled(
     device: int, columns: int, dtype: str, by_column: bool, weighted: bool, centred: bool
-) -> tuple[Any, Plan] | None:
+) -> tuple[Callable[..., None], Plan] | None:
     """Return (kernel, plan), or None where torch cannot compile it."""
-    torch: Any = importlib.import_module("torch")
+    torch = importlib.import_module("torch")
     build = getattr(torch.cuda, "_compile_kernel", None)
     if build is None or torch.version.cuda is None or dtype not in _TYPES:
         return None
@@ -400,8 +404,13 @@ def _compiled(
 
 
 def tilted_partials(
-    X: Any, kind: object, log_weight: object, beta: object, centre: object, about: object
-) -> Any | None:
+    X: Tensor,
+    kind: Tensor,
+    log_weight: Tensor | None,
+    beta: Tensor,
+    centre: Tensor | None,
+    about: Tensor,
+) -> Tensor | None:
     """Return the sums of each team of warps, of shape (teams, 2, d + 1); None if not compiled.
 
     Parameters
@@ -412,7 +421,7 @@ def tilted_partials(
     beta : float64 tensor of shape (d,)
     about : float64 tensor of the tilts and tops of both classes
     """
-    torch: Any = importlib.import_module("torch")
+    torch = importlib.import_module("torch")
     n, columns = X.shape
     by_column = X.stride(1) != 1 and columns > 1
     stride = X.stride(1) if by_column else X.stride(0)

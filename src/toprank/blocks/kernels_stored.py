@@ -10,9 +10,13 @@ from __future__ import annotations
 
 import importlib
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toprank._extras import has_triton
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from triton import JITFunction
 
 #: Entries that a program of the kernel holds, the widths of a segment in it, and its warps.
 _TILE = 1024
@@ -21,8 +25,8 @@ _WARPS = 4
 
 
 def sum_segments(
-    starts: Any, index: Any, values: Any, vector: Any, *, by_sign: bool = False
-) -> Any:
+    starts: Tensor, index: Tensor, values: Tensor, vector: Tensor, *, by_sign: bool = False
+) -> Tensor:
     """Return for each segment the sum of values times the numbers that ``index`` names.
 
     Parameters
@@ -47,7 +51,7 @@ def sum_segments(
     """
     if values.is_cuda and has_triton():
         return _sum_on_gpu(starts, index, values, vector, by_sign)
-    torch: Any = importlib.import_module("torch")
+    torch = importlib.import_module("torch")
     gathered = vector.index_select(0, index)
     parts = (gathered.clamp(min=0.0), (-gathered).clamp(min=0.0)) if by_sign else (gathered,)
     numbers = values.double()
@@ -58,8 +62,8 @@ def sum_segments(
 
 
 @cache
-def _kernel() -> Any:
-    triton: Any = importlib.import_module("triton")
+def _kernel() -> JITFunction:
+    triton = importlib.import_module("triton")
     tl: Any = importlib.import_module("triton.language")
 
     @triton.jit  # type: ignore[untyped-decorator]
@@ -93,8 +97,10 @@ def _kernel() -> Any:
     return segments
 
 
-def _sum_on_gpu(starts: Any, index: Any, values: Any, vector: Any, by_sign: bool) -> Any:
-    torch: Any = importlib.import_module("torch")
+def _sum_on_gpu(
+    starts: Tensor, index: Tensor, values: Tensor, vector: Tensor, by_sign: bool
+) -> Tensor:
+    torch = importlib.import_module("torch")
     n = len(starts) - 1
     out = vector.new_empty((2, n) if by_sign else n)
     if n == 0:

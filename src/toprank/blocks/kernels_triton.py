@@ -20,7 +20,12 @@ import numpy as np
 from toprank.blocks.kernels_cuda import tilted_partials
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from torch import Tensor
+    from triton import JITFunction
+
+    from toprank._arrays import FloatArray
 
 #: Entries of a tile, warps that share it, programs for each multiprocessor, and tiles that a
 #: program asks for at once. Chosen on an H200, where their effect is a factor of two.
@@ -35,8 +40,8 @@ _COPIES = 16
 
 
 @cache
-def _kernels() -> tuple[Any, Any, Any]:
-    triton: Any = importlib.import_module("triton")
+def _kernels() -> tuple[JITFunction, JITFunction, JITFunction]:
+    triton = importlib.import_module("triton")
     tl: Any = importlib.import_module("triton.language")
 
     @triton.jit  # type: ignore[untyped-decorator]
@@ -152,7 +157,7 @@ class _Launch:
     """What every kernel is told of a matrix: its parts, its units, and the shape of a tile."""
 
     def __init__(self, X: Tensor, centre: Tensor):
-        self.torch: Any = importlib.import_module("torch")
+        self.torch = importlib.import_module("torch")
         self.X = X
         n, self.d = X.shape
         width = max(2, 1 << (self.d - 1).bit_length())
@@ -183,16 +188,16 @@ class _Launch:
         processors = self.torch.cuda.get_device_properties(self.X.device).multi_processor_count
         return int(min(_PROGRAMS * processors, -(-n // self.height)))
 
-    def on_its_device(self) -> Any:
+    def on_its_device(self) -> AbstractContextManager[object]:
         return self.torch.cuda.device(self.X.device)
 
 
 def tilted_sums_on_device(
-    X: Any,
-    positive: Any,
-    log_weight: Any,
-    coef: Any,
-    centre: Any,
+    X: Tensor,
+    positive: Tensor,
+    log_weight: Tensor | None,
+    coef: FloatArray,
+    centre: Tensor | None,
     tilts: tuple[float, float],
     tops: tuple[float, float],
 ) -> Tensor:
@@ -201,7 +206,7 @@ def tilted_sums_on_device(
     ``tops`` are about where the largest exponents of the two classes lie; ``coef`` is an array of
     the host, which goes to the device with them, in one copy.
     """
-    torch: Any = importlib.import_module("torch")
+    torch = importlib.import_module("torch")
     given = torch.from_numpy(np.concatenate([tilts, tops, coef])).to(X.device)
     about, beta = given[:4], given[4:]
     launches = []
@@ -217,7 +222,14 @@ def tilted_sums_on_device(
     return total.cpu().numpy()
 
 
-def _tilted_tiles(X: Any, kind: Any, log_weight: Any, beta: Any, centre: Any, about: Any) -> Any:
+def _tilted_tiles(
+    X: Tensor,
+    kind: Tensor,
+    log_weight: Tensor | None,
+    beta: Tensor,
+    centre: Tensor | None,
+    about: Tensor,
+) -> Tensor:
     """Return the sums of each program of the Triton kernel, of shape (programs, 2, d + 1)."""
     launch, (tilted, _, _) = _Launch(X, centre), _kernels()
     programs = launch.programs(len(X))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, suppress
+from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -164,7 +165,20 @@ class ArraySource(LocalSource):
         start = index * self.block_rows
         return f"rows {start} to {min(start + self.block_rows, self.n_rows) - 1}"
 
-    def write_scores(self, score: Callable[..., FloatArray], to: Any = None) -> Any:
+    @overload
+    def write_scores(self, score: Callable[..., FloatArray], to: None = None) -> FloatArray: ...
+
+    @overload
+    def write_scores(self, score: Callable[..., FloatArray], to: str | PathLike[str]) -> Path: ...
+
+    @overload
+    def write_scores(
+        self, score: Callable[..., FloatArray], to: str | PathLike[str] | None = None
+    ) -> FloatArray | Path: ...
+
+    def write_scores(
+        self, score: Callable[..., FloatArray], to: str | PathLike[str] | None = None
+    ) -> FloatArray | Path:
         """Return the scores as an array; with ``to``, write them to that .npy file instead.
 
         ``score(X, out=)`` writes the scores of rows into a part of the array.
@@ -213,7 +227,9 @@ def _row_view(X: Any, first: int, last: int) -> Any:
 
 
 def gather_blocks(
-    blocks: Sequence[Block], n_jobs: int | None = None, feature_names: Any = None
+    blocks: Sequence[Block],
+    n_jobs: int | None = None,
+    feature_names: NDArray[np.object_] | None = None,
 ) -> ArraySource:
     """Put blocks together in memory, and cut them anew."""
     blocks = [block for block in blocks if block.n_rows] or list(blocks[:1])
@@ -274,7 +290,7 @@ def from_arrays(
 
 
 def from_memmap(
-    X: Any,
+    X: np.ndarray | str | PathLike[str],
     y: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     *,
@@ -332,7 +348,7 @@ def from_memmap(
 
 
 def _map_file(
-    array: np.ndarray | Path | str,
+    array: np.ndarray | str | PathLike[str],
     shape: tuple[int, int] | None = None,
     dtype: DTypeLike | None = None,
 ) -> AnyArray:
@@ -367,12 +383,12 @@ def _map_npy(path: Path) -> AnyArray:
 
 def _source(
     X: Matrix | Frame,
-    y: Any,
-    sample_weight: Any,
+    y: ArrayLike | None,
+    sample_weight: ArrayLike | None,
     block_rows: int | None,
     n_jobs: int | None,
     names: np.ndarray | None,
-    groups: Any = None,
+    groups: ArrayLike | None = None,
 ) -> ArraySource:
     if block_rows is not None and block_rows < 1:
         raise ValueError(f"block_rows={block_rows!r}: expected a number of rows, 1 or more.")

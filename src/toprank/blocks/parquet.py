@@ -152,8 +152,12 @@ class ParquetSource(LocalSource):
         return Block(0, X, none, weight, groups)
 
     def write_scores(
-        self, score: Callable[[Any], FloatArray], to: Any = None, *, keep: Sequence[str] = ()
-    ) -> Any:
+        self,
+        score: Callable[..., FloatArray],
+        to: str | PathLike[str] | None = None,
+        *,
+        keep: Sequence[str] = (),
+    ) -> Path | list[Path]:
         """Write Parquet files with a column ``score``; return their paths.
 
         ``to`` is a file (it must end with .parquet and gets all rows, in order) or a folder (which

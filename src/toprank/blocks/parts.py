@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from os import PathLike
+from typing import Any, Generic, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from toprank._arrays import IntArray
 from toprank._numerics import FloatArray
 from toprank.blocks.row_keys import hash_rows, hash_values
-from toprank.blocks.source import Block, BlockSource, Partial, State, Sweep
+from toprank.blocks.source import Block, BlockSource, Partial, Scores, State, Sweep
 
 #: The fold of a row that is kept aside.
 _ASIDE = -1
@@ -152,20 +153,20 @@ class Pick:
 
 
 @dataclass(frozen=True)
-class _OnPart:
+class _OnPart(Generic[State, Partial]):
     """A sweep over the rows of one part."""
 
-    sweep: Any
+    sweep: Sweep[State, Partial]
     pick: Pick
 
     @property
     def needs_features(self) -> bool:
         return self.pick.folds.needs_features or getattr(self.sweep, "needs_features", True)
 
-    def local(self, block: Block, state: object) -> Any:
+    def local(self, block: Block, state: State) -> Partial:
         return self.sweep.local(self.pick(block), state)
 
-    def merge(self, left: object, right: object) -> Any:
+    def merge(self, left: Partial, right: Partial) -> Partial:
         return self.sweep.merge(left, right)
 
 
@@ -218,5 +219,7 @@ class PartOfRows(BlockSource):
     def cheap_curvature(self, n_rows: int) -> bool:
         return self.source.cheap_curvature(n_rows)
 
-    def write_scores(self, score: Callable[[Any], FloatArray], to: object = None) -> Any:
+    def write_scores(
+        self, score: Callable[..., FloatArray], to: str | PathLike[str] | None = None
+    ) -> Scores:
         raise TypeError("A part of a source cannot be scored into files; score the source itself.")

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from os import PathLike
 from threading import Condition
 from typing import Any, TypeVar
 
@@ -19,7 +20,7 @@ import numpy as np
 
 from toprank._numerics import FloatArray
 from toprank.blocks.columns import Columns
-from toprank.blocks.source import Block, BlockSource, Partial, State, Sweep
+from toprank.blocks.source import Block, BlockSource, Partial, Scores, State, Sweep
 from toprank.blocks.threads import Stopped, thread_pool
 
 Result = TypeVar("Result")
@@ -131,7 +132,9 @@ class _Member(BlockSource):
     def cheap_curvature(self, n_rows: int) -> bool:
         return self.source.cheap_curvature(n_rows)
 
-    def write_scores(self, score: Callable[[Any], FloatArray], to: object = None) -> Any:
+    def write_scores(
+        self, score: Callable[..., FloatArray], to: str | PathLike[str] | None = None
+    ) -> Scores:
         raise TypeError("Scores are written after the fits that share their passes.")
 
 

@@ -7,7 +7,7 @@ bring a sweep to the blocks.
 
 Blocks that this process reads are mapped over in threads and merged in order. A thread of its own
 reads ahead, so that reading and computing overlap. No more blocks are held than there are threads
-to work on them, one in waiting and one being read.
+to work on them, one in waiting and one being read; of Parquet files that a fit copies, one more.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field, replace
+from os import PathLike
 from time import sleep
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +31,20 @@ from scipy.sparse import issparse
 from toprank._numerics import FloatArray
 from toprank.blocks.threads import Workers, thread_pool
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dask.array import Array
+    from pyspark.sql import DataFrame
+    from torch import Tensor
+
 State = TypeVar("State", contravariant=True)
 Partial = TypeVar("Partial")
+Piece = TypeVar("Piece")
+
+#: Scores as an engine hands them back: an array or a tensor, the files that hold them, or what a
+#: cluster computes when asked.
+Scores: TypeAlias = "FloatArray | Tensor | Path | list[Path] | Array | DataFrame"
 
 
 @dataclass
@@ -50,9 +63,9 @@ class Block:
     groups: Any = None  #: which rows belong together, or when each was seen
     #: Things worth keeping while the block stays where it is. A source may hand out a fresh,
     #: empty one at every pass, so nothing may depend on it but time.
-    cache: dict[Any, Any] = field(default_factory=dict)
+    cache: dict[object, Any] = field(default_factory=dict)
     #: The same for what depends on the rows alone: all who read the block share it.
-    facts: dict[Any, Any] = field(default_factory=dict)
+    facts: dict[object, Any] = field(default_factory=dict)
 
     def for_reader(self, reader: object) -> Block:
         """Return the block with a cache for one of several who read it in the same pass.
@@ -79,7 +92,7 @@ class Sweep(Protocol[State, Partial]):
         ...
 
 
-def join_pieces(left: dict[int, Any], right: dict[int, Any]) -> dict[int, Any]:
+def join_pieces(left: dict[int, Piece], right: dict[int, Piece]) -> dict[int, Piece]:
     """Join pieces of an answer kept under the indices of their blocks, in the larger of the two.
 
     Examples
@@ -165,7 +178,9 @@ class BlockSource(ABC):
         return True
 
     @abstractmethod
-    def write_scores(self, score: Callable[[Any], FloatArray], to: object = None) -> Any:
+    def write_scores(
+        self, score: Callable[..., FloatArray], to: str | PathLike[str] | None = None
+    ) -> Scores:
         """Score every row where it lies, and hand the scores back the engine's own way.
 
         ``score`` takes the ``X`` of a block; it is picklable. ``to`` says where scores go when

@@ -14,10 +14,11 @@ import os
 import shutil
 import sys
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, Never
 from uuid import uuid4
 
 import numpy as np
@@ -30,7 +31,9 @@ from toprank.blocks.spark_jobs import run_everywhere, run_job
 from toprank.blocks.spill import GONE, Spill, clear_spilled, matrix, open_spilled, spill_error
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    import pyarrow as pa
+    from pyspark import RDD
+    from pyspark.sql import Column, DataFrame, Row, SparkSession
 
 #: Partitions from which partial results are merged by the executors first, and how many at once.
 _MANY, _FAN_IN = 256, 32
@@ -79,7 +82,7 @@ def from_spark(
     return SparkBlocks(df, list(features), target, weight, group, spill_dir, verbose)
 
 
-def spark_session(master: str = "local[*]", **config: Any) -> Any:
+def spark_session(master: str = "local[*]", **config: object) -> SparkSession:
     """Start a Spark session, or say what is missing.
 
     Parameters
@@ -141,7 +144,7 @@ class SparkBlocks(BlockSource):
         self._folders: set[str] = set()
         self.n_features = len(features)
         self.feature_names = np.array(features, dtype=object)
-        self._closer: Any = None
+        self._closer: weakref.finalize[..., SparkBlocks] | None = None
         self._write()
 
     @property
@@ -176,7 +179,7 @@ class SparkBlocks(BlockSource):
         self._n_blocks = len(entries)
         self._one_host = len({entry["host"] for entry in entries}) == 1
 
-    def _tasks(self) -> Any:
+    def _tasks(self) -> RDD:
         """The manifest, one partition a task.
 
         A task costs Spark more than it computes. Where any executor can open any file, because all
@@ -225,7 +228,9 @@ class SparkBlocks(BlockSource):
         self._folders.update(folder for _, folders, _ in found for folder in folders)
         return _merge_in_order(sweep, found)[2]
 
-    def write_scores(self, score: Callable[[Any], FloatArray], to: object = None) -> Any:
+    def write_scores(
+        self, score: Callable[..., FloatArray], to: str | PathLike[str] | None = None
+    ) -> DataFrame:
         """Return the data frame with a column of scores, computed where the rows are.
 
         Parameters
@@ -279,7 +284,7 @@ def check_frame(df: DataFrame, columns: Sequence[str]) -> None:
         )
 
 
-def check_spark_columns(df: Any, features: Sequence[str]) -> None:
+def check_spark_columns(df: DataFrame, features: Sequence[str]) -> None:
     """Refuse features that hold something else than numbers."""
     numbers = ("tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "decimal")
     kinds = dict(df.dtypes)
@@ -292,7 +297,7 @@ def check_spark_columns(df: Any, features: Sequence[str]) -> None:
         raise not_numbers(wrong, advice)
 
 
-def _number_entries(index: int, entries: Iterator[Any]) -> Iterator[dict[str, Any]]:
+def _number_entries(index: int, entries: Iterator[Row]) -> Iterator[dict[str, object]]:
     """Give entries the number of their partition.
 
     Should an executor be lost, its partitions are written again by a task for several of them,
@@ -302,14 +307,14 @@ def _number_entries(index: int, entries: Iterator[Any]) -> Iterator[dict[str, An
         yield {**entry.asDict(), "index": index}
 
 
-class _LocalPartitions:
+class _LocalPartitions(Generic[State, Partial]):
     """The contribution of the blocks of one partition of the manifest."""
 
-    def __init__(self, sweep: Any, state: Any):
+    def __init__(self, sweep: Sweep[State, Partial], state: State):
         self.sweep = sweep
         self.state = state
 
-    def __call__(self, entries: Iterator[Any]) -> Iterator[Any]:
+    def __call__(self, entries: Iterator[Row]) -> Iterator[tuple[int, list[str], Partial]]:
         for entry in entries:
             if entry["error"]:
                 raise spill_error(entry["error"])
@@ -317,17 +322,21 @@ class _LocalPartitions:
             yield entry["index"], [entry["path"]], self.sweep.local(block, self.state)
 
 
-class _MergeGroup:
+class _MergeGroup(Generic[Partial]):
     """Merges the contributions of neighbouring partitions on an executor."""
 
-    def __init__(self, sweep: object):
+    def __init__(self, sweep: Sweep[Never, Partial]):
         self.sweep = sweep
 
-    def __call__(self, group: tuple[int, Any]) -> Any:
+    def __call__(
+        self, group: tuple[int, Iterable[tuple[int, list[str], Partial]]]
+    ) -> tuple[int, list[str], Partial]:
         return _merge_in_order(self.sweep, sorted(group[1], key=lambda partial: partial[0]))
 
 
-def _merge_in_order(sweep: Any, partials: list[Any]) -> Any:
+def _merge_in_order(
+    sweep: Sweep[Never, Partial], partials: list[tuple[int, list[str], Partial]]
+) -> tuple[int, list[str], Partial]:
     index, folders, total = partials[0]
     for _, more, partial in partials[1:]:
         folders = folders + more
@@ -335,7 +344,7 @@ def _merge_in_order(sweep: Any, partials: list[Any]) -> Any:
     return index, folders, total
 
 
-def _linear_column(score: Any, features: Sequence[str]) -> Any:
+def _linear_column(score: Any, features: Sequence[str]) -> Column:
     """The score x' coef plus an offset as a column; a null counts as NaN, as in the fit."""
     functions = require("pyspark.sql.functions", "spark")
     centre = score.units.centre
@@ -358,7 +367,7 @@ class _Score:
         self.features = features
         self.name = name
 
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         arrow = require("pyarrow", "spark")
         for batch in batches:
             scores = np.zeros(0)
@@ -369,12 +378,12 @@ class _Score:
             yield arrow.RecordBatch.from_arrays(columns, [*batch.schema.names, self.name])
 
 
-def _remove(manifest: Any, folders: set[str]) -> None:
+def _remove(manifest: RDD, folders: set[str]) -> None:
     """Remove the files, on whichever executor's disk they are."""
     try:
         paths = set(folders)
 
-        def clear(entries: Iterator[Any]) -> Iterator[int]:
+        def clear(entries: Iterator[Row]) -> Iterator[int]:
             clear_spilled(paths | {entry["path"] for entry in entries if entry["path"]})
             return iter(())
 

@@ -7,14 +7,18 @@ leaves the job running. So the call is made in a thread, and whoever asked for i
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from threading import Thread
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
 from toprank._extras import require
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
 
 Result = TypeVar("Result")
 
@@ -22,7 +26,7 @@ Result = TypeVar("Result")
 _GRACE, _LOOK = 10.0, 0.2
 
 
-def run_job(session: Any, job: Callable[[], Result]) -> Result:
+def run_job(session: SparkSession, job: Callable[[], Result]) -> Result:
     """Return what a job returns; cancel it where the wait for it is interrupted.
 
     Parameters
@@ -51,7 +55,7 @@ def run_job(session: Any, job: Callable[[], Result]) -> Result:
         raise
 
 
-def _cancel(context: Any, tag: str, answer: Future[Any]) -> None:
+def _cancel(context: SparkContext, tag: str, answer: Future[Result]) -> None:
     until = time.monotonic() + _GRACE
     # again and again: the job may only be about to start
     while not answer.done() and time.monotonic() < until:
@@ -60,7 +64,7 @@ def _cancel(context: Any, tag: str, answer: Future[Any]) -> None:
         wait([answer], _LOOK)
 
 
-def run_everywhere(session: Any, action: Callable[[], None]) -> None:
+def run_everywhere(session: SparkSession, action: Callable[[], None]) -> None:
     """Run something on every executor, once what runs there has ended.
 
     A barrier stage with a task for each core starts when all cores are free.
@@ -68,7 +72,7 @@ def run_everywhere(session: Any, action: Callable[[], None]) -> None:
     context = session.sparkContext
     cores = max(1, int(context.defaultParallelism))
 
-    def task(_: object) -> Any:
+    def task(_: object) -> Iterator[object]:
         action()
         return iter(())
 

@@ -9,23 +9,25 @@ from __future__ import annotations
 import pickle  # nosec B403
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from os import PathLike
+from typing import TYPE_CHECKING, Generic, TypeAlias
 
 import numpy as np
 
 from toprank._arrays import Matrix
 from toprank._extras import require
 from toprank._numerics import FloatArray
-from toprank.blocks.source import Block, BlockSource, Progress
+from toprank.blocks.source import Block, BlockSource, Partial, Progress, State, Sweep
 from toprank.blocks.spark import SparkBlocks, check_frame, from_spark
 from toprank.blocks.spark_jobs import run_job
 from toprank.blocks.tables import ParquetTables, Prepare, with_times
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
 
 #: From the Arrow batches of a partition to its tables, one per block.
-OpenPartition = Callable[[Iterator[Any]], Iterator[Any]]
+OpenPartition: TypeAlias = "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Table]]"
 
 
 class SparkTables(BlockSource):
@@ -33,7 +35,7 @@ class SparkTables(BlockSource):
 
     reads_anew = True
 
-    def __init__(self, df: Any, open_partition: OpenPartition, names: list[str]):
+    def __init__(self, df: DataFrame, open_partition: OpenPartition, names: list[str]):
         self._df = df
         self._open = open_partition
         self.names = names
@@ -42,20 +44,20 @@ class SparkTables(BlockSource):
         self._progress = Progress(0)
 
     @classmethod
-    def of_frame(cls, df: Any) -> SparkTables:
+    def of_frame(cls, df: DataFrame) -> SparkTables:
         """The partitions of a data frame."""
         check_frame(df, [])
         return cls(df, _join_batches, list(df.columns))
 
     @classmethod
-    def of_files(cls, files: ParquetTables, session: Any) -> SparkTables:
+    def of_files(cls, files: ParquetTables, session: SparkSession) -> SparkTables:
         """The row groups of Parquet files, which the executors read."""
         places = files.groups
         rows = session.sparkContext.parallelize(places, max(1, len(places)))
         df = session.createDataFrame(rows, "file int, group int")
         return cls(df, _ReadGroups(files), files.names)
 
-    def map_reduce(self, sweep: Any, state: Any) -> Any:
+    def map_reduce(self, sweep: Sweep[State, Partial], state: State) -> Partial:
         """Merge ``sweep.local(block, state)`` over all partitions, in their order."""
         task = _LocalTables(self._open, sweep, state)
         found = self._df.mapInArrow(task, "index int, partial binary")
@@ -84,7 +86,9 @@ class SparkTables(BlockSource):
         finally:
             held.close()
 
-    def write_scores(self, score: Callable[[Any], FloatArray], to: Any = None) -> Any:
+    def write_scores(
+        self, score: Callable[..., FloatArray], to: str | PathLike[str] | None = None
+    ) -> DataFrame:
         """Return the data frame with a column of scores, computed where the rows are."""
         if not isinstance(self._open, type(_join_batches)):
             raise TypeError("Rows of files have no data frame to add a column to: read them first.")
@@ -108,25 +112,25 @@ class _ReadGroups:
     def __init__(self, files: ParquetTables):
         self.files = files
 
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for row in batch.to_pylist():
                 yield self.files.read_group(row["file"], row["group"])
 
 
-class _LocalTables:
+class _LocalTables(Generic[State, Partial]):
     """What the tables of a partition contribute to a pass."""
 
-    def __init__(self, open_partition: OpenPartition, sweep: Any, state: Any):
+    def __init__(self, open_partition: OpenPartition, sweep: Sweep[State, Partial], state: State):
         self.tables_of, self.sweep, self.state = open_partition, sweep, state
 
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
 
         arrow = require("pyarrow", "spark")
         context = TaskContext.get()
         index = 0 if context is None else context.partitionId()
-        total: Any = None
+        total: Partial | None = None
         for table in self.tables_of(batches):
             partial = self.sweep.local(Block(index, table), self.state)
             total = partial if total is None else self.sweep.merge(total, partial)
@@ -142,7 +146,7 @@ class _Numbers:
     def __init__(self, open_partition: OpenPartition, prepare: Prepare, features: list[str]):
         self.tables_of, self.prepare, self.features = open_partition, prepare, features
 
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         arrow = require("pyarrow", "spark")
         for table in self.tables_of(batches):
             Z, positive, weight = self.prepare(table)
@@ -158,7 +162,7 @@ class _AddScores:
     def __init__(self, score: Callable[[Matrix], FloatArray], name: str):
         self.score, self.name = score, name
 
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         arrow = require("pyarrow", "spark")
         for batch in batches:
             table = with_times(arrow.Table.from_batches([batch]))

@@ -13,11 +13,11 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from toprank._arrays import Frame, IntArray
+from toprank._arrays import AnyArray
 from toprank._extras import require
 from toprank._files import Stamp
 from toprank.blocks.source import Block
@@ -42,7 +42,7 @@ class Kept:
     kind: str
     crc: int
 
-    def map(self, folder: Path) -> Any:
+    def map(self, folder: Path) -> np.ndarray:
         """Return the array, mapped, or raise an error where the file is another."""
         dtype = np.dtype(self.kind)
         if 0 in self.shape:
@@ -74,7 +74,7 @@ class Spill:
     token: str
     group: str | None = None
 
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
 
         context = TaskContext.get()
@@ -121,7 +121,7 @@ class Spill:
     def _write_files(self, batches: Iterator[pa.RecordBatch], folder: Path) -> list[Kept]:
         """X row after row, then labels and weights."""
         given = {"y": self.target, "weight": self.weight, "groups": self.group}
-        columns: dict[str, list[Any]] = {name: [] for name, column in given.items() if column}
+        columns: dict[str, list[AnyArray]] = {name: [] for name, column in given.items() if column}
         rows, kind, crc = 0, np.dtype(np.float64), 0
         with open(folder / "X", "wb") as file:
             for batch in batches:
@@ -163,7 +163,7 @@ def _why(problem: OSError, directory: str | None, index: int) -> str:
     )
 
 
-def matrix(batch: Frame, features: Sequence[str]) -> Any:
+def matrix(batch: pa.RecordBatch, features: Sequence[str]) -> np.ndarray:
     """The features of an Arrow batch, row by row; float32 where all are, else float64."""
     arrow = require("pyarrow", "spark")
     columns = [batch.column(batch.schema.get_field_index(name)) for name in features]
@@ -176,7 +176,7 @@ def matrix(batch: Frame, features: Sequence[str]) -> Any:
     return X
 
 
-def _label_values(batch: Frame, name: str) -> IntArray:
+def _label_values(batch: pa.RecordBatch, name: str) -> AnyArray:
     column = batch.column(batch.schema.get_field_index(name))
     if column.null_count:
         raise ValueError(f"The column {name!r} holds {column.null_count} nulls; drop those rows.")

@@ -8,10 +8,14 @@ per entry; it is made when the first gradient is asked for. Zeros are never fill
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING
 
 from toprank._lazy import cached_property
 from toprank.blocks.kernels_stored import sum_segments
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 #: Entries of a piece of a column, at most: columns of very different lengths make equal work.
 _PIECE = 1024
@@ -34,7 +38,7 @@ class StoredRows:
     #: The class of designs that reads it; see `toprank.blocks.design.design_kind`.
     design_class = "toprank.blocks.device_sparse:StoredDesign"
 
-    def __init__(self, starts: Any, columns: Any, values: Any, n_columns: int):
+    def __init__(self, starts: Tensor, columns: Tensor, values: Tensor, n_columns: int):
         self.starts = starts
         self.columns = columns
         self.values = values
@@ -43,9 +47,9 @@ class StoredRows:
         self.dtype = values.dtype
 
     @classmethod
-    def of(cls, tensor: Any) -> StoredRows:
+    def of(cls, tensor: Tensor) -> StoredRows:
         """Take the entries of a tensor of the layout sparse_csr, values without a copy."""
-        torch: Any = importlib.import_module("torch")
+        torch = importlib.import_module("torch")
         starts, columns = tensor.crow_indices().long(), tensor.col_indices()
         _check_places(starts, columns, int(tensor.shape[1]))
         if tensor.shape[1] <= _LARGEST_INT32:
@@ -55,13 +59,13 @@ class StoredRows:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def scores(self, beta: Any) -> Any:
+    def scores(self, beta: Tensor) -> Tensor:
         """Return the product with a float64 vector of one number per column."""
         return sum_segments(self.starts, self.columns, self.values, beta)
 
-    def take(self, rows: Any) -> StoredRows:
+    def take(self, rows: Tensor) -> StoredRows:
         """Return some rows, numbered by a tensor of the same device."""
-        torch: Any = importlib.import_module("torch")
+        torch = importlib.import_module("torch")
         first = self.starts[rows]
         lengths = self.starts[rows + 1] - first
         starts = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
@@ -69,18 +73,18 @@ class StoredRows:
         at += torch.arange(len(at), device=self.device)
         return StoredRows(starts, self.columns[at], self.values[at], self.shape[1])
 
-    def dense(self, kind: Any) -> Any:
+    def dense(self, kind: torch.dtype) -> Tensor:
         """Return the rows with their zeros, as a tensor of a type of floating-point numbers."""
-        torch: Any = importlib.import_module("torch")
+        torch = importlib.import_module("torch")
         filled = torch.zeros(self.shape, dtype=kind, device=self.device)
         place = self.row_numbers * self.shape[1] + self.columns
         filled.view(-1).scatter_add_(0, place, self.values.to(kind))
         return filled
 
     @property
-    def row_numbers(self) -> Any:
+    def row_numbers(self) -> Tensor:
         """The row of every entry, int64."""
-        torch: Any = importlib.import_module("torch")
+        torch = importlib.import_module("torch")
         rows = torch.arange(len(self), device=self.device)
         return torch.repeat_interleave(rows, self.starts.diff(), output_size=len(self.values))
 
@@ -89,7 +93,7 @@ class StoredRows:
         return StoredColumns(self)
 
 
-def _check_places(starts: Any, columns: Any, n_columns: int) -> None:
+def _check_places(starts: Tensor, columns: Tensor, n_columns: int) -> None:
     """Refuse places outside the tensor: torch does not check them, and no kernel may read there."""
     if int(starts[0]) != 0 or int(starts[-1]) != len(columns) or bool((starts.diff() < 0).any()):
         raise ValueError(
@@ -110,7 +114,7 @@ class StoredColumns:
     """The entries of `StoredRows` in the order of their columns, cut into pieces."""
 
     def __init__(self, rows: StoredRows):
-        torch: Any = importlib.import_module("torch")
+        torch = importlib.import_module("torch")
         n, d = rows.shape
         order = torch.argsort(rows.columns, stable=True)
         numbers = rows.row_numbers
@@ -129,7 +133,9 @@ class StoredColumns:
         self._ones = torch.ones(1, dtype=torch.float64, device=rows.device)
         self._none = torch.zeros(len(column), dtype=torch.int32, device=rows.device)
 
-    def sums(self, vector: Any, *, by_sign: bool = False, values: Any = None) -> Any:
+    def sums(
+        self, vector: Tensor, *, by_sign: bool = False, values: Tensor | None = None
+    ) -> Tensor:
         """Return the sum over each column of its values times a number per row.
 
         ``by_sign`` as in `sum_segments`; ``values`` stand for those of the entries.
@@ -139,8 +145,8 @@ class StoredColumns:
         if not by_sign:
             return self._join(partial)
         high, low = (self._join(part) for part in partial)
-        torch: Any = importlib.import_module("torch")
+        torch = importlib.import_module("torch")
         return torch.stack([high, low])
 
-    def _join(self, partial: Any) -> Any:
+    def _join(self, partial: Tensor) -> Tensor:
         return sum_segments(self.first_piece, self._none, partial, self._ones)

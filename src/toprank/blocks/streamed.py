@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
-from typing import Any
+from os import PathLike
+from typing import TYPE_CHECKING
 
 from toprank._extras import require
 from toprank._lazy import cached_property
@@ -19,6 +20,10 @@ from toprank.blocks.source import Block, BlockSource, Partial, State, Sweep
 from toprank.blocks.tensor_source import TensorSource
 from toprank.blocks.tensors import unwrap
 from toprank.blocks.threads import thread_pool
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 #: Bytes of a block: enough for the bus, a small part of any card.
 _BLOCK_BYTES = 1 << 28
@@ -33,7 +38,14 @@ class StreamedSource(BlockSource):
     reads_anew = True
     samples_on_device = True
 
-    def __init__(self, X: Any, y: Any, weight: Any, device: Any, block_rows: int | None):
+    def __init__(
+        self,
+        X: Tensor,
+        y: Tensor | None,
+        weight: Tensor | None,
+        device: torch.device,
+        block_rows: int | None,
+    ):
         self.X = X
         self.device = device
         self.n_rows, self.n_features = (int(size) for size in X.shape)
@@ -54,7 +66,7 @@ class StreamedSource(BlockSource):
         starts = range(0, max(1, self.n_rows), self.block_rows)
         return [slice(start, min(start + self.block_rows, self.n_rows)) for start in starts]
 
-    def _block(self, index: int, rows: slice, X: Any) -> Block:
+    def _block(self, index: int, rows: slice, X: Tensor) -> Block:
         y, weight = (None if part is None else part[rows] for part in self._vectors)
         return Block(index, X, y, weight)
 
@@ -88,7 +100,7 @@ class StreamedSource(BlockSource):
         X, y, weight = (None if part[0] is None else torch.cat(part) for part in parts)
         return TensorSource(Block(0, X, y, weight))
 
-    def start_threads(self, n_jobs: int | None = None) -> AbstractContextManager[Any]:
+    def start_threads(self, n_jobs: int | None = None) -> AbstractContextManager[object]:
         return nullcontext()  # the device adds up; a thread of its own copies
 
     def cheap_curvature(self, n_rows: int) -> bool:
@@ -98,7 +110,9 @@ class StreamedSource(BlockSource):
         rows = self._cuts[index]
         return f"rows {rows.start} to {rows.stop - 1}"
 
-    def write_scores(self, score: Callable[[Any], Any], to: Any = None) -> Any:
+    def write_scores(
+        self, score: Callable[..., object], to: str | PathLike[str] | None = None
+    ) -> Tensor:
         """Return the scores of the rows as a tensor of the host."""
         if to is not None:
             raise ValueError(
@@ -113,16 +127,16 @@ class StreamedSource(BlockSource):
 class _Places:
     """Two places for blocks, used in turn."""
 
-    def __init__(self, shape: tuple[int, int], X: Any, device: Any):
+    def __init__(self, shape: tuple[int, int], X: Tensor, device: torch.device):
         torch = require("torch", "torch")
         self.torch = torch
         self.held = [torch.empty(shape, dtype=X.dtype, device=device) for _ in range(2)]
 
-    def send(self, index: int, rows: Any) -> None:
+    def send(self, index: int, rows: Tensor) -> None:
         """Copy rows to their place, as soon as it is free."""
         self.held[index % 2][: len(rows)].copy_(rows)
 
-    def receive(self, index: int, n_rows: int) -> Any:
+    def receive(self, index: int, n_rows: int) -> Tensor:
         """Return the rows of a block that was sent, once they are there."""
         return self.held[index % 2][:n_rows]
 
@@ -133,17 +147,17 @@ class _Places:
 class _PlacesOnGpu(_Places):
     """The same on a GPU: copies go on a stream of their own, and wait for nothing but a place."""
 
-    def __init__(self, shape: tuple[int, int], X: Any, device: Any):
+    def __init__(self, shape: tuple[int, int], X: Tensor, device: torch.device):
         super().__init__(shape, X, device)
         torch = self.torch
         self.device = device
         self.stream = torch.cuda.Stream(device)
         self.sent, self.read = ([torch.cuda.Event() for _ in range(2)] for _ in range(2))
-        self.pinned: list[Any] | None = None
+        self.pinned: list[Tensor] | None = None
         if not (X.is_contiguous() and X.is_pinned()):
             self.pinned = [torch.empty(shape, dtype=X.dtype, pin_memory=True) for _ in range(2)]
 
-    def send(self, index: int, rows: Any) -> None:
+    def send(self, index: int, rows: Tensor) -> None:
         place, torch = index % 2, self.torch
         with torch.cuda.device(self.device), torch.cuda.stream(self.stream):
             if self.pinned is not None:
@@ -153,7 +167,7 @@ class _PlacesOnGpu(_Places):
             self.held[place][: len(rows)].copy_(rows, non_blocking=True)
             self.sent[place].record(self.stream)
 
-    def receive(self, index: int, n_rows: int) -> Any:
+    def receive(self, index: int, n_rows: int) -> Tensor:
         self.torch.cuda.current_stream(self.device).wait_event(self.sent[index % 2])
         return super().receive(index, n_rows)
 

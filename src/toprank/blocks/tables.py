@@ -12,6 +12,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -75,7 +76,9 @@ class LocalTables(LocalSource):
 
     names: list[str]
 
-    def write_scores(self, score: Callable[[Any], FloatArray], to: object = None) -> Any:
+    def write_scores(
+        self, score: Callable[..., FloatArray], to: str | PathLike[str] | None = None
+    ) -> FloatArray:
         """Return the scores as an array; ``score`` takes an Arrow table."""
         return np.concatenate([np.asarray(part) for part in self.map(lambda b: score(b.X))])
 

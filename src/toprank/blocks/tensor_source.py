@@ -9,11 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from os import PathLike
+from typing import TYPE_CHECKING, Any
 
 from toprank._extras import require
 from toprank.blocks.source import Block, BlockSource, Partial, State, Sweep
 from toprank.blocks.tensors import unwrap
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 #: Features from which the algebra of the solver is held to one thread.
 _LONG = 256
@@ -47,7 +52,7 @@ class TensorSource(BlockSource):
     def thin(self, pick: Callable[[Block], Block]) -> TensorSource:
         return TensorSource(pick(self.block), self.group)
 
-    def start_threads(self, n_jobs: int | None = None) -> AbstractContextManager[Any]:
+    def start_threads(self, n_jobs: int | None = None) -> AbstractContextManager[object]:
         # no rows come to this process, and its threads have nothing to do; BLAS on many threads
         # takes eight times as long as on one for vectors of 100,000 coefficients
         return super().start_threads(1) if self.n_features > _LONG else nullcontext()
@@ -59,7 +64,9 @@ class TensorSource(BlockSource):
     def name_of(self, index: int) -> str:
         return "the tensor" if self.group is None else f"the tensor of rank {index}"
 
-    def write_scores(self, score: Callable[[Any], Any], to: Any = None) -> Any:
+    def write_scores(
+        self, score: Callable[..., object], to: str | PathLike[str] | None = None
+    ) -> Tensor:
         """Return the scores of this process's rows as a tensor on their device."""
         if to is not None:
             raise ValueError(
@@ -72,7 +79,7 @@ class TensorSource(BlockSource):
 class ProcessGroup:
     """Processes that hold rows of the same data, in the order of their ranks."""
 
-    def __init__(self, group: Any, device: Any):
+    def __init__(self, group: torch.distributed.ProcessGroup | None, device: torch.device):
         self.distributed = require("torch", "torch").distributed
         self.group = group
         self.rank = int(self.distributed.get_rank(group))
@@ -82,7 +89,7 @@ class ProcessGroup:
     def gather(self, local: Callable[[], Partial]) -> list[Partial]:
         """Return what each process found; a process that fails makes all of them fail."""
         try:
-            found: tuple[Any, str | None] = (local(), None)
+            found: tuple[Partial | None, str | None] = (local(), None)
         except Exception as error:
             found = (None, f"{type(error).__name__}: {error}")
             self._exchange(found)
@@ -93,7 +100,7 @@ class ProcessGroup:
             raise RuntimeError("A pass over the rows failed on " + "; ".join(failures))
         return [answer for answer, _ in answers]
 
-    def _exchange(self, mine: Any) -> list[Any]:
+    def _exchange(self, mine: object) -> list[Any]:
         answers: list[Any] = [None] * self.size
         on_its_device = (
             require("torch", "torch").cuda.device(self.device)

@@ -10,14 +10,14 @@ scores are. What a tensor has no answer for is refused by name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import DTypeLike
 
-from toprank._arrays import AnyArray, FloatArray, TableLike
+from toprank._arrays import AnyArray, TableLike
 from toprank._extras import require
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _HOST = 1
 
 
-def tensor_of(array: Any) -> Tensor | None:
+def tensor_of(array: object) -> Tensor | None:
     """Return the array as a torch tensor that shares its memory; None for an array of the host.
 
     torch tensors are taken wherever they lie, other arrays (CuPy) only from a device: those of
@@ -156,7 +156,7 @@ class OnDevice(NDArrayOperatorsMixin):
         place = key if isinstance(key, slice) else key.tensor
         self.tensor[place] = _operand(values, self.tensor.device)
 
-    def __array__(self, *_: object, **__: object) -> Any:
+    def __array__(self, *_: object, **__: object) -> NoReturn:
         raise _refusal("copying to the host")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -177,7 +177,11 @@ class OnDevice(NDArrayOperatorsMixin):
         return out
 
     def __array_function__(
-        self, function: Any, _: object, args: tuple[OnDevice | float, ...], kwargs: Any
+        self,
+        function: Callable[..., object],
+        _: object,
+        args: tuple[OnDevice | float, ...],
+        kwargs: Mapping[str, object],
     ) -> OnDevice | float:
         answer = _FUNCTIONS.get(function)
         if answer is None:
@@ -190,7 +194,15 @@ def unwrap(values: object) -> Any:
     return values.tensor if isinstance(values, OnDevice) else values
 
 
-def on_host(values: OnDevice | FloatArray | None) -> AnyArray | None:
+@overload
+def on_host(values: OnDevice | AnyArray) -> AnyArray: ...
+
+
+@overload
+def on_host(values: None) -> None: ...
+
+
+def on_host(values: OnDevice | AnyArray | None) -> AnyArray | None:
     """A vector as NumPy's array, copied from its device where it lies on one."""
     return values.tensor.cpu().numpy() if isinstance(values, OnDevice) else values
 
@@ -218,7 +230,7 @@ def _dot(left: OnDevice, right: OnDevice) -> float:
     return _number((left.tensor * right.tensor).sum())
 
 
-def _number(value: Any) -> float:
+def _number(value: Tensor) -> float:
     return value.item()
 
 
@@ -280,7 +292,7 @@ def _full_like(vector: OnDevice, value: float) -> OnDevice:
     return OnDevice(torch.full_like(vector.tensor, value, dtype=torch.float64))
 
 
-_FUNCTIONS: dict[Any, Callable[..., Any]] = {
+_FUNCTIONS: dict[object, Callable[..., OnDevice | float]] = {
     np.all: lambda v: bool(v.tensor.all()),
     np.any: lambda v: bool(v.tensor.any()),
     np.append: lambda v, value: _concatenate((v, value)),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from toprank._arrays import TableLike
 from toprank._extras import require
 from toprank.blocks.source import Block
 from toprank.blocks.stored import StoredRows
@@ -14,14 +16,18 @@ from toprank.blocks.streamed import StreamedSource
 from toprank.blocks.tensor_source import ProcessGroup, TensorSource
 from toprank.blocks.tensors import on_device, tensor_of
 
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
 
 def from_torch(
-    X: Any,
-    y: Any = None,
-    sample_weight: Any = None,
+    X: Tensor | TableLike,
+    y: Tensor | ArrayLike | None = None,
+    sample_weight: Tensor | ArrayLike | None = None,
     *,
-    process_group: Any = None,
-    device: Any = None,
+    process_group: torch.distributed.ProcessGroup | None = None,
+    device: torch.device | str | None = None,
     block_rows: int | None = None,
 ) -> TensorSource | StreamedSource:
     """Take the rows of a tensor where they lie: in memory, on a GPU, or on several.
@@ -100,7 +106,11 @@ def from_torch(
 
 
 def _streamed(
-    X: Any, y: Any, sample_weight: Any, device: Any, block_rows: int | None
+    X: Tensor | TableLike,
+    y: Tensor | ArrayLike | None,
+    sample_weight: Tensor | ArrayLike | None,
+    device: torch.device | str,
+    block_rows: int | None,
 ) -> StreamedSource:
     torch = require("torch", "torch")
     if isinstance(X, np.ndarray):
@@ -124,7 +134,7 @@ def _streamed(
     return StreamedSource(tensor, labels, weight, torch.device(device), block_rows)
 
 
-def check_tensor(X: Any) -> Any:
+def check_tensor(X: Tensor | TableLike) -> Tensor | StoredRows:
     """Return X as a tensor that passes can read, or raise saying what is wrong."""
     tensor = tensor_of(X)
     torch = require("torch", "torch")
@@ -149,7 +159,9 @@ def check_tensor(X: Any) -> Any:
     return StoredRows.of(tensor) if tensor.layout is torch.sparse_csr else tensor
 
 
-def _vector_beside(name: str, values: Any, X: Any) -> Any:
+def _vector_beside(
+    name: str, values: Tensor | ArrayLike | None, X: Tensor | StoredRows
+) -> Tensor | None:
     """A vector of labels or weights on the device of X, one entry per row."""
     if values is None:
         return None
@@ -164,7 +176,7 @@ def _vector_beside(name: str, values: Any, X: Any) -> Any:
     return vector
 
 
-def _numbers(name: str, values: Any, X: Any) -> Any:
+def _numbers(name: str, values: Tensor | ArrayLike, X: Tensor | StoredRows) -> Tensor:
     try:
         return on_device(values, X)
     except TypeError as error:

@@ -7,6 +7,7 @@ from contextlib import contextmanager, nullcontext
 from copy import copy
 from functools import partial
 from numbers import Integral, Real
+from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -181,7 +182,11 @@ class LinearRanker(TakesCallbacks, BlockScoring, Probabilities, ClassifierMixin,
 
     @fits
     def fit_blocks(
-        self, source: BlockSource, *, checkpoint: object = None, resume: bool = False
+        self,
+        source: BlockSource,
+        *,
+        checkpoint: str | PathLike[str] | None = None,
+        resume: bool = False,
     ) -> Any:
         """Fit the ranker to the rows of a block source, wherever they lie.
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -192,7 +193,7 @@ class BlockScorer:
         raise TypeError(f"{type(self).__name__} cannot score blocks.")
 
     def score_blocks(
-        self, source: BlockSource, to: object = None, **how: object
+        self, source: BlockSource, to: str | PathLike[str] | None = None, **how: object
     ) -> FloatArray | Path | Tensor | list[Path]:
         """Score the rows of a block source where they lie, without collecting them.
 
