@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from toprank._numerics import FloatArray
+from toprank._arrays import AnyArray, BoolArray, FloatArray
 from toprank.blocks import Block, BlockSource
 from toprank.blocks.design import design_of
 from toprank.blocks.parts import Folds, PartOfRows
@@ -30,14 +30,12 @@ from toprank.rankers.proper import ProperRanker
 from toprank.tuning.grid import GridFit, fit_grid_to
 
 if TYPE_CHECKING:
-    from toprank._arrays import AnyArray, BoolArray
     from toprank.blocks.statistics import LabelCounts, Units
 
 #: Bytes of scores out of fold that the driver holds at once.
 _SCORE_BYTES = 1 << 28
 #: Lists of the highest rows and bins that the driver holds at once, and their sizes.
 _LISTS, _KEEP_TOP, _BINS = 40, 100_000, 65_536
-
 
 #: Of each fold: labels, weights, a line of scores per setting, and groups.
 _FoldPieces = list[tuple[BoolArray, FloatArray, FloatArray, AnyArray | None]]
@@ -187,7 +185,9 @@ class BlockSearch:
             scores, tested = self._listed_scores(coefs)
         return scores, float(np.mean(tested / trained))
 
-    def _gather(self, part: str, coefs: list[FloatArray]) -> list[tuple[Any, Any, Any, Any]]:
+    def _gather(
+        self, part: str, coefs: list[FloatArray]
+    ) -> list[tuple[BoolArray, FloatArray, FloatArray, AnyArray | None]]:
         """Labels, weights, scores and groups of a part of each fold, in the order of the blocks."""
         self.passes["scores"] += 1
         sweep = _FoldScores(self.folds, part, self.data.classes, self.data.units)
