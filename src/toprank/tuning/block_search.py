@@ -187,7 +187,7 @@ class BlockSearch:
 
     def _gather(
         self, part: str, coefs: list[FloatArray]
-    ) -> list[tuple[BoolArray, FloatArray, FloatArray, AnyArray | None]]:
+    ) -> list[tuple[BoolArray, FloatArray | None, FloatArray, AnyArray | None]]:
         """Labels, weights, scores and groups of a part of each fold, in the order of the blocks."""
         self.passes["scores"] += 1
         sweep = _FoldScores(self.folds, part, self.data.classes, self.data.units)
