@@ -151,6 +151,10 @@ class LinearProblem(ABC, Generic[Data]):
         pulls[: len(sizes)] += sizes
         return pulls
 
+    def lighter(self) -> LinearProblem[Data]:
+        """Return the same problem on rows that are stored in a form that is faster to read."""
+        return self
+
     def bound_by(self, smooth: Any, coef: FloatArray) -> float:
         """Return a lower bound on the minimum that a smooth problem's coefficients tell.
 
@@ -208,10 +212,6 @@ class TwoClassProblem(LinearProblem[LabelledData]):
     def cheap_curvature(self) -> bool:
         """Whether second moments cost less than another read of the data."""
         return self.size <= EXACT_CURVATURE_UP_TO and self.data.source.cheap_curvature(self.n_rows)
-
-    def lighter(self) -> TwoClassProblem:
-        """Return the same problem on rows that are stored in a form that is faster to read."""
-        return self
 
     def separates(self, coef: FloatArray) -> bool:
         lowest, highest = self.extremes(coef)
