@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from copy import copy
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +21,7 @@ from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
 from toprank.blocks.design import design_of
 from toprank.blocks.memory import ArraySource, gather_blocks
-from toprank.blocks.source import BlockSource
+from toprank.blocks.source import BlockSource, Partial, State, Sweep
 from toprank.blocks.statistics import LabelCounts, Units, refusal, sample_step
 from toprank.objective.labelled import View
 from toprank.objective.sums import LOCATION_ROWS
@@ -114,7 +113,7 @@ class BlockData:
     def entries(self) -> int:
         return self.n_rows * self.n_features
 
-    def run(self, sweep: Any, state: Any) -> Any:
+    def run(self, sweep: Sweep[State, Partial], state: State) -> Partial:
         """Make one pass over the blocks."""
         self.passes[type(sweep).__name__.lower()] += 1
         return self.source.map_reduce(sweep, state)

@@ -12,7 +12,7 @@ import time as clock
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,7 @@ from toprank.rankers.trees import PushTrees
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
+
 #: What is added to the seed of the folds: which rows are drawn does not depend on their fold.
 _OTHER_SEED = 7919
 
@@ -51,7 +52,7 @@ _OTHER_SEED = 7919
 class Drawn:
     """Rows in memory that stand for all, and which of them each fold trains and tests."""
 
-    X: Any
+    X: Matrix
     y: np.ndarray
     weight: FloatArray | None
     groups: np.ndarray | None
@@ -74,9 +75,9 @@ class Drawn:
 class EnsembleBlockScore:
     """The score of every row of a block: picklable, so that it can travel to the blocks."""
 
-    members: tuple[tuple[int, Callable[[Any], FloatArray]], ...]
+    members: tuple[tuple[int, Callable[[Matrix], FloatArray]], ...]
     scale: ScoreColumns
-    combiner: Any
+    combiner: BaseEstimator
     columns_used: tuple[int, ...]
     n_members: int
 
@@ -108,7 +109,7 @@ class EnsembleOnBlocks(BlockScorer):
     """Fits of an ensemble to rows that lie anywhere."""
 
     @fits
-    def fit_blocks(self, source: BlockSource, *, progress: Progress | None = None) -> Any:
+    def fit_blocks(self, source: BlockSource, *, progress: Progress | None = None) -> Self:
         """Fit members to folds of a block source, weigh them, and fit those with a weight.
 
         Linear rankers are fitted to all rows of every fold wherever they lie, trees
@@ -216,7 +217,7 @@ class _BlockMembers:
         self.drawn, self.rows = drawn, rows
         self.on_error = on_error
 
-    def run(self, name: str, member: Any) -> Run:
+    def run(self, name: str, member: BaseEstimator) -> Run:
         """Score the drawn rows by a member that has not seen them."""
         go_on()
         run = Run(name, np.zeros(len(self.rows)), np.zeros(len(self.rows)))
@@ -237,7 +238,7 @@ class _BlockMembers:
                 ) from error
         return run
 
-    def _scores(self, member: Any) -> list[FloatArray]:
+    def _scores(self, member: BaseEstimator) -> list[FloatArray]:
         """The scores of the rows that each fold tests."""
         names = self.source.feature_names
         if reads_blocks(member, self.source):
@@ -260,7 +261,7 @@ class _BlockMembers:
         return fit_member(member, self.rows)
 
 
-def reads_blocks(member: Any, source: BlockSource) -> bool:
+def reads_blocks(member: BaseEstimator, source: BlockSource) -> bool:
     """Whether a member can be fitted to all rows of a source."""
     if isinstance(member, PushTrees):
         return member.backend == "xgboost" and hasattr(source, "read")
@@ -290,7 +291,7 @@ def _block_score(
 ) -> Callable[[Matrix], FloatArray]:
     """The score of a fitted member, of the X of a block."""
     if hasattr(model, "block_score") and _is_of_numbers(model):
-        score: Callable[[Any], FloatArray] = model.block_score()
+        score: Callable[[Matrix], FloatArray] = model.block_score()
         return score
     return _MemberScore(model, names)
 
