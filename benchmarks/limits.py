@@ -152,6 +152,8 @@ def hard_pushes(share: float, table: Path | None) -> Iterator[Line]:
         "one-hot": one_hot(int(100_000 * share)),
         "5,000 x 400 bits": bits(int(5_000 * share), 400),
         "20,000 x 512 bits": bits(int(20_000 * share), 512),
+        "200,000 x 100": normal(int(200_000 * share), 100),
+        "1,000,000 x 30": normal(int(1_000_000 * share), 30),
     }
     for name, rows in tables.items():
         for p, limit in ((64.0, 1.5), (np.inf, 4.0)):
