@@ -17,8 +17,8 @@ and alpha > 0,
 is a certificate, and the path ends when it is small enough. For the max price F - F_s is the
 paper's limit p -> inf with gap log(K)/p - [LSE(p f)/p - max f]. There the weights of the outer rows
 in F_s bound the minimum from below more sharply (`Problem.bound_by`). Where rows are wide, so that
-a level takes dozens of passes, the best of these bounds is kept, and the path is left for the point
-it leads to as soon as that is known to be close.
+a level takes dozens of passes, or many and nothing is to be learned from the highest, the best of
+these bounds is kept, and the path is left for the point it leads to once that is known to be close.
 
 Where the maximum can be told apart from the loss (``problem.peaked``), Newton's method takes it
 as it is, and a path is walked for the corners of the loss alone.
@@ -59,6 +59,8 @@ Minimiser = Callable[..., Result]
 #: The smooth problems' levels shrink by this factor, so many times.
 _FACTOR = 0.25
 _LEVELS = 13
+#: The least share of the coefficients of a level that stands for those of the limit.
+_SHORTEST = 1 / 32
 #: After so few iterations a level is left out.
 _EASY = 3
 #: Levels among which a fixed number of coordinate rounds is shared out.
@@ -189,7 +191,7 @@ def _narrow(
             smooth, coef, minimiser, max_iter=budget, tol=inner, callback=callback, warm=warm
         )
         result = _certify(problem, result)
-        if minimiser is lbfgs:  # where a level takes dozens of passes, the path is left early
+        if _leaves_early(problem, result, minimiser):
             bound = max(bound, problem.bound_by(smooth, result.coef))
             result.gap = min(result.gap, result.value - bound)
         coef, warm = result.coef, True
@@ -251,6 +253,16 @@ def _look_ahead(smooth: Any, level: float, passed: list[tuple[float, FloatArray]
     return ahead if smooth.value_grad(ahead)[0] < here else coef
 
 
+def _leaves_early(problem: Problem, result: Result, minimiser: Minimiser) -> bool:
+    """Whether a bound may end the path: levels take long, or there is nothing left to learn.
+
+    Newton's method takes few steps per level, and ends at a minimum that is known more exactly.
+    """
+    if minimiser is newton and problem.has_sample:
+        return result.value >= problem.value(np.zeros_like(result.coef))
+    return minimiser is lbfgs
+
+
 def _end_of_path(
     problem: Problem,
     result: Result,
@@ -271,7 +283,7 @@ def _end_of_path(
         coef = _line_through(passed[-2:], 0.0) if len(passed) > 2 else result.coef
     else:  # by convexity the value of a share lies below the same share of the values
         share = (0.9 * target + bound - zero) / max(result.value - zero, np.finfo(float).tiny)
-        coef = min(share, 1.0) * result.coef if share >= _FACTOR**2 else result.coef
+        coef = min(share, 1.0) * result.coef if share >= _SHORTEST else result.coef
     if coef is result.coef:
         return None
     value = problem.value(coef)
