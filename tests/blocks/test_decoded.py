@@ -2,6 +2,8 @@
 
 import os
 import pickle
+import threading
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,8 @@ import pytest
 
 from toprank import PNormPush, blocks
 from toprank.blocks import decoded, parquet
+from toprank.blocks.columns import Columns
+from toprank.blocks.kernels_columns import ColumnAddresses
 
 pytest.importorskip("pyarrow")
 
@@ -77,12 +81,105 @@ def test_a_full_or_missing_disk_is_no_obstacle(folder, monkeypatch, tmp_path):
 
 
 def test_a_disk_slower_than_decoding_is_left_alone(folder, monkeypatch, decodings):
-    # a block begins, is decoded when its writing starts, is written, and is counted
-    ticks = iter(np.cumsum(np.tile([0.0, 1.0, 5.0, 0.0], 1000)))
-    monkeypatch.setattr(decoded.time, "perf_counter", lambda: next(ticks))
+    # decoding a block takes a second, writing one five, each by the clock of its own thread
+    clocks = Counter()
+
+    def tick():
+        name = threading.current_thread().name
+        clocks[name] += 5.0 if name.startswith("toprank-writer") else 1.0
+        return clocks[name]
+
+    monkeypatch.setattr(decoded.time, "perf_counter", tick)
     monkeypatch.setattr(decoded, "_TRIED", 1000)
     fit(folder)
     assert sum(decodings) > 9
+
+
+def test_a_block_is_written_while_the_next_one_is_decoded(folder, monkeypatch):
+    meanwhile = threading.Event()
+    write = decoded.DecodedCopy._write
+
+    def wait(self, block):
+        assert meanwhile.wait(10)  # nobody would decode the second block before this one is done
+        return write(self, block)
+
+    def second(blocks):
+        for block in blocks:
+            if block.index == 1:
+                meanwhile.set()
+            yield block
+
+    monkeypatch.setattr(decoded.DecodedCopy, "_write", wait)
+    source = blocks.from_parquet(folder, "y", block_rows=90)
+    source.expect_passes()
+    kept = list(source._copy.keep(second(source._decode(True))))
+    assert [block.index for block in kept] == list(range(9))
+
+
+@pytest.mark.parametrize("broken", ["decoding", "writing", "interrupt"])
+def test_a_first_pass_that_fails_says_so_and_leaves_no_thread(folder, monkeypatch, broken):
+    before = set(threading.enumerate())
+    error = {"interrupt": KeyboardInterrupt, "writing": MemoryError, "decoding": ValueError}[broken]
+    if broken == "decoding":
+        read = parquet.batch_column
+
+        def damaged(batch, name, where, *rest):
+            if "part-2" in where:
+                raise ValueError(f"no page of {where}")
+            return read(batch, name, where, *rest)
+
+        monkeypatch.setattr(parquet, "batch_column", damaged)
+    if broken == "writing":
+        monkeypatch.setattr(
+            decoded, "_tiles", lambda *_: (_ for _ in ()).throw(MemoryError("9 GB"))
+        )
+    source = blocks.from_parquet(folder, "y", block_rows=90)
+    source.expect_passes()
+    words = {"decoding": "part-2.parquet, row group 0", "writing": None, "interrupt": None}[broken]
+
+    def look(block):
+        if broken == "interrupt" and block.index == 3:
+            raise KeyboardInterrupt
+        return block.n_rows
+
+    with pytest.raises(error, match=words):
+        sum(source.map(look))
+    assert set(threading.enumerate()) == before
+    assert not source._copy.ready
+    monkeypatch.undo()
+    assert sum(source.map(lambda block: block.n_rows)) == 600  # the next pass starts anew
+    assert source._copy.ready
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("width", [1, 8, 13])
+def test_the_compiled_way_to_rows_copies_the_same_numbers(dtype, width):
+    rng = np.random.default_rng(width)
+    X = rng.standard_normal((1000, width)).astype(dtype)
+    X[3, 0], X[4, 0] = np.nan, -0.0
+    columns = Columns([X[:, j].copy() for j in range(width)], 1000, np.dtype(dtype))
+    plain, compiled = (np.concatenate([*decoded._tiles(columns, way)]) for way in (False, True))
+    assert plain.tobytes() == compiled.tobytes() == X.tobytes()
+
+
+def test_columns_of_other_types_take_the_plain_way():
+    whole, gaps = np.arange(10), np.arange(20.0)[::2]
+    assert ColumnAddresses.of([whole.astype(float), whole], np.dtype(float)) is None
+    assert ColumnAddresses.of([gaps], np.dtype(float)) is None
+    columns = Columns([whole, gaps], 10, np.dtype(float))
+    (tile,) = decoded._tiles(columns, True)
+    assert np.array_equal(tile, np.column_stack([whole, gaps]))
+
+
+def test_addresses_are_never_read_beyond_the_columns():
+    found = ColumnAddresses.of([np.arange(5.0)] * 8, np.dtype(float))
+    for first, room in ((3, np.empty((3, 8))), (0, np.empty((3, 9))), (0, np.empty((8, 3)).T)):
+        with pytest.raises(ValueError, match=r"rows|room"):
+            found.fill_rows(first, room)
+    with pytest.raises(ValueError, match="room"):
+        found.fill_rows(0, np.empty((3, 8), dtype=np.float32))
+    with pytest.raises(ValueError, match="rows"):
+        found.fill_rows(-1, np.empty((3, 8)))
 
 
 def test_a_file_that_changes_after_the_copy_was_made_is_noticed(folder, tmp_path):

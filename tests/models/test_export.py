@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from toprank import PushTrees
+from toprank.interop.onnx import to_onnx
 from toprank.models import ModelError, fit_table
 
 ODD = "odd \"name\" `of` [a] 'column'; --"
@@ -93,6 +95,26 @@ def test_onnx_runtime_gives_the_scores_of_the_model(odd_models, odd_table, later
         assert export.rows_checked == len(frame)
         assert export.largest_difference <= 1e-9 * max(1.0, np.abs(model.score(frame)).max())
     assert (tmp_path / "m.onnx").read_bytes() == export.model.SerializeToString()
+
+
+@pytest.mark.parametrize("backend", ["lightgbm", "xgboost"])
+def test_a_missing_category_of_many_is_no_category_in_onnx(backend):
+    pytest.importorskip("onnx", reason="ONNX export needs onnx")
+    runtime = pytest.importorskip("onnxruntime", reason="the check of ONNX models needs it")
+    pytest.importorskip(backend)
+    rng = np.random.default_rng(0)
+    code = rng.integers(0, 36, 2000).astype(float)
+    code[::9] = np.nan
+    X = np.column_stack([rng.normal(size=2000), code])
+    effect = np.where(np.isnan(code), 2.0, np.isin(code, [0, 3, 7, 35]) * 3.0)
+    y = X[:, 0] + effect + rng.logistic(size=2000) > 3
+    how = {"backend": backend, "n_estimators": 20, "categorical_features": [1]}
+    trees = PushTrees(p=2, early_stopping=False, **how).fit(X, y)
+    session = runtime.InferenceSession(to_onnx(trees).model.SerializeToString())
+    later = X[:400].copy()
+    later[300:320, 1] = 77.0  # never seen
+    (scores,) = session.run(None, {session.get_inputs()[0].name: later})[:1]
+    np.testing.assert_allclose(scores.ravel(), trees.decision_function(later), atol=1e-5)
 
 
 def test_onnx_that_differs_is_an_error_and_is_not_written(odd_models, odd_table, tmp_path):

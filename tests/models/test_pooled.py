@@ -1,5 +1,7 @@
 """Columns of many words as categories: the commonest each, all rare ones as one."""
 
+import sqlite3
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -75,9 +77,62 @@ def test_few_words_are_not_pooled_and_too_many_are_refused(frame):
         fit_table(frame, "bought", p=2, pool=["shops"])
 
 
-def test_exports_refuse_it_by_name_and_the_estimator_takes_it(frame, model):
-    with pytest.raises(ModelError, match="'shop', 'zip' as tidy words, with rare ones pooled"):
-        model.to_sql("leads")
+@pytest.fixture(scope="module")
+def later(frame):
+    """Rows with words that are common, rare, never seen, missing and empty."""
+    rows = frame.head(12).copy()
+    rows["shop"] = [*["s00", "s01", "s57", "s58", "never seen", None, "", "(others)"], *["s59"] * 4]
+    rows["zip"] = [*[1000] * 6, 1058, 1059, 9, -1, 1000, 1001]
+    return rows
+
+
+@pytest.mark.parametrize("kind", ["pnorm", pytest.param("trees", marks=pytest.mark.more)])
+def test_sqlite_and_duckdb_pool_the_words_that_the_model_pools(frame, model, later, kind):
+    if kind == "trees":
+        pytest.importorskip("lightgbm")
+        model = fit_table(frame, "bought", **{**GIVEN, "model": "trees"})
+    expected = model.score(later)
+    connection = sqlite3.connect(":memory:")
+    later.to_sql("leads", connection, index=False)
+    found = pd.read_sql(model.to_sql("leads", dialect="sqlite"), connection).score
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect() as database:
+        database.register("leads", later)
+        scores = database.sql(model.to_sql("leads", dialect="duckdb")).fetchnumpy()["score"]
+    np.testing.assert_allclose(scores, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["pnorm", pytest.param("trees", marks=pytest.mark.more)])
+def test_onnx_pools_the_words_that_the_model_pools(frame, model, later, kind):
+    pytest.importorskip("onnx", reason="ONNX export needs onnx")
+    runtime = pytest.importorskip("onnxruntime", reason="the check of ONNX models needs it")
+    if kind == "trees":
+        pytest.importorskip("lightgbm")
+        model = fit_table(frame, "bought", **{**GIVEN, "model": "trees"})
+    export = model.to_onnx(check=later)
+    # the words as they come, not as the schema reads them
+    raw = {"x": later.x.to_numpy().reshape(-1, 1)}
+    raw |= {
+        c: later[c].fillna("").astype(str).to_numpy(object).reshape(-1, 1) for c in GIVEN["pool"]
+    }
+    session = runtime.InferenceSession(export.model.SerializeToString())
+    (scores,) = session.run(None, raw)[:1]
+    np.testing.assert_allclose(np.ravel(scores), model.score(later), rtol=1e-9, atol=1e-9)
+
+
+def test_numbers_read_as_words_are_numbers_in_sql(frame):
+    few = frame.assign(zip=frame.zip % 5 + 1000)
+    model = fit_table(few, "bought", p=2, model="pnorm", as_text=["zip"], drop=["shop"])
+    duckdb = pytest.importorskip("duckdb")
+    for table in (few.head(50), few.head(50).assign(zip=few.zip.astype(float))):
+        with duckdb.connect() as database:
+            database.register("leads", table)
+            scores = database.sql(model.to_sql("leads", dialect="duckdb")).fetchnumpy()["score"]
+        np.testing.assert_allclose(scores, model.score(table), rtol=1e-9, atol=1e-9)
+
+
+def test_the_estimator_pools_too(frame, model):
     features = frame.drop(columns="bought")
     ranker = TableRanker(p=2, pool=["shop", "zip"]).fit(features, frame.bought)
     scores = ranker.decision_function(features)

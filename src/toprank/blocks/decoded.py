@@ -2,9 +2,10 @@
 
 Decoding a Parquet file takes ten times as long as reading the numbers that come out of it. The
 first pass of a fit writes them to a file without a name, which is gone with the source or with
-the process, however that ends. A pass finds there the same numbers in the same blocks, so that
-answers do not depend on whether there was room for the file. Passes map it, block by block: no
-number is copied on its way from the system's cache to the sums.
+the process, however that ends. A block is written while the next one is decoded. A pass finds
+there the same numbers in the same blocks, so that answers do not depend on whether there was room
+for the file. Passes map it, block by block: no number is copied on its way from the system's cache
+to the sums.
 """
 
 from __future__ import annotations
@@ -15,25 +16,31 @@ import shutil
 import tempfile
 import time
 import weakref
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import Future
 from contextlib import closing, suppress
 from dataclasses import replace
+from os import PathLike
 from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toprank.blocks.columns import Columns
 from toprank.blocks.source import Block
+from toprank.blocks.threads import thread_pool
 
 #: The share of what is free on the disk that the file may take.
 _SHARE = 0.25
 #: Bytes after which a disk has shown whether it writes faster than rows are decoded.
 _TRIED = 1 << 28
+#: How much longer than decoding writing may take: it goes on meanwhile, and waits for its turn.
+_PATIENCE = 2.0
 #: Bytes of rows that are put together from columns at once: they are still in the cache when they
 #: are written.
-_TILE_BYTES = 1 << 23
+_TILE_BYTES = 1 << 22
+#: Bytes of all rows from which a compiled kernel puts them together.
+_COMPILED_FROM = 1 << 27
 #: Where an array may begin within a block.
 _ALIGNED = 64
 
@@ -43,7 +50,7 @@ class _Place(NamedTuple):
 
     start: int
     shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+    dtype: np.dtype[np.generic]
 
     @property
     def end(self) -> int:
@@ -73,7 +80,7 @@ class DecodedCopy:
     (True, [[0.0], [0.0]], [1, 0])
     """
 
-    def __init__(self, size: int, folder: Any = None):
+    def __init__(self, size: int, folder: str | PathLike[str] | None = None):
         self.size = size
         self.folder = tempfile.gettempdir() if folder is None else folder
         self.ready = False
@@ -84,6 +91,7 @@ class DecodedCopy:
         self._file: Any = None
         self._given_up = False
         self._writing = Lock()
+        self._decode_seconds = self._write_seconds = 0.0
 
     def keep(self, blocks: Generator[Block, None, None]) -> Generator[Block, None, None]:
         """Yield the blocks of a pass and write them, if nobody does so already.
@@ -95,24 +103,37 @@ class DecodedCopy:
             return
         try:
             self._start()
-            decoding, writing, begun = 0.0, 0.0, time.perf_counter()
-            with closing(blocks):
-                for block in blocks:
-                    took = self._write(block)
-                    decoding += time.perf_counter() - begun - took
-                    writing += took
-                    if writing > decoding and self._end() > _TRIED:
-                        self._give_up()  # a slow disk: decoding again is faster
-                    # the columns are let go before the next ones are decoded
-                    block = _in_rows(block) if self._given_up else self._replace(block)
-                    yield block
-                    begun = time.perf_counter()
+            with closing(blocks), thread_pool(1, "toprank-writer") as writer:
+                waiting: Future[Block] | None = None
+                while (block := self._next(blocks)) is not None:
+                    # it is written while the one after it is decoded
+                    last, waiting = waiting, writer.submit(self._take_in, block)
+                    del block  # the columns are let go once they are written
+                    if last is not None:
+                        yield last.result()
+                if waiting is not None:
+                    yield waiting.result()
             self.ready = not self._given_up
         finally:
             self._writing.release()
 
+    def _next(self, blocks: Generator[Block, None, None]) -> Block | None:
+        """The next block, or None; the time is taken."""
+        begun = time.perf_counter()
+        block = next(blocks, None)
+        self._decode_seconds += time.perf_counter() - begun
+        return block
+
+    def _take_in(self, block: Block) -> Block:
+        """Write a block, and return it as it lies in the file."""
+        self._write_seconds += self._write(block)
+        if self._write_seconds > _PATIENCE * self._decode_seconds and self._end() > _TRIED:
+            self._give_up()  # a slow disk: decoding again is faster
+        return _in_rows(block) if self._given_up else self._replace(block)
+
     def _start(self) -> None:
         self._blocks, self.with_labels = [], True
+        self._decode_seconds = self._write_seconds = 0.0
         with suppress(OSError):
             if self._file is None and self.size <= _SHARE * shutil.disk_usage(self.folder).free:
                 self._file = tempfile.TemporaryFile(dir=self.folder, buffering=0)
@@ -127,7 +148,7 @@ class DecodedCopy:
             offset, took = _next_page(self._end()), 0.0
             self._file.seek(offset)
             places = {"X": _Place(0, block.X.shape, block.X.dtype)}
-            for rows in _tiles(block.X):
+            for rows in _tiles(block.X, self.size >= _COMPILED_FROM):
                 before = time.perf_counter()
                 self._write_bytes(rows)
                 took += time.perf_counter() - before
@@ -149,7 +170,7 @@ class DecodedCopy:
             self._give_up()
             return 0.0
 
-    def _write_bytes(self, values: NDArray[Any]) -> None:
+    def _write_bytes(self, values: np.ndarray) -> None:
         left = memoryview(np.ascontiguousarray(values).reshape(-1).view(np.uint8))  # type: ignore[arg-type]
         while left:
             left = left[self._file.write(left) :]
@@ -210,15 +231,30 @@ def _in_rows(block: Block) -> Block:
     return replace(block, X=X.by_rows()) if isinstance(X, Columns) else block
 
 
-def _tiles(X: Any) -> Iterator[NDArray[Any]]:
+def _tiles(X: np.ndarray | Columns, compiled: bool) -> Iterator[np.ndarray]:
     """The rows of a matrix, or those of columns a few at a time."""
     if not isinstance(X, Columns):
         yield X
         return
     n_rows = max(1, _TILE_BYTES // max(1, X.dtype.itemsize * X.shape[1]))
     room = np.empty((min(n_rows, len(X)), X.shape[1]), X.dtype)
+    fill_rows = _fill_compiled(X) if compiled else None
     for first in range(0, len(X), n_rows):
-        yield X.by_rows(slice(first, min(first + n_rows, len(X))), room)
+        rows = slice(first, min(first + n_rows, len(X)))
+        if fill_rows is None:
+            yield X.by_rows(rows, room)
+        else:
+            tile = room[: rows.stop - first]
+            fill_rows(first, tile)
+            yield tile
+
+
+def _fill_compiled(X: Columns) -> Callable[[int, np.ndarray], None] | None:
+    """The compiled way to put rows together, where the columns are of one type."""
+    from toprank.blocks.kernels_columns import ColumnAddresses  # loads Numba
+
+    found = ColumnAddresses.of(X.columns, X.dtype)
+    return None if found is None else found.fill_rows
 
 
 def _next_page(offset: int) -> int:

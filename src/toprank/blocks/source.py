@@ -7,7 +7,7 @@ bring a sweep to the blocks.
 
 Blocks that this process reads are mapped over in threads and merged in order. A thread of its own
 reads ahead, so that reading and computing overlap. No more blocks are held than there are threads
-to work on them, one in waiting and one being read.
+to work on them, one in waiting and one being read; of Parquet files that a fit copies, one more.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from toprank.cli.options import Json, parse_numbers
 from toprank.cli.terminal import Failure, print_json
 
 if TYPE_CHECKING:
+    from toprank._arrays import JsonObject
     from toprank.bounds import Bound
 
 
@@ -67,7 +68,7 @@ def bounds(
     _show_bounds(Console(), found, positives, negatives, epsilon, probability)
 
 
-def _bound_as_dict(p: float, excess: Bound, rows: Bound) -> dict[str, Any]:
+def _bound_as_dict(p: float, excess: Bound, rows: Bound) -> JsonObject:
     return {
         "p": p,
         "excess": excess.value,

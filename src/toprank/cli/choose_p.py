@@ -35,6 +35,9 @@ from toprank.cli.options import (
 from toprank.cli.terminal import Failure, console, names, print_json, progress, safe
 
 if TYPE_CHECKING:
+    from toprank._arrays import AnyArray, FloatArray, JsonObject
+    from toprank.folds.splits import TimeOrderedSplit
+    from toprank.models.columns import Column
     from toprank.models.rows import TrainingRows
     from toprank.tuning import PNormPushCV, Support
 
@@ -138,7 +141,7 @@ def choose_p(
 
 
 def _cross_validate(
-    rows: TrainingRows, by: Any, *, ps: tuple[float, ...], **settings: Any
+    rows: TrainingRows, by: AnyArray | None, *, ps: tuple[float, ...], **settings: Any
 ) -> PNormPushCV:
     """The push cross-validated; `by` is the column that the folds follow, or None."""
     from toprank.tuning import PNormPushCV
@@ -150,7 +153,9 @@ def _cross_validate(
         raise Failure(str(error)) from error
 
 
-def _find_folds(rows: TrainingRows, folds: int, gap: float) -> tuple[Any, Any]:
+def _find_folds(
+    rows: TrainingRows, folds: int, gap: float
+) -> tuple[int | TimeOrderedSplit, AnyArray | None]:
     """The folds, and the column that they follow."""
     import numpy as np
 
@@ -173,7 +178,7 @@ def _find_folds(rows: TrainingRows, folds: int, gap: float) -> tuple[Any, Any]:
     return TimeOrderedSplit(folds, gap=gap), time
 
 
-def _metric_parameters(metric: str, k: str | None) -> dict[str, Any] | None:
+def _metric_parameters(metric: str, k: str | None) -> dict[str, int | float] | None:
     """The parameters of a metric; Failure if there is no such metric or it takes none."""
     from toprank.metrics.registry import METRICS
 
@@ -188,7 +193,12 @@ def _metric_parameters(metric: str, k: str | None) -> dict[str, Any] | None:
 
 
 def _advise(
-    ranker: PNormPushCV, rows: TrainingRows, folds: int, cv: Any, by: Any, jobs: int
+    ranker: PNormPushCV,
+    rows: TrainingRows,
+    folds: int,
+    cv: int | TimeOrderedSplit,
+    by: AnyArray | None,
+    jobs: int,
 ) -> Support:
     """What p the sample supports, with the penalty of the best push."""
     from toprank.tuning import TimeOrderedSplit, supported_p
@@ -208,12 +218,12 @@ def _advise(
         cv=folds,
         groups=None if timed else by,
         time=by if timed else None,
-        gap=cv.gap if timed else 0,
+        gap=cv.gap if isinstance(cv, TimeOrderedSplit) else 0,
         n_jobs=jobs,
     )
 
 
-def _choice_as_dict(ranker: PNormPushCV, advice: Support | None) -> dict[str, Any]:
+def _choice_as_dict(ranker: PNormPushCV, advice: Support | None) -> JsonObject:
     """The answer as plain values."""
     held_out = ranker.score_interval_
     answer = ranker.choice_.as_dict()
@@ -323,7 +333,7 @@ def read_rows(
     return replace(rows, X=X)
 
 
-def _plain_numbers(columns: Sequence[Any], rows: TrainingRows) -> Any:
+def _plain_numbers(columns: Sequence[Column], rows: TrainingRows) -> FloatArray:
     """The columns as they are; Failure unless all are numbers without gaps."""
     import numpy as np
 

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from toprank._extras import require
 from toprank.cli.terminal import Failure
+
+if TYPE_CHECKING:
+    from distributed import Client
+    from pyspark.sql import SparkSession
+
 
 Cluster = Annotated[
     str | None,
@@ -22,7 +27,7 @@ Cluster = Annotated[
 
 
 @contextmanager
-def open_cluster(address: str) -> Iterator[Any]:
+def open_cluster(address: str) -> Iterator[Client | SparkSession]:
     """A client of Dask or a session of Spark; ended afterwards if it was started here."""
     engine, _, rest = address.partition(":")
     if engine == "dask":
@@ -38,7 +43,7 @@ def open_cluster(address: str) -> Iterator[Any]:
 
 
 @contextmanager
-def _open_dask(host: str) -> Iterator[Any]:
+def _open_dask(host: str) -> Iterator[Client]:
     distributed = require("distributed", "dask")
     try:
         client = distributed.Client(f"tcp://{host}" if host else None, timeout="20s")
@@ -51,7 +56,7 @@ def _open_dask(host: str) -> Iterator[Any]:
 
 
 @contextmanager
-def _open_spark(address: str, rest: str) -> Iterator[Any]:
+def _open_spark(address: str, rest: str) -> Iterator[SparkSession]:
     from toprank.blocks import spark_session
 
     running = require("pyspark.sql", "spark").SparkSession.getActiveSession()

@@ -35,8 +35,12 @@ from toprank.cli.terminal import (
 )
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
+    from toprank._arrays import BoolArray
     from toprank._numerics import FloatArray
     from toprank.inference import Comparisons
+    from toprank.inference.result import Comparison
     from toprank.models import TableModel
 
 
@@ -94,7 +98,7 @@ def compare(
 
 def _score_models(
     models: Mapping[str, TableModel], source: Source, step: Step
-) -> tuple[Any, dict[str, FloatArray], dict[str, Any], list[str]]:
+) -> tuple[BoolArray, dict[str, FloatArray], dict[str, Any], list[str]]:
     """Labels, scores by model, what else is known of the rows, and what to say of them.
 
     Weights and groups are those of the first model that has them.
@@ -121,7 +125,7 @@ def _score_models(
 def _compare_models(
     metrics: Sequence[str] | None,
     k: int | float,
-    positive: Any,
+    positive: BoolArray,
     scores: Mapping[str, FloatArray],
     known: dict[str, Any],
     level: float,
@@ -178,7 +182,7 @@ def _show_comparisons(
     )
 
 
-def _pair_cells(pair: Any) -> list[Any]:
+def _pair_cells(pair: Comparison) -> list[Text]:
     (a, b), (value_a, value_b) = pair.names, pair.estimates
     return cells(
         f"{a} − {b}",

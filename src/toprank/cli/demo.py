@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich import box
@@ -17,6 +17,7 @@ from toprank.cli.options import Json, Quiet, check_output
 from toprank.cli.terminal import print_json, progress, safe
 
 if TYPE_CHECKING:
+    from toprank._arrays import JsonObject
     from toprank._numerics import FloatArray
     from toprank.reproduce.demo import Change, DemoResult, Measure, ModelResult
 
@@ -67,7 +68,7 @@ def demo(
         console.print(f"\nPicture: {safe(output)}", soft_wrap=True, highlight=False, markup=False)
 
 
-def _result_as_dict(result: DemoResult) -> dict[str, Any]:
+def _result_as_dict(result: DemoResult) -> JsonObject:
     from toprank.reproduce.demo import MEASURES
 
     return {

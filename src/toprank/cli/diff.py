@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -106,9 +106,9 @@ def _read_names(path: Path, id: str | None, reading: Reading, quiet: bool) -> tu
     return list(map(str, names)), name
 
 
-def _carried_words(source: Source, name: str) -> list[Any]:
+def _carried_words(source: Source, name: str) -> list[object]:
     """A column as the file has it, letter for letter."""
-    words: list[Any] = []
+    words: list[object] = []
     for chunk in source.chunks([name], {}, [name]):
         words += chunk.carried.column(0).to_pylist()
     return words
@@ -156,10 +156,10 @@ def _score_one(
     return ScoredTable(model, words, merged, np.concatenate(scores))
 
 
-def _explain(found: ListDifference, *tables: Any) -> list[Move]:
+def _explain(found: ListDifference, *tables: ScoredTable) -> list[Move]:
     from toprank.models.moves import explain_moves
 
-    return explain_moves([*found.entered, *found.left], *tables)
+    return explain_moves(list(map(str, [*found.entered, *found.left])), *tables)
 
 
 def _show_difference(found: ListDifference, moves: list[Move]) -> None:

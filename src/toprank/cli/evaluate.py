@@ -46,6 +46,9 @@ from toprank.cli.terminal import (
 )
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from toprank._arrays import BoolArray, FloatArray, JsonObject
     from toprank.inference import TopGroups
     from toprank.metrics.registry import Entry as SummaryEntry
     from toprank.models import TableModel
@@ -151,7 +154,7 @@ def evaluate(
         wanted = None if every else _list_metrics(metric or _USUAL, tops)
         if by is None:
             seen = _read_propensity(source, propensity)
-            more = {"label_propensity": seen}
+            more: dict[str, object] = {"label_propensity": seen}
             if scored.unlabelled is not None:
                 more = {"unlabelled": scored.unlabelled, "hidden": share}
             found = _measure_all(rows, wanted, tops, level, resamples, step, more)
@@ -213,7 +216,7 @@ def _check_two_classes(rows: ScoredRows, tops: Sequence[int | float]) -> None:
 
 def _list_metrics(
     names: Sequence[str], tops: Sequence[int | float]
-) -> list[tuple[str, dict[str, Any]]]:
+) -> list[tuple[str, dict[str, object]]]:
     """The metrics by name with their settings: those at the top once for each length."""
     from toprank.metrics.registry import METRICS
     from toprank.models.rows import metric_settings
@@ -242,7 +245,7 @@ def _tie_notes(rows: ScoredRows, tops: Sequence[int | float]) -> list[str]:
 
 def _measure_all(
     rows: ScoredRows,
-    wanted: Sequence[tuple[str, dict[str, Any]]] | None,
+    wanted: Sequence[tuple[str, dict[str, object]]] | None,
     tops: Sequence[int | float],
     level: float,
     resamples: int | None,
@@ -277,7 +280,7 @@ def _measure_all(
     if wanted is None:
         entries = list(summary(rows.y, rows.scores, tops, **weighed))
     else:
-        known: tuple[Any, ...] = (rows.y, rows.scores)
+        known: tuple[BoolArray, FloatArray] = (rows.y, rows.scores)
         entries = [
             Entry(name, given, METRICS[name].function(*known, **weighed, **given))
             for name, given in wanted
@@ -293,7 +296,9 @@ def _measure_all(
     return found
 
 
-def _share_row(rows: ScoredRows, level: float, unlabelled: Any, hidden: Any) -> list[MetricRow]:
+def _share_row(
+    rows: ScoredRows, level: float, unlabelled: BoolArray | None, hidden: object
+) -> list[MetricRow]:
     """The share of positives among the rows without a label, where it is estimated."""
     from toprank.inference import hidden_share
 
@@ -307,7 +312,7 @@ def _share_row(rows: ScoredRows, level: float, unlabelled: Any, hidden: Any) -> 
     return [MetricRow(one.metric, "hidden_share", {}, *value, method=one.method, note=one.note)]
 
 
-def _read_propensity(source: Source, column: str | None) -> Any:
+def _read_propensity(source: Source, column: str | None) -> FloatArray | None:
     """The probability that the label of each row was seen; None where no column is named."""
     if column is None:
         return None
@@ -336,7 +341,7 @@ def _metric_row(entry: SummaryEntry, measured: Measurement, corrected: bool) -> 
     )
 
 
-def _latency(model: TableModel, row: Any) -> float:
+def _latency(model: TableModel, row: pa.Table) -> float:
     """Milliseconds that scoring one row takes: the median of several runs, after a first one."""
     from toprank.models import ModelWarning
 
@@ -363,7 +368,7 @@ def _show_groups(found: TopGroups) -> None:
     console().print(drawn)
 
 
-def _show_evaluation(answer: dict[str, Any], found: list[MetricRow]) -> None:
+def _show_evaluation(answer: JsonObject, found: list[MetricRow]) -> None:
     screen = console()
     share = f"{100 * answer['level']:g}% interval"
     screen.print(

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -60,6 +60,12 @@ from toprank.cli.options import (
 )
 from toprank.cli.show import show_card
 from toprank.cli.terminal import Failure, note, print_json, progress, usual_jobs, worker_threads
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from toprank._arrays import JsonObject
+    from toprank.models.model import TableModel
 
 
 class Quality(StrEnum):
@@ -169,10 +175,11 @@ def fit(
     roles = {"id": id, "time": time, "weight": weight, "groups": groups, "propensity": propensity}
     columns = {"drop": drop, "as_text": as_text, "as_number": as_number, "clip": clip, "tidy": tidy}
     columns["pool"] = pool
+    name = _model_name(model, p, alpha, start)
     options = {
         **roles,
         **{name: tuple(names or ()) for name, names in columns.items()},
-        "model": _model_name(model, p, alpha, start),
+        "model": name,
         "p": _parse_power(p, start is not None),
         "alpha": alpha,
         "metric": metric,
@@ -203,7 +210,7 @@ def fit(
         in_blocks = cluster is not None or not fits_in_memory(source, memory, quiet)
         if in_blocks:
             check_training(source, *named)
-            fitted = task.fit_blocks(_BlockPlan(source, memory, cluster, options["model"], quiet))
+            fitted = task.fit_blocks(_BlockPlan(source, memory, cluster, name, quiet))
         else:
             rows = read_training(source, *named)
         known = source.describe_reading()
@@ -212,15 +219,15 @@ def fit(
     _hand_over(fitted, known, output, as_json, quiet)
 
 
-def _find_target(target: str | None, before: Any) -> str:
+def _find_target(target: str | None, before: TableModel | None) -> str:
     """The column of the labels: the one named, or that of the model to start from."""
     if target is None and before is None:
         raise Failure("--target is missing: name the column of the labels.")
-    return str(before.schema.target if target is None else target)
+    return str(target if before is None or target is not None else before.schema.target)
 
 
 def _hand_over(
-    fitted: Any, known: dict[str, Any], output: Path, as_json: bool, quiet: bool
+    fitted: TableModel, known: JsonObject, output: Path, as_json: bool, quiet: bool
 ) -> None:
     """Write the model, with what is known of the text it was read from, and show its card."""
     from toprank.cli.scoring import import_skops
@@ -244,12 +251,12 @@ class _FitTask:
     target: str
     positive: str | None
     options: dict[str, Any]
-    before: Any
+    before: TableModel | None
     skip_unlabelled: bool
     jobs: int | None
     quiet: bool
 
-    def fit_rows(self, rows: Any) -> Any:
+    def fit_rows(self, rows: pa.Table) -> TableModel:
         """Fit to rows in memory."""
         from toprank.models import fit_table
 
@@ -268,7 +275,7 @@ class _FitTask:
             given = {**self.options, "from_model": self.before, "progress": step}
             return fit_table(rows, self.target, positive=positive, **given)
 
-    def fit_blocks(self, plan: _BlockPlan) -> Any:
+    def fit_blocks(self, plan: _BlockPlan) -> TableModel:
         """Fit to rows in blocks; refuse what needs all of them at once."""
         _refuse_in_blocks("--from", self.before)
         options = {**self.options, "skip_unlabelled": self.skip_unlabelled}
@@ -285,7 +292,7 @@ def _leave_to_concerns() -> None:
     warnings.filterwarnings("ignore", ".* leave it out: drop=", ModelWarning)
 
 
-def _refuse_in_blocks(option: str, given: Any) -> None:
+def _refuse_in_blocks(option: str, given: object) -> None:
     if given is not None:
         raise Failure(
             f"{option} needs the table in memory, and it is read in blocks: give more --memory, or "
@@ -300,12 +307,12 @@ class _BlockPlan:
     source: Source
     memory: str | None
     cluster: str | None
-    model: str
+    model: str | None
     quiet: bool
 
     def fit(
         self, target: str, positive: str | None, jobs: int | None, options: dict[str, Any]
-    ) -> Any:
+    ) -> TableModel:
         """Fit the model, and say which rows it was fitted to."""
         from toprank import blocks
         from toprank.models import fit_table_blocks
@@ -374,7 +381,7 @@ def _model_name(model: Kind | None, p: str, alpha: float | None, start: Path | N
     return Kind.auto.value if p == "auto" and alpha is None else Kind.pnorm.value
 
 
-def _say_concerns(found: list[dict[str, Any]], quiet: bool) -> None:
+def _say_concerns(found: list[JsonObject], quiet: bool) -> None:
     """Say on stderr what may be wrong with the table, the most dangerous first."""
     for concern in found:
         if concern["danger"] < 4:
@@ -383,7 +390,7 @@ def _say_concerns(found: list[dict[str, Any]], quiet: bool) -> None:
             note(f"{warning}{concern['message']}.{option}", quiet)
 
 
-def _parse_power(text: str, warm: bool) -> Any:
+def _parse_power(text: str, warm: bool) -> float | str | None:
     """The power as the library takes it; None leaves it to the model that the fit starts from."""
     if text == "auto":
         return None if warm else "auto"

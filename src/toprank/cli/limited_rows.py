@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +19,12 @@ from toprank.models.columns import Unreadable, as_numbers, as_words, is_missing
 from toprank.select import LimitedList, cut, keep_rows
 from toprank.select.stay import FEWEST_MOVES
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from toprank._arrays import AnyArray, BoolArray, IntArray
+
+
 #: Words for yes and for no in a column of rows that must be in, or out.
 _YES = ("1", "true", "yes", "y", "t", "x", "+")
 _NO = ("0", "false", "no", "n", "f", "-", "")
@@ -29,10 +36,10 @@ class HeldTop:
     def __init__(self) -> None:
         self.n = self.tied_out = 0
         self.said = ""
-        self.extra_columns: dict[str, Any] = {}
-        self._parts: list[tuple[FloatArray, Any, FloatArray | None]] = []
+        self.extra_columns: dict[str, AnyArray] = {}
+        self._parts: list[tuple[FloatArray, pa.Table, FloatArray | None]] = []
 
-    def add(self, scores: FloatArray, rows: Any, chance: FloatArray | None = None) -> None:
+    def add(self, scores: FloatArray, rows: pa.Table, chance: FloatArray | None = None) -> None:
         """Offer the next rows, with their scores and probabilities."""
         self._parts.append((scores, rows, chance))
         self.n += len(scores)
@@ -50,7 +57,7 @@ class HeldTop:
         self.tied = np.zeros(len(self.places), dtype=bool)
         self.rows = merged.take(self.places)
 
-    def _choose(self, scores: FloatArray, chance: FloatArray | None, rows: Any) -> Any:
+    def _choose(self, scores: FloatArray, chance: FloatArray | None, rows: pa.Table) -> IntArray:
         raise NotImplementedError
 
 
@@ -63,7 +70,7 @@ class CutTop(HeldTop):
         super().__init__()
         self.limits, self.k, self.source, self.stay = limits, k, source, stay
 
-    def _choose(self, scores: FloatArray, chance: FloatArray | None, rows: Any) -> Any:
+    def _choose(self, scores: FloatArray, chance: FloatArray | None, rows: pa.Table) -> IntArray:
         before = {} if self.stay is None else self.stay.find(rows)
         found = _cut(self.limits, self.source, scores, self.k, chance, before)
         if self.limits.explore:
@@ -81,7 +88,7 @@ class StayTop(HeldTop):
         super().__init__()
         self.k, self.stay = k, stay
 
-    def _choose(self, scores: FloatArray, chance: FloatArray | None, rows: Any) -> Any:
+    def _choose(self, scores: FloatArray, chance: FloatArray | None, rows: pa.Table) -> IntArray:
         found = keep_rows(scores, self.k, **self.stay.find(rows))
         self.extra_columns = {"stays": np.isin(found.rows, found.kept)}
         self.said = str(found)
@@ -96,7 +103,7 @@ class StayRows:
     earlier: EarlierList
     noise: float | None = None
 
-    def find(self, rows: Any) -> dict[str, Any]:
+    def find(self, rows: pa.Table) -> dict[str, Any]:
         """Their places, and what says how much scores move, as `keep_rows` takes them."""
         words = map(str, rows.column(self.names).to_pylist())
         place = {name: row for row, name in enumerate(words)}
@@ -123,7 +130,7 @@ class EarlierList:
     def read(cls, source: Source, name: str) -> EarlierList:
         """Read a list that `toprank rank` wrote."""
         source.check_columns({name: "--stay, the id", "score": "--stay"})
-        names: list[Any] = []
+        names: list[object] = []
         for chunk in source.chunks([name], {}, [name]):
             names += chunk.carried.column(0).to_pylist()
         try:
@@ -135,7 +142,7 @@ class EarlierList:
         return cls(dict(zip(map(str, names), scores.tolist(), strict=True)))
 
 
-def row_chances(model: TableModel, rows: Any) -> FloatArray | None:
+def row_chances(model: TableModel, rows: pa.Table) -> FloatArray | None:
     """The model's probabilities of some rows; None where it has none."""
     if not hasattr(model.ranker, "predict_proba"):
         return None
@@ -144,20 +151,22 @@ def row_chances(model: TableModel, rows: Any) -> FloatArray | None:
         return np.clip(np.asarray(model.predict_proba(rows), dtype=np.float64)[:, 1], 0.0, 1.0)
 
 
-def _words(values: Any) -> Any:
+def _words(values: AnyArray) -> AnyArray:
     """Entities as words; None where one is missing."""
     words = as_words(values).astype(object)
     words[is_missing(values)] = None
     return words
 
 
-def _group_words(values: Any) -> Any:
+def _group_words(values: AnyArray) -> AnyArray:
     """Groups as words; rows without one are a group that is called (missing)."""
     words = _words(values)
     return np.array(["(missing)" if word is None else word for word in words], dtype=object)
 
 
-def _amounts(given: str | None, values: Any, option: str) -> Any:
+def _amounts(
+    given: str | None, values: Callable[[str], AnyArray], option: str
+) -> FloatArray | float | None:
     number = number_in(given)
     if given is None or number is not None:
         return number
@@ -171,7 +180,9 @@ def _amounts(given: str | None, values: Any, option: str) -> Any:
     return amounts
 
 
-def _yes_rows(column: str | None, values: Any, option: str) -> Any:
+def _yes_rows(
+    column: str | None, values: Callable[[str], AnyArray], option: str
+) -> BoolArray | None:
     if column is None:
         return None
     words = [
@@ -196,7 +207,7 @@ def _cut(
     wanted = list(limits.columns())
     table = source.read(wanted) if wanted else None
 
-    def values(name: str) -> Any:
+    def values(name: str) -> AnyArray:
         return frames.column(table, name)
 
     found = cut(

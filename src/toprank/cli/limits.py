@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -154,7 +154,9 @@ def number_in(text: str | None) -> float | None:
         return None
 
 
-def parse_counts(given: Sequence[str] | None, option: str) -> Any:
+def parse_counts(
+    given: Sequence[str] | None, option: str
+) -> int | float | dict[str, int | float] | None:
     """One count for all groups, or counts by group."""
     if not given:
         return None

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Protocol
 
 from toprank._extras import require
 from toprank._files import replace_file
@@ -21,6 +21,10 @@ from toprank.cli.io.excel import write_workbook
 from toprank.cli.io.source import TextDialect
 from toprank.cli.options import check_output
 from toprank.cli.terminal import safe
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 #: Signs that start a formula, also in the width of Chinese and Japanese letters.
 _SIGNS = "=+\\-@\uff1d\uff0b\uff0d\uff20"
@@ -39,7 +43,7 @@ def check_listing(output: Path | None, read: Iterable[Path]) -> None:
 
 
 def write_listing(
-    rows: Any, output: Path, excel_safe: bool = False, dialect: TextDialect | None = None
+    rows: pa.Table, output: Path, excel_safe: bool = False, dialect: TextDialect | None = None
 ) -> None:
     """Write an Arrow table to a file, whole or not at all, or to stdout as CSV.
 
@@ -70,7 +74,7 @@ def write_listing(
             _write_text(rows, file, kind, output.suffix.lower() == ".gz", excel_safe, dialect)
 
 
-def _listing_dialect(rows: Any, excel_safe: bool, dialect: TextDialect | None) -> TextDialect:
+def _listing_dialect(rows: pa.Table, excel_safe: bool, dialect: TextDialect | None) -> TextDialect:
     """How a list is written: like its table, where that can be; UTF-8 where it cannot."""
     dialect = dialect or TextDialect("utf-8", ",", ".")
     if dialect.delimiter == dialect.decimal:
@@ -88,7 +92,7 @@ def _listing_dialect(rows: Any, excel_safe: bool, dialect: TextDialect | None) -
     return replace(dialect, marked=marked and dialect.encoding == "utf-8")
 
 
-def _words_of(rows: Any) -> Iterator[str]:
+def _words_of(rows: pa.Table) -> Iterator[str]:
     kinds = require("pyarrow", "frames").types
     yield from rows.schema.names
     for field in rows.schema:
@@ -107,7 +111,7 @@ def _file_format(output: Path) -> str:
 
 
 def _write_text(
-    rows: Any, file: IO[bytes], kind: str, packed: bool, excel_safe: bool, dialect: TextDialect
+    rows: pa.Table, file: IO[bytes], kind: str, packed: bool, excel_safe: bool, dialect: TextDialect
 ) -> None:
     if kind == "jsonl":
         dialect = TextDialect("utf-8", ",", ".")
@@ -126,8 +130,8 @@ def _write_text(
         below.close()
 
 
-def _write_csv(rows: Any, text: Any, dialect: TextDialect, excel_safe: bool) -> None:
-    def row(values: Iterable[Any]) -> Iterable[Any]:
+def _write_csv(rows: pa.Table, text: LineWriter, dialect: TextDialect, excel_safe: bool) -> None:
+    def row(values: Iterable[object]) -> Iterable[object]:
         values = map(without_formulas, values) if excel_safe else values
         return values if dialect.decimal == "." else map(_with_comma, values)
 
@@ -140,12 +144,12 @@ def _write_csv(rows: Any, text: Any, dialect: TextDialect, excel_safe: bool) -> 
         writer.writerow(row(record.values()))
 
 
-def _with_comma(value: Any) -> Any:
+def _with_comma(value: object) -> object:
     """A number as text with a decimal comma; anything else as it is."""
     return str(value).replace(".", ",") if isinstance(value, float) else value
 
 
-def without_formulas(value: Any) -> Any:
+def without_formulas(value: object) -> object:
     r"""Return the value of a cell with an apostrophe before what would be run as a formula.
 
     A spreadsheet runs a cell that starts with a sign such as ``=``. A text can bring such a cell
@@ -167,19 +171,25 @@ def without_formulas(value: Any) -> Any:
     return _CONTROL_FIRST.sub("'", _FORMULA.sub("'", text))
 
 
-def iterate_rows(rows: Any) -> Iterable[dict[str, Any]]:
+def iterate_rows(rows: pa.Table) -> Iterable[dict[str, object]]:
     """The rows of an Arrow table as dictionaries, some at a time."""
     for batch in rows.to_batches(max_chunksize=10_000):
         yield from batch.to_pylist()
 
 
+class LineWriter(Protocol):
+    """What the writer of CSV needs of a file."""
+
+    def write(self, line: str, /) -> int: ...
+
+
 class _LinesWithoutReturn:
     """Lines of a CSV writer, which end in a return and a line feed, without the return."""
 
-    def __init__(self, text: Any) -> None:
+    def __init__(self, text: LineWriter) -> None:
         self.text = text
 
-    def write(self, line: str) -> Any:
+    def write(self, line: str) -> int:
         return self.text.write(line[:-2] + "\n")
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +17,8 @@ from toprank.cli.io.source import Source
 from toprank.cli.terminal import Failure, note, usual_jobs
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from toprank.models.block_rows import Sampling
 
 #: Bytes that a fit in memory takes for each value of the table: seen with 3,000,000 x 21.
@@ -131,7 +133,7 @@ def rows_of_block(source: Source, memory: str | None) -> int:
     return int(max(1024, min((1 << 21) // width, room)))
 
 
-def place_in_blocks(source: Source) -> Any:
+def place_in_blocks(source: Source) -> Path | str:
     """Where the workers of a cluster find a table; Failure if they cannot read it in blocks."""
     if source.place is None:
         raise Failure(f"--cluster: {source.name} is not Parquet; write it as Parquet first.")
@@ -144,8 +146,8 @@ def read_within(
     memory: str | None,
     what: str,
     cluster: str | None = None,
-    types: Mapping[str, Any] | None = None,
-) -> tuple[Any, str]:
+    types: Mapping[str, pa.DataType] | None = None,
+) -> tuple[pa.Table, str]:
     """All rows of a table; of one too large for memory a sample, and what is said of that.
 
     Parameters
@@ -186,7 +188,7 @@ def _say_sample(source: Source, what: str, rows: tuple[int, int], size: float, a
 
 def _read_on_cluster(
     source: Source, columns: list[str], memory: str | None, what: str, cluster: str
-) -> tuple[Any, str]:
+) -> tuple[pa.Table, str]:
     from toprank.blocks import from_tables
     from toprank.models.block_samples import sample_of_blocks
 
@@ -200,7 +202,7 @@ def _read_on_cluster(
     return rows, _say_sample(source, what, (rows.num_rows, total), row * total, allowed)
 
 
-def sample_rows(source: Source, columns: Sequence[str], share: float) -> Any:
+def sample_rows(source: Source, columns: Sequence[str], share: float) -> pa.Table:
     """A share of the rows, drawn by a checksum of their number: always the same ones."""
     from toprank.models.block_rows import Sampling
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from toprank._arrays import JsonObject
 
 
 @dataclass(frozen=True)
@@ -12,7 +15,7 @@ class MetricRow:
 
     label: str
     name: str
-    settings: dict[str, Any]
+    settings: dict[str, object]
     value: float
     low: float | None = None
     high: float | None = None
@@ -20,6 +23,6 @@ class MetricRow:
     method: str = ""
     note: str = ""
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """The attributes by name."""
         return asdict(self)

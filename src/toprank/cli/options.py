@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -15,6 +15,10 @@ from toprank._extras import require
 from toprank._files import check_folder
 from toprank.cli.io.source import Reading, Source
 from toprank.cli.terminal import Failure, can_ask, safe
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 _READING = "Reading text files"
 Answer = TypeVar("Answer")
@@ -153,7 +157,7 @@ Resamples = Annotated[
         show_default="1000; 200 beyond 200,000 rows",
     ),
 ]
-_READING_OPTIONS: dict[str, Any] = {
+_READING_OPTIONS: dict[str, object] = {
     "encoding": Annotated[
         str | None,
         typer.Option(
@@ -264,7 +268,7 @@ def parse_ks(text: str, option: str = "--k") -> list[int | float]:
     return [parse_k(part.strip(), option) for part in text.split(",") if part.strip()]
 
 
-def parse_hidden(text: str | None, unlabelled: str | None) -> Any:
+def parse_hidden(text: str | None, unlabelled: str | None) -> float | tuple[float, ...] | None:
     """The share of hidden positives, or the least and the largest; None to estimate it."""
     if text is None:
         return None
@@ -340,7 +344,7 @@ def read_training(
     roles: Mapping[str, str | None],
     columns: Mapping[str, Sequence[str] | None],
     most: int,
-) -> Any:
+) -> pa.Table:
     """All rows of a training table, once it is known to have the columns that options name.
 
     Parameters
@@ -376,7 +380,7 @@ def check_training(
     source.check_width(most)
 
 
-def keep_labelled(rows: Any, target: str, skip: bool) -> Any:
+def keep_labelled(rows: pa.Table, target: str, skip: bool) -> pa.Table:
     """The rows with a label; Failure if some have none and the user has not said to skip them."""
     from toprank.models import frames
     from toprank.models.columns import is_missing
@@ -390,7 +394,7 @@ def keep_labelled(rows: Any, target: str, skip: bool) -> Any:
     return rows.filter(~gaps)
 
 
-def find_positive(rows: Any, column: str, positive: str | None, tidy: bool = False) -> str:
+def find_positive(rows: pa.Table, column: str, positive: str | None, tidy: bool = False) -> str:
     """Return the label that belongs at the top; the user is asked only where that is not plain."""
     from toprank.models import Target as TargetLabels
     from toprank.models import frames

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -49,6 +49,9 @@ from toprank.cli.terminal import (
 from toprank.cli.wanted_list import WantedList
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from toprank._arrays import AnyArray, JsonObject
     from toprank._numerics import FloatArray
     from toprank.cli.limited_rows import HeldTop, StayRows
     from toprank.models import Reason, TableModel
@@ -262,7 +265,7 @@ class Ranked:
         What the limits of the list cost, in words; empty if there are none.
     """
 
-    listing: Any
+    listing: pa.Table
     scores: FloatArray
     reasons: list[list[Reason]]
     tied_out: int
@@ -442,7 +445,7 @@ def _read_earlier(
         return StayRows(_carried_name(0), EarlierList.read(before, name), noise)
 
 
-def _beside(rows: Any, carried: Any) -> Any:
+def _beside(rows: pa.Table, carried: pa.Table | None) -> pa.Table:
     """A table with the carried columns too, under names that no column has."""
     for place, column in enumerate(carried.columns if carried is not None else ()):
         rows = rows.append_column(_carried_name(place), column)
@@ -460,7 +463,7 @@ def _rows_to_keep(source: Source, k: int | float) -> int | None:
     return None if k == 1 else max(1, math.ceil(k * source.count_rows()))
 
 
-def _find_reasons(model: TableModel, rows: Any, n: int, step: Step) -> list[list[Reason]]:
+def _find_reasons(model: TableModel, rows: pa.Table, n: int, step: Step) -> list[list[Reason]]:
     from toprank.models import ModelWarning
 
     total = rows.num_rows
@@ -477,11 +480,11 @@ def _listing(
     kept: RunningTop | LimitedTop | HeldTop,
     names: list[str],
     reasons: list[list[Reason]],
-    more: dict[str, Any] | None = None,
-) -> Any:
+    more: Mapping[str, AnyArray] | None = None,
+) -> pa.Table:
     from toprank.models.top_of_list import id_name
 
-    columns: dict[str, Any] = {
+    columns: dict[str, AnyArray | pa.ChunkedArray | list[str]] = {
         id_name(name): kept.rows.column(_carried_name(place)) for place, name in enumerate(names)
     }
     if not columns:
@@ -494,7 +497,7 @@ def _listing(
     return require("pyarrow", "frames").table({**columns, **last})
 
 
-def records(found: Ranked) -> list[dict[str, Any]]:
+def records(found: Ranked) -> list[JsonObject]:
     """The list as plain values; a reason is its column, the value there and what it adds."""
     rows = found.listing.to_pylist()
     for row, reasons in zip(rows, found.reasons, strict=False):
@@ -502,7 +505,7 @@ def records(found: Ranked) -> list[dict[str, Any]]:
     return rows
 
 
-def show_listing(rows: Any) -> None:
+def show_listing(rows: pa.Table) -> None:
     """Print the list as a table."""
     names = rows.schema.names
     kinds = require("pyarrow", "frames").types

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -48,6 +48,8 @@ from toprank.cli.terminal import (
 )
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from toprank.report import Report
 
 _MONEY = "What it is worth"
@@ -236,7 +238,7 @@ def _hand_over(made: Report, output: Path, as_json: bool, quiet: bool) -> None:
     screen.print(f"Report: {safe(output)}", soft_wrap=True)
 
 
-def _string_type() -> Any:
+def _string_type() -> pa.DataType:
     return require("pyarrow", "frames").string()
 
 
@@ -275,7 +277,7 @@ def _sort_files(files: Sequence[Path], test: Path | None) -> tuple[list[Path], P
     return models, files[0], tables[0] if tables else test
 
 
-def _refuse_options(given: dict[str, Any]) -> None:
+def _refuse_options(given: Mapping[str, object]) -> None:
     for name, value in given.items():
         if value:
             option = f"--{name.replace('_', '-')}"
@@ -294,9 +296,9 @@ def _read_learned_table(
     path: Path,
     reading: Reading,
     quiet: bool,
-    named: tuple[Any, ...],
+    named: tuple[str, Mapping[str, str | None], Mapping[str, Sequence[str] | None], int],
     within: tuple[str | None, str | None],
-) -> tuple[Any, str]:
+) -> tuple[pa.Table, str]:
     """The rows of a table to learn from, or some of many, and what to say of that.
 
     `within` are the memory allowed and the cluster whose workers read the table.
@@ -312,11 +314,11 @@ def _read_table(
     path: Path,
     reading: Reading,
     quiet: bool,
-    named: dict[str, Any],
+    named: Mapping[str, str | Sequence[str] | None],
     within: TableLimits,
     known: Reading | None = None,
-    types: dict[str, Any] | None = None,
-) -> tuple[Any, str]:
+    types: Mapping[str, pa.DataType] | None = None,
+) -> tuple[pa.Table, str]:
     """A table, whose columns are named by options, and what is said where it is a sample.
 
     `known` is what a model remembers of its own, `types` are those of columns of text.
@@ -372,7 +374,7 @@ def _describe_models(
 
 
 def _build(
-    rows: Any, target: str, positive: str, options: dict[str, Any], k: int, quiet: bool
+    rows: pa.Table, target: str, positive: str, options: dict[str, Any], k: int, quiet: bool
 ) -> Report:
     from toprank.report import build
 
@@ -381,10 +383,10 @@ def _build(
 
 
 def _fit_and_describe(
-    rows: Any,
+    rows: pa.Table,
     target: str,
     options: dict[str, Any],
-    measured: tuple[Any, Path, int, dict[str, Any]],
+    measured: tuple[pa.Table, Path, int, dict[str, Any]],
     quiet: bool,
 ) -> Report:
     """The model that `fit` writes of a table, measured on another one."""

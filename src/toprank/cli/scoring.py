@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +22,11 @@ from toprank.models import ModelWarning, TableModel, frames, load
 from toprank.models.sketch import SeenRows
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+    from distributed import Client
+    from pyspark.sql import SparkSession
+
+    from toprank._arrays import BoolArray
     from toprank.models.block_rows import Sampling
     from toprank.models.rows import ScoredRows
 
@@ -65,7 +70,9 @@ def load_by_name(paths: Sequence[Path]) -> dict[str, TableModel]:
     return {name: load_model(path) for name, path in zip(names, paths, strict=True)}
 
 
-def score_table(model: TableModel, source: Source, step: Step) -> Iterator[tuple[Any, FloatArray]]:
+def score_table(
+    model: TableModel, source: Source, step: Step
+) -> Iterator[tuple[pa.Table, FloatArray]]:
     """Read a table and score it; yield some rows at a time, and their scores."""
     for chunk, scores in score_chunks(model, source, step):
         yield chunk.rows, scores
@@ -111,13 +118,13 @@ def _refuse_table(problems: Sequence[str], source: Source) -> None:
         raise Failure(f"{source.name} does not match the model:\n{lines}")
 
 
-def _column_types(model: TableModel) -> dict[str, Any]:
+def _column_types(model: TableModel) -> dict[str, pa.DataType]:
     """Types for columns of text: a guess from the first rows could fail further down.
 
     Only dates that Arrow reads are left to it, with or without a zone.
     """
     pyarrow = require("pyarrow", "frames")
-    types: dict[str, Any] = {}
+    types: dict[str, pa.DataType] = {}
     for column in model.schema.columns:
         if column.kind == "number" and column.decimal is None:
             types[column.name] = pyarrow.float64()
@@ -126,7 +133,7 @@ def _column_types(model: TableModel) -> dict[str, Any]:
     return types
 
 
-def text_types(models: Iterable[TableModel]) -> dict[str, Any]:
+def text_types(models: Iterable[TableModel]) -> dict[str, pa.DataType]:
     """Types for the columns that some model reads as text: a zip code keeps its zeros."""
     string = require("pyarrow", "frames").string()
     return {
@@ -139,7 +146,7 @@ def text_types(models: Iterable[TableModel]) -> dict[str, Any]:
 
 def score_sample(
     model: TableModel, source: Source, memory: str | None, cluster: str
-) -> tuple[Any, str]:
+) -> tuple[pa.Table, str]:
     """Rows of a table that the workers of a cluster read, and what is said where they are some.
 
     The columns are those that the model reads, and that of the labels where the table has it.
@@ -154,7 +161,9 @@ def score_sample(
     return rows, said
 
 
-def score_rows(model: TableModel, rows: Any, step: Step) -> Iterator[tuple[Any, FloatArray]]:
+def score_rows(
+    model: TableModel, rows: pa.Table, step: Step
+) -> Iterator[tuple[pa.Table, FloatArray]]:
     """Score rows in memory, some at a time."""
     for start in range(0, rows.num_rows, _ROWS_AT_ONCE):
         part = rows.slice(start, _ROWS_AT_ONCE)
@@ -173,10 +182,10 @@ class LabelledScores:
     """
 
     rows: ScoredRows
-    first: Any
+    first: pa.Table
     seen: str
     sampled: str = ""
-    unlabelled: Any = None
+    unlabelled: BoolArray | None = None
 
 
 def score_labelled_table(
@@ -259,7 +268,9 @@ def _sampling_of(source: Source, groups: str | None, memory: int | None) -> tupl
     return Sampling(min(1.0, share), groups=groups), total
 
 
-def score_labelled_blocks(model: TableModel, source: Source, cluster: Any) -> LabelledScores:
+def score_labelled_blocks(
+    model: TableModel, source: Source, cluster: Client | SparkSession
+) -> LabelledScores:
     """As `score_labelled_table`, on the workers of a cluster; every score comes back."""
     from toprank.blocks import from_tables
     from toprank.models.block_scores import score_blocks

@@ -15,7 +15,9 @@ from toprank.cli.rank import read_top, records, show_listing
 from toprank.cli.terminal import Failure, Step, console, note, print_json, progress, safe
 
 if TYPE_CHECKING:
+    from toprank._arrays import JsonObject
     from toprank._numerics import FloatArray
+    from toprank.cli.io.source import Source
     from toprank.models import TableModel
     from toprank.models.rows import ScoredRows
     from toprank.select import Shortlist
@@ -173,7 +175,7 @@ def _by_options(message: str) -> str:
 
 
 def _score_calibration(
-    model: TableModel, source: Any, target: str | None, step: Step
+    model: TableModel, source: Source, target: str | None, step: Step
 ) -> ScoredRows:
     from toprank.cli.scoring import score_labelled_table
 
@@ -189,7 +191,7 @@ def _score_calibration(
     return scored.rows
 
 
-def _score_new(model: TableModel, source: Any, step: Step) -> FloatArray:
+def _score_new(model: TableModel, source: Source, step: Step) -> FloatArray:
     import numpy as np
 
     from toprank.cli.scoring import score_chunks
@@ -197,7 +199,7 @@ def _score_new(model: TableModel, source: Any, step: Step) -> FloatArray:
     return np.concatenate([scores for _, scores in score_chunks(model, source, step)])
 
 
-def _summary(chosen: Shortlist) -> dict[str, Any]:
+def _summary(chosen: Shortlist) -> JsonObject:
     """What is said of the list, without the rows themselves."""
     said = chosen.as_dict()
     return {name: value for name, value in said.items() if name not in ("rows", "scores")}

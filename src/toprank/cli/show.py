@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -12,6 +12,7 @@ from toprank.cli.options import Json, Model
 from toprank.cli.terminal import cells, console, names, print_json, safe, short_number, table
 
 if TYPE_CHECKING:
+    from toprank._arrays import JsonObject
     from toprank.models import TableModel
     from toprank.models.read_card import CardFile
 
@@ -36,7 +37,7 @@ def show(model: Model, as_json: Json = False) -> None:
         show_card(loaded, model)
 
 
-def schema_as_dict(model: TableModel | CardFile) -> dict[str, Any]:
+def schema_as_dict(model: TableModel | CardFile) -> JsonObject:
     """The columns that a table must have, and those with other roles in training."""
     schema = model.schema
     return {
@@ -76,11 +77,11 @@ def show_card(model: TableModel | CardFile, path: Path) -> None:
         screen.print(f"Note: {safe(text)}", style="dim")
 
 
-def _strength_text(card: dict[str, Any]) -> str:
+def _strength_text(card: JsonObject) -> str:
     return "" if card.get("p") is None else f" (p = {short_number(card['p'])})"
 
 
-def _show_members(screen: Console, members: Any) -> None:
+def _show_members(screen: Console, members: object) -> None:
     """What each member of an ensemble brings; a file may hold anything here."""
     rows = [row for row in members if isinstance(row, dict)] if isinstance(members, list) else []
     if not rows:
@@ -109,7 +110,7 @@ def _show_columns(screen: Console, model: TableModel | CardFile) -> None:
         screen.print(f"Left out: {safe(names(left_out))}.", style="dim")
 
 
-def _show_metrics(screen: Console, metrics: dict[str, Any]) -> None:
+def _show_metrics(screen: Console, metrics: JsonObject) -> None:
     drawn = table(["metric", "value", "95% interval"], left=["metric", "95% interval"])
     for one in metrics["intervals"]:
         span = f"{short_number(one['low'])} to {short_number(one['high'])}"

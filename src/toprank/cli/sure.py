@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from toprank.cli.io.source import Reading, Source
 from toprank.cli.terminal import Failure, Step
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from toprank._arrays import FloatArray, Matrix
+    from toprank.models.model import TableModel
+    from toprank.select.refits import Refits
+
 
 Sure = Annotated[
     Path | None,
@@ -34,11 +42,11 @@ class SureTop:
         Of the model's ranker.
     """
 
-    def __init__(self, model: Any, refits: Any) -> None:
+    def __init__(self, model: TableModel, refits: Refits) -> None:
         self.model, self.refits = model, refits
-        self._best: Any = None
+        self._best: FloatArray | None = None
 
-    def add(self, rows: Any, k: int) -> None:
+    def add(self, rows: pa.Table, k: int) -> None:
         """Score the next rows by every refit."""
         import numpy as np
 
@@ -48,15 +56,16 @@ class SureTop:
             held = np.partition(held, held.shape[1] - k, axis=1)[:, -k:]
         self._best = held
 
-    def shares(self, rows: Any) -> Any:
+    def shares(self, rows: pa.Table) -> FloatArray:
         """Share of the refits in which each of these rows is among the first k."""
         import numpy as np
 
+        assert self._best is not None
         cuts = np.min(self._best, axis=1, keepdims=True)
         return np.mean(self.refits.scores(_numbers(self.model, rows)) >= cuts, axis=0)
 
 
-def read_refits(model: Any, source: Source, step: Step) -> SureTop:
+def read_refits(model: TableModel, source: Source, step: Step) -> SureTop:
     """Refit a model's ranker to its training table, prepared as in the model."""
     import numpy as np
 
@@ -92,7 +101,7 @@ def read_refits(model: Any, source: Source, step: Step) -> SureTop:
     return SureTop(model, Refits.of(model.ranker, *rows, **options))
 
 
-def _numbers(model: Any, rows: Any) -> Any:
+def _numbers(model: TableModel, rows: pa.Table) -> Matrix:
     """Rows prepared for the ranker of a model."""
     from toprank.models import ModelWarning
 

@@ -41,7 +41,7 @@ _ROWS_FOR_THREADS = 100_000
 OWN_PROCESS = False
 
 
-def names(values: Iterable[Any], most: int = 8) -> str:
+def names(values: Iterable[object], most: int = 8) -> str:
     """The values with commas, the first few of them if there are many.
 
     Examples
@@ -55,7 +55,7 @@ def names(values: Iterable[Any], most: int = 8) -> str:
     return f"{', '.join(texts[:most])} and {len(texts) - most} more"
 
 
-def say(message: Any) -> None:
+def say(message: object) -> None:
     """Print a line of the program's own on stderr."""
     first, *rest = str(message).splitlines() or [""]
     typer.echo(
@@ -69,7 +69,7 @@ def note(message: str, quiet: bool) -> None:
         say(message)
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """Print a result for machines: JSON in ASCII, without infinities and NaN."""
     typer.echo(json.dumps(plain(value), indent=2))
 
@@ -91,12 +91,12 @@ def table(columns: Collection[str], left: Collection[str] = ()) -> Table:
     return drawn
 
 
-def cells(*values: Any) -> list[Text]:
+def cells(*values: object) -> list[Text]:
     """Cells of a table row as they are: no markup, no control sequences."""
     return [Text(safe(value)) for value in values]
 
 
-def short_number(value: Any) -> str:
+def short_number(value: object) -> str:
     """Four significant digits; nothing for what is missing; infinity may come as its word."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
@@ -277,11 +277,13 @@ def _name_options(error: Exception) -> str:
     return _ARGUMENT.sub(lambda found: f"--{found[1].replace('_', '-')} ", text)
 
 
-def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+def _show_warning(
+    message: Warning | str, category: type[Warning], *_: object, **__: object
+) -> None:
     """Show a warning of the library as a line; those meant for programmers are not shown."""
     if not issubclass(category, DeprecationWarning | PendingDeprecationWarning | FutureWarning):
         say(f"note: {message}")
 
 
-def _silence(*_: Any, **__: Any) -> None:
+def _silence(*_: object, **__: object) -> None:
     """Show nothing."""

@@ -10,7 +10,7 @@ import io
 import zlib
 from collections.abc import Sequence
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer
@@ -18,6 +18,9 @@ from sklearn.utils import Bunch
 
 from toprank._arrays import Frame, Matrix
 from toprank._extras import require
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def as_bunch(
@@ -30,7 +33,7 @@ def as_bunch(
     return_X_y: bool,
     as_frame: bool,
     **details: object,
-) -> Bunch | tuple[Any, Any]:
+) -> Bunch | tuple[np.ndarray | pd.DataFrame, np.ndarray | pd.Series]:
     """Hand over features and labels in the form the caller asked for.
 
     Parameters
@@ -57,7 +60,7 @@ def as_bunch(
     Bunch or tuple
         The Bunch, or the pair when `return_X_y` is true.
     """
-    labels: Any = target
+    labels: np.ndarray | pd.Series = target
     frame = None
     if as_frame:
         pandas = require("pandas", "frames")
@@ -117,7 +120,9 @@ Wolberg, W., Mangasarian, O., Street, N. and Street, W. (1993). Breast Cancer Wi
 Licence: CC BY 4.0. Read through scikit-learn's load_breast_cancer."""
 
 
-def load_magic(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch | tuple[Any, Any]:
+def load_magic(
+    *, return_X_y: bool = False, as_frame: bool = False
+) -> Bunch | tuple[np.ndarray | pd.DataFrame, np.ndarray | pd.Series]:
     """Load the MAGIC gamma telescope data: 19020 events, 10 features, 12332 positives.
 
     Label 1 is a gamma (signal) event, label 0 a hadron (background) event.
@@ -151,7 +156,9 @@ def load_magic(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch | t
     return _load("magic.csv.gz", ("hadron", "gamma"), _MAGIC, return_X_y, as_frame)
 
 
-def load_ionosphere(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch | tuple[Any, Any]:
+def load_ionosphere(
+    *, return_X_y: bool = False, as_frame: bool = False
+) -> Bunch | tuple[np.ndarray | pd.DataFrame, np.ndarray | pd.Series]:
     """Load the ionosphere data: 351 radar returns, 34 features, 225 positives.
 
     Label 1 is a good return, label 0 a bad one.
@@ -185,7 +192,9 @@ def load_ionosphere(*, return_X_y: bool = False, as_frame: bool = False) -> Bunc
     return _load("ionosphere.csv.gz", ("bad", "good"), _IONOSPHERE, return_X_y, as_frame)
 
 
-def load_spambase(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch | tuple[Any, Any]:
+def load_spambase(
+    *, return_X_y: bool = False, as_frame: bool = False
+) -> Bunch | tuple[np.ndarray | pd.DataFrame, np.ndarray | pd.Series]:
     """Load the spambase data: 4601 messages, 57 features, 1813 positives.
 
     Label 1 is spam, label 0 is not.
@@ -219,7 +228,9 @@ def load_spambase(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch 
     return _load("spambase.csv.gz", ("not spam", "spam"), _SPAMBASE, return_X_y, as_frame)
 
 
-def load_wdbc(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch | tuple[Any, Any]:
+def load_wdbc(
+    *, return_X_y: bool = False, as_frame: bool = False
+) -> Bunch | tuple[np.ndarray | pd.DataFrame, np.ndarray | pd.Series]:
     """Load the Wisconsin diagnostic breast cancer data: 569 masses, 30 features, 212 positives.
 
     The same rows as scikit-learn's `load_breast_cancer`, with the labels turned round:
@@ -270,7 +281,7 @@ def _load(
     description: str,
     return_X_y: bool,
     as_frame: bool,
-) -> Bunch | tuple[Any, Any]:
+) -> Bunch | tuple[np.ndarray | pd.DataFrame, np.ndarray | pd.Series]:
     names, table = _read(filename)
     return as_bunch(
         np.ascontiguousarray(table[:, :-1]),

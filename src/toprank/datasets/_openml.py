@@ -8,7 +8,7 @@ from gzip import BadGzipFile
 from json import JSONDecodeError
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import issparse
@@ -21,6 +21,7 @@ from toprank.datasets._bundled import as_bunch
 
 if TYPE_CHECKING:
     import pandas as pd
+    from scipy import sparse
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def fetch(
     cache: bool = True,
     return_X_y: bool = False,
     as_frame: bool = False,
-) -> Bunch | tuple[Any, Any]:
+) -> Bunch | tuple[Matrix | Frame, np.ndarray | pd.Series]:
     """Fetch a two-class data set from OpenML, by name or by OpenML number.
 
     The first call downloads; later calls read scikit-learn's cache. Needs the extra `frames`.
@@ -313,7 +314,7 @@ def _default_names(source: OpenMLSource) -> tuple[str, str]:
     return negative, str(source.positive)
 
 
-def _tidy_frame(data: Any) -> Matrix | Frame:
+def _tidy_frame(data: sparse.spmatrix | pd.DataFrame) -> Matrix | Frame:
     """A frame whose columns are numbers or categories; sparse data stay as they are."""
     if issparse(data):
         return data
@@ -332,7 +333,7 @@ def _tidy_column(column: pd.Series) -> pd.Series:
         return words.astype("category")
 
 
-def _number_columns(data: Any) -> Any:
+def _number_columns(data: sparse.spmatrix | pd.DataFrame) -> Matrix:
     """A float64 matrix; sparse data stay as they are."""
     if issparse(data):
         return data

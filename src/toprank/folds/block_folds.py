@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +16,10 @@ from toprank.blocks.parts import Folds, HashFolds, TimeFolds
 from toprank.blocks.source import join_pieces
 from toprank.folds.splits import TimeOrderedSplit
 from toprank.pairs import check_groups, check_table
+
+if TYPE_CHECKING:
+    from toprank._arrays import AnyArray
+
 
 #: Times up to which all are brought to the driver; of more rows every so many.
 _MOST_TIMES = 1_000_000
@@ -70,7 +74,12 @@ def row_folds(
 
 
 def folds_on_blocks(
-    source: BlockSource, cv: Any, *, repeats: int = 1, seed: int = 0, aside: float = 0.0
+    source: BlockSource,
+    cv: int | TimeOrderedSplit | TimeSeriesSplit,
+    *,
+    repeats: int = 1,
+    seed: int = 0,
+    aside: float = 0.0,
 ) -> Folds:
     """Return the folds that a number or a splitter stands for, on the rows of a source.
 
@@ -104,7 +113,7 @@ class _Times:
     step: int
     needs_features = False
 
-    def local(self, block: Block, state: None) -> dict[int, Any]:
+    def local(self, block: Block, state: None) -> dict[int, tuple[int, AnyArray]]:
         if block.groups is None:
             raise ValueError(
                 "Folds in the order of time need the times: pass group= (the name of a column) or "
@@ -115,11 +124,15 @@ class _Times:
             time = time[np.asarray(block.weight) > 0]
         return {block.index: (len(time), time[:: self.step].copy())}
 
-    def merge(self, left: dict[int, Any], right: dict[int, Any]) -> dict[int, Any]:
+    def merge(
+        self, left: dict[int, tuple[int, AnyArray]], right: dict[int, tuple[int, AnyArray]]
+    ) -> dict[int, tuple[int, AnyArray]]:
         return join_pieces(left, right)
 
 
-def _folds_by_time(source: BlockSource, cv: Any, aside: float) -> TimeFolds:
+def _folds_by_time(
+    source: BlockSource, cv: TimeOrderedSplit | TimeSeriesSplit, aside: float
+) -> TimeFolds:
     """Cut the times of the rows where the splitter would cut the rows themselves."""
     sizes = source.map_reduce(_Times(1 << 62), None)
     step = max(1, -(-sum(n for n, _ in sizes.values()) // _MOST_TIMES))

@@ -1,15 +1,15 @@
-"""Any rankers that fit blocks, compared on the folds of a block source."""
+"""Rankers of any kind that fit blocks, compared on the folds of a block source."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.base import clone
 
-from toprank._numerics import FloatArray
+from toprank._arrays import BoolArray, FloatArray, Matrix
 from toprank.blocks import Block, BlockSource
 from toprank.blocks.parts import Folds, PartOfRows
 from toprank.blocks.shared import share_passes
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 _SAMPLE_BYTES = 1 << 29
 
 #: From the X of a block to the scores of its rows.
-Score = Callable[[Any], FloatArray]
+Score = Callable[[Matrix], FloatArray]
+#: Of each fold: labels, weights, and the scores of each model.
+_Pieces = list[tuple[BoolArray, FloatArray, FloatArray]]
 
 
 @dataclass(frozen=True)
@@ -36,9 +38,9 @@ class _ModelScores:
     """Labels, weights and scores of the rows that each fold tests; the state are its models."""
 
     folds: Folds
-    positive: Any
+    positive: object
 
-    def local(self, block: Block, models: list[list[Score]]) -> dict[int, Any]:
+    def local(self, block: Block, models: list[list[Score]]) -> dict[int, _Pieces]:
         counts = np.ones(block.n_rows) if block.weight is None else np.asarray(block.weight, float)
         positive = np.asarray(np.asarray(block.y) == self.positive)
         pieces = []
@@ -49,7 +51,7 @@ class _ModelScores:
             pieces.append((positive[rows], counts[rows], np.array(lines)))
         return {block.index: pieces}
 
-    def merge(self, left: dict[int, Any], right: dict[int, Any]) -> dict[int, Any]:
+    def merge(self, left: dict[int, _Pieces], right: dict[int, _Pieces]) -> dict[int, _Pieces]:
         return join_pieces(left, right)
 
 
@@ -118,14 +120,14 @@ def fit_on_folds(
 ) -> list[list[BaseEstimator]]:
     """Every model fitted to what each fold trains on, fold by fold."""
 
-    def fit_one(model: BaseEstimator, fold: int) -> Callable[[BlockSource], Any]:
+    def fit_one(model: BaseEstimator, fold: int) -> Callable[[BlockSource], BaseEstimator]:
         def fit(rows: BlockSource) -> BaseEstimator:
             return clone(model).fit_blocks(PartOfRows(rows, folds, "train", fold))
 
         return fit
 
     places = [(fold, j) for fold in range(folds.n_folds) for j in range(len(models))]
-    fitted: dict[tuple[int, int], Any] = {}
+    fitted: dict[tuple[int, int], BaseEstimator] = {}
     linear = [(fold, j) for fold, j in places if getattr(models[j], "shares_passes", False)]
     at_once = _fits_at_once(source)
     for first in range(0, len(linear), at_once):

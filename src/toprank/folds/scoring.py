@@ -45,7 +45,9 @@ class Scoring:
     ('precision_at(k=2)', 0.5)
     """
 
-    def __init__(self, scoring: object = "precision_at", kwargs: Mapping[str, Any] | None = None):
+    def __init__(
+        self, scoring: object = "precision_at", kwargs: Mapping[str, object] | None = None
+    ):
         self.metric = METRICS.get(scoring) if isinstance(scoring, str) else None
         if self.metric is None:
             if kwargs:
@@ -107,10 +109,10 @@ class Scoring:
 
     def interval(
         self,
-        y: Any,
-        scores: Any,
+        y: ArrayLike,
+        scores: ArrayLike,
         weight: FloatArray | None = None,
-        groups: Any = None,
+        groups: ArrayLike | None = None,
         level: float = 0.95,
     ) -> Interval:
         """Confidence interval of the metric itself, not negated, of rows never used before."""
@@ -119,7 +121,9 @@ class Scoring:
         if self.metric is None:
             options["n_resamples"] = _RESAMPLES
 
-            def metric(y: AnyArray, s: Any, sample_weight: FloatArray | None = None) -> float:
+            def metric(
+                y: AnyArray, s: FloatArray, sample_weight: FloatArray | None = None
+            ) -> float:
                 return self.of_scores(y, s, sample_weight)
 
             metric.__name__ = self.name
@@ -138,14 +142,14 @@ class _ScoresAsModel(ClassifierMixin, BaseEstimator):
         return True
 
     @property
-    def classes_(self) -> Any:
+    def classes_(self) -> AnyArray | None:
         return self.classes
 
     def decision_function(self, X: object) -> FloatArray:
         return np.asarray(X)[:, 0]
 
 
-def _scikit_learn_scorer(scoring: object) -> Any:
+def _scikit_learn_scorer(scoring: object) -> Callable[..., float]:
     """A scorer of scikit-learn, by name or as it is."""
     if callable(scoring):
         return scoring
@@ -172,7 +176,7 @@ def compare_settings(
     *,
     rule: str = "best",
     level: float = 0.95,
-    fit_params: Mapping[str, Any] | None = None,
+    fit_params: Mapping[str, object] | None = None,
     n_jobs: int | None = None,
 ) -> PChoice:
     """Fit and score every model on every fold, and return the choice between them.
@@ -207,7 +211,7 @@ class WeightedFit:
     """An estimator, and the name of its argument for weights."""
 
     def __init__(
-        self, estimator: BaseEstimator, fit_params: Mapping[str, Any] | None, weighted: bool
+        self, estimator: BaseEstimator, fit_params: Mapping[str, object] | None, weighted: bool
     ):
         self.estimator = estimator
         self.params = dict(fit_params or {})
@@ -215,7 +219,7 @@ class WeightedFit:
         if isinstance(estimator, Pipeline) and weighted:
             self.weight_name = f"{estimator.steps[-1][0]}__sample_weight"
 
-    def fit(self, rows: Rows) -> Any:
+    def fit(self, rows: Rows) -> BaseEstimator:
         weighted = {} if rows.weight is None else {self.weight_name: rows.weight}
         return clone(self.estimator).fit(rows.X, rows.y, **weighted, **self.params)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,8 +19,14 @@ from sklearn.model_selection._split import GroupsConsumerMixin, check_cv
 from toprank._arrays import AnyArray, Frame, Matrix
 from toprank.pairs import check_counts, check_groups, check_labels, check_times, group_labels
 
+if TYPE_CHECKING:
+    from sklearn.model_selection import BaseCrossValidator
+
+
 #: The places of the rows to train on, and of those to test.
 Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
+#: What says the folds: their number, a splitter, or the folds themselves.
+CrossValidation: TypeAlias = "int | BaseCrossValidator | Iterable[tuple[ArrayLike, ArrayLike]]"
 
 
 class TimeOrderedSplit(GroupsConsumerMixin):
@@ -98,12 +104,12 @@ class TimeOrderedSplit(GroupsConsumerMixin):
 
 
 def folds_of(
-    cv: Any,
+    cv: CrossValidation,
     y: ArrayLike,
     *,
     groups: ArrayLike | None = None,
     time: ArrayLike | None = None,
-    gap: Any = 0,
+    gap: object = 0,
     weight: ArrayLike | None = None,
 ) -> list[Fold]:
     """Return the folds as a list of (train, test) rows, each with rows of both classes.
@@ -151,7 +157,7 @@ def tested_over_trained(folds: Sequence[Fold]) -> float:
 
 
 def _folds_of_present(
-    cv: Any,
+    cv: CrossValidation,
     y: AnyArray,
     groups: np.ndarray | None,
     time: np.ndarray | None,
@@ -171,8 +177,8 @@ def _folds_of_present(
 
 
 def _splitter(
-    n_splits: int, y: AnyArray, groups: object, time: object, gap: object
-) -> tuple[Any, Any]:
+    n_splits: int, y: AnyArray, groups: object, time: ArrayLike | None, gap: object
+) -> tuple[BaseCrossValidator, ArrayLike | None]:
     """The splitter that a number of folds stands for, and what it splits by."""
     if n_splits < 2:
         raise ValueError(f"cv={n_splits}: expected at least two folds.")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from toprank.interop.tree_forms import AT_MOST, MEMBER, Leaf, Split, library_tre
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
+
+    from toprank.interop.onnx_nodes import Nodes
 
 
 @dataclass
@@ -57,7 +59,7 @@ class _Ensemble:
         return len(self.weights) - 1, 1
 
 
-def add_trees(graph: Any, ranker: BaseEstimator, X: str) -> str:
+def add_trees(graph: Nodes, ranker: BaseEstimator, X: str) -> str:
     """Append the trees of a fitted `PushTrees` and return the name of their scores, doubles."""
     exact = ranker._trees.library == "lightgbm"
     categories = ranker._columns.categories
@@ -66,6 +68,8 @@ def add_trees(graph: Any, ranker: BaseEstimator, X: str) -> str:
         ensemble.plant(_in_raw_categories(tree, categories))
     if not exact:
         X = _known_categories(graph, X, categories, int(ranker.n_features_in_))
+    X = _no_missing_categories(graph, X, categories, int(ranker.n_features_in_))
+    if not exact:
         X = graph.add("Cast", X, to=graph.float)
     scores = _add_ensemble(graph, ensemble, X, np.float64 if exact else np.float32)
     if exact:
@@ -74,7 +78,7 @@ def add_trees(graph: Any, ranker: BaseEstimator, X: str) -> str:
     return str(graph.add("Add", graph.add("Cast", scores, to=graph.double), base))
 
 
-def add_plain_trees(graph: object, trees: Iterable[Split | Leaf], X: str) -> str:
+def add_plain_trees(graph: Nodes, trees: Iterable[Split | Leaf], X: str) -> str:
     """Append trees over numbers and return the name of their sums, doubles."""
     ensemble = _Ensemble()
     for tree in trees:
@@ -82,7 +86,7 @@ def add_plain_trees(graph: object, trees: Iterable[Split | Leaf], X: str) -> str
     return _add_ensemble(graph, ensemble, X, np.float64)
 
 
-def _add_ensemble(graph: Any, ensemble: _Ensemble, X: str, kind: Any) -> str:
+def _add_ensemble(graph: Nodes, ensemble: _Ensemble, X: str, kind: type[np.floating]) -> str:
     tensor = graph.onnx.numpy_helper.from_array
     members = {}
     if ensemble.members:
@@ -115,19 +119,16 @@ def _in_raw_categories(tree: Split | Leaf, categories: dict[int, np.ndarray]) ->
     """Name categories as the table does, not by the codes that the library saw."""
     if isinstance(tree, Leaf):
         return tree
-    members = tree.members
-    if tree.mode == MEMBER:
-        known = category_numbers(categories[tree.column], tree.column)
-        members = tuple(float(known[int(c)]) for c in members if int(c) < len(known))
-    return Split(
-        tree.column,
-        tree.mode,
-        tree.threshold,
-        members,
-        tree.if_missing,
-        _in_raw_categories(tree.yes, categories),
-        _in_raw_categories(tree.no, categories),
-    )
+    yes = _in_raw_categories(tree.yes, categories)
+    no = _in_raw_categories(tree.no, categories)
+    if tree.mode != MEMBER:
+        return replace(tree, yes=yes, no=no)
+    known = category_numbers(categories[tree.column], tree.column)
+    places = {int(code) for code in tree.members}
+    if tree.if_missing:  # ask for all the others: a missing value is never among them
+        places, yes, no = set(range(len(known))) - places, no, yes
+    members = tuple(float(known[c]) for c in sorted(places) if c < len(known))
+    return replace(tree, members=members, if_missing=False, yes=yes, no=no)
 
 
 def category_numbers(categories: np.ndarray, column: int) -> FloatArray:
@@ -143,7 +144,18 @@ def category_numbers(categories: np.ndarray, column: int) -> FloatArray:
         ) from error
 
 
-def _known_categories(graph: Any, X: str, categories: dict[int, np.ndarray], d: int) -> str:
+def _no_missing_categories(graph: Nodes, X: str, categories: dict[int, np.ndarray], d: int) -> str:
+    """A number that is no category where one is missing: ONNX Runtime takes NaN for a member."""
+    if not categories:
+        return X
+    here = np.zeros((1, d), dtype=bool)
+    here[0, list(categories)] = True
+    lowest = min(float(np.min(known, initial=0.0)) for known in categories.values())
+    lost = graph.add("And", graph.add("IsNaN", X), graph.constant(here))
+    return str(graph.add("Where", lost, graph.constant(np.array(lowest - 1.0)), X))
+
+
+def _known_categories(graph: Nodes, X: str, categories: dict[int, np.ndarray], d: int) -> str:
     """A category never seen in training is a missing value."""
     for column, known in categories.items():
         x = graph.add("Gather", X, graph.constant(np.array([column], dtype=np.int64)), axis=1)

@@ -8,7 +8,7 @@ Nothing is imported before it is used: ``pip install 'toprank[optuna]'`` brings 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +20,9 @@ from toprank._arrays import TableLike
 from toprank._extras import require
 from toprank.inference import Interval
 from toprank.metrics import scorer
+
+if TYPE_CHECKING:
+    from optuna.trial import Trial
 
 
 class RoundPruner:
@@ -74,7 +77,7 @@ class RoundPruner:
 
 
 def score_folds(
-    trial: Any,
+    trial: Trial,
     estimator: BaseEstimator,
     X: TableLike,
     y: ArrayLike,
@@ -145,7 +148,7 @@ def score_folds(
     return float(np.mean(found))
 
 
-def keep_interval(trial: Any, found: Interval) -> float:
+def keep_interval(trial: Trial, found: Interval) -> float:
     """Keep an interval with a trial, as user attributes, and return its estimate.
 
     Parameters
@@ -191,7 +194,7 @@ def _check_direction(trial: object) -> None:
         )
 
 
-def _report_value(trial: Any, value: float, step: int) -> None:
+def _report_value(trial: Trial, value: float, step: int) -> None:
     """Report a value, and end the trial if the study's pruner says so."""
     if np.isfinite(value):
         trial.report(float(value), step)

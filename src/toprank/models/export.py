@@ -10,6 +10,7 @@ import numpy as np
 from toprank._arrays import AnyArray
 from toprank.interop.onnx import Graph, OnnxExport, add_ranker, check_export
 from toprank.models import frames
+from toprank.models.columns import OTHERS
 from toprank.models.errors import ModelError
 from toprank.models.export_sql import refuse_columns
 
@@ -46,12 +47,14 @@ def onnx_inputs(model: Model, frame: object) -> dict[str, AnyArray]:
 def _add_preparation(graph: Graph, model: Model) -> str:
     """Append the preparation: inputs by the names of the columns, one matrix of numbers out."""
     parts, preparation = [], model.preparation
+    pooled = {column.name for column in model.schema.columns if column.pooled}
     if len(preparation.numbers):
         inputs = [graph.input(name, graph.double, 1) for name in preparation.numbers.tolist()]
         parts += _add_numbers(graph, model, graph.add("Concat", *inputs, axis=1))
     for place, name in enumerate(preparation.categories.tolist()):
         words = graph.input(name, graph.onnx.TensorProto.STRING, 1)
-        parts.append(_add_category(graph, model, words, preparation.encoder.categories_[place]))
+        known = preparation.encoder.categories_[place]
+        parts.append(_add_category(graph, model, words, known, name in pooled))
     return parts[0] if len(parts) == 1 else graph.add("Concat", *parts, axis=1)
 
 
@@ -76,15 +79,22 @@ def _add_numbers(graph: Graph, model: Model, x: str) -> list[str]:
     return parts
 
 
-def _add_category(graph: Graph, model: Model, words: str, known: AnyArray) -> str:
-    """A column of 0 and 1 for each category; for trees its code, NaN if it was never seen."""
+def _add_category(graph: Graph, model: Model, words: str, known: AnyArray, pooled: bool) -> str:
+    """A column of 0 and 1 for each category; for trees its code, NaN if it was never seen.
+
+    With ``pooled`` every other word is one of the others, and a missing one is missing.
+    """
+    codes = {str(word): code for code, word in enumerate(known)}
+    unseen = codes.get(OTHERS, -1) if pooled else -1
+    if pooled:
+        codes.setdefault("", -1)
     code = graph.add(
         "LabelEncoder",
         words,
         domain="ai.onnx.ml",
-        keys_strings=[str(word) for word in known],
-        values_int64s=list(range(len(known))),
-        default_int64=-1,
+        keys_strings=list(codes),
+        values_int64s=list(codes.values()),
+        default_int64=unseen,
     )
     if model.preparation.style == "trees":
         unknown = graph.add("Less", code, graph.constant(np.array(0, dtype=np.int64)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -21,16 +22,11 @@ def refuse_columns(model: Model, language: str, used: set[int]) -> None:
     """ModelError if numbers in use come from columns that the language cannot prepare."""
     owners = {int(model.preparation.owner[j]) for j in used}
     columns = [c for j, c in enumerate(model.schema.columns) if j in owners]
-    odd = [
-        c.name
-        for c in columns
-        if c.tidy or c.pooled or (c.decimal is not None and language == "SQL")
-    ]
+    odd = [c.name for c in columns if c.tidy or (c.decimal is not None and language == "SQL")]
     if odd:
         raise ModelError(
-            f"The model reads {', '.join(map(repr, odd))} as tidy words, with rare ones pooled, or "
-            f"as numbers with signs, which cannot be written as {language}; write them so in the "
-            "table, and fit it again."
+            f"The model reads {', '.join(map(repr, odd))} as tidy words or as numbers with signs, "
+            f"which cannot be written as {language}; write them so in the table, and fit it again."
         )
     bad = [c for c in columns if c.kind in ("date", "text")]
     if bad:
@@ -86,9 +82,11 @@ def _prepared_number(column: Column, dialect: Dialect) -> str:
     """A column of the table as trees read it: a number, or the code of a category."""
     x = dialect.name(column.name)
     if column.kind == "category":
-        words = enumerate(column.categories)
-        cases = " ".join(f"WHEN {dialect.word(word)} THEN {code}" for code, word in words)
-        return f"CASE {x} {cases} END" if cases else "NULL"
+        tests = _word_tests(column, dialect)
+        cases = " ".join(f"WHEN {test} THEN {code}" for code, (_, test) in enumerate(tests))
+        others = f"ELSE {len(tests)} " if column.pooled else ""
+        missing = f"WHEN {_is_missing(column, dialect)} THEN NULL " if column.pooled else ""
+        return f"CASE {missing}{cases} {others}END" if column.categories else "NULL"
     if column.kind == "boolean":
         true = dialect.truth.format(x)
         return f"CASE WHEN {x} IS NULL THEN NULL WHEN {true} THEN 1e0 ELSE 0e0 END"
@@ -96,6 +94,29 @@ def _prepared_number(column: Column, dialect: Dialect) -> str:
         return "NULL"  # refused by name where the score asks for it
     value = x if column.clip is None else clip_sql(x, *column.clip, dialect)
     return f"CASE WHEN {is_number(x, dialect)} THEN {value} END"
+
+
+def _word_tests(column: Column, dialect: Dialect) -> list[tuple[str, str]]:
+    """The categories with the condition that a row has each; but that of all other words."""
+    x, numbers = dialect.name(column.name), _holds_numbers(column)
+    kept = column.categories[:-1] if column.pooled else column.categories
+    literal = _number_literal if numbers else Dialect.word
+    return [(word, f"{x} = {literal(dialect, word)}") for word in kept]
+
+
+def _number_literal(dialect: Dialect, word: str) -> str:
+    """A number that was read as a word, for a column of numbers: words would not compare."""
+    return word if re.fullmatch(r"\d{1,18}", word) else dialect.number(float(word))
+
+
+def _is_missing(column: Column, dialect: Dialect) -> str:
+    x = dialect.name(column.name)
+    return f"{x} IS NULL" if _holds_numbers(column) else f"{x} IS NULL OR {x} = ''"
+
+
+def _holds_numbers(column: Column) -> bool:
+    """Whether the table of the fit had numbers in a column that was read as words."""
+    return re.match(r"u?int|float|double|decimal", column.dtype.lower()) is not None
 
 
 def _numbers_by_column(model: Model) -> list[list[int]]:
@@ -136,11 +157,12 @@ class _Term:
 
     def _category(self) -> str:
         levels = list(self.preparation.encoder.categories_[self.place])
-        x, sql = self.x, self.dialect
-        cases = [f"WHEN {x} IS NULL OR {x} = '' THEN {self._level(levels, '')}"]
-        for word in self.column.categories:
-            cases.append(f"WHEN {x} = {sql.word(word)} THEN {self._level(levels, word)}")
-        return f"CASE {' '.join(cases)} ELSE {self._level(levels, None)} END"
+        missing = _is_missing(self.column, self.dialect)
+        cases = [f"WHEN {missing} THEN {self._level(levels, '')}"]
+        for word, test in _word_tests(self.column, self.dialect):
+            cases.append(f"WHEN {test} THEN {self._level(levels, word)}")
+        others = self.column.categories[-1] if self.column.pooled else None
+        return f"CASE {' '.join(cases)} ELSE {self._level(levels, others)} END"
 
     def _level(self, levels: list[str], word: str | None) -> str:
         return self._at([float(level == word) for level in levels])

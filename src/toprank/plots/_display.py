@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._arrays import TableLike
@@ -17,12 +18,13 @@ from toprank._text import visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.collections import PolyCollection
     from matplotlib.lines import Line2D
 
 
 def ranking_score(
     estimator: object, X: TableLike, pos_label: object = None
-) -> tuple[np.ndarray, Any]:
+) -> tuple[np.ndarray, object]:
     """Scores of the rows, higher for the positive class, and the positive class.
 
     `decision_function` if there is one, since probabilities tie where they saturate at 0 or 1;
@@ -53,7 +55,7 @@ def ranking_score(
 
 # Okabe and Ito's palette without its yellow and sky blue, which are too pale for a line.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#000000", "#CC79A7", "#E69F00")
-DASHES: tuple[Any, ...] = (
+DASHES: tuple[str | tuple[int, tuple[float, ...]], ...] = (
     "-",
     (0, (6, 2)),
     (0, (6, 2, 1, 2)),
@@ -63,7 +65,12 @@ DASHES: tuple[Any, ...] = (
     (0, (3, 3)),
 )
 #: How a line of reference looks, below the curves.
-REFERENCE: dict[str, Any] = {"color": "0.45", "linestyle": ":", "linewidth": 1.0, "zorder": 1}
+REFERENCE: dict[str, Any] = {
+    "color": "0.45",
+    "linestyle": ":",
+    "linewidth": 1.0,
+    "zorder": 1,
+}
 _SHORT = {"c": "color", "ls": "linestyle", "lw": "linewidth"}
 _BAND = "toprank-band"
 #: matplotlib adds a margin to the range of what it draws, and chooses ticks beyond it.
@@ -84,7 +91,7 @@ def find_marked(ax: Axes, gid: str) -> list[Any]:
     return [artist for artist in (*ax.lines, *ax.patches) if artist.get_gid() == gid]
 
 
-def new_axes(ax: object, size: tuple[float, float] = (6.4, 4.4)) -> Any:
+def new_axes(ax: Axes | None, size: tuple[float, float] = (6.4, 4.4)) -> Axes:
     """The axes given, or those of a new figure."""
     if ax is not None:
         return ax
@@ -115,7 +122,9 @@ def escape_text(text: object) -> str | None:
     return f" {shown}" if shown.startswith("_") else shown
 
 
-def draw_curve(ax: Any, gid: str, x: object, y: object, kwargs: Mapping[str, object]) -> Line2D:
+def draw_curve(
+    ax: Axes, gid: str, x: ArrayLike, y: ArrayLike, kwargs: Mapping[str, object]
+) -> Line2D:
     """A curve in the next colour and dashes of its kind, unless the caller names others."""
     check_drawable(x, y)
     look = style(len(find_marked(ax, gid)))
@@ -124,7 +133,9 @@ def draw_curve(ax: Any, gid: str, x: object, y: object, kwargs: Mapping[str, obj
     return line
 
 
-def draw_band(ax: Any, line: Any, x: object, low: object, high: object) -> Any:
+def draw_band(
+    ax: Axes, line: Line2D, x: ArrayLike, low: ArrayLike | None, high: ArrayLike | None
+) -> PolyCollection | None:
     """A pale band in the colour of its curve; None where it has no ends.
 
     It is edged finely, so that it survives black and white.
@@ -136,7 +147,7 @@ def draw_band(ax: Any, line: Any, x: object, low: object, high: object) -> Any:
     return ax.fill_between(x, low, high, facecolor=colour, alpha=0.16, gid=_BAND, zorder=1, **edge)
 
 
-def show_legend(ax: Axes, **kwargs: Any) -> None:
+def show_legend(ax: Axes, **kwargs: object) -> None:
     """A legend, if anything on the axes has a name; lines of reference come last."""
     named = zip(*ax.get_legend_handles_labels(), strict=True)
     # a line of reference lies below the curves

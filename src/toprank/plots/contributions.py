@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +21,10 @@ from toprank.pairs import Sides, orient
 from toprank.plots._display import escape_text, new_axes, ranking_score
 from toprank.prices import Price, get_price
 from toprank.rankers import IRPush
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
 
 class PairContributionDisplay:
@@ -125,15 +129,15 @@ class PairContributionDisplay:
         y_true: ArrayLike,
         y_score: ArrayLike,
         *,
-        price: Any = "power",
+        price: str | Price = "power",
         p: float = 1.0,
-        loss: Any = "exponential",
+        loss: str | Loss = "exponential",
         end: str = "top",
         sample_weight: ArrayLike | None = None,
         pos_label: object = None,
         max_cells: int = 60,
         title: str | None = None,
-        ax: Any = None,
+        ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
         """Draw the contributions of the pairs under scores.
@@ -183,7 +187,12 @@ class PairContributionDisplay:
         return display.plot(ax, **kwargs)
 
     def plot(
-        self, ax: Any = None, *, title: str | None = None, colorbar: bool = True, **kwargs: object
+        self,
+        ax: Axes | None = None,
+        *,
+        title: str | None = None,
+        colorbar: bool = True,
+        **kwargs: object,
     ) -> Self:
         """Draw the picture.
 
@@ -216,7 +225,7 @@ class PairContributionDisplay:
         _rank_ticks(ax.yaxis, rows)
         text = self.title if title is None else title
         if text is not None:
-            ax.set_title(escape_text(text))
+            ax.set_title(str(escape_text(text)))
         if colorbar:
             ax.figure.colorbar(self.mesh_, ax=ax, label="Share of R of a pair (lighter is larger)")
         self.ax_, self.figure_ = ax, ax.figure
@@ -291,7 +300,7 @@ def _title(price: object, p: float, end: str) -> str | None:
     return names[price] + where if isinstance(price, str) and price in names else None
 
 
-def _rank_ticks(axis: Any, edges: FloatArray) -> None:
+def _rank_ticks(axis: Axis, edges: FloatArray) -> None:
     """A tick at every rank where they fit, else at a few."""
     last = round(float(edges[-1]) - 0.5)
     if last <= 20:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from toprank._numerics import FloatArray
 from toprank.plots._display import draw_curve, new_axes, show_legend
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 
 _CURVE = "toprank-discount"
 #: The three factors of Figure 3, the upper curve first.
@@ -58,7 +62,7 @@ class DiscountDisplay:
 
     @classmethod
     def of_the_paper(
-        cls, z: ArrayLike | None = None, *, ax: object = None, **kwargs: object
+        cls, z: ArrayLike | None = None, *, ax: Axes | None = None, **kwargs: object
     ) -> Self:
         """Draw Figure 3 of Rudin (2009).
 
@@ -80,7 +84,7 @@ class DiscountDisplay:
         factors = {name: factor(at) for name, factor in DISCOUNTS.items()}
         return cls(z=at, discounts=factors).plot(ax, **kwargs)
 
-    def plot(self, ax: Any = None, **kwargs: object) -> Self:
+    def plot(self, ax: Axes | None = None, **kwargs: object) -> Self:
         """Draw the factors.
 
         Parameters

@@ -146,12 +146,12 @@ class LiftDisplay:
         y_score: ArrayLike,
         *,
         sample_weight: ArrayLike | None = None,
-        pos_label: Any = None,
+        pos_label: object = None,
         name: str | None = None,
         level: float | None = 0.95,
         kind: str = "pointwise",
         top: ArrayLike | None = None,
-        ax: Any = None,
+        ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
         """Draw the lift of scores.
@@ -202,7 +202,7 @@ class LiftDisplay:
         )
         return display.plot(ax, **kwargs)
 
-    def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: object) -> Self:
+    def plot(self, ax: Axes | None = None, *, name: str | None = None, **kwargs: object) -> Self:
         """Draw the curve.
 
         Parameters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,6 +22,10 @@ from toprank.plots._display import (
     ranking_score,
     show_legend,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 
 _CURVE, _ZERO = "toprank-margins", "toprank-margins-zero"
 
@@ -152,7 +156,7 @@ class MarginDisplay:
         pos_label: object = None,
         name: str | None = None,
         level: float | None = 0.95,
-        ax: Any = None,
+        ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
         """Draw the margins of scores.
@@ -203,7 +207,7 @@ class MarginDisplay:
         )
         return display.plot(ax, **kwargs)
 
-    def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: object) -> Self:
+    def plot(self, ax: Axes | None = None, *, name: str | None = None, **kwargs: object) -> Self:
         """Draw the curve.
 
         Parameters

@@ -24,6 +24,7 @@ from toprank.tuning import PChoice, Scoring
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
 
     from toprank.tuning.push_cv import PNormPushCV
 
@@ -234,7 +235,7 @@ class PushPathDisplay:
         )
         return display.plot(**kwargs)
 
-    def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: object) -> Self:
+    def plot(self, ax: Axes | None = None, *, name: str | None = None, **kwargs: object) -> Self:
         """Draw the path.
 
         Parameters
@@ -269,21 +270,23 @@ class PushPathDisplay:
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    def _draw_baseline(self, ax: Any) -> Any:
+    def _draw_baseline(self, ax: Axes) -> Line2D | None:
         if self.baseline is None:
             return None
         value, low, high = self.baseline
         shade = style(3 + len(find_marked(ax, _BASELINE)))
-        look = {"color": shade["color"], "linestyle": (0, (1.5, 1.5)), "linewidth": 1.4}
+        look: dict[str, Any] = {"linestyle": (0, (1.5, 1.5)), "linewidth": 1.4}
         label = f"{escape_text(self.baseline_name)} (no push)" if self.baseline_name else "no push"
         ax.axhspan(low, high, color=shade["color"], alpha=0.08, zorder=0, linewidth=0)
-        return ax.axhline(value, gid=_BASELINE, label=label, zorder=1, **look)
+        return ax.axhline(value, gid=_BASELINE, label=label, zorder=1, color=shade["color"], **look)
 
-    def _draw_choice(self, ax: Any, place: FloatArray, values: FloatArray, colour: object) -> Any:
+    def _draw_choice(
+        self, ax: Axes, place: FloatArray, values: FloatArray, colour: object
+    ) -> Line2D | None:
         if self.chosen is None:
             return None
         at = list(np.asarray(self.ps, dtype=np.float64)).index(float(self.chosen))
-        look = {"markersize": 13, "markerfacecolor": "none", "markeredgewidth": 1.8}
+        look: dict[str, Any] = {"markersize": 13, "markerfacecolor": "none", "markeredgewidth": 1.8}
         label = f"chosen: p = {format_p(self.chosen)}"
         (ring,) = ax.plot(
             place[at], values[at], "o", color=colour, gid=_CHOSEN, label=label, **look
@@ -313,5 +316,5 @@ def _frame_path(ax: Axes, ps: FloatArray, place: FloatArray, metric: str | None)
     if metric is not None:
         ax.set_ylabel(f"{escape_text(metric)}, held out")
     ax.grid(alpha=0.25)
-    above: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}
+    above: dict[str, object] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}
     show_legend(ax, handlelength=3.0, ncols=3, frameon=False, **above)

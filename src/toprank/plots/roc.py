@@ -25,6 +25,7 @@ from toprank.plots._display import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.collections import PolyCollection
     from matplotlib.lines import Line2D
 
 VIEWS = ("zoom", "full", "both")
@@ -167,7 +168,7 @@ class TopRocDisplay:
         y_score: ArrayLike,
         *,
         sample_weight: ArrayLike | None = None,
-        pos_label: Any = None,
+        pos_label: object = None,
         name: str | None = None,
         ax: object = None,
         view: str | None = None,
@@ -268,7 +269,7 @@ class TopRocDisplay:
         self.chance_level_ = chances if several or chances is None else chances[0]
         return self
 
-    def _draw_band(self, ax: object, line: object) -> Any:
+    def _draw_band(self, ax: Axes, line: Line2D) -> PolyCollection | None:
         band = self.band
         return None if band is None else draw_band(ax, line, band.x, band.low, band.high)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from toprank._arrays import JsonObject
 from toprank._numerics import FloatArray
@@ -23,6 +24,11 @@ from toprank.report.subjects import LabelledRows
 from toprank.select import TooFewLabels, select
 from toprank.select.membership import count_in_top
 from toprank.select.refits import Refits
+
+if TYPE_CHECKING:
+    from toprank._arrays import IntArray
+    from toprank.select.refits import Progress
+
 
 #: Refits of models that must be fitted for each; linear ones need no fits.
 _FITS = 20
@@ -153,7 +159,7 @@ def _option(wish: Mapping[str, object]) -> str:
 
 
 def _promise(
-    new: FloatArray, known: object, counts: Any, wish: JsonObject, times: float
+    new: FloatArray, known: object, counts: ArrayLike | None, wish: JsonObject, times: float
 ) -> JsonObject:
     try:
         found = select(new, calibration=known, sample_weight=counts, **wish)
@@ -168,7 +174,7 @@ def _promise(
 
 
 def sure_results(
-    model: TableModel, train: object, frame: object, k: int, progress: Any = None
+    model: TableModel, train: object, frame: object, k: int, progress: Progress | None = None
 ) -> JsonObject:
     """In what share of refits to rows drawn from the training table each row is among the first k.
 
@@ -207,7 +213,7 @@ def sure_results(
     return {"shares": shares, "refits": refits.n, "method": refits.method}
 
 
-def describe_sure(found: JsonObject, order: Any, k: int) -> JsonObject:
+def describe_sure(found: JsonObject, order: IntArray, k: int) -> JsonObject:
     """How many of the first k are sure, and how many others come in now and then, in a sentence."""
     shares = found["shares"]
     sure = int(np.count_nonzero(shares[order[:k]] >= SURE))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from joblib import cpu_count
@@ -147,7 +146,7 @@ def score_held_out(
     )
 
 
-def _part_of_folds(values: Any, rows: NDArray[np.intp]) -> Any:
+def _part_of_folds(values: np.ndarray | None, rows: NDArray[np.intp]) -> np.ndarray | None:
     return None if values is None else values[rows]
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -171,7 +169,7 @@ def _typical_value(
     }
 
 
-def _median(values: np.ndarray) -> Any:
+def _median(values: np.ndarray) -> np.generic | float:
     if values.dtype.kind == "M":
         there = np.sort(values[~np.isnat(values)])
         return there[len(there) // 2] if len(there) else np.datetime64("NaT", "us")

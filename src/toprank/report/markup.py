@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING
 
 from toprank._text import format_figure
+
+if TYPE_CHECKING:
+    from toprank._arrays import JsonObject
 
 
 def word(text: object) -> str:
@@ -37,14 +40,14 @@ def html_table(
     )
 
 
-def interval_text(value: Mapping[str, Any], unit: str) -> str:
+def interval_text(value: JsonObject, unit: str) -> str:
     """The ends of an interval, or that there is none."""
     if value["low"] is None:
         return "no interval: too few rows"
     return f"{format_figure(value['low'], unit)} to {format_figure(value['high'], unit)}"
 
 
-def figure_card(label: str, value: Mapping[str, Any], unit: str) -> str:
+def figure_card(label: str, value: JsonObject, unit: str) -> str:
     """One number in large, its interval below."""
     said = format_figure(value["value"], unit)
     return (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from toprank.report.subjects import (
     subject_today,
 )
 
+if TYPE_CHECKING:
+    from toprank.select.refits import Progress
+
 
 def describe(
     models: TableModel | Mapping[str, TableModel],
@@ -44,7 +47,7 @@ def describe(
     files: Mapping[str, str] | None = None,
     data: str | None = None,
     notes: tuple[str, ...] = (),
-    progress: Any = None,
+    progress: Progress | None = None,
 ) -> Report:
     """Write a page about models: how good the top of their lists is, on rows you give.
 

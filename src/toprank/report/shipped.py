@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,10 @@ from toprank.report.subjects import (
     score_in_parts,
 )
 from toprank.report.table import Table
+
+if TYPE_CHECKING:
+    pass
+
 
 #: Rows up to which every row is scored by a model of the others, not a fifth of them alone.
 _FEW_ROWS = 2_000
@@ -115,13 +119,13 @@ def _parts(table: Table, random_state: int) -> list[Fold] | None:
     return None if parts is None else [parts]
 
 
-def _part(values: Any, rows: NDArray[np.intp]) -> Any:
+def _part(values: np.ndarray | None, rows: NDArray[np.intp]) -> np.ndarray | None:
     return None if values is None else values[rows]
 
 
 def _explain(
     models: list[TableModel], frame: object, rows: NDArray[np.intp], fold: NDArray[np.intp]
-) -> Any:
+) -> Callable[[NDArray[np.intp]], list[list[Reason]]]:
     """The reasons of some of the rows, each by the model that scored it."""
 
     def explain(places: NDArray[np.intp]) -> list[list[Reason]]:

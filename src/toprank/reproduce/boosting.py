@@ -13,6 +13,7 @@ from toprank.reproduce.experiment import Experiment, Result, Setup, claim, claim
 from toprank.reproduce.page import Grid, Paragraph, Part
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from sklearn.base import BaseEstimator
 
 THRESHOLDS = 9
@@ -25,7 +26,7 @@ def game() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     return M, X, np.repeat([1, 0], 8), np.column_stack([np.arange(8), np.arange(8) + 8])
 
 
-def margins_by_round(ranker: Any, rounds: list[int]) -> list[float]:
+def margins_by_round(ranker: RankBoost | SmoothMarginRanker, rounds: list[int]) -> list[float]:
     """The margin after each of these numbers of rounds."""
     M, X, y, pairs = game()
     ranker.fit(X, y, pairs=pairs)
@@ -80,7 +81,7 @@ def _describe_margin(result: Result) -> list[Part]:
     ]
 
 
-def _draw_margin(result: Result) -> Any:
+def _draw_margin(result: Result) -> Figure:
     figure = new_figure(6.4, 4.2)
     ax = figure.subplots()
     ax.plot(result["rounds"], result["rankboost"], color="#D55E00", label="RankBoost")
@@ -182,7 +183,7 @@ def _describe_equivalence(result: Result) -> list[Part]:
     ]
 
 
-def _draw_equivalence(result: Result) -> Any:
+def _draw_equivalence(result: Result) -> Figure:
     figure = new_figure(10, 3.9)
     left, right = figure.subplots(1, 2)
     looks = {"rankboost": ("#D55E00", "-", "RankBoost"), "adaboost": ("#0072B2", "--", "AdaBoost")}

@@ -33,7 +33,7 @@ class Measure:
     """A function of labels and scores, higher is better, and its name in the table."""
 
     name: str
-    of: Callable[[Any, Any], float]
+    of: Callable[[ArrayLike, ArrayLike], float]
     percent: bool = False
     in_table: bool = True
 

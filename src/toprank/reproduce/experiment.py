@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 #: What an experiment found, ready for JSON.
-Result = dict[str, Any]
+Result = JsonObject
 #: Called with the experiment's name, what is done and what there is to do.
 Progress = Callable[[str, int, int], None]
 #: Features scaled to [0, 1], and labels 0 and 1.
@@ -65,7 +65,7 @@ class Setup:
     """
 
     name: str
-    settings: Mapping[str, Any]
+    settings: JsonObject
     seed: int
     data: Mapping[str, Table] = field(default_factory=dict)
     n_jobs: int = 1
@@ -89,7 +89,7 @@ class Setup:
         return found
 
 
-def _call_in_one_thread(function: Callable[..., object], arguments: Sequence[object]) -> Any:
+def _call_in_one_thread(function: Callable[..., object], arguments: Sequence[object]) -> object:
     """One thread keeps the order of sums; stopping after a fixed number of rounds is no failure."""
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -126,10 +126,10 @@ class Experiment:
     title: str
     compute: Callable[[Setup], Result]
     describe: Callable[[Result], list[Part]]
-    draw: Callable[[Result], Any] | None = None
+    draw: Callable[[Result], Figure] | None = None
     alt: str = ""
-    full: Mapping[str, Any] = field(default_factory=dict)
-    quick: Mapping[str, Any] = field(default_factory=dict)
+    full: Mapping[str, object] = field(default_factory=dict)
+    quick: Mapping[str, object] = field(default_factory=dict)
     data: tuple[str, ...] = ()
     finding: str = ""
 

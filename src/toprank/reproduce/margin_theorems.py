@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +12,10 @@ from toprank.rankers import LabelRanker, SmoothMarginRanker
 from toprank.reproduce.boosting import game
 from toprank.reproduce.experiment import Experiment, Result, Setup, claim, claims_part, new_figure
 from toprank.reproduce.page import Grid, Paragraph, Part
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 IDLE_WEIGHT = 0.01  #: d0 of Figure 2
 
@@ -54,7 +58,7 @@ def _describe_surface(result: Result) -> list[Part]:
     ]
 
 
-def _draw_surface(result: Result) -> Any:
+def _draw_surface(result: Result) -> Figure:
     figure = new_figure(6.4, 4.8)
     ax = figure.add_subplot(projection="3d")
     g, r = np.meshgrid(result["g"], result["r"])
@@ -67,7 +71,7 @@ def _draw_surface(result: Result) -> Any:
 
 def follow_growth(ranker: SmoothMarginRanker) -> dict[str, list[float]]:
     """Return, for each ascent, what the smooth margin grew by and what Theorem 7 asks for."""
-    coef: dict[Any, float] = {}
+    coef: dict[tuple[object, object, object], float] = {}
     before, norm = -np.inf, 0.0
     found: dict[str, list[float]] = {"grown": [], "asked": [], "held": []}
     for record in ranker.history_:

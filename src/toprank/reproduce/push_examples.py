@@ -181,7 +181,7 @@ def _share_parts(result: Result, index: str, rows: str) -> list[Part]:
     ]
 
 
-def _draw_contributions(settings: list[dict[str, Any]]) -> Any:
+def _draw_contributions(settings: list[dict[str, Any]]) -> Figure:
     figure = new_figure(3.1 * len(settings) + 1, 3.9)
     y, f = _figure_1_list()
     axes = np.atleast_1d(figure.subplots(1, len(settings)))
@@ -192,7 +192,7 @@ def _draw_contributions(settings: list[dict[str, Any]]) -> Any:
     return figure
 
 
-def _draw_figure_3(result: Result) -> Any:
+def _draw_figure_3(result: Result) -> Figure:
     figure = new_figure(6.4, 4.4)
     DiscountDisplay.of_the_paper(ax=figure.subplots())
     return figure

@@ -6,7 +6,8 @@ without a penalty, the IR Push is minimised in full, as in the paper.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
@@ -31,6 +32,10 @@ from toprank.reproduce.experiment import (
 )
 from toprank.reproduce.page import Paragraph, Part
 
+if TYPE_CHECKING:
+    from toprank.rankers.linear import PNormPush
+
+
 ROUNDS = 100
 TRAINING_ROWS = 1000
 FOLDS = 3
@@ -46,7 +51,7 @@ def coordinate_descent(p: float, rounds: int, weak_rankers: str = "features") ->
     return RankBoost(rounds, selection="slope", weak_rankers=weak_rankers, p=p, n_jobs=1)
 
 
-def rankers(rounds: int = ROUNDS) -> list[Any]:
+def rankers(rounds: int = ROUNDS) -> list[PNormPush | IRPush]:
     """Return the seven columns of the tables."""
     return [*(coordinate_descent(p, rounds) for p in facts.POWERS), IRPush(alpha=0.0)]
 
@@ -96,7 +101,9 @@ def draw_folds(y: np.ndarray, seed: int, repeat: int) -> list[np.ndarray]:
     return [train for train, _ in splitter.split(np.zeros(len(y)), y)]
 
 
-def _repeats(setup: Setup, once: Any, X: np.ndarray, y: np.ndarray, n: int) -> FloatArray:
+def _repeats(
+    setup: Setup, once: Callable[..., FloatArray], X: np.ndarray, y: np.ndarray, n: int
+) -> FloatArray:
     """Shape (repeats, measures, columns)."""
     rounds = setup.settings["rounds"]
     calls = [(X, y, rounds, setup.seed, repeat) for repeat in range(n)]

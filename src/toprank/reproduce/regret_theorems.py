@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +18,10 @@ from toprank.rankers import PairRanker, PNormPush, ProperRanker
 from toprank.reproduce.experiment import Experiment, Result, Setup, claim, claims_part, new_figure
 from toprank.reproduce.page import Grid, Paragraph, Part
 from toprank.reproduce.simulated import REGRET_ROWS, get_model
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 EXPONENTS = (0.25, 0.5, 0.9)
 
@@ -100,7 +104,7 @@ def _describe_low_noise(result: Result) -> list[Part]:
     ]
 
 
-def _draw_low_noise(result: Result) -> Any:
+def _draw_low_noise(result: Result) -> Figure:
     figure = new_figure(6.4, 4.2)
     ax = figure.subplots()
     for alpha, colour in zip(EXPONENTS, ("#0072B2", "#D55E00", "#009E73"), strict=True):

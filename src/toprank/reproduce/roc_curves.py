@@ -7,8 +7,8 @@ of each data set; the conference paper prints no numbers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.metrics import roc_curve
@@ -29,6 +29,10 @@ from toprank.reproduce.push_tables import (
     scale_features,
     score_all_rows,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 #: Shares of the negatives that may be let through.
 CUTS = (0.0, 0.01, 0.05, 0.1)
@@ -140,7 +144,7 @@ def top_grid(result: Result, columns: Sequence[str]) -> Grid:
     return Grid(["", *columns], rows)
 
 
-def roc_figure(result: Result, columns: Sequence[str], title: str) -> Any:
+def roc_figure(result: Result, columns: Sequence[str], title: str) -> Figure:
     """Draw the curves: training above, test below, whole on the left, the top on the right."""
     figure = new_figure(10, 8)
     axes = figure.subplots(2, 2)
@@ -156,7 +160,7 @@ def roc_figure(result: Result, columns: Sequence[str], title: str) -> Any:
     return figure
 
 
-def _zoom(curves: Sequence[Any]) -> float:
+def _zoom(curves: Sequence[tuple[Sequence[float], Sequence[float]]]) -> float:
     """The top that is worth enlarging: eight negatives, and a fifth of the positives found."""
     negatives, positives = curves[0][0][-1], curves[0][1][-1]
     enough = [fp[int(np.argmax(np.array(tp) >= 0.2 * positives))] for fp, tp in curves]
@@ -319,7 +323,12 @@ def _describe_colt(result: Result) -> list[Part]:
 
 
 def _colt_figure(
-    name: str, figure: int, title: str, data: str, compute: Any = _colt, **settings: object
+    name: str,
+    figure: int,
+    title: str,
+    data: str,
+    compute: Callable[[Setup], Result] = _colt,
+    **settings: object,
 ) -> Experiment:
     settings = {"columns": None, "thresholds": False, "rounds": COLT_ROUNDS} | settings
     return Experiment(

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import joblib
 import numpy as np
@@ -38,6 +38,10 @@ from toprank.reproduce.page import (
     to_html,
     to_markdown,
 )
+
+if TYPE_CHECKING:
+    from sklearn.utils import Bunch
+
 
 _FAMILIES = (
     *(push_examples, push_tables, roc_curves, simulated, boosting),
@@ -289,7 +293,7 @@ def _summary(results: dict[str, Result]) -> list[list[str]]:
 #: Names a folder with files NAME.csv.gz: a header, numbers, the label 0 or 1 last.
 FOLDER_VARIABLE = "TOPRANK_DATA"
 
-SHIPPED: dict[str, Callable[..., Any]] = {
+SHIPPED: dict[str, Callable[..., Bunch | tuple[Any, Any]]] = {
     "ionosphere": load_ionosphere,
     "magic": load_magic,
     "spambase": load_spambase,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,6 +29,11 @@ from toprank.rankers import PairRanker, ProperRanker
 from toprank.reproduce.experiment import Experiment, Result, Setup, claim, claims_part, new_figure
 from toprank.reproduce.page import Grid, Paragraph, Part
 from toprank.simulate import BipartiteModel, linear_bipartite, rare_reversal
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 
 EPSILONS = (0.01, 0.05)
 
@@ -124,7 +129,7 @@ def _describe_one_dimension(result: Result) -> list[Part]:
     ]
 
 
-def _draw_one_dimension(result: Result) -> Any:
+def _draw_one_dimension(result: Result) -> Figure:
     figure = new_figure(6.4, 4.2)
     ax = figure.subplots()
     for epsilon, colour, dashes in zip(EPSILONS, ("#0072B2", "#D55E00"), ("-", "--"), strict=True):
@@ -242,7 +247,7 @@ def _describe_regret(result: Result) -> list[Part]:
     ]
 
 
-def _draw_regret(result: Result) -> Any:
+def _draw_regret(result: Result) -> Figure:
     figure = new_figure(10, 4)
     for ax, model, title in zip(
         figure.subplots(1, 2, sharey=True),
@@ -361,7 +366,7 @@ def _describe_rates(result: Result) -> list[Part]:
     ]
 
 
-def draw_rates(result: Result) -> Any:
+def draw_rates(result: Result) -> Figure:
     """Draw the excess risks of a result beside the two rates."""
     sizes = np.array(result["settings"]["sizes"])
     drawn = new_figure(10.5, 3.8)
@@ -373,7 +378,7 @@ def draw_rates(result: Result) -> Any:
     return drawn
 
 
-def _draw_case(ax: Any, row: JsonObject, sizes: np.ndarray) -> None:
+def _draw_case(ax: Axes, row: JsonObject, sizes: np.ndarray) -> None:
     risks = np.array(row["risks"])
     mean = np.mean(risks, axis=1)
     low, high = np.quantile(risks, [0.1, 0.9], axis=1)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
@@ -29,7 +28,7 @@ class ErrorLaw:
     """
 
     draw: Callable[[np.random.Generator, int], FloatArray]
-    exceeds: Callable[[Any, Any, Any], Any]
+    exceeds: Callable[[FloatArray, FloatArray, FloatArray], FloatArray | float]
 
     def chance(self, x: FloatArray, a: FloatArray | float, b: FloatArray | float) -> FloatArray:
         """P(a e - b e' > x) for x >= 0; without any error it is one half at 0 and else zero."""

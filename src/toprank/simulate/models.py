@@ -14,10 +14,9 @@ Sections and examples without a name are those of Clémençon, Lugosi & Vayatis 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -77,7 +76,9 @@ class BipartiteModel:
     noise_exponent: float = 0.0
     noise_constant: float = 1.0
 
-    def sample(self, n: int, random_state: Any = None) -> tuple[FloatArray, NDArray[np.int64]]:
+    def sample(
+        self, n: int, random_state: int | Sequence[int] | np.random.Generator | None = None
+    ) -> tuple[FloatArray, NDArray[np.int64]]:
         """Draw n independent rows and labels; random_state is a seed or a NumPy generator."""
         n, rng = _count(n), np.random.default_rng(random_state)
         X = self.features(rng, n)
@@ -127,7 +128,9 @@ class RegressionModel:
                 f"errors={self.errors!r} is unknown: expected one of {sorted(ERROR_LAWS)}."
             )
 
-    def sample(self, n: int, random_state: Any = None) -> tuple[FloatArray, FloatArray]:
+    def sample(
+        self, n: int, random_state: int | Sequence[int] | np.random.Generator | None = None
+    ) -> tuple[FloatArray, FloatArray]:
         """Draw n independent rows and labels; random_state is a seed or a NumPy generator."""
         n, rng = _count(n), np.random.default_rng(random_state)
         X = self.features(rng, n)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from toprank._extras import require
 from toprank.cli.io.source import Batches, Reading, Source
 from toprank.cli.terminal import Failure
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from toprank.blocks.parquet_files import ParquetPart
 
 _WILD = re.compile(r"[*?\[]")
@@ -59,7 +61,7 @@ class ParquetFiles(Source):
         for part, schema in footers[1:]:
             self._check_same(schema, part, self.parts[0])
 
-    def _check_same(self, schema: Any, part: ParquetPart, first: ParquetPart) -> None:
+    def _check_same(self, schema: pa.Schema, part: ParquetPart, first: ParquetPart) -> None:
         """Refuse a file with other columns than the first; types may differ where a cast serves."""
         ours, theirs = self.schema.names, schema.names
         here, there = set(ours), set(theirs)
@@ -75,20 +77,20 @@ class ParquetFiles(Source):
             )
 
     @property
-    def place(self) -> Any:
+    def place(self) -> str:
         return self._place
 
     def _names(self) -> Sequence[str]:
         return list(self.schema.names)
 
-    def _whole(self, columns: list[str], types: Mapping[str, Any]) -> Any:
+    def _whole(self, columns: list[str], types: Mapping[str, pa.DataType]) -> pa.Table:
         tables = [table for table, _, _ in self._batches(columns, types, 1 << 20)]
         arrow = require("pyarrow", "frames")
         if not tables:
             return self._wanted(columns).empty_table()
         return arrow.concat_tables(tables).combine_chunks()
 
-    def _batches(self, columns: list[str], types: Mapping[str, Any], rows: int) -> Batches:
+    def _batches(self, columns: list[str], types: Mapping[str, pa.DataType], rows: int) -> Batches:
         arrow = require("pyarrow", "frames")
         wanted, done, total = self._wanted(columns), 0, self.count_rows()
         for part in self.parts:
@@ -100,7 +102,7 @@ class ParquetFiles(Source):
         if done != total:
             raise Failure(f"{self.name} has {done} of the {total} rows that its files announce.")
 
-    def _read(self, part: ParquetPart, columns: list[str], rows: int) -> Iterator[Any]:
+    def _read(self, part: ParquetPart, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:
         stored = [name for name in columns if name not in part.keys]
         try:
             with part.open_pass() as file:
@@ -108,11 +110,11 @@ class ParquetFiles(Source):
         except (RuntimeError, ValueError, FileNotFoundError) as error:
             raise Failure(f"{self.name}: {str(error).rstrip('.')}.") from error
 
-    def _wanted(self, columns: list[str]) -> Any:
+    def _wanted(self, columns: list[str]) -> pa.Schema:
         arrow = require("pyarrow", "frames")
         return arrow.schema([self.schema.field(name) for name in columns]).remove_metadata()
 
-    def _cast(self, table: Any, wanted: Any, part: ParquetPart) -> Any:
+    def _cast(self, table: pa.Table, wanted: pa.Schema, part: ParquetPart) -> pa.Table:
         arrow = require("pyarrow", "frames")
         try:
             return table.cast(wanted)

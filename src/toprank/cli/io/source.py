@@ -14,15 +14,22 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from toprank._extras import require
 from toprank._files import Stamp
 from toprank.cli.terminal import Failure, names, note
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from toprank._arrays import JsonObject
+
+
 _CELLS = 2_000_000  # values of a chunk
 #: Some rows, how much is read, and how much there is.
-Batches = Iterator[tuple[Any, float, float | None]]
+Batches: TypeAlias = "Iterator[tuple[pa.Table, float, float | None]]"
 _NAMELESS = re.compile(r"\s*|__index_level_\d+__")
 
 
@@ -37,7 +44,7 @@ class Reading:
     rename_duplicates: bool = False
 
     @classmethod
-    def remembered(cls, card: Mapping[str, Any]) -> Reading:
+    def remembered(cls, card: Mapping[str, object]) -> Reading:
         """How the training table of a model was read; what a strange card says is not believed."""
         known = card.get("reading")
         if not isinstance(known, dict):
@@ -80,7 +87,7 @@ class Chunk:
     `carried` are the columns that are wanted as the file has them: text letter for letter.
     """
 
-    rows: Any
+    rows: pa.Table
     start: int
     done: float
     total: float | None
@@ -96,7 +103,7 @@ class Source(ABC):
         self._model_reading = Reading()
 
     @property
-    def place(self) -> Any:
+    def place(self) -> Path | str | None:
         """Where blocks of rows can be read from, for `toprank.blocks.from_tables`; None if not."""
         return None
 
@@ -109,7 +116,7 @@ class Source(ABC):
         """How the text of the table is written; None for other formats."""
         return None
 
-    def describe_reading(self) -> dict[str, Any]:
+    def describe_reading(self) -> JsonObject:
         """How the text is read, as the card of a model remembers it; nothing for other formats."""
         return {}
 
@@ -118,11 +125,11 @@ class Source(ABC):
         """All column names, as they stand in the file."""
 
     @abstractmethod
-    def _whole(self, columns: list[str], types: Mapping[str, Any]) -> Any:
+    def _whole(self, columns: list[str], types: Mapping[str, pa.DataType]) -> pa.Table:
         """All rows."""
 
     @abstractmethod
-    def _batches(self, columns: list[str], types: Mapping[str, Any], rows: int) -> Batches:
+    def _batches(self, columns: list[str], types: Mapping[str, pa.DataType], rows: int) -> Batches:
         """Tables of about so many rows, the amount read, and the amount there is."""
 
     #: What a message adds where the table itself can rename columns.
@@ -172,8 +179,8 @@ class Source(ABC):
         return f"it has: {names(self.columns)}."
 
     def read(
-        self, columns: Sequence[str] | None = None, types: Mapping[str, Any] | None = None
-    ) -> Any:
+        self, columns: Sequence[str] | None = None, types: Mapping[str, pa.DataType] | None = None
+    ) -> pa.Table:
         """All rows as an Arrow table, with all columns or some; `types` are those of text."""
         wanted = list(self.columns if columns is None else columns)
         with self._explain_errors():
@@ -183,13 +190,13 @@ class Source(ABC):
             raise self._without_rows()
         return _with_times(table)
 
-    def _carried(self, columns: list[str], rows: int) -> Iterator[Any]:
+    def _carried(self, columns: list[str], rows: int) -> Iterator[pa.Table]:
         """Tables of the same rows as those of `_batches`, their values as the file has them."""
         for table, _, _ in self._batches(columns, {}, rows):
             yield table
 
     def chunks(
-        self, columns: Sequence[str], types: Mapping[str, Any], carried: Sequence[str] = ()
+        self, columns: Sequence[str], types: Mapping[str, pa.DataType], carried: Sequence[str] = ()
     ) -> Iterator[Chunk]:
         """Rows in order, some at a time.
 
@@ -251,7 +258,7 @@ class Source(ABC):
         return Failure(f"{self.name} could not be read: {first}.")
 
 
-def _with_times(table: Any) -> Any:
+def _with_times(table: pa.Table) -> pa.Table:
     """Dates as times of day zero, which other libraries hold without an object for each."""
     pyarrow = require("pyarrow", "frames")
     for place, field in enumerate(table.schema):
@@ -261,13 +268,13 @@ def _with_times(table: Any) -> Any:
     return table
 
 
-def _validate(table: Any) -> Any:
+def _validate(table: pa.Table) -> pa.Table:
     """Return the table, its values checked: Arrow would believe the lengths in a damaged file."""
     table.validate(full=True)
     return table
 
 
-def _check_complete(rows: int, file: Any) -> None:
+def _check_complete(rows: int, file: pq.ParquetFile) -> None:
     """Arrow takes the end of a file that was cut for the end of its rows."""
     announced = file.metadata.num_rows
     if rows != announced:
@@ -278,20 +285,20 @@ class ParquetTable(Source):
     """A Parquet file; row groups are decoded page by page, so that their size does not matter."""
 
     @property
-    def place(self) -> Any:
+    def place(self) -> Path | str | None:
         return self.file
 
     def _names(self) -> Sequence[str]:
         with self._open() as file:
             return list(file.schema_arrow.names)
 
-    def _whole(self, columns: list[str], types: Mapping[str, Any]) -> Any:
+    def _whole(self, columns: list[str], types: Mapping[str, pa.DataType]) -> pa.Table:
         with self._open() as file:
             table = _validate(file.read(columns=columns))
             _check_complete(table.num_rows, file)
             return table
 
-    def _batches(self, columns: list[str], types: Mapping[str, Any], rows: int) -> Batches:
+    def _batches(self, columns: list[str], types: Mapping[str, pa.DataType], rows: int) -> Batches:
         table = require("pyarrow", "frames").Table
         with self._open() as file:
             total, done = file.metadata.num_rows, 0
@@ -305,7 +312,7 @@ class ParquetTable(Source):
             return int(file.metadata.num_rows)
 
     @contextmanager
-    def _open(self) -> Iterator[Any]:
+    def _open(self) -> Iterator[pq.ParquetFile]:
         parquet = require("pyarrow.parquet", "frames")
         with parquet.ParquetFile(self.file, pre_buffer=False, buffer_size=1 << 20) as file:
             yield file
@@ -318,11 +325,11 @@ class ArrowTable(Source):
         with self._open() as reader:
             return list(reader.schema.names)
 
-    def _whole(self, columns: list[str], types: Mapping[str, Any]) -> Any:
+    def _whole(self, columns: list[str], types: Mapping[str, pa.DataType]) -> pa.Table:
         with self._open() as reader:
             return _validate(reader.read_all().select(columns))
 
-    def _batches(self, columns: list[str], types: Mapping[str, Any], rows: int) -> Batches:
+    def _batches(self, columns: list[str], types: Mapping[str, pa.DataType], rows: int) -> Batches:
         table = require("pyarrow", "frames").Table
         with self._open() as reader:
             found, total = self._record_batches(reader)
@@ -331,15 +338,17 @@ class ArrowTable(Source):
                 for start in range(0, whole.num_rows, rows):
                     yield whole.slice(start, rows), done, total
 
-    def _record_batches(self, reader: Any) -> tuple[Iterator[Any], int | None]:
+    def _record_batches(
+        self, reader: pa.RecordBatchFileReader
+    ) -> tuple[Iterator[pa.RecordBatch], int | None]:
         total = reader.num_record_batches
         return map(reader.get_batch, range(total)), total
 
-    def _reader(self, stream: Any) -> Any:
+    def _reader(self, stream: pa.OSFile) -> pa.RecordBatchFileReader:
         return require("pyarrow.ipc", "frames").open_file(stream)
 
     @contextmanager
-    def _open(self) -> Iterator[Any]:
+    def _open(self) -> Iterator[pa.RecordBatchFileReader | pa.RecordBatchStreamReader]:
         pyarrow = require("pyarrow", "frames")
         with pyarrow.OSFile(str(self.file)) as stream, self._reader(stream) as reader:
             yield reader
@@ -348,8 +357,10 @@ class ArrowTable(Source):
 class ArrowStreamTable(ArrowTable):
     """An Arrow stream: record batches one after another."""
 
-    def _record_batches(self, reader: Any) -> tuple[Iterator[Any], int | None]:
+    def _record_batches(
+        self, reader: pa.RecordBatchStreamReader
+    ) -> tuple[Iterator[pa.RecordBatch], int | None]:
         return iter(reader), None
 
-    def _reader(self, stream: Any) -> Any:
+    def _reader(self, stream: pa.OSFile) -> pa.RecordBatchStreamReader:
         return require("pyarrow.ipc", "frames").open_stream(stream)

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from toprank._extras import require
 from toprank.cli.io.excel import ExcelTable, is_workbook
@@ -72,7 +72,7 @@ def _keep_copy(stream: IO[bytes], name: str) -> Iterator[Path]:
     with ExitStack() as stack:
         try:
             if Path("/proc/self/fd").is_dir():
-                copy: Any = stack.enter_context(tempfile.TemporaryFile())
+                copy: IO[bytes] = stack.enter_context(tempfile.TemporaryFile())
                 file = Path(f"/proc/self/fd/{copy.fileno()}")
             else:
                 folder = tempfile.TemporaryDirectory(prefix="toprank-")

@@ -13,12 +13,19 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from toprank._extras import require
 from toprank.cli.io.dialect import COMMA, POINT, find_dialect, not_in
 from toprank.cli.io.source import Batches, Source, TextDialect
 from toprank.cli.terminal import Failure, note
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.csv as pacsv
+
+    from toprank._arrays import JsonObject
+
 
 Opener = Callable[[], IO[bytes]]
 
@@ -136,7 +143,7 @@ class TextTable(Source):
             new.append(fresh)
         return new
 
-    def describe_reading(self) -> dict[str, Any]:
+    def describe_reading(self) -> JsonObject:
         look = self.dialect
         return {
             "encoding": look.encoding,
@@ -150,7 +157,7 @@ class TextTable(Source):
     def _missing(self) -> tuple[str, ...]:
         return (*self.reading.missing, *self._model_reading.missing)
 
-    def _whole(self, columns: list[str], types: Mapping[str, Any]) -> Any:
+    def _whole(self, columns: list[str], types: Mapping[str, pa.DataType]) -> pa.Table:
         # these types hold for the whole column, where those of a stream come from the first block
         csv = require("pyarrow.csv", "frames")
         with self._stream() as (stream, _):
@@ -158,7 +165,7 @@ class TextTable(Source):
         self._check_decoded(table.schema)
         return table
 
-    def _batches(self, columns: list[str], types: Mapping[str, Any], rows: int) -> Batches:
+    def _batches(self, columns: list[str], types: Mapping[str, pa.DataType], rows: int) -> Batches:
         table, total = require("pyarrow", "frames").Table, self.file.stat().st_size
         with self._reader(columns, types) as (reader, file):
             for batch in reader:
@@ -167,7 +174,7 @@ class TextTable(Source):
                 for start in range(0, whole.num_rows, rows):
                     yield whole.slice(start, rows), min(file.tell(), total), total
 
-    def _carried(self, columns: list[str], rows: int) -> Iterator[Any]:
+    def _carried(self, columns: list[str], rows: int) -> Iterator[pa.Table]:
         # a reading of its own: as text every word stays what it is, also those for missing values
         table, csv = require("pyarrow", "frames").Table, require("pyarrow.csv", "frames")
         as_text = dict.fromkeys(columns, require("pyarrow", "frames").string())
@@ -205,7 +212,7 @@ class TextTable(Source):
         return found
 
     @contextmanager
-    def _stream(self) -> Iterator[tuple[Any, Any]]:
+    def _stream(self) -> Iterator[tuple[pa.NativeFile, pa.OSFile]]:
         """The text for Arrow, and the file below it, whose position is the progress."""
         pyarrow = require("pyarrow", "frames")
         with pyarrow.OSFile(str(self.file)) as file:
@@ -216,15 +223,15 @@ class TextTable(Source):
 
     @contextmanager
     def _reader(
-        self, columns: list[str] | None, types: Mapping[str, Any]
-    ) -> Iterator[tuple[Any, Any]]:
+        self, columns: list[str] | None, types: Mapping[str, pa.DataType]
+    ) -> Iterator[tuple[pacsv.CSVStreamingReader, pa.OSFile]]:
         csv = require("pyarrow.csv", "frames")
         options = self._options(columns, types)
         with self._stream() as (stream, file), csv.open_csv(stream, **options) as reader:
             yield reader, file
 
     def _options(
-        self, columns: list[str] | None, types: Mapping[str, Any], as_they_are: bool = False
+        self, columns: list[str] | None, types: Mapping[str, pa.DataType], as_they_are: bool = False
     ) -> dict[str, Any]:
         csv, look = require("pyarrow.csv", "frames"), self.dialect
         encoding = "utf8" if look.encoding == "utf-8" else look.encoding
@@ -243,7 +250,7 @@ class TextTable(Source):
             ),
         }
 
-    def _check_decoded(self, schema: Any) -> None:
+    def _check_decoded(self, schema: pa.Schema) -> None:
         """Arrow reads text that is not UTF-8 as bytes."""
         binary = require("pyarrow", "frames").types.is_binary
         if any(binary(field.type) for field in schema):

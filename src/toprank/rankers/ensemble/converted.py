@@ -39,7 +39,7 @@ class ConvertedTrees(Probabilities, ClassifierMixin, BaseEstimator):
     A subclass grows the trees in ``_grow``.
     """
 
-    _parameter_constraints: ClassVar[dict[str, object]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "categorical_features": [StrOptions({"from_dtype"}), "array-like", None],
         "random_state": ["random_state"],
@@ -122,7 +122,7 @@ class ForestRanker(ConvertedTrees):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, object]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         **ConvertedTrees._parameter_constraints,
         "kind": [StrOptions({"extra", "random"})],
         "min_samples_leaf": [Interval(Integral, 1, None, closed="left")],
@@ -228,7 +228,7 @@ class CatBoostRanker(ConvertedTrees):
         As in `PushTrees`.
     """
 
-    _parameter_constraints: ClassVar[dict[str, object]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         **ConvertedTrees._parameter_constraints,
         "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
         "depth": [Interval(Integral, 1, 16, closed="both")],

@@ -173,7 +173,7 @@ class PushEnsemble(
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         "estimators": [StrOptions({"auto"}), list, tuple],
         "p": [StrOptions({"auto"}), Interval(Real, 1, None, closed="left")],
         "quality": [StrOptions(set(EFFORTS))],

@@ -182,7 +182,7 @@ class PushTrees(
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = CONSTRAINTS
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = CONSTRAINTS
 
     def __init__(
         self,

@@ -128,7 +128,7 @@ class Trees(ABC):
 
 
 #: What each parameter of `PushTrees` may be.
-CONSTRAINTS: dict[str, Any] = {
+CONSTRAINTS: dict[str, list[object]] = {
     "p": [Interval(Real, 1, np.inf, closed="both"), StrOptions({"auto"}), None],
     "price": [StrOptions(PRICES.keys()), Price, tuple],
     "loss": [StrOptions(TRAINABLE_LOSSES), Loss, tuple],
