@@ -46,3 +46,6 @@ ArrayOrTensor: TypeAlias = "np.ndarray | torch.Tensor"
 
 #: An object as JSON holds it: the card of a model, the facts of a report.
 JsonObject: TypeAlias = dict[str, Any]
+
+#: Where random numbers come from, as scikit-learn takes it.
+RandomState: TypeAlias = int | np.random.RandomState | None

@@ -14,7 +14,10 @@ from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 #: A function that Numba compiles: it is called as before.
 Kernel = TypeVar("Kernel", bound=Callable[..., object])
@@ -38,7 +41,7 @@ def postpone_interrupts() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread() or not callable(before):
         yield  # interrupts arrive in another thread, or Python does not handle them
         return
-    received: list[tuple[Any, ...]] = []
+    received: list[tuple[int, FrameType | None]] = []
     signal.signal(signal.SIGINT, lambda *interrupt: received.append(interrupt))
     try:
         yield

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Any
 
 from toprank._text import visible
 
@@ -25,11 +24,11 @@ def cell(value: object) -> str:
 
 
 def table_html(
-    rows: Iterable[Sequence[Any]],
+    rows: Iterable[Sequence[object]],
     *,
-    head: Sequence[Any] = (),
-    caption: Any = "",
-    notes: Iterable[Any] = (),
+    head: Sequence[object] = (),
+    caption: object = "",
+    notes: Iterable[object] = (),
 ) -> str:
     """Return a table, the first column of each row its heading, and notes below it.
 
@@ -57,7 +56,7 @@ def table_html(
     )
 
 
-def notes_html(notes: Iterable[Any]) -> str:
+def notes_html(notes: Iterable[object]) -> str:
     """Return each note as a small paragraph."""
     return "".join(f"<p><small>{cell(note)}</small></p>" for note in notes if note)
 

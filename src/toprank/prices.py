@@ -393,7 +393,9 @@ def bend_in_price(
     return f"its slope falls from {here:.4g} at height {s:.4g} to {there:.4g} at height {t:.4g}"
 
 
-def get_price(price: str | Price | tuple[Any, ...], p: float = 1.0, *, root: bool = False) -> Price:
+def get_price(
+    price: str | Price | tuple[object, ...], p: float = 1.0, *, root: bool = False
+) -> Price:
     """Return the price for a name, a :class:`Price`, or a tuple (value, slope[, curvature]).
 
     ``p`` is used by "power" (p = inf is "max"); ``root`` asks for the root form of the

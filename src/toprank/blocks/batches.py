@@ -80,7 +80,7 @@ class BatchSource(LocalSource):
     def _tables(self, names: Sequence[str]) -> Iterator[pa.Table]:
         """Tables of ``block_rows`` rows, the last one shorter."""
         arrow = require("pyarrow", "frames")
-        waiting: list[Any] = []
+        waiting: list[pa.Table] = []
         for batch in self.open_pass():
             table = self.columns.take(as_table(batch), names, self.what)
             if table.num_rows:
@@ -283,7 +283,7 @@ def from_query(
     )
 
 
-def _fetch(query: str, connect: Callable[[], Any]) -> Iterator[Any]:
+def _fetch(query: str, connect: Callable[[], Any]) -> Iterator[pa.RecordBatch]:
     arrow = require("pyarrow", "frames")
     with closing(connect()) as connection:
         if hasattr(connection, "sql"):  # DuckDB: no number becomes a Python object
@@ -298,7 +298,7 @@ def _fetch(query: str, connect: Callable[[], Any]) -> Iterator[Any]:
                 yield from reader.fetch_record_batch(_FETCHED)
                 return
         names = [column[0] for column in cursor.description]
-        types: list[Any] = [None] * len(names)
+        types: list[pa.DataType | None] = [None] * len(names)
         while rows := cursor.fetchmany(_FETCHED):
             arrays = []
             for number, values in enumerate(zip(*rows, strict=True)):
@@ -356,7 +356,7 @@ def from_csv(
         raise FileNotFoundError(f"There is no file {file}.")
     parsed = csv.ParseOptions(delimiter=delimiter)
 
-    def read(types: Mapping[str, object]) -> Iterator[Any]:
+    def read(types: Mapping[str, object]) -> Iterator[pa.RecordBatch]:
         options = csv.ConvertOptions(decimal_point=decimal, column_types=types)
         try:
             with csv.open_csv(file, parse_options=parsed, convert_options=options) as reader:

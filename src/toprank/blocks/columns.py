@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike
 
 from toprank._arrays import AnyArray, Frame
 from toprank._extras import require
@@ -32,8 +32,10 @@ class TableColumns:
     features: tuple[str, ...]
     target: str | None
     weight: str | None
-    dtype: np.dtype[Any]  #: of the matrix of features
-    types: Mapping[str, Any] = field(default_factory=dict, compare=False)  #: Arrow's, by column
+    dtype: np.dtype[np.generic]  #: of the matrix of features
+    types: Mapping[str, pa.DataType] = field(
+        default_factory=dict, compare=False
+    )  #: Arrow's, by column
     group: str | None = None
     nulls: bool = False  #: whether missing values of features are NaN, or refused
 
@@ -137,7 +139,7 @@ def _list_names(names: Sequence[str], most: int = 12) -> str:
     return ", ".join(repr(name) for name in names[:most]) + more
 
 
-def _number_type(path: object, column: Any, columns: Sequence[str]) -> np.dtype[Any]:
+def _number_type(path: object, column: pa.Field, columns: Sequence[str]) -> np.dtype[np.generic]:
     """The NumPy type of a numeric column; advice for any other."""
     types = require("pyarrow", "frames").types
     kind = column.type
@@ -185,7 +187,7 @@ class Columns:
 
     ndim = 2
 
-    def __init__(self, columns: Sequence[AnyArray], n_rows: int, dtype: np.dtype[Any]):
+    def __init__(self, columns: Sequence[AnyArray], n_rows: int, dtype: np.dtype[np.generic]):
         self.columns = columns
         self.shape = (n_rows, len(columns))
         self.dtype = dtype
@@ -206,7 +208,7 @@ class Columns:
             matrix[:, j] = part
         return matrix
 
-    def by_rows(self, rows: slice = slice(None), room: NDArray[Any] | None = None) -> NDArray[Any]:
+    def by_rows(self, rows: slice = slice(None), room: np.ndarray | None = None) -> np.ndarray:
         """Return some rows as a matrix whose rows lie side by side, in ``room`` if it is given."""
         n = len(range(*rows.indices(self.shape[0])))
         matrix = np.empty((n, self.shape[1]), dtype=self.dtype) if room is None else room[:n]
@@ -214,7 +216,7 @@ class Columns:
             matrix[:, j] = column[rows]
         return matrix
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         return self[:].astype(self.dtype if dtype is None else dtype, copy=False)
 
 

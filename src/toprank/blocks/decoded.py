@@ -20,11 +20,11 @@ from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future
 from contextlib import closing, suppress
 from dataclasses import replace
+from os import PathLike
 from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toprank.blocks.columns import Columns
 from toprank.blocks.source import Block
@@ -50,7 +50,7 @@ class _Place(NamedTuple):
 
     start: int
     shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+    dtype: np.dtype[np.generic]
 
     @property
     def end(self) -> int:
@@ -80,7 +80,7 @@ class DecodedCopy:
     (True, [[0.0], [0.0]], [1, 0])
     """
 
-    def __init__(self, size: int, folder: Any = None):
+    def __init__(self, size: int, folder: str | PathLike[str] | None = None):
         self.size = size
         self.folder = tempfile.gettempdir() if folder is None else folder
         self.ready = False
@@ -170,7 +170,7 @@ class DecodedCopy:
             self._give_up()
             return 0.0
 
-    def _write_bytes(self, values: NDArray[Any]) -> None:
+    def _write_bytes(self, values: np.ndarray) -> None:
         left = memoryview(np.ascontiguousarray(values).reshape(-1).view(np.uint8))  # type: ignore[arg-type]
         while left:
             left = left[self._file.write(left) :]
@@ -231,7 +231,7 @@ def _in_rows(block: Block) -> Block:
     return replace(block, X=X.by_rows()) if isinstance(X, Columns) else block
 
 
-def _tiles(X: Any, compiled: bool) -> Iterator[NDArray[Any]]:
+def _tiles(X: np.ndarray | Columns, compiled: bool) -> Iterator[np.ndarray]:
     """The rows of a matrix, or those of columns a few at a time."""
     if not isinstance(X, Columns):
         yield X
@@ -249,7 +249,7 @@ def _tiles(X: Any, compiled: bool) -> Iterator[NDArray[Any]]:
             yield tile
 
 
-def _fill_compiled(X: Columns) -> Callable[[int, NDArray[Any]], None] | None:
+def _fill_compiled(X: Columns) -> Callable[[int, np.ndarray], None] | None:
     """The compiled way to put rows together, where the columns are of one type."""
     from toprank.blocks.kernels_columns import ColumnAddresses  # loads Numba
 

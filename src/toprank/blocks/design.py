@@ -18,10 +18,10 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from toprank._arrays import Matrix, TableLike
+from toprank._arrays import IntArray, Matrix, TableLike
 from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
 from toprank.blocks.source import Block
@@ -250,13 +250,13 @@ class SparseTile(Tile):
     gathers = True
     shares_rows = True
 
-    def __init__(self, matrix: Any):
+    def __init__(self, matrix: sparse.csr_array):
         self.matrix = matrix
-        self._transposed: Any = None
+        self._transposed: sparse.csc_array | None = None
         self._largest: float | None = None
 
     @property
-    def transposed(self) -> Any:
+    def transposed(self) -> sparse.csc_array:
         """The same entries by column of the transpose; SciPy takes long to make even a view."""
         if self._transposed is None:
             self._transposed = self.matrix.T
@@ -438,22 +438,22 @@ class HostDesign(Design):
         """Rows that are made dense at a time."""
         return max(_TILE_ROWS[0], 2 * _TILE_ENTRIES // max(1, self.n_features))
 
-    def vector(self, values: Any) -> np.ndarray:
+    def vector(self, values: object) -> np.ndarray:
         return np.asarray(values)
 
-    def floats(self, values: Any) -> FloatArray:
+    def floats(self, values: ArrayLike) -> FloatArray:
         return np.asarray(values, dtype=np.float64)
 
     def empty(self) -> FloatArray:
         return np.empty(self.n_rows)
 
-    def take(self, rows: Any) -> Any:
+    def take(self, rows: IntArray) -> Any:
         X = self.X
         if type(X) is np.ndarray and X.flags.c_contiguous:
             return X.take(rows, axis=0)  # half the time of X[rows]
         return X[rows]
 
-    def thin(self, rows: Any) -> Any:
+    def thin(self, rows: IntArray) -> Matrix:
         return self.take(rows)
 
     def columns(self, first: int, last: int) -> FloatArray:
@@ -461,7 +461,7 @@ class HostDesign(Design):
         dense = part.toarray() if self.sparse else np.asarray(part)
         return self.units.apply(dense, slice(first, last))
 
-    def to_host(self, values: Any) -> Any:
+    def to_host(self, values: np.ndarray) -> np.ndarray:
         return values
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
@@ -14,6 +14,10 @@ from toprank.blocks.source import Block, BlockSource, join_pieces
 _MOST_BYTES = 1 << 28
 
 
+#: The rows drawn of one block: their entries, labels, weights and groups.
+Drawn: TypeAlias = "tuple[np.ndarray | None, ...]"
+
+
 @dataclass(frozen=True)
 class Draw:
     """A pass that brings back the rows whose hash, or that of their group, is below a share."""
@@ -22,7 +26,7 @@ class Draw:
     seed: int
     by_group: bool
 
-    def local(self, block: Block, state: None) -> dict[int, Any]:
+    def local(self, block: Block, state: None) -> dict[int, Drawn]:
         X = block.X.cpu().numpy() if hasattr(block.X, "cpu") else block.X
         if self.share >= 1:
             chosen = np.ones(block.n_rows, dtype=bool)
@@ -40,7 +44,7 @@ class Draw:
             block.index: (X, *(None if one is None else np.asarray(one)[rows] for one in others))
         }
 
-    def merge(self, left: dict[int, Any], right: dict[int, Any]) -> dict[int, Any]:
+    def merge(self, left: dict[int, Drawn], right: dict[int, Drawn]) -> dict[int, Drawn]:
         return join_pieces(left, right)
 
 

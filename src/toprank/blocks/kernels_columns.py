@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toprank._extras import jit, postpone_interrupts
 
@@ -41,19 +40,21 @@ class ColumnAddresses:
     True
     """
 
-    def __init__(self, columns: Sequence[NDArray[Any]]):
+    def __init__(self, columns: Sequence[np.ndarray]):
         self._columns = columns
         self._addresses = np.array([column.ctypes.data for column in columns], dtype=np.uint64)
 
     @classmethod
-    def of(cls, columns: Sequence[NDArray[Any]], dtype: np.dtype[Any]) -> ColumnAddresses | None:
+    def of(
+        cls, columns: Sequence[np.ndarray], dtype: np.dtype[np.generic]
+    ) -> ColumnAddresses | None:
         """Return None where a column is of another type, or has gaps between its numbers."""
         if not columns or dtype not in (np.float32, np.float64):
             return None
         whole = all(column.dtype == dtype and column.flags.c_contiguous for column in columns)
         return cls(columns) if whole else None
 
-    def fill_rows(self, first: int, room: NDArray[Any]) -> None:
+    def fill_rows(self, first: int, room: np.ndarray) -> None:
         """Write the rows from ``first`` on into ``room``, as many as it has."""
         n_rows, n_columns = room.shape
         last = first + n_rows

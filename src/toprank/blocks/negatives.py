@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from toprank._arrays import Matrix
 from toprank._numerics import FloatArray
 from toprank.blocks.memory import ArraySource
 from toprank.blocks.source import Block, BlockSource, join_pieces
@@ -25,7 +26,9 @@ from toprank.blocks.source import Block, BlockSource, join_pieces
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
-Score = Callable[[Any], FloatArray]
+Score = Callable[..., FloatArray]
+#: Rows of a block, their labels and how often each counts.
+Kept: TypeAlias = "tuple[Matrix, np.ndarray, FloatArray]"
 
 
 def _negative(block: Block, positive: object) -> NDArray[np.bool_]:
@@ -37,7 +40,7 @@ def _negative(block: Block, positive: object) -> NDArray[np.bool_]:
 class _Count:
     """How many negatives there are."""
 
-    positive: Any
+    positive: object
     needs_features = False
 
     def local(self, block: Block, state: None) -> int:
@@ -52,7 +55,7 @@ class _Highest:
     """The highest scores of negatives, so many of them: exact, however blocks are merged."""
 
     score: Score
-    positive: Any
+    positive: object
     count: int
 
     def local(self, block: Block, state: None) -> FloatArray:
@@ -73,11 +76,11 @@ class _Keep:
     """The rows that are kept, and how often each counts; the state is the lowest high score."""
 
     score: Score
-    positive: Any
+    positive: object
     rate: float
     seed: int
 
-    def local(self, block: Block, bar: float) -> dict[int, Any]:
+    def local(self, block: Block, bar: float) -> dict[int, Kept]:
         if block.n_rows == 0:
             return {}
         y = np.asarray(block.y)
@@ -89,7 +92,7 @@ class _Keep:
         counts = weight / np.where(rest, self.rate, 1.0)
         return {block.index: (block.X[rows], y[rows], counts[rows])}
 
-    def merge(self, left: dict[int, Any], right: dict[int, Any]) -> dict[int, Any]:
+    def merge(self, left: dict[int, Kept], right: dict[int, Kept]) -> dict[int, Kept]:
         return join_pieces(left, right)
 
 

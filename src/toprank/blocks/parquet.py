@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -18,8 +18,11 @@ from toprank._numerics import FloatArray
 from toprank.blocks.columns import Columns, TableColumns, batch_column, rows_per_block
 from toprank.blocks.decoded import DecodedCopy, in_rows
 from toprank.blocks.parquet_files import ParquetPart, read_footer
-from toprank.blocks.places import FoundFile, find_files
+from toprank.blocks.places import FoundFile, Paths, find_files
 from toprank.blocks.source import Block, LocalSource
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class ParquetSource(LocalSource):
         columns: TableColumns,
         block_rows: int | None,
         n_jobs: int | None,
-        cache_dir: str | PathLike[str] | bool | None = None,
+        cache_dir: str | PathLike[str] | Literal[False] | None = None,
     ):
         self.parts = tuple(parts)
         self.columns = columns
@@ -62,7 +65,7 @@ class ParquetSource(LocalSource):
             size = self.n_rows * self.n_features * self.columns.dtype.itemsize
             self._copy = DecodedCopy(size, self._cache_dir)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {**vars(self), "_copy": None}  # a file without a name stays in its process
 
     def _cuts(self) -> Iterator[_Cut]:
@@ -109,7 +112,7 @@ class ParquetSource(LocalSource):
         if index == 0:
             yield self._empty()
 
-    def _batches(self, part: ParquetPart, names: list[str]) -> Iterator[tuple[int, Any]]:
+    def _batches(self, part: ParquetPart, names: list[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
         stored = [name for name in names if name not in part.keys]
         with part.open_pass() as file:
             for group, rows in enumerate(part.row_groups):
@@ -204,7 +207,7 @@ class ParquetSource(LocalSource):
                         arrow.record_batch([*columns, arrow.array(scores)], schema=schema)
                     )
 
-    def _kept_fields(self, keep: Sequence[str]) -> list[Any]:
+    def _kept_fields(self, keep: Sequence[str]) -> list[pa.Field]:
         schema = read_footer(FoundFile(self.parts[0].path, self.parts[0].keys))[1]
         for name in keep:
             if name not in schema.names or name == "score":
@@ -214,7 +217,7 @@ class ParquetSource(LocalSource):
                 )
         return [schema.field(name) for name in keep]
 
-    def _kept_batches(self, keep: Sequence[str]) -> Iterator[Any] | None:
+    def _kept_batches(self, keep: Sequence[str]) -> Iterator[pa.RecordBatch] | None:
         if not keep:
             return None
         names = list(keep)
@@ -224,7 +227,7 @@ class ParquetSource(LocalSource):
 
 
 def from_parquet(
-    path: Any,
+    path: Paths,
     target: str | None = None,
     *,
     columns: Sequence[str] | None = None,
@@ -233,7 +236,7 @@ def from_parquet(
     nulls: str = "refuse",
     block_rows: int | None = None,
     n_jobs: int | None = None,
-    cache_dir: str | PathLike[str] | bool | None = None,
+    cache_dir: str | PathLike[str] | Literal[False] | None = None,
 ) -> ParquetSource:
     """Rows of Parquet files, streamed at every pass: memory holds a few blocks, whatever the size.
 

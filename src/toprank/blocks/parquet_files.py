@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from toprank._extras import require
 from toprank._files import Stamp
@@ -33,7 +33,7 @@ class ParquetPart:
     path: Place
     row_groups: tuple[int, ...]  #: rows of each
     stamp: Stamp
-    keys: Mapping[str, Any]  #: columns whose one value is in the names of the folders
+    keys: Mapping[str, object]  #: columns whose one value is in the names of the folders
 
     @contextmanager
     def open_pass(self) -> Iterator[pq.ParquetFile]:
@@ -84,7 +84,7 @@ def name_in_errors(path: Place) -> Iterator[None]:
         ) from error
 
 
-def read_footer(found: FoundFile) -> tuple[ParquetPart, Any]:
+def read_footer(found: FoundFile) -> tuple[ParquetPart, pa.Schema]:
     """Read the footer of a file: its row groups, and its schema with the names of its folders."""
     arrow = require("pyarrow", "frames")
     path, stamp = found.place, Stamp.of(found.place)

@@ -9,16 +9,20 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from toprank._extras import require
 from toprank.blocks.retries import RetriedFile, try_again
+
+if TYPE_CHECKING:
+    from pyarrow.dataset import Dataset
+    from pyarrow.fs import FileSystem
 
 #: What stands before :// in an address; one letter would be a drive.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
@@ -35,7 +39,7 @@ class StoredFile:
 
     address: str
     path: str = field(compare=False)
-    filesystem: Any = field(compare=False, repr=False)
+    filesystem: FileSystem = field(compare=False, repr=False)
 
     def __str__(self) -> str:
         return self.address
@@ -47,7 +51,7 @@ class StoredFile:
     def resolve(self) -> StoredFile:
         return self
 
-    def stat(self) -> Any:
+    def stat(self) -> SimpleNamespace:
         """Return the size and the time of the last change, where the store knows it."""
         fs = require("pyarrow.fs", "frames")
         info = try_again(self.address, lambda: self.filesystem.get_file_info(self.path))
@@ -62,16 +66,19 @@ class StoredFile:
 
 Place = Path | StoredFile
 
+#: Files of a table as they are named: a path, folder, pattern or address, several, or a dataset.
+Paths: TypeAlias = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Dataset"
+
 
 @dataclass(frozen=True)
 class FoundFile:
     """A file of a table, and the values that the names of its folders give to its rows."""
 
     place: Place
-    keys: Mapping[str, Any] = field(default_factory=dict)
+    keys: Mapping[str, object] = field(default_factory=dict)
 
 
-def find_files(path: str | os.PathLike[str]) -> list[FoundFile]:
+def find_files(path: Paths) -> list[FoundFile]:
     """Return the files of a path, folder, pattern, address, dataset, or of a list of these.
 
     Raises
@@ -90,7 +97,7 @@ def find_files(path: str | os.PathLike[str]) -> list[FoundFile]:
     return _same_keys(found)
 
 
-def _find(path: str | os.PathLike[str]) -> Iterator[FoundFile]:
+def _find(path: Paths) -> Iterator[FoundFile]:
     if isinstance(path, str | os.PathLike):
         text = os.fspath(path)
         scheme = _SCHEME.match(text)
@@ -153,7 +160,7 @@ def _in_a_store(address: str, scheme: str) -> Iterator[FoundFile]:
             yield FoundFile(_stored(filesystem, path, scheme), _keys_of(parts[:-1]))
 
 
-def _open_store(address: str, scheme: str) -> tuple[Any, str]:
+def _open_store(address: str, scheme: str) -> tuple[FileSystem, str]:
     """The file system behind an address, and the path in it."""
     fs = require("pyarrow.fs", "frames")
     if scheme in _ARROW_STORES:
@@ -182,7 +189,7 @@ def _stored(filesystem: object, path: str, scheme: str) -> StoredFile:
     return StoredFile(address, path, filesystem)
 
 
-def _in_a_dataset(dataset: Any) -> Iterator[FoundFile]:
+def _in_a_dataset(dataset: Dataset) -> Iterator[FoundFile]:
     fs, of_dataset = require("pyarrow.fs", "frames"), require("pyarrow.dataset", "frames")
     kind = getattr(getattr(dataset, "format", None), "default_extname", None)
     if kind != "parquet":
@@ -233,7 +240,7 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 def _same_keys(found: list[FoundFile]) -> list[FoundFile]:
     """Give each column of folder names one type: whole numbers, numbers, or text."""
-    typed: list[dict[str, Any]] = [{} for _ in found]
+    typed: list[dict[str, object]] = [{} for _ in found]
     for name in found[0].keys:
         values = []
         for file in found:
@@ -255,7 +262,7 @@ def _same_keys(found: list[FoundFile]) -> list[FoundFile]:
     return [FoundFile(file.place, keys) for file, keys in zip(found, typed, strict=True)]
 
 
-def _of_one_type(values: list[Any]) -> list[Any]:
+def _of_one_type(values: list[Any]) -> Sequence[object]:
     kinds = (float,) if any(isinstance(value, float) for value in values) else (int, float)
     for kind in kinds:
         try:

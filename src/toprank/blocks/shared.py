@@ -30,14 +30,14 @@ Result = TypeVar("Result")
 class Several:
     """Several sweeps in one pass; the state and what they gather are lists, in their order."""
 
-    sweeps: tuple[Any, ...]
+    sweeps: tuple[Sweep[Any, Any], ...]
     readers: tuple[int, ...]  #: whose they are: a reader finds again what it kept with a block
 
     @property
     def needs_features(self) -> bool:
         return any(getattr(sweep, "needs_features", True) for sweep in self.sweeps)
 
-    def local(self, block: Block, states: Sequence[object]) -> list[Any]:
+    def local(self, block: Block, states: Sequence[object]) -> list[object]:
         if len(self.sweeps) > 1 and isinstance(block.X, Columns) and block.X.shape[1]:
             # columns of a file become rows once, not once for every sweep
             block = replace(block, X=np.ascontiguousarray(block.X[:]))
@@ -46,7 +46,7 @@ class Several:
             for reader, sweep, state in zip(self.readers, self.sweeps, states, strict=True)
         ]
 
-    def merge(self, left: Sequence[object], right: Sequence[object]) -> list[Any]:
+    def merge(self, left: Sequence[object], right: Sequence[object]) -> list[object]:
         return [sweep.merge(a, b) for sweep, a, b in zip(self.sweeps, left, right, strict=True)]
 
 
@@ -56,12 +56,12 @@ class _Meeting:
     def __init__(self, n_fits: int) -> None:
         self._changed = Condition()
         self._active = n_fits
-        self._asked: dict[int, tuple[Any, Any]] = {}
-        self._answers: dict[int, Any] = {}
+        self._asked: dict[int, tuple[Sweep[Any, Any], object]] = {}
+        self._answers: dict[int, object] = {}
         self._failure: BaseException | None = None
         self._closed = False
 
-    def ask(self, place: int, sweep: object, state: object) -> Any:
+    def ask(self, place: int, sweep: Sweep[State, Partial], state: State) -> Any:
         """Wait for the answer to a pass; called by the fits."""
         with self._changed:
             self._asked[place] = (sweep, state)
@@ -78,7 +78,7 @@ class _Meeting:
             self._failure = self._failure or failure
             self._changed.notify_all()
 
-    def next_pass(self) -> dict[int, tuple[Any, Any]]:
+    def next_pass(self) -> dict[int, tuple[Sweep[Any, Any], object]]:
         """Wait until everybody waits; what they ask for, in their order, or nothing at the end."""
         with self._changed:
             while self._failure is None and len(self._asked) < self._active:

@@ -11,7 +11,7 @@ covariance: such columns are read less their centre. Rankings do not notice.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,9 @@ from toprank.blocks.source import join_pieces
 #: Distinct labels that are told apart; a target with more is no label.
 MOST_LABELS = 1000
 
+#: What a block found first: the row it begins with, or (column, what is wrong there).
+Found = TypeVar("Found", tuple[int, FloatArray], tuple[int, int, str])
+
 
 @dataclass(frozen=True)
 class BlockCounts:
@@ -33,7 +36,7 @@ class BlockCounts:
     rows: NDArray[np.int64]
     present: NDArray[np.int64]
 
-    def of(self, label: Any) -> tuple[int, int]:
+    def of(self, label: object) -> tuple[int, int]:
         """Return (rows, rows of weight above zero) of a label."""
         here = np.flatnonzero(self.labels == label)
         return (int(self.rows[here[0]]), int(self.present[here[0]])) if len(here) else (0, 0)
@@ -274,7 +277,7 @@ def refusal(what: str, where: str) -> str:
     )
 
 
-def _least(left: Any, right: Any) -> Any:
+def _least(left: Found | None, right: Found | None) -> Found | None:
     """The one that belongs to the block of lower index; either may be missing."""
     if left is None or right is None:
         return right if left is None else left

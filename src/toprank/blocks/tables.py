@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,13 +28,13 @@ from toprank.blocks.columns import TableColumns
 from toprank.blocks.memory import ArraySource
 from toprank.blocks.parquet import ParquetSource
 from toprank.blocks.parquet_files import ParquetPart
-from toprank.blocks.source import Block, BlockSource, LocalSource
+from toprank.blocks.source import Block, BlockSource, LocalSource, Partial, State, Sweep
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 #: From a table to its numbers, which rows are positive, and their weights; picklable.
-Prepare = Callable[[Any], tuple[FloatArray, NDArray[np.bool_], FloatArray | None]]
+Prepare: TypeAlias = "Callable[[pa.Table], tuple[FloatArray, NDArray[np.bool_], FloatArray | None]]"
 
 
 class TableSource(Protocol):
@@ -42,7 +42,7 @@ class TableSource(Protocol):
 
     names: list[str]
 
-    def map_reduce(self, sweep: object, state: object) -> Any:
+    def map_reduce(self, sweep: Sweep[State, Partial], state: State) -> Partial:
         """Merge ``sweep.local(block, state)`` over all blocks, in their order."""
         ...
 
@@ -56,13 +56,15 @@ class TableSource(Protocol):
 class MappedRows(ArraySource):
     """A matrix in a file that is let go of, block by block: it takes disk, not memory."""
 
-    def _check_files_first(self, function: Callable[[Block], Any]) -> Callable[[Block], Any]:
+    def _check_files_first(
+        self, function: Callable[[Block], Partial]
+    ) -> Callable[[Block], Partial]:
         checked = super()._check_files_first(function)
         held = getattr(self._arrays[0], "_mmap", None)
         if held is None or not hasattr(mmap, "MADV_DONTNEED"):
             return checked
 
-        def call_then_release(block: Block) -> Any:
+        def call_then_release(block: Block) -> Partial:
             try:
                 return checked(block)
             finally:
@@ -150,7 +152,7 @@ class ParquetTables(ParquetSource, LocalTables):
             if rows
         ]
 
-    def read_group(self, file: int, group: int) -> Any:
+    def read_group(self, file: int, group: int) -> pa.Table:
         """Return one row group as a table."""
         arrow = require("pyarrow", "frames")
         part = self.parts[file]
@@ -180,7 +182,7 @@ class BatchTables(BatchSource, LocalTables):
     """Tables that a function hands over at every pass, as Arrow tables of one size."""
 
     def __init__(
-        self, open_pass: Callable[[], Iterable[Any]], what: str, block_rows: int | None = None
+        self, open_pass: Callable[[], Iterable[object]], what: str, block_rows: int | None = None
     ):
         begun = iter(open_pass())
         first = next(begun, None)

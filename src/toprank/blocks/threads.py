@@ -14,11 +14,11 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from joblib import effective_n_jobs
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import LibController, ThreadpoolController
 
 Item = TypeVar("Item")
 Partial = TypeVar("Partial")
@@ -40,8 +40,8 @@ class _BlasLimit:
         self._lock = threading.RLock()
         # by weak reference: an interrupt may fall between the work and its end
         self._inside: dict[int, weakref.ref[_Hold]] = {}
-        self._before: list[tuple[Any, int]] = []
-        self._libraries: list[Any] = []
+        self._before: list[tuple[LibController, int]] = []
+        self._libraries: list[LibController] = []
         self._modules = 0
 
     def enter(self) -> _Hold:
@@ -75,7 +75,7 @@ class _BlasLimit:
             library.set_num_threads(threads)
         self._before = []
 
-    def _found(self) -> list[Any]:
+    def _found(self) -> list[LibController]:
         if len(sys.modules) != self._modules:
             self._modules = len(sys.modules)
             found = ThreadpoolController().lib_controllers

@@ -159,7 +159,7 @@ def _score_one(
 def _explain(found: ListDifference, *tables: ScoredTable) -> list[Move]:
     from toprank.models.moves import explain_moves
 
-    return explain_moves([*found.entered, *found.left], *tables)
+    return explain_moves(list(map(str, [*found.entered, *found.left])), *tables)
 
 
 def _show_difference(found: ListDifference, moves: list[Move]) -> None:

@@ -34,7 +34,7 @@ Statistic = Callable[[FloatArray], float]
 
 
 def replicates(
-    request: MetricRequest, statistic: Callable[[FloatArray], Any], *columns: AnyArray
+    request: MetricRequest, statistic: Callable[[FloatArray], float], *columns: AnyArray
 ) -> FloatArray:
     """Values of a statistic of the rows' weights, one for each resample.
 
@@ -48,11 +48,11 @@ def replicates(
     streams = np.random.default_rng(request.random_state).spawn(min(_STREAMS, n_resamples))
     shares = np.diff(np.linspace(0, n_resamples, len(streams) + 1).astype(int))
 
-    def run(task: tuple[np.random.Generator, int]) -> list[Any]:
+    def run(task: tuple[np.random.Generator, int]) -> list[float]:
         rng, count = task
         if order is None:
             assert isinstance(statistic, WeightedMetric)
-            draws: Iterator[Any] = iter(lambda: statistic.drawn(rng), None)
+            draws: Iterator[float] = iter(lambda: statistic.drawn(rng), None)
         else:
             draws = map(statistic, resamples(sample, order, rng))
         values = []

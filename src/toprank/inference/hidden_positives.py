@@ -26,7 +26,7 @@ _LONG, _FEWER = 200_000, 200
 #: Shares between the least and the largest at which a risk is measured, both included.
 _BETWEEN = 6
 #: What the label of a risk says beside its settings, by whether it is normalised.
-_ROOT: dict[bool, dict[str, Any]] = {True: {"normalize": True}, False: {}}
+_ROOT: dict[bool, dict[str, object]] = {True: {"normalize": True}, False: {}}
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,9 @@ class ShareRange:
     estimated: bool
 
     @classmethod
-    def of(cls, hidden: Any, rows: OpenLabels, level: float) -> ShareRange:
+    def of(
+        cls, hidden: float | tuple[float, float] | None, rows: OpenLabels, level: float
+    ) -> ShareRange:
         """The share as given, or estimated from the rows where it is None."""
         if hidden is not None:
             low, high = check_hidden(hidden)
@@ -61,10 +63,10 @@ class ShareRange:
 def interval_with_hidden(
     metric: Any,
     rows: OpenLabels,
-    hidden: object,
+    hidden: float | tuple[float, float] | None,
     level: float,
     naive: Callable[..., Interval],
-    resampling: tuple[int, Any],
+    resampling: tuple[int, int | np.random.Generator | None],
     settings: Mapping[str, Any],
 ) -> Interval:
     """The corrected metric with its interval.
@@ -139,7 +141,7 @@ def _of_heights(
     rows: OpenLabels,
     share: ShareRange,
     level: float,
-    resampling: tuple[int, Any],
+    resampling: tuple[int, int | np.random.Generator | None],
     settings: Mapping[str, Any],
 ) -> Interval:
     """A risk of heights, its interval by the bootstrap of labelled and of other rows."""

@@ -59,7 +59,7 @@ def interval(
     sample_weight: ArrayLike | None = None,
     weights: str = "counts",
     label_propensity: ArrayLike | None = None,
-    unlabelled: Any = None,
+    unlabelled: object = None,
     hidden: float | tuple[float, float] | None = None,
     pos_label: object = None,
     n_resamples: int = 1000,

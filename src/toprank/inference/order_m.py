@@ -11,12 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from toprank._arrays import AnyArray
+from toprank._arrays import AnyArray, BoolArray
 from toprank._numerics import FloatArray
 from toprank.pairs import check_grades, check_scores
 
@@ -24,7 +23,7 @@ from toprank.pairs import check_grades, check_scores
 MOST_TUPLES = 200_000
 _AT_ONCE = 20_000
 
-TupleKernel = Callable[[NDArray[Any]], Any]
+TupleKernel = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -147,7 +146,7 @@ def permutation_risk(
     y_score: ArrayLike,
     m: int,
     *,
-    loss: str | Callable[[AnyArray, AnyArray], Any] = "pairs",
+    loss: str | Callable[[AnyArray, AnyArray], np.ndarray] = "pairs",
     most_tuples: int = MOST_TUPLES,
     random_state: int | np.random.Generator | None = 0,
 ) -> OrderedUStatistic:
@@ -195,18 +194,18 @@ def permutation_risk(
     )
 
 
-def _pairs_apart(labels: np.ndarray, scores: np.ndarray) -> tuple[Any, Any]:
+def _pairs_apart(labels: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     i, j = np.triu_indices(labels.shape[1], 1)
     return np.sign(labels[:, i] - labels[:, j]), np.sign(scores[:, i] - scores[:, j])
 
 
-def _share_of_pairs(labels: AnyArray, scores: AnyArray) -> Any:
+def _share_of_pairs(labels: np.ndarray, scores: np.ndarray) -> FloatArray:
     of_labels, of_scores = _pairs_apart(labels, scores)
     wrong = (of_labels * of_scores < 0) + 0.5 * ((of_scores == 0) & (of_labels != 0))
     return np.mean(wrong, axis=1)
 
 
-def _any_pair(labels: AnyArray, scores: AnyArray) -> Any:
+def _any_pair(labels: np.ndarray, scores: np.ndarray) -> BoolArray:
     of_labels, of_scores = _pairs_apart(labels, scores)
     return np.any((of_labels != 0) & (of_labels != of_scores), axis=1)
 

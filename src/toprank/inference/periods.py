@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -86,7 +85,7 @@ class PeriodInterval:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        rows: list[tuple[Any, ...]] = [
+        rows: list[tuple[object, ...]] = [
             (self.metric, f"{self.estimate:.4g}, the mean of {len(self.values)} periods"),
             (f"{100 * self.level:g}% interval", f"{self.low:.4g} to {self.high:.4g}"),
             ("", interval_picture(self.estimate, self.low, self.high)),
@@ -268,7 +267,7 @@ def group_of_entities(entities: ArrayLike, n: int) -> NDArray[np.intp]:
     )
 
 
-def _split(times: AnyArray) -> Iterator[tuple[Any, NDArray[np.intp]]]:
+def _split(times: AnyArray) -> Iterator[tuple[np.generic, NDArray[np.intp]]]:
     """The rows of each period, in the order of the periods."""
     names, codes = np.unique(times, return_inverse=True)
     order = np.argsort(codes, kind="stable")

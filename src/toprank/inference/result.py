@@ -6,7 +6,7 @@ They make an `Interval` and a `Comparison`: numbers with names, and a sentence w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from numbers import Integral
@@ -76,7 +76,7 @@ class Interval:
         return f"{text}\nNote: {self.note}" if self.note else text
 
     def _repr_html_(self) -> str:
-        rows: list[tuple[Any, ...]] = [
+        rows: list[tuple[object, ...]] = [
             (self.metric, f"{self.estimate:.4g}"),
             (f"{100 * self.level:g}% interval", f"{self.low:.4g} to {self.high:.4g}"),
             ("", interval_picture(self.estimate, self.low, self.high)),
@@ -149,7 +149,7 @@ class Comparison:
         if self.adjusted_p_value != self.p_value:
             p += f", {self.adjusted_p_value:.3g} after Holm"
         ends = f"{100 * self.level:g}% interval {self.low:.4g} to {self.high:.4g}"
-        rows: list[tuple[Any, ...]] = [
+        rows: list[tuple[object, ...]] = [
             *zip(self.names, (f"{value:.4g}" for value in self.estimates), strict=True),
             ("difference", f"{self.difference:.4g}, {ends}"),
             ("", interval_picture(self.difference, self.low, self.high, mark=0.0)),
@@ -165,7 +165,7 @@ class Comparisons:
 
     pairs: tuple[Comparison, ...]
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Comparison]:
         return iter(self.pairs)
 
     def __len__(self) -> int:
@@ -219,7 +219,7 @@ class MetricRequest:
     level: float
     method: str = "auto"
     n_resamples: int = 1000
-    random_state: Any = 0
+    random_state: int | np.random.Generator | None = 0
     n_jobs: int | None = None
     own_labels: np.ndarray | None = None  #: as the caller gave them, for functions of them
 

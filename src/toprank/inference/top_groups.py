@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from toprank._arrays import BoolArray, JsonObject
+from toprank._arrays import BoolArray, IntArray, JsonObject
 from toprank._html import table_html
 from toprank._numerics import FloatArray
 from toprank._text import visible
@@ -49,7 +48,7 @@ class GroupAtTop:
         where there is no row to count.
     """
 
-    name: Any
+    name: object
     rows: int
     positives: int
     listed: float
@@ -236,7 +235,7 @@ class _Counts:
     found: FloatArray
 
     @classmethod
-    def of(cls, codes: Any, positive: Any, inside: FloatArray, count: int) -> _Counts:
+    def of(cls, codes: IntArray, positive: BoolArray, inside: FloatArray, count: int) -> _Counts:
         weights = (None, positive, inside, inside * positive)
         return cls(*(np.bincount(codes, one, count).astype(np.float64) for one in weights))
 

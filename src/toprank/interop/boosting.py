@@ -7,12 +7,12 @@ labels, weights and groups, and which processes train together.
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from toprank._arrays import AnyArray
+from toprank._arrays import AnyArray, IntArray
 from toprank._numerics import FloatArray
 from toprank.interop.team import ALONE, Team, derivatives_together, team_positives, team_weights
 from toprank.metrics.metric import Metric
@@ -21,6 +21,9 @@ from toprank.objective import PushObjective, boostable, build_objective, derivat
 from toprank.objective.curvature import Derivatives
 from toprank.objective.pairwise import PairTask
 from toprank.pairs import relation_of
+
+if TYPE_CHECKING:
+    pass
 
 #: Curvature that a row has at least, as a share of the mean: rows far from the top have none of
 #: their own, and a leaf of them alone would divide zero by zero.
@@ -65,7 +68,7 @@ class PushGradients:
     def __repr__(self) -> str:
         return f"push_objective(p={self.p!r}, price={self.price!r}, loss={self.loss!r})"
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_built": None}
 
     def _team(self) -> Team:
@@ -73,7 +76,7 @@ class PushGradients:
         return ALONE
 
     def _objective(
-        self, positive: NDArray[np.bool_], weight: FloatArray | None, groups: Any
+        self, positive: NDArray[np.bool_], weight: FloatArray | None, groups: IntArray | None
     ) -> PushObjective:
         names = {"price": self.price, "p": self.p, "loss": self.loss}
         if groups is None:
@@ -87,7 +90,11 @@ class PushGradients:
         return boostable(PairTask.build(relation, of_row, **names).objective())
 
     def at(
-        self, labels: np.ndarray, scores: object, weight: object = None, group_sizes: Any = None
+        self,
+        labels: np.ndarray,
+        scores: object,
+        weight: AnyArray | None = None,
+        group_sizes: AnyArray | None = None,
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Return gradient and curvature in the scores, as float32.
 
@@ -118,7 +125,12 @@ class PushGradients:
         return _round_per_unit(gradient, built.weight), _round_per_unit(curvature, built.weight)
 
     def _build(
-        self, team: Team, labels: AnyArray, weight: Any, group_sizes: Any, rank: int
+        self,
+        team: Team,
+        labels: AnyArray,
+        weight: AnyArray | None,
+        group_sizes: AnyArray | None,
+        rank: int,
     ) -> _Built:
         positive = team_positives(team, np.asarray(labels))
         counts = team_weights(team, positive, weight)
@@ -134,7 +146,7 @@ class PushGradients:
         given = (np.array(labels), _copy(weight), _copy(group_sizes), rank)
         return _Built(team, derivatives, given, positive, counts)
 
-    def _groups(self, team: Team, sizes: AnyArray | None, n: int) -> Any:
+    def _groups(self, team: Team, sizes: AnyArray | None, n: int) -> IntArray | None:
         """The group of every row of the team, as a number."""
         own = _sizes(sizes)
         if team.any(len(own) > 0):
@@ -195,7 +207,7 @@ class _Built:
         self.total_weight, share = total, plus / total
         self.factor = total * share * (1.0 - share) / (curvature or 1.0)
 
-    def holds_for(self, *given: Any) -> bool:
+    def holds_for(self, *given: AnyArray | int | None) -> bool:
         return all(_same(kept, now) for kept, now in zip(self._given, given, strict=True))
 
 
@@ -206,7 +218,7 @@ def _same(kept: AnyArray | int | None, now: AnyArray | int | None) -> bool:
 class PushMetric:
     """A metric of `toprank.metrics` with its parameters, as a function of labels and scores."""
 
-    def __init__(self, name: str, **kwargs: Any):
+    def __init__(self, name: str, **kwargs: object):
         self.metric: Metric = get_metric(name)
         parameters = inspect.signature(self.metric.function).parameters
         unknown = sorted(set(kwargs) - set(parameters))
@@ -234,7 +246,13 @@ class PushMetric:
         """The processes whose rows are ranked together."""
         return ALONE
 
-    def of(self, labels: Any, scores: object, weight: Any = None, group_sizes: Any = None) -> float:
+    def of(
+        self,
+        labels: AnyArray,
+        scores: ArrayLike,
+        weight: AnyArray | None = None,
+        group_sizes: AnyArray | None = None,
+    ) -> float:
         """Return the value; with groups the mean over them, for metrics that have one.
 
         Processes that train together see all their rows: labels and scores are gathered.

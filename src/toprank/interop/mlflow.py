@@ -15,15 +15,23 @@ from collections.abc import Iterable, Mapping
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from toprank._arrays import Frame
+from toprank._arrays import Frame, JsonObject
 from toprank._extras import require
+from toprank._numerics import FloatArray
 from toprank._text import plain
 from toprank._version import __version__
 from toprank.inference import Comparison, Comparisons, Interval
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    import pandas as pd
+    from mlflow.models import Model, ModelSignature
+    from mlflow.models.model import ModelInfo
 
 FLAVOR_NAME = "toprank"
 #: The file of a model with its table's schema, and the file of a ranker of arrays.
@@ -36,11 +44,11 @@ def save_model(
     model: Any,
     path: str | PathLike[str],
     *,
-    mlflow_model: Any = None,
-    signature: Any = None,
-    input_example: Any = None,
+    mlflow_model: Model | None = None,
+    signature: ModelSignature | None = None,
+    input_example: object = None,
     pip_requirements: list[str] | None = None,
-    metadata: dict[str, Any] | None = None,
+    metadata: JsonObject | None = None,
 ) -> None:
     """Save a model in MLflow's format, in a folder.
 
@@ -98,8 +106,8 @@ def log_model(
     signature: object = None,
     input_example: object = None,
     pip_requirements: list[str] | None = None,
-    metadata: dict[str, Any] | None = None,
-) -> Any:
+    metadata: JsonObject | None = None,
+) -> ModelInfo:
     """Log a model to the active run, and register it if a name is given.
 
     Parameters
@@ -149,7 +157,7 @@ def load_model(model_uri: str) -> Any:
     return _load_file(folder / flavors[FLAVOR_NAME]["data"])
 
 
-def _models() -> Any:
+def _models() -> ModuleType:
     # MLflow names this file to whoever serves a model, so it is here that the files of models,
     # which stand above it in the order of imports, are asked for: by their public name
     return sys.modules["toprank"].models
@@ -160,7 +168,7 @@ def _load_file(path: str | PathLike[str]) -> Any:
     return (_models().load if of_table else _models().load_ranker)(path)
 
 
-def _load_pyfunc(path: str) -> Any:
+def _load_pyfunc(path: str) -> Scorer:
     """What MLflow calls to serve a model."""
     return Scorer(_load_file(path))
 
@@ -176,7 +184,9 @@ class Scorer:
     def __init__(self, model: Any):
         self.model = model
 
-    def predict(self, model_input: Any, params: dict[str, Any] | None = None) -> Any:
+    def predict(
+        self, model_input: pd.DataFrame | np.ndarray, params: JsonObject | None = None
+    ) -> pd.DataFrame | FloatArray:
         """Return the score of each row, and its probability where the model has one.
 
         Parameters
@@ -204,7 +214,7 @@ class Scorer:
             columns["probability"] = np.asarray(self.model.predict_proba(X))[:, 1]
         return pandas.DataFrame(columns)
 
-    def _predict_table(self, pandas: Any, frame: Frame, n_reasons: int) -> Any:
+    def _predict_table(self, pandas: ModuleType, frame: Frame, n_reasons: int) -> pd.DataFrame:
         chance = self.model.predict_proba(frame)[:, 1]
         found = pandas.DataFrame({"score": self.model.score(frame), "probability": chance})
         if n_reasons > 0:
@@ -213,7 +223,7 @@ class Scorer:
         return found
 
 
-def _signature(mlflow: Any, model: Any) -> Any:
+def _signature(mlflow: ModuleType, model: Any) -> ModelSignature:
     """What the table's schema says of the input, with two numbers out."""
     types = mlflow.types
     given = []

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -27,6 +27,9 @@ from toprank.interop.onnx_ensemble import add_forest, add_log_odds, add_prepared
 from toprank.interop.onnx_kernels import add_expansion
 from toprank.interop.onnx_trees import add_trees
 from toprank.interop.pipelines import is_pipeline, scaling
+
+if TYPE_CHECKING:
+    from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto
 
 #: The versions of the operators used: those of ONNX 1.17 (October 2024).
 _OPSETS = {"": 21, "ai.onnx.ml": 5}
@@ -48,9 +51,9 @@ class Graph:
         self.onnx = require("onnx", "onnx")
         self.double = self.onnx.TensorProto.DOUBLE
         self.float = self.onnx.TensorProto.FLOAT
-        self._nodes: list[Any] = []
-        self._constants: list[Any] = []
-        self._inputs: list[Any] = []
+        self._nodes: list[NodeProto] = []
+        self._constants: list[TensorProto] = []
+        self._inputs: list[ValueInfoProto] = []
 
     def _free(self, name: str) -> str:
         """The name, or one like it that no input has."""
@@ -80,7 +83,7 @@ class Graph:
         self._nodes.append(node)
         return name
 
-    def finish(self, scores: str) -> Any:
+    def finish(self, scores: str) -> ModelProto:
         """Return the model whose output ``score``, of shape (rows,), is a column of scores.
 
         Where an input is called so, the output is ``score_``.
@@ -115,7 +118,7 @@ class OnnxExport:
         The largest absolute difference of the scores on them.
     """
 
-    model: Any
+    model: ModelProto
     rows_checked: int = 0
     largest_difference: float | None = None
 
@@ -212,7 +215,7 @@ def add_ranker(graph: Graph, ranker: BaseEstimator, X: str) -> str:
     return (_add_stumps if hasattr(ranker, "stumps_") else _add_linear)(graph, ranker, X)
 
 
-def _add_members(graph: Graph, ensemble: Any, X: str) -> str:
+def _add_members(graph: Graph, ensemble: BaseEstimator, X: str) -> str:
     """The standardised scores of the members, side by side, and the ranker that weighs them."""
     names, scale = ensemble.oof_members_, ensemble._scale
     used = {names[j]: j for j in ensemble._columns_used}
@@ -289,7 +292,7 @@ def check_export(
     return OnnxExport(model, len(scores), gap)
 
 
-def session_of(model: Any) -> Callable[[dict[str, AnyArray]], FloatArray]:
+def session_of(model: ModelProto) -> Callable[[dict[str, AnyArray]], FloatArray]:
     """Return a function from inputs to scores that runs a model in ONNX Runtime."""
     runtime = require("onnxruntime", "onnx")
     options = runtime.SessionOptions()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,8 +12,10 @@ from toprank.interop.tree_forms import forest_trees
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
+    from toprank.interop.onnx_nodes import Nodes
 
-def add_prepared_columns(graph: Any, ranker: BaseEstimator, X: str) -> str:
+
+def add_prepared_columns(graph: Nodes, ranker: BaseEstimator, X: str) -> str:
     """Append the columns of a `PreparedRanker` and return their name."""
     made, categories = ranker._made, ranker._columns.categories
     x = graph.add("Gather", X, graph.constant(made.plain.astype(np.int64)), axis=1)
@@ -38,14 +40,14 @@ def add_prepared_columns(graph: Any, ranker: BaseEstimator, X: str) -> str:
     return parts[0] if len(parts) == 1 else str(graph.add("Concat", *parts, axis=1))
 
 
-def add_forest(graph: Any, ranker: BaseEstimator, X: str) -> str:
+def add_forest(graph: Nodes, ranker: BaseEstimator, X: str) -> str:
     """Append the trees of a member that keeps them as arrays and return the name of their sums."""
     codes = _add_codes(graph, X, ranker._columns.categories, int(ranker.n_features_in_))
     sums = add_plain_trees(graph, forest_trees(ranker._forest), codes)
     return str(graph.add("Add", sums, graph.constant(np.array([float(ranker._base)]))))
 
 
-def add_log_odds(graph: Any, ranker: BaseEstimator, share: str) -> str:
+def add_log_odds(graph: Nodes, ranker: BaseEstimator, share: str) -> str:
     """Append the log-odds of a forest's shares."""
     least = 0.1 * min(ranker._share, 1.0 - ranker._share)
     ends = (graph.constant(np.array(0.0)), graph.constant(np.array(1.0)))
@@ -55,7 +57,7 @@ def add_log_odds(graph: Any, ranker: BaseEstimator, share: str) -> str:
     return str(graph.add("Sub", up, graph.add("Log", rest)))
 
 
-def _add_codes(graph: Any, X: str, categories: dict[int, np.ndarray], d: int) -> str:
+def _add_codes(graph: Nodes, X: str, categories: dict[int, np.ndarray], d: int) -> str:
     """Append the places of categories among the known ones, NaN for others, in their columns."""
     for column, known in categories.items():
         values = category_numbers(known, column)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,8 +12,10 @@ from toprank._numerics import FloatArray
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
+    from toprank.interop.onnx_nodes import Nodes
 
-def add_expansion(graph: Any, ranker: BaseEstimator, X: str) -> str:
+
+def add_expansion(graph: Nodes, ranker: BaseEstimator, X: str) -> str:
     """Append a `PairRanker` with a kernel and return the name of its scores.
 
     ValueError, with the reason, for a kernel that is a function of Python.
@@ -34,18 +36,18 @@ def add_expansion(graph: Any, ranker: BaseEstimator, X: str) -> str:
     return str(graph.add("Add", scores, graph.constant(np.array([float(ranker.intercept_)]))))
 
 
-def _add_linear(graph: Any, X: str, points: FloatArray, parameters: Mapping[str, object]) -> str:
+def _add_linear(graph: Nodes, X: str, points: FloatArray, parameters: Mapping[str, object]) -> str:
     return str(graph.add("MatMul", X, graph.constant(np.ascontiguousarray(points.T))))
 
 
-def _add_poly(graph: Any, X: str, points: FloatArray, parameters: dict[str, float]) -> str:
+def _add_poly(graph: Nodes, X: str, points: FloatArray, parameters: dict[str, float]) -> str:
     products = _add_linear(graph, X, points, parameters)
     inside = graph.add("Mul", products, graph.constant(np.array(float(parameters["gamma"]))))
     inside = graph.add("Add", inside, graph.constant(np.array(float(parameters["coef0"]))))
     return str(graph.add("Pow", inside, graph.constant(np.array(float(parameters["degree"])))))
 
 
-def _add_rbf(graph: Any, X: str, points: FloatArray, parameters: dict[str, float]) -> str:
+def _add_rbf(graph: Nodes, X: str, points: FloatArray, parameters: dict[str, float]) -> str:
     twice = _add_linear(graph, X, 2.0 * points, parameters)
     columns = graph.constant(np.array([1], dtype=np.int64))
     squares = graph.add("ReduceSum", graph.add("Mul", X, X), columns, keepdims=1)
@@ -55,19 +57,19 @@ def _add_rbf(graph: Any, X: str, points: FloatArray, parameters: dict[str, float
     return _add_decay(graph, apart, parameters)
 
 
-def _add_laplacian(graph: Any, X: str, points: FloatArray, parameters: dict[str, float]) -> str:
+def _add_laplacian(graph: Nodes, X: str, points: FloatArray, parameters: dict[str, float]) -> str:
     rows = graph.add("Unsqueeze", X, graph.constant(np.array([1], dtype=np.int64)))
     apart = graph.add("Abs", graph.add("Sub", rows, graph.constant(points[None, :, :])))
     columns = graph.constant(np.array([2], dtype=np.int64))
     return _add_decay(graph, graph.add("ReduceSum", apart, columns, keepdims=0), parameters)
 
 
-def _add_decay(graph: Any, apart: str, parameters: dict[str, float]) -> str:
+def _add_decay(graph: Nodes, apart: str, parameters: dict[str, float]) -> str:
     rate = graph.constant(np.array(-float(parameters["gamma"])))
     return str(graph.add("Exp", graph.add("Mul", apart, rate)))
 
 
-def _add_cosine(graph: Any, X: str, points: FloatArray, parameters: Mapping[str, object]) -> str:
+def _add_cosine(graph: Nodes, X: str, points: FloatArray, parameters: Mapping[str, object]) -> str:
     lengths = np.linalg.norm(points, axis=1, keepdims=True)
     products = _add_linear(graph, X, points / np.where(lengths > 0, lengths, 1.0), parameters)
     columns = graph.constant(np.array([1], dtype=np.int64))

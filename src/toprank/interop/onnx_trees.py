@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from toprank.interop.tree_forms import AT_MOST, MEMBER, Leaf, Split, library_tre
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
+
+    from toprank.interop.onnx_nodes import Nodes
 
 
 @dataclass
@@ -57,7 +59,7 @@ class _Ensemble:
         return len(self.weights) - 1, 1
 
 
-def add_trees(graph: Any, ranker: BaseEstimator, X: str) -> str:
+def add_trees(graph: Nodes, ranker: BaseEstimator, X: str) -> str:
     """Append the trees of a fitted `PushTrees` and return the name of their scores, doubles."""
     exact = ranker._trees.library == "lightgbm"
     categories = ranker._columns.categories
@@ -76,7 +78,7 @@ def add_trees(graph: Any, ranker: BaseEstimator, X: str) -> str:
     return str(graph.add("Add", graph.add("Cast", scores, to=graph.double), base))
 
 
-def add_plain_trees(graph: object, trees: Iterable[Split | Leaf], X: str) -> str:
+def add_plain_trees(graph: Nodes, trees: Iterable[Split | Leaf], X: str) -> str:
     """Append trees over numbers and return the name of their sums, doubles."""
     ensemble = _Ensemble()
     for tree in trees:
@@ -84,7 +86,7 @@ def add_plain_trees(graph: object, trees: Iterable[Split | Leaf], X: str) -> str
     return _add_ensemble(graph, ensemble, X, np.float64)
 
 
-def _add_ensemble(graph: Any, ensemble: _Ensemble, X: str, kind: Any) -> str:
+def _add_ensemble(graph: Nodes, ensemble: _Ensemble, X: str, kind: type[np.floating]) -> str:
     tensor = graph.onnx.numpy_helper.from_array
     members = {}
     if ensemble.members:
@@ -142,7 +144,7 @@ def category_numbers(categories: np.ndarray, column: int) -> FloatArray:
         ) from error
 
 
-def _no_missing_categories(graph: Any, X: str, categories: dict[int, np.ndarray], d: int) -> str:
+def _no_missing_categories(graph: Nodes, X: str, categories: dict[int, np.ndarray], d: int) -> str:
     """A number that is no category where one is missing: ONNX Runtime takes NaN for a member."""
     if not categories:
         return X
@@ -153,7 +155,7 @@ def _no_missing_categories(graph: Any, X: str, categories: dict[int, np.ndarray]
     return str(graph.add("Where", lost, graph.constant(np.array(lowest - 1.0)), X))
 
 
-def _known_categories(graph: Any, X: str, categories: dict[int, np.ndarray], d: int) -> str:
+def _known_categories(graph: Nodes, X: str, categories: dict[int, np.ndarray], d: int) -> str:
     """A category never seen in training is a missing value."""
     for column, known in categories.items():
         x = graph.add("Gather", X, graph.constant(np.array([column], dtype=np.int64)), axis=1)

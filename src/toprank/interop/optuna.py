@@ -8,7 +8,8 @@ Nothing is imported before it is used: ``pip install 'toprank[optuna]'`` brings 
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,10 +17,14 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing
 
-from toprank._arrays import TableLike
+from toprank._arrays import IntArray, TableLike
 from toprank._extras import require
 from toprank.inference import Interval
 from toprank.metrics import scorer
+
+if TYPE_CHECKING:
+    from lightgbm.callback import CallbackEnv
+    from optuna.trial import Trial
 
 
 class RoundPruner:
@@ -60,7 +65,7 @@ class RoundPruner:
         self.trial = trial
         self.every = every
 
-    def __call__(self, env: Any) -> None:
+    def __call__(self, env: CallbackEnv) -> None:
         """Report the round; LightGBM calls it so, and `PushTrees` with XGBoost too."""
         if (env.iteration + 1) % self.every:
             return
@@ -74,7 +79,7 @@ class RoundPruner:
 
 
 def score_folds(
-    trial: Any,
+    trial: Trial,
     estimator: BaseEstimator,
     X: TableLike,
     y: ArrayLike,
@@ -145,7 +150,7 @@ def score_folds(
     return float(np.mean(found))
 
 
-def keep_interval(trial: Any, found: Interval) -> float:
+def keep_interval(trial: Trial, found: Interval) -> float:
     """Keep an interval with a trial, as user attributes, and return its estimate.
 
     Parameters
@@ -191,7 +196,7 @@ def _check_direction(trial: object) -> None:
         )
 
 
-def _report_value(trial: Any, value: float, step: int) -> None:
+def _report_value(trial: Trial, value: float, step: int) -> None:
     """Report a value, and end the trial if the study's pruner says so."""
     if np.isfinite(value):
         trial.report(float(value), step)
@@ -201,7 +206,9 @@ def _report_value(trial: Any, value: float, step: int) -> None:
         )
 
 
-def _folds(cv: object, X: TableLike, y: ArrayLike, groups: ArrayLike | None) -> Any:
+def _folds(
+    cv: object, X: TableLike, y: ArrayLike, groups: ArrayLike | None
+) -> Iterator[tuple[IntArray, IntArray]]:
     if isinstance(cv, int):
         splitter = StratifiedKFold if groups is None else StratifiedGroupKFold
         cv = splitter(cv, shuffle=True, random_state=0)

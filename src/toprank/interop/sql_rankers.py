@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -60,7 +60,7 @@ def score_sql(ranker: object, columns: SqlColumns, steps: SqlSteps) -> str:
     return bracketed_sum(terms)
 
 
-def _ensemble_sql(ensemble: Any, columns: SqlColumns, steps: SqlSteps) -> str:
+def _ensemble_sql(ensemble: BaseEstimator, columns: SqlColumns, steps: SqlSteps) -> str:
     """The members' scores, one step each, standardised and weighed."""
     form, sql = additive_form(ensemble._combiner), steps.dialect.number
     fitted, scale = dict(ensemble.members_), ensemble._scale
@@ -104,7 +104,7 @@ def _prepared_sql(ranker: BaseEstimator, columns: SqlColumns, steps: SqlSteps) -
     return bracketed_sum(terms)
 
 
-def _forest_sql(ranker: Any, columns: SqlColumns, steps: SqlSteps) -> str:
+def _forest_sql(ranker: BaseEstimator, columns: SqlColumns, steps: SqlSteps) -> str:
     """The trees of a member that keeps them as arrays; of a forest, the log-odds of its shares."""
     sql = steps.dialect.number
     sums = _sum_of_trees(forest_trees(ranker._forest), ranker, columns, steps)

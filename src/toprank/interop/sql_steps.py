@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -132,7 +131,7 @@ class SqlSteps:
         ]
         return self.column(f"CASE {value} {' '.join(cases)} END" if cases else "NULL")
 
-    def _literal(self, category: Any) -> str:
+    def _literal(self, category: str | float) -> str:
         if isinstance(category, str):
             return self.dialect.word(category)
         return self.dialect.number(float(category))

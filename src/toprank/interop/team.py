@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,6 +27,9 @@ from toprank._numerics import FloatArray, log_of
 from toprank.objective import PushObjective, derivatives_of
 from toprank.objective.curvature import Derivatives, tilts_of
 from toprank.pairs import check_weights, distinct_labels
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 
 class Team:
@@ -70,7 +73,7 @@ ALONE = Team()
 class XGBoostTeam(Team):
     """The members of XGBoost's communicator: all-reduces of a few numbers take about 0.2 ms."""
 
-    def __init__(self, collective: Any):
+    def __init__(self, collective: ModuleType):
         self._collective = collective
         self.size = collective.get_world_size()
         self.rank = collective.get_rank()
@@ -81,17 +84,17 @@ class XGBoostTeam(Team):
             return array
         return self._collective.allreduce(array, operation).reshape(array.shape)
 
-    def sum(self, values: Any) -> FloatArray:
+    def sum(self, values: object) -> FloatArray:
         return self._reduce(np.asarray(values, dtype=np.float64), self._collective.Op.SUM)
 
-    def max(self, values: Any) -> FloatArray:
+    def max(self, values: object) -> FloatArray:
         return self._reduce(np.asarray(values, dtype=np.float64), self._collective.Op.MAX)
 
     def objects(self, thing: object) -> list[Any]:
         # the communicator takes no None
         return [self._collective.broadcast((thing,), root)[0] for root in range(self.size)]
 
-    def first(self, thing: Any) -> Any:
+    def first(self, thing: object) -> Any:
         return self._collective.broadcast((thing,), 0)[0]
 
     def _sizes(self, n: int) -> NDArray[np.intp]:

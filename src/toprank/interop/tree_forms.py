@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    import numpy as np
     from sklearn.base import BaseEstimator
+
+    from toprank._arrays import JsonObject
 
 #: How a split compares, by the numbers of ONNX's TreeEnsemble.
 AT_MOST, LESS, MEMBER = 0, 1, 6
@@ -41,8 +44,19 @@ class Split:
     threshold: float
     members: tuple[float, ...]
     if_missing: bool
-    yes: Any
-    no: Any
+    yes: Split | Leaf
+    no: Split | Leaf
+
+
+class Forest(Protocol):
+    """Trees that lie in arrays, a place per node; a leaf has no left child."""
+
+    roots: np.ndarray
+    feature: np.ndarray
+    threshold: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    value: np.ndarray
 
 
 def library_trees(ranker: BaseEstimator) -> Iterator[Split | Leaf]:
@@ -50,13 +64,13 @@ def library_trees(ranker: BaseEstimator) -> Iterator[Split | Leaf]:
     return (_of_lightgbm if ranker._trees.library == "lightgbm" else _of_xgboost)(ranker)
 
 
-def forest_trees(forest: Any) -> Iterator[Split | Leaf]:
+def forest_trees(forest: Forest) -> Iterator[Split | Leaf]:
     """Yield the trees of a `FlatForest`."""
     for root in forest.roots.tolist():
         yield _forest_node(forest, root)
 
 
-def _forest_node(forest: Any, place: int) -> Split | Leaf:
+def _forest_node(forest: Forest, place: int) -> Split | Leaf:
     left, right = int(forest.left[place]), int(forest.right[place])
     if left < 0:
         return Leaf(float(forest.value[place]))
@@ -71,7 +85,7 @@ def _of_lightgbm(ranker: BaseEstimator) -> Iterator[Split | Leaf]:
         yield _lightgbm_node(tree["tree_structure"])
 
 
-def _lightgbm_node(node: dict[str, Any]) -> Split | Leaf:
+def _lightgbm_node(node: JsonObject) -> Split | Leaf:
     if "split_feature" not in node:
         return Leaf(float(node["leaf_value"]))
     yes, no = _lightgbm_node(node["left_child"]), _lightgbm_node(node["right_child"])
@@ -94,7 +108,7 @@ def _of_xgboost(ranker: BaseEstimator) -> Iterator[Split | Leaf]:
         yield _xgboost_node(tree, 0, _category_sets(tree))
 
 
-def _category_sets(tree: dict[str, Any]) -> dict[int, Sequence[int]]:
+def _category_sets(tree: JsonObject) -> dict[int, Sequence[int]]:
     """The categories that a node sends to the right."""
     flat = tree["categories"]
     rows = zip(
@@ -106,7 +120,7 @@ def _category_sets(tree: dict[str, Any]) -> dict[int, Sequence[int]]:
     return {node: flat[start : start + size] for node, start, size in rows}
 
 
-def _xgboost_node(tree: dict[str, Any], place: int, sets: dict[int, Sequence[int]]) -> Split | Leaf:
+def _xgboost_node(tree: JsonObject, place: int, sets: dict[int, Sequence[int]]) -> Split | Leaf:
     left, right = tree["left_children"][place], tree["right_children"][place]
     condition = float(tree["split_conditions"][place])
     if left < 0:

@@ -145,7 +145,7 @@ def _device_weights(name: str, values: object, scores: Tensor) -> Tensor:
     return weight.expand(len(scores))
 
 
-def _check_totals_on_device(positive: Any, weight: object) -> None:
+def _check_totals_on_device(positive: Tensor, weight: object) -> None:
     high = float((weight * positive).sum())
     low = float((weight * ~positive).sum())
     if min(high, low) <= 0:

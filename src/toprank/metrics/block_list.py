@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,7 +111,7 @@ class BlockList:
     def of(
         cls,
         source: BlockSource,
-        score: Any,
+        score: Callable[..., FloatArray],
         classes: AnyArray,
         n_rows: int,
         keep_top: int,

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from toprank._arrays import IntArray
 from toprank._numerics import FloatArray, log_of
 from toprank.metrics.at_cut import kept, slope_of_curve
 from toprank.metrics.margins import check_margin
@@ -136,7 +137,7 @@ class Expansion:
     corrected: Callable[[FloatArray, FloatArray], FloatArray] | None = None
     method: str = PROJECTION
     normal: bool = False
-    share_settings: Mapping[str, Any] = field(default_factory=dict)
+    share_settings: Mapping[str, object] = field(default_factory=dict)
     unit: float = 1.0
     pairs: PairShare | None = None
     power: float | None = None
@@ -402,7 +403,9 @@ def pnorm_risk_expansion(
     share, without_high, without_low = _pnorm_left_out(units, heights, reaching, p)
     n_high, n_low = units.positives, units.negatives
 
-    def expanded(values: Callable[[Any], Any]) -> tuple[float, FloatArray, FloatArray]:
+    def expanded(
+        values: Callable[[FloatArray], Any],
+    ) -> tuple[float, FloatArray, FloatArray]:
         whole = float(values(np.array(share)))
         high, low = values(without_high), values(without_low)
         bias = quenouille_bias(whole, units.positive, high) / of_high
@@ -441,7 +444,7 @@ def _pnorm_report(
 
 
 def _pnorm_left_out(
-    ranked: RankedList, heights: FloatArray, reaching: Any, p: float
+    ranked: RankedList, heights: FloatArray, reaching: IntArray, p: float
 ) -> tuple[float, FloatArray, FloatArray]:
     """The normalised risk, and the same without one positive, or one negative, of each tie.
 
@@ -458,7 +461,7 @@ def _pnorm_left_out(
     )
     from_here = np.concatenate((np.logaddexp.accumulate(powers[::-1])[::-1], nothing))
 
-    def root(log_sum: ArrayLike, of_low: float, of_high: float) -> Any:
+    def root(log_sum: FloatArray, of_low: float, of_high: float) -> FloatArray:
         return np.exp((log_sum - np.log(of_low)) / p) / of_high
 
     value = float(root(down_to[-1], n_low, n_high))
@@ -474,7 +477,7 @@ def _pnorm_left_out(
 
 
 def _jackknife(
-    ranked: RankedList, left_out: Callable[..., tuple[Any, FloatArray, FloatArray]]
+    ranked: RankedList, left_out: Callable[..., tuple[FloatArray | float, FloatArray, FloatArray]]
 ) -> tuple[float, float, FloatArray, FloatArray]:
     """Value, bias, phi+ and phi- from the values with one row left out."""
     units, of_high, of_low = _in_units(ranked)

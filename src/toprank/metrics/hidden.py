@@ -80,7 +80,7 @@ def unlabelled_value(
     *,
     unlabelled: object = None,
     pos_label: object = None,
-    **metric_kwargs: Any,
+    **metric_kwargs: object,
 ) -> float:
     r"""A metric of positive-unlabelled data, corrected for the hidden positives.
 
@@ -203,7 +203,7 @@ class HiddenHeights:
         self._own = float(loss.value(np.zeros(1))[0])
 
     @classmethod
-    def of(cls, metric: Metric, rows: OpenLabels, settings: Mapping[str, Any]) -> HiddenHeights:
+    def of(cls, metric: Metric, rows: OpenLabels, settings: Mapping[str, object]) -> HiddenHeights:
         """Those of `pnorm_risk` or `push_risk`, by its parameters."""
         if rows.n_positive < _FEWEST:
             raise ValueError(f"{count_positives(rows.n_positive)}; expected at least {_FEWEST}.")

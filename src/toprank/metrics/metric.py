@@ -173,7 +173,7 @@ class Metric:
     when_unlabelled: str = NEITHER
     of_list: Callable[..., float] | None = None
     each_list: Callable[..., FloatArray] | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, object] = field(default_factory=dict)
     name: str = ""
     values: tuple[float, float] | Callable[..., tuple[float, float]] = REAL
     estimand: str = SAME_LENGTH
@@ -239,7 +239,7 @@ class Metric:
             return self.each_list(lists, **settings)
         if self.each_group is None:
             raise TypeError(f"{self.name} is not a mean over lists.")
-        rows: dict[str, Any] = {"sample_weight": sample_weight, "pos_label": pos_label}
+        rows: dict[str, object] = {"sample_weight": sample_weight, "pos_label": pos_label}
         return self.each_group(y_true, y_score, groups=groups, **rows, **settings)
 
     def bounds(self, settings: Mapping[str, object]) -> tuple[float, float]:

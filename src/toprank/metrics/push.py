@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -291,7 +291,7 @@ def heights(
     y_score: ArrayLike,
     *,
     sample_weight: ArrayLike | None = None,
-    pos_label: Any = None,
+    pos_label: object = None,
 ) -> FloatArray:
     r"""Height of each negative: the (weighted) number of positives ranked at or below it.
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from toprank._arrays import FloatArray
 from toprank.losses import get_loss
 from toprank.metrics._inputs import check_ranking
 from toprank.metrics.push import check_margins
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 def rank_risk(
     y_true: ArrayLike,
     y_score: ArrayLike,
-    g: Callable[[Any], Any] = np.log1p,
+    g: Callable[[FloatArray], FloatArray] = np.log1p,
     *,
     of: str = "rank",
     loss: str | Loss | tuple[object, ...] = "zero_one",

@@ -51,7 +51,7 @@ def register(
     *,
     higher_is_better: bool,
     values: tuple[float, float] | Callable[..., tuple[float, float]] = REAL,
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, object] | None = None,
     name: str | None = None,
     **facts: Any,
 ) -> Metric:
@@ -201,7 +201,9 @@ def scorer(name: str, **kwargs: object) -> Any:
     )
 
 
-def _check_parameters(function: Any, name: str, kwargs: Mapping[str, object]) -> None:
+def _check_parameters(
+    function: Callable[..., object], name: str, kwargs: Mapping[str, object]
+) -> None:
     """Raise ValueError now, not in the middle of a search, if the parameters do not fit."""
     parameters = list(inspect.signature(function).parameters.values())[2:]
     unknown = sorted(set(kwargs) - {p.name for p in parameters})
@@ -217,7 +219,7 @@ class Entry:
     """One metric of a summary: its name, the parameters it was given, and its value."""
 
     name: str
-    settings: dict[str, Any]
+    settings: dict[str, object]
     value: float
 
     @property
@@ -324,7 +326,7 @@ def summary(
         else Lists.by_rows(*checked, group_codes(groups, len(checked[1])))
     )
     cuts = np.atleast_1d(np.asarray(top, dtype=object)).tolist()
-    plan: dict[str, list[dict[str, Any]]] = {
+    plan: dict[str, list[dict[str, object]]] = {
         "partial_auc": [{"max_fpr": max_fpr}],
         "tpr_at_fpr": [{"fpr": max_fpr}],
         "misranking_error": [{}, {"ties": "error"}],
@@ -342,8 +344,8 @@ def _entries(
     ranked: RankedList,
     lists: Lists,
     rows: tuple[object, ...],
-    plan: dict[str, list[dict[str, Any]]],
-    cuts: list[dict[str, Any]],
+    plan: dict[str, list[dict[str, object]]],
+    cuts: list[dict[str, object]],
 ) -> Iterator[Entry]:
     """The registered metrics that the rows determine, in the registry's order."""
     for name, metric in METRICS.items():

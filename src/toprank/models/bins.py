@@ -16,9 +16,7 @@ few rows its mean and variance are others, and are found by drawing (`_chance`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,7 +90,7 @@ class Bins:
         self.counts = np.zeros(len(self.before))
 
     @staticmethod
-    def of(name: str, entry: Mapping[str, Any], shares: list[float]) -> Bins:
+    def of(name: str, entry: JsonObject, shares: list[float]) -> Bins:
         if entry["kind"] == "category":
             return _Categories(name, entry)
         if entry["kind"] == "text":
@@ -173,7 +171,7 @@ def _chance(then: FloatArray, now: FloatArray, psi: float, spread: float) -> flo
 class _Ranges(Bins):
     """Numbers and dates, in ranges of about equal share; dates as seconds since 1970."""
 
-    def __init__(self, name: str, entry: Mapping[str, Any], shares: list[float]):
+    def __init__(self, name: str, entry: JsonObject, shares: list[float]):
         wanted = [j for j, share in enumerate(shares) if share in _CUTS]
         known = entry["quantiles"]
         pairs = {known[j]: entry["at_most"][j] for j in wanted} if known else {}
@@ -198,7 +196,7 @@ class _Categories(Bins):
     then by chance are rarer now, although nothing has changed.
     """
 
-    def __init__(self, name: str, entry: Mapping[str, Any]):
+    def __init__(self, name: str, entry: JsonObject):
         self.shares = {word: share for word, share in entry["shares"].items() if word}
         self.now: Counter[str] = Counter()
         missing = entry["shares"].get("", 0.0)
@@ -230,7 +228,7 @@ class _Categories(Bins):
 class _Presence(Bins):
     """Texts: only whether they are there."""
 
-    def __init__(self, name: str, entry: Mapping[str, Any]):
+    def __init__(self, name: str, entry: JsonObject):
         super().__init__(name, "text", [1.0 - entry["missing"]], entry["missing"])
 
     def places(self, values: AnyArray) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:

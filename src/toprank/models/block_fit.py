@@ -5,12 +5,12 @@ from __future__ import annotations
 import time as clock
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.base import clone
 
-from toprank._arrays import Frame
+from toprank._arrays import Frame, JsonObject
 from toprank._extras import require
 from toprank._numerics import FloatArray, LongTail
 from toprank.models import frames
@@ -57,10 +57,10 @@ OF_ALL_ROWS = ("pnorm", "ir", "proper")
 
 
 def fit_table_blocks(
-    source: Any,
+    source: TableSource,
     target: str,
     *,
-    positive: Any = None,
+    positive: object = None,
     id: str | None = None,
     time: str | None = None,
     drop: Sequence[str] = (),
@@ -174,7 +174,7 @@ def fit_table_blocks(
         schema, rows, tails, learned = clipper.clip(schema, rows, learned)
     fit = TableFit(kind, request, schema, None)
 
-    def final(template: BaseEstimator) -> tuple[Preparation, Any, FloatArray]:
+    def final(template: BaseEstimator) -> tuple[Preparation, BaseEstimator, FloatArray]:
         preparation = Preparation(kind.style, random_state).finish(schema, learned.facts)
         Z = preparation.transform(rows.X)
         if name not in OF_ALL_ROWS:
@@ -266,9 +266,9 @@ class _TailClipper:
 
 def _describe_training(
     found: Described, learned: Learned, rows: TrainingRows, name: str
-) -> dict[str, Any]:
+) -> JsonObject:
     """What the card says of the training rows: of all of them, and of the sample."""
-    told: dict[str, Any] = {"sketch": learned.counts.sketch().as_dict()}
+    told: JsonObject = {"sketch": learned.counts.sketch().as_dict()}
     if len(rows) == found.n_rows:
         return told
     told |= {"rows": found.n_rows, "positives": learned.positives, "sample": len(rows)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,11 @@ from toprank.models.sketch import RowCounts
 from toprank.models.summary import TableSummary, is_readable
 from toprank.models.wishes import Wishes
 from toprank.models.words import Words
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from toprank.blocks.tables import TableSource
 
 
 @dataclass(frozen=True)
@@ -154,7 +159,7 @@ class _FindMisread:
 class BlocksLook:
     """A second look at a table in blocks, as `FrameLook` is one at a table in memory."""
 
-    source: Any
+    source: TableSource
     rows: UsableRows
 
     def find_misread(self, columns: Sequence[Column]) -> list[str]:
@@ -189,7 +194,7 @@ class Learned:
     counts: RowCounts
     positives: int
     weight: float
-    sample: list[Any] = field(default_factory=list)
+    sample: list[pa.Table] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from toprank._extras import require
 from toprank.blocks import Block
@@ -12,6 +12,8 @@ from toprank.blocks.source import join_pieces
 from toprank.models.block_rows import Sampling
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from toprank._arrays import Frame
     from toprank.blocks.source import BlockSource
 
@@ -33,10 +35,10 @@ class TakeRows:
 
     sampling: Sampling
 
-    def local(self, block: Block, state: Mapping[int, int]) -> dict[int, Any]:
+    def local(self, block: Block, state: Mapping[int, int]) -> dict[int, pa.Table]:
         return {block.index: self.sampling.of(block.X, state[block.index])}
 
-    def merge(self, left: dict[int, Any], right: dict[int, Any]) -> dict[int, Any]:
+    def merge(self, left: dict[int, pa.Table], right: dict[int, pa.Table]) -> dict[int, pa.Table]:
         return join_pieces(left, right)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -152,7 +152,9 @@ class ScoreRows:
         )
         return {block.index: part}
 
-    def merge(self, left: dict[int, Any], right: dict[int, Any]) -> dict[int, Any]:
+    def merge(
+        self, left: dict[int, _ScorePart], right: dict[int, _ScorePart]
+    ) -> dict[int, _ScorePart]:
         return join_pieces(left, right)
 
 

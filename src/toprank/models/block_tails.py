@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,8 @@ from toprank.models.moments import Moments
 from toprank.models.wishes import CLIPPED
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from toprank.blocks.tables import TableSource
 
 #: Bits by which numbers are first told apart: sign, exponent and four of the mantissa.
@@ -28,7 +30,7 @@ _BITS = 16
 _FAR = 50.0
 
 #: Reads columns of a table, of the rows that count.
-ReadNumbers = Callable[[Any, Sequence[Column]], Mapping[str, FloatArray]]
+ReadNumbers: TypeAlias = "Callable[[pa.Table, Sequence[Column]], Mapping[str, FloatArray]]"
 
 
 def ordered_bits(numbers: FloatArray) -> NDArray[np.uint64]:
@@ -60,7 +62,9 @@ class _CountBits:
             found[name] = np.bincount(keys.astype(np.intp), minlength=1 << _BITS)
         return found
 
-    def merge(self, left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
+    def merge(
+        self, left: dict[str, NDArray[np.int64]], right: dict[str, NDArray[np.int64]]
+    ) -> dict[str, NDArray[np.int64]]:
         return {name: counts + right[name] for name, counts in left.items()}
 
 
@@ -71,8 +75,10 @@ class _CollectOuter:
     read: ReadNumbers
     columns: tuple[Column, ...]
 
-    def local(self, block: Block, state: Mapping[str, tuple[int, int]]) -> dict[str, Any]:
-        found = {}
+    def local(
+        self, block: Block, state: Mapping[str, tuple[int, int]]
+    ) -> dict[str, tuple[FloatArray, ...]]:
+        found: dict[str, tuple[FloatArray, ...]] = {}
         for name, numbers in self.read(block.X, self.columns).items():
             there = numbers[~np.isnan(numbers)]
             keys = (ordered_bits(there) >> np.uint64(64 - _BITS)).astype(np.int64)
@@ -80,7 +86,9 @@ class _CollectOuter:
             found[name] = there[keys <= low], there[(keys >= high) & (keys > low)]
         return found
 
-    def merge(self, left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
+    def merge(
+        self, left: dict[str, tuple[FloatArray, ...]], right: dict[str, tuple[FloatArray, ...]]
+    ) -> dict[str, tuple[FloatArray, ...]]:
         return {
             name: tuple(np.concatenate(pair) for pair in zip(ends, right[name], strict=True))
             for name, ends in left.items()
@@ -98,7 +106,9 @@ class _CollectDistinct:
         read = self.read(block.X, self.columns)
         return {name: np.unique(x[~np.isnan(x)]) for name, x in read.items()}
 
-    def merge(self, left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
+    def merge(
+        self, left: dict[str, FloatArray], right: dict[str, FloatArray]
+    ) -> dict[str, FloatArray]:
         return {name: np.union1d(some, right[name]) for name, some in left.items()}
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from numpy.typing import NDArray
+import numpy as np
 
 from toprank._arrays import JsonObject
 
 #: Columns by name, as their kind is read: floats, dates or words.
-Values = Mapping[str, NDArray[Any]]
+Values = Mapping[str, np.ndarray]
 
 LEAK, WRONG, BETTER, NOTE = 1, 2, 3, 4
 #: What the degrees of danger are called.

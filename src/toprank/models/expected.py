@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
+from toprank._arrays import BoolArray
 from toprank._numerics import FloatArray
 from toprank.inference.shares import clopper_pearson
 
@@ -37,7 +39,11 @@ class LabelShares:
 
     @classmethod
     def of(
-        cls, scores: FloatArray, positive: Any, quantiles: Any, weight: FloatArray | None = None
+        cls,
+        scores: FloatArray,
+        positive: BoolArray,
+        quantiles: ArrayLike,
+        weight: FloatArray | None = None,
     ) -> LabelShares:
         """Count labelled rows that the model has not seen."""
         edges = np.unique(np.asarray(quantiles, dtype=np.float64)[1:-1])
@@ -153,7 +159,7 @@ class PrecisionError:
     chance: float
 
     @classmethod
-    def of(cls, expected: ExpectedPrecision, positive: Any) -> PrecisionError:
+    def of(cls, expected: ExpectedPrecision, positive: BoolArray) -> PrecisionError:
         """Compare with the labels of the same alerts."""
         found = float(np.mean(positive))
         chance = expected.chance_of_fewer(found)

@@ -7,11 +7,11 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from toprank._arrays import Frame
+from toprank._arrays import Frame, JsonObject
 from toprank._numerics import FloatArray, LongTail
 from toprank._text import plain
 from toprank.metrics.registry import METRICS
@@ -46,6 +46,9 @@ from toprank.rankers import (
 )
 from toprank.tuning import Scoring
 
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
 #: Training rows whose scores stand for those of all on a card that was not measured.
 _SCORED = 50_000
 
@@ -66,7 +69,7 @@ def fit_table(
     weight: str | None = None,
     groups: str | None = None,
     propensity: str | None = None,
-    unlabelled: Any = None,
+    unlabelled: object = None,
     hidden: float | tuple[float, float] | None = None,
     model: str | None = None,
     p: object = None,
@@ -247,8 +250,8 @@ class FoundRows:
     concerns: list[Concern]
     tails: dict[str, LongTail]
     name: str
-    training: dict[str, Any] = field(default_factory=dict)
-    final: Callable[[Any], tuple[Preparation, Any, FloatArray]] | None = None
+    training: JsonObject = field(default_factory=dict)
+    final: Callable[[BaseEstimator], tuple[Preparation, BaseEstimator, FloatArray]] | None = None
 
 
 def fit_found(

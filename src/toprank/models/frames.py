@@ -5,8 +5,8 @@ Everything behind this file sees columns as NumPy arrays; nothing else knows the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from toprank.models.errors import ModelError
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
     import pyarrow as pa
 
 
@@ -83,7 +84,7 @@ def column(frame: Frame, name: str) -> np.ndarray:
     return _from_pandas(frame.iloc[:, names_of(frame).index(name)])
 
 
-def own_values(frame: Frame, name: str) -> Any:
+def own_values(frame: Frame, name: str) -> pd.Series | pl.Series | pa.ChunkedArray:
     """Return a column as the table has it, to be carried into another table of its kind."""
     library = library_of(frame)
     if library == "polars":
@@ -133,7 +134,7 @@ def _too_long_for_floats(low: int, high: int) -> bool:
         return False
 
 
-def _from_polars(series: Any) -> AnyArray:
+def _from_polars(series: pl.Series) -> AnyArray:
     polars = require("polars", "frames")
     kind = series.dtype
     if kind == polars.Datetime and getattr(kind, "time_zone", None) is not None:
@@ -203,7 +204,7 @@ def replace_column(frame: Frame, name: str, values: AnyArray) -> Frame:
     )
 
 
-def make_frame(data: Mapping[str, Any], library: str) -> Frame:
+def make_frame(data: Mapping[str, Iterable[object]], library: str) -> Frame:
     """Return a table of the library's kind with the given columns."""
     if library == "pyarrow":
         pyarrow = require("pyarrow", "frames")

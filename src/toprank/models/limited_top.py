@@ -61,7 +61,7 @@ class LimitedTop:
         self._groups: NDArray[np.object_] | None = None
         self._entities: NDArray[np.object_] | None = None
         self._waiting: list[tuple[FloatArray, NDArray[np.intp], Any, Any, Any]] = []
-        self._ties: dict[Any, tuple[float, int]] = {}
+        self._ties: dict[object, tuple[float, int]] = {}
 
     @property
     def tied_out(self) -> int:

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -354,7 +354,7 @@ def _model_html(model: TableModel) -> str:
     card = model.card
     training, metrics = card.get("training", {}), card.get("metrics", {})
     p = card.get("p")
-    rows: list[tuple[Any, ...]] = [
+    rows: list[tuple[object, ...]] = [
         ("ranker", f"{card.get('ranker')}{'' if p is None else f', p = {p}'}"),
         ("top is", f"{model.target.column} = {model.target.positive}"),
         ("trained on", f"{training.get('rows')} rows, {training.get('positives')} positive"),

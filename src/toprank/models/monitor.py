@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -158,7 +157,7 @@ class Share:
     rows: int
 
     @classmethod
-    def of(cls, hits: Any, level: float) -> Share:
+    def of(cls, hits: BoolArray, level: float) -> Share:
         """The share of true values."""
         share = float(np.mean(hits))
         low, high = clopper_pearson(share, len(hits), level)
@@ -215,7 +214,7 @@ class Findings:
 
 def monitor_model(
     model: TableModel,
-    parts: Iterable[tuple[Any, FloatArray]],
+    parts: Iterable[tuple[object, FloatArray]],
     read_labels: Callable[[], object],
     limits: Limits,
     *,

@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from toprank._arrays import JsonObject
 from toprank.models.errors import ModelError
 
-Node = dict[str, Any]
+Node = JsonObject
 #: Classes of libraries that older files name and no scoring needs: only their attributes are read.
 _ATTRIBUTES_ALONE = "skrub."
 
@@ -27,7 +28,7 @@ _ATTRIBUTES_ALONE = "skrub."
 class OlderEncoder:
     """The attributes of an encoder of dates or text that a file of an older format holds."""
 
-    def __init__(self, state: dict[str, Any]):
+    def __init__(self, state: dict[str, object]):
         self.state = state
 
 
@@ -43,8 +44,8 @@ class _Builder:
     def __init__(self, files: zipfile.ZipFile, allowed: Collection[str]):
         self.files = files
         self.allowed = allowed
-        self.built: dict[Any, Any] = {}
-        self.ways: dict[str, Callable[[Node], Any]] = {
+        self.built: dict[object, object] = {}
+        self.ways: dict[str, Callable[[Node], object]] = {
             "DictNode": self._dict,
             "ListNode": self._list,
             "TupleNode": lambda node: tuple(self._list(node)),
@@ -71,10 +72,10 @@ class _Builder:
             kind(key): self.build(value) for kind, (key, value) in zip(kinds, entries, strict=True)
         }
 
-    def _list(self, node: Node) -> list[Any]:
+    def _list(self, node: Node) -> list[object]:
         return [self.build(one) for one in node["content"]]
 
-    def _array(self, node: Node) -> Any:
+    def _array(self, node: Node) -> np.ndarray:
         if node["type"] == "json":
             items, shape = self._list(node), self.build(node["shape"])
             found = np.empty(len(items), dtype=object)
@@ -85,7 +86,7 @@ class _Builder:
         kind = self._type_of(node)
         return content if kind is np.ndarray else kind(content)
 
-    def _object(self, node: Node) -> Any:
+    def _object(self, node: Node) -> object:
         given = node.get("content")
         if node["__module__"].startswith(_ATTRIBUTES_ALONE):
             return OlderEncoder({} if given is None else self.build(given))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 #: What a ranker needs of its numbers.
 STYLES = ("linear", "stumps", "trees")
 
-Values = Mapping[str, NDArray[Any]]
+Values = Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True)

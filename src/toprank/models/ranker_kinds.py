@@ -59,10 +59,10 @@ class RankerKind:
     """
 
     style: str
-    make: Callable[[RankerRequest, float, list[int]], Any]
-    choose: Callable[[RankerRequest, Rows, list[int], list[Fold]], tuple[Any, PChoice]] | None = (
-        None
-    )
+    make: Callable[[RankerRequest, float, list[int]], BaseEstimator]
+    choose: (
+        Callable[[RankerRequest, Rows, list[int], list[Fold]], tuple[BaseEstimator, PChoice]] | None
+    ) = None
     has_alpha: bool = False
     weighs_members: bool = False
 
@@ -103,7 +103,7 @@ def _search(
 
 def _choose_stumps(
     request: RankerRequest, rows: Rows, categorical: list[int], folds: list[Fold]
-) -> tuple[Any, PChoice]:
+) -> tuple[BaseEstimator, PChoice]:
     choice = _search(request, rows, folds, RankBoost(), baseline=None)
     assert choice.p is not None  # every candidate pushes
     return RankBoost(p=choice.p), choice
@@ -121,7 +121,7 @@ def _make_trees(request: RankerRequest, p: object, categorical: list[int]) -> Pu
 
 def _choose_trees(
     request: RankerRequest, rows: Rows, categorical: list[int], folds: list[Fold]
-) -> tuple[Any, PChoice]:
+) -> tuple[BaseEstimator, PChoice]:
     # the folds compare rankings, which no link changes
     choice = _search(
         request,

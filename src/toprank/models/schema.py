@@ -261,7 +261,7 @@ the known ones
         return plain
 
     @classmethod
-    def from_dict(cls, given: dict[str, Any]) -> Schema:
+    def from_dict(cls, given: JsonObject) -> Schema:
         """Return the schema of such values; ModelError if they are not a schema."""
         try:
             columns = tuple(

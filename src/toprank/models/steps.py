@@ -40,7 +40,7 @@ class TableFit:
     request: RankerRequest
     schema: Schema
     before: TableModel | None
-    hidden: Any = None
+    hidden: float | tuple[float, float] | None = None
     _last: tuple[TrainingRows, Preparation, FloatArray] | None = None
 
     def prepare(self, rows: TrainingRows) -> tuple[Preparation, FloatArray]:
@@ -78,7 +78,7 @@ class TableFit:
 
     def final(
         self, rows: TrainingRows, template: BaseEstimator, first: BaseEstimator | None = None
-    ) -> tuple[Preparation, Any, FloatArray]:
+    ) -> tuple[Preparation, BaseEstimator, FloatArray]:
         """Fit a ranker of the chosen settings.
 
         An ensemble that a first fit to most of the rows has weighed keeps its weights: only the
@@ -145,7 +145,7 @@ class Settled:
     template: BaseEstimator
     choice: PChoice | None
     held_out: HeldOutMetrics
-    first: Any = None
+    first: BaseEstimator | None = None
     scores: FirstScores | None = None
 
 

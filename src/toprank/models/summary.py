@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from toprank._arrays import JsonObject
 from toprank.models import frames
 from toprank.models.columns import MOST_CATEGORIES, OTHERS, Column, Unreadable
 from toprank.models.errors import ModelError
@@ -76,9 +77,7 @@ class TableSummary:
         return tuple(kept.values()), left_out
 
 
-def _make_column(
-    name: str, summary: ColumnSummary, finding: Finding, more: dict[str, Any]
-) -> Column:
+def _make_column(name: str, summary: ColumnSummary, finding: Finding, more: JsonObject) -> Column:
     words = summary.words
     known: tuple[str, ...] = ()
     if finding.kind == "category" and words is not None:

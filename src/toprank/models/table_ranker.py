@@ -32,6 +32,7 @@ from toprank.pairs.propensity import keep_label_weights
 if TYPE_CHECKING:
     from sklearn.utils import Tags
 
+    from toprank.blocks.tables import TableSource
     from toprank.interop.onnx import OnnxExport
 
 #: The parameters that say how columns are read.
@@ -184,7 +185,12 @@ class TableRanker(ClassifierMixin, BaseEstimator):
         return self
 
     def fit_blocks(
-        self, source: Any, target: str, *, weight: str | None = None, groups: str | None = None
+        self,
+        source: TableSource,
+        target: str,
+        *,
+        weight: str | None = None,
+        groups: str | None = None,
     ) -> TableRanker:
         """Learn to rank from a table in blocks, to the model that `fit` makes of it in memory.
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -144,7 +145,7 @@ def _score_rows(model: object, frame: object) -> FloatArray:
 
 def _ids(
     model: object, part: object, id: str | None, chosen: NDArray[np.intp], is_array: bool
-) -> tuple[str, Any]:
+) -> tuple[str, Iterable[object]]:
     there = [] if is_array else frames.names_of(part)
     if id is not None and id not in there:
         raise ModelError(f"id={id!r}: the table has no such column.")
@@ -175,7 +176,7 @@ def _reason_texts(model: object, frame: object, part: object, n: int) -> list[st
     return ["; ".join(map(str, reasons)) for reasons in found]
 
 
-def _estimator_reasons(model: object, frame: object, part: object, n: int) -> list[Any]:
+def _estimator_reasons(model: object, frame: object, part: object, n: int) -> list[list[Reason]]:
     """Reasons of an estimator that ranks the columns as they are."""
     rows = len(part) if isinstance(part, np.ndarray) else frames.n_rows(part)
     if isinstance(model, Pipeline) and rows:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from toprank._arrays import AnyArray
+from toprank._arrays import AnyArray, JsonObject
 from toprank._numerics import FloatArray
 from toprank.models.columns import (
     MOST_CATEGORIES,
@@ -47,9 +46,9 @@ class Wishes:
 
     def find(
         self, name: str, summary: ColumnSummary, *, dates: bool = True
-    ) -> tuple[ColumnSummary, Finding, dict[str, Any]]:
+    ) -> tuple[ColumnSummary, Finding, JsonObject]:
         """The description of a column, what it holds, and how such a column is read."""
-        more: dict[str, Any] = {"tidy": True} if name in self.tidy else {}
+        more: JsonObject = {"tidy": True} if name in self.tidy else {}
         if name in self.as_number and name not in self.as_text:
             summary, more["decimal"] = _read_signs(name, summary)
         finding = summary.find(dates=dates)
@@ -61,8 +60,8 @@ class Wishes:
 
 
 def _pool_rare(
-    name: str, summary: ColumnSummary, finding: Finding, more: dict[str, Any]
-) -> tuple[Finding, dict[str, Any]]:
+    name: str, summary: ColumnSummary, finding: Finding, more: JsonObject
+) -> tuple[Finding, JsonObject]:
     """A column of categories, however many words it has; with few of them nothing is pooled."""
     words = summary.words or Words({})
     if not words.whole:

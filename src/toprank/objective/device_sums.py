@@ -5,13 +5,18 @@ What comes back to the host is as large as a coefficient vector, or a histogram.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from toprank._numerics import FloatArray
 from toprank.blocks.device import DeviceDesign
 from toprank.objective.sums import BIN, BINS, EndPartial, ScoreHistogram, Standard, Tilted, Tilts
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from torch import Tensor
 
 #: Rows that tell where the largest exponents lie, roughly.
 _SAMPLE_ROWS = 4096
@@ -35,7 +40,7 @@ class FusedSums:
     log_weight : float64 tensor of shape (n,), optional
     """
 
-    def __init__(self, design: DeviceDesign, positive: Any, log_weight: Any):
+    def __init__(self, design: DeviceDesign, positive: Tensor, log_weight: Tensor | None):
         self.design = design
         self.positive = positive
         self.log_weight = log_weight
@@ -140,14 +145,16 @@ class StoredSums(FusedSums):
             Tilted(sums[1].copy(), None, float(top_neg), float(mass_neg)),
         )
 
-    def _scores(self, coef: FloatArray) -> Any:
+    def _scores(self, coef: FloatArray) -> Tensor:
         return self.design.scores(coef).tensor
 
-    def _number(self, value: float) -> Any:
+    def _number(self, value: float) -> Tensor:
         return self.design.small(np.asarray(value))
 
 
-def _rough_sums(design: DeviceDesign, rows: Any, exponents: Any, log_weight: Any) -> Tilted:
+def _rough_sums(
+    design: DeviceDesign, rows: Tensor, exponents: Tensor, log_weight: Tensor | None
+) -> Tilted:
     """Tilted sums of some rows, a few at a time; their middle is taken out before squaring."""
     total = Tilted.empty(design.n_features, order=2)
     exponents = exponents[rows] if log_weight is None else (exponents + log_weight)[rows]
@@ -183,8 +190,8 @@ def _rough_sums(design: DeviceDesign, rows: Any, exponents: Any, log_weight: Any
 
 def device_histogram(
     design: DeviceDesign,
-    positive: Any,
-    weight: Any,
+    positive: Tensor,
+    weight: Tensor | None,
     coef: FloatArray,
     shift: float,
     standard: Standard,
@@ -235,7 +242,9 @@ def count_scores(
     return found[:-1].reshape(2, 2 * BINS).astype(np.float64), int(found[-1])
 
 
-def _counted(torch: Any, u: Any, positive: Any, weight: Any, quanta: float) -> Any:
+def _counted(
+    torch: ModuleType, u: Tensor, positive: Tensor, weight: Tensor, quanta: float
+) -> Tensor:
     place = u / BIN + BINS // 2
     within = (place > 0) & (place < BINS)
     held = torch.full_like(u, quanta) if weight is None else weight * quanta

@@ -13,9 +13,9 @@ sqrt(d / rows drawn).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
@@ -70,7 +70,7 @@ def _present_before(data: LabelledData) -> tuple[dict[int, tuple[int, int]], tup
     return before, at
 
 
-def _draw(pieces: list[Drawn], n_rows: int) -> list[tuple[Any, FloatArray]]:
+def _draw(pieces: list[Drawn], n_rows: int) -> list[tuple[NDArray[np.intp], FloatArray]]:
     """Rows of a class at equal distances of its cumulated weight, and how often each, by block."""
     exponents = np.concatenate([piece[1] for piece in pieces])
     drawn, count = draw_by_weight(np.exp(exponents - np.max(exponents)), n_rows)
@@ -337,7 +337,7 @@ class LargestHeight(TwoClassProblem):
     def hessian(self, coef: FloatArray, *, exact: bool = True) -> FloatArray:
         raise TypeError("the largest height is not smooth; ask a smoothed problem")
 
-    def with_task(self, task: Any) -> TwoClassProblem:
+    def with_task(self, task: Task) -> TwoClassProblem:
         return SweptProblem(self.data, task)
 
     def value(self, coef: FloatArray) -> float:

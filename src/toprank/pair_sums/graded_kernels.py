@@ -8,15 +8,15 @@ place (to the outer rows) into one over the losers (to the inner rows).
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
+from toprank._arrays import BoolArray, FloatArray, IntArray
 from toprank._extras import jit
 
 
 @jit(nogil=True, cache=True)
-def lowest_winner(x: Any, level_end: Any, group_end: Any, out: Any) -> None:
+def lowest_winner(x: FloatArray, level_end: IntArray, group_end: IntArray, out: FloatArray) -> None:
     """The lowest score among the winners over each place; infinity where there are none."""
     lowest, seen = np.inf, len(x)
     for place in range(len(x) - 1, -1, -1):
@@ -29,7 +29,14 @@ def lowest_winner(x: Any, level_end: Any, group_end: Any, out: Any) -> None:
 
 
 @jit(nogil=True, cache=True)
-def decays_to_outer(x: Any, lowest: Any, v: Any, level_end: Any, group_end: Any, out: Any) -> None:
+def decays_to_outer(
+    x: FloatArray,
+    lowest: FloatArray,
+    v: FloatArray,
+    level_end: IntArray,
+    group_end: IntArray,
+    out: FloatArray,
+) -> None:
     """Give out = sum over the winners of v e^{lowest - x}, lowest that of the loser's place."""
     total, at, seen = 0.0, np.inf, len(x)
     for place in range(len(x) - 1, -1, -1):
@@ -47,7 +54,12 @@ def decays_to_outer(x: Any, lowest: Any, v: Any, level_end: Any, group_end: Any,
 
 @jit(nogil=True, cache=True)
 def decays_to_inner(
-    x: Any, lowest: Any, u: Any, level_start: Any, group_start: Any, out: Any
+    x: FloatArray,
+    lowest: FloatArray,
+    u: FloatArray,
+    level_start: IntArray,
+    group_start: IntArray,
+    out: FloatArray,
 ) -> None:
     """Give out = sum over the losers of u e^{lowest - x}, lowest that of the loser's place."""
     total, at, seen = 0.0, -np.inf, 0
@@ -66,7 +78,14 @@ def decays_to_inner(
 
 @jit(nogil=True, cache=True)
 def logistic_blocks(
-    x: Any, v: Any, start: Any, end: Any, level_end: Any, wanted: Any, inward: bool, out: Any
+    x: FloatArray,
+    v: FloatArray,
+    start: IntArray,
+    end: IntArray,
+    level_end: IntArray,
+    wanted: BoolArray,
+    inward: bool,
+    out: FloatArray,
 ) -> None:
     """Add sums of v times the logistic loss or its derivatives inside short stretches."""
     for block in range(len(start)):
@@ -85,7 +104,7 @@ def logistic_blocks(
 
 
 @jit(nogil=True, cache=True)
-def cut_chunks(level_end: Any, group_end: Any, most: int) -> Any:
+def cut_chunks(level_end: IntArray, group_end: IntArray, most: int) -> IntArray:
     """Where runs of whole levels start that hold at most so many places, or one level alone."""
     starts = np.empty(len(level_end), dtype=np.intp)
     count, place, chunk_end = 0, 0, 0
@@ -100,7 +119,9 @@ def cut_chunks(level_end: Any, group_end: Any, most: int) -> Any:
 
 
 @jit(nogil=True, cache=True)
-def spread_chunks(chunk: Any, box: Any, local: Any, v: Any, moments: Any) -> None:
+def spread_chunks(
+    chunk: IntArray, box: IntArray, local: FloatArray, v: FloatArray, moments: FloatArray
+) -> None:
     """Add to moments[chunk, m, box] the sums of v T_m(local), T_m Chebyshev's polynomials."""
     for place in range(len(v)):
         if chunk[place] >= 0:
@@ -113,7 +134,9 @@ def spread_chunks(chunk: Any, box: Any, local: Any, v: Any, moments: Any) -> Non
 
 
 @jit(nogil=True, cache=True)
-def gather_chunks(chunk: Any, box: Any, local: Any, series: Any, out: Any) -> None:
+def gather_chunks(
+    chunk: IntArray, box: IntArray, local: FloatArray, series: FloatArray, out: FloatArray
+) -> None:
     """Add to out the Chebyshev series[chunk, :, box] at each place (Clenshaw's rule)."""
     for place in range(len(out)):
         if chunk[place] >= 0:

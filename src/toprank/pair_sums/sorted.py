@@ -300,7 +300,7 @@ class GradedSorted(GradedSum):
     def _add_nodes(
         self,
         v: FloatArray,
-        depths: list[tuple[AnyArray, tuple[IntArray, IntArray, IntArray]]],
+        depths: list[tuple[IntArray, tuple[IntArray, IntArray, IntArray]]],
         where: tuple[Any, ...],
     ) -> None:
         from toprank.pair_sums.sorted_kernels import node_sums
@@ -309,7 +309,9 @@ class GradedSorted(GradedSum):
             node_sums(self.x, v, low, middle, high, order, *where)
 
 
-def _polynomials(loss: Loss, orders: tuple[int, ...]) -> Iterator[tuple[Any, ...]]:
+def _polynomials(
+    loss: Loss, orders: tuple[int, ...]
+) -> Iterator[tuple[FloatArray, FloatArray, float, float]]:
     """Yield (near, beyond, knot, width): polynomials in the gap below knot up to a width from it.
 
     ``beyond`` are those in what the gap exceeds the width by. A bend and the piece that goes

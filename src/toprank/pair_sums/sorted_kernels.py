@@ -13,12 +13,10 @@ winner meets below it,
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from toprank._arrays import FloatArray
+from toprank._arrays import FloatArray, IntArray
 from toprank._extras import jit
 
 #: Digits of eleven bits: three of them hold the upper half of a float64.
@@ -115,19 +113,19 @@ def part_nodes(
 
 @jit(nogil=True, cache=True)
 def node_sums(
-    x: Any,
-    v: Any,
-    low: Any,
-    middle: Any,
-    high: Any,
-    order: Any,
-    near: object,
-    beyond: object,
+    x: FloatArray,
+    v: FloatArray,
+    low: IntArray,
+    middle: IntArray,
+    high: IntArray,
+    order: IntArray,
+    near: FloatArray,
+    beyond: FloatArray,
     knot: float,
     includes_knot: bool,
     width: float,
     inward: bool,
-    out: object,
+    out: FloatArray,
 ) -> None:
     """Add to out[:, j] the sums of v p_j(gap), gap = knot - r, between the halves of each node.
 
@@ -157,7 +155,7 @@ def node_sums(
 
 
 @jit(nogil=True, cache=True)
-def _scatter(terms: Any, sums: Any, targets: Any, out: Any) -> None:
+def _scatter(terms: FloatArray, sums: FloatArray, targets: IntArray, out: FloatArray) -> None:
     """Add terms[j] @ sums to out[:, j] at the targets."""
     for j in range(len(terms)):
         for m in range(3):

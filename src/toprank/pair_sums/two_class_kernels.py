@@ -16,7 +16,6 @@ moments about the place reached, which only grow.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,7 +75,7 @@ def _add_powers(into: FloatArray, v: float, x: float) -> None:
 
 
 @jit(nogil=True, cache=True, inline="always")
-def _evaluate(t: FloatArray, x: float) -> Any:
+def _evaluate(t: FloatArray, x: float) -> float:
     """Return the polynomial at x, in pairs that do not wait for each other."""
     x2 = x * x
     x4 = x2 * x2

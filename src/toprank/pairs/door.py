@@ -47,7 +47,7 @@ _NAMED = 3
 
 
 def check_rows(
-    estimator: Any,
+    estimator: BaseEstimator,
     X: Any,
     y: ArrayLike,
     sample_weight: ArrayLike | None = None,
@@ -150,7 +150,7 @@ def check_related_rows(
 def check_table(
     X: Matrix,
     *,
-    estimator: Any = None,
+    estimator: BaseEstimator | None = None,
     reset: bool = True,
     sparse: bool = False,
     missing: bool = False,

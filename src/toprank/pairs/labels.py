@@ -17,7 +17,6 @@ tables pass booleans on, of which true is the larger.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -150,7 +149,7 @@ def check_grades(y: ArrayLike, n: int | None = None, name: str = "y") -> FloatAr
     return grades
 
 
-def _objects_among(labels: AnyArray) -> Any:
+def _objects_among(labels: AnyArray) -> Iterable[object]:
     return labels if labels.dtype == object else ()
 
 

@@ -8,7 +8,7 @@ from copy import copy
 from functools import partial
 from numbers import Integral, Real
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -58,9 +58,12 @@ from toprank.rankers.starts import bend_of, bend_warning, lowest_of_starts
 from toprank.solvers import SEPARABLE, SOLVERS, Result, duality_gap, free_gradient, minimise
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from sklearn.utils import Tags
     from torch import Tensor
 
+    from toprank.objective.pairwise import PairProblem
     from toprank.solvers.result import Problem
 
 #: Rows per block where rows are only scored.
@@ -110,7 +113,7 @@ class LinearRanker(TakesCallbacks, BlockScoring, Probabilities, ClassifierMixin,
     A subclass says what to minimise in ``_task``.
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         "alpha": [Interval(Real, 0, None, closed="left")],
         "solver": [StrOptions({"auto", *SOLVERS})],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
@@ -129,7 +132,7 @@ class LinearRanker(TakesCallbacks, BlockScoring, Probabilities, ClassifierMixin,
     tol: float
     positive: bool = False
     link: str
-    class_weight: Any
+    class_weight: object
     warm_start: bool
     n_jobs: int | None
     verbose: int
@@ -187,7 +190,7 @@ class LinearRanker(TakesCallbacks, BlockScoring, Probabilities, ClassifierMixin,
         *,
         checkpoint: str | PathLike[str] | None = None,
         resume: bool = False,
-    ) -> Any:
+    ) -> Self:
         """Fit the ranker to the rows of a block source, wherever they lie.
 
         The model is that of ``fit`` on all rows: the same objective, minimised by passes over
@@ -245,14 +248,14 @@ class LinearRanker(TakesCallbacks, BlockScoring, Probabilities, ClassifierMixin,
         return dict(data.passes)
 
     def problem_on(
-        self, source: BlockSource, task: Any, classes: np.ndarray | None = None
+        self, source: BlockSource, task: Task | PointwiseTask, classes: np.ndarray | None = None
     ) -> TwoClassProblem:
         """What the ranker minimises on the rows of a source."""
         data = look(source, self.class_weight, task.intercepts, classes)
         task = self._task_on(data, task)
         return problem_of(data, task, gather=self.solver == "coordinate")
 
-    def _start_threads(self, source: object) -> Any:
+    def _start_threads(self, source: object) -> AbstractContextManager[object]:
         """The threads of the source; what is no source is refused when it is looked at."""
         return (
             source.start_threads(self.n_jobs) if isinstance(source, BlockSource) else nullcontext()
@@ -291,7 +294,7 @@ class LinearRanker(TakesCallbacks, BlockScoring, Probabilities, ClassifierMixin,
         return self._minimise_from(problem, start, solver, warm)
 
     def _minimise_from(
-        self, problem: object, start: FloatArray, solver: str = "lbfgs", warm: bool = False
+        self, problem: Any, start: FloatArray, solver: str = "lbfgs", warm: bool = False
     ) -> Result:
         told = self.verbose or has_callbacks(self)
         with overflow_is_handled():
@@ -310,20 +313,24 @@ class LinearRanker(TakesCallbacks, BlockScoring, Probabilities, ClassifierMixin,
                 return stopped.result
 
     def _after_iteration(
-        self, problem: Any, iteration: int, record: Mapping[str, object], coef: FloatArray
+        self,
+        problem: Any,
+        iteration: int,
+        record: Mapping[str, object],
+        coef: FloatArray,
     ) -> None:
         if self.verbose:
             self._report(iteration, record)
         if has_callbacks(self) and tell_step(self, "iteration", partial(self._at, problem, coef)):
             raise _StoppedByCallback(_stopped_at(problem, coef, iteration))
 
-    def _at(self, problem: Any, coef: FloatArray) -> dict[str, Any]:
+    def _at(self, problem: Any, coef: FloatArray) -> dict[str, object]:
         """What makes a copy of this ranker one that was fitted up to these coefficients."""
         fitted = copy(self)
         fitted._keep_fit(self.classes_, problem, _stopped_at(problem, coef, 1))
         return dict(vars(fitted))
 
-    def _lower(self, problem: Any) -> FloatArray | None:
+    def _lower(self, problem: TwoClassProblem | PairProblem) -> FloatArray | None:
         """Bounds on what the solver moves: on the coefficients, never on an intercept."""
         if not self.positive:
             return None
@@ -337,7 +344,7 @@ class LinearRanker(TakesCallbacks, BlockScoring, Probabilities, ClassifierMixin,
             return self._point(problem), True
         return np.zeros(problem.size), False
 
-    def _has_point(self, problem: Any) -> bool:
+    def _has_point(self, problem: TwoClassProblem | PairProblem) -> bool:
         """Whether there is an earlier fit to as many columns."""
         return getattr(self, "coef_", np.empty(0)).size == problem.data.n_features
 
@@ -345,7 +352,7 @@ class LinearRanker(TakesCallbacks, BlockScoring, Probabilities, ClassifierMixin,
         """What was fitted, in the coefficients and units of a problem."""
         return self.coef_.reshape(-1).astype(np.float64)
 
-    def _solver_for(self, problem: Any) -> str:
+    def _solver_for(self, problem: TwoClassProblem | PairProblem) -> str:
         if self.solver == "newton" and not problem.has_curvature:
             raise ValueError(
                 "solver='newton' needs the curvature of the price and of the loss; give them as "

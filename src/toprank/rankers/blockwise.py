@@ -5,11 +5,12 @@ Labels, weights and columns of a source are checked as `fit` checks arrays.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import linalg
@@ -188,7 +189,7 @@ class BlockScorer:
 
     classes_: np.ndarray
 
-    def block_score(self) -> Any:
+    def block_score(self) -> Callable[..., FloatArray]:
         """Return the score of a block of rows, as something that travels to where they lie."""
         raise TypeError(f"{type(self).__name__} cannot score blocks.")
 

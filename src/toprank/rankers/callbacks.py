@@ -56,14 +56,14 @@ class TakesCallbacks(_Mixin):
         return None
 
 
-def as_root_task(method: Callable[..., Any]) -> Callable[..., Any]:
+def as_root_task(method: Callable[..., BaseEstimator]) -> Callable[..., BaseEstimator]:
     """Make a fit a task that callbacks are told of, from its begin to its end."""
     signature = inspect.signature(method)
     if method.__name__ not in _TOLD:
         return method
 
     @wraps(method)
-    def fit(estimator: BaseEstimator, *given: Any, **named: Any) -> BaseEstimator:
+    def fit(estimator: BaseEstimator, *given: object, **named: object) -> BaseEstimator:
         if not getattr(estimator, "_skl_callbacks", None):
             return method(estimator, *given, **named)
         outer = hasattr(estimator, "_callback_fit_ctx")  # this fit was called by another
@@ -88,7 +88,9 @@ def as_root_task(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def end_task(
-    estimator: BaseEstimator, context: Any, attributes: Callable[[], dict[str, Any]] | None
+    estimator: BaseEstimator,
+    context: Any,
+    attributes: Callable[[], dict[str, object] | None] | None,
 ) -> bool:
     """Tell callbacks that a task has ended; return whether one of them asks to stop."""
     rows = getattr(estimator, "_callback_rows", None)
@@ -101,7 +103,9 @@ def end_task(
 
 
 def tell_step(
-    estimator: BaseEstimator, name: str, attributes: Callable[[], dict[str, Any]] | None = None
+    estimator: BaseEstimator,
+    name: str,
+    attributes: Callable[[], dict[str, object] | None] | None = None,
 ) -> bool:
     """Tell callbacks of a step of the fit; return whether one of them asks to stop.
 
@@ -128,7 +132,7 @@ def has_callbacks(estimator: object) -> bool:
     return hasattr(estimator, "_callback_rows")
 
 
-def without_callbacks(estimator: BaseEstimator) -> Any:
+def without_callbacks(estimator: BaseEstimator) -> BaseEstimator:
     """Return the estimator, a clone, without the callbacks that it was cloned with.
 
     They are of the fit that it is a part of, and that fit tells them.

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import wraps
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import numpy as np
 import sklearn
@@ -44,6 +44,8 @@ from toprank.solvers import newton
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
     from torch import Tensor
+
+    from toprank.inference import Interval
 
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
@@ -90,7 +92,7 @@ def fits(method: Callable[Given, Answer]) -> Callable[Given, Answer]:
 class ShownInterval:
     """Shows ``score_interval_`` below the diagram that scikit-learn draws of an estimator."""
 
-    score_interval_: Any
+    score_interval_: Interval | None
 
     def _html_repr(self) -> str:
         diagram: str = super()._html_repr()  # type: ignore[misc]
@@ -191,11 +193,11 @@ class Probabilities:
     classes_: np.ndarray
     _slope: float
 
-    def decision_function(self, X: TableLike) -> Any:
+    def decision_function(self, X: TableLike) -> ArrayOrTensor:
         """Return the ranking score of each row; zero is a probability of one half."""
         raise NotImplementedError
 
-    def predict(self, X: TableLike) -> Any:
+    def predict(self, X: TableLike) -> ArrayOrTensor:
         """Return the more probable class of each row."""
         scores = self.decision_function(X)
         return to_library_of(predicted_classes(self.classes_, numpy_like(scores) > 0), scores)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.model_selection import GroupShuffleSplit, StratifiedShuffleSplit
@@ -13,13 +14,19 @@ from toprank.inference import interval
 from toprank.metrics.registry import get_metric
 from toprank.pairs import IntArray, RelatedRows, Rows
 
+if TYPE_CHECKING:
+    from sklearn.model_selection import BaseCrossValidator
+
+
 _TRIES = 20
 
 
 class TopMetric:
     """A metric of held-out rows, larger is better, within groups where it knows them."""
 
-    def __init__(self, metric: Any, kwargs: dict[str, Any] | None, rows: Rows):
+    def __init__(
+        self, metric: str | Callable[..., float], kwargs: Mapping[str, Any] | None, rows: Rows
+    ):
         self.rows = rows
         self._given = (metric, kwargs)
         self._name = metric
@@ -42,7 +49,7 @@ class TopMetric:
         y, scores = self.rows.y, np.asarray(scores, dtype=np.float64)
         if callable(self._name):
             return float(self._name(y, scores, **self._kwargs))
-        lists: dict[str, Any] = {} if self._lists is None else {"groups": self._lists}
+        lists = {} if self._lists is None else {"groups": self._lists}
         value = self._function(y, scores, sample_weight=self.rows.weight, **lists, **self._kwargs)
         return self.sign * float(value)
 
@@ -82,7 +89,7 @@ def held_out(
     rows: Rows, fraction: float, random_state: int | np.random.Generator | None
 ) -> tuple[IntArray, IntArray]:
     """Return rows to train on and rows to stop by, both of two classes, groups kept whole."""
-    splitter: Any
+    splitter: BaseCrossValidator
     if rows.groups is None:
         counts = np.bincount(rows.y.astype(np.intp), minlength=2)
         if counts.min() < 2:

@@ -54,13 +54,13 @@ class Kernel:
     """
 
     name: str | Callable[..., float]
-    parameters: dict[str, Any]
+    parameters: dict[str, object]
     centre: FloatArray | None = None
 
     @classmethod
     def resolve(
         cls,
-        name: Any,
+        name: str | Callable[..., float],
         X: Matrix | Frame,
         weight: FloatArray,
         gamma: object,
@@ -136,7 +136,7 @@ class Landmarks:
     """Features K(x, landmarks) @ basis."""
 
     kernel: Kernel
-    points: Any
+    points: Matrix
     basis: FloatArray
 
     def features(self, X: Matrix) -> FloatArray:
@@ -289,11 +289,11 @@ class PairRule:
     """f(x, x') = A(x, items) C A(items, x'), C antisymmetric, and its mean over x'."""
 
     kernel: Kernel
-    items: Any
+    items: Matrix
     interaction: FloatArray
     dual: FloatArray
 
-    def compare(self, first: Any, second: Any) -> FloatArray:
+    def compare(self, first: Matrix, second: Matrix) -> FloatArray:
         """Return f(x, x') for each row x of the first and x' of the second."""
         left = (1.0 + self.kernel.gram(first, self.items)) @ self.interaction
         right = 1.0 + self.kernel.gram(second, self.items)

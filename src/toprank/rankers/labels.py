@@ -31,6 +31,8 @@ from toprank.rankers.common import fits, logistic
 if TYPE_CHECKING:
     from sklearn.utils import Tags
 
+    from toprank.rankers.boosting.stumps import Stump
+
 
 class LabelRanker(TakesCallbacks, ClassifierMixin, BaseEstimator):
     r"""AdaBoost.MH and AdaBoost.MR over stumps (Schapire & Singer 1999).
@@ -91,7 +93,7 @@ class LabelRanker(TakesCallbacks, ClassifierMixin, BaseEstimator):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, object]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "method": [StrOptions({"mr", "mh", "mr_pooled"})],
         "weak_rankers": [StrOptions({"stumps"}), list, tuple],
@@ -173,7 +175,7 @@ class LabelRanker(TakesCallbacks, ClassifierMixin, BaseEstimator):
         self._keep_link(objective, engine.label_scores, weight)
         self._keep_rounds(ensemble)
         columns = [choice.column for choice in ensemble.choices]
-        sums: Any = np.bincount(columns, ensemble.steps, minlength=outputs.shape[1])
+        sums: np.ndarray = np.bincount(columns, ensemble.steps, minlength=outputs.shape[1])
         self._constants, self.coef_ = sums[:n_labels], sums[n_labels:]
         return self
 
@@ -245,7 +247,7 @@ class LabelRanker(TakesCallbacks, ClassifierMixin, BaseEstimator):
         self._keep_rounds(ensemble)
         both = self.method == "mh"  # 2h - 1 in place of h
         self._constants = np.zeros(n_labels)
-        stumps: list[list[Any]] = [[] for _ in range(n_labels)]
+        stumps: list[list[Stump]] = [[] for _ in range(n_labels)]
         steps: list[list[float]] = [[] for _ in range(n_labels)]
         for choice, step in zip(ensemble.choices, ensemble.steps, strict=True):
             if choice.stump is None:
@@ -258,12 +260,12 @@ class LabelRanker(TakesCallbacks, ClassifierMixin, BaseEstimator):
 
     def _scores(self, X: object) -> FloatArray:
         check_is_fitted(self)
-        X = check_table(X, estimator=self, reset=False, missing=True, infinite=True)
+        table = check_table(X, estimator=self, reset=False, missing=True, infinite=True)
         if not self._reads_stumps():
-            return self._own_scores(X, np.concatenate([self._constants, self.coef_]))
+            return self._own_scores(table, np.concatenate([self._constants, self.coef_]))
         workers = Workers(self.n_jobs)
         with workers.start_threads():
-            scores = [label.scores(X, workers) for label in self._sums]
+            scores = [label.scores(table, workers) for label in self._sums]
         return np.column_stack(scores) + self._constants + self.intercept_
 
     def _own_scores(self, X: Any, coef: FloatArray) -> FloatArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Real
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -161,7 +161,7 @@ class PNormPush(PricedRanker):
     (569,)
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         **LinearRanker._parameter_constraints,
         "p": _P,
         "loss": _LOSS,
@@ -171,14 +171,14 @@ class PNormPush(PricedRanker):
         self,
         p: float = 4.0,
         *,
-        loss: Any = "exponential",
+        loss: str | Loss | tuple[object, ...] = "exponential",
         alpha: float = 1e-3,
         solver: str = "auto",
         max_iter: int | None = None,
         tol: float = 1e-6,
         positive: bool = False,
         link: str = "logistic",
-        class_weight: Any = None,
+        class_weight: object = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -237,7 +237,7 @@ class IRPush(PricedRanker):
         tol: float = 1e-6,
         positive: bool = False,
         link: str = "logistic",
-        class_weight: Any = None,
+        class_weight: object = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -301,7 +301,7 @@ class PushRanker(PricedRanker):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, object]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         **LinearRanker._parameter_constraints,
         "price": [StrOptions(PRICES.keys()), Price, tuple],
         "p": _P,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -128,7 +129,7 @@ class PairRanker(TakesCallbacks, BaseEstimator):
     (4,)
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         **{
             name: LinearRanker._parameter_constraints[name]
             for name in ("alpha", "max_iter", "tol", "warm_start", "n_jobs", "verbose")
@@ -149,15 +150,15 @@ class PairRanker(TakesCallbacks, BaseEstimator):
 
     def __init__(
         self,
-        price: Any = "identity",
-        loss: Any = "squared_hinge",
+        price: str | Price | tuple[object, ...] = "identity",
+        loss: str | Loss | tuple[object, ...] = "squared_hinge",
         alpha: float = 1e-3,
-        kernel: Any = None,
+        kernel: str | Callable[..., float] | None = None,
         *,
         kernel_on: str = "items",
         p: float = 4.0,
         end: str = "top",
-        gamma: Any = "scale",
+        gamma: float | str = "scale",
         degree: float = 3,
         coef0: float = 1.0,
         n_components: int | None = None,
@@ -203,13 +204,13 @@ class PairRanker(TakesCallbacks, BaseEstimator):
     @fits
     def fit(
         self,
-        X: Any,
-        y: object = None,
+        X: TableLike,
+        y: ArrayLike | None = None,
         *,
         groups: ArrayLike | None = None,
         pairs: ArrayLike | Pairs | None = None,
         sample_weight: ArrayLike | None = None,
-    ) -> Any:
+    ) -> Self:
         """Fit the ranker.
 
         Parameters
@@ -252,19 +253,19 @@ class PairRanker(TakesCallbacks, BaseEstimator):
             self._fit_pairs(X, relation, weight, kernel)
         return self
 
-    def _check_X(self, X: Any, *, reset: bool) -> Matrix:
-        X = check_table(X, estimator=self, sparse=True, reset=reset)
-        if self.kernel is not None and sparse.issparse(X) and not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()  # squares of parts are not the square of an entry
-        return X
+    def _check_X(self, X: TableLike, *, reset: bool) -> Matrix:
+        table = check_table(X, estimator=self, sparse=True, reset=reset)
+        if self.kernel is not None and sparse.issparse(table) and not table.has_canonical_format:
+            table = table.copy()
+            table.sum_duplicates()  # squares of parts are not the square of an entry
+        return table
 
     def _check_rows(
         self,
-        table: Any,
-        y: Any,
+        table: Matrix,
+        y: ArrayLike | None,
         groups: ArrayLike | None,
-        pairs: Any,
+        pairs: ArrayLike | Pairs | None,
         sample_weight: ArrayLike | None,
     ) -> RelatedRows:
         """Labels beside pairs are not read: pairs say by themselves which rows are compared."""
@@ -302,7 +303,7 @@ class PairRanker(TakesCallbacks, BaseEstimator):
         _warn(result, separable, bend)
         return result, problem.data.units
 
-    def _at(self, problem: Any, coef: FloatArray) -> dict[str, Any] | None:
+    def _at(self, problem: PairProblem, coef: FloatArray) -> dict[str, object] | None:
         """What makes a copy of this ranker one that was fitted up to here; None for kernels."""
         units = problem.data.units
         at = {"coef_": coef, "intercept_": -units.shift(coef), "_units": units}
@@ -354,8 +355,8 @@ class PairRanker(TakesCallbacks, BaseEstimator):
 
     def dual(
         self,
-        X: object,
-        y: object = None,
+        X: TableLike,
+        y: ArrayLike | None = None,
         *,
         groups: ArrayLike | None = None,
         pairs: ArrayLike | Pairs | None = None,
@@ -393,7 +394,7 @@ class PairRanker(TakesCallbacks, BaseEstimator):
         gradient = self.alpha * self.coef_ - np.asarray(table.T @ point.row_weight).reshape(-1)
         return replace(point, gap=penalty_gap(gradient, self.alpha))
 
-    def predict(self, X: object) -> FloatArray:
+    def predict(self, X: TableLike) -> FloatArray:
         """Return the score of each row; higher belongs nearer the top."""
         check_is_fitted(self)
         X = self._check_X(X, reset=False)
@@ -403,7 +404,7 @@ class PairRanker(TakesCallbacks, BaseEstimator):
         scores: FloatArray = source.write_scores(BlockScore(self._units, self.coef_, 0.0))
         return scores
 
-    def compare(self, first: Any, second: Any) -> FloatArray:
+    def compare(self, first: TableLike, second: TableLike) -> FloatArray:
         """Return f(x, x') for each row x of ``first`` and the row x' of ``second`` beside it.
 
         Positive where x belongs above x'. For all but a kernel on pairs it is the difference of
@@ -422,8 +423,8 @@ class PairRanker(TakesCallbacks, BaseEstimator):
 
     def score(
         self,
-        X: object,
-        y: object = None,
+        X: TableLike,
+        y: ArrayLike | None = None,
         *,
         groups: ArrayLike | None = None,
         pairs: ArrayLike | Pairs | None = None,

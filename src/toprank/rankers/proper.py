@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -102,7 +102,7 @@ class ProperRanker(LinearRanker):
     CanonicalSpherical()
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         **LinearRanker._parameter_constraints,
         "loss": [StrOptions(set(PROPER_LOSSES)), ProperLoss],
         "solver": [StrOptions({"auto", "lbfgs", "newton"})],
@@ -118,7 +118,7 @@ class ProperRanker(LinearRanker):
         max_iter: int | None = None,
         tol: float = 1e-6,
         positive: bool = False,
-        class_weight: Any = None,
+        class_weight: object = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
         verbose: int = 0,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -53,7 +52,7 @@ def bend_of(problem: TwoClassProblem | PairProblem, coef: FloatArray) -> str | N
 def lowest_of_starts(
     problem: TwoClassProblem | PairProblem,
     first: Result,
-    minimise_from: Callable[[Any, FloatArray], Result],
+    minimise_from: Callable[[TwoClassProblem | PairProblem, FloatArray], Result],
 ) -> Result:
     """Return the lowest result of several starts, certified by nothing."""
     best = first
@@ -68,7 +67,7 @@ def lowest_of_starts(
 def _starts(
     problem: TwoClassProblem | PairProblem,
     found: FloatArray,
-    minimise_from: Callable[[Any, FloatArray], Result],
+    minimise_from: Callable[[TwoClassProblem | PairProblem, FloatArray], Result],
 ) -> Iterator[FloatArray]:
     """Yield zero, the minimisers of convex prices with the same loss, and random directions."""
     yield np.zeros(problem.size)

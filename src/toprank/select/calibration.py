@@ -81,9 +81,9 @@ class Calibration:
 class HeldOut:
     """Labelled rows that a model is to score; `held_out` makes one."""
 
-    X: Any
-    y: Any
-    sample_weight: Any = None
+    X: TableLike
+    y: ArrayLike
+    sample_weight: ArrayLike | None = None
 
 
 def held_out(X: TableLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None) -> HeldOut:
@@ -224,7 +224,7 @@ def from_scores(
 
 
 def read_calibration(
-    model: Any, calibration: Any, sample_weight: ArrayLike | None = None, pos_label: Any = None
+    model: Any, calibration: Any, sample_weight: ArrayLike | None = None, pos_label: object = None
 ) -> Calibration:
     """Return the evidence that was given, in whichever form; refuse rows of the fit."""
     if isinstance(calibration, Calibration):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.isotonic import IsotonicRegression
@@ -17,7 +15,9 @@ _FEWEST = 5
 
 
 def read_chances(
-    scores: FloatArray, probability: ArrayLike | None, calibration: tuple[Any, Any] | None
+    scores: FloatArray,
+    probability: ArrayLike | None,
+    calibration: tuple[ArrayLike, ArrayLike] | None,
 ) -> tuple[FloatArray | None, str]:
     """Return the probability of each row and where it comes from; None and "" if unknown.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -51,9 +50,9 @@ class ListDifference:
     """
 
     top: int
-    entered: list[Any]
-    left: list[Any]
-    stayed: list[Any]
+    entered: list[Hashable]
+    left: list[Hashable]
+    stayed: list[Hashable]
     turnover: float
     overlap: float
     overlap_low: float
@@ -84,7 +83,7 @@ class ListDifference:
         ]
 
     def _repr_html_(self) -> str:
-        rows: list[tuple[Any, ...]] = [
+        rows: list[tuple[object, ...]] = [
             (f"turnover of the first {self.top}", f"{100 * self.turnover:.3g}%"),
             (
                 "rank-biased overlap",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
@@ -61,7 +60,7 @@ def solve(
     return among[found.x > 0.5], max(-float(bound), -float(found.fun))
 
 
-def _constraints(rows: CutRows, limits: Limits, among: IntArray) -> list[Any]:
+def _constraints(rows: CutRows, limits: Limits, among: IntArray) -> list[LinearConstraint]:
     n = len(among)
     made = [LinearConstraint(np.ones((1, n)), 0, limits.k)]
     if limits.per_entity is not None and rows.entities is not None:

@@ -7,6 +7,7 @@ best list may be worth.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -141,8 +142,8 @@ def _fill_from(
     counts = (int(entity.max(initial=0)) + 1, groups + 1)
     budget = limits.budget * (1 + 1e-12)
     compiled = n >= _COMPILED_FROM
-    loop: Any = compiled_loop() if compiled else take_rows
-    state: list[Any] = [np.zeros(size, dtype=np.int64) for size in counts]
+    loop: Callable[..., tuple[float, float]] = compiled_loop() if compiled else take_rows
+    state = [np.zeros(size, dtype=np.int64) for size in counts]
     listed: list[Any] = [*columns, *state]
     if not compiled:  # lists are read faster than arrays
         listed = [column.tolist() for column in listed]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,6 +31,10 @@ from toprank.select.prefixes import (
     shortest_by_precision,
 )
 from toprank.select.shortlist import Shortlist, TooFewLabels
+
+if TYPE_CHECKING:
+    from toprank._arrays import JsonObject
+
 
 _DRAWN_ALIKE = "calibration rows and new rows are drawn in the same way"
 _DRAWN_BY_RATIO = (
@@ -163,7 +167,7 @@ class Wish:
         return 1 - self.confidence
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> JsonObject:
         """What was asked for, by the names of `select`."""
         if self.kind == "fdr":
             return {"fdr": self.value}

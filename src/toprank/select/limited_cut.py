@@ -224,7 +224,7 @@ def _sum(values: FloatArray | None, rows: IntArray) -> float | None:
 def _read_problem(
     scores: FloatArray,
     k: object,
-    known: tuple[Any, Any],
+    known: tuple[ArrayLike | None, tuple[ArrayLike, ArrayLike] | None],
     of_entities: dict[str, Any],
     of_groups: dict[str, Any],
     money: Mapping[str, object],

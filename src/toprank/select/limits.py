@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.util import find_spec
@@ -48,7 +48,7 @@ class CutRows:
     cost: FloatArray | None = None
     entities: AnyArray | None = None
     group: IntArray | None = None
-    group_names: tuple[Any, ...] = ()
+    group_names: tuple[Hashable, ...] = ()
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -151,7 +151,7 @@ def code_entities(values: AnyArray) -> IntArray:
     return codes
 
 
-def code_values(values: AnyArray) -> tuple[IntArray, list[Any]]:
+def code_values(values: AnyArray) -> tuple[IntArray, list[Hashable]]:
     """Number values in the order in which they come first, missing ones -1; and list them.
 
     Examples
@@ -164,7 +164,7 @@ def code_values(values: AnyArray) -> tuple[IntArray, list[Any]]:
     if find_spec("pandas") is not None:  # its hash tables are faster than a loop
         codes, names = require("pandas", "frames").factorize(_as_known(values))
         return np.array(codes, dtype=np.intp), np.asarray(names).tolist()
-    seen: dict[Any, int] = {}
+    seen: dict[Hashable, int] = {}
     found = [
         -1 if value is None or value != value else seen.setdefault(value, len(seen))
         for value in values.tolist()
@@ -197,7 +197,7 @@ def read_entities(entities: ArrayLike | None, n: int) -> AnyArray | None:
     return column
 
 
-def read_groups(groups: ArrayLike | None, n: int) -> tuple[IntArray | None, tuple[Any, ...]]:
+def read_groups(groups: ArrayLike | None, n: int) -> tuple[IntArray | None, tuple[Hashable, ...]]:
     """Return the code of each row's group, and the names of the groups in the order of the codes.
 
     Examples

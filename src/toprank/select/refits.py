@@ -41,6 +41,7 @@ from toprank.select.calibration import score_rows
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
+    from toprank._arrays import RandomState
     from toprank.objective.risk import PointwiseTask
 
 #: Rows that must carry the weight of a class for the first order to be enough.
@@ -80,7 +81,7 @@ class Refits:
         n_refits: int | None = None,
         n_fits: int = _SOME,
         method: str = "auto",
-        random_state: Any = 0,
+        random_state: RandomState = 0,
         progress: Progress | None = None,
     ) -> Refits:
         """Find models that might have come of other rows; parameters as in `membership`.
@@ -195,7 +196,7 @@ def _one_step(
     n_refits: int,
     draw: np.random.Generator,
     progress: Progress | None,
-) -> list[Callable[[Any], FloatArray]] | None:
+) -> list[Callable[[Matrix], FloatArray]] | None:
     """Linear scores after one Newton step to rows with random weights; None where that is off."""
     if not isinstance(estimator, LinearRanker) or not hasattr(estimator, "coef_"):
         return None
@@ -244,13 +245,13 @@ def _bootstrap(
     n_refits: int,
     draw: np.random.Generator,
     progress: Progress | None,
-) -> list[Callable[[Any], FloatArray]]:
+) -> list[Callable[[Matrix], FloatArray]]:
     rows = Rows(X, np.asarray(y))
     own, counts = _weights(len(rows.y), sample_weight, label_propensity)
     each = own / np.where(counts > 0, counts, 1.0)
     fit = WeightedFit(estimator, None, True)
     warm = isinstance(estimator, LinearRanker)
-    models: list[Callable[[Any], FloatArray]] = []
+    models: list[Callable[[Matrix], FloatArray]] = []
     moving = clone(estimator).set_params(warm_start=True) if warm else None
     if moving is not None and hasattr(estimator, "coef_"):
         moving.coef_ = estimator.coef_.copy()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from toprank._extras import jit
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @cache
-def compiled_loop() -> Any:
+def compiled_loop() -> Callable[..., tuple[float, float]]:
     """`take_rows`, compiled by Numba; loaded only where there are so many rows that it repays."""
     return jit(nogil=True, cache=True)(take_rows)
 

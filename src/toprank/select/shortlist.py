@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,7 +80,7 @@ class Shortlist:
     scores: FloatArray
     guarantee: str
     assumption: str
-    settings: dict[str, Any]
+    settings: JsonObject
     n_new: int
     n_calibration: int
     n_positives: int

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -229,7 +228,7 @@ class _Town:
             "kind": np.zeros(n, dtype=np.intp),
         }
 
-    def stolen_cards(self, per_day: float, rng: np.random.Generator) -> dict[str, Any]:
+    def stolen_cards(self, per_day: float, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Bursts of three to eight payments within some hours, anywhere."""
         bursts = rng.poisson(per_day * self.days / 5.5)
         counts = rng.integers(3, 9, bursts)
@@ -244,7 +243,7 @@ class _Town:
             rng,
         )
 
-    def leaked_cards(self, per_day: float, rng: np.random.Generator) -> dict[str, Any]:
+    def leaked_cards(self, per_day: float, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Payments at night over two weeks, of large amounts."""
         leaks = rng.poisson(per_day * self.days / 6)
         counts = rng.poisson(6, leaks)
@@ -261,7 +260,7 @@ class _Town:
         amount: FloatArray,
         kind: int,
         rng: np.random.Generator,
-    ) -> dict[str, object]:
+    ) -> dict[str, np.ndarray]:
         """The payments that fall into the days simulated, at any terminal."""
         inside = time < self.days
         n = int(np.count_nonzero(inside))

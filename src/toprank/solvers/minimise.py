@@ -162,7 +162,7 @@ def _narrow(
     warm: bool,
 ) -> Result:
     """Follow the smooth problems down until the certificate is small enough."""
-    history: list[dict[str, Any]] = []
+    history: list[dict[str, object]] = []
     best: Result | None = None
     levels, rounds = _path(problem, minimiser, max_iter)
     # the corners of a loss are walked exactly from the first level on, those of a maximum are not
@@ -265,7 +265,7 @@ def _is_boosting(minimiser: Minimiser) -> bool:
     return getattr(minimiser, "func", minimiser) is coordinate
 
 
-def _close_result(best: Any, history: list[dict[str, Any]], close: bool) -> Result:
+def _close_result(best: Any, history: list[dict[str, object]], close: bool) -> Result:
     result: Result = best
     result.history, result.n_iter = history, len(history)
     if result.message != SEPARABLE:

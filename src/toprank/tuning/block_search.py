@@ -7,13 +7,13 @@ start from the fits to all rows, as in memory; the rows that a fold tests are sc
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from toprank._numerics import FloatArray
+from toprank._arrays import AnyArray, BoolArray, FloatArray
 from toprank.blocks import Block, BlockSource
 from toprank.blocks.design import design_of
 from toprank.blocks.parts import Folds, PartOfRows
@@ -30,12 +30,15 @@ from toprank.rankers.proper import ProperRanker
 from toprank.tuning.grid import GridFit, fit_grid_to
 
 if TYPE_CHECKING:
-    from toprank.blocks.statistics import LabelCounts
+    from toprank.blocks.statistics import LabelCounts, Units
 
 #: Bytes of scores out of fold that the driver holds at once.
 _SCORE_BYTES = 1 << 28
 #: Lists of the highest rows and bins that the driver holds at once, and their sizes.
 _LISTS, _KEEP_TOP, _BINS = 40, 100_000, 65_536
+
+#: Of each fold: labels, weights, a line of scores per setting, and groups.
+_FoldPieces = list[tuple[BoolArray, FloatArray, FloatArray, AnyArray | None]]
 
 
 @dataclass(frozen=True)
@@ -49,9 +52,9 @@ class _FoldScores:
     folds: Folds
     part: str
     classes: np.ndarray
-    units: Any
+    units: Units
 
-    def local(self, block: Block, coefs: list[FloatArray]) -> dict[int, Any]:
+    def local(self, block: Block, coefs: list[FloatArray]) -> dict[int, _FoldPieces]:
         design = design_of(block.X, self.units)
         counts = np.ones(block.n_rows) if block.weight is None else np.asarray(block.weight, float)
         positive = np.asarray(np.asarray(block.y) == self.classes[1])
@@ -73,7 +76,9 @@ class _FoldScores:
             pieces.append((positive[rows], counts[rows], line, groups))
         return {block.index: pieces}
 
-    def merge(self, left: dict[int, Any], right: dict[int, Any]) -> dict[int, Any]:
+    def merge(
+        self, left: dict[int, _FoldPieces], right: dict[int, _FoldPieces]
+    ) -> dict[int, _FoldPieces]:
         return join_pieces(left, right)
 
 
@@ -99,7 +104,7 @@ class BlockSearch:
     score: Scoring
     rule: str
     level: float
-    class_weight: Any
+    class_weight: object
     passes: Counter[str] = field(default_factory=Counter)
 
     def look(self) -> LabelledData:
@@ -126,7 +131,9 @@ class BlockSearch:
     def _fit_whole(self) -> list[GridFit]:
         inner = self.data.source
 
-        def fit_one(templates: Sequence[LinearRanker], width: int) -> Any:
+        def fit_one(
+            templates: Sequence[LinearRanker], width: int
+        ) -> Callable[[BlockSource], GridFit]:
             return lambda member: fit_grid_to(templates, width, self.data.through(member))
 
         return share_passes(inner, [fit_one(*grid) for grid in self._grids], self.passes)
@@ -134,7 +141,7 @@ class BlockSearch:
     def _fit_folds(self) -> list[list[GridFit]]:
         """Fit both grids to the rows that each fold trains on, all in the same passes."""
 
-        def fit_one(grid: int, fold: int) -> Any:
+        def fit_one(grid: int, fold: int) -> Callable[[BlockSource], GridFit]:
             templates, width = self._grids[grid]
             near = self.whole[grid]
 
@@ -178,7 +185,9 @@ class BlockSearch:
             scores, tested = self._listed_scores(coefs)
         return scores, float(np.mean(tested / trained))
 
-    def _gather(self, part: str, coefs: list[FloatArray]) -> list[tuple[Any, Any, Any, Any]]:
+    def _gather(
+        self, part: str, coefs: list[FloatArray]
+    ) -> list[tuple[BoolArray, FloatArray | None, FloatArray, AnyArray | None]]:
         """Labels, weights, scores and groups of a part of each fold, in the order of the blocks."""
         self.passes["scores"] += 1
         sweep = _FoldScores(self.folds, part, self.data.classes, self.data.units)
@@ -227,7 +236,7 @@ class BlockSearch:
         places = [(one, fold) for one in range(len(coefs[0])) for fold in range(len(coefs))]
         table, tested = np.empty((len(coefs[0]), len(coefs))), np.zeros(len(coefs))
 
-        def rank_one(one: int, fold: int) -> Any:
+        def rank_one(one: int, fold: int) -> Callable[[BlockSource], BlockScores]:
             def rank(member: BlockSource) -> BlockScores:
                 part = PartOfRows(member, self.folds, "test", fold)
                 counts = count_labels(part)

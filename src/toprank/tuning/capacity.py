@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +15,10 @@ from toprank._arrays import AnyArray, BoolArray, JsonObject
 from toprank._numerics import FloatArray, is_number
 from toprank.inference.shares import clopper_pearson
 from toprank.pairs import check_counts, check_labels, check_scores, check_weights, split_classes
+
+if TYPE_CHECKING:
+    from toprank._arrays import IntArray
+
 
 #: Numbers of alerts and of periods beyond these are mistaken units, and have no quantiles.
 _SMALLEST, _LARGEST = 1e-12, 1e12
@@ -170,6 +174,7 @@ def capacity_threshold(
     if dispersion is None and unseen:
         dispersion = _UNEVEN
     elif dispersion is None:
+        assert index is not None
         dispersion = _dispersion(index, np.where(alerts, weight, 0.0), n_periods, mean)
     wider = 1.0 if known else _student_over_normal(n_periods - 1, level) ** 2
     low, high = _alerts_of_a_new_period(mean, dispersion, wider, n_periods, level)
@@ -212,7 +217,7 @@ def _item_weights(n: int, sample_weight: ArrayLike | None) -> FloatArray:
     return weight
 
 
-def _periods(period: Any, n: int, weight: FloatArray) -> tuple[float, Any]:
+def _periods(period: Any, n: int, weight: FloatArray) -> tuple[float, IntArray | None]:
     """Number of periods, and the period of each item if it is known."""
     if np.ndim(period) == 0:
         _check_number("period", period)
@@ -232,7 +237,7 @@ def _find_threshold(values: FloatArray, weight: FloatArray, capacity: float) -> 
     return float(distinct[fits[0]]) if len(fits) else float("inf")
 
 
-def _dispersion(index: Any, alerts: FloatArray, n_periods: float, mean: float) -> float:
+def _dispersion(index: IntArray, alerts: FloatArray, n_periods: float, mean: float) -> float:
     if mean == 0:
         return 1.0
     counts = np.bincount(index, weights=alerts, minlength=int(n_periods))
@@ -269,7 +274,7 @@ def _exceeded_count(mean: float, more: float, tail: float) -> float:
 
 
 def _precision(
-    labels: AnyArray | None, pos_label: Any, alerts: BoolArray, weight: FloatArray, level: float
+    labels: AnyArray | None, pos_label: object, alerts: BoolArray, weight: FloatArray, level: float
 ) -> tuple[float | None, tuple[float | None, float | None]]:
     if labels is None:
         return None, (None, None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
@@ -46,7 +45,7 @@ def choose_p(
     *,
     ps: Sequence[float] = DEFAULT_PS,
     scoring: object = "precision_at",
-    scoring_kwargs: Mapping[str, Any] | None = None,
+    scoring_kwargs: Mapping[str, object] | None = None,
     cv: object = 5,
     groups: ArrayLike | None = None,
     time: ArrayLike | None = None,
@@ -57,7 +56,7 @@ def choose_p(
     rule: str = "best",
     level: float = 0.95,
     parameter: str | None = None,
-    fit_params: Mapping[str, Any] | None = None,
+    fit_params: Mapping[str, object] | None = None,
     n_jobs: int | None = None,
 ) -> PChoice:
     """Choose how hard to push by cross-validation, "do not push" included.
@@ -68,7 +67,7 @@ def choose_p(
     Parameters
     ----------
     estimator : estimator
-        Any ranker with ``fit`` and ``decision_function`` (or ``predict_proba``) and a parameter
+        A ranker with ``fit`` and ``decision_function`` (or ``predict_proba``) and a parameter
         ``p``, such as ``RankBoost``, ``PushTrees`` or a pipeline that ends in one. One without
         p, such as ``IRPush``, is compared with the baseline as it is.
     X : array, data frame or sparse matrix of shape (n, d), or BlockSource

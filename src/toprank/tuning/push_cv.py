@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -44,6 +44,14 @@ from toprank.tuning.block_search import BlockSearch
 from toprank.tuning.nested import FOLDS, has_quick_interval, smaller_class
 from toprank.tuning.rows import TuningRows, split_outer
 from toprank.tuning.search import SettingSearch
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from toprank._arrays import IntArray, JsonObject
+    from toprank.blocks import BlockSource
+    from toprank.losses import Loss
+
 
 #: To compare settings on held-out rows a fit need not be exact: the gradient may be this share
 #: of its own sampling error, 1/sqrt(n), but no more than the second number.
@@ -147,7 +155,7 @@ class PNormPushCV(ShownInterval, LinearRanker):
     (True, True)
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         **LinearRanker._parameter_constraints,
         "ps": ["array-like"],
         "scoring": [str, callable],
@@ -174,14 +182,14 @@ class PNormPushCV(ShownInterval, LinearRanker):
         ps: Sequence[float] = (1, 2, 4, 8, 16, 64),
         *,
         scoring: object = "precision_at",
-        scoring_kwargs: Mapping[str, Any] | None = None,
+        scoring_kwargs: Mapping[str, object] | None = None,
         cv: object = 5,
         n_repeats: int = 1,
         alphas: Sequence[float] = (1e-4, 1e-3, 1e-2, 1e-1, 1.0),
         rule: str = "best",
         test_size: float | str | None = "auto",
         level: float = 0.95,
-        loss: object = "exponential",
+        loss: str | Loss | tuple[object, ...] = "exponential",
         solver: str = "auto",
         max_iter: int | None = None,
         tol: float = 1e-6,
@@ -218,8 +226,8 @@ class PNormPushCV(ShownInterval, LinearRanker):
         sample_weight: ArrayLike | None = None,
         *,
         label_propensity: ArrayLike | None = None,
-        **params: Any,
-    ) -> Any:
+        **params: ArrayLike | None,
+    ) -> Self:
         """Choose p and alpha, and fit the choice to all rows.
 
         Parameters
@@ -265,7 +273,13 @@ class PNormPushCV(ShownInterval, LinearRanker):
         return self
 
     @fits
-    def fit_blocks(self, source: Any, *, checkpoint: Any = None, resume: bool = False) -> Any:
+    def fit_blocks(
+        self,
+        source: BlockSource,
+        *,
+        checkpoint: str | PathLike[str] | None = None,
+        resume: bool = False,
+    ) -> Self:
         """Choose p and alpha on folds of a block source, and fit the choice to all its rows.
 
         A row is put into a fold where it lies, by a hash of what it holds (`row_folds` tells which
@@ -403,7 +417,7 @@ class PNormPushCV(ShownInterval, LinearRanker):
                 f"alphas={self.alphas!r}: expected positive numbers. Without a penalty separable "
                 "folds have no finite solution to compare."
             )
-        common = {
+        common: dict[str, Any] = {
             "solver": self.solver,
             "max_iter": self.max_iter,
             "class_weight": self.class_weight,
@@ -420,7 +434,7 @@ class PNormPushCV(ShownInterval, LinearRanker):
                 )
         return tuple(candidates), templates
 
-    def _parts(self, rows: TuningRows, nested: bool) -> tuple[Any, Any]:
+    def _parts(self, rows: TuningRows, nested: bool) -> tuple[IntArray, IntArray | None]:
         """Rows to choose on, and rows kept aside."""
         present = rows.places_present
         if self.test_size is None or nested:
@@ -466,7 +480,9 @@ class PNormPushCV(ShownInterval, LinearRanker):
         check_is_fitted(self)
         return Scoring(self.scoring, self.scoring_kwargs).of_estimator(self, X, y, sample_weight)
 
-    def _routed_groups(self, sample_weight: object, params: dict[str, Any]) -> Any:
+    def _routed_groups(
+        self, sample_weight: object, params: dict[str, ArrayLike | None]
+    ) -> ArrayLike | None:
         """The groups for the splitter, by scikit-learn's metadata routing if that is on."""
         if get_config()["enable_metadata_routing"]:
             routed = process_routing(self, "fit", sample_weight=sample_weight, **params)
@@ -487,7 +503,7 @@ class PNormPushCV(ShownInterval, LinearRanker):
         )
 
 
-def _cv_results(choice: PChoice) -> dict[str, Any]:
+def _cv_results(choice: PChoice) -> JsonObject:
     """The scores in the shape of scikit-learn's ``cv_results_``."""
     pushes = np.array([candidate.pushes for candidate in choice.candidates])
     ps = np.array([1.0 if c.p is None else c.p for c in choice.candidates])
@@ -495,7 +511,7 @@ def _cv_results(choice: PChoice) -> dict[str, Any]:
     rank = np.empty(len(order), dtype=np.int32)
     better = -choice.mean[order]
     rank[order] = 1 + np.searchsorted(better, better, side="left")
-    results: dict[str, Any] = {
+    results: JsonObject = {
         "params": [
             {"model": "push", "p": c.p, "alpha": c.alpha}
             if c.pushes

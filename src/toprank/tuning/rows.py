@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,10 @@ from toprank._numerics import FloatArray
 from toprank.blocks.row_keys import hash_rows
 from toprank.folds import TimeOrderedSplit
 from toprank.pairs import Rows
+
+if TYPE_CHECKING:
+    from toprank.folds import Fold
+
 
 #: A matrix with a smaller share of entries other than zero than the first number is read faster as
 #: a sparse one, with a larger one than the second as a dense one of no more bytes than the third.
@@ -68,8 +72,12 @@ def split_outer(
 
 
 def _latest(
-    n: int, time: ArrayLike | None, cv: Any, share: float, positive: NDArray[np.bool_]
-) -> Any:
+    n: int,
+    time: ArrayLike | None,
+    cv: TimeOrderedSplit | TimeSeriesSplit,
+    share: float,
+    positive: NDArray[np.bool_],
+) -> Fold | None:
     size = max(1, round(share * n))
     if isinstance(cv, TimeOrderedSplit):
         splitter = TimeOrderedSplit(2, gap=cv.gap, test_size=size)

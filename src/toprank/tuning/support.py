@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,6 +19,10 @@ from toprank.metrics import pnorm_risk
 from toprank.pairs import Rows, check_rows
 from toprank.rankers.linear import PNormPush
 from toprank.tuning.grid import GridFit, fit_grid
+
+if TYPE_CHECKING:
+    from toprank.losses import Loss
+
 
 #: Random orders that a push is compared with, and the share of them that it has to be better than.
 _ORDERS, _RISK = 1000, 0.003
@@ -154,7 +159,7 @@ def supported_p(
     *,
     ps: Sequence[float] = (1, 2, 4, 8, 16, 64),
     alpha: float = 1e-3,
-    loss: object = "exponential",
+    loss: str | Loss | tuple[object, ...] = "exponential",
     cv: object = 5,
     groups: ArrayLike | None = None,
     time: ArrayLike | None = None,

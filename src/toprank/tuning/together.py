@@ -7,8 +7,8 @@ the matrices are shared, and only what a fold learns is its own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from toprank.blocks.shared import share_passes
 from toprank.objective import ManySwept
 
 if TYPE_CHECKING:
+    from toprank.blocks import BlockSource
     from toprank.objective.pointwise import PointwiseProblem
 
 #: Steps that settings take together, at the most.
@@ -176,7 +177,9 @@ def _evaluate_each(
     if data.source.in_memory or len(pairs) == 1:
         return [problem.value_grad(coef) for problem, coef in pairs]
 
-    def evaluate(problem: PointwiseProblem, coef: FloatArray) -> Any:
+    def evaluate(
+        problem: PointwiseProblem, coef: FloatArray
+    ) -> Callable[[BlockSource], tuple[float, FloatArray]]:
         return lambda member: type(problem)(data.through(member), problem.task).value_grad(coef)
 
     return share_passes(data.source, [evaluate(*pair) for pair in pairs])

@@ -16,7 +16,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from toprank._extras import has_triton
 from toprank.interop.torch._torch import Function, torch
@@ -24,6 +24,7 @@ from toprank.interop.torch._torch import Function, torch
 if TYPE_CHECKING:
     from torch import Tensor
     from torch.autograd.function import FunctionCtx
+    from triton import JITFunction
 
 _BLOCK = 8192
 _CHUNK = 1024
@@ -78,7 +79,7 @@ class _Fused(Function):
 
 def _class_values(
     t: Tensor, positive: object, neutral: float, reduce: Callable[..., Tensor]
-) -> tuple[Any, Any]:
+) -> tuple[Tensor, Tensor]:
     """Reduce each class: the positives, then the others."""
     rest = torch.full((), neutral, dtype=t.dtype, device=t.device)
     return reduce(torch.where(positive, t, rest)), reduce(torch.where(positive, rest, t))
@@ -120,7 +121,7 @@ def has_fused_kernels(f: Tensor) -> bool:
 
 
 @cache
-def _triton_kernels() -> tuple[Any, Any, Any]:
+def _triton_kernels() -> tuple[JITFunction, JITFunction, JITFunction]:
     triton: Tensor = importlib.import_module("triton")
     tl: Tensor = importlib.import_module("triton.language")
 

@@ -144,7 +144,7 @@ def _array(tensor: Tensor) -> np.ndarray:
     return tensor.detach().double().numpy()
 
 
-def _tensors(like: Tensor, *values: Any) -> Iterator[Tensor]:
+def _tensors(like: Tensor, *values: object) -> Iterator[Tensor]:
     return (torch.as_tensor(v, dtype=like.dtype, device=like.device) for v in values)
 
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 import warnings
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from toprank._extras import require
 from toprank.interop.torch._torch import Module, torch
@@ -42,6 +42,8 @@ from toprank.pairs import ENDS
 from toprank.prices import Max, Power, Price
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from torch import Tensor
 
     from toprank.losses import Loss
@@ -197,13 +199,15 @@ class PushLoss(Module):
 
     # the objective of a batch
 
-    def _in_one_go(self, scores: Any) -> bool:
+    def _in_one_go(self, scores: Tensor) -> bool:
         """Whether kernels take the scores and the targets as they are."""
         if not (self.mode == "batch" and self._by_sums and has_fused_kernels(scores)):
             return False
         return not (self._turned or (self.reduce and self.training and world_size() > 1))
 
-    def _by_class_sums(self, f: Any, positive: Any, weight: Any, across: bool) -> Any:
+    def _by_class_sums(
+        self, f: Tensor, positive: Tensor, weight: Tensor | None, across: bool
+    ) -> Tensor:
         weight = torch.ones_like(f) if weight is None else weight
         positive, negative = positive & (weight > 0), ~positive & (weight > 0)
         if self.mode == "minibatch":
@@ -332,11 +336,11 @@ def _check_push(price: Price, p: float, end: str, balance: float, mode: str, rat
         raise ValueError(f"rate={rate!r} must lie between 0 and 1.")
 
 
-def _flat(values: Any) -> Any:
+def _flat(values: Tensor) -> Tensor:
     return values if values.ndim == 1 else values.reshape(-1)
 
 
-def _without_autocast(device: str) -> Any:
+def _without_autocast(device: str) -> AbstractContextManager[object]:
     """Sums in full precision; where nothing is cast, to say so would cost a tenth of a step."""
     if torch.is_autocast_enabled(device):
         return torch.autocast(device_type=device, enabled=False)

@@ -34,7 +34,7 @@ class Constant:
 
     gain: float
     column: int = -1
-    key: Any = "constant"
+    key: str = "constant"
 
     def outputs(self, Z: FloatArray) -> FloatArray:
         """Return one for each row."""
@@ -76,7 +76,7 @@ class Classify(Descent):
     def __init__(self) -> None:
         super().__init__("slope")
 
-    def after(self, engine: Any, ensemble: Ensemble) -> dict[str, Any]:
+    def after(self, engine: Any, ensemble: Ensemble) -> JsonObject:
         """F-skew, and the score where every h is zero."""
         return {
             "f_skew": exp_difference(*engine.log_parts),
@@ -254,7 +254,7 @@ class AdaBoostRanker(Booster):
     0.0
     """
 
-    _parameter_constraints: ClassVar[dict[str, object]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         **Booster._parameter_constraints,
         "constant": [StrOptions({"weak", "reset"})],
     }
@@ -270,7 +270,7 @@ class AdaBoostRanker(Booster):
         link: str = "p_classification",
         n_iter_no_change: int | None = None,
         validation_fraction: float = 0.1,
-        scoring: object = None,
+        scoring: str | Callable[..., float] | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from toprank._arrays import Frame, Matrix, TableLike
+from toprank._arrays import Frame, TableLike
 from toprank._numerics import FloatArray
 from toprank.blocks import Workers
 from toprank.pair_sums import concordance
@@ -63,6 +63,7 @@ from toprank.rankers.held_out import set_apart
 if TYPE_CHECKING:
     from sklearn.utils import Tags
 
+    from toprank._arrays import RandomState
     from toprank.rankers.boosting.stumps import Binned
 
 #: How stumps are judged on pairs of each kind.
@@ -80,7 +81,7 @@ def _is_classifier(self: object) -> bool:
 class Booster(TakesCallbacks, Probabilities, ClassifierMixin, BaseEstimator):
     """Base of the boosters: score = sum of weak rankers, higher is nearer the top."""
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "weak_rankers": [StrOptions(set(WEAK_RANKERS)), list, tuple],
         "n_thresholds": [Interval(Integral, 1, 254, closed="both"), None],
@@ -95,25 +96,25 @@ class Booster(TakesCallbacks, Probabilities, ClassifierMixin, BaseEstimator):
     }
 
     n_estimators: int
-    weak_rankers: Any
+    weak_rankers: str | Sequence[object] | BaseEstimator
     n_thresholds: int | None
     max_bins: int
     link: str
     n_iter_no_change: int | None
     validation_fraction: float
-    scoring: Any
-    random_state: Any
+    scoring: str | Callable[..., float] | None
+    random_state: RandomState
     n_jobs: int | None
     verbose: int
 
     def _fit(
         self,
-        X: object,
-        y: object,
+        X: TableLike,
+        y: ArrayLike | None,
         groups: ArrayLike | None = None,
         pairs: ArrayLike | Pairs | None = None,
         sample_weight: ArrayLike | None = None,
-    ) -> Any:
+    ) -> Self:
         forget(self)  # another target or weak ranker keeps other attributes
         rows = self._check_fit(X, y, groups, pairs, sample_weight)
         stopping = None
@@ -149,10 +150,10 @@ class Booster(TakesCallbacks, Probabilities, ClassifierMixin, BaseEstimator):
 
     def _check_fit(
         self,
-        X: Any,
+        X: TableLike,
         y: Any,
         groups: ArrayLike | None,
-        pairs: Any,
+        pairs: ArrayLike | Pairs | None,
         sample_weight: ArrayLike | None,
     ) -> RelatedRows:
         """Check everything; return the rows that are present, as the weak rankers see them."""
@@ -182,7 +183,7 @@ class Booster(TakesCallbacks, Probabilities, ClassifierMixin, BaseEstimator):
         named = isinstance(self.weak_rankers, str)
         return {"dtype": "numeric" if named else None, "missing": compares, "infinite": compares}
 
-    def _weak_columns(self, X: Matrix | Frame, table: Any) -> Any:
+    def _weak_columns(self, X: TableLike, table: np.ndarray) -> np.ndarray | Frame:
         """The columns that stumps read, or what each weak ranker says about each row."""
         if isinstance(self.weak_rankers, str):
             return table
@@ -204,7 +205,7 @@ class Booster(TakesCallbacks, Probabilities, ClassifierMixin, BaseEstimator):
             most = min(most, self.n_thresholds)
         return bin_columns(rows.X, rows.weight, place, workers, most)
 
-    def _watch(self, stopping: EarlyStopping | None) -> Any:
+    def _watch(self, stopping: EarlyStopping | None) -> Callable[[Ensemble], bool] | None:
         if stopping is None and not self.verbose and not has_callbacks(self):
             return None
 
@@ -268,7 +269,9 @@ class Booster(TakesCallbacks, Probabilities, ClassifierMixin, BaseEstimator):
             self.coef_ = np.array([list(ensemble.coef.values())]).reshape(1, -1)
             columns = self.stumps_["feature"]
         else:
-            sums: Any = np.bincount(self._sum.columns, self._sum.steps, minlength=self._n_columns)
+            sums: np.ndarray = np.bincount(
+                self._sum.columns, self._sum.steps, minlength=self._n_columns
+            )
             self.coef_ = sums.reshape(1, -1)
             columns = np.arange(self._n_columns)
         self.feature_importances_ = column_importances(columns, self.coef_[0], self._n_columns)
@@ -297,7 +300,7 @@ class Booster(TakesCallbacks, Probabilities, ClassifierMixin, BaseEstimator):
                 ConvergenceWarning,
             )
 
-    def _outputs(self, X: TableLike) -> Any:
+    def _outputs(self, X: TableLike) -> np.ndarray | Frame:
         check_is_fitted(self)
         table = check_table(X, estimator=self, reset=False, **self._table_options())
         return self._weak_columns(X, table)

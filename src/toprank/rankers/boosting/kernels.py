@@ -8,7 +8,7 @@ so that the sums do not depend on their number.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,10 @@ from numpy.typing import NDArray
 from toprank._arrays import FloatArray, IntArray
 from toprank._extras import jit
 from toprank.rankers.boosting.rounds import EQUAL
+
+if TYPE_CHECKING:
+    from toprank._arrays import AnyArray, BoolArray
+
 
 MISSING = 255
 #: Ways of judging a stump by what the classes weigh on either side: for the pairs of two classes,
@@ -51,7 +55,7 @@ def add_steps(
     columns: IntArray,
     edges: FloatArray,
     values: FloatArray,
-    missing: Any,
+    missing: NDArray[np.uint8],
     out: FloatArray,
 ) -> None:
     """Add the step functions of some columns; edges are padded to a power of two with inf."""
@@ -73,7 +77,13 @@ def add_steps(
 
 
 @_jit
-def rows_where(codes: Any, table: Any, wanted: int, starts: NDArray[np.int64], out: Any) -> Any:
+def rows_where(
+    codes: NDArray[np.uint8],
+    table: NDArray[np.uint8],
+    wanted: int,
+    starts: NDArray[np.int64],
+    out: NDArray[np.int32],
+) -> NDArray[np.int64]:
     """List the rows with table[code] = wanted, chunk by chunk; return how many each has."""
     counts = np.zeros(len(starts) - 1, dtype=np.int64)
     for c in range(len(starts) - 1):
@@ -87,7 +97,14 @@ def rows_where(codes: Any, table: Any, wanted: int, starts: NDArray[np.int64], o
 
 @_jit
 def accumulate(
-    codes: Any, weight: Any, rows: Any, starts: Any, counts: Any, first: int, last: int, out: Any
+    codes: NDArray[np.uint8],
+    weight: FloatArray,
+    rows: NDArray[np.int32],
+    starts: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    first: int,
+    last: int,
+    out: FloatArray,
 ) -> None:
     """Add the weights of the listed rows to the histograms out[j - first] of some columns.
 
@@ -135,7 +152,9 @@ def label_sums(
 
 
 @_jit
-def side_masses(codes: NDArray[np.uint8], table: Any, weight: FloatArray, starts: IntArray) -> Any:
+def side_masses(
+    codes: NDArray[np.uint8], table: AnyArray, weight: FloatArray, starts: IntArray
+) -> FloatArray:
     """Sum the weights with h = 0 and with h = 1 in each chunk of rows; table[code] is h."""
     sums = np.zeros((len(starts) - 1, 2))
     for c in range(len(starts) - 1):
@@ -149,7 +168,13 @@ def side_masses(codes: NDArray[np.uint8], table: Any, weight: FloatArray, starts
 
 
 @_jit
-def move(codes: Any, steps: Any, factors: Any, weight: Any, scores: Any) -> None:
+def move(
+    codes: NDArray[np.uint8],
+    steps: np.ndarray,
+    factors: np.ndarray,
+    weight: FloatArray,
+    scores: FloatArray,
+) -> None:
     """Add steps[code] to the scores, and multiply the weights by factors[code]."""
     for i in range(len(codes)):
         scores[i] += steps[codes[i]]
@@ -161,7 +186,7 @@ def class_gains(
     sums: FloatArray,
     beside: FloatArray,
     n_edges: IntArray,
-    has_missing: Any,
+    has_missing: BoolArray,
     mode: int,
     p: float,
     gains: FloatArray,
@@ -236,7 +261,9 @@ def push_decrease(p1: float, p0: float, n1: float, n0: float, p: float) -> float
 
 
 @_jit
-def label_masses(p1: float, p0: float, n1: float, n0: float, beside: FloatArray, mode: int) -> Any:
+def label_masses(
+    p1: float, p0: float, n1: float, n0: float, beside: FloatArray, mode: int
+) -> tuple[float, float]:
     """The weights that a stump of one label, zero for all others, ranks rightly and wrongly.
 
     BY_ROW: its value is 2h - 1. BY_EXAMPLE: rows are weighed by their pairs within the example, in

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from toprank._arrays import TableLike
 from toprank._numerics import FloatArray
@@ -30,7 +30,7 @@ class LabelEntries:
 
 
 def label_outputs(
-    weak_rankers: Sequence[Callable[[Any], Any]], X: TableLike, shape: tuple[int, int]
+    weak_rankers: Sequence[Callable[[TableLike], ArrayLike]], X: TableLike, shape: tuple[int, int]
 ) -> FloatArray:
     """Return h(x, label) of each weak classifier: shape (entries, weak classifiers).
 

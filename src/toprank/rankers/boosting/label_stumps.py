@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ class LabelStump:
     gain: float
 
     @property
-    def key(self) -> Any:
+    def key(self) -> Hashable:
         """What makes two of them the same weak ranker."""
         return self.label, None if self.stump is None else self.stump.key
 

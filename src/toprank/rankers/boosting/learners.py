@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from sklearn.base import clone, is_classifier
@@ -32,13 +32,15 @@ from toprank.rankers.boosting.weak import WeakSum, check_values
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
+    from toprank.rankers.boosting.pair_weights import PairWeights
+
 
 def is_learner(weak_rankers: object) -> bool:
     """Whether weak_rankers is an estimator to be fitted every round."""
     return hasattr(weak_rankers, "fit") and not isinstance(weak_rankers, type)
 
 
-def weight_parameter(learner: Any) -> str:
+def weight_parameter(learner: BaseEstimator) -> str:
     """Return the name under which ``fit`` takes weights; ValueError if it takes none."""
     name, last = "sample_weight", learner
     while is_pipeline(last):
@@ -61,7 +63,7 @@ class LearnedChoice:
     gain: float
 
     @property
-    def key(self) -> Any:
+    def key(self) -> int:
         """Each round has a weak ranker of its own."""
         return self.column
 
@@ -88,7 +90,9 @@ class LearnedRankers:
         Seeds every ``random_state`` that the learner has.
     """
 
-    def __init__(self, pairs: Any, X: object, learner: object, rng: np.random.RandomState):
+    def __init__(
+        self, pairs: PairWeights, X: object, learner: BaseEstimator, rng: np.random.RandomState
+    ):
         self.pairs, self.learner, self._rng = pairs, learner, rng
         self._weight_name = weight_parameter(learner)
         self._is_classifier = is_classifier(learner)
@@ -144,7 +148,7 @@ class LearnedRankers:
 class LearnedSum(WeakSum):
     """A sum of fitted estimators."""
 
-    def scores(self, Z: Any, workers: Workers) -> FloatArray:
+    def scores(self, Z: np.ndarray, workers: Workers) -> FloatArray:
         """Return f of each row."""
         total = np.zeros(len(Z))
         for choice, step in zip(self.choices, self.steps, strict=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,10 @@ from numpy.typing import NDArray
 from toprank._arrays import FloatArray, IntArray
 from toprank._extras import jit
 from toprank.rankers.boosting.kernels import MISSING, SLOPE
+
+if TYPE_CHECKING:
+    from toprank._arrays import BoolArray
+
 
 #: Groups of so few rows are compared row by row.
 FEW_ROWS = 32
@@ -22,7 +26,7 @@ def pair_gains(
     plus: FloatArray,
     minus: FloatArray,
     n_edges: IntArray,
-    has_missing: Any,
+    has_missing: BoolArray,
     mode: int,
     gains: FloatArray,
 ) -> None:
@@ -145,7 +149,7 @@ def _shift_code(code: int, side: int) -> int:
 
 
 @_jit
-def _plant(tree: Any, b: int, value: float) -> None:
+def _plant(tree: FloatArray, b: int, value: float) -> None:
     b += 1
     while b < 258:
         tree[b] += value
@@ -153,7 +157,7 @@ def _plant(tree: Any, b: int, value: float) -> None:
 
 
 @_jit
-def _below(tree: Any, b: int) -> float:
+def _below(tree: FloatArray, b: int) -> float:
     total = 0.0
     while b > 0:
         total += tree[b]
@@ -162,7 +166,7 @@ def _below(tree: Any, b: int) -> float:
 
 
 @_jit
-def _clear(tree: Any, column: NDArray[np.uint8], side: int, start: int, stop: int) -> None:
+def _clear(tree: FloatArray, column: NDArray[np.uint8], side: int, start: int, stop: int) -> None:
     for i in range(start, stop):
         b = _shift_code(column[i], side) + 1
         while b < 258:
@@ -172,8 +176,12 @@ def _clear(tree: Any, column: NDArray[np.uint8], side: int, start: int, stop: in
 
 @_jit
 def graded_masses(
-    h: Any, win: FloatArray, lose: FloatArray, level_end: IntArray, cuts: IntArray
-) -> Any:
+    h: NDArray[np.uint8],
+    win: FloatArray,
+    lose: FloatArray,
+    level_end: IntArray,
+    cuts: IntArray,
+) -> tuple[float, float, float]:
     """d+, d- and d0 of one stump with values h, each a sum of positive terms."""
     plus, minus, zero = 0.0, 0.0, 0.0
     for g in range(len(cuts) - 1):
@@ -197,7 +205,7 @@ def graded_masses(
 
 
 @_jit
-def sums_below(values: FloatArray, level_start: IntArray, cuts: IntArray) -> Any:
+def sums_below(values: FloatArray, level_start: IntArray, cuts: IntArray) -> FloatArray:
     """For each place, the sum of the values at the lower levels of its group."""
     out = np.empty(len(values))
     for g in range(len(cuts) - 1):
@@ -211,7 +219,7 @@ def sums_below(values: FloatArray, level_start: IntArray, cuts: IntArray) -> Any
 
 
 @_jit
-def sums_above(values: FloatArray, level_end: IntArray, cuts: IntArray) -> Any:
+def sums_above(values: FloatArray, level_end: IntArray, cuts: IntArray) -> FloatArray:
     """For each place, the sum of the values at the higher levels of its group."""
     out = np.empty(len(values))
     for g in range(len(cuts) - 1):
@@ -225,7 +233,7 @@ def sums_above(values: FloatArray, level_end: IntArray, cuts: IntArray) -> Any:
 
 
 @_jit
-def log_sums_above(logs: Any, level_end: IntArray, cuts: IntArray) -> Any:
+def log_sums_above(logs: FloatArray, level_end: IntArray, cuts: IntArray) -> FloatArray:
     """For each place, the log of the sum of e^logs at the higher levels of its group."""
     out = np.empty(len(logs))
     for g in range(len(cuts) - 1):

@@ -13,9 +13,9 @@ closed form and are searched for; the slope costs the same.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,9 @@ _FRESH_ROUNDS = 32
 _ROUNDING = 1e-13
 _EPSILON = 2.0**-52
 
+Item = TypeVar("Item")
+Filled = TypeVar("Filled")
+
 
 class TwoClassStumps:
     """Weights, scores and histograms that move together, one stump per round."""
@@ -62,7 +65,7 @@ class TwoClassStumps:
         self._sums = np.zeros((2, d, 256))
         self._refresh()
 
-    def _map(self, function: Any, items: Sequence[object]) -> list[Any]:
+    def _map(self, function: Callable[[Item], Filled], items: Sequence[Item]) -> list[Filled]:
         return list((self.workers.map if self._threaded else map)(function, items))
 
     def _refresh(self) -> None:
@@ -77,7 +80,7 @@ class TwoClassStumps:
         self._sums = self._histograms([np.diff(starts) for starts in self._starts])
         self._rounds, self._rounding = 0, [0.0, 0.0]
 
-    def _histograms(self, counts: list[Any]) -> FloatArray:
+    def _histograms(self, counts: list[IntArray]) -> FloatArray:
         """Return the histograms of the listed rows of each class."""
         from toprank.rankers.boosting.kernels import accumulate
 
@@ -235,14 +238,19 @@ class RelatedStumps(ABC):
 
     @abstractmethod
     def _add_curves(
-        self, weights: Any, side: int, column: int, plus: FloatArray, minus: FloatArray
+        self,
+        weights: Sequence[FloatArray],
+        side: int,
+        column: int,
+        plus: FloatArray,
+        minus: FloatArray,
     ) -> None:
         """Add the differences of d+ and d- from one threshold of a column to the next."""
 
     def _refresh(self) -> None:
         self.log_loss, *self._weights = self.pairs.weights(self.scores)
 
-    def _curves(self, weights: object) -> FloatArray:
+    def _curves(self, weights: Sequence[FloatArray]) -> FloatArray:
         """Return d+ and d- of every stump: shape (2, columns, sides, thresholds)."""
         d = len(self.binned.n_edges)
         both = np.zeros((2, 2, d, 257))
@@ -318,7 +326,7 @@ class GradedStumps(RelatedStumps):
 
     def _add_curves(
         self,
-        weights: tuple[FloatArray, FloatArray],
+        weights: Sequence[FloatArray],
         side: int,
         column: int,
         plus: FloatArray,
@@ -328,7 +336,8 @@ class GradedStumps(RelatedStumps):
 
         levels = (self.pairs.relation.level_start, self.pairs.relation.level_end)
         codes, cuts = self.binned.codes[column], self.pairs.cuts
-        graded_curves(codes, *weights, *levels, cuts, side, plus, minus)
+        win, lose = weights
+        graded_curves(codes, win, lose, *levels, cuts, side, plus, minus)
 
 
 class ListedStumps(RelatedStumps):
@@ -341,7 +350,7 @@ class ListedStumps(RelatedStumps):
 
     def _add_curves(
         self,
-        weights: tuple[FloatArray],
+        weights: Sequence[FloatArray],
         side: int,
         column: int,
         plus: FloatArray,
@@ -350,4 +359,5 @@ class ListedStumps(RelatedStumps):
         from toprank.rankers.boosting.pair_kernels import listed_curves
 
         rows = (self.pairs.winners, self.pairs.losers)
-        listed_curves(self.binned.codes[column], *rows, *weights, side, plus, minus)
+        (weight,) = weights
+        listed_curves(self.binned.codes[column], *rows, weight, side, plus, minus)

@@ -11,6 +11,7 @@ log R^(1/p) is the same sum over pairs, and within a group still a product.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -155,7 +156,9 @@ class RelatedWeights(PairWeights):
         return self.split_weights(self.weights(scores)[1:], h)
 
     @abstractmethod
-    def split_weights(self, weights: Any, h: np.ndarray) -> tuple[float, float, float]:
+    def split_weights(
+        self, weights: Sequence[FloatArray], h: np.ndarray
+    ) -> tuple[float, float, float]:
         """The same where the arrays that `weights` returns are known."""
 
     def margin(self, scores: FloatArray) -> float:
@@ -191,7 +194,7 @@ class GradedWeights(RelatedWeights):
         tops = [self._tops(part) for part in (high, low)]
         win = np.exp(high - tops[0][self._group])
         lose = np.exp(low - tops[1][self._group])
-        sums: Any = np.bincount(self._group, win * self._below(lose), len(self.cuts) - 1)
+        sums: np.ndarray = np.bincount(self._group, win * self._below(lose), len(self.cuts) - 1)
         log_group = log_of(sums) + tops[0] + tops[1]
         value = log_sum_exp(log_group)
         if not np.isfinite(value):
@@ -232,11 +235,12 @@ class GradedWeights(RelatedWeights):
         return value, win * self._below(lose) - lose * self._above(win)
 
     def split_weights(
-        self, weights: tuple[FloatArray, FloatArray], h: np.ndarray
+        self, weights: Sequence[FloatArray], h: np.ndarray
     ) -> tuple[float, float, float]:
         from toprank.rankers.boosting.pair_kernels import graded_masses
 
-        sums = np.array(graded_masses(h, *weights, self.relation.level_end, self.cuts))
+        win, lose = weights
+        sums = np.array(graded_masses(h, win, lose, self.relation.level_end, self.cuts))
         plus, minus, zero = (sums / np.sum(sums)).tolist()
         return plus, minus, zero
 
@@ -280,10 +284,12 @@ class ListedWeights(RelatedWeights):
 
     def potentials(self, scores: FloatArray) -> tuple[float, FloatArray]:
         value, weight = self.weights(scores)
-        won: Any = np.bincount(self.winners, weight, len(scores))
+        won: np.ndarray = np.bincount(self.winners, weight, len(scores))
         return value, won - np.bincount(self.losers, weight, len(scores))
 
-    def split_weights(self, weights: Any, h: np.ndarray) -> tuple[float, float, float]:
+    def split_weights(
+        self, weights: Sequence[FloatArray], h: np.ndarray
+    ) -> tuple[float, float, float]:
         h = np.asarray(h).astype(np.int8)
         sign = h[self.winners] - h[self.losers]
         plus, minus, zero = (float(np.sum(weights[0][sign == s])) for s in (1, -1, 0))

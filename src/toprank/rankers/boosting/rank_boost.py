@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Real
 from typing import ClassVar, Self
 
@@ -26,7 +27,7 @@ from toprank.rankers.common import Link, fits, p_classification, warn_caller
 class PairBooster(Booster):
     """Base of the boosters over any pairs: two classes, grades, groups or pairs listed."""
 
-    _parameter_constraints: ClassVar[dict[str, object]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         **Booster._parameter_constraints,
         "weak_rankers": [
             *Booster._parameter_constraints["weak_rankers"],
@@ -222,7 +223,7 @@ class RankBoost(PairBooster):
     (5, (1, 5))
     """
 
-    _parameter_constraints: ClassVar[dict[str, object]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         **PairBooster._parameter_constraints,
         "selection": [StrOptions({"loss", "slope"})],
         "p": [Interval(Real, 1, None, closed="left")],
@@ -241,7 +242,7 @@ class RankBoost(PairBooster):
         link: str = "p_classification",
         n_iter_no_change: int | None = None,
         validation_fraction: float = 0.1,
-        scoring: object = None,
+        scoring: str | Callable[..., float] | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -345,7 +346,7 @@ class SmoothMarginRanker(PairBooster):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, object]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         **PairBooster._parameter_constraints,
         "step": [StrOptions({"closed", "exact"})],
     }
@@ -362,7 +363,7 @@ class SmoothMarginRanker(PairBooster):
         link: str = "p_classification",
         n_iter_no_change: int | None = None,
         validation_fraction: float = 0.1,
-        scoring: object = None,
+        scoring: str | Callable[..., float] | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,

@@ -6,9 +6,9 @@ how they choose, not in the loop. Rows held out say when to stop.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,10 @@ from toprank._numerics import FloatArray
 from toprank.pair_sums import concordance
 from toprank.pairs import RelatedRows
 from toprank.rankers.held_out import TopMetric
+
+if TYPE_CHECKING:
+    from toprank._arrays import JsonObject
+
 
 #: Gains, of weights of total one, that differ by less than this differ by rounding only.
 EQUAL = 1e-11
@@ -43,12 +47,12 @@ class Ensemble:
 
     choices: list[Any] = field(default_factory=list)
     steps: list[float] = field(default_factory=list)
-    history: list[dict[str, Any]] = field(default_factory=list)
-    coef: dict[Any, float] = field(default_factory=dict)
+    history: list[JsonObject] = field(default_factory=list)
+    coef: dict[Hashable, float] = field(default_factory=dict)
     norm: float = 0.0
     message: str = ""
 
-    def add(self, choice: Any, step: float, record: dict[str, Any]) -> None:
+    def add(self, choice: Any, step: float, record: JsonObject) -> None:
         """Add a round."""
         self.choices.append(choice)
         self.steps.append(step)
@@ -75,11 +79,11 @@ class Descent:
         """Return the step to the minimum along the chosen weak ranker."""
         return masses.descent(engine.pairs.log_n_pairs)
 
-    def before(self, engine: object, masses: object, ensemble: Ensemble) -> dict[str, Any]:
+    def before(self, engine: object, masses: object, ensemble: Ensemble) -> JsonObject:
         """What else the history says about a round, known before the step."""
         return {}
 
-    def after(self, engine: object, ensemble: Ensemble) -> dict[str, Any]:
+    def after(self, engine: object, ensemble: Ensemble) -> JsonObject:
         """What else the history says about a round, known after the step."""
         return {}
 
@@ -109,11 +113,11 @@ class SmoothAscent(Descent):
         ascent = masses.exact_ascent if self.exact else masses.ascent
         return float(ascent(g, engine.pairs.log_n_pairs, ensemble.norm))
 
-    def after(self, engine: object, ensemble: Ensemble) -> dict[str, Any]:
+    def after(self, engine: object, ensemble: Ensemble) -> JsonObject:
         """Smooth margin after the step."""
         return {"smooth_margin": float(self.smooth_margin(engine, ensemble))}
 
-    def before(self, engine: object, masses: Any, ensemble: Ensemble) -> dict[str, Any]:
+    def before(self, engine: object, masses: Any, ensemble: Ensemble) -> JsonObject:
         """The bound on rho that the edge is, and whether Theorem 7's condition holds."""
         g = self.smooth_margin(engine, ensemble)
         r = abs(masses.edge)
@@ -186,7 +190,7 @@ class EarlyStopping:
     def __init__(
         self,
         rows: RelatedRows,
-        scoring: object,
+        scoring: str | Callable[..., float] | None,
         patience: int,
         outputs: Callable[[Any], FloatArray],
     ):
@@ -234,7 +238,7 @@ def _pairs_in_order(rows: RelatedRows) -> Callable[[FloatArray], float]:
     return lambda scores: concordance(relation, scores, rows.weight)
 
 
-def _metric_of(rows: RelatedRows, scoring: object) -> TopMetric:
+def _metric_of(rows: RelatedRows, scoring: str | Callable[..., float]) -> TopMetric:
     """A metric by its name, or a user's function of (labels, scores); larger is better."""
     if hasattr(scoring, "_score_func"):
         raise ValueError(

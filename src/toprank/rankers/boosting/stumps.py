@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -160,7 +160,7 @@ class Stump:
     gain: float
 
     @property
-    def key(self) -> Any:
+    def key(self) -> Hashable:
         """What makes two stumps the same weak ranker."""
         return self.column, self.place, self.missing
 

@@ -77,7 +77,7 @@ def _call(weak: Any, j: int, X: object) -> AnyArray | pd.Series:
         ) from error
 
 
-def are_binary(weak_rankers: Any, Z: np.ndarray) -> bool:
+def are_binary(weak_rankers: object, Z: np.ndarray) -> bool:
     """Whether the weak rankers take the values 0 and 1 only, so that steps have a closed form.
 
     ValueError if columns are not what the name promises.
@@ -107,7 +107,7 @@ class ColumnChoice:
     gain: float
 
     @property
-    def key(self) -> Any:
+    def key(self) -> int:
         """What makes two of them the same weak ranker."""
         return self.column
 
@@ -187,14 +187,14 @@ class WeakSum:
         self.columns = np.array([choice.column for choice in choices], dtype=np.intp)
         self.steps = np.array(steps, dtype=np.float64)
 
-    def staged_scores(self, Z: Any) -> Iterator[FloatArray]:
+    def staged_scores(self, Z: np.ndarray) -> Iterator[FloatArray]:
         """Yield the scores after each round."""
         scores = np.zeros(len(Z))
         for choice, step in zip(self.choices, self.steps, strict=True):
             scores = scores + step * choice.outputs(Z)
             yield scores
 
-    def scores(self, Z: object, workers: Workers) -> FloatArray:
+    def scores(self, Z: np.ndarray, workers: Workers) -> FloatArray:
         """Return f of each row."""
         raise NotImplementedError
 
@@ -225,7 +225,7 @@ class StumpSum(WeakSum):
         heights = np.bincount(place.reshape(-1), self.steps[mine], minlength=len(edges))
         return edges, np.concatenate([[0.0], np.cumsum(heights)])
 
-    def scores(self, Z: Any, workers: Workers) -> FloatArray:
+    def scores(self, Z: np.ndarray, workers: Workers) -> FloatArray:
         """Return f of each row."""
         from toprank.rankers.boosting.kernels import add_steps
 
@@ -246,16 +246,16 @@ class ColumnSum(WeakSum):
 
     def coef(self, n_columns: int) -> FloatArray:
         """Coefficient of each column."""
-        sums: Any = np.bincount(self.columns, self.steps, minlength=n_columns)
+        sums: np.ndarray = np.bincount(self.columns, self.steps, minlength=n_columns)
         return sums
 
-    def scores(self, Z: Any, workers: Workers) -> FloatArray:
+    def scores(self, Z: np.ndarray, workers: Workers) -> FloatArray:
         """Return f of each row."""
         return np.asarray(Z, dtype=np.float64) @ self.coef(Z.shape[1])
 
 
 def column_importances(columns: NDArray[np.intp], coef: FloatArray, d: int) -> FloatArray:
     """Share of each column in the sum of the absolute coefficients."""
-    sizes: Any = np.bincount(columns, np.abs(coef), minlength=d)
+    sizes: np.ndarray = np.bincount(columns, np.abs(coef), minlength=d)
     total = float(np.sum(sizes))
     return sizes / total if total > 0 else sizes

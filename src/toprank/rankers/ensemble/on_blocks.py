@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,7 @@ from toprank.rankers.trees import PushTrees
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
+
 #: What is added to the seed of the folds: which rows are drawn does not depend on their fold.
 _OTHER_SEED = 7919
 
@@ -52,7 +53,7 @@ _OTHER_SEED = 7919
 class Drawn:
     """Rows in memory that stand for all, and which of them each fold trains and tests."""
 
-    X: Any
+    X: Matrix
     y: np.ndarray
     weight: FloatArray | None
     groups: np.ndarray | None
@@ -75,9 +76,9 @@ class Drawn:
 class EnsembleBlockScore:
     """The score of every row of a block: picklable, so that it can travel to the blocks."""
 
-    members: tuple[tuple[int, Callable[[Any], FloatArray]], ...]
+    members: tuple[tuple[int, Callable[[Matrix], FloatArray]], ...]
     scale: ScoreColumns
-    combiner: Any
+    combiner: BaseEstimator
     columns_used: tuple[int, ...]
     n_members: int
 
@@ -116,7 +117,7 @@ class EnsembleOnBlocks(BlockScorer):
         progress: Progress | None = None,
         checkpoint: str | PathLike[str] | None = None,
         resume: bool = False,
-    ) -> Any:
+    ) -> Self:
         """Fit members to folds of a block source, weigh them, and fit those with a weight.
 
         Linear rankers are fitted to all rows of every fold wherever they lie, trees
@@ -240,7 +241,7 @@ class _BlockMembers:
         self.drawn, self.rows = drawn, rows
         self.on_error = on_error
 
-    def run(self, name: str, member: Any) -> Run:
+    def run(self, name: str, member: BaseEstimator) -> Run:
         """Score the drawn rows by a member that has not seen them."""
         go_on()
         run = Run(name, np.zeros(len(self.rows)), np.zeros(len(self.rows)))
@@ -261,7 +262,7 @@ class _BlockMembers:
                 ) from error
         return run
 
-    def _scores(self, member: Any) -> list[FloatArray]:
+    def _scores(self, member: BaseEstimator) -> list[FloatArray]:
         """The scores of the rows that each fold tests."""
         names = self.source.feature_names
         if reads_blocks(member, self.plain):
@@ -289,7 +290,7 @@ class _BlockMembers:
         return self.plain if isinstance(member, PushTrees) else self.source
 
 
-def reads_blocks(member: Any, source: BlockSource) -> bool:
+def reads_blocks(member: BaseEstimator, source: BlockSource) -> bool:
     """Whether a member can be fitted to all rows of a source."""
     if isinstance(member, PushTrees):
         return member.backend == "xgboost" and hasattr(source, "read")
@@ -319,7 +320,7 @@ def _block_score(
 ) -> Callable[[Matrix], FloatArray]:
     """The score of a fitted member, of the X of a block."""
     if hasattr(model, "block_score") and _is_of_numbers(model):
-        score: Callable[[Any], FloatArray] = model.block_score()
+        score: Callable[[Matrix], FloatArray] = model.block_score()
         return score
     return _MemberScore(model, names)
 
@@ -349,7 +350,9 @@ def _check_class_sizes(counts: LabelCounts) -> None:
             )
 
 
-def _keep_passes(ensemble: Any, source: BlockSource, checkpoint: Any, resume: bool) -> BlockSource:
+def _keep_passes(
+    ensemble: Any, source: BlockSource, checkpoint: str | PathLike[str] | None, resume: bool
+) -> BlockSource:
     """The source with a folder for the outcomes of its passes."""
     if checkpoint is None:
         raise ValueError("resume=True needs the folder of the passes: checkpoint='folder'.")

@@ -44,7 +44,7 @@ class PreparedRanker(Probabilities, ClassifierMixin, BaseEstimator):
     (4, 3)
     """
 
-    _parameter_constraints: ClassVar[dict[str, object]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         "ranker": [HasMethods(["fit", "decision_function"])],
         "categorical_features": [StrOptions({"from_dtype"}), "array-like", None],
         "clip_tails": ["boolean"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils import get_tags
@@ -16,6 +16,10 @@ from toprank.rankers.common import Probabilities
 from toprank.rankers.ensemble.combination import ScoreColumns
 from toprank.rankers.ensemble.out_of_fold import member_scores
 from toprank.rankers.ensemble.plan import Member
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
 
 #: Rows from which on threads are worth their start.
 _MANY_ROWS = 5_000
@@ -31,7 +35,7 @@ class EnsembleScores(Probabilities):
     weights_: dict[str, float]
     oof_members_: list[str]
     _scale: ScoreColumns
-    _combiner: Any
+    _combiner: BaseEstimator
     _columns_used: tuple[int, ...]
 
     def _allows_missing(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Self
 
 #: Their names for parameters that `PushTrees` has under another name.
 SAME = {
@@ -55,7 +55,7 @@ class LibraryNames:
     """Takes the libraries' names of parameters beside its own."""
 
     backend: str
-    backend_params: dict[str, Any] | None
+    backend_params: dict[str, object] | None
 
     def _take_names(self, given: Mapping[str, object]) -> None:
         """Set parameters by the names that the libraries have for them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -78,8 +78,8 @@ class TreePlan:
     interactions: tuple[tuple[int, ...], ...] | None = None
     categorical: tuple[int, ...] = ()
     names: tuple[str, ...] | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict)
-    callbacks: tuple[Any, ...] = ()
+    extra: Mapping[str, object] = field(default_factory=dict)
+    callbacks: tuple[Callable[..., object], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -106,8 +106,8 @@ class Trees(ABC):
     @classmethod
     @abstractmethod
     def at_round(
-        cls, booster: Any, n_rounds: int, rows: TreeRows, plan: TreePlan, push: Any
-    ) -> Any:
+        cls, booster: Any, n_rounds: int, rows: TreeRows, plan: TreePlan, push: object
+    ) -> Trees:
         """Return the trees of a booster that is still growing, after so many rounds."""
 
     @abstractmethod
@@ -128,7 +128,7 @@ class Trees(ABC):
 
 
 #: What each parameter of `PushTrees` may be.
-CONSTRAINTS: dict[str, Any] = {
+CONSTRAINTS: dict[str, list[object]] = {
     "p": [Interval(Real, 1, np.inf, closed="both"), StrOptions({"auto"}), None],
     "price": [StrOptions(PRICES.keys()), Price, tuple],
     "loss": [StrOptions(TRAINABLE_LOSSES), Loss, tuple],
@@ -190,7 +190,7 @@ def plan_of(trees: Any) -> TreePlan:
     )
 
 
-def _monotone(trees: Any, names: Any) -> tuple[int, ...] | None:
+def _monotone(trees: Any, names: Sequence[str] | None) -> tuple[int, ...] | None:
     given, d = trees.monotone_constraints, trees.n_features_in_
     if given is None:
         return None
@@ -209,7 +209,7 @@ def _monotone(trees: Any, names: Any) -> tuple[int, ...] | None:
     return tuple(int(sign) for sign in signs)
 
 
-def _interactions(trees: Any, names: Any) -> tuple[tuple[int, ...], ...] | None:
+def _interactions(trees: Any, names: Sequence[str] | None) -> tuple[tuple[int, ...], ...] | None:
     if trees.interaction_constraints is None:
         return None
     d, what = trees.n_features_in_, "interaction_constraints"
