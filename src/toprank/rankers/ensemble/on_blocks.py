@@ -166,7 +166,7 @@ class EnsembleOnBlocks(BlockScorer):
         _refuse_settings(ensemble)
         plain = source
         if checkpoint is not None or resume:
-            source = _keep_passes(ensemble, source, checkpoint, resume)
+            source = _keep_passes(source, checkpoint, resume, ensemble.random_state)
         source.expect_passes()
         counts = count_labels(source)
         split_classes(counts.labels)
@@ -351,14 +351,17 @@ def _check_class_sizes(counts: LabelCounts) -> None:
 
 
 def _keep_passes(
-    ensemble: Any, source: BlockSource, checkpoint: str | PathLike[str] | None, resume: bool
+    source: BlockSource,
+    checkpoint: str | PathLike[str] | None,
+    resume: bool,
+    random_state: object,
 ) -> BlockSource:
     """The source with a folder for the outcomes of its passes."""
     if checkpoint is None:
         raise ValueError("resume=True needs the folder of the passes: checkpoint='folder'.")
-    if not isinstance(ensemble.random_state, Integral):
+    if not isinstance(random_state, Integral):
         raise ValueError(
-            f"random_state={ensemble.random_state!r}: a fit with checkpoint= can be gone on with "
+            f"random_state={random_state!r}: a fit with checkpoint= can be gone on with "
             "only if it draws the same rows again. Give a number, such as random_state=0."
         )
     return with_checkpoint(source, checkpoint, resume=resume)
