@@ -5,10 +5,12 @@ What comes back to the host is as large as a coefficient vector, or a histogram.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
 from toprank.blocks.device import DeviceDesign
 from toprank.objective.sums import BIN, BINS, EndPartial, ScoreHistogram, Standard, Tilted, Tilts
@@ -67,15 +69,18 @@ class FusedSums:
         return end
 
     def _read(self, coef: FloatArray, tilts: Pair, tops: Pair) -> EndPartial:
-        from toprank.blocks.kernels_triton import tilted_sums_on_device
-
-        design = self.design
-        rows = (design.X, self.positive, self.log_weight, coef, design.centre)
+        found = self._reader(coef, (*tilts, *tops))
         pos, neg = (
-            Tilted(line[1:].copy(), None, top if line[0] else -np.inf, float(line[0]))
-            for line, top in zip(tilted_sums_on_device(*rows, tilts, tops), tops, strict=True)
+            Tilted(line[1:], None, top if line[0] else -np.inf, float(line[0]))
+            for line, top in zip(found, tops, strict=True)
         )
         return pos, neg
+
+    @cached_property
+    def _reader(self) -> Callable[[FloatArray, tuple[float, ...]], FloatArray]:
+        from toprank.blocks.kernels_triton import tilted_reader
+
+        return tilted_reader(self.design.X, self.positive, self.log_weight, self.design.centre)
 
     def rough_ends(self, coef: FloatArray, tilts: Pair, step: int) -> EndPartial:
         """Return tilted sums of every step-th row, with second moments of single precision.

@@ -109,7 +109,7 @@ class KnownRows:
     def __init__(self, problem: LargestHeight):
         self.problem, self.data = problem, problem.data
         found = self.data.run(InnerRows(self.data.view), None)
-        parts = [found[index] for index in sorted(found)]
+        parts: list[tuple[Matrix, Any]] = [found[index] for index in sorted(found)]
         self.inner = _stack([X for X, _ in parts])
         weights = [weight for _, weight in parts]
         self.weight = None if weights[0] is None else np.concatenate(weights)
