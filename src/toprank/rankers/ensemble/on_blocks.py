@@ -44,6 +44,8 @@ from toprank.rankers.trees import PushTrees
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
+    from toprank.pairs import Rows
+
 
 #: What is added to the seed of the folds: which rows are drawn does not depend on their fold.
 _OTHER_SEED = 7919
@@ -234,7 +236,7 @@ class _BlockMembers:
         plain: BlockSource,
         folds: Folds,
         drawn: Drawn,
-        rows: Any,
+        rows: Rows,
         on_error: str,
     ):
         self.source, self.plain, self.folds = source, plain, folds
