@@ -12,8 +12,8 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from toprank import IRPush, PNormPush, ProperRanker, blocks  # noqa: E402
 from toprank.blocks import Block, Units  # noqa: E402
+from toprank.blocks.cuda_plans import plan_for, tile_plan_for  # noqa: E402
 from toprank.blocks.device import DeviceDesign  # noqa: E402
-from toprank.blocks.kernels_cuda import plan_for  # noqa: E402
 from toprank.objective.device_sums import count_scores  # noqa: E402
 from toprank.objective.labelled import OpenBlock, View  # noqa: E402
 from toprank.objective.sums import BIN, BINS, ScoreHistogram, Standard  # noqa: E402
@@ -129,6 +129,11 @@ def test_warps_cover_every_column_once(size, by_column):
         assert columns <= reached < columns + plan.lanes * plan.warps
         assert plan.lanes <= 32 and plan.warps * plan.teams <= 32
         assert plan.warps == 1 or plan.teams == 1  # a team of several warps waits for the block
+        assert plan.shared(columns, size) <= 227 * 1024
+        tiles = tile_plan_for(columns, size, by_column)
+        if tiles is not None:
+            assert tiles.rows <= tiles.threads <= 1024 and tiles.rows * size % 16 == 0
+            assert tiles.shared(columns, size) <= 227 * 1024
 
 
 @given(st.floats(-1e4, 1e4), st.integers(0, 1000), st.booleans())

@@ -1,54 +1,57 @@
 """One read of X on an NVIDIA GPU, at any number of columns: a kernel that torch compiles.
 
-A warp holds some rows in registers: a few lanes per row, a few columns per lane. Each lane adds
-up its part of the scores of several rows; lanes then swap halves of what they have, so that every
-lane ends with the score of another row and takes one exponential; the weights go back to the
-lanes of their rows, which add their entries, so weighted, to sums of their own. Entries are read
-once, nothing waits for shared memory, and a row of ten columns costs little more than ten, where
-Triton's tiles take every exponential several times.
-
-A table by columns is read the same way with the roles of the lanes swapped. Where a row is too
-long for one warp, several share it.
-
 The source is compiled for one number of columns and one type of entries by NVRTC, which comes
-with torch; where it is missing, or too old, `toprank.blocks.kernels_triton` serves.
+with torch; where it is missing, or too old, `toprank.blocks.kernels_triton` serves. Kernels are
+started through CUDA's driver, whose calls take a few microseconds: the coefficients go over in one
+copy, a second kernel adds up what the teams of warps have and writes it into memory of the host.
 """
 
 from __future__ import annotations
 
+import ctypes
 import importlib
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import Any
 
-if TYPE_CHECKING:
-    from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
-#: Columns up to which a lane may take a whole row, and up to which a table by columns of 16-bit
-#: numbers is read as one by rows is. All numbers here were chosen on an H200.
-_NARROW = 12
-_WIDEST = 32
-#: Warps of a block.
-_WARPS = 4
-#: Threads that a multiprocessor should hold, and how many times as many are started.
-_RESIDENT = 512
+from toprank._numerics import FloatArray
+from toprank.blocks import cuda_rows, cuda_tiles
+from toprank.blocks.cuda_plans import Plan, TilePlan, plan_for, tile_plan_for
+
+#: How many times as many blocks are started as a multiprocessor holds.
 _WAVES = 2
-#: Names of the entries' types in the source, their bytes, and how they become a double.
+#: Rows that one launch may number with 32 bits.
+_LAUNCH_ROWS = 1 << 30
+#: Columns of sums that a block of the last kernel adds up, and its threads.
+_FINISH_COLUMNS, _FINISH_THREADS = 32, 256
+#: CUDA's number of the attribute that lets a kernel have more than 48 KB of shared memory.
+_MOST_SHARED = 8
+#: Generation of GPUs from which on rows are copied to shared memory while others are summed.
+_COPIES_FROM = 8
+#: Names of the entries' types in the source, their bytes, how one becomes a double, and how the
+#: e-th of those in words w of 32 bits does.
 _TYPES = {
-    "torch.float64": ("double", 8, "v"),
-    "torch.float32": ("float", 4, "(double)v"),
-    "torch.float16": ("unsigned short", 2, "(double)from_half(v)"),
-    "torch.bfloat16": ("unsigned short", 2, "(double)__uint_as_float((unsigned)v << 16)"),
+    "torch.float64": ("double", 8, "v", "__hiloint2double(w[2 * (e) + 1], w[2 * (e)])"),
+    "torch.float32": ("float", 4, "(double)v", "((double)__uint_as_float(w[e]))"),
+    "torch.float16": (
+        "unsigned short",
+        2,
+        "(double)from_half(v)",
+        "((double)from_half((unsigned short)(w[(e) / 2] >> 16 * ((e) % 2))))",
+    ),
+    "torch.bfloat16": (
+        "unsigned short",
+        2,
+        "(double)__uint_as_float((unsigned)v << 16)",
+        "((double)__uint_as_float((e) % 2 ? w[(e) / 2] & 0xffff0000u : w[(e) / 2] << 16))",
+    ),
 }
 
-_SOURCE = r"""
+_COMMON = r"""
 typedef ENTRY Entry;
-#define GROUPS (32 / LANES)          // rows that a warp reads with one load
-#define STEP (BY_COLUMN ? GROUPS : 1)  // lanes from one column to the next
-#define KEPT (BATCH > LANES ? BATCH / LANES : 1)  // rows whose weight a lane makes
-#define ROWS (BATCH * GROUPS)
-#define ALL 0xffffffffu
+#define SIZE ((int)sizeof(Entry))
 
 __device__ __forceinline__ float from_half(unsigned short v) {
   float out;
@@ -57,387 +60,217 @@ __device__ __forceinline__ float from_half(unsigned short v) {
 }
 
 __device__ __forceinline__ double number(Entry v) { return TO_DOUBLE; }
+"""
 
-#define COLUMN(s) (column + (s) * LANES)
-#define ROW(b) (group + (b) * GROUPS)
-#define OFFSET(b, s) (((b) * GROUPS) * row_step + ((s) * LANES) * column_step)
-
-// The entries of a batch of rows, and the labels of those whose weight the lane makes.
-#define READ(to, labels, at)                                                                      \
-  {                                                                                               \
-    const Entry* from = X + ((at) + group) * row_step + column * column_step;                     \
-    if ((at) + ROWS <= n) {                                                                       \
-      _Pragma("unroll") for (int b = 0; b < BATCH; b++)                                           \
-        _Pragma("unroll") for (int s = 0; s < SLOTS; s++)                                         \
-          to[b][s] = (COLUMNS == LANES * SLOTS * WARPS || COLUMN(s) < COLUMNS)                    \
-              ? __ldg(from + OFFSET(b, s)) : (Entry)0;                                            \
-    } else {                                                                                      \
-      _Pragma("unroll") for (int b = 0; b < BATCH; b++)                                           \
-        _Pragma("unroll") for (int s = 0; s < SLOTS; s++)                                         \
-          to[b][s] = (at) + ROW(b) < n && COLUMN(s) < COLUMNS                                     \
-              ? __ldg(from + OFFSET(b, s)) : (Entry)0;                                            \
-    }                                                                                             \
-    _Pragma("unroll") for (int i = 0; i < KEPT; i++) {                                            \
-      const long long row = (at) + ROW(first_kept + i);                                           \
-      labels[i] = row < n ? kind[row] : 0;                                                        \
-    }                                                                                             \
-  }
-
-extern "C" __global__ void __launch_bounds__(TEAMS * WARPS * 32, FEWEST_BLOCKS) tilted(
-    const Entry* __restrict__ X, const unsigned char* __restrict__ kind,
-    const double* __restrict__ log_weight, const double* __restrict__ beta,
-    const double* __restrict__ centre, const double* __restrict__ about,
-    double* __restrict__ out, int n, double stride_of_table) {
+_FINISH = r"""
+// Add up what the teams have, in a fixed order, and write it where the host reads it.
+extern "C" __global__ void __launch_bounds__(256) finish(
+    const double* __restrict__ partials, double* __restrict__ total, long long teams) {
+  __shared__ double sums[8][33];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int part = warp % WARPS, team = warp / WARPS;
-  const int group = BY_COLUMN ? lane % GROUPS : lane / LANES;
-  const int place = (lane / STEP) % LANES;  // among the lanes of a row
-  const int column = place + part * LANES * SLOTS;
-  const long long stride = (long long)stride_of_table;
-  const double of_pos = about[0], of_neg = about[1], pos_top = about[2], neg_top = about[3];
-  const long long row_step = BY_COLUMN ? 1 : stride, column_step = BY_COLUMN ? stride : 1;
-#if WARPS > 1
-  __shared__ double partial[2][KEPT][WARPS][32];
-  int turn = 0;
-#endif
-
-  double slope[SLOTS], pos_moment[SLOTS], neg_moment[SLOTS];
-#if CENTRED
-  double middle[SLOTS];
-#endif
-#pragma unroll
-  for (int s = 0; s < SLOTS; s++) {
-    const int c = COLUMN(s);
-    slope[s] = c < COLUMNS ? beta[c] : 0.0;
-#if CENTRED
-    middle[s] = c < COLUMNS ? centre[c] : 0.0;
-#endif
-    pos_moment[s] = neg_moment[s] = 0.0;
+  const int at = blockIdx.x * 32 + lane;
+  double sum = 0.0, other = 0.0;
+  if (at < 2 * (COLUMNS + 1)) {
+    long long t = warp;
+    for (; t + 8 < teams; t += 16) {
+      sum += partials[t * 2 * (COLUMNS + 1) + at];
+      other += partials[(t + 8) * 2 * (COLUMNS + 1) + at];
+    }
+    if (t < teams) sum += partials[t * 2 * (COLUMNS + 1) + at];
   }
-  double pos_mass = 0.0, neg_mass = 0.0;
-
-  // after the swaps a lane keeps the rows first_kept, ..., first_kept + KEPT - 1 of its batch
-  int first_kept = 0, copies = 0;
-  {
-    int held = BATCH;
-#pragma unroll
-    for (int apart = LANES / 2; apart > 0; apart /= 2) {
-      if (held > 1) {
-        held /= 2;
-        if (place & apart) first_kept += held;
-      } else {
-        copies |= place & apart;  // another lane keeps the same row
-      }
-    }
-  }
-
-  const long long all_teams = (long long)gridDim.x * TEAMS;
-#if AHEAD
-  Entry x[BATCH][SLOTS];
-  unsigned char label[KEPT];
-  if (((long long)blockIdx.x * TEAMS + team) * ROWS < n)
-    READ(x, label, ((long long)blockIdx.x * TEAMS + team) * ROWS)
-#endif
-  for (long long first = ((long long)blockIdx.x * TEAMS + team) * ROWS; first < n;
-       first += all_teams * ROWS) {
-#if AHEAD
-    Entry next[BATCH][SLOTS];
-    unsigned char next_kind[KEPT];
-    if (first + all_teams * ROWS < n) READ(next, next_kind, first + all_teams * ROWS)
-#else
-    Entry x[BATCH][SLOTS];
-    unsigned char label[KEPT];
-    READ(x, label, first)
-#endif
-    bool there[KEPT], is_pos[KEPT];
-    double base[KEPT];
-#pragma unroll
-    for (int i = 0; i < KEPT; i++) {
-      const long long row = first + ROW(first_kept + i);
-      there[i] = row < n;
-      is_pos[i] = there[i] && label[i] != 0;
-      base[i] = is_pos[i] ? -pos_top : -neg_top;
-#if WEIGHTED
-      if (there[i]) base[i] += log_weight[row];
-#endif
-    }
-
-    double score[BATCH];
-#pragma unroll
-    for (int b = 0; b < BATCH; b++) {
-      score[b] = 0.0;
-#pragma unroll
-      for (int s = 0; s < SLOTS; s++) {
-#if CENTRED
-        score[b] += (number(x[b][s]) - middle[s]) * slope[s];
-#else
-        score[b] += number(x[b][s]) * slope[s];
-#endif
-      }
-    }
-    {
-      int held = BATCH;
-#pragma unroll
-      for (int apart = LANES / 2; apart > 0; apart /= 2) {
-        if (held > 1) {
-          held /= 2;
-          const bool upper = place & apart;
-#pragma unroll
-          for (int i = 0; i < BATCH / 2; i++) {
-            if (i < held) {
-              const double sent = upper ? score[i] : score[i + held];
-              const double kept = upper ? score[i + held] : score[i];
-              score[i] = kept + __shfl_xor_sync(ALL, sent, apart * STEP);
-            }
-          }
-        } else {
-          score[0] += __shfl_xor_sync(ALL, score[0], apart * STEP);
-        }
-      }
-    }
-#if WARPS > 1
-    turn ^= 1;
-#pragma unroll
-    for (int i = 0; i < KEPT; i++) partial[turn][i][part][lane] = score[i];
-    __syncthreads();
-#pragma unroll
-    for (int i = 0; i < KEPT; i++) {
-      score[i] = 0.0;
-#pragma unroll
-      for (int w = 0; w < WARPS; w++) score[i] += partial[turn][i][w][lane];
-    }
-#endif
-
-    // weights of positives above zero, of negatives below
-    double weight[KEPT];
-#pragma unroll
-    for (int i = 0; i < KEPT; i++) {
-      const double e = there[i] ? exp(score[i] * (is_pos[i] ? of_pos : of_neg) + base[i]) : 0.0;
-      weight[i] = is_pos[i] ? e : -e;
-      if (!copies) {
-        if (is_pos[i]) pos_mass += e; else neg_mass += e;
-      }
-    }
-#pragma unroll
-    for (int b = 0; b < BATCH; b++) {
-      double w = weight[b % KEPT];
-#if LANES > 1
-      int source = 0, rest = b, held = BATCH;
-#pragma unroll
-      for (int apart = LANES / 2; apart > 0; apart /= 2) {
-        if (held > 1) {
-          held /= 2;
-          if (rest >= held) { rest -= held; source += apart; }
-        }
-      }
-      w = __shfl_sync(ALL, w, BY_COLUMN ? source * STEP + group : source + group * LANES);
-#endif
-      const double up = w > 0.0 ? w : 0.0, down = w > 0.0 ? 0.0 : -w;
-#pragma unroll
-      for (int s = 0; s < SLOTS; s++) {
-#if CENTRED
-        const double entry = number(x[b][s]) - middle[s];
-#else
-        const double entry = number(x[b][s]);
-#endif
-#if GROUPS == 1
-        if (w > 0.0) pos_moment[s] += w * entry; else neg_moment[s] -= w * entry;
-#else
-        pos_moment[s] += up * entry;
-        neg_moment[s] += down * entry;
-#endif
-      }
-    }
-#if AHEAD
-#pragma unroll
-    for (int b = 0; b < BATCH; b++)
-#pragma unroll
-      for (int s = 0; s < SLOTS; s++) x[b][s] = next[b][s];
-#pragma unroll
-    for (int i = 0; i < KEPT; i++) label[i] = next_kind[i];
-#endif
-  }
-
-  // lanes of the same columns, and of the same masses, add up what they have
-#pragma unroll
-  for (int apart = 16; apart > 0; apart /= 2) {
-    pos_mass += __shfl_xor_sync(ALL, pos_mass, apart);
-    neg_mass += __shfl_xor_sync(ALL, neg_mass, apart);
-  }
-#pragma unroll
-  for (int apart = GROUPS / 2; apart > 0; apart /= 2) {
-    const int lanes_apart = BY_COLUMN ? apart : apart * LANES;
-#pragma unroll
-    for (int s = 0; s < SLOTS; s++) {
-      pos_moment[s] += __shfl_xor_sync(ALL, pos_moment[s], lanes_apart);
-      neg_moment[s] += __shfl_xor_sync(ALL, neg_moment[s], lanes_apart);
-    }
-  }
-  double* at = out + ((long long)blockIdx.x * TEAMS + team) * 2 * (COLUMNS + 1);
-  if (part == 0 && lane == 0) {
-    at[0] = pos_mass;
-    at[COLUMNS + 1] = neg_mass;
-  }
-  if (group == 0) {
-#pragma unroll
-    for (int s = 0; s < SLOTS; s++) {
-      const int c = COLUMN(s);
-      if (c < COLUMNS) {
-        at[1 + c] = pos_moment[s];
-        at[COLUMNS + 1 + 1 + c] = neg_moment[s];
-      }
-    }
+  sums[warp][lane] = sum + other;
+  __syncthreads();
+  if (warp == 0 && at < 2 * (COLUMNS + 1)) {
+    sum = 0.0;
+    for (int w = 0; w < 8; w++) sum += sums[w][lane];
+    total[at] = sum;
   }
 }
 """
 
 
-@dataclass(frozen=True)
-class Plan:
-    """How warps share out a table of this many columns.
-
-    Attributes
-    ----------
-    lanes, slots : int
-        Lanes of a warp that share a row, columns that each of them takes.
-    warps, teams : int
-        Warps that share a row, and how many such teams a block has.
-    batch : int
-        Rows that a lane works on at once.
-    resident : int
-        Threads that a multiprocessor should hold.
-    ahead : bool
-        Whether the next rows are asked for before these are worked on.
-    """
-
-    lanes: int
-    slots: int
-    warps: int
-    teams: int
-    batch: int
-    resident: int = _RESIDENT
-    ahead: bool = False
-
-
-def plan_for(columns: int, size: int, by_column: bool) -> Plan:
-    """Return a plan for entries of ``size`` bytes, in a table that lies by rows or by columns.
-
-    The numbers are the best of about a hundred for each of eleven widths.
-    """
-    if by_column and columns > (20 if size == 4 else _WIDEST):
-        return _plan_by_column(columns, size)
-    if columns <= _NARROW and size < 8 and (by_column or size == 2):
-        batch = max(1, min(4, 20 // columns))
-        ahead = size == 4 or not by_column
-        resident = 384 if ahead and columns > 4 else _RESIDENT
-        return Plan(1, columns, 1, _WARPS, batch, resident, ahead)
-    if by_column and columns <= 16:
-        return Plan(1, columns, 1, _WARPS, max(1, min(8, 20 // columns)))
-    return _plan_by_row(columns, size, by_column)
-
-
-def _plan_by_column(columns: int, size: int) -> Plan:
-    """Neighbouring lanes read neighbouring rows; fewer rows where there are many columns."""
-    if size == 8 or (size == 2 and columns > 250):
-        lanes = 2 if columns <= 512 else 4
-        warps = -(-columns // ((10 if columns <= 128 else 16) * lanes))
-        slots = -(-columns // (lanes * warps))
-        return Plan(lanes, slots, warps, 1, 1 if size * slots > 64 else 2)
-    lanes, share, batch = 1, 11, 2
-    if columns > 44:
-        lanes, share, batch = (4, 12, 8) if columns <= 80 else (4, 22, 4)
-    if columns > 250:
-        lanes, share, batch = (2, 30, 1) if columns <= 400 else (4, 64, 1)
-    warps = -(-columns // share)
-    return Plan(lanes, -(-columns // (lanes * warps)), warps, 1, batch, 384, True)
-
-
-def _plan_by_row(columns: int, size: int, by_column: bool) -> Plan:
-    """A few lanes per row, or a warp, or several; narrow tables by columns are read so too."""
-    most = 8 if size == 2 and not by_column else 7
-    if size == 4 and 224 < columns <= 320:  # one warp takes less time than two that share a row
-        return Plan(32, -(-columns // 32), 1, _WARPS, 1, _RESIDENT, True)
-    together = 1
-    while -(-columns // together) > most:
-        together *= 2
-    lanes, warps = min(32, together), max(1, together // 32)
-    slots = -(-columns // together)
-    batch = 8 if slots <= 4 and together >= 8 and size <= 4 else 4
-    ahead = size == 4 and slots * batch <= 20 and not by_column
-    resident = 384 if ahead and columns > _NARROW else _RESIDENT
-    return Plan(lanes, slots, warps, _WARPS if warps == 1 else 1, batch, resident, ahead)
-
-
-@cache
-def _compiled(
-    device: int, columns: int, dtype: str, by_column: bool, weighted: bool, centred: bool
-) -> tuple[Callable[..., None], Plan] | None:
-    """Return (kernel, plan), or None where torch cannot compile it."""
-    torch = importlib.import_module("torch")
-    build = getattr(torch.cuda, "_compile_kernel", None)
-    if build is None or torch.version.cuda is None or dtype not in _TYPES:
-        return None
-    entry, size, to_double = _TYPES[dtype]
-    plan = plan_for(columns, size, by_column)
-    threads = plan.warps * plan.teams * 32
-    defined = {
-        "ENTRY": entry,
-        "TO_DOUBLE": to_double,
-        "COLUMNS": columns,
-        "LANES": plan.lanes,
-        "SLOTS": plan.slots,
-        "WARPS": plan.warps,
-        "TEAMS": plan.teams,
-        "BATCH": plan.batch,
-        "AHEAD": int(plan.ahead),
-        "FEWEST_BLOCKS": max(1, plan.resident // threads),
-        "BY_COLUMN": int(by_column),
-        "WEIGHTED": int(weighted),
-        "CENTRED": int(centred),
-    }
-    source = "\n".join(f"#define {name} {value}" for name, value in defined.items())
-    try:
-        with torch.cuda.device(device):
-            return build(source + _SOURCE, "tilted"), plan
-    except (RuntimeError, OSError, AttributeError):
-        return None
-
-
-def tilted_partials(
-    X: Tensor,
-    kind: Tensor,
-    log_weight: Tensor | None,
-    beta: Tensor,
-    centre: Tensor | None,
-    about: Tensor,
-) -> Tensor | None:
-    """Return the sums of each team of warps, of shape (teams, 2, d + 1); None if not compiled.
+class Kernels:
+    """The two kernels of a table: one leaves sums per team, the other adds them up.
 
     Parameters
     ----------
-    X : tensor of shape (n, d), n below 2**31, by rows or by columns
+    X : tensor of shape (n, d), by rows or by columns
+    weighted, centred : bool
+    """
+
+    def __init__(self, X: Any, weighted: bool, centred: bool):
+        torch_utils: Any = importlib.import_module("torch.cuda._utils")
+        columns = int(X.shape[1])
+        by_column, stride = layout(X)
+        entry, size, to_double, unpack = _TYPES[str(X.dtype)]
+        self.plan: Plan | TilePlan
+        room = _shared_memory(X.device)
+        tiles = tile_plan_for(columns, size, by_column)
+        if tiles is None or tiles.shared(columns, size) > room:
+            tiles, self.plan = None, plan_for(columns, size, by_column)
+            fits = stride == columns and self.plan.shared(columns, size) <= room
+            stages = self.plan.stages if fits else 0
+            own: dict[str, str | int] = {
+                "LANES": self.plan.lanes,
+                "SLOTS": self.plan.slots,
+                "TEAMS": self.plan.teams,
+                "BATCH": self.plan.batch,
+                "AHEAD": int(self.plan.ahead and not stages),
+                "BY_COLUMN": int(by_column),
+            }
+        else:
+            self.plan, stages = tiles, tiles.stages
+            aligned = X.data_ptr() % 16 == 0 and stride * size % 16 == 0
+            own = {"ROWS": tiles.rows, "ALIGNED": int(aligned), "UNPACK(w, e)": unpack}
+        self.blocks = self.plan.blocks(columns, size)
+        self.shared = self.plan.shared(columns, size) if stages else 0
+        #: A kernel that asks for rows ahead stays; others are started anew as places get free.
+        self.waves = 1 if stages else _WAVES
+        defined = {
+            "ENTRY": entry,
+            "TO_DOUBLE": to_double,
+            "COLUMNS": columns,
+            "WARPS": self.plan.warps,
+            "STAGES": stages,
+            "FEWEST_BLOCKS": self.blocks,
+            "WEIGHTED": int(weighted),
+            "CENTRED": int(centred),
+            **own,
+        }
+        lines = [f"#define {name} {value}" for name, value in defined.items()]
+        body = cuda_rows.SOURCE if tiles is None else cuda_tiles.SOURCE
+        source = "\n".join([*lines, _COMMON, body, _FINISH])
+        binary, _ = torch_utils._nvrtc_compile(source, "tilted")
+        loaded = torch_utils._cuda_load_module(binary, ["tilted", "finish"])
+        self.kept = loaded
+        self.tilted, self.finish = loaded["tilted"].func, loaded["finish"].func
+        self.driver = torch_utils._get_gpu_runtime_library()
+        if self.shared:
+            check(self.driver.cuFuncSetAttribute(self.tilted, _MOST_SHARED, self.shared))
+
+
+def _shared_memory(device: Any) -> int:
+    """Bytes of shared memory that a block may ask for to copy rows into; 0 where it cannot."""
+    torch: Any = importlib.import_module("torch")
+    facts = torch.cuda.get_device_properties(device)
+    if facts.major < _COPIES_FROM:
+        return 0
+    return int(getattr(facts, "shared_memory_per_block_optin", 48 * 1024))
+
+
+def layout(X: Any) -> tuple[bool, int]:
+    """Whether a table lies by columns, and how far apart they, or its rows, are."""
+    by_column = X.stride(1) != 1 and X.shape[1] > 1
+    return by_column, int(X.stride(1) if by_column else X.stride(0))
+
+
+def check(status: int) -> None:
+    """Raise what the driver reports."""
+    if status:
+        raise RuntimeError(f"The GPU's driver reports error {status} in a sum over rows.")
+
+
+_COMPILED: dict[tuple[Any, ...], Kernels | None] = {}
+
+
+def kernels_for(X: Any, weighted: bool, centred: bool) -> Kernels | None:
+    """Return the kernels of a table, compiled once; None where torch cannot compile them."""
+    torch: Any = importlib.import_module("torch")
+    if torch.version.cuda is None or str(X.dtype) not in _TYPES:
+        return None
+    by_column, stride = layout(X)
+    size = X.element_size()
+    aligned = X.data_ptr() % 16 == 0 and stride * size % 16 == 0
+    dense = stride == X.shape[1]
+    key = X.device.index, X.shape[1], X.dtype, by_column, weighted, centred, aligned, dense
+    if key not in _COMPILED:
+        try:
+            with torch.cuda.device(X.device):
+                _COMPILED[key] = Kernels(X, weighted, centred)
+        except (ImportError, RuntimeError, OSError, AttributeError, TypeError, KeyError):
+            _COMPILED[key] = None
+    return _COMPILED[key]
+
+
+@cache
+def _stream_of() -> Any:
+    """A function that returns the number of a device's current stream."""
+    torch: Any = importlib.import_module("torch")
+    quick = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+    return quick or (lambda device: torch.cuda.current_stream(device).cuda_stream)
+
+
+class FusedReader:
+    """Reads a table once per evaluation; what it needs for that is made ready before.
+
+    Parameters
+    ----------
+    X : tensor of shape (n, d), by rows or by columns
     kind : uint8 tensor of shape (n,), not zero for positives
     log_weight, centre : float64 tensors or None
-    beta : float64 tensor of shape (d,)
-    about : float64 tensor of the tilts and tops of both classes
+    kernels : Kernels
     """
-    torch = importlib.import_module("torch")
-    n, columns = X.shape
-    by_column = X.stride(1) != 1 and columns > 1
-    stride = X.stride(1) if by_column else X.stride(0)
-    asked = str(X.dtype), by_column, log_weight is not None, centre is not None
-    built = _compiled(X.device.index or 0, columns, *asked)
-    if built is None:
-        return None
-    kernel, plan = built
-    processors = torch.cuda.get_device_properties(X.device).multi_processor_count
-    threads = plan.warps * plan.teams * 32
-    rows = plan.batch * (32 // plan.lanes) * plan.teams
-    blocks = min(_WAVES * max(1, plan.resident // threads) * processors, -(-n // rows))
-    teams = blocks * plan.teams
-    out = torch.empty((teams, 2, columns + 1), dtype=torch.float64, device=X.device)
-    given = [beta if part is None else part for part in (log_weight, centre)]
-    arguments = [X, kind, given[0], beta, given[1], about, out, n, float(stride)]
-    with torch.cuda.device(X.device):
-        kernel(grid=(blocks, 1, 1), block=(threads, 1, 1), args=arguments)
-    return out
+
+    def __init__(self, X: Any, kind: Any, log_weight: Any, centre: Any, kernels: Kernels):
+        torch: Any = importlib.import_module("torch")
+        self.kernels, self.device = kernels, X.device.index
+        self.on_its_device: Any = torch.cuda.device(X.device)
+        n, columns = X.shape
+        real = {"dtype": torch.float64, "device": X.device}
+        pinned = {"dtype": torch.float64, "pin_memory": True}
+        self.given = torch.empty(4 + columns, **real)
+        self.given_here = torch.empty(4 + columns, **pinned)
+        self.total_here = torch.empty((2, columns + 1), **pinned)
+        self.given_as_array: NDArray[np.float64] = self.given_here.numpy()
+        self.total_as_array: NDArray[np.float64] = self.total_here.numpy()
+        processors = torch.cuda.get_device_properties(X.device).multi_processor_count
+        plan, stride = kernels.plan, layout(X)[1]
+        most = kernels.waves * kernels.blocks * processors
+        parts = [slice(first, min(first + _LAUNCH_ROWS, n)) for first in range(0, n, _LAUNCH_ROWS)]
+        grids = [min(most, -(-(part.stop - part.start) // plan.rows)) for part in parts]
+        self.sums = torch.empty((sum(grids) * plan.teams, 2, columns + 1), **real)
+        self.held = X, kind, log_weight, centre
+        self.launches, team = [], 0
+        for part, grid in zip(parts, grids, strict=True):
+            logs = self.given if log_weight is None else log_weight[part]
+            tensors = X[part], kind[part], logs, self.given, centre, self.sums[team:]
+            pointers = [0 if tensor is None else tensor.data_ptr() for tensor in tensors]
+            numbers = part.stop - part.start, stride
+            self.launches.append((grid, _arguments(pointers, numbers)))
+            team += grid * plan.teams
+        self.finish = _arguments(
+            [self.sums.data_ptr(), self.total_here.data_ptr()], (len(self.sums),)
+        )
+        self.finish_grid = -(-2 * (columns + 1) // _FINISH_COLUMNS)
+
+    def read(self, coef: FloatArray, about: tuple[float, ...]) -> FloatArray:
+        """Return (mass, moments) of positives and negatives; ``about`` are their tilts and tops."""
+        kernels, plan = self.kernels, self.kernels.plan
+        driver = kernels.driver
+        self.given_as_array[:4] = about
+        self.given_as_array[4:] = coef
+        with self.on_its_device:
+            stream = ctypes.c_void_p(_stream_of()(self.device))
+            check(
+                driver.cuMemcpyHtoDAsync_v2(
+                    ctypes.c_uint64(self.given.data_ptr()),
+                    ctypes.c_void_p(self.given_here.data_ptr()),
+                    ctypes.c_size_t(8 * self.given_here.numel()),
+                    stream,
+                )
+            )
+            for grid, (arguments, _) in self.launches:
+                shape = grid, 1, 1, plan.threads, 1, 1, kernels.shared
+                check(driver.cuLaunchKernel(kernels.tilted, *shape, stream, arguments, None))
+            shape = self.finish_grid, 1, 1, _FINISH_THREADS, 1, 1, 0
+            check(driver.cuLaunchKernel(kernels.finish, *shape, stream, self.finish[0], None))
+            check(driver.cuStreamSynchronize(stream))
+        return self.total_as_array.copy()
+
+
+def _arguments(pointers: list[int], numbers: tuple[int, ...]) -> tuple[Any, list[Any]]:
+    """Return the arguments of a kernel as the driver wants them, and what they point to."""
+    held = [ctypes.c_void_p(pointer) for pointer in pointers]
+    values: list[Any] = [*held, *(ctypes.c_longlong(number) for number in numbers)]
+    places = (ctypes.c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
+    return places, values

@@ -12,12 +12,14 @@ e^600 on either side of it, so that, unlike an online softmax, no sum is ever re
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from toprank.blocks.kernels_cuda import tilted_partials
+from toprank._numerics import FloatArray
+from toprank.blocks.kernels_cuda import FusedReader, kernels_for
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -192,34 +194,31 @@ class _Launch:
         return self.torch.cuda.device(self.X.device)
 
 
-def tilted_sums_on_device(
-    X: Tensor,
-    positive: Tensor,
-    log_weight: Tensor | None,
-    coef: FloatArray,
-    centre: Tensor | None,
-    tilts: tuple[float, float],
-    tops: tuple[float, float],
-) -> Tensor:
-    """Return (mass, moment) of positives and negatives, relative to e^tops, as a host array.
+def tilted_reader(
+    X: Any, positive: Any, log_weight: Any, centre: Any
+) -> Callable[[FloatArray, tuple[float, ...]], FloatArray]:
+    """Return a function of coefficients, and of the tilts and tops of (positives, negatives).
 
-    ``tops`` are about where the largest exponents of the two classes lie; ``coef`` is an array of
-    the host, which goes to the device with them, in one copy.
+    It returns (mass, moment) of positives and negatives, relative to e^tops. Tops are about where
+    the largest exponents of the two classes lie.
     """
-    torch = importlib.import_module("torch")
-    given = torch.from_numpy(np.concatenate([tilts, tops, coef])).to(X.device)
-    about, beta = given[:4], given[4:]
-    launches = []
-    for first in range(0, len(X), _LAUNCH_ROWS):
-        rows = slice(first, first + _LAUNCH_ROWS)
-        kind = positive[rows].view(torch.uint8)
-        logs = None if log_weight is None else log_weight[rows]
-        found = tilted_partials(X[rows], kind, logs, beta, centre, about)
-        if found is None:
-            found = _tilted_tiles(X[rows], kind, logs, beta, centre, about)
-        launches.append(found.sum(0))
-    total = launches[0] if len(launches) == 1 else torch.stack(launches).sum(0)
-    return total.cpu().numpy()
+    torch: Any = importlib.import_module("torch")
+    kind = positive.view(torch.uint8)
+    kernels = kernels_for(X, log_weight is not None, centre is not None)
+    if kernels is not None:
+        return FusedReader(X, kind, log_weight, centre, kernels).read
+    parts = [slice(first, first + _LAUNCH_ROWS) for first in range(0, len(X), _LAUNCH_ROWS)]
+
+    def read(coef: FloatArray, about: tuple[float, ...]) -> FloatArray:
+        given = torch.from_numpy(np.concatenate([about, coef])).to(X.device)
+        total = torch.zeros((2, len(coef) + 1), dtype=torch.float64, device=X.device)
+        for rows in parts:
+            logs = None if log_weight is None else log_weight[rows]
+            total += _tilted_tiles(X[rows], kind[rows], logs, given[4:], centre, given[:4]).sum(0)
+        found: FloatArray = total.cpu().numpy()
+        return found
+
+    return read
 
 
 def _tilted_tiles(

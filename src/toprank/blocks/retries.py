@@ -10,9 +10,12 @@ import io
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from toprank.blocks.threads import go_on
+
+if TYPE_CHECKING:
+    from pyarrow import NativeFile
 
 Answer = TypeVar("Answer")
 
@@ -77,7 +80,7 @@ class RetriedFile(io.RawIOBase):
         Opens it anew, at its beginning.
     """
 
-    def __init__(self, address: str, open_file: Callable[[], object]):
+    def __init__(self, address: str, open_file: Callable[[], NativeFile]):
         super().__init__()
         self._address = address
         self._open = open_file
@@ -85,7 +88,7 @@ class RetriedFile(io.RawIOBase):
         self._file: Any = None
         self._size = int(self._asked(lambda file: file.size()))
 
-    def _asked(self, action: Callable[[Any], Answer]) -> Answer:
+    def _asked(self, action: Callable[[NativeFile], Answer]) -> Answer:
         def on_open_file() -> Answer:
             if self._file is None:
                 self._file = self._open()
@@ -106,7 +109,7 @@ class RetriedFile(io.RawIOBase):
         left = max(0, self._size - self._place)
         wanted = left if size is None or size < 0 else min(size, left)
 
-        def read_there(file: Any) -> bytes:
+        def read_there(file: NativeFile) -> bytes:
             file.seek(self._place)
             found = file.read(wanted)
             if len(found) != wanted:

@@ -30,7 +30,7 @@ Result = TypeVar("Result")
 class Several:
     """Several sweeps in one pass; the state and what they gather are lists, in their order."""
 
-    sweeps: tuple[Any, ...]
+    sweeps: tuple[Sweep[Any, Any], ...]
     readers: tuple[int, ...]  #: whose they are: a reader finds again what it kept with a block
 
     @property

@@ -19,7 +19,7 @@ def from_tables(
     columns: Sequence[str] | None = None,
     block_rows: int | None = None,
     cluster: object = None,
-) -> Any:
+) -> ParquetTables | BatchTables | DaskTables | SparkTables:
     """Rows of a table whose columns may be words, dates, truth values, with missing values.
 
     For `toprank.models.fit_table_blocks`, which prepares them as `fit_table` prepares a frame.

@@ -14,11 +14,14 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from joblib import effective_n_jobs
-from threadpoolctl import LibController, ThreadpoolController
+from threadpoolctl import ThreadpoolController
+
+if TYPE_CHECKING:
+    from threadpoolctl import LibController
 
 Item = TypeVar("Item")
 Partial = TypeVar("Partial")

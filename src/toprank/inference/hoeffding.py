@@ -7,7 +7,7 @@ w_i w_j times, and row i meets a copy of itself w_i (w_i - 1) times.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from toprank._numerics import FloatArray
 from toprank.inference.sample import Pulls, VarianceEstimate, combined_variance
 from toprank.metrics.risk import misranked_by_row
 
-Kernel = Callable[[Any, Any], Any]
+Kernel = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 #: Elements of a block of pairs, columns included; a block then takes some tens of megabytes.
 _ELEMENTS = 2**21

@@ -21,7 +21,7 @@ def unlabelled_interval(
     s: ArrayLike,
     hidden: float | tuple[float, float] | None = None,
     *,
-    unlabelled: Any = None,
+    unlabelled: object = None,
     level: float = 0.95,
     n_resamples: int = 1000,
     random_state: int | np.random.Generator | None = 0,

@@ -11,13 +11,16 @@ looks at yours. LightGBM hands weights to a callable that takes them and applies
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from toprank._arrays import FloatArray
+from toprank._arrays import AnyArray
 from toprank.interop.boosting import PushGradients, PushMetric
+
+if TYPE_CHECKING:
+    from lightgbm import Dataset
 
 _ON_ONE_MACHINE = (
     "LightGBM shows a callable the rows of one machine only, so that the push would be against "
@@ -33,19 +36,33 @@ class _LightGBMObjective(PushGradients):
     leaves out what it has no parameter for: four are needed to see weights and groups.
     """
 
-    def __call__(self, a: Any, b: Any, weight: Any = None, group: Any = None) -> Any:
+    def __call__(
+        self,
+        a: AnyArray,
+        b: AnyArray | Dataset,
+        weight: AnyArray | None = None,
+        group: AnyArray | None = None,
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         return self.at(*_dataset_columns(a, b, weight, group))
 
 
 class _LightGBMMetric(PushMetric):
     """Called in the same two ways; returns (name, value, higher is better)."""
 
-    def __call__(self, a: Any, b: Any, weight: Any = None, group: Any = None) -> Any:
+    def __call__(
+        self,
+        a: AnyArray,
+        b: AnyArray | Dataset,
+        weight: AnyArray | None = None,
+        group: AnyArray | None = None,
+    ) -> tuple[str, float, bool]:
         labels, scores, weight, group = _dataset_columns(a, b, weight, group)
         return self.label, self.of(labels, scores, weight, group), self.higher_is_better
 
 
-def _dataset_columns(a: FloatArray | list[int], b: Any, weight: ArrayLike, group: object) -> Any:
+def _dataset_columns(
+    a: AnyArray, b: Any, weight: AnyArray | None, group: AnyArray | None
+) -> tuple[AnyArray, AnyArray, AnyArray | None, AnyArray | None]:
     """Return labels, scores, weights and group sizes, however they came."""
     if not hasattr(b, "get_label"):
         return np.asarray(a), b, weight, group
@@ -62,7 +79,7 @@ def push_objective(
     end: str = "top",
     balance: float = 1.0,
     groups: ArrayLike | None = None,
-) -> Any:
+) -> _LightGBMObjective:
     """The push as a LightGBM objective.
 
     Parameters

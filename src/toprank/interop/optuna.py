@@ -8,7 +8,8 @@ Nothing is imported before it is used: ``pip install 'toprank[optuna]'`` brings 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,12 +17,13 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing
 
-from toprank._arrays import TableLike
+from toprank._arrays import IntArray, TableLike
 from toprank._extras import require
 from toprank.inference import Interval
 from toprank.metrics import scorer
 
 if TYPE_CHECKING:
+    from lightgbm.callback import CallbackEnv
     from optuna.trial import Trial
 
 
@@ -63,7 +65,7 @@ class RoundPruner:
         self.trial = trial
         self.every = every
 
-    def __call__(self, env: Any) -> None:
+    def __call__(self, env: CallbackEnv) -> None:
         """Report the round; LightGBM calls it so, and `PushTrees` with XGBoost too."""
         if (env.iteration + 1) % self.every:
             return
@@ -204,7 +206,9 @@ def _report_value(trial: Trial, value: float, step: int) -> None:
         )
 
 
-def _folds(cv: object, X: TableLike, y: ArrayLike, groups: ArrayLike | None) -> Any:
+def _folds(
+    cv: object, X: TableLike, y: ArrayLike, groups: ArrayLike | None
+) -> Iterator[tuple[IntArray, IntArray]]:
     if isinstance(cv, int):
         splitter = StratifiedKFold if groups is None else StratifiedGroupKFold
         cv = splitter(cv, shuffle=True, random_state=0)

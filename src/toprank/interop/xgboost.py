@@ -16,14 +16,19 @@ rows of all workers, exactly (`toprank.interop.team`).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from toprank._arrays import AnyArray
 from toprank._extras import require
 from toprank.interop.boosting import PushGradients, PushMetric
 from toprank.interop.team import Team, xgboost_team
+
+if TYPE_CHECKING:
+    from xgboost import DMatrix
+    from xgboost.callback import EarlyStopping
 
 
 class _XGBoostObjective(PushGradients):
@@ -32,7 +37,9 @@ class _XGBoostObjective(PushGradients):
     def _team(self) -> Team:
         return xgboost_team()
 
-    def __call__(self, a: Any, b: Any, sample_weight: object = None) -> Any:
+    def __call__(
+        self, a: AnyArray, b: AnyArray | DMatrix, sample_weight: AnyArray | None = None
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         return self.at(*_matrix_columns(a, b, sample_weight))
 
 
@@ -42,12 +49,16 @@ class _XGBoostMetric(PushMetric):
     def _team(self) -> Team:
         return xgboost_team()
 
-    def __call__(self, a: Any, b: Any, sample_weight: object = None) -> Any:
+    def __call__(
+        self, a: AnyArray, b: AnyArray | DMatrix, sample_weight: AnyArray | None = None
+    ) -> tuple[str, float] | float:
         value = self.of(*_matrix_columns(a, b, sample_weight))
         return (self.label, value) if hasattr(b, "get_label") else value
 
 
-def _matrix_columns(a: np.ndarray | list[int], b: Any, weight: Any) -> Any:
+def _matrix_columns(
+    a: AnyArray, b: Any, weight: AnyArray | None
+) -> tuple[AnyArray, AnyArray, AnyArray | None, AnyArray | None]:
     """Return labels, scores, weights and group sizes, however they came."""
     if not hasattr(b, "get_label"):
         return np.asarray(a), b, weight, None
@@ -63,7 +74,7 @@ def push_objective(
     end: str = "top",
     balance: float = 1.0,
     groups: ArrayLike | None = None,
-) -> Any:
+) -> _XGBoostObjective:
     """The push as an XGBoost objective.
 
     Parameters
@@ -121,7 +132,7 @@ def push_metric(name: str, **kwargs: object) -> _XGBoostMetric:
     return _XGBoostMetric(name, **kwargs)
 
 
-def early_stopping(metric: Any, rounds: int, **kwargs: Any) -> Any:
+def early_stopping(metric: _XGBoostMetric, rounds: int, **kwargs: object) -> EarlyStopping:
     """An ``xgboost.callback.EarlyStopping`` that looks at the metric, the right way up.
 
     Parameters

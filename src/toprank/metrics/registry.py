@@ -161,7 +161,7 @@ def as_metric(metric: str | Callable[..., float] | Metric) -> Metric:
     return Metric(metric, own_labels=True)
 
 
-def scorer(name: str, **kwargs: object) -> Any:
+def scorer(name: str, **kwargs: object) -> Callable[..., float]:
     """A scikit-learn scorer of a metric, for ``cross_validate`` or ``GridSearchCV``.
 
     It ranks with the estimator's ``decision_function``, or else its ``predict_proba``. Risks and

@@ -27,6 +27,7 @@ from toprank.tuning import Scoring
 
 if TYPE_CHECKING:
     from toprank.models.model import TableModel
+    from toprank.models.schema import Schema
 
 #: Where the distribution of a number is kept.
 _SHARES = (
@@ -187,7 +188,7 @@ def _labels_seen(rows: TrainingRows) -> dict[str, float]:
     return {"effective_rows": weights.effective_rows, "clipped_weights": weights.clipped}
 
 
-def _count_kinds(schema: Any) -> dict[str, int]:
+def _count_kinds(schema: Schema) -> dict[str, int]:
     kinds = [column.kind for column in schema.columns]
     return {kind: kinds.count(kind) for kind in sorted(set(kinds))}
 

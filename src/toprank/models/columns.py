@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -194,7 +193,7 @@ def as_dates(values: AnyArray, date_format: str | None = None) -> NDArray[np.dat
     return dates
 
 
-def _without_zone(moment: object) -> Any:
+def _without_zone(moment: object) -> object:
     if isinstance(moment, datetime) and moment.tzinfo is not None:
         return moment.astimezone(UTC).replace(tzinfo=None)
     return moment

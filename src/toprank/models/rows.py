@@ -329,7 +329,7 @@ class Measurement:
     """
 
     name: str
-    settings: Mapping[str, Any]
+    settings: Mapping[str, object]
     interval: Interval | None
     why_not: str = ""
 

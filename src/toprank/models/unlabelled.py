@@ -7,8 +7,6 @@ takes them for negatives; what is measured is corrected (`toprank.inference.unla
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,7 +23,7 @@ MISSING = "missing"
 
 def mark_unlabelled(
     frame: object, target: str, unlabelled: object, positive: object = None
-) -> tuple[Any, Any]:
+) -> tuple[Frame, object]:
     """Return a table whose rows without a label say so, and its positive label.
 
     Parameters

@@ -153,7 +153,9 @@ class BinnedSums:
                 _add_tile(sums, moments, tile, *of_tile)
         return sums, moments
 
-    def merge(self, left: Any, right: Any) -> tuple[FloatArray, FloatArray]:
+    def merge(
+        self, left: tuple[FloatArray, FloatArray], right: tuple[FloatArray, FloatArray]
+    ) -> tuple[FloatArray, FloatArray]:
         return left[0] + right[0], left[1] + right[1]
 
 

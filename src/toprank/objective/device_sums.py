@@ -5,13 +5,20 @@ What comes back to the host is as large as a coefficient vector, or a histogram.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
 from toprank.blocks.device import DeviceDesign
 from toprank.objective.sums import BIN, BINS, EndPartial, ScoreHistogram, Standard, Tilted, Tilts
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from torch import Tensor
 
 #: Rows that tell where the largest exponents lie, roughly.
 _SAMPLE_ROWS = 4096
@@ -35,7 +42,7 @@ class FusedSums:
     log_weight : float64 tensor of shape (n,), optional
     """
 
-    def __init__(self, design: DeviceDesign, positive: Any, log_weight: Any):
+    def __init__(self, design: DeviceDesign, positive: Tensor, log_weight: Tensor | None):
         self.design = design
         self.positive = positive
         self.log_weight = log_weight
@@ -62,15 +69,18 @@ class FusedSums:
         return end
 
     def _read(self, coef: FloatArray, tilts: Pair, tops: Pair) -> EndPartial:
-        from toprank.blocks.kernels_triton import tilted_sums_on_device
-
-        design = self.design
-        rows = (design.X, self.positive, self.log_weight, coef, design.centre)
+        found = self._reader(coef, (*tilts, *tops))
         pos, neg = (
-            Tilted(line[1:].copy(), None, top if line[0] else -np.inf, float(line[0]))
-            for line, top in zip(tilted_sums_on_device(*rows, tilts, tops), tops, strict=True)
+            Tilted(line[1:], None, top if line[0] else -np.inf, float(line[0]))
+            for line, top in zip(found, tops, strict=True)
         )
         return pos, neg
+
+    @cached_property
+    def _reader(self) -> Callable[[FloatArray, tuple[float, ...]], FloatArray]:
+        from toprank.blocks.kernels_triton import tilted_reader
+
+        return tilted_reader(self.design.X, self.positive, self.log_weight, self.design.centre)
 
     def rough_ends(self, coef: FloatArray, tilts: Pair, step: int) -> EndPartial:
         """Return tilted sums of every step-th row, with second moments of single precision.
@@ -140,14 +150,16 @@ class StoredSums(FusedSums):
             Tilted(sums[1].copy(), None, float(top_neg), float(mass_neg)),
         )
 
-    def _scores(self, coef: FloatArray) -> Any:
+    def _scores(self, coef: FloatArray) -> Tensor:
         return self.design.scores(coef).tensor
 
-    def _number(self, value: float) -> Any:
+    def _number(self, value: float) -> Tensor:
         return self.design.small(np.asarray(value))
 
 
-def _rough_sums(design: DeviceDesign, rows: Any, exponents: Any, log_weight: Any) -> Tilted:
+def _rough_sums(
+    design: DeviceDesign, rows: Tensor, exponents: Tensor, log_weight: Tensor | None
+) -> Tilted:
     """Tilted sums of some rows, a few at a time; their middle is taken out before squaring."""
     total = Tilted.empty(design.n_features, order=2)
     exponents = exponents[rows] if log_weight is None else (exponents + log_weight)[rows]
@@ -183,8 +195,8 @@ def _rough_sums(design: DeviceDesign, rows: Any, exponents: Any, log_weight: Any
 
 def device_histogram(
     design: DeviceDesign,
-    positive: Any,
-    weight: Any,
+    positive: Tensor,
+    weight: Tensor | None,
     coef: FloatArray,
     shift: float,
     standard: Standard,
@@ -235,7 +247,9 @@ def count_scores(
     return found[:-1].reshape(2, 2 * BINS).astype(np.float64), int(found[-1])
 
 
-def _counted(torch: Any, u: Any, positive: Any, weight: Any, quanta: float) -> Any:
+def _counted(
+    torch: ModuleType, u: Tensor, positive: Tensor, weight: Tensor, quanta: float
+) -> Tensor:
     place = u / BIN + BINS // 2
     within = (place > 0) & (place < BINS)
     held = torch.full_like(u, quanta) if weight is None else weight * quanta

@@ -18,7 +18,7 @@ the coefficients are not.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,7 @@ class DualProblem(Protocol):
     """A problem of the factorised form, at one end of the list."""
 
     alpha: float
-    penalty: Any
+    penalty: FloatArray | float
     has_dual: bool
 
     @property

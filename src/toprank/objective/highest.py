@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from toprank._arrays import Matrix
 from toprank._numerics import FloatArray
 from toprank.blocks.source import Block, join_pieces
 from toprank.objective.data import LabelledData
@@ -31,6 +32,9 @@ _HIGHEST, _HIGHEST_PER_FEATURE = 2_000, 20
 #: Passes at most, and how much higher a negative may stand than those known, relative to the value.
 _PASSES, _HIGHER = 20, 1e-7
 
+#: Rows of a block, and their weights.
+Inner: TypeAlias = "tuple[Matrix, FloatArray | None]"
+
 
 @dataclass(frozen=True)
 class InnerRows:
@@ -38,18 +42,18 @@ class InnerRows:
 
     view: View
 
-    def local(self, block: Block, state: None) -> dict[int, Any]:
+    def local(self, block: Block, state: None) -> dict[int, Inner]:
         opened = open_block(block, self.view)
         rows = np.flatnonzero(opened.positive & opened.present)
         weight = None if opened.weight is None else opened.weight[rows]
         return {block.index: (opened.take(rows), weight)}
 
-    def merge(self, left: dict[int, Any], right: dict[int, Any]) -> dict[int, Any]:
+    def merge(self, left: dict[int, Inner], right: dict[int, Inner]) -> dict[int, Inner]:
         return join_pieces(left, right)
 
 
 #: Scores of rows, their blocks and places there, the rows themselves.
-Highest = tuple[FloatArray, NDArray[np.intp], Any]
+Highest: TypeAlias = "tuple[FloatArray, NDArray[np.intp], Matrix]"
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,7 @@ def _highest(scores: FloatArray, most: int) -> NDArray[np.intp]:
     return np.argsort(-scores, kind="stable")[:most]
 
 
-def _stack(parts: list[Any]) -> Any:
+def _stack(parts: list[Matrix]) -> Matrix:
     if any(map(sparse.issparse, parts)):
         return sparse.csr_array(sparse.vstack(parts))
     return np.concatenate(parts)
@@ -105,11 +109,11 @@ class KnownRows:
     def __init__(self, problem: LargestHeight):
         self.problem, self.data = problem, problem.data
         found = self.data.run(InnerRows(self.data.view), None)
-        parts = [found[index] for index in sorted(found)]
+        parts: list[tuple[Matrix, Any]] = [found[index] for index in sorted(found)]
         self.inner = _stack([X for X, _ in parts])
         weights = [weight for _, weight in parts]
         self.weight = None if weights[0] is None else np.concatenate(weights)
-        self.outer: list[Any] = []
+        self.outer: list[Matrix] = []
         self.places: set[tuple[int, int]] = set()
         self.most = max(_HIGHEST, _HIGHEST_PER_FEATURE * self.data.n_features)
 
@@ -156,7 +160,7 @@ def solve_by_highest_rows(
     coarse = problem.coarse()
     if coarse is not None:  # a sample knows about where the minimum is
         coef = minimise(coarse, start).coef
-    history: list[Any] = []
+    history: list[dict[str, object]] = []
     result, above = None, np.inf
     for _ in range(_PASSES):
         above = known.add_highest(coef)

@@ -6,11 +6,11 @@ Imported only then. Serial and without the GIL: threads are the caller's, one pe
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from toprank._arrays import BoolArray, Matrix, TableLike
+from toprank._arrays import BoolArray
 from toprank._extras import jit
 from toprank._numerics import FloatArray
 from toprank.objective.sums import EndPartial, Tilted, Tilts
@@ -21,9 +21,9 @@ _FAST = {"reassoc", "contract", "nsz", "arcp"}
 
 
 def tilted_ends(
-    X: TableLike,
+    X: np.ndarray,
     positive: BoolArray,
-    log_weight: object,
+    log_weight: FloatArray | None,
     coef: FloatArray,
     tilts: Tilts,
     scores: FloatArray,
@@ -43,7 +43,14 @@ def tilted_ends(
 
 
 @jit(nogil=True, cache=True, fastmath=_FAST)
-def tilted_sums(X: Matrix, kind: Any, log_weight: Any, coef: Any, tilts: Any, scores: Any) -> Any:
+def tilted_sums(
+    X: np.ndarray,
+    kind: NDArray[np.uint8],
+    log_weight: FloatArray,
+    coef: FloatArray,
+    tilts: FloatArray,
+    scores: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return (top, mass, moment) of w e^{tilt f} for each class.
 
     ``kind`` is the class of each row (0 or 1), an index into ``tilts``; an empty

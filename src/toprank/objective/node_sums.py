@@ -15,7 +15,6 @@ every half unit of the scores, whatever the number of rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -111,7 +110,7 @@ class _Rows:
         self.weight: FloatArray = np.ones(len(self.scores)) if weight is None else weight
         self.present = self.weight > 0
 
-    def inner(self, end: End) -> Any:
+    def inner(self, end: End) -> BoolArray:
         """Which rows the heights are summed over."""
         return self.present & (self.positive != end.prices_positives)
 

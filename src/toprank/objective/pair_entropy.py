@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +20,7 @@ from scipy.special import lambertw, xlogy
 
 from toprank._numerics import FloatArray
 
-Function = Callable[[Any], Any]
+Function = Callable[[FloatArray], FloatArray]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ is summed over boxes, the squared hinge along the sorted scores.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -184,6 +183,6 @@ def _powers() -> FloatArray:
     return power_matrix()
 
 
-def _series(interactions: Any, k: int, moments: FloatArray) -> FloatArray:
+def _series(interactions: Interactions, k: int, moments: FloatArray) -> FloatArray:
     """The series of the target boxes in powers, one line per box."""
     return np.ascontiguousarray(interactions.series(k, moments).T @ _powers())

@@ -17,7 +17,6 @@ largest term, and merge as an online softmax does.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -183,7 +182,7 @@ class PricedProblem(TwoClassProblem):
         """Both passes: the inner sums of each end, then the prices of its outer rows."""
         view = self.data.view
 
-        def first_pass() -> Any:
+        def first_pass() -> object:
             return self.data.run(Evaluate(view, ((-1.0, 1.0),), order), coef)
 
         ((pos, neg),) = self._last.at(coef, order, first_pass).ends

@@ -240,7 +240,7 @@ class RoughMoments:
 
 
 #: Of one class: rows, and something of each.
-Drawn = tuple[Any, FloatArray]
+Drawn = tuple[NDArray[np.intp], FloatArray]
 
 
 @dataclass(frozen=True)

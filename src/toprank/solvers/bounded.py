@@ -14,8 +14,8 @@ whose minimum over y is known coordinate by coordinate, which bounds F(x) - min 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +46,7 @@ _FIRST_DAMPING, _LEAST_DAMPING, _MOST_DAMPING = 1e-4, 1e-7, 1e12
 _RUNS = 20
 
 
-def bounded(minimiser: object, lower: FloatArray) -> Any:
+def bounded(minimiser: object, lower: FloatArray) -> Callable[..., Result]:
     """Return the solver of the same name for coefficients of at least ``lower``."""
     if minimiser is coordinate:
         return partial(coordinate, lower=lower)

@@ -8,9 +8,10 @@ minimum along it (step 3b), by a step of either sign.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import optimize
 
 from toprank._numerics import FloatArray
@@ -32,7 +33,7 @@ class ScoresProblem(Problem, Protocol):
     """A problem whose scores may be moved along one column at a time."""
 
     @property
-    def present(self) -> Any:
+    def present(self) -> slice | NDArray[np.intp] | NDArray[np.bool_]:
         """The rows that count."""
 
     def scores(self, coef: FloatArray) -> FloatArray: ...

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 from scipy import linalg, optimize
@@ -132,7 +131,7 @@ class _Leg:
             return 1e300, np.zeros_like(z)
         return value, self.coordinates.into(grad)
 
-    def _after_iteration(self, intermediate_result: Any) -> None:
+    def _after_iteration(self, intermediate_result: optimize.OptimizeResult) -> None:
         coef, value, grad = self._last
         if value != intermediate_result.fun:  # the line search's last point was not its best
             coef = self.start + self.coordinates.out(intermediate_result.x)

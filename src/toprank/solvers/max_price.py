@@ -15,7 +15,7 @@ active-set method stands in where it fails.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,25 @@ _KEPT_PER_FEATURE = 3
 _SHORTEST = 1e-10
 
 
+class Peak(Protocol):
+    """A point: coefficients, their scores, the value, t, and the pull of the inner rows on t."""
+
+    @property
+    def coef(self) -> FloatArray: ...
+
+    @property
+    def scores(self) -> FloatArray: ...
+
+    @property
+    def value(self) -> float: ...
+
+    @property
+    def top(self) -> float: ...
+
+    @property
+    def force(self) -> float: ...
+
+
 class PeakedProblem(Problem, Protocol):
     """G(coef, t), t at least the highest outer score; points know value, t and weights."""
 
@@ -48,18 +67,16 @@ class PeakedProblem(Problem, Protocol):
 
     def outer_rows(self, which: NDArray[np.intp]) -> FloatArray: ...
 
-    def peak(self, coef: FloatArray, scores: FloatArray) -> Any: ...
+    def peak(self, coef: FloatArray, scores: FloatArray) -> Peak: ...
 
-    def slope(self, at: Any) -> FloatArray: ...
+    def slope(self, at: Peak) -> FloatArray: ...
 
-    def bend(self, at: object) -> FloatArray: ...
+    def bend(self, at: Peak) -> FloatArray: ...
 
-    def gap(
-        self, at: object, slope: FloatArray, which: NDArray[np.intp], u: FloatArray
-    ) -> float: ...
+    def gap(self, at: Peak, slope: FloatArray, which: NDArray[np.intp], u: FloatArray) -> float: ...
 
     def at_rounding(
-        self, at: object, slope: FloatArray, which: NDArray[np.intp], u: FloatArray
+        self, at: Peak, slope: FloatArray, which: NDArray[np.intp], u: FloatArray
     ) -> bool: ...
 
 
@@ -94,7 +111,7 @@ def newton_max(
     return Result(at.coef, at.value, residual, len(log.history), done, message, log.history, gap)
 
 
-def _step(problem: PeakedProblem, at: Any, slope: FloatArray, cuts: _Cuts) -> Any:
+def _step(problem: PeakedProblem, at: Peak, slope: FloatArray, cuts: _Cuts) -> Peak | None:
     """Return the next point, lower than this one; None if there is none."""
     hessian = problem.bend(at)
     if not (np.all(np.isfinite(hessian)) and np.all(np.isfinite(slope))):
@@ -175,7 +192,7 @@ class _Model:
 class _Cuts:
     """The outer rows whose constraints are looked at, and their weights."""
 
-    def __init__(self, problem: PeakedProblem, at: Any):
+    def __init__(self, problem: PeakedProblem, at: Peak):
         self.problem = problem
         self.most = max(_FEWEST_CUTS, int(_CUTS_PER_FEATURE * problem.size))
         highest = int(np.argmax(problem.outer_scores(at.scores)))
@@ -184,13 +201,13 @@ class _Cuts:
         self.weight = np.ones(1)
         self._add(_spread(np.arange(problem.n_outer), self.most))
 
-    def solve(self, model: _Model, at: Any) -> tuple[FloatArray, float]:
+    def solve(self, model: _Model, at: Peak) -> tuple[FloatArray, float]:
         slack = at.top - self.problem.outer_scores(at.scores)[self.rows]
         constraints = np.column_stack([self.features, np.full(len(self.rows), -1.0)])
         step, self.weight = model.least_distance(constraints, slack)
         return step, model.promise(step)
 
-    def add(self, trial: Any, allowed: float) -> bool:
+    def add(self, trial: Peak, allowed: float) -> bool:
         """Let in the rows of the trial point that stand highest above what was allowed."""
         outer = self.problem.outer_scores(trial.scores)
         excess = outer - allowed
@@ -221,11 +238,11 @@ class _Cuts:
         total = float(np.sum(self.weight))
         return self.weight * (force / total) if total > 0 else self.weight
 
-    def certify(self, at: Any, slope: FloatArray) -> float:
+    def certify(self, at: Peak, slope: FloatArray) -> float:
         """The gap that the present weights certify, scaled to sum to the inner rows' pull."""
         return float(self.problem.gap(at, slope, self.rows, self._balanced_weights(at.force)))
 
-    def at_rounding(self, at: Any, slope: FloatArray) -> bool:
+    def at_rounding(self, at: Peak, slope: FloatArray) -> bool:
         """Whether floating point leaves nothing to gain."""
         weight = self._balanced_weights(at.force)
         return bool(self.problem.at_rounding(at, slope, self.rows, weight))

@@ -11,7 +11,7 @@ import numpy as np
 from toprank._numerics import FloatArray
 
 #: Called with (iteration, record) after every iteration.
-Callback = Callable[[int, dict[str, Any], FloatArray], None]
+Callback = Callable[[int, dict[str, object], FloatArray], None]
 
 SEPARABLE = "separable"
 STUCK = "no further decrease is possible in floating point"
@@ -69,11 +69,14 @@ class Problem(SmoothProblem, Protocol):
 
     def value(self, coef: FloatArray) -> float: ...
 
-    def gentler(self, p: float) -> Any:
+    def gentler(self, p: float) -> Problem | None:
         """Return a problem that is less steep; None if this one is as gentle."""
 
-    def smoothed(self, level: float) -> Any:
+    def smoothed(self, level: float) -> Problem:
         """Return a smooth problem that lies below and meets this one as level -> 0."""
+
+    def bound_by(self, smooth: Any, coef: FloatArray) -> float:
+        """Return a lower bound on the minimum, from where a smooth problem was solved."""
 
     def column_scale(self) -> FloatArray: ...
 
@@ -88,7 +91,7 @@ class Result:
     n_iter: int
     converged: bool
     message: str = ""
-    history: list[dict[str, Any]] = field(default_factory=list)
+    history: list[dict[str, object]] = field(default_factory=list)
     gap: float = np.nan
     above: float = 0.0  # how far the objective lies above the smooth one that was solved
 
@@ -107,7 +110,7 @@ class Log:
     """Keeps the history and tells the caller about each iteration, with its coefficients."""
 
     callback: Callback | None = None
-    history: list[dict[str, Any]] = field(default_factory=list)
+    history: list[dict[str, object]] = field(default_factory=list)
 
     def add(self, coef: FloatArray, **record: object) -> None:
         self.history.append(record)

@@ -6,7 +6,7 @@ import json
 import tempfile
 from numbers import Integral, Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,7 +25,10 @@ from toprank.rankers.ensemble.flat_forest import FlatForest, mean_values
 from toprank.rankers.trees.columns import Categories
 
 if TYPE_CHECKING:
+    from sklearn.tree._tree import Tree
     from sklearn.utils import Tags
+
+    from toprank._arrays import JsonObject, RandomState
 
 #: The largest number that forests take.
 _LARGEST = float(np.finfo(np.float32).max) / 2
@@ -46,8 +49,8 @@ class ConvertedTrees(Probabilities, ClassifierMixin, BaseEstimator):
         "n_jobs": [Integral, None],
     }
 
-    categorical_features: Any
-    random_state: Any
+    categorical_features: object
+    random_state: RandomState
     n_jobs: int | None
     _slope = 1.0
 
@@ -56,7 +59,7 @@ class ConvertedTrees(Probabilities, ClassifierMixin, BaseEstimator):
         raise NotImplementedError
 
     @fits
-    def fit(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Any:
+    def fit(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Grow the trees; a weight is a repetition count."""
         rows, classes = check_rows(self, X, y, sample_weight, missing=True, frames=True)
         rows = rows.present()
@@ -199,7 +202,7 @@ class ForestRanker(ConvertedTrees):
         return parts
 
 
-def _read_tree(tree: Any, n_trees: int) -> FlatForest:
+def _read_tree(tree: Tree, n_trees: int) -> FlatForest:
     """A tree of scikit-learn; its leaves hold shares of positives."""
     counts = np.asarray(tree.value[:, 0, :], dtype=np.float64)
     share = counts[:, 1] / counts.sum(axis=1)
@@ -280,7 +283,7 @@ def _read_catboost(model: Any) -> tuple[FlatForest, float]:
     return FlatForest.join(trees), float(np.sum(bias))
 
 
-def _read_oblivious(tree: dict[str, Any], column: dict[int, int], scale: float) -> FlatForest:
+def _read_oblivious(tree: JsonObject, column: dict[int, int], scale: float) -> FlatForest:
     """A full tree whose levels ask one question each: node k has the children 2k + 1 and 2k + 2.
 
     Bit i of a leaf's number says whether the row lies above the border of the i-th split; the

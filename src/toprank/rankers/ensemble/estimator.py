@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,6 +39,9 @@ from toprank.rankers.held_out import held_out
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
+
+    from toprank._arrays import TableLike
+    from toprank.folds.splits import CrossValidation
 
 
 @dataclass(frozen=True)
@@ -203,18 +206,18 @@ class PushEnsemble(
 
     def __init__(
         self,
-        estimators: Any = "auto",
+        estimators: str | Sequence[Member] = "auto",
         *,
-        p: Any = "auto",
+        p: float | str = "auto",
         quality: str = "good",
-        metric: Any = "average_precision",
-        metric_kwargs: dict[str, Any] | None = None,
-        cv: Any = "auto",
+        metric: str | Callable[..., float] = "average_precision",
+        metric_kwargs: dict[str, object] | None = None,
+        cv: CrossValidation | str = "auto",
         max_seconds: float | None = None,
         on_error: str = "warn",
         test_size: float | None = None,
         level: float = 0.95,
-        categorical_features: Any = "from_dtype",
+        categorical_features: object = "from_dtype",
         clip_tails: bool = True,
         random_state: int | np.random.Generator | None = None,
         n_jobs: int | None = None,
@@ -239,15 +242,15 @@ class PushEnsemble(
     @fits
     def fit(
         self,
-        X: object,
-        y: object,
+        X: TableLike,
+        y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         *,
         groups: ArrayLike | None = None,
         time: ArrayLike | None = None,
         label_propensity: ArrayLike | None = None,
         progress: Progress | None = None,
-    ) -> Any:
+    ) -> Self:
         """Fit members to folds, weigh them, and fit those that have a weight to all rows.
 
         Parameters
@@ -295,13 +298,13 @@ class PushEnsemble(
     @fits
     def partial_refit(
         self,
-        X: object,
-        y: object,
+        X: TableLike,
+        y: ArrayLike,
         estimators: Sequence[Member],
         sample_weight: ArrayLike | None = None,
         *,
         progress: Progress | None = None,
-    ) -> Any:
+    ) -> Self:
         """Add members, or put others in the place of those of the same name, and weigh all anew.
 
         The other members are not fitted again, unless they had no weight before and have one now.
@@ -347,7 +350,9 @@ class PushEnsemble(
         return self
 
     @fits
-    def refit_members(self, X: object, y: object, sample_weight: ArrayLike | None = None) -> Any:
+    def refit_members(
+        self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Fit the members that have a weight to other rows, and keep the weights.
 
         One fit per member instead of one per fold too: for rows that came since, or after a first
@@ -365,7 +370,7 @@ class PushEnsemble(
         self
         """
         check_is_fitted(self)
-        about_fit: Any = (self._present, self._n_rows, self._labels)
+        about_fit = (self._present, self._n_rows, self._labels)
         classes = self.classes_
         rows = self._check_fit(X, y, sample_weight, None, None)
         if not np.array_equal(self.classes_, classes):
@@ -378,7 +383,12 @@ class PushEnsemble(
         return self
 
     def _check_fit(
-        self, X: Any, y: Any, sample_weight: Any, groups: object, time: Any
+        self,
+        X: TableLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        groups: object,
+        time: ArrayLike | None,
     ) -> EnsembleRows:
         missing = self._allows_missing()
         checked, classes = check_rows(self, X, y, sample_weight, missing=missing, frames=True)
@@ -403,7 +413,7 @@ class PushEnsemble(
         given = (self.categorical_features, seed, self.clip_tails, n_columns)
         return auto_members(self.quality, *given)
 
-    def _single(self, estimator: Any) -> Any:
+    def _single(self, estimator: BaseEstimator) -> BaseEstimator:
         """A member as it is fitted: with one thread where several run at a time."""
         return one_thread(estimator) if Workers(self.n_jobs).n_jobs > 1 else estimator
 
@@ -493,7 +503,11 @@ class PushEnsemble(
         self.member_table_ = make_table(weighed, runs)
 
     def _fit_weighted(
-        self, rows: EnsembleRows, members: list[Member], workers: Workers, known: dict[str, Any]
+        self,
+        rows: EnsembleRows,
+        members: list[Member],
+        workers: Workers,
+        known: dict[str, BaseEstimator],
     ) -> list[Member]:
         """Fit the members that have a weight to all rows, those that are not known already."""
         wanted = [(n, one) for n, one in members if self.weights_.get(n, 0.0) > 0]
@@ -506,7 +520,7 @@ class PushEnsemble(
         self.members_ = fitted
         self._templates = members
 
-    def _outer_interval(self, rows: EnsembleRows, members: list[Member]) -> Any:
+    def _outer_interval(self, rows: EnsembleRows, members: list[Member]) -> Interval | None:
         """Fit without some of the rows, and measure on them."""
         positive = np.asarray(rows.y == self.classes_[1])
         assert self.test_size is not None
@@ -539,7 +553,7 @@ class PushEnsemble(
         return tags
 
 
-def _take(values: Any, rows: NDArray[np.intp]) -> Any:
+def _take(values: np.ndarray | None, rows: NDArray[np.intp]) -> np.ndarray | None:
     return None if values is None else values[rows]
 
 

@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.base import clone
@@ -20,6 +20,10 @@ from toprank.blocks import Workers, go_on
 from toprank.folds import Fold, WeightedFit
 from toprank.pairs import Rows
 from toprank.rankers.ensemble.plan import Member
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
 
 #: Called as progress(step, done, total).
 Progress = Callable[[str, int, int], None]
@@ -48,7 +52,7 @@ def member_scores(model: object, X: TableLike) -> FloatArray:
     return scores
 
 
-def fit_member(estimator: object, rows: Rows) -> Any:
+def fit_member(estimator: object, rows: Rows) -> BaseEstimator:
     """Fit a clone of a member to rows, with their weights where there are some."""
     last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
     if rows.weight is not None and not has_fit_parameter(last, "sample_weight"):
@@ -56,7 +60,7 @@ def fit_member(estimator: object, rows: Rows) -> Any:
     return WeightedFit(estimator, None, rows.weight is not None).fit(rows)
 
 
-def one_thread(estimator: object) -> Any:
+def one_thread(estimator: object) -> BaseEstimator:
     """Return a clone that uses one thread, wherever it says how many."""
     single = clone(estimator)
     names = [name for name in single.get_params() if name.split("__")[-1] == "n_jobs"]

@@ -10,6 +10,8 @@ import importlib.util
 from dataclasses import dataclass
 from typing import Any
 
+from sklearn.base import BaseEstimator
+
 from toprank.rankers.ensemble.converted import CatBoostRanker, ForestRanker
 from toprank.rankers.ensemble.prepared import PreparedRanker
 from toprank.rankers.linear import PNormPush
@@ -17,7 +19,7 @@ from toprank.rankers.proper import ProperRanker
 from toprank.rankers.trees import PushTrees
 
 #: A name, and the unfitted estimator.
-Member = tuple[str, Any]
+Member = tuple[str, BaseEstimator]
 
 #: Fewer rows than these get at least so many folds: a fit to less would not stand for the whole.
 _FEW_ROWS, _FOLDS_OF_FEW = 2_000, 5

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.utils import get_tags
@@ -17,6 +18,10 @@ from toprank.rankers.ensemble.combination import ScoreColumns
 from toprank.rankers.ensemble.out_of_fold import member_scores
 from toprank.rankers.ensemble.plan import Member
 
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+
 #: Rows from which on threads are worth their start.
 _MANY_ROWS = 5_000
 
@@ -24,14 +29,14 @@ _MANY_ROWS = 5_000
 class EnsembleScores(Probabilities):
     """Scores of members, weighed."""
 
-    estimators: Any
+    estimators: str | Sequence[Member]
     n_jobs: int | None
     n_features_in_: int
     members_: list[Member]
     weights_: dict[str, float]
     oof_members_: list[str]
     _scale: ScoreColumns
-    _combiner: Any
+    _combiner: BaseEstimator
     _columns_used: tuple[int, ...]
 
     def _allows_missing(self) -> bool:

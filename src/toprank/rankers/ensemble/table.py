@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from toprank._arrays import JsonObject
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ class MemberTable:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def as_dicts(self) -> list[dict[str, Any]]:
+    def as_dicts(self) -> list[JsonObject]:
         """Return the rows in plain types, for JSON and data frames."""
         return [asdict(row) for row in self.rows]
 

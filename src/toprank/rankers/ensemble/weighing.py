@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from toprank.rankers.ensemble.table import MemberRow, MemberTable
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
+
+    from toprank.inference import Interval
 
 
 @dataclass(frozen=True)
@@ -48,9 +50,9 @@ class Weighing:
     scale: ScoreColumns
     choice: CombinationChoice
     chosen: CombinationCandidate
-    fitted: Any
+    fitted: BaseEstimator
     weights: dict[str, float]
-    interval: Any
+    interval: Interval | None
     combiner: Combiner
 
 
@@ -113,7 +115,9 @@ def _weights(
     return dict(zip(names, weights.tolist(), strict=True))
 
 
-def measure_interval(scoring: Scoring, rows: Rows, scores: FloatArray, level: float) -> Any:
+def measure_interval(
+    scoring: Scoring, rows: Rows, scores: FloatArray, level: float
+) -> Interval | None:
     """Return the metric of rows with its interval; None where there are too few for one."""
     known = np.flatnonzero(np.isfinite(scores))
     if len(known) == 0:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,7 +36,7 @@ class RowTable:
     def __deepcopy__(self, memo: object) -> RowTable:
         return self  # scikit-learn's clone copies parameters; data and a fitted model are none
 
-    def part(self, rows: object) -> tuple[Any, dict[str, Any]]:
+    def part(self, rows: object) -> tuple[Any, dict[str, np.ndarray]]:
         """Return X and the parameters of fit for some of the rows."""
         numbers = np.asarray(rows)[:, 0]
         given = {name: np.asarray(values)[numbers] for name, values in self.fit_params.items()}
@@ -51,19 +51,19 @@ class TreesByRow(ClassifierMixin, BaseEstimator):
         self.trees = trees
         self.rows = rows
 
-    def fit(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Any:
+    def fit(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         Z, given = self.rows.part(X)
         trees = clone(self.trees).set_params(p=self.p)
         self.trees_ = trees.fit(Z, y, sample_weight, init_model=self.rows.init_model, **given)
         self.classes_ = self.trees_.classes_
         return self
 
-    def decision_function(self, X: TableLike) -> Any:
+    def decision_function(self, X: TableLike) -> FloatArray:
         Z, given = self.rows.part(X)
         return self.trees_.decision_function(Z, init_score=given.get("init_score"))
 
 
-def _scorer(trees: Any) -> Any:
+def _scorer(trees: Any) -> Callable[..., float]:
     def top_metric(
         estimator: BaseEstimator, X: object, y: object, sample_weight: FloatArray | None = None
     ) -> float:
@@ -82,7 +82,7 @@ def choose_power(
     X: TableLike,
     y: np.ndarray,
     sample_weight: FloatArray | None,
-    fit_params: dict[str, Any],
+    fit_params: Mapping[str, ArrayLike | None],
     init_model: BaseEstimator | None,
 ) -> PChoice:
     """Compare every p of ``trees.ps`` and the binary objective by cross-validation."""

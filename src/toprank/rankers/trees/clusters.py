@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
@@ -58,10 +58,10 @@ class OnClusters:
         sample_weight: ArrayLike | None = None,
         *,
         groups: ArrayLike | None = None,
-        eval_set: tuple[Any, ...] | None = None,
+        eval_set: tuple[object, ...] | None = None,
         init_score: object = None,
         init_model: object = None,
-    ) -> Any:
+    ) -> Self:
         """Grow the trees on the workers of a Dask cluster, as one process would.
 
         See `toprank.rankers.trees.distributed_dask` for what is exchanged.
@@ -102,7 +102,7 @@ class OnClusters:
         eval_data: object = None,
         init_model: object = None,
         num_workers: int | None = None,
-    ) -> Any:
+    ) -> Self:
         """Grow the trees in a barrier stage of Spark, as one process would.
 
         Parameters

@@ -89,7 +89,7 @@ def ready_to_ship(trees: Any) -> Any:
 class Learned:
     """What was learned, without the parameters, and what the user should be told."""
 
-    state: dict[str, Any]
+    state: dict[str, object]
     notes: list[str]
 
     @classmethod

@@ -38,7 +38,8 @@ from toprank.rankers.trees.distributed import (
 )
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from distributed import Client, Future
+    from xgboost.tracker import RabitTracker
 
 #: Seconds between two looks at whether all workers are still there.
 _LOOK = 0.5
@@ -54,7 +55,7 @@ class Runs:
     def __init__(self) -> None:
         self._lock = Lock()
         self._busy: list[str] = []  # a name for each thread: workers may share a process
-        self._trackers: dict[str, Any] = {}
+        self._trackers: dict[str, RabitTracker] = {}
         self._stopped: set[str] = set()
 
     @contextmanager
@@ -69,13 +70,13 @@ class Runs:
             with self._lock:
                 self._busy.remove(run)
 
-    def meet(self, run: str, tracker: object) -> None:
+    def meet(self, run: str, tracker: RabitTracker) -> None:
         """Keep a meeting point until the workers part."""
         with self._lock:
             self._trackers[run] = tracker
         Thread(target=self._wait, args=(run, tracker), daemon=True, name="toprank-tracker").start()
 
-    def _wait(self, run: str, tracker: Any) -> None:
+    def _wait(self, run: str, tracker: RabitTracker) -> None:
         with suppress(Exception):  # it was closed, or a worker was lost: the workers say so
             tracker.wait_for()
         with self._lock:
@@ -97,7 +98,7 @@ class Runs:
             return run in self._busy
 
     @staticmethod
-    def _close(tracker: Any) -> None:
+    def _close(tracker: RabitTracker) -> None:
         with suppress(Exception):  # it complains of the workers that never came
             tracker.free()
 
@@ -116,7 +117,7 @@ def fit_dask(
     X: TableLike,
     y: ArrayLike,
     rows: Mapping[str, object],
-    eval_set: tuple[Any, ...] | None,
+    eval_set: Sequence[Any] | None,
     init_model: object,
 ) -> Any:
     """Fit a `PushTrees` to Dask collections; see `PushTrees.fit_dask`."""
@@ -125,7 +126,7 @@ def fit_dask(
     prepare(trees, init_model, rows["init_score"] is not None, eval_set is not None)
     _name_columns(trees, X)
     parts, empty = _submit_parts(client, X, y, rows), [_empty(X, rows)]
-    held: list[Any] = []
+    held: list[Future] = []
     none_held = None
     try:
         if eval_set is not None:
@@ -171,7 +172,7 @@ def _name_columns(trees: Any, X: Any) -> None:
 
 def _submit_parts(
     client: Client, X: TableLike, y: ArrayLike, rows: Mapping[str, object]
-) -> list[object]:
+) -> list[Future]:
     """The chunks on their workers, as futures of `Part`."""
     dask = require("dask", "dask")
     names = ("sample_weight", "groups", "init_score")
@@ -194,28 +195,30 @@ def _empty(X: Any, rows: Mapping[str, object]) -> Part:
     )
 
 
-def _by_worker(client: Client, parts: Sequence[Any]) -> dict[str, list[Any]]:
+def _by_worker(client: Client, parts: Sequence[Future]) -> dict[str, list[Future]]:
     """Which parts lie on which worker; one that lies on several goes to the least busy."""
     if not parts:
         return {}
-    holders: dict[Any, Any] = {}
+    holders: Mapping[str, Sequence[str]] = {}
     while not all(holders.get(part.key) for part in parts):  # a worker may be lost meanwhile
         require("distributed", "dask").wait(parts)
         failed = [part for part in parts if part.status == "error"]
         if failed:
             failed[0].result()  # raises what went wrong there
         holders = client.who_has(parts)
-    chosen: dict[str, list[Any]] = defaultdict(list)
+    chosen: dict[str, list[Future]] = defaultdict(list)
     for part in parts:
         lying = sorted(holders[part.key], key=lambda worker: (len(chosen[worker]), worker))
         chosen[lying[0]].append(part)
     return {worker: own for worker, own in chosen.items() if own}
 
 
-def _run_tasks(client: Client, trees: object, tasks: dict[str, Any]) -> Learned:
+def _run_tasks(
+    client: Client, trees: object, tasks: Mapping[str, tuple[object, object]]
+) -> Learned:
     """Grow the trees on all workers at once; whatever ends that early ends it everywhere."""
     run = uuid4().hex[:12]
-    futures: list[Any] = []
+    futures: list[Future] = []
     try:
         futures += _start(client, trees, tasks, run)
         _wait(client, futures, list(tasks))
@@ -228,7 +231,9 @@ def _run_tasks(client: Client, trees: object, tasks: dict[str, Any]) -> Learned:
         raise
 
 
-def _start(client: Client, trees: Any, tasks: dict[str, Any], run: str) -> list[Any]:
+def _start(
+    client: Client, trees: Any, tasks: Mapping[str, tuple[object, object]], run: str
+) -> list[Future]:
     """Start one task per worker; the first returns what it has learned."""
     workers = list(tasks)
     host = workers[0].split("://")[-1].rsplit(":", 1)[0]
@@ -266,7 +271,7 @@ def _stop(client: Client, workers: Iterable[str], run: str) -> None:
         time.sleep(0.05 if busy else 0.0)
 
 
-def _wait(client: Client, futures: list[Any], workers: list[str]) -> None:
+def _wait(client: Client, futures: list[Future], workers: list[str]) -> None:
     """Wait for all tasks, but not for a worker that is gone nor after one has failed."""
     distributed = require("distributed", "dask")
     failed_at = np.inf
@@ -295,7 +300,7 @@ def _went_away(workers: Sequence[str]) -> str:
     )
 
 
-def start_tracker(n_workers: int, host: str, run: str) -> dict[str, Any]:
+def start_tracker(n_workers: int, host: str, run: str) -> dict[str, str | int]:
     """Start what brings the workers together; it ends when they part, or are stopped."""
     from xgboost.tracker import RabitTracker
 
@@ -310,7 +315,7 @@ def _grow(
     n_threads: int,
     parts: list[Part],
     held: list[Part] | None,
-    communicator: dict[str, Any],
+    communicator: dict[str, str | int],
     run: str,
 ) -> Learned | None:
     """What one worker does; the first returns what was learned."""

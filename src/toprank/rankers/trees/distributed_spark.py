@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import pickle  # nosec B403
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from toprank.blocks.spark import check_frame
 from toprank.blocks.spark_jobs import run_job
 from toprank.interop.team import xgboost_team
 from toprank.rankers.trees.distributed import (
+    Learned,
     Part,
     grow_together,
     prepare,
@@ -27,16 +28,23 @@ from toprank.rankers.trees.distributed import (
 )
 from toprank.rankers.trees.distributed_dask import start_tracker
 
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+    from pyspark import BarrierTaskContext
+    from pyspark.sql import DataFrame
+
+
 #: The column that tells rows to stop by from rows to train on.
 _HELD = "__toprank_held"
 
 
 def fit_spark(
     trees: Any,
-    data: Any,
+    data: DataFrame,
     features: list[str],
     roles: dict[str, str | None],
-    eval_data: object,
+    eval_data: DataFrame | None,
     init_model: object,
     num_workers: int | None,
 ) -> Any:
@@ -63,7 +71,7 @@ def fit_spark(
     return answer.hand_to(trees)
 
 
-def _task_count(data: Any, num_workers: int | None) -> int:
+def _task_count(data: DataFrame, num_workers: int | None) -> int:
     if num_workers is None:
         return max(1, int(data.sparkSession.sparkContext.defaultParallelism))
     if num_workers < 1:
@@ -71,7 +79,7 @@ def _task_count(data: Any, num_workers: int | None) -> int:
     return int(num_workers)
 
 
-def _flag_rows(data: Any, columns: list[str], eval_data: Any) -> Any:
+def _flag_rows(data: DataFrame, columns: list[str], eval_data: DataFrame | None) -> DataFrame:
     """All rows in one frame, those to stop by marked."""
     literal = require("pyspark.sql.functions", "spark").lit
     rows = data.select(*columns).withColumn(_HELD, literal(False))
@@ -91,7 +99,7 @@ class _Task:
         self.roles = roles
         self.evaluates = evaluates
 
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import BarrierTaskContext
         from xgboost.collective import CommunicatorContext
 
@@ -103,13 +111,15 @@ class _Task:
         error = False
         with CommunicatorContext(**_communicator(context)):
             try:
-                answer: Any = grow_together(self.trees, mine, theirs, xgboost_team())
+                answer: Learned | Exception = grow_together(
+                    self.trees, mine, theirs, xgboost_team()
+                )
             except (TypeError, ValueError) as problem:  # the same on every worker
                 error, answer = True, problem
         if context.partitionId() == 0:
             yield _answer_row(error, answer)
 
-    def _frame(self, batches: Iterator[Any]) -> Any:
+    def _frame(self, batches: Iterator[pa.RecordBatch]) -> pd.DataFrame:
         arrow = require("pyarrow", "spark")
         tables = [arrow.Table.from_batches([batch]) for batch in batches]
         if tables:
@@ -124,12 +134,12 @@ class _Task:
         return with_start(self.trees, [Part.of(index, frame[self.features], **columns)])
 
 
-def _answer_row(error: bool, answer: object) -> Any:
+def _answer_row(error: bool, answer: object) -> pa.RecordBatch:
     arrow = require("pyarrow", "spark")
     return arrow.RecordBatch.from_pydict({"error": [error], "what": [pickle.dumps(answer)]})
 
 
-def _communicator(context: Any) -> dict[str, Any]:
+def _communicator(context: BarrierTaskContext) -> dict[str, str | int]:
     """The first task sets up the meeting point and tells the others where it is."""
     mine = ""
     if context.partitionId() == 0:

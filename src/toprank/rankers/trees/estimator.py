@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,6 +40,11 @@ from toprank.rankers.trees.stopping import StoppingRule, cares_for_ties, tied_to
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
+
+    from toprank._arrays import Matrix, TableLike
+    from toprank.folds.splits import CrossValidation
+    from toprank.losses import Loss
+    from toprank.prices import Price
 
 #: Rows from which early_stopping="auto" holds some out.
 _MANY_ROWS = 50_000
@@ -188,8 +193,8 @@ class PushTrees(
         self,
         p: Any = 4.0,
         *,
-        price: Any = "power",
-        loss: Any = "exponential",
+        price: str | Price | tuple[object, ...] = "power",
+        loss: str | Loss | tuple[object, ...] = "exponential",
         backend: str = "lightgbm",
         n_estimators: int = 400,
         learning_rate: float = 0.03,
@@ -205,22 +210,22 @@ class PushTrees(
         monotone_constraints: object = None,
         interaction_constraints: object = None,
         early_stopping: bool | str = "auto",
-        stop_by: Any = "auto",
-        metric: Any = "precision_at",
+        stop_by: str | Callable[..., float] = "auto",
+        metric: str | Callable[..., float] = "precision_at",
         metric_kwargs: dict[str, Any] | None = None,
         rule: str = "best",
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 50,
         ps: Sequence[float] = (1.0, 2.0, 4.0, 16.0, 64.0),
-        cv: Any = 5,
-        init_scale: Any = "auto",
+        cv: CrossValidation = 5,
+        init_scale: float | str = "auto",
         link: str = "logistic",
         calibration: str = "out_of_fold",
-        backend_params: dict[str, Any] | None = None,
+        backend_params: dict[str, object] | None = None,
         random_state: int | np.random.Generator | None = 0,
         n_jobs: int | None = None,
         verbose: int = 0,
-        **names: Any,
+        **names: object,
     ):
         self.p = p
         self.price = price
@@ -260,18 +265,18 @@ class PushTrees(
     @fits
     def fit(
         self,
-        X: Any,
-        y: object,
+        X: TableLike,
+        y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         *,
         groups: ArrayLike | None = None,
         label_propensity: ArrayLike | None = None,
-        eval_set: Any = None,
-        eval_metric: Any = None,
-        callbacks: Sequence[Any] | None = None,
+        eval_set: object = None,
+        eval_metric: object = None,
+        callbacks: Sequence[Callable[..., object]] | None = None,
         init_score: ArrayLike | None = None,
-        init_model: Any = None,
-    ) -> Any:
+        init_model: object = None,
+    ) -> Self:
         """Grow the trees.
 
         Parameters
@@ -342,7 +347,11 @@ class PushTrees(
         return self
 
     def _check_fit(
-        self, X: Any, y: Any, sample_weight: Any, groups: Any
+        self,
+        X: TableLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        groups: ArrayLike | None,
     ) -> tuple[TreeRows, np.ndarray]:
         """Check everything once; return the rows as numbers, and the labels as they were given."""
         checked, classes = check_rows(self, X, y, sample_weight, groups, missing=True, frames=True)
@@ -370,7 +379,7 @@ class PushTrees(
         else:
             self.init_scale_ = natural_scale(self.p_, self.price, self.loss)
 
-    def _add_start(self, rows: TreeRows, X: object, init_score: Any) -> TreeRows:
+    def _add_start(self, rows: TreeRows, X: Matrix, init_score: ArrayLike | None) -> TreeRows:
         if self.init_model_ is not None:
             start = model_scores(self.init_model_, X)
         elif init_score is not None:
@@ -382,7 +391,7 @@ class PushTrees(
     def _stops_early(self, n: int) -> bool:
         return n >= _MANY_ROWS if self.early_stopping == "auto" else bool(self.early_stopping)
 
-    def _eval_rows(self, eval_set: tuple[Any, ...]) -> TreeRows:
+    def _eval_rows(self, eval_set: Sequence[Any]) -> TreeRows:
         X, y, *groups = eval_set
         labels, numbers = check_labels(y), self._numbers(X)
         check_consistent_length(numbers, labels)
@@ -392,7 +401,7 @@ class PushTrees(
         codes = check_groups(groups[0], len(labels)) if groups else None
         return self._add_start(TreeRows(numbers, positive, None, codes), X, None)
 
-    def _watch(self, rows: TreeRows, metric: object = None) -> Watch:
+    def _watch(self, rows: TreeRows, metric: str | Callable[..., float] | None = None) -> Watch:
         rule = StoppingRule.of(self, grouped=rows.groups is not None)
         if metric is not None:
             rule = StoppingRule(metric, self.metric_kwargs if metric == self.metric else None)
@@ -413,7 +422,7 @@ class PushTrees(
         rows: TreeRows,
         watch: Watch | None,
         team: Team = ALONE,
-        callbacks: tuple[Any, ...] = (),
+        callbacks: tuple[Callable[..., object], ...] = (),
     ) -> list[str]:
         """Grow the trees, and return what their user should be told."""
         push = None

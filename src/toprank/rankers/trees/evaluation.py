@@ -13,7 +13,7 @@ _SAME = {"map": "average_precision", "aucpr": "average_precision", "ndcg": "ndcg
 _OF_PROBABILITIES = ("binary_logloss", "logloss", "binary_error", "error", "l2", "rmse", "l1")
 
 
-def list_eval_sets(eval_set: Any) -> list[tuple[Any, ...]]:
+def list_eval_sets(eval_set: Any) -> list[tuple[object, ...]]:
     """Return (X, y) or (X, y, groups) of each set, whether one or a list of them was given."""
     several = isinstance(eval_set, list) or (
         isinstance(eval_set, tuple) and all(isinstance(one, tuple) for one in eval_set)
@@ -30,7 +30,7 @@ def list_eval_sets(eval_set: Any) -> list[tuple[Any, ...]]:
     return [tuple(one) for one in sets]
 
 
-def check_eval_metric(given: object) -> Any:
+def check_eval_metric(given: object) -> str | Callable[..., float]:
     """Return the metric to stop by: a name of ours, or a function, larger is better.
 
     Of several the first; a function may return what LightGBM's do: name, value and whether larger

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,16 @@ from toprank.pairs import Rows
 from toprank.rankers.common import warn_caller
 from toprank.rankers.trees.block_table import BlockTable, external_matrix
 from toprank.rankers.trees.plan import Grown, TreePlan, TreeRows, Trees, Watch
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    import lightgbm
+    import xgboost
+    from xgboost.callback import TrainingCallback
+
+    from toprank.rankers.trees.plan import Booster
+
 
 #: Each library's name, and the sizes that it reads as they are, from the smallest to the largest.
 REACH = {
@@ -111,15 +121,15 @@ class LightGBMTrees(Trees):
 
     library = "lightgbm"
 
-    def __init__(self, booster: object, n_rounds: int, n_threads: int = 1):
+    def __init__(self, booster: Booster, n_rounds: int, n_threads: int = 1):
         self.booster = booster
         self.n_rounds = n_rounds
         self.n_threads = n_threads
 
     @classmethod
     def at_round(
-        cls, booster: Any, n_rounds: int, rows: TreeRows, plan: TreePlan, push: object
-    ) -> Any:
+        cls, booster: Booster, n_rounds: int, rows: TreeRows, plan: TreePlan, push: object
+    ) -> LightGBMTrees:
         return cls(booster, n_rounds, plan.n_threads)
 
     @classmethod
@@ -177,8 +187,10 @@ class LightGBMTrees(Trees):
         return np.asarray(gains, dtype=np.float64)
 
 
-def _lightgbm_data(lightgbm: Any, rows: TreeRows, plan: TreePlan, reference: object = None) -> Any:
-    names: Any = "auto"
+def _lightgbm_data(
+    lightgbm: ModuleType, rows: TreeRows, plan: TreePlan, reference: object = None
+) -> lightgbm.Dataset:
+    names: list[str] | str = "auto"
     if plan.names and not any(_NOT_IN_LIGHTGBM_NAMES & set(name) for name in plan.names):
         names = [name.replace(" ", "_") for name in plan.names]
         names = names if len(set(names)) == len(names) else "auto"
@@ -197,7 +209,7 @@ def _lightgbm_data(lightgbm: Any, rows: TreeRows, plan: TreePlan, reference: obj
 
 
 def _lightgbm_parameters(plan: TreePlan) -> dict[str, object]:
-    params: dict[str, Any] = {
+    params: dict[str, object] = {
         "learning_rate": plan.learning_rate,
         "num_leaves": plan.max_leaves,
         "max_depth": -1 if plan.max_depth is None else plan.max_depth,
@@ -232,7 +244,7 @@ class XGBoostTrees(Trees):
 
     library = "xgboost"
 
-    def __init__(self, booster: Any, n_rounds: int, plan: TreePlan, base: float):
+    def __init__(self, booster: Booster, n_rounds: int, plan: TreePlan, base: float):
         self.booster = booster
         booster.set_param("nthread", plan.n_threads)  # one that was read from a file takes all
         self.n_rounds = n_rounds
@@ -241,8 +253,8 @@ class XGBoostTrees(Trees):
 
     @classmethod
     def at_round(
-        cls, booster: Any, n_rounds: int, rows: TreeRows, plan: TreePlan, push: object
-    ) -> Any:
+        cls, booster: Booster, n_rounds: int, rows: TreeRows, plan: TreePlan, push: object
+    ) -> XGBoostTrees:
         base = 0.0 if push is not None else _own_objective(rows)[1]
         return cls(booster, n_rounds, plan, base)
 
@@ -330,7 +342,7 @@ def print_round(plan: TreePlan, watch: Watch | None, done: int, values: list[flo
     print(said, flush=True)
 
 
-def _printer(say: Any) -> Any:
+def _printer(say: Callable[[int], None]) -> TrainingCallback:
     """What tells XGBoost to say how far it is after each round."""
 
     class Printer(require("xgboost.callback", "xgboost").TrainingCallback):  # type: ignore[misc]
@@ -345,19 +357,21 @@ def _printer(say: Any) -> Any:
 class RoundFacts:
     """What a callable is told after a round, under the names that LightGBM has for it."""
 
-    model: Any
+    model: object
     iteration: int
     evaluation_result_list: list[tuple[str, str, float, bool]]
 
 
-def _as_xgboost_callback(given: Any) -> Any:
+def _as_xgboost_callback(given: Callable[..., object]) -> object:
     """A callback of XGBoost's, also where LightGBM's kind was given: a function of the round."""
     base = require("xgboost.callback", "xgboost").TrainingCallback
     if isinstance(given, base) or not callable(given):
         return given
 
     class Caller(base):  # type: ignore[misc, valid-type]
-        def after_iteration(self, model: object, epoch: int, evals_log: Any) -> bool:
+        def after_iteration(
+            self, model: object, epoch: int, evals_log: Mapping[str, Mapping[str, list[float]]]
+        ) -> bool:
             seen = [
                 (rows, metric, float(values[-1]), True)
                 for rows, metrics in evals_log.items()
@@ -369,7 +383,7 @@ def _as_xgboost_callback(given: Any) -> Any:
 
 
 @cache
-def _round_by_round() -> Any:
+def _round_by_round() -> TrainingCallback:
     """What lets a round begin only where somebody still waits for the trees.
 
     Workers that train together stop together: one that left alone would wait for the others to
@@ -385,7 +399,7 @@ def _round_by_round() -> Any:
     return RoundByRound()
 
 
-def _own_objective(rows: TreeRows) -> tuple[dict[str, Any], float]:
+def _own_objective(rows: TreeRows) -> tuple[dict[str, object], float]:
     """The library's own objective, from the mean or from the scores to start from."""
     share = 0.5
     if rows.start is None:
@@ -397,7 +411,9 @@ def _own_objective(rows: TreeRows) -> tuple[dict[str, Any], float]:
     return link, float(np.log(np.float32(share)) - np.log1p(-np.float32(share)))
 
 
-def _xgboost_data(xgboost: Any, rows: TreeRows, plan: TreePlan, reference: object = None) -> Any:
+def _xgboost_data(
+    xgboost: ModuleType, rows: TreeRows, plan: TreePlan, reference: object = None
+) -> xgboost.DMatrix:
     names = None
     if plan.names and not any(_NOT_IN_XGBOOST_NAMES & set(name) for name in plan.names):
         names = list(plan.names)
@@ -419,7 +435,7 @@ def _xgboost_data(xgboost: Any, rows: TreeRows, plan: TreePlan, reference: objec
 
 
 def _xgboost_parameters(plan: TreePlan) -> dict[str, object]:
-    params: dict[str, Any] = {
+    params: dict[str, object] = {
         "tree_method": "hist",
         "grow_policy": "lossguide",
         "learning_rate": plan.learning_rate,

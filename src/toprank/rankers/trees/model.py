@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +20,9 @@ from toprank.rankers.trees.columns import Categories
 from toprank.rankers.trees.plan import Trees
 
 if TYPE_CHECKING:
+    import xgboost
+
+    from toprank.inference import Comparison
     from toprank.losses import Loss
     from toprank.prices import Price
 
@@ -53,7 +56,7 @@ def model_scores(model: Any, X: Matrix) -> FloatArray:
     return check_start(scores, np.shape(X)[0])
 
 
-def _matrix(model: Any, X: object) -> Any:
+def _matrix(model: Any, X: object) -> xgboost.DMatrix:
     xgboost = require("xgboost", "xgboost")
     if model.feature_names is not None and not hasattr(X, "columns"):
         return xgboost.DMatrix(X, feature_names=model.feature_names)
@@ -82,7 +85,7 @@ def natural_scale(
 class TreeScores(Probabilities):
     """Scores of grown trees, on top of those they started from."""
 
-    metric: Any
+    metric: str | Callable[..., float]
     metric_kwargs: dict[str, Any] | None
     init_model_: Any
     init_scale_: float
@@ -171,7 +174,7 @@ class TreeScores(Probabilities):
         init_score: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         level: float = 0.95,
-    ) -> Any:
+    ) -> Comparison:
         """Compare the scores with those they started from, by ``metric``, on rows kept aside.
 
         Returns

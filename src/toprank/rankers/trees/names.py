@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 #: Their names for parameters that `PushTrees` has under another name.
 SAME = {
@@ -56,7 +56,7 @@ class LibraryNames:
 
     __signature__: ClassVar[inspect.Signature]
     backend: str
-    backend_params: dict[str, Any] | None
+    backend_params: dict[str, object] | None
 
     def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -31,6 +31,11 @@ from toprank.rankers.trees.columns import Categories
 from toprank.rankers.trees.libraries import check_weight_reach, warn_all
 from toprank.rankers.trees.plan import TreeRows, Trees
 
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from toprank._arrays import Matrix
+
 
 @dataclass(frozen=True)
 class TreeBlockScore:
@@ -39,7 +44,7 @@ class TreeBlockScore:
     trees: Trees
     offset: float
 
-    def __call__(self, X: Any, out: FloatArray | None = None) -> FloatArray:
+    def __call__(self, X: Matrix, out: FloatArray | None = None) -> FloatArray:
         """Return the scores of the rows of one block, or write them into ``out``."""
         scores = self.trees.scores(block_numbers(X, np.arange(X.shape[0]))) + self.offset
         if out is None:
@@ -52,7 +57,13 @@ class OnBlocks(BlockScorer):
     """Fits from files, queries and anything else that hands over rows block by block."""
 
     @fits
-    def fit_blocks(self, source: BlockSource, *, cache_dir: Any = None) -> Any:
+    def fit_blocks(
+        self,
+        source: BlockSource,
+        *,
+        cache_dir: str | PathLike[str] | None = None,
+        checkpoint: object = None,
+    ) -> Self:
         """Grow the trees from a block source that this machine reads, without holding its rows.
 
         XGBoost keeps the bins of the columns in files (its external memory, a byte or two per
@@ -71,6 +82,8 @@ class OnBlocks(BlockScorer):
         cache_dir : path, optional
             Where the bins go, and are removed in the end; by default the folder for temporary
             files.
+        checkpoint : None
+            Trees keep none, and say so; those of linear rankers and ensembles do.
 
         Returns
         -------
@@ -87,6 +100,12 @@ class OnBlocks(BlockScorer):
         """
         trees: Any = self
         _refuse(trees, source)
+        if checkpoint is not None:
+            raise ValueError(
+                f"checkpoint={checkpoint!r}: trees keep no checkpoint, since the files of bins "
+                "that their rounds read end with the process. Leave it out, and start a fit "
+                "that was lost again: with a number as random_state it grows the same trees."
+            )
         trees._check_link()
         trees.init_model_, trees._starts = None, False
         _keep_columns(trees, source)

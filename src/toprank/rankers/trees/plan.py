@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -21,8 +21,15 @@ from toprank.pairs import Rows
 from toprank.prices import PRICES, Price
 from toprank.rankers.trees.columns import find_columns
 
+if TYPE_CHECKING:
+    import lightgbm
+    import xgboost
+
+
 #: Returns the metric of the held-out rows at their scores, larger is better.
 Measure = Callable[[FloatArray], float]
+#: What the libraries call an ensemble of trees.
+Booster: TypeAlias = "lightgbm.Booster | xgboost.Booster"
 
 
 @dataclass(frozen=True)
@@ -78,8 +85,8 @@ class TreePlan:
     interactions: tuple[tuple[int, ...], ...] | None = None
     categorical: tuple[int, ...] = ()
     names: tuple[str, ...] | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict)
-    callbacks: tuple[Any, ...] = ()
+    extra: Mapping[str, object] = field(default_factory=dict)
+    callbacks: tuple[Callable[..., object], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -96,7 +103,7 @@ class Trees(ABC):
     #: The library, and the extra of toprank that brings it.
     library: ClassVar[str]
     n_rounds: int
-    booster: Any
+    booster: Booster
 
     @classmethod
     @abstractmethod
@@ -106,8 +113,8 @@ class Trees(ABC):
     @classmethod
     @abstractmethod
     def at_round(
-        cls, booster: Any, n_rounds: int, rows: TreeRows, plan: TreePlan, push: Any
-    ) -> Any:
+        cls, booster: Booster, n_rounds: int, rows: TreeRows, plan: TreePlan, push: object
+    ) -> Trees:
         """Return the trees of a booster that is still growing, after so many rounds."""
 
     @abstractmethod
@@ -190,7 +197,7 @@ def plan_of(trees: Any) -> TreePlan:
     )
 
 
-def _monotone(trees: Any, names: Any) -> tuple[int, ...] | None:
+def _monotone(trees: Any, names: Sequence[str] | None) -> tuple[int, ...] | None:
     given, d = trees.monotone_constraints, trees.n_features_in_
     if given is None:
         return None
@@ -209,7 +216,7 @@ def _monotone(trees: Any, names: Any) -> tuple[int, ...] | None:
     return tuple(int(sign) for sign in signs)
 
 
-def _interactions(trees: Any, names: Any) -> tuple[tuple[int, ...], ...] | None:
+def _interactions(trees: Any, names: Sequence[str] | None) -> tuple[tuple[int, ...], ...] | None:
     if trees.interaction_constraints is None:
         return None
     d, what = trees.n_features_in_, "interaction_constraints"

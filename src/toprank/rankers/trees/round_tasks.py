@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from toprank._extras import require
 from toprank.rankers.callbacks import tell_step
 from toprank.rankers.trees.plan import TreeRows
+
+if TYPE_CHECKING:
+    from toprank.rankers.trees.plan import Trees
 
 
 class RoundTask:
@@ -22,7 +26,7 @@ class RoundTask:
         Returns the trees of a booster after so many rounds.
     """
 
-    def __init__(self, trees: Any, rows: TreeRows, at_round: Any):
+    def __init__(self, trees: Any, rows: TreeRows, at_round: Callable[[object, int], Trees]):
         self.trees, self.rows, self.at_round = trees, rows, at_round
 
     def __call__(self, env: Any) -> bool:
@@ -32,7 +36,7 @@ class RoundTask:
             raise ended(env.iteration, env.evaluation_result_list or [])
         return stop
 
-    def _attributes(self, env: Any) -> dict[str, Any]:
+    def _attributes(self, env: Any) -> dict[str, object]:
         """What makes a copy of the estimator one that was fitted up to this round."""
         grown = self.at_round(env.model, env.iteration + 1)
         scores = grown.scores(self.rows.X)

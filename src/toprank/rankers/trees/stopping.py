@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,8 +21,8 @@ FEWEST_ROUNDS = 20
 class StoppingRule:
     """The metric that rounds stop by, its parameters, and how many rounds are kept at least."""
 
-    metric: Any
-    settings: dict[str, Any] | None
+    metric: str | Callable[..., float]
+    settings: Mapping[str, object] | None
     least: int = 1
 
     @classmethod

@@ -1,0 +1,218 @@
+"""How the threads of a GPU share out a table of so many columns; chosen on an H200."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+#: Columns up to which a lane may take a whole row, and up to which it does by columns.
+_NARROW = 12
+_NARROW_BY_COLUMN = 20
+#: Warps of a block.
+_WARPS = 4
+#: Threads that a multiprocessor should hold; fewer, where each of them needs more registers.
+_RESIDENT = 512
+_RESIDENT_WIDE = 384
+#: Bytes of shared memory that the blocks of a multiprocessor have, less what each block costs.
+_SHARED = 227 * 1024
+_SHARED_PER_BLOCK = 1024
+#: Places for rows that are asked for ahead in shared memory.
+_STAGES = 3
+#: Bytes that are copied to shared memory at once.
+_PIECE = 16
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How warps share out a table of this many columns, rows being held in registers.
+
+    Attributes
+    ----------
+    lanes, slots : int
+        Lanes of a warp that share a row, columns that each of them takes.
+    warps, teams : int
+        Warps that share a row, and how many such teams a block has.
+    batch : int
+        Rows that a lane works on at once.
+    resident : int
+        Threads that a multiprocessor should hold.
+    ahead : bool
+        Whether the next rows are asked for before these are worked on.
+    stages : int
+        Places of shared memory that rows are asked for into, ahead; 0 if none.
+    """
+
+    lanes: int
+    slots: int
+    warps: int
+    teams: int
+    batch: int
+    resident: int = _RESIDENT
+    ahead: bool = False
+    stages: int = 0
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.warps * self.teams * 32
+
+    @property
+    def rows(self) -> int:
+        """Rows that a block works on at once."""
+        return self.batch * (32 // self.lanes) * self.teams
+
+    def shared(self, columns: int, size: int) -> int:
+        """Bytes of shared memory that a block asks for."""
+        in_team = self.rows // self.teams
+        pieces = -(-in_team * columns * size // _PIECE) + 1
+        return self.stages * self.teams * pieces * _PIECE
+
+    def blocks(self, columns: int, size: int) -> int:
+        """Blocks that a multiprocessor should hold."""
+        wanted = max(1, self.resident // self.threads)
+        swapped = 2 * max(1, self.batch // self.lanes) * self.warps * 256
+        each = self.shared(columns, size) + swapped + _SHARED_PER_BLOCK
+        return max(1, min(wanted, _SHARED // each)) if self.stages else wanted
+
+
+@dataclass(frozen=True)
+class TilePlan:
+    """How blocks share out a wide table that lies by columns.
+
+    Attributes
+    ----------
+    rows : int
+        Rows of a tile.
+    warps, resident : int
+        Warps of a block, blocks that a multiprocessor should hold.
+    stages : int
+        Tiles that shared memory has room for.
+    """
+
+    rows: int
+    warps: int
+    resident: int
+    stages: int = 2
+    teams: int = 1
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.warps * 32
+
+    def shared(self, columns: int, size: int) -> int:
+        """Bytes of shared memory that a block asks for, wherever its columns begin."""
+        pieces = self.rows * size // _PIECE + 1
+        tiles = self.stages * columns * (pieces | 1) * _PIECE
+        numbers = 2 * columns + 1 + self.warps * self.rows + 2 * (self.rows + 16)
+        return tiles + 8 * numbers
+
+    def blocks(self, columns: int, size: int) -> int:
+        """Blocks that a multiprocessor should hold."""
+        each = self.shared(columns, size) + _SHARED_PER_BLOCK
+        return max(1, min(self.resident, _SHARED // each))
+
+
+#: The most columns, and the plan for tables by columns of no more, by the size of an entry.
+_TILES = {
+    4: (
+        (230, TilePlan(64, 8, 2)),
+        (320, TilePlan(32, 8, 2)),
+        (390, TilePlan(64, 16, 1)),
+        (700, TilePlan(32, 16, 1)),
+        (1024, TilePlan(16, 16, 1)),
+    ),
+    2: (
+        (128, TilePlan(128, 8, 3)),
+        (400, TilePlan(64, 8, 2)),
+        (700, TilePlan(32, 8, 2)),
+        (1024, TilePlan(32, 16, 1)),
+    ),
+}
+#: Columns that lanes of a table by columns share without any left over.
+_EVEN = 20
+
+
+def tile_plan_for(columns: int, size: int, by_column: bool) -> TilePlan | None:
+    """Return a plan for tiles in shared memory, None where rows in registers take less time."""
+    if not by_column or size == 8 or columns <= (80 if size == 4 else 44):
+        return None
+    if columns % _EVEN == 0 and columns <= (220 if size == 4 else 60):
+        return None  # lanes that take five or ten columns each have all something to do
+    for most, plan in _TILES[size]:
+        if columns <= most:
+            return plan
+    raise ValueError(f"{columns} columns; expected at most 1,024.")
+
+
+def plan_for(columns: int, size: int, by_column: bool) -> Plan:
+    """Return a plan for entries of ``size`` bytes, in a table that lies by rows or by columns.
+
+    The numbers are the best of about a hundred for each of eleven widths.
+    """
+    if by_column and columns > (_NARROW_BY_COLUMN if size <= 4 else 32):
+        return _plan_by_column(columns, size)
+    if columns <= _NARROW and size < 8 and (by_column or size == 2):
+        batch = max(1, min(4, 20 // columns))
+        ahead = size == 4 or not by_column or columns > 2
+        resident = _RESIDENT_WIDE if columns > 4 else _RESIDENT
+        return Plan(1, columns, 1, _WARPS, batch, resident if ahead else _RESIDENT, ahead)
+    if by_column and size <= 4:
+        return Plan(1, columns, 1, _WARPS, size // 2, _RESIDENT_WIDE, size == 2)
+    if by_column and columns <= 16:
+        return Plan(1, columns, 1, _WARPS, max(1, min(8, 20 // columns)))
+    return _plan_by_row(columns, size) if size <= 4 else _plan_of_doubles(columns)
+
+
+def _plan_by_column(columns: int, size: int) -> Plan:
+    """Neighbouring lanes read neighbouring rows; fewer rows where there are many columns."""
+    if size == 8 or (size == 2 and columns > 250):
+        lanes = 2 if columns <= 512 else 4
+        warps = -(-columns // ((10 if columns <= 128 else 16) * lanes))
+        slots = -(-columns // (lanes * warps))
+        return Plan(lanes, slots, warps, 1, 1 if size * slots > 64 else 2)
+    if 44 < columns <= 220 and columns % _EVEN == 0:
+        lanes, slots = (4, 5) if size == 4 else (2, 10)
+        batch = 4 if size == 4 else 2
+        return Plan(lanes, slots, columns // (lanes * slots), 1, batch, _RESIDENT_WIDE, True)
+    lanes, share, batch = (1, 11, 2) if columns <= 80 else (4, 22, 4)
+    if columns > 250:
+        lanes, share, batch = (2, 30, 1) if columns <= 400 else (4, 64, 1)
+    warps = -(-columns // share)
+    return Plan(lanes, -(-columns // (lanes * warps)), warps, 1, batch, _RESIDENT_WIDE, True)
+
+
+def _plan_by_row(columns: int, size: int) -> Plan:
+    """A few lanes per row, or a warp, or several."""
+    together = _lanes_for(columns, 7)
+    slots = -(-columns // together)
+    if together > 1 and slots * together > 1.15 * columns and columns <= 9 * (together // 2):
+        together //= 2  # or too many of the lanes have nothing to do
+    together = min(together, 128)  # warps that share a row
+    slots = -(-columns // together)
+    lanes, warps = min(32, together), max(1, together // 32)
+    if together >= 64:  # several warps that share a row wait for each other, but not for memory
+        batch = 8 if slots <= 5 else 4
+        return Plan(lanes, slots, warps, 1, batch, _RESIDENT_WIDE, False, _STAGES)
+    if slots > 7:
+        few = together == 2
+        return Plan(lanes, slots, 1, _WARPS, 2 if few else 4, _RESIDENT_WIDE, few)
+    batch = 8 if (slots <= 4 and together >= 8) or (slots == 5 and 4 <= together < 32) else 4
+    if size == 2 and slots == 4 and together >= 8:
+        return Plan(lanes, slots, 1, _WARPS, batch, _RESIDENT_WIDE, False, _STAGES)
+    ahead = slots * batch <= 20 or together == 32
+    resident = _RESIDENT_WIDE if (ahead and columns > _NARROW) or slots == 5 else _RESIDENT
+    return Plan(lanes, slots, 1, _WARPS, batch, resident, ahead)
+
+
+def _plan_of_doubles(columns: int) -> Plan:
+    together = _lanes_for(columns, 7)
+    lanes, warps = min(32, together), max(1, together // 32)
+    return Plan(lanes, -(-columns // together), warps, _WARPS if warps == 1 else 1, 4)
+
+
+def _lanes_for(columns: int, most: int) -> int:
+    """The smallest power of two of lanes that take at most so many columns each."""
+    together = 1
+    while -(-columns // together) > most:
+        together *= 2
+    return together

@@ -1,0 +1,212 @@
+"""A kernel for wide tables that lie by columns, in CUDA C++.
+
+A block of threads holds a tile of a few rows in shared memory, a piece of every column, and asks
+for the next one meanwhile. It goes over the tile twice: a warp scores the rows with its share of
+the columns, lanes side by side being rows; then, the weights known, a thread sums its own column.
+No column need begin at a multiple of 16 bytes: pieces of 16 bytes are copied that begin at one, and
+rows that lie beside the tile have no weight.
+"""
+
+from __future__ import annotations
+
+SOURCE = r"""
+#define THREADS (WARPS * 32)
+#define ROWS_AT_ONCE (ROWS < 32 ? ROWS : 32)       // rows that a warp scores with one load
+#define ABREAST (32 / ROWS_AT_ONCE)                // columns that it takes at once
+#define PER_LANE (ROWS / ROWS_AT_ONCE)             // rows that a lane scores
+#define SIXTEENS (ROWS * SIZE / 16 + !ALIGNED)     // pieces of 16 bytes of a column
+#define PITCH ((SIXTEENS + !(SIXTEENS & 1)) * 16)  // an odd number of them: no two banks collide
+#define STAGE (COLUMNS * PITCH)
+#define PER_PIECE (16 / SIZE)
+#define SHARES (THREADS / COLUMNS > 0 ? THREADS / COLUMNS : 1)  // threads that share a column
+#define TAKEN ((COLUMNS + THREADS - 1) / THREADS)               // columns that a thread takes
+#define CHAINS (PER_LANE >= 4 ? 2 : 8 / PER_LANE)    // sums that do not wait for each other
+#define BESIDE 8                                   // rows of no weight before and after a tile
+
+__device__ __forceinline__ void copy_16(unsigned to, const char* from, int bytes) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes));
+}
+
+// Bytes by which a column's first entry lies beyond a multiple of 16.
+#define BEYOND(c) (ALIGNED ? 0u : (low + (unsigned)(c) * low_stride) & 15u)
+
+// Ask for the rows of a tile; what lies beyond the last row is zero.
+__device__ __forceinline__ void ask(
+    unsigned to, const Entry* X, long long first, long long stride, int n, unsigned low,
+    unsigned low_stride) {
+  const bool inside = first + ROWS + BESIDE <= n;
+  for (int i = threadIdx.x; i < COLUMNS * SIXTEENS; i += THREADS) {
+    const int c = i / SIXTEENS, piece = i - c * SIXTEENS;
+    const char* column = (const char*)(X + c * stride);
+    const char* from = column + first * SIZE - BEYOND(c) + piece * 16;
+    int bytes = 16;
+    if (!inside) {
+      const long long left = column + (long long)n * SIZE - from;
+      bytes = left >= 16 ? 16 : left > 0 ? (int)left : 0;
+      if (bytes == 0) from = (const char*)((unsigned long long)X & ~15ull);
+    }
+    copy_16(to + c * PITCH + piece * 16, from, bytes);
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, FEWEST_BLOCKS) tilted(
+    const Entry* __restrict__ X, const unsigned char* __restrict__ kind,
+    const double* __restrict__ log_weight, const double* __restrict__ given,
+    const double* __restrict__ centre, double* __restrict__ out, long long n_rows,
+    long long stride) {
+  extern __shared__ __align__(16) char room[];
+  double* slope = (double*)(room + STAGES * STAGE);  // and the centre behind it
+  double* partial = slope + COLUMNS * (1 + CENTRED) + (COLUMNS & 1 & !CENTRED);
+  double2* weights = (double2*)(partial + WARPS * ROWS);  // of a positive, of a negative
+  const int n = (int)n_rows;
+  const unsigned low = (unsigned)(unsigned long long)X, low_stride = (unsigned)stride * SIZE;
+  const unsigned ring = (unsigned)__cvta_generic_to_shared(room);
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int row = lane % ROWS_AT_ONCE, beside = lane / ROWS_AT_ONCE;
+  const double of_pos = given[0], of_neg = given[1], pos_top = given[2], neg_top = given[3];
+
+  for (int c = threadIdx.x; c < COLUMNS; c += THREADS) {
+    slope[CENTRED ? 2 * c : c] = given[4 + c];
+    if (CENTRED) slope[2 * c + 1] = centre[c];
+  }
+  if (threadIdx.x < 2 * BESIDE) {
+    const int r = threadIdx.x < BESIDE ? threadIdx.x : ROWS + threadIdx.x;
+    weights[r] = make_double2(0.0, 0.0);
+  }
+
+  // moments: a thread takes a column, or a share of its rows, or several columns
+  const int share = COLUMNS < THREADS ? threadIdx.x / COLUMNS : 0;
+  const int own = COLUMNS < THREADS ? threadIdx.x - share * COLUMNS : threadIdx.x;
+  double pos_moment[TAKEN][2], neg_moment[TAKEN][2], pos_mass = 0.0, neg_mass = 0.0;
+#pragma unroll
+  for (int j = 0; j < TAKEN; j++)
+    pos_moment[j][0] = pos_moment[j][1] = neg_moment[j][0] = neg_moment[j][1] = 0.0;
+
+  const long long step = (long long)gridDim.x * ROWS;
+  long long first = (long long)blockIdx.x * ROWS;
+#pragma unroll
+  for (int s = 0; s < STAGES - 1; s++) {
+    const long long early = first + s * step;
+    if (early < n) ask(ring + s * STAGE, X, early, stride, n, low, low_stride);
+    asm volatile("cp.async.commit_group;");
+  }
+  int stage = 0;
+  for (; first < n; first += step) {
+    bool is_pos = false;
+    const long long mine = first + threadIdx.x;
+    const bool there = threadIdx.x < ROWS && mine < n;
+    if (there) is_pos = kind[mine] != 0;
+#if WEIGHTED
+    double base = there ? log_weight[mine] : 0.0;
+#else
+    double base = 0.0;
+#endif
+    asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2 < 0 ? 0 : STAGES - 2));
+    __syncthreads();
+    {
+      const long long ahead = first + (STAGES - 1) * step;
+      const int into = stage == 0 ? STAGES - 1 : stage - 1;
+      if (ahead < n) ask(ring + into * STAGE, X, ahead, stride, n, low, low_stride);
+      asm volatile("cp.async.commit_group;");
+    }
+    const char* tile = room + stage * STAGE;
+
+    double score[CHAINS][PER_LANE];
+#pragma unroll
+    for (int i = 0; i < CHAINS; i++)
+#pragma unroll
+      for (int k = 0; k < PER_LANE; k++) score[i][k] = 0.0;
+    for (int start = warp * ABREAST + beside; start < COLUMNS; start += CHAINS * WARPS * ABREAST) {
+#pragma unroll
+      for (int i = 0; i < CHAINS; i++) {
+        const int c = start + i * WARPS * ABREAST;
+        if (COLUMNS % (CHAINS * WARPS * ABREAST) == 0 || c < COLUMNS) {
+          const Entry* at = (const Entry*)(tile + c * PITCH + BEYOND(c)) + row;
+          const double b = slope[CENTRED ? 2 * c : c], m = CENTRED ? slope[2 * c + 1] : 0.0;
+#pragma unroll
+          for (int k = 0; k < PER_LANE; k++) {
+            const double x = number(at[k * ROWS_AT_ONCE]);
+            score[i][k] += (CENTRED ? x - m : x) * b;
+          }
+        }
+      }
+    }
+#pragma unroll
+    for (int k = 0; k < PER_LANE; k++) {
+#pragma unroll
+      for (int i = 1; i < CHAINS; i++) score[0][k] += score[i][k];
+#pragma unroll
+      for (int apart = 16; apart >= ROWS_AT_ONCE; apart /= 2)
+        score[0][k] += __shfl_xor_sync(0xffffffffu, score[0][k], apart);
+      if (beside == 0) partial[warp * ROWS + row + k * ROWS_AT_ONCE] = score[0][k];
+    }
+    __syncthreads();
+    if (threadIdx.x < ROWS) {
+      double total = 0.0;
+#pragma unroll
+      for (int w = 0; w < WARPS; w++) total += partial[w * ROWS + threadIdx.x];
+      base -= is_pos ? pos_top : neg_top;
+      const double e = there ? exp(total * (is_pos ? of_pos : of_neg) + base) : 0.0;
+      if (is_pos) pos_mass += e; else neg_mass += e;
+      weights[BESIDE + threadIdx.x] = is_pos ? make_double2(e, 0.0) : make_double2(0.0, e);
+    }
+    __syncthreads();
+    if (share < SHARES) {
+#pragma unroll
+      for (int j = 0; j < TAKEN; j++) {
+        const int c = own + j * THREADS;
+        if (c < COLUMNS) {
+          const double2* w_at = weights + BESIDE - (int)(BEYOND(c) / SIZE);
+          const double m = CENTRED ? slope[2 * c + 1] : 0.0;
+#pragma unroll 2
+          for (int piece = share; piece < SIXTEENS; piece += SHARES) {
+            const uint4 raw = *(const uint4*)(tile + c * PITCH + piece * 16);
+            const unsigned word[4] = {raw.x, raw.y, raw.z, raw.w};
+#pragma unroll
+            for (int e = 0; e < PER_PIECE; e++) {
+              double x = UNPACK(word, e);
+              if (CENTRED) x -= m;
+              const double2 w = w_at[piece * PER_PIECE + e];
+              pos_moment[j][e % 2] += w.x * x;
+              neg_moment[j][e % 2] += w.y * x;
+            }
+          }
+        }
+      }
+    }
+    stage = stage + 1 == STAGES ? 0 : stage + 1;
+  }
+
+  // shares of a column, and the masses, are added up in a fixed order
+  asm volatile("cp.async.wait_all;");
+  __syncthreads();
+  double* sums = (double*)room;  // SHARES x 2 x COLUMNS
+  double* masses = partial;      // 2 x ROWS
+  double* at = out + (long long)blockIdx.x * 2 * (COLUMNS + 1);
+  if (share < SHARES) {
+#pragma unroll
+    for (int j = 0; j < TAKEN; j++) {
+      const int c = own + j * THREADS;
+      if (c < COLUMNS) {
+        sums[share * 2 * COLUMNS + c] = pos_moment[j][0] + pos_moment[j][1];
+        sums[(share * 2 + 1) * COLUMNS + c] = neg_moment[j][0] + neg_moment[j][1];
+      }
+    }
+  }
+  if (threadIdx.x < ROWS) {
+    masses[threadIdx.x] = pos_mass;
+    masses[ROWS + threadIdx.x] = neg_mass;
+  }
+  __syncthreads();
+  for (int i = threadIdx.x; i < 2 * COLUMNS; i += THREADS) {
+    double total = 0.0;
+    for (int s = 0; s < SHARES; s++) total += sums[s * 2 * COLUMNS + i];
+    at[i < COLUMNS ? 1 + i : 2 + i] = total;
+  }
+  if (threadIdx.x < 2) {
+    double total = 0.0;
+    for (int r = 0; r < ROWS; r++) total += masses[threadIdx.x * ROWS + r];
+    at[threadIdx.x * (COLUMNS + 1)] = total;
+  }
+}
+"""
