@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from toprank import PNormPush, PushRanker
-from toprank.objective import build_objective
+from toprank.objective import LabelledData, Task, build_objective, problem_of
 
 SMOOTH = [
     {"p": 1.0},
@@ -179,6 +179,29 @@ def test_the_certificate_of_the_infinite_push_is_the_papers_gap(small):
     p = 4.0 ** np.arange(13)
     gaps = [np.log(len(f)) / q - (logsumexp(q * f) / q - f.max()) for q in p]
     assert np.min(np.abs(np.array(gaps) - fit.optimality_gap_)) <= 1e-9
+
+
+@pytest.mark.parametrize("end", ["top", "bottom"])
+@pytest.mark.parametrize("p", [16.0, 256.0, 4096.0])
+def test_weights_of_a_finite_p_bound_the_infinite_one_more_sharply_than_the_papers_gap(
+    p, end, small
+):
+    X, positive = small
+    if end == "bottom":  # the same problem, seen from the other end of the list
+        X, positive = -X, ~positive
+    data = LabelledData.of_arrays(X, positive)
+    limit = problem_of(data, Task.build(price="max", end=end, alpha=0.1))
+    smooth = problem_of(data, Task.build(p=p, end=end, alpha=0.1))
+    coef = PushRanker(p=p, end=end, alpha=0.1).fit(X, positive).coef_[0]
+    f = X @ coef
+    outer = f[~positive] if end == "top" else -f[positive]
+    papers = np.log(len(outer)) / p - (logsumexp(p * outer) / p - outer.max())
+    value, bound = limit.value(coef), limit.bound_by(smooth, coef)
+    assert value - papers < bound + 1e-9
+    fit = PushRanker(price="max", end=end, alpha=0.1).fit(X, positive)
+    assert bound <= fit.objective_ + 1e-12
+    assert 0.0 <= fit.optimality_gap_ <= 1e-4
+    assert fit.objective_ - fit.optimality_gap_ <= value
 
 
 def test_the_minimum_rises_with_p_towards_the_infinite_one(small):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from toprank import PNormPush, ProperRanker
-from toprank.objective import LabelledData, ManySwept, Task, problem_of
+from toprank.objective import LabelledData, ManySwept, SweptProblem, Task, problem_of
 from toprank.tuning.grid import fit_grid
 
 PS, ALPHAS = (1.0, 4.0, 64.0), (1.0, 1e-2, 1e-4)
@@ -44,6 +44,27 @@ def test_a_fold_that_starts_near_reaches_its_own_minimum(rows):
     whole = fit_grid(grid, len(ALPHAS), X, y == 1, None)
     part = np.arange(len(y)) % 5 > 0
     fitted = fit_grid(grid, len(ALPHAS), X[part], y[part] == 1, None, whole)
+    assert_solved((grid, fitted), X[part], y[part])
+
+
+def test_one_hessian_serves_a_line_and_a_fold_takes_none(rows, monkeypatch):
+    X, y = rows
+    taken = []
+    hessian = SweptProblem.hessian
+    monkeypatch.setattr(
+        SweptProblem, "hessian", lambda self, *a, **k: taken.append(1) or hessian(self, *a, **k)
+    )
+    grid = [PNormPush(p, alpha=a, tol=1e-5) for p in (1.0, 2.0, 4.0) for a in (1.0, 0.1, 0.01)]
+    alone = PNormPush(1.0, alpha=1.0, tol=1e-5)
+    alone.fit(X, y)
+    first = len(taken)
+    taken.clear()
+    whole = fit_grid(grid, 3, X, y == 1, None)
+    assert len(taken) == first + 3  # the first setting alone, and one per line
+    taken.clear()
+    part = np.arange(len(y)) % 5 > 0
+    fitted = fit_grid(grid, 3, X[part], y[part] == 1, None, whole)
+    assert not taken
     assert_solved((grid, fitted), X[part], y[part])
 
 

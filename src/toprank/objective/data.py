@@ -47,6 +47,9 @@ _COARSE_ROWS_PER_FEATURE = 100
 _DEVICE_ROWS = 1 << 16, 1 << 20
 #: Rows that tell whether most entries are zero, about.
 _ZERO_ROWS = 256
+#: Share of entries other than zero below which a dense matrix is worth storing without its zeros,
+#: and the bytes that this may take.
+_LIGHT_SHARE, _LIGHT_BYTES = 0.2, 1 << 26
 #: Bytes of dense rows that a sample may bring to the driver.
 _SAMPLE_BYTES = 1 << 28
 
@@ -218,6 +221,16 @@ class BlockData:
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
+def _csr_of(X: np.ndarray) -> sparse.csr_array:
+    """Return a dense matrix as CSR, in a quarter of the time that SciPy takes."""
+    there = X != 0
+    at = np.flatnonzero(there)
+    ends = np.concatenate([[0], np.cumsum(np.count_nonzero(there, axis=1))])
+    rows_of_c = X if X.flags.c_contiguous else np.ascontiguousarray(X)
+    entries = rows_of_c.ravel()[at].astype(np.float64)
+    return sparse.csr_array((entries, (at % X.shape[1]).astype(np.int32), ends), X.shape)
+
+
 def _block_starts(rows: Mapping[int, int]) -> dict[int, int]:
     starts, first = {}, 0
     for index in sorted(rows):
@@ -277,6 +290,25 @@ class LabelledData(BlockData):
         counts = count_labels(source)
         size = X.shape[1] + intercepts
         return cls(source, counts, np.array([False, True]), None, size, like)
+
+    def without_zeros(self) -> LabelledData | None:
+        """Return the same rows, sparse, where that is small and much faster to read; else None.
+
+        Passes over them count as passes over these rows.
+        """
+        source = self.source
+        if not (isinstance(source, ArraySource) and self.units.plain and not self.sparse):
+            return None
+        parts = [block.X for block in source.blocks]
+        if source.stamps or not all(type(part) is np.ndarray for part in parts):
+            return None
+        stored = sum(map(np.count_nonzero, parts)) if self.mostly_zero else self.entries
+        if stored > _LIGHT_SHARE * self.entries or 12 * stored > _LIGHT_BYTES:
+            return None
+        X = sparse.csr_array(sparse.vstack([_csr_of(part) for part in parts]))
+        light = LabelledData.of_arrays(X, *self.labels, n_jobs=source.n_jobs)
+        light.passes = self.passes
+        return light
 
     def _look(self, thinning: Thinning | None = None) -> tuple[Units, bool]:
         self.view = View(self.classes, self.class_weight, entries=self.entries)

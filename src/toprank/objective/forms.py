@@ -308,6 +308,25 @@ class SweptProblem(TwoClassProblem):
             return self._pass(coef, 1).extremes
         return super().extremes(coef)
 
+    def lighter(self) -> TwoClassProblem:
+        return _without_zeros(self) if self.task.p > _STEEP else self
+
+    def bound_of_largest(self, coef: FloatArray) -> float:
+        """Return a lower bound on the minimum of the largest height, of one end, from weights.
+
+        Any weights u of the outer rows that sum to one bound the largest score from below by
+        sum_k u_k b_k, and the minimum of what is then a smooth function by its value less
+        |gradient|^2 / (2 alpha). The weights of this price, u = softmax(p b), give the
+        gradient of this problem.
+        """
+        ((pos, neg),), log_totals = self.evaluate(coef, 1), self.data.log_totals
+        if self.task.end == "top":  # the positives are the inner rows
+            inner, outer = float(pos.log_mass) - log_totals[0], float(neg.mean @ coef)
+        else:
+            inner, outer = float(neg.log_mass) - log_totals[1], -float(pos.mean @ coef)
+        value, grad = self.add_penalty(inner + outer, neg.mean - pos.mean, coef)
+        return value - float(np.sum(grad**2 / (2.0 * self.penalty)))
+
     def dual_terms(self, coef: FloatArray, step: FloatArray) -> Terms:
         """Return the terms of the dual value, see `toprank.objective.duality`."""
         data = self.data
@@ -340,8 +359,17 @@ class LargestHeight(TwoClassProblem):
     def with_task(self, task: Task) -> TwoClassProblem:
         return SweptProblem(self.data, task)
 
+    def lighter(self) -> TwoClassProblem:
+        return _without_zeros(self)
+
+    def bound_by(self, smooth: SweptProblem, coef: FloatArray) -> float:
+        one_end = self.task.end != "both" and self.alpha > 0
+        return smooth.bound_of_largest(coef) if one_end else -np.inf
+
     def value(self, coef: FloatArray) -> float:
         """Return the largest log S of an outer row: log mean e^-f_pos + max f_neg at the top."""
+        if not np.any(coef):  # every score is zero: no pass is needed
+            return 0.0
         sweep = Evaluate(self.data.view, ((-1.0, 1.0),), extremes=True)
         found = self.data.run(sweep, coef)
         ((pos, neg),), (lowest, highest) = found.ends, found.extremes
@@ -352,6 +380,17 @@ class LargestHeight(TwoClassProblem):
         }
         asked = ends.values() if self.task.end == "both" else [ends[self.task.end]]
         return float(max(asked)) + self.cost(coef)
+
+
+def _without_zeros(problem: TwoClassProblem) -> TwoClassProblem:
+    """The problem on wide rows that are mostly zero, stored without their zeros.
+
+    A hard push takes hundreds of gradients: there it pays within the first few.
+    """
+    if problem.size <= _NARROW or problem.coarse() is not None:
+        return problem
+    data = problem.data.without_zeros()
+    return problem if data is None else type(problem)(data, problem.task)
 
 
 class ManySwept:

@@ -151,6 +151,17 @@ class LinearProblem(ABC, Generic[Data]):
         pulls[: len(sizes)] += sizes
         return pulls
 
+    def lighter(self) -> LinearProblem[Data]:
+        """Return the same problem on rows that are stored in a form that is faster to read."""
+        return self
+
+    def bound_by(self, smooth: Any, coef: FloatArray) -> float:
+        """Return a lower bound on the minimum that a smooth problem's coefficients tell.
+
+        Minus infinity where they tell no more than that the smooth problem lies below this one.
+        """
+        return -np.inf
+
     def column_scale(self) -> FloatArray:
         """Return a positive scale for each coefficient: one over the column's spread."""
         spread = self.data.column_spread()

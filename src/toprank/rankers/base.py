@@ -284,6 +284,8 @@ class LinearRanker(TakesCallbacks, BlockScoring, Probabilities, ClassifierMixin,
 
     def _minimise(self, problem: Any) -> Result:
         start, warm = self._start(problem)
+        if self.solver == "auto":
+            problem = problem.lighter()
         solver = self._solver_for(problem)
         if suits(problem):
             found = solve_by_highest_rows(

@@ -14,8 +14,11 @@ and alpha > 0,
 
     F(coef) - min F  <=  [F(coef) - F_s(coef)] + |grad F_s|^2 / (2 alpha)
 
-is the certificate that is reported, and the path ends when it is small enough. For the max price
-F - F_s is the paper's limit p -> inf with gap log(K)/p - [LSE(p f)/p - max f].
+is a certificate, and the path ends when it is small enough. For the max price F - F_s is the
+paper's limit p -> inf with gap log(K)/p - [LSE(p f)/p - max f]. There the weights of the outer rows
+in F_s bound the minimum from below more sharply (`Problem.bound_by`). Where rows are wide, so that
+a level takes dozens of passes, the best of these bounds is kept, and the path is left for the point
+it leads to as soon as that is known to be close.
 
 Where the maximum can be told apart from the loss (``problem.peaked``), Newton's method takes it
 as it is, and a path is walked for the corners of the loss alone.
@@ -24,6 +27,7 @@ as it is, and a path is walked for the corners of the loss alone.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -169,7 +173,7 @@ def _narrow(
     steep = problem.first_level < 1.0 and not _is_boosting(minimiser)
     ladder = _Ladder(problem, tol, not steep)
     passed = [(0.0, np.zeros_like(coef))] if steep else []
-    easy = False
+    easy, bound = False, -np.inf
     for level in levels:
         if easy:  # then every other level will do
             easy = False
@@ -185,15 +189,24 @@ def _narrow(
             smooth, coef, minimiser, max_iter=budget, tol=inner, callback=callback, warm=warm
         )
         result = _certify(problem, result)
+        if minimiser is lbfgs:  # where a level takes dozens of passes, the path is left early
+            bound = max(bound, problem.bound_by(smooth, result.coef))
+            result.gap = min(result.gap, result.value - bound)
         coef, warm = result.coef, True
         passed.append((level, coef))
         ladder.come_down(result.above)
         easy = led and len(result.history) <= _EASY and level > levels[-2]
         history += result.history
         close = _is_close(problem, result, tol)
+        if not close and bound > -np.inf:
+            ahead = _end_of_path(problem, result, passed, bound, tol)
+            if ahead is not None:
+                best, close = ahead, True
+                break
         if close and inner > tol and not _is_boosting(minimiser):
             polished = minimiser(smooth, coef, max_iter=_POLISH, tol=tol, warm=True)
             result = _certify(problem, polished)
+            result.gap = min(result.gap, result.value - bound)
             history += result.history
         # without a penalty every gap is infinite, and the value decides
         if best is None or close or (result.gap, result.value) < (best.gap, best.value):
@@ -233,10 +246,46 @@ def _look_ahead(smooth: Any, level: float, passed: list[tuple[float, FloatArray]
     In the level the minima lie nearly on a line; where a maximum leaves nothing to learn, they
     shrink towards zero in proportion to it, so that zero at level zero is the first of them.
     """
-    (before, older), (last, coef) = passed[-2:]
-    ahead: FloatArray = coef + (coef - older) * ((level - last) / (last - before))
+    ahead, coef = _line_through(passed[-2:], level), passed[-1][1]
     here = smooth.value_grad(coef)[0]
     return ahead if smooth.value_grad(ahead)[0] < here else coef
+
+
+def _end_of_path(
+    problem: Problem,
+    result: Result,
+    passed: list[tuple[float, FloatArray]],
+    bound: float,
+    tol: float,
+) -> Result | None:
+    """Return the point where the path leads, if it is known to be close to the minimum already.
+
+    A lower bound comes nearer to the minimum than the minima of the smooth problems do. Where
+    they fall below what zero coefficients reach, the line through the last two of them is
+    followed to level zero. Where they do not, there is nothing to learn at the limit, and they
+    shrink towards zero: the last one is shortened, which keeps its ranking.
+    """
+    zero = problem.value(np.zeros_like(result.coef))
+    target = _gap_target(problem, result.value, tol)
+    if result.value < zero:
+        coef = _line_through(passed[-2:], 0.0) if len(passed) > 2 else result.coef
+    else:  # by convexity the value of a share lies below the same share of the values
+        share = (0.9 * target + bound - zero) / max(result.value - zero, np.finfo(float).tiny)
+        coef = min(share, 1.0) * result.coef if share >= _FACTOR**2 else result.coef
+    if coef is result.coef:
+        return None
+    value = problem.value(coef)
+    learned = result.value >= zero or value < zero - target
+    if not (learned and value - bound <= target):
+        return None
+    return replace(result, coef=coef, value=value, gap=value - bound)
+
+
+def _line_through(points: list[tuple[float, FloatArray]], level: float) -> FloatArray:
+    """The point of a level on the line through two others."""
+    (before, older), (last, coef) = points
+    ahead: FloatArray = coef + (coef - older) * ((level - last) / (last - before))
+    return ahead
 
 
 def _certify(problem: Problem, result: Result) -> Result:
@@ -249,8 +298,13 @@ def _certify(problem: Problem, result: Result) -> Result:
 
 def _is_close(problem: Problem, result: Result, tol: float) -> bool:
     """Whether the gap is small enough; without a penalty, whether each smooth problem is solved."""
-    target = max(_GAP, 100.0 * tol) * max(problem.scale, abs(result.value))
+    target = _gap_target(problem, result.value, tol)
     return result.gap <= target or (result.converged and result.above <= target)
+
+
+def _gap_target(problem: Problem, value: float, tol: float) -> float:
+    """The gap at which the path ends."""
+    return max(_GAP, 100.0 * tol) * max(problem.scale, abs(value))
 
 
 def _path(problem: Problem, minimiser: Minimiser, max_iter: int) -> tuple[list[float], int]:

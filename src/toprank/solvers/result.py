@@ -75,6 +75,9 @@ class Problem(SmoothProblem, Protocol):
     def smoothed(self, level: float) -> Problem:
         """Return a smooth problem that lies below and meets this one as level -> 0."""
 
+    def bound_by(self, smooth: Any, coef: FloatArray) -> float:
+        """Return a lower bound on the minimum, from where a smooth problem was solved."""
+
     def column_scale(self) -> FloatArray: ...
 
 

@@ -1,11 +1,11 @@
 """Every (p, alpha) of a grid on the same rows, for about the price of a few fits.
 
 A grid is first solved on all rows, line by line of p, on a sample of them where there are many:
-the first line one alpha after the other, every solution the start of the next, and each line after
-it all alphas together from the solutions of the line before. Where a sample was walked, all
-settings then step together on all rows. Each step of `toprank.tuning.together` reads X once for
-all of them. The grid of a fold starts from the solutions on all rows and from what has been
-learned of their Hessians.
+the first setting alone, the rest of its line from there, and each line after it from the solutions
+of the line before, all alphas of a line together. One Hessian serves a line, with the penalty of
+each setting. Where a sample was walked, all settings then step together on all rows. Each step of
+`toprank.tuning.together` reads X once for all of them. The grid of a fold starts from the solutions
+on all rows and from what has been learned of their Hessians.
 
 What has not settled after a few steps is left to the solver of a single fit, from where it
 stands, and so is every objective that cannot step together, or has too many coefficients.
@@ -31,8 +31,10 @@ from toprank.objective import (
 )
 from toprank.rankers.base import DEFAULT_ROUNDS, LinearRanker
 from toprank.solvers import SOLVERS, lbfgs, minimise
-from toprank.tuning.together import InverseHessian, Together
+from toprank.tuning.together import STEPS, InverseHessian, Together
 
+#: Steps of a line from the line before it; what needs more has another Hessian.
+_STEPS_OF_LINE = 20
 #: Bytes that the inverse Hessians of all settings may take together.
 _INVERSE_BYTES = 1 << 28
 
@@ -175,17 +177,42 @@ def _walk_lines(
     for first in range(0, len(problems), width):
         line = np.arange(first, min(first + width, len(problems)))
         together = line[covered[line]]
-        if first == 0:
+        if first == 0 and len(together) < len(line):
             _walk_path(templates, width, problems, coefs, line)
-            for i in together:
-                inverses[i] = InverseHessian.of(problems[i].hessian(coefs[i], exact=False))
             continue
+        if first == 0:
+            _walk_path(templates, width, problems, coefs, line[:1])
         for i in line:
-            coefs[i] = coefs[i - width]
-        settled = _step_together(templates, problems, coefs, inverses, together)
+            coefs[i] = coefs[i - width if first else 0]
+        _take_inverses(problems, coefs, inverses, together)
+        settled = _step_together(templates, problems, coefs, inverses, together, _STEPS_OF_LINE)
         left = np.setdiff1d(line, together[settled])
         _walk_path(templates, width, problems, coefs, left)
+        for i in left[covered[left]]:  # what was known did not lead there, nor will it in a fold
+            inverses[i] = InverseHessian.of(problems[i].hessian(coefs[i], exact=False))
     return coefs, inverses
+
+
+def _take_inverses(
+    problems: Sequence[TwoClassProblem],
+    coefs: list[FloatArray],
+    inverses: _Inverses,
+    line: NDArray[np.intp],
+) -> None:
+    """Take the inverse Hessians of a line from one Hessian, with the penalty of each setting.
+
+    A Hessian costs many gradients, and its part that comes from the rows changes slowly along a
+    line: the first steps learn how.
+    """
+    if len(line) == 0:
+        return
+    middle = line[len(line) // 2]
+    hessian = problems[middle].hessian(coefs[middle], exact=False)
+    diagonal = hessian.diagonal() - problems[middle].penalty
+    for i in line:
+        own = hessian.copy()
+        np.fill_diagonal(own, diagonal + problems[i].penalty)
+        inverses[i] = InverseHessian.of(own)
 
 
 def _walk_path(
@@ -227,18 +254,14 @@ def _step_together(
     coefs: list[FloatArray],
     inverses: _Inverses,
     places: NDArray[np.intp],
+    most: int = STEPS,
 ) -> NDArray[np.bool_]:
     """Move coefficients and inverses at some places, in place; say which of them are settled."""
     if len(places) == 0:
         return np.zeros(0, dtype=bool)
-    known = []
-    for i in places:
-        inverse = inverses[i]
-        if inverse is None:
-            inverse = InverseHessian.of(problems[i].hessian(coefs[i], exact=False))
-        known.append(inverse)
+    known = [inverse for i in places if (inverse := inverses[i]) is not None]
     together = Together([problems[i] for i in places], known, templates[0].tol)
-    stepped, settled = together.run(np.array([coefs[i] for i in places]))
+    stepped, settled = together.run(np.array([coefs[i] for i in places]), most)
     for i, coef, inverse in zip(places, stepped, known, strict=True):
         coefs[i], inverses[i] = coef, inverse
     return settled

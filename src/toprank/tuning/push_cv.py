@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 #: To compare settings on held-out rows a fit need not be exact: the gradient may be this share
 #: of its own sampling error, 1/sqrt(n), but no more than the second number.
-_SHARE_OF_NOISE, _LOOSEST = 0.1, 2e-4
+_SHARE_OF_NOISE, _LOOSEST = 0.1, 5e-5
 #: Entries and columns of X up to which the folds within folds of an interval take seconds; beyond,
 #: this share of the rows is kept aside.
 _NESTED_ENTRIES, _NESTED_FEATURES, _SHARE_ASIDE = 20_000, 50, 0.2

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from toprank.objective.pointwise import PointwiseProblem
 
 #: Steps that settings take together, at the most.
-_STEPS = 30
+STEPS = 30
 _SUFFICIENT_DECREASE = 1e-4
 #: Up to this many coefficients an inverse is put right in place; a larger one is left as it is,
 #: and what was learned is kept beside it.
@@ -118,15 +118,15 @@ class Together:
         self.tol = tol
         self.swept = all(map(ManySwept.supports, problems))
 
-    def run(self, starts: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
-        """Return the coefficients, and which of them satisfy the tolerance."""
+    def run(self, starts: FloatArray, most: int = STEPS) -> tuple[FloatArray, NDArray[np.bool_]]:
+        """Return the coefficients after so many steps, and which of them satisfy the tolerance."""
         everyone = np.arange(len(self.problems))
         self.coefs = starts.copy()
         self.values, self.grads = self._evaluate(everyone, self.coefs)
         steps = -np.array(
             [known.times(grad) for known, grad in zip(self.inverses, self.grads, strict=True)]
         )
-        for _ in range(_STEPS):
+        for _ in range(most):
             active = np.flatnonzero(self._residual() > self.tol)
             if len(active) == 0:
                 break

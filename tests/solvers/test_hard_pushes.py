@@ -1,0 +1,95 @@
+"""The short ways to a hard push end where the long ones do."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from toprank import PNormPush
+from toprank.metrics import auc
+from toprank.objective import LabelledData, LargestHeight, Task, problem_of
+
+
+@pytest.fixture(scope="module")
+def bits():
+    """Wide rows that are mostly zero, of which the highest negative can be pushed down."""
+    rng = np.random.default_rng(5)
+    X = (rng.random((400, 120)) < 0.1).astype(np.float64)
+    return X, X @ rng.normal(size=120) + rng.logistic(size=400) > 1.0
+
+
+@pytest.fixture(scope="module")
+def lost():
+    """Many rows of few ones: the mean positive lies among the negatives, whose hull is wide."""
+    rng = np.random.default_rng(6)
+    places = rng.integers(0, 30, size=(4000, 4)) + 30 * np.arange(4)
+    X = np.zeros((4000, 120))
+    np.put_along_axis(X, places, 1.0, axis=1)
+    return X, X @ rng.normal(size=120) + rng.logistic(size=4000) > 1.0
+
+
+def walk_to_the_end(monkeypatch):
+    """Let no bound end the path before its last level."""
+    monkeypatch.setattr(LargestHeight, "bound_by", lambda *given: -np.inf)
+
+
+@pytest.mark.parametrize("p", [64.0, pytest.param(np.inf, marks=pytest.mark.more)])
+@pytest.mark.parametrize("weighted", [False, pytest.param(True, marks=pytest.mark.more)])
+def test_rows_without_their_zeros_have_the_same_minimum(p, weighted, bits):
+    X, y = bits
+    weight = np.arange(len(y)) % 3 + 1.0 if weighted else None
+    auto = PNormPush(p).fit(X, y, weight)
+    slow = PNormPush(p, solver="newton").fit(X, y, weight)  # reads the rows as they are
+    gap = max(auto.optimality_gap_, slow.optimality_gap_)
+    assert abs(auto.objective_ - slow.objective_) <= gap + 1e-9
+    stored = PNormPush(p).fit(sparse.csr_array(X), y, weight)
+    np.testing.assert_allclose(auto.coef_, stored.coef_, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, bool])
+def test_rows_without_their_zeros_are_the_same_rows(order, dtype, bits):
+    X, y = bits
+    data = LabelledData.of_arrays(np.asarray(X, dtype=dtype, order=order), y)
+    light = data.without_zeros()
+    assert light.sparse
+    coef = np.arange(X.shape[1]) / 7.0
+    np.testing.assert_allclose(light.scores(coef), X @ coef, rtol=1e-12)
+    assert light.log_totals == data.log_totals
+    assert light.passes is data.passes
+
+
+def test_rows_that_are_not_mostly_zero_stay_as_they_are(bits):
+    X, y = bits
+    assert LabelledData.of_arrays(X + 1.0, y).without_zeros() is None
+    assert LabelledData.of_arrays(sparse.csr_array(X), y).without_zeros() is None
+    gentle = problem_of(LabelledData.of_arrays(X, y), Task.build(p=4.0))
+    assert gentle.lighter() is gentle
+
+
+def test_large_rows_are_not_stored_twice(bits, monkeypatch):
+    import toprank.objective.data as module
+
+    monkeypatch.setattr(module, "_LIGHT_BYTES", 100)
+    X, y = bits
+    assert LabelledData.of_arrays(X, y).without_zeros() is None
+
+
+@pytest.mark.parametrize("data", ["bits", "lost"])
+def test_the_end_of_the_path_is_the_minimum_that_walking_it_finds(data, request, monkeypatch):
+    X, y = request.getfixturevalue(data)
+    quick = PNormPush(np.inf).fit(X, y)
+    walk_to_the_end(monkeypatch)
+    slow = PNormPush(np.inf).fit(X, y)
+    assert quick.n_iter_ < slow.n_iter_
+    assert quick.optimality_gap_ <= 1e-4
+    lower = max(fit.objective_ - fit.optimality_gap_ for fit in (quick, slow))
+    assert min(quick.objective_, slow.objective_) >= lower - 1e-12
+    both = [auc(y, fit.decision_function(X)) for fit in (quick, slow)]
+    assert abs(both[0] - both[1]) < 2e-3
+
+
+def test_where_nothing_is_to_be_learned_the_ranking_stays(lost):
+    X, y = lost
+    fit = PNormPush(np.inf).fit(X, y)
+    assert 0.0 <= fit.objective_ <= 1e-4  # zero is the minimum
+    assert auc(y, fit.decision_function(X)) > 0.6
