@@ -43,6 +43,8 @@ from toprank.rankers.trees import PushTrees
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
+    from toprank.pairs import Rows
+
 
 #: What is added to the seed of the folds: which rows are drawn does not depend on their fold.
 _OTHER_SEED = 7919
@@ -212,7 +214,7 @@ class EnsembleOnBlocks(BlockScorer):
 class _BlockMembers:
     """Fits members to the folds of a source, or to those of the rows drawn from it."""
 
-    def __init__(self, source: BlockSource, folds: Folds, drawn: Drawn, rows: Any, on_error: str):
+    def __init__(self, source: BlockSource, folds: Folds, drawn: Drawn, rows: Rows, on_error: str):
         self.source, self.folds = source, folds
         self.drawn, self.rows = drawn, rows
         self.on_error = on_error
