@@ -38,7 +38,7 @@ Mutant = tuple[Path, int, str]
 ROOMS = ("objective", "pair_sums", "metrics", "inference")
 #: What else sees a room: its contracts, and its users' tests that are quick.
 ALSO = {
-    "objective": ["tests/contracts/test_prices.py", "tests/solvers"],
+    "objective": ["tests/contracts/test_prices.py", "tests/solvers", "tests/tuning/test_grid.py"],
     "pair_sums": ["tests/objective"],
     "metrics": ["tests/contracts/test_metrics.py", "tests/inference"],
     "inference": ["tests/contracts/test_metrics.py"],
@@ -130,6 +130,8 @@ def tests_for(path: Path, checkout: Path) -> list[str]:
     """Return the tests of a room, those that name the broken file first."""
     room, module = path.parts[2], path.stem
     files = sorted((checkout / "tests" / room).rglob("test_*.py"))
+    if "device" in module:
+        files += sorted((checkout / "tests/device").glob("test_*.py"))
     named = {file: module in file.read_text(encoding="utf-8") for file in files}
     ordered = sorted(files, key=lambda file: (module not in file.stem, not named[file]))
     return [str(file.relative_to(checkout)) for file in ordered] + ALSO[room]

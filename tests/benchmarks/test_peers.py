@@ -154,7 +154,7 @@ def test_the_protocol_of_toppush_chooses_in_the_folds_and_measures_on_the_test_r
     assert values == again
     pushes = {name: of for name, of in values.items() if name.startswith("p =")}
     best = max(pushes, key=lambda name: pushes[name]["folds"])
-    assert values["p chosen"] == {**pushes[best], "p": best}
+    assert values[peers["toppush"].BY_METRIC] == {**pushes[best], "p": best}
     assert all(of["alpha"] in grid.penalties and 0 <= of["test"] <= 1 for of in values.values())
 
 

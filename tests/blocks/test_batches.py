@@ -1,6 +1,7 @@
 """Rows that something else reads: the same fit as of an array, whatever hands them over."""
 
 import sqlite3
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -101,6 +102,28 @@ def test_a_query_to_duckdb(tmp_path):
         connection.execute("create table leads as select * from frame")
     source = blocks.from_query("from leads", lambda: duckdb.connect(path, read_only=True), "bought")
     assert_same_fit(source, frame)
+
+
+def test_rows_of_duckdb_become_no_python_objects():
+    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
+    if not hasattr(duckdb.connect().sql("select 1"), "to_arrow_reader"):
+        pytest.skip("DuckDB before 2.0 hands over batches by its cursor")
+
+    class Connection:
+        def __init__(self):
+            self.database = duckdb.connect()
+
+        def sql(self, query):
+            return self.database.sql(query)
+
+        def close(self):
+            self.database.close()
+
+    query = "select range % 7 as a, range % 3 = 0 as b, range % 2 as y from range(500)"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        source = blocks.from_query(query, Connection, "y")
+        assert [block.n_rows for block in source.read()] == [500]
 
 
 def test_a_csv_file_in_another_dialect_and_compressed(tmp_path):

@@ -23,10 +23,14 @@ TESTS = {
         (FIT, "test_parquet_folders_give_the_bits_of_memory"),
         (FOLDERS, "test_names_of_folders_are_columns"),
     ),
-    "`pyarrow.dataset` of Parquet files": ((PLACES, "test_are_read_file_by_file"), None, None),
+    "`pyarrow.dataset` of Parquet files": (
+        (PLACES, "test_are_read_file_by_file"),
+        (FIT, "test_words_in_other_places_give_the_bits_of_memory"),
+        None,
+    ),
     "fsspec store (`memory://`), `file://`": (
         (PLACES, "test_are_read_by_their_address"),
-        None,
+        (FIT, "test_words_in_other_places_give_the_bits_of_memory"),
         (FOLDERS, "test_an_address_in_a_store"),
     ),
     "HTTP server, with errors and slow reads": (
@@ -39,14 +43,26 @@ TESTS = {
         (FIT, "test_blocks_of_any_size_give_the_bits_of_memory"),
         None,
     ),
-    "Frames of polars in pieces": ((BATCHES, "test_frames_of_polars"), None, None),
-    "Arrow IPC files": ((BATCHES, "test_files_of_arrow"), None, None),
+    "Frames of polars in pieces": (
+        (BATCHES, "test_frames_of_polars"),
+        (FIT, "test_words_in_other_places_give_the_bits_of_memory"),
+        None,
+    ),
+    "Arrow IPC files": (
+        (BATCHES, "test_files_of_arrow"),
+        (FIT, "test_words_in_other_places_give_the_bits_of_memory"),
+        None,
+    ),
     "CSV, plain or compressed, any delimiter and decimal sign": (
         (BATCHES, "test_a_csv_file_in_another_dialect_and_compressed"),
         None,
         ("cli/test_reading.py", "test_the_model_remembers_how_its_table_was_read"),
     ),
-    "DuckDB": ((BATCHES, "test_a_query_to_duckdb"), None, None),
+    "DuckDB": (
+        (BATCHES, "test_a_query_to_duckdb"),
+        (FIT, "test_words_in_other_places_give_the_bits_of_memory"),
+        None,
+    ),
     "SQLite": ((BATCHES, "test_a_query_to_sqlite"), None, None),
     "Dask arrays and frames": (
         ("cluster/test_dask_blocks.py", "test_features_and_labels_of_one_folder_belong_together"),

@@ -12,7 +12,7 @@ def test_a_push_of_infinity_is_printed(invoke, train, tmp_path):
     options = ["-y", "bought", "--p", "inf", "--drop", "customer", "-o", tmp_path / "m"]
     answer = invoke("fit", train, *options)
     assert answer.exit_code == 0, answer.output
-    assert "with p = inf" in answer.output
+    assert "(p = inf" in answer.output
 
 
 def test_an_option_named_in_passing_has_no_gap_behind_it(invoke, train, tmp_path):

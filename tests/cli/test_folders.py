@@ -76,6 +76,14 @@ def test_an_address_in_a_store(table):
     store.rm("/lists", recursive=True)
 
 
+def test_an_address_of_a_file_keeps_its_root(table, tmp_path):
+    place = tmp_path / "rows"
+    place.mkdir()
+    table.to_parquet(place / "part.parquet")
+    # the command line has a Path of it, which keeps one slash of three
+    pd.testing.assert_frame_equal(read(type(tmp_path)(f"file://{place}")), table)
+
+
 def test_types_are_those_of_the_first_file(table, folder):
     table[:100].assign(a=1).to_parquet(folder / "4.parquet")  # whole numbers
     assert read(folder)["a"].dtype == np.float64

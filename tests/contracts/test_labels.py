@@ -57,7 +57,6 @@ UNKNOWN = [
     (2, 1),
     (1.5, 0.5),
     ("2", "1"),
-    ("yes", "Yes"),
     ("yes", "n"),
 ]
 
@@ -156,6 +155,14 @@ def test_any_other_pair_is_refused_in_the_same_words(pair, tmp_path, monkeypatch
     first = said["Target.learn"]
     assert "it is not clear which belongs at the top: add --positive " in str(first)
     assert said == dict.fromkeys(ENTRIES, first)
+
+
+@pytest.mark.sampled(7)
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_one_label_in_two_spellings_is_no_pair(entry, tmp_path, monkeypatch):
+    said = answer(entry, ("yes", "Yes"), None, tmp_path, monkeypatch)
+    assert "'state' spells one label in several ways ('Yes' / 'yes')" in said
+    assert said.endswith(("tidy='state'.", "--tidy 'state'."))
 
 
 @pytest.mark.sampled(3)

@@ -44,7 +44,8 @@ VARIANTS = {
     "LabelRanker": [{"method": "mh"}, {"method": "mr_pooled"}],
     # a sum over the positives: with the default alpha L-BFGS stops short of scikit-learn's 1e-7
     "IRPush": [{"solver": "lbfgs", "alpha": 1.0}, {"solver": "coordinate"}],
-    "PushTrees": [{"backend": "xgboost"}],
+    # rows are drawn by default, and then a weight is no repetition
+    "PushTrees": [{"subsample": 1.0}, {"backend": "xgboost", "subsample": 1.0}],
     "PushRanker": [
         {"end": "bottom"},
         {"end": "both"},
@@ -75,8 +76,10 @@ QUICK = {
     "PNormPushCV": {"ps": (1, 4), "alphas": (0.01,), "cv": 3, "test_size": 0.2},
     "SmoothMarginRanker": {"n_estimators": 200},
     "LabelRanker": {"n_estimators": 10},
-    "PushTrees": {"n_estimators": 20},
+    "PushTrees": {"n_estimators": 20, "subsample": 1.0},
 }
+#: Their defaults draw rows.
+DRAWING = ("PushEnsemble", "PushTrees")
 
 # smooth margin ranking must warn where classes overlap; scikit-learn's random data do
 NOT_SEPARATED = "ignore:The pairs were not separated:sklearn.exceptions.ConvergenceWarning"
@@ -90,7 +93,7 @@ def quick(ranker):
 
 def variants(ranker):
     """Other settings, and the defaults where level 1 checks smaller ones."""
-    smaller = ranker.__name__ in QUICK and ranker is not toprank.PushEnsemble
+    smaller = ranker.__name__ in QUICK and ranker.__name__ not in DRAWING
     defaults = [ranker()] if smaller else []
     return defaults + [ranker(**setting) for setting in VARIANTS.get(ranker.__name__, [])]
 

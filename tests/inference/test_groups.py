@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from toprank.inference import compare, interval
+from toprank.inference.intervals import allowance_for_groups
 from toprank.inference.sample import Sample
 from toprank.metrics import METRICS, auc
 from toprank.simulate import ScoreSetting
@@ -24,6 +26,16 @@ def rows(rng, count=15, mean=40, rate=0.1, holding=1.0):
     y = holds[groups] & (rng.random(len(groups)) < rate)
     level, lift = rng.normal(size=(2, count)) / 2
     return groups, y, level[groups] + rng.normal(size=len(groups)) + (1.5 + lift[groups]) * y
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_trials_over_few_groups_are_worth_less_by_the_square_of_the_quantiles(level):
+    groups, y, s = rows(np.random.default_rng(0))
+    sample = Sample.of(y, s, groups=groups)
+    freedom = sample.group_support.freedom
+    normal, student = stats.norm.ppf((1 + level) / 2), stats.t.ppf((1 + level) / 2, freedom)
+    assert allowance_for_groups(sample, level) == pytest.approx((normal / student) ** 2)
+    assert allowance_for_groups(Sample.of(y, s), level) == 1
 
 
 def test_the_spread_is_that_of_each_group_left_out():

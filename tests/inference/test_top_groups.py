@@ -34,6 +34,12 @@ def test_counts_are_those_of_a_loop_over_the_first_rows():
     assert precision == pytest.approx(precision_at(y, s, 100))
     assert sum(one.found for one in found.groups) / y.sum() == pytest.approx(recall_at(y, s, 100))
     assert "same in all? p" in str(found) and "<table>" in found._repr_html_()
+    printed = str(found).splitlines()[1:]
+    assert len({len(line) for line in printed}) == 1  # one right edge for every line
+    ends = [
+        line.index(word) + len(word) for line, word in zip(printed, ("rows", "287"), strict=False)
+    ]
+    assert ends[0] == ends[1]
 
 
 def test_rows_that_tie_at_the_cut_count_by_their_share_whatever_their_order():

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from toprank.inference.sample import Sample
 from toprank.metrics import METRICS
 from toprank.metrics.expansion import (
+    Expansion,
     _average_precision_left_out,
     average_precision_expansion,
     pnorm_risk_expansion,
@@ -150,3 +151,12 @@ def test_taking_the_bias_off_brings_small_samples_to_the_value_of_an_endless_lis
         assert abs(np.mean(corrected) - truth) < 3.5 * error
         if expand is average_precision_expansion:
             assert np.mean(plain) - truth > 3.5 * error
+
+
+@pytest.mark.parametrize(
+    "share, bias, centre",
+    [(0.6, 0.1, 0.5), (0.6, 0.5, 0.3), (0.6, -0.5, 0.8), (0.0, 0.1, 0.0), (1.0, -0.1, 1.0)],
+)
+def test_a_bias_is_taken_off_but_moves_the_centre_at_most_half_way_to_an_end(share, bias, centre):
+    none = np.zeros(0)
+    assert Expansion(share, none, none, 1.0, bias=bias).centre == pytest.approx(centre)

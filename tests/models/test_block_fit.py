@@ -88,6 +88,56 @@ def test_parquet_folders_give_the_bits_of_memory(mixed, tmp_path):
     assert np.array_equal(load(tmp_path / "m.toprank").score(later), there.score(later))
 
 
+def _place_of_words(kind, mixed, folder):
+    """The table somewhere else: what `blocks.from_tables` takes."""
+    if kind == "store":
+        store = pytest.importorskip("fsspec").filesystem("memory")
+        with store.open("/words/rows.parquet", "wb") as file:
+            mixed.to_parquet(file, row_group_size=70)
+        return "memory://words"
+    if kind == "dataset":
+        mixed.to_parquet(folder / "rows.parquet", row_group_size=70)
+        return pytest.importorskip("pyarrow.dataset").dataset(folder)
+    if kind == "polars":
+        frame = pytest.importorskip("polars").from_pandas(mixed)
+        return lambda: (frame[i : i + 130] for i in range(0, len(frame), 130))
+    arrow = pytest.importorskip("pyarrow")
+    if kind == "ipc":
+        table = arrow.Table.from_pandas(mixed, preserve_index=False)
+        with arrow.ipc.new_file(folder / "rows.arrow", table.schema) as writer:
+            writer.write_table(table, max_chunksize=130)
+
+        def batches():
+            with arrow.ipc.open_file(folder / "rows.arrow") as file:
+                for number in range(file.num_record_batches):
+                    yield file.get_batch(number)
+
+        return batches
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect(folder / "rows.duckdb") as database:
+        database.register("given", mixed)
+        database.execute("create table leads as from given")
+
+    def fetch():
+        with duckdb.connect(folder / "rows.duckdb", read_only=True) as database:
+            found = database.sql("from leads")
+            read = "to_arrow_reader" if hasattr(found, "to_arrow_reader") else "fetch_arrow_reader"
+            yield from getattr(found, read)(130)
+
+    return fetch
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("kind", ["store", "dataset", "polars", "ipc", "duckdb"])
+def test_words_in_other_places_give_the_bits_of_memory(mixed, tmp_path, kind):
+    given = {"p": 2, "model": "pnorm", "drop": ("told",)}
+    source = blocks.from_tables(_place_of_words(kind, mixed, tmp_path))
+    there = fit_table_blocks(source, "bought", **given)
+    here = fit_table(mixed, "bought", **given)
+    assert [c.kind for c in there.schema.columns] == [c.kind for c in here.schema.columns]
+    assert np.array_equal(here.ranker.coef_, there.ranker.coef_)
+
+
 @pytest.mark.more
 def test_wishes_are_learned_from_blocks_too(mixed):
     frame = mixed.assign(

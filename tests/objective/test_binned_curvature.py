@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from toprank.losses import get_loss
+from toprank.losses import LOSSES, get_loss
 from toprank.objective.binned_curvature import BinnedRows, BinnedSums
+from toprank.objective.power_root import is_square
 
 POSITIVE = np.arange(40) % 3 == 0
 SHARE = np.where(POSITIVE, 1 / np.sum(POSITIVE), 1 / np.sum(~POSITIVE))
@@ -46,3 +47,7 @@ def test_rows_in_bins_of_their_own_have_the_hessian_of_all_pairs(loss, p):
 
 def test_sums_of_two_blocks_are_added_kind_by_kind():
     assert BinnedSums(None, 3).merge((1.0, 10.0), (2.0, 20.0)) == (3.0, 30.0)
+
+
+def test_only_squares_of_a_margin_are_summed_as_squares():
+    assert {name for name in LOSSES if is_square(get_loss(name))} == {"squared_hinge"}

@@ -36,6 +36,10 @@ ARGUED = {
         "partial results travel from Spark's executors to its driver, which pickle everything "
         "they send each other anyway; nothing of it comes from a file or from another user"
     ),
+    ("blocks/kernels_cuda.py", "import ctypes"): (
+        "calls the GPU's driver through the library that torch has loaded: numbers, and addresses "
+        "of tensors that the caller's object holds; no library is opened, no code comes from data"
+    ),
     ("blocks/places.py", "import urllib.parse"): "unquotes names of folders; nothing is fetched",
     ("blocks/spill.py", "import socket"): "gethostname alone: on which machine a block lies",
     ("datasets/_openml.py", "fetch_openml"): "the one explicit download, datasets.fetch",

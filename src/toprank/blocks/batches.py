@@ -286,10 +286,15 @@ def from_query(
 def _fetch(query: str, connect: Callable[[], Any]) -> Iterator[pa.RecordBatch]:
     arrow = require("pyarrow", "frames")
     with closing(connect()) as connection:
+        if hasattr(connection, "sql"):  # DuckDB: no number becomes a Python object
+            answer = connection.sql(query)
+            if hasattr(answer, "to_arrow_reader"):
+                yield from answer.to_arrow_reader(_FETCHED)
+                return
         cursor = connection.cursor()
         asked = cursor.execute(query)
         for reader in (asked, cursor):
-            if hasattr(reader, "fetch_record_batch"):  # DuckDB: no number becomes a Python object
+            if hasattr(reader, "fetch_record_batch"):  # DuckDB before 2.0
                 yield from reader.fetch_record_batch(_FETCHED)
                 return
         names = [column[0] for column in cursor.description]

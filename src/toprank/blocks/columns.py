@@ -156,7 +156,8 @@ def _number_type(path: object, column: pa.Field, columns: Sequence[str]) -> np.d
         what, advice = "decimal", _ADVICE["decimal"]
     raise ValueError(
         f"Column {column.name!r} of {path} is {what} ({kind}), and features must be numbers: "
-        f"{advice}, or leave the column out with columns=[...]."
+        f"{advice}, or leave the column out with columns=[...]. For tables of words and dates "
+        "there is toprank.models.fit_table_blocks(blocks.from_tables(...), target)."
     )
 
 
@@ -229,7 +230,8 @@ def batch_column(batch: Frame, name: str, where: str, nulls: bool = False) -> An
     elif column.null_count:
         raise ValueError(
             f"Column {name!r} has {column.null_count} missing values in {where}. Fill them, or "
-            "drop such rows, before blocks are made; for trees, nulls='nan' leaves them missing."
+            "drop such rows, before blocks are made; for trees, nulls='nan' leaves them missing; "
+            "and toprank.models.fit_table_blocks(blocks.from_tables(...)) fills them for any model."
         )
     if hasattr(column, "dictionary"):
         column = column.dictionary_decode()

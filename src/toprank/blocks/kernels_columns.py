@@ -82,7 +82,7 @@ def _pointer(_: Any, address: Any, room: Any) -> Any:
 
 
 @jit(nogil=True, cache=True)
-def _fill_rows(addresses: Any, first: Any, room: Any) -> None:
+def _fill_rows(addresses: np.ndarray, first: int, room: np.ndarray) -> None:
     n, d = room.shape
     end = (first + n,)
     for j in range(0, d - d % 8, 8):

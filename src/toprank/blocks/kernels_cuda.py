@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,13 @@ from numpy.typing import NDArray
 from toprank._numerics import FloatArray
 from toprank.blocks import cuda_rows, cuda_tiles
 from toprank.blocks.cuda_plans import Plan, TilePlan, plan_for, tile_plan_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    import torch
+    from torch import Tensor
 
 #: How many times as many blocks are started as a multiprocessor holds.
 _WAVES = 2
@@ -98,8 +105,8 @@ class Kernels:
     weighted, centred : bool
     """
 
-    def __init__(self, X: Any, weighted: bool, centred: bool):
-        torch_utils: Any = importlib.import_module("torch.cuda._utils")
+    def __init__(self, X: Tensor, weighted: bool, centred: bool):
+        torch_utils = importlib.import_module("torch.cuda._utils")
         columns = int(X.shape[1])
         by_column, stride = layout(X)
         entry, size, to_double, unpack = _TYPES[str(X.dtype)]
@@ -149,16 +156,16 @@ class Kernels:
             check(self.driver.cuFuncSetAttribute(self.tilted, _MOST_SHARED, self.shared))
 
 
-def _shared_memory(device: Any) -> int:
+def _shared_memory(device: torch.device) -> int:
     """Bytes of shared memory that a block may ask for to copy rows into; 0 where it cannot."""
-    torch: Any = importlib.import_module("torch")
+    torch = importlib.import_module("torch")
     facts = torch.cuda.get_device_properties(device)
     if facts.major < _COPIES_FROM:
         return 0
     return int(getattr(facts, "shared_memory_per_block_optin", 48 * 1024))
 
 
-def layout(X: Any) -> tuple[bool, int]:
+def layout(X: Tensor) -> tuple[bool, int]:
     """Whether a table lies by columns, and how far apart they, or its rows, are."""
     by_column = X.stride(1) != 1 and X.shape[1] > 1
     return by_column, int(X.stride(1) if by_column else X.stride(0))
@@ -170,12 +177,12 @@ def check(status: int) -> None:
         raise RuntimeError(f"The GPU's driver reports error {status} in a sum over rows.")
 
 
-_COMPILED: dict[tuple[Any, ...], Kernels | None] = {}
+_COMPILED: dict[tuple[object, ...], Kernels | None] = {}
 
 
-def kernels_for(X: Any, weighted: bool, centred: bool) -> Kernels | None:
+def kernels_for(X: Tensor, weighted: bool, centred: bool) -> Kernels | None:
     """Return the kernels of a table, compiled once; None where torch cannot compile them."""
-    torch: Any = importlib.import_module("torch")
+    torch = importlib.import_module("torch")
     if torch.version.cuda is None or str(X.dtype) not in _TYPES:
         return None
     by_column, stride = layout(X)
@@ -193,9 +200,9 @@ def kernels_for(X: Any, weighted: bool, centred: bool) -> Kernels | None:
 
 
 @cache
-def _stream_of() -> Any:
+def _stream_of() -> Callable[[int], int]:
     """A function that returns the number of a device's current stream."""
-    torch: Any = importlib.import_module("torch")
+    torch = importlib.import_module("torch")
     quick = getattr(torch._C, "_cuda_getCurrentRawStream", None)
     return quick or (lambda device: torch.cuda.current_stream(device).cuda_stream)
 
@@ -211,10 +218,17 @@ class FusedReader:
     kernels : Kernels
     """
 
-    def __init__(self, X: Any, kind: Any, log_weight: Any, centre: Any, kernels: Kernels):
-        torch: Any = importlib.import_module("torch")
+    def __init__(
+        self,
+        X: Tensor,
+        kind: Tensor,
+        log_weight: Tensor | None,
+        centre: Tensor | None,
+        kernels: Kernels,
+    ):
+        torch = importlib.import_module("torch")
         self.kernels, self.device = kernels, X.device.index
-        self.on_its_device: Any = torch.cuda.device(X.device)
+        self.on_its_device: AbstractContextManager[object] = torch.cuda.device(X.device)
         n, columns = X.shape
         real = {"dtype": torch.float64, "device": X.device}
         pinned = {"dtype": torch.float64, "pin_memory": True}

@@ -195,14 +195,14 @@ class _Launch:
 
 
 def tilted_reader(
-    X: Any, positive: Any, log_weight: Any, centre: Any
+    X: Tensor, positive: Tensor, log_weight: Tensor | None, centre: Tensor | None
 ) -> Callable[[FloatArray, tuple[float, ...]], FloatArray]:
     """Return a function of coefficients, and of the tilts and tops of (positives, negatives).
 
     It returns (mass, moment) of positives and negatives, relative to e^tops. Tops are about where
     the largest exponents of the two classes lie.
     """
-    torch: Any = importlib.import_module("torch")
+    torch = importlib.import_module("torch")
     kind = positive.view(torch.uint8)
     kernels = kernels_for(X, log_weight is not None, centre is not None)
     if kernels is not None:

@@ -170,9 +170,10 @@ def _of_heights(
             f"{label} exceeds the largest float on these rows, or on some that are drawn from "
             "them: divide the scores by a constant, or take a smaller p."
         )
-    tail = 100 * (1 - level) / 2
-    low = float(np.min(np.percentile(drawn[:, 1:], tail, axis=0)))
-    high = float(np.max(np.percentile(drawn[:, 1:], 100 - tail, axis=0)))
+    # B resamples part the line into B + 1 pieces of equal chance ("weibull")
+    tails = 100 * np.array([1 - level, 1 + level]) / 2
+    ends = np.percentile(drawn[:, 1:], tails, axis=0, method="weibull")
+    low, high = float(np.min(ends[0])), float(np.max(ends[1]))
     if heights.normalize and high == 0:  # no resample of a list without errors has one
         pairs = min(rows.n_positive, rows.n_others)
         high = agreement_interval(0.0, pairs, level)[1] ** (1 / float(settings["p"]))

@@ -11,14 +11,13 @@ reproduce.md [True]
 """
 
 import warnings
-from typing import Any
 
 from toprank.reproduce.runner import NAMES, Reproduction, run
 
 __all__ = ["NAMES", "Reproduction", "run"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> type[Reproduction]:
     if name != "Report":
         raise AttributeError(f"module 'toprank.reproduce' has no attribute {name!r}")
     warnings.warn(

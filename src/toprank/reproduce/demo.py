@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -164,7 +164,13 @@ def _pipelines(powers: Sequence[float]) -> dict[str, Pipeline]:
     return {name: make_pipeline(StandardScaler(), model) for name, model in models.items()}
 
 
-def _product(first: Sequence[object], second: Sequence[object]) -> Iterator[tuple[Any, Any]]:
+First = TypeVar("First")
+Second = TypeVar("Second")
+
+
+def _product(
+    first: Sequence[First], second: Sequence[Second]
+) -> Iterator[tuple[tuple[int, First], tuple[int, Second]]]:
     """Pairs of numbered items, the first running slower."""
     return ((a, b) for a in enumerate(first) for b in enumerate(second))
 

@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.naive_bayes import GaussianNB
 
 from toprank import PNormPush, ProperRanker, PushEnsemble, PushTrees, blocks
+from toprank.blocks import checkpoint
 from toprank.folds import TimeOrderedSplit
 from toprank.metrics import auc
 from toprank.rankers.ensemble.plan import EFFORTS
@@ -48,6 +49,34 @@ def test_out_of_fold_scores_are_those_of_members_that_have_not_seen_the_rows(fit
             else:
                 share = one.predict_proba(X[test])[:, 1]
                 assert np.array_equal(np.argsort(found), np.argsort(share))
+
+
+@pytest.mark.more
+def test_a_fit_that_was_lost_goes_on_from_its_checkpoint(source, tmp_path, monkeypatch):
+    ensemble = PushEnsemble(LINEAR, cv=3, p=4.0, random_state=0)
+    whole = clone(ensemble).fit_blocks(source, checkpoint=tmp_path / "fit")
+    passes = sorted((tmp_path / "fit").glob("*.pass"))
+    for last in passes[len(passes) // 2 :]:  # as if the driver had been lost half way
+        last.unlink()
+    made = []
+    keep = checkpoint._Passes._keep
+
+    def count(self, path, *rest, **how):
+        made.append(path)
+        keep(self, path, *rest, **how)
+
+    monkeypatch.setattr(checkpoint._Passes, "_keep", count)
+    again = clone(ensemble).fit_blocks(source, checkpoint=tmp_path / "fit", resume=True)
+    assert made == passes[len(passes) // 2 :]
+    assert np.array_equal(again.oof_scores_, whole.oof_scores_)
+    assert again.weights_ == whole.weights_
+    assert np.array_equal(again.decision_function(X), whole.decision_function(X))
+    with pytest.raises(ValueError, match="random_state=None: a fit with checkpoint="):
+        PushEnsemble(LINEAR).fit_blocks(source, checkpoint=tmp_path / "other")
+    with pytest.raises(ValueError, match="resume=True needs the folder"):
+        clone(ensemble).fit_blocks(source, resume=True)
+    with pytest.raises(ValueError, match="trees keep no checkpoint"):
+        PushTrees(backend="xgboost").fit_blocks(source, checkpoint=tmp_path / "trees")
 
 
 def test_members_with_a_weight_are_fitted_to_all_rows_and_score_blocks(fitted, source):

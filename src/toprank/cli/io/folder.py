@@ -24,7 +24,8 @@ _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.+)")
 def place_of_files(path: Path) -> str | None:
     """Where several files may lie, or one in a store; None for a file of this machine."""
     if address := _ADDRESS.fullmatch(str(path)):
-        return f"{address[1]}://{address[2]}"
+        root = "/" if address[1].lower() == "file" else ""  # there is no host before the path
+        return f"{address[1]}://{root}{address[2]}"
     if path.is_dir() or (_WILD.search(str(path)) and not path.exists()):
         return str(path)
     return None

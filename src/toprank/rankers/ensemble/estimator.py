@@ -40,6 +40,9 @@ from toprank.rankers.held_out import held_out
 if TYPE_CHECKING:
     from sklearn.utils import Tags
 
+    from toprank._arrays import TableLike
+    from toprank.folds.splits import CrossValidation
+
 
 @dataclass(frozen=True)
 class EnsembleRows(Rows):
@@ -203,13 +206,13 @@ class PushEnsemble(
 
     def __init__(
         self,
-        estimators: Any = "auto",
+        estimators: str | Sequence[Member] = "auto",
         *,
         p: float | str = "auto",
         quality: str = "good",
         metric: str | Callable[..., float] = "average_precision",
         metric_kwargs: dict[str, object] | None = None,
-        cv: Any = "auto",
+        cv: CrossValidation | str = "auto",
         max_seconds: float | None = None,
         on_error: str = "warn",
         test_size: float | None = None,
@@ -239,8 +242,8 @@ class PushEnsemble(
     @fits
     def fit(
         self,
-        X: object,
-        y: object,
+        X: TableLike,
+        y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         *,
         groups: ArrayLike | None = None,
@@ -295,8 +298,8 @@ class PushEnsemble(
     @fits
     def partial_refit(
         self,
-        X: object,
-        y: object,
+        X: TableLike,
+        y: ArrayLike,
         estimators: Sequence[Member],
         sample_weight: ArrayLike | None = None,
         *,
@@ -347,7 +350,9 @@ class PushEnsemble(
         return self
 
     @fits
-    def refit_members(self, X: object, y: object, sample_weight: ArrayLike | None = None) -> Self:
+    def refit_members(
+        self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Fit the members that have a weight to other rows, and keep the weights.
 
         One fit per member instead of one per fold too: for rows that came since, or after a first
@@ -365,7 +370,7 @@ class PushEnsemble(
         self
         """
         check_is_fitted(self)
-        about_fit: Any = (self._present, self._n_rows, self._labels)
+        about_fit = (self._present, self._n_rows, self._labels)
         classes = self.classes_
         rows = self._check_fit(X, y, sample_weight, None, None)
         if not np.array_equal(self.classes_, classes):
@@ -378,7 +383,12 @@ class PushEnsemble(
         return self
 
     def _check_fit(
-        self, X: Any, y: Any, sample_weight: Any, groups: object, time: Any
+        self,
+        X: TableLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        groups: object,
+        time: ArrayLike | None,
     ) -> EnsembleRows:
         missing = self._allows_missing()
         checked, classes = check_rows(self, X, y, sample_weight, missing=missing, frames=True)

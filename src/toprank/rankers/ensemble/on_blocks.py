@@ -12,6 +12,7 @@ import time as clock
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -23,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from toprank._arrays import Matrix, TableLike
 from toprank._extras import require
 from toprank._numerics import FloatArray
-from toprank.blocks import BlockSource, go_on
+from toprank.blocks import BlockSource, go_on, with_checkpoint
 from toprank.blocks.drawn import draw_rows
 from toprank.blocks.parts import Folds, HashFolds
 from toprank.blocks.statistics import LabelCounts
@@ -42,6 +43,8 @@ from toprank.rankers.trees import PushTrees
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
+
+    from toprank.pairs import Rows
 
 
 #: What is added to the seed of the folds: which rows are drawn does not depend on their fold.
@@ -109,7 +112,14 @@ class EnsembleOnBlocks(BlockScorer):
     """Fits of an ensemble to rows that lie anywhere."""
 
     @fits
-    def fit_blocks(self, source: BlockSource, *, progress: Progress | None = None) -> Self:
+    def fit_blocks(
+        self,
+        source: BlockSource,
+        *,
+        progress: Progress | None = None,
+        checkpoint: str | PathLike[str] | None = None,
+        resume: bool = False,
+    ) -> Self:
         """Fit members to folds of a block source, weigh them, and fit those with a weight.
 
         Linear rankers are fitted to all rows of every fold wherever they lie, trees
@@ -130,6 +140,11 @@ class EnsembleOnBlocks(BlockScorer):
             Rows of two classes.
         progress : callable, optional
             Called as ``progress(step, done, total)`` after each member.
+        checkpoint : str or path, optional
+            A folder that keeps the outcome of every pass (`toprank.blocks.with_checkpoint`); it
+            needs a number as ``random_state``. Trees are no passes: they are grown again.
+        resume : bool, default=False
+            Go on with the passes in that folder, to the same bits.
 
         Returns
         -------
@@ -151,6 +166,9 @@ class EnsembleOnBlocks(BlockScorer):
         ensemble: Any = self
         check_source(source)
         _refuse_settings(ensemble)
+        plain = source
+        if checkpoint is not None or resume:
+            source = _keep_passes(source, checkpoint, resume, ensemble.random_state)
         source.expect_passes()
         counts = count_labels(source)
         split_classes(counts.labels)
@@ -170,7 +188,7 @@ class EnsembleOnBlocks(BlockScorer):
             members = block_members(ensemble.quality, seed)
         else:
             members = ensemble._members(source.n_features)
-        work = _BlockMembers(source, folds, drawn, rows, ensemble.on_error)
+        work = _BlockMembers(source, plain, folds, drawn, rows, ensemble.on_error)
         tell = ensemble._teller(progress)
         runs = []
         for done, (name, member) in enumerate(members, 1):
@@ -180,7 +198,7 @@ class EnsembleOnBlocks(BlockScorer):
         ensemble._combine(rows, runs)
         wanted = [(n, one) for n, one in members if ensemble.weights_.get(n, 0.0) > 0]
         fitted = [(name, work.fit_last(one)) for name, one in wanted]
-        sampled = [name for name, one in wanted if not reads_blocks(one, source)]
+        sampled = [name for name, one in wanted if not reads_blocks(one, plain)]
         if sampled and len(rows) < counts.n_present:
             warn_caller(
                 f"{', '.join(map(repr, sampled))} cannot be fitted to a source of this kind: "
@@ -212,8 +230,16 @@ class EnsembleOnBlocks(BlockScorer):
 class _BlockMembers:
     """Fits members to the folds of a source, or to those of the rows drawn from it."""
 
-    def __init__(self, source: BlockSource, folds: Folds, drawn: Drawn, rows: Any, on_error: str):
-        self.source, self.folds = source, folds
+    def __init__(
+        self,
+        source: BlockSource,
+        plain: BlockSource,
+        folds: Folds,
+        drawn: Drawn,
+        rows: Rows,
+        on_error: str,
+    ):
+        self.source, self.plain, self.folds = source, plain, folds
         self.drawn, self.rows = drawn, rows
         self.on_error = on_error
 
@@ -241,8 +267,9 @@ class _BlockMembers:
     def _scores(self, member: BaseEstimator) -> list[FloatArray]:
         """The scores of the rows that each fold tests."""
         names = self.source.feature_names
-        if reads_blocks(member, self.source):
-            fitted = [one for (one,) in fit_on_folds([member], self.source, self.folds)]
+        if reads_blocks(member, self.plain):
+            source = self._source_for(member)
+            fitted = [one for (one,) in fit_on_folds([member], source, self.folds)]
             scores = [_block_score(model, names) for model in fitted]
         else:
             scores = [
@@ -256,9 +283,13 @@ class _BlockMembers:
 
     def fit_last(self, member: BaseEstimator) -> BaseEstimator:
         """Fit a member to all rows, or to those that were drawn."""
-        if reads_blocks(member, self.source):
-            return clone(member).fit_blocks(self.source)
+        if reads_blocks(member, self.plain):
+            return clone(member).fit_blocks(self._source_for(member))
         return fit_member(member, self.rows)
+
+    def _source_for(self, member: BaseEstimator) -> BlockSource:
+        """The source whose passes are kept, or for trees, which make none, the plain one."""
+        return self.plain if isinstance(member, PushTrees) else self.source
 
 
 def reads_blocks(member: BaseEstimator, source: BlockSource) -> bool:
@@ -319,6 +350,23 @@ def _check_class_sizes(counts: LabelCounts) -> None:
                 f"The label {label} has a single row: cross-validation needs at least two of each "
                 "class."
             )
+
+
+def _keep_passes(
+    source: BlockSource,
+    checkpoint: str | PathLike[str] | None,
+    resume: bool,
+    random_state: object,
+) -> BlockSource:
+    """The source with a folder for the outcomes of its passes."""
+    if checkpoint is None:
+        raise ValueError("resume=True needs the folder of the passes: checkpoint='folder'.")
+    if not isinstance(random_state, Integral):
+        raise ValueError(
+            f"random_state={random_state!r}: a fit with checkpoint= can be gone on with "
+            "only if it draws the same rows again. Give a number, such as random_state=0."
+        )
+    return with_checkpoint(source, checkpoint, resume=resume)
 
 
 def _refuse_settings(ensemble: Any) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.utils import get_tags
@@ -28,7 +29,7 @@ _MANY_ROWS = 5_000
 class EnsembleScores(Probabilities):
     """Scores of members, weighed."""
 
-    estimators: Any
+    estimators: str | Sequence[Member]
     n_jobs: int | None
     n_features_in_: int
     members_: list[Member]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ from toprank._extras import require
 from toprank._numerics import FloatArray
 from toprank.blocks import Block
 from toprank.rankers.trees.plan import TreePlan, TreeRows
+
+if TYPE_CHECKING:
+    import xgboost
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ def _check_sizes(part: AnyArray) -> None:
 
 def external_matrix(
     rows: TreeRows, plan: TreePlan, names: list[str] | None, reference: object = None
-) -> Any:
+) -> xgboost.DMatrix:
     """Return XGBoost's matrix of rows that stay where they are; it keeps its bins in a folder."""
     xgboost = require("xgboost", "xgboost")
     table: BlockTable = rows.X
@@ -108,7 +111,7 @@ def external_matrix(
         def reset(self) -> None:
             self._parts, self._first = table.parts(), 0
 
-        def next(self, input_data: Any) -> bool:
+        def next(self, input_data: Callable[..., object]) -> bool:
             part = next(self._parts, None)
             if part is None:
                 return False
@@ -119,7 +122,7 @@ def external_matrix(
             input_data(data=part, label=label[here], feature_names=names, **given)
             return True
 
-    options: dict[str, Any] = {"nthread": plan.n_threads}
+    options: dict[str, int] = {"nthread": plan.n_threads}
     if hasattr(xgboost, "ExtMemQuantileDMatrix"):
         return xgboost.ExtMemQuantileDMatrix(
             Parts(), max_bin=plan.max_bins, ref=reference, **options

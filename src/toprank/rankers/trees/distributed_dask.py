@@ -213,7 +213,9 @@ def _by_worker(client: Client, parts: Sequence[Future]) -> dict[str, list[Future
     return {worker: own for worker, own in chosen.items() if own}
 
 
-def _run_tasks(client: Client, trees: object, tasks: dict[str, Any]) -> Learned:
+def _run_tasks(
+    client: Client, trees: object, tasks: Mapping[str, tuple[object, object]]
+) -> Learned:
     """Grow the trees on all workers at once; whatever ends that early ends it everywhere."""
     run = uuid4().hex[:12]
     futures: list[Future] = []
@@ -229,7 +231,9 @@ def _run_tasks(client: Client, trees: object, tasks: dict[str, Any]) -> Learned:
         raise
 
 
-def _start(client: Client, trees: Any, tasks: dict[str, Any], run: str) -> list[Future]:
+def _start(
+    client: Client, trees: Any, tasks: Mapping[str, tuple[object, object]], run: str
+) -> list[Future]:
     """Start one task per worker; the first returns what it has learned."""
     workers = list(tasks)
     host = workers[0].split("://")[-1].rsplit(":", 1)[0]

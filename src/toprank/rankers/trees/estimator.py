@@ -266,7 +266,7 @@ class PushTrees(
     def fit(
         self,
         X: TableLike,
-        y: object,
+        y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         *,
         groups: ArrayLike | None = None,
@@ -347,7 +347,11 @@ class PushTrees(
         return self
 
     def _check_fit(
-        self, X: Any, y: Any, sample_weight: Any, groups: Any
+        self,
+        X: TableLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        groups: ArrayLike | None,
     ) -> tuple[TreeRows, np.ndarray]:
         """Check everything once; return the rows as numbers, and the labels as they were given."""
         checked, classes = check_rows(self, X, y, sample_weight, groups, missing=True, frames=True)

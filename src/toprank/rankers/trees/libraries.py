@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     import xgboost
     from xgboost.callback import TrainingCallback
 
+    from toprank.rankers.trees.plan import Booster
+
 
 #: Each library's name, and the sizes that it reads as they are, from the smallest to the largest.
 REACH = {
@@ -119,14 +121,14 @@ class LightGBMTrees(Trees):
 
     library = "lightgbm"
 
-    def __init__(self, booster: object, n_rounds: int, n_threads: int = 1):
+    def __init__(self, booster: Booster, n_rounds: int, n_threads: int = 1):
         self.booster = booster
         self.n_rounds = n_rounds
         self.n_threads = n_threads
 
     @classmethod
     def at_round(
-        cls, booster: Any, n_rounds: int, rows: TreeRows, plan: TreePlan, push: object
+        cls, booster: Booster, n_rounds: int, rows: TreeRows, plan: TreePlan, push: object
     ) -> LightGBMTrees:
         return cls(booster, n_rounds, plan.n_threads)
 
@@ -242,7 +244,7 @@ class XGBoostTrees(Trees):
 
     library = "xgboost"
 
-    def __init__(self, booster: Any, n_rounds: int, plan: TreePlan, base: float):
+    def __init__(self, booster: Booster, n_rounds: int, plan: TreePlan, base: float):
         self.booster = booster
         booster.set_param("nthread", plan.n_threads)  # one that was read from a file takes all
         self.n_rounds = n_rounds
@@ -251,7 +253,7 @@ class XGBoostTrees(Trees):
 
     @classmethod
     def at_round(
-        cls, booster: Any, n_rounds: int, rows: TreeRows, plan: TreePlan, push: object
+        cls, booster: Booster, n_rounds: int, rows: TreeRows, plan: TreePlan, push: object
     ) -> XGBoostTrees:
         base = 0.0 if push is not None else _own_objective(rows)[1]
         return cls(booster, n_rounds, plan, base)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Mapping
-from typing import Self
+from typing import ClassVar, Self
 
 #: Their names for parameters that `PushTrees` has under another name.
 SAME = {
@@ -54,8 +54,16 @@ NOTHING_LIKE = {
 class LibraryNames:
     """Takes the libraries' names of parameters beside its own."""
 
+    __signature__: ClassVar[inspect.Signature]
     backend: str
     backend_params: dict[str, object] | None
+
+    def __init_subclass__(cls, **options: object) -> None:
+        super().__init_subclass__(**options)
+        # scikit-learn takes every name in a class's signature for a parameter, ``names`` too
+        whole = inspect.signature(cls.__init__)
+        own = [part for part in whole.parameters.values() if part.kind is not part.VAR_KEYWORD]
+        cls.__signature__ = whole.replace(parameters=own[1:])
 
     def _take_names(self, given: Mapping[str, object]) -> None:
         """Set parameters by the names that the libraries have for them."""

@@ -58,7 +58,11 @@ class OnBlocks(BlockScorer):
 
     @fits
     def fit_blocks(
-        self, source: BlockSource, *, cache_dir: str | PathLike[str] | None = None
+        self,
+        source: BlockSource,
+        *,
+        cache_dir: str | PathLike[str] | None = None,
+        checkpoint: object = None,
     ) -> Self:
         """Grow the trees from a block source that this machine reads, without holding its rows.
 
@@ -78,6 +82,8 @@ class OnBlocks(BlockScorer):
         cache_dir : path, optional
             Where the bins go, and are removed in the end; by default the folder for temporary
             files.
+        checkpoint : None
+            Trees keep none, and say so; those of linear rankers and ensembles do.
 
         Returns
         -------
@@ -94,6 +100,12 @@ class OnBlocks(BlockScorer):
         """
         trees: Any = self
         _refuse(trees, source)
+        if checkpoint is not None:
+            raise ValueError(
+                f"checkpoint={checkpoint!r}: trees keep no checkpoint, since the files of bins "
+                "that their rounds read end with the process. Leave it out, and start a fit "
+                "that was lost again: with a number as random_state it grows the same trees."
+            )
         trees._check_link()
         trees.init_model_, trees._starts = None, False
         _keep_columns(trees, source)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -21,8 +21,15 @@ from toprank.pairs import Rows
 from toprank.prices import PRICES, Price
 from toprank.rankers.trees.columns import find_columns
 
+if TYPE_CHECKING:
+    import lightgbm
+    import xgboost
+
+
 #: Returns the metric of the held-out rows at their scores, larger is better.
 Measure = Callable[[FloatArray], float]
+#: What the libraries call an ensemble of trees.
+Booster: TypeAlias = "lightgbm.Booster | xgboost.Booster"
 
 
 @dataclass(frozen=True)
@@ -96,7 +103,7 @@ class Trees(ABC):
     #: The library, and the extra of toprank that brings it.
     library: ClassVar[str]
     n_rounds: int
-    booster: Any
+    booster: Booster
 
     @classmethod
     @abstractmethod
@@ -106,7 +113,7 @@ class Trees(ABC):
     @classmethod
     @abstractmethod
     def at_round(
-        cls, booster: Any, n_rounds: int, rows: TreeRows, plan: TreePlan, push: object
+        cls, booster: Booster, n_rounds: int, rows: TreeRows, plan: TreePlan, push: object
     ) -> Trees:
         """Return the trees of a booster that is still growing, after so many rounds."""
 
