@@ -135,6 +135,35 @@ def test_a_csv_file_in_another_dialect_and_compressed(tmp_path):
     assert_same_fit(source, frame)
 
 
+def test_older_ways_to_hand_over_arrow():
+    frame = table()
+
+    class Frame:
+        """Of a library that has not heard of the stream of Arrow's C interface."""
+
+        def to_arrow(self):
+            return pa.Table.from_pandas(frame)
+
+    assert_same_fit(blocks.from_batches(lambda: [Frame()], "bought"), frame)
+
+    class Connection:
+        """As DuckDB before 2.0: what was asked hands over batches."""
+
+        def cursor(self):
+            return self
+
+        def execute(self, query):
+            return self
+
+        def fetch_record_batch(self, rows):
+            return iter(pa.Table.from_pandas(frame).to_batches(max_chunksize=200))
+
+        def close(self):
+            pass
+
+    assert_same_fit(blocks.from_query("select *", lambda: Connection(), "bought"), frame)
+
+
 def test_scores_are_written_to_a_file(tmp_path):
     frame = table()
     source = blocks.from_batches(pieces(frame, 100), "bought")
@@ -210,6 +239,26 @@ class TestBadInput:
             source = blocks.from_batches(lambda later=later: [frame, later], "bought")
             with pytest.raises(ValueError, match=message):
                 PNormPush().fit_blocks(source)
+
+    def test_blocks_need_rows(self):
+        with pytest.raises(ValueError, match="block_rows=0: expected a number of rows"):
+            blocks.from_batches(pieces(table(), 100), "bought", block_rows=0)
+
+    def test_batches_without_rows(self):
+        source = blocks.from_batches(lambda: [table()[:0]], "bought", weight="d", group="c")
+        (block,) = source.read()
+        assert block.X.shape == (0, 2) and len(block.y) == len(block.weight) == 0
+        with pytest.raises(ValueError, match="The source has no rows"):
+            PNormPush().fit_blocks(source)
+
+    def test_a_csv_file_without_rows_or_with_lines_of_other_lengths(self, tmp_path):
+        file = tmp_path / "leads.csv"
+        file.write_text("a,bought\n")
+        with pytest.raises(ValueError, match=r"leads\.csv has no rows"):
+            blocks.from_csv(file, "bought")
+        file.write_text("a,bought\n1,0\n2;1\n")
+        with pytest.raises(ValueError, match=r"leads\.csv cannot be read: .*Check the delimiter"):
+            blocks.from_csv(file, "bought")
 
     def test_what_is_no_table(self):
         with pytest.raises(TypeError, match="expected tables or record batches"):

@@ -78,6 +78,18 @@ def test_a_mapped_file_fits_as_the_array_does(tmp_path, kind):
     np.testing.assert_allclose(fitted.coef_, PNormPush().fit(array, Y).coef_, rtol=1e-11)
 
 
+def test_weights_may_be_a_mapped_file_too(tmp_path):
+    counts = np.random.default_rng(1).integers(0, 3, len(X))
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "w.npy", counts)
+    source = from_memmap(tmp_path / "X.npy", Y, tmp_path / "w.npy")
+    weighted = PNormPush().fit(X, Y, counts)
+    np.testing.assert_allclose(PNormPush().fit_blocks(source).coef_, weighted.coef_, rtol=1e-11)
+    os.utime(tmp_path / "w.npy", ns=(1, 1))
+    with pytest.raises(RuntimeError, match=r"w\.npy has changed"):
+        PNormPush().fit_blocks(source)
+
+
 def test_scores_can_go_to_a_file(tmp_path):
     model = PNormPush().fit(X, Y)
     to = tmp_path / "scores.npy"

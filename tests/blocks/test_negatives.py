@@ -1,11 +1,12 @@
 """A sample keeps what matters at the top, is unbiased for the rest, and is told its error."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
 from toprank import IRPush, PNormPush, ProperRanker
-from toprank.blocks import from_arrays, sample_negatives
+from toprank.blocks import from_arrays, from_batches, sample_negatives
 
 RNG = np.random.default_rng(0)
 N = 12_000
@@ -119,5 +120,9 @@ def test_refusals_name_what_came():
     ):
         with pytest.raises(ValueError, match=message):
             sample_negatives(source, FIRST, **wrong)
+    with pytest.raises(ValueError, match="no rows to sample from"):
+        names = [f"x{column}" for column in range(X.shape[1])]
+        empty = pd.DataFrame(X[:0], columns=names).assign(y=Y[:0])
+        sample_negatives(from_batches(lambda: [empty], "y"), FIRST)
     with pytest.raises(ValueError, match="corners"):
         PNormPush(p=np.inf, alpha=0.1).fit(X[:300], Y[:300]).certify_blocks(source)

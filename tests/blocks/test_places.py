@@ -2,10 +2,13 @@
 
 import os
 import shutil
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.fs as pa_fs
 import pyarrow.parquet as pq
 import pytest
 
@@ -67,6 +70,10 @@ class TestFoldersOfKeys:
     def test_that_differ_are_refused(self, tmp_path, other):
         with pytest.raises(ValueError, match=r"give its rows a value of '(day|tag)'.* do not"):
             from_parquet(write(tmp_path, ("day=1", "day=2", other)), target="y")
+
+    def test_that_some_files_alone_have_are_refused(self, tmp_path):
+        with pytest.raises(ValueError, match=r"day=2/hour=5.* a value of 'hour', those of .*day=1"):
+            from_parquet(write(tmp_path, ("day=1", "day=2/hour=5", "day=3")), target="y")
 
     def test_a_column_of_the_file_comes_before_that_of_the_folder(self, tmp_path):
         (tmp_path / "a=7").mkdir()
@@ -148,6 +155,22 @@ class TestStores:
         pytest.importorskip("fsspec")
         with pytest.raises(FileNotFoundError, match="No Parquet file at memory://nothing/here:"):
             from_parquet("memory://nothing/here", target="y")
+
+    def test_of_pyarrow_are_read_without_fsspec(self, tmp_path, monkeypatch):
+        store = pa_fs.SubTreeFileSystem(os.fspath(write(tmp_path)), pa_fs.LocalFileSystem())
+        known = SimpleNamespace(from_uri=lambda address: (store, ""))
+        fake = SimpleNamespace(**{**vars(pa_fs), "FileSystem": known})
+        monkeypatch.setitem(sys.modules, "pyarrow.fs", fake)
+        monkeypatch.setitem(sys.modules, "fsspec.core", None)
+        source = from_parquet("s3://bucket", target="y")
+        np.testing.assert_array_equal(read(source)[0], read(from_parquet(tmp_path, target="y"))[0])
+
+        def refuse(address):
+            raise pa.ArrowNotImplementedError("this build has no S3")
+
+        known.from_uri = refuse
+        with pytest.raises(ImportError, match=r"addresses of s3:// are read by fsspec; install"):
+            from_parquet("s3://bucket", target="y")
 
     def test_an_unknown_store_is_refused(self):
         pytest.importorskip("fsspec")

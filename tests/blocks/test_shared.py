@@ -85,6 +85,30 @@ def test_parts_of_rows_are_fitted_as_if_the_others_were_not_there(source):
         np.testing.assert_allclose(part.coef_, whole.coef_, atol=1e-7)
 
 
+def test_a_missing_number_is_placed_whatever_the_passes_go_through(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 2))
+    y, X[250, 1] = X[:, 0] > 0, np.nan
+    source = blocks.from_arrays(X, y, block_rows=100)
+    part = PartOfRows(source, HashFolds(2, seed=0), "inner")
+    for fit in (
+        lambda: PNormPush().fit_blocks(source),
+        lambda: PNormPush().fit_blocks(part),
+        lambda: PNormPush().fit_blocks(source, checkpoint=tmp_path / "kept"),
+        lambda: share_passes(source, [PNormPush().fit_blocks] * 2),
+    ):
+        with pytest.raises(ValueError, match="contains NaN: column 1, in rows 200 to 299"):
+            fit()
+
+
+def test_a_part_of_rows_is_not_scored_into_files_and_needs_the_groups_it_is_made_by(source):
+    part = PartOfRows(source, HashFolds(2, seed=0), "train")
+    with pytest.raises(TypeError, match="score the source itself"):
+        PNormPush().fit_blocks(source).score_blocks(part)
+    with pytest.raises(ValueError, match="no groups to make folds by: pass groups="):
+        PNormPush().fit_blocks(PartOfRows(source, HashFolds(2, by_group=True), "train"))
+
+
 def test_folds_by_hash_are_of_equal_shares_and_do_not_depend_on_the_order():
     rng = np.random.default_rng(3)
     X = rng.integers(0, 50, (20_000, 3)).astype(np.float32)

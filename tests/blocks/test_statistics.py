@@ -51,6 +51,11 @@ def test_units_are_those_of_the_whole(shift):
     assert units.plain == (shift == 0.0)
 
 
+def test_labels_without_an_order_are_named_by_their_types():
+    with pytest.raises(ValueError, match=r"several types \(NoneType, str\).*Fill in missing ones"):
+        LabelCounts.of(0, np.array(["no", None, "yes"], dtype=object), np.ones(3))
+
+
 @given(st.lists(st.sampled_from(["no", "yes", "perhaps"]), min_size=1), st.data())
 def test_labels_of_pieces_add_up(labels, choose):
     y = np.array(labels, dtype=object)

@@ -122,6 +122,26 @@ def test_rows_stay_unless_a_newcomer_is_ahead_by_more_than_noise(invoke, days, m
         assert refused.exit_code == 2 and said in words(refused.stderr), refused.output
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"customer": "nobody"}, "no row of that list is in the table; are the ids the same?"),
+        ({"score": "high"}, "--stay: the column 'score': expected numbers, got 'high'"),
+        ({"score": None}, "--stay: some rows of that list have no score"),
+        (None, "only 2 of its rows are in the table, too few to see how much scores move"),
+    ],
+)
+def test_a_list_whose_rows_cannot_stay_is_refused(
+    invoke, days, model, words, tmp_path, change, said
+):
+    before = pd.read_csv(days["monday_list"])
+    there = before[before.customer.isin(pd.read_csv(days["tuesday"]).customer)]
+    earlier = there[:2] if change is None else before.assign(**change)
+    earlier.to_csv(tmp_path / "list.csv", index=False)
+    refused = invoke("rank", model, days["tuesday"], "--stay", tmp_path / "list.csv")
+    assert refused.exit_code == 2 and said in words(refused.stderr), refused.output
+
+
 @pytest.mark.more
 def test_metrics_by_day(invoke, frame, folder, model, words):
     rng = np.random.default_rng(5)

@@ -1,5 +1,6 @@
 """`toprank report` and `toprank reproduce` hand over to their rooms."""
 
+import html
 import json
 
 import pytest
@@ -79,6 +80,8 @@ def test_report_about_a_model_needs_no_table(tmp_path, invoke, model):
         (["{model}", "--cost", 3], "--cost needs --value-positive"),
         (["{model}", "--value-positive", 3], "--value-positive needs a table with labels"),
         (["{model}", "{train}", "--today", "nowhere"], "no column 'nowhere' (--today)"),
+        (["{model}", "{train}", "{train}"], "name one table to measure the models on"),
+        (["{model}", "--value-positive", -1], "--value-positive -1: expected a number from 0 on"),
     ],
 )
 def test_what_belongs_to_tables_is_not_asked_of_models(
@@ -107,3 +110,41 @@ def test_report_learns_what_fit_learns_with_the_same_options(
     assert given["rows"] == 295 and given["fit"] == {"model": "auto"}
     assert given["as_text"] == given["as_number"] == ("age",)
     assert given["clip"] == ("income",) and given["tidy"] == ("city",)
+
+
+@pytest.mark.more
+def test_report_measures_the_model_of_one_table_on_another(frame, tmp_path, invoke, model):
+    """The page is of the model that `fit` writes; today's order is measured, not learned from."""
+    learn, test = tmp_path / "learn.csv", tmp_path / "test.csv"
+    frame = frame.assign(sorted_now=range(len(frame)))
+    frame[::2].to_csv(learn, index=False)
+    frame[1::2].to_csv(test, index=False)
+    page = tmp_path / "report.html"
+    options = ("--id", "customer", "--today", "sorted_now", "--as-text", "city", "--top", 20)
+    answer = invoke(
+        *("report", learn, "--test", test, "-y", "bought", *options, "-o", page, "--json")
+    )
+    assert answer.exit_code == 0, answer.output
+    made = json.loads(answer.stdout)
+    assert made["front"]["rows"] == 150
+    fitted, today = made["front"]["models"]
+    columns = {one["column"] for one in fitted["columns"]["named"]}
+    assert "age" in columns and "sorted_now" not in columns
+    assert today["list"][0]["id"] == "c0299"
+    text = html.unescape(page.read_text(encoding="utf-8"))
+    assert "This is the model that 'toprank fit' writes" in text and str(test) in text
+
+
+@pytest.mark.more
+def test_report_on_another_table_says_which_sample_it_takes(frame, tmp_path, invoke, model):
+    learn, parts = tmp_path / "learn.csv", tmp_path / "parts"
+    frame.to_csv(learn, index=False)
+    parts.mkdir()
+    frame.to_parquet(parts / "0.parquet")
+    page = tmp_path / "report.html"
+    answer = invoke(
+        *("report", learn, "--test", parts, "-y", "bought", "--id", "customer", "--drop", "joined"),
+        *("-o", page, "--memory", "60kB"),
+    )
+    assert answer.exit_code == 0, answer.output
+    assert "easured on a sample of" in page.read_text(encoding="utf-8")

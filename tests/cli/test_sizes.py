@@ -163,3 +163,54 @@ def test_monitor_on_a_cluster_says_what_it_says_here(
     )
     assert answer.exit_code == 0, answer.output
     assert "easured on a sample of" in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.more
+def test_a_cluster_ranks_and_evaluates_as_this_machine_does(
+    small_model, folder, invoke, monkeypatch
+):
+    # the blocks are read in this process; tests/cluster has workers
+    for module in ("rank", "evaluate"):
+        monkeypatch.setattr(f"toprank.cli.{module}.open_cluster", lambda address: nullcontext())
+    for asked in (
+        ("rank", small_model[0], folder, "--top", 25, "--id", "city"),
+        ("rank", small_model[0], folder, "--top", "0.05", "--reasons", 0),
+    ):
+        here, there = (invoke(*asked, "--json", *more) for more in ((), ("--cluster", "dask")))
+        assert there.exit_code == 0, there.output
+        assert json.loads(there.stdout) == json.loads(here.stdout)
+        assert len(json.loads(there.stdout)) in (25, 30)
+    asked = ("evaluate", small_model[0], folder, "--json", "--resamples", "20")
+    here, there = (json.loads(invoke(*asked, *more).stdout) for more in ((), ("--cluster", "dask")))
+    assert there["metrics"] == here["metrics"] and there["notes"] == here["notes"]
+    for more in (("--all",), ("--per-group", "city")):
+        refused = invoke("rank", small_model[0], folder, "--cluster", "dask", *more)
+        assert refused.exit_code == 2
+        assert "--cluster is for the first rows of one list" in refused.stderr
+
+
+@pytest.mark.more
+def test_a_fit_in_blocks_says_what_is_fitted_to_a_sample(
+    folder, tmp_path, invoke, words, monkeypatch
+):
+    monkeypatch.setattr("toprank.cli.memory._FEWEST", 200)  # rows
+    asked = ("fit", folder, "-y", "y", "--id", "name", "--memory", "20kB", "-o", tmp_path / "m")
+    others = invoke(*asked, "--model", "trees", "--p", "2", "--drop", "city")
+    assert "sample of about 200" in words(others.stderr), others.output
+    answer = invoke(*asked, "--p", "2")
+    assert answer.exit_code == 0, answer.output
+    assert "fitted to all rows; p is chosen, and the model measured, on a sample" in words(
+        answer.stderr
+    )
+    shown = words(invoke("show", tmp_path / "m").stdout)
+    assert "Fitted to 600 of them; chosen and measured on a sample of" in shown
+    refused = invoke(*asked, "--propensity", "visits")
+    assert refused.exit_code == 2
+    assert "--propensity needs the table in memory" in words(refused.stderr)
+
+
+def test_a_whole_list_needs_memory_for_every_row(small_model, folder, invoke, words):
+    refused = invoke("rank", small_model[0], folder, "--all", "--memory", "1kB")
+    assert refused.exit_code == 2
+    said = words(refused.stderr)
+    assert "--all holds every row of" in said and "Take the first rows with --top" in said

@@ -5,7 +5,10 @@ import pandas as pd
 import pytest
 
 from toprank import blocks
-from toprank.models import ModelError, TableRanker, fit_table, fit_table_blocks, load
+from toprank.models import ModelError, TableRanker, fit_table, fit_table_blocks, load, words
+from toprank.models.block_rows import Sampling
+from toprank.models.block_scores import score_blocks
+from toprank.models.words import Words
 
 
 @pytest.fixture(scope="module")
@@ -212,3 +215,112 @@ def test_the_estimator_learns_the_same_from_blocks(mixed):
     assert here.feature_names_in_.tolist() == there.feature_names_in_.tolist()
     later = frame.drop(columns="bought")
     assert np.array_equal(here.predict(later), there.predict(later))
+
+
+@pytest.mark.more
+def test_all_scores_of_blocks_come_back_in_order_with_labels_weights_and_groups(mixed):
+    model = fit_table(mixed[::2], "bought", p=2, model="pnorm", drop=("told", "times"))
+    source = in_pieces(mixed, 97)
+    scored, seen = score_blocks(model, source, "bought", "times", "visits")
+    assert np.array_equal(scored.scores, model.score(mixed))
+    assert np.array_equal(scored.y, mixed.bought == "yes")
+    assert np.array_equal(scored.weight, mixed.times)
+    same_group = mixed.visits.to_numpy()[:, None] == mixed.visits.to_numpy()
+    assert np.array_equal(scored.groups[:, None] == scored.groups, same_group)
+    assert seen.found == 300 and seen.looked_up == 600
+    bare, _ = score_blocks(model, source, "bought", None, None)
+    assert bare.weight is None and bare.groups is None
+
+
+@pytest.mark.more
+def test_pieces_whose_readers_gave_other_types_are_one_column(mixed):
+    """Whole numbers where nothing is missing, floats elsewhere; days here, nanoseconds there."""
+    frame = mixed[["x", "visits", "since", "bought"]].copy()
+    frame.loc[300:, "visits"] = np.where(np.arange(300) % 7 == 0, np.nan, frame.visits[300:])
+
+    def pieces():
+        yield frame[:300].astype({"visits": np.int64, "since": "datetime64[s]"})
+        yield frame[300:].astype({"since": "datetime64[ns]"})
+
+    here = fit_table(frame, "bought", p=2, model="pnorm")
+    there = fit_table_blocks(blocks.from_tables(pieces), "bought", p=2, model="pnorm")
+    assert np.array_equal(here.ranker.coef_, there.ranker.coef_)
+    assert {c.name: c.kind for c in there.schema.columns} == {
+        **{"x": "number", "visits": "number", "since": "date"}
+    }
+    assert np.array_equal(here.score(frame), there.score(frame))
+
+
+@pytest.mark.more
+def test_days_among_more_words_than_are_kept_are_looked_at_again(mixed, monkeypatch):
+    """One word that is no date, and was not kept, makes the column one of text."""
+    monkeypatch.setattr(words, "MOST_WORDS", 40)
+    days = pd.date_range("2020-01-01", periods=600).strftime("%Y-%m-%d").to_numpy(dtype=object)
+    frame = mixed[["x", "bought"]].assign(day=days, late=days)
+    kept = Words.of(days).counts
+    frame.loc[next(i for i in range(600) if days[i] not in kept), "late"] = "not yet"
+    for model in (
+        fit_table(frame, "bought", p=2, model="pnorm"),
+        fit_table_blocks(in_pieces(frame, 97), "bought", p=2, model="pnorm"),
+    ):
+        assert {c.name: c.kind for c in model.schema.columns}["day"] == "date"
+        assert "late" in model.schema.left_out or model.schema.columns[-1].kind == "text"
+
+
+@pytest.mark.more
+def test_tails_of_numbers_that_are_mostly_the_same_begin_among_the_others(mixed):
+    amount = np.where(np.arange(600) % 300 == 1, np.arange(600) * 1e6, 0.0)
+    amount[5] = 3.0
+    frame = mixed[["x", "bought"]].assign(amount=amount)
+    for wish in ({"clip": ("amount",)}, {}):  # asked for, and found
+        given = {"p": 2, "model": "pnorm", **wish}
+        here = fit_table(frame, "bought", **given)
+        there = fit_table_blocks(in_pieces(frame, 97), "bought", **given)
+        same_model(here, there)
+        low, high = there.schema.columns[1].clip
+        assert low < high < 301e6 and low >= 0.0
+
+
+@pytest.mark.more
+def test_groups_are_sampled_whole_and_the_weight_of_all_rows_is_stated(mixed):
+    frame = mixed.assign(house=np.arange(600) // 4)
+    given = {"groups": "house", "weight": "times", "p": 2, "drop": ("told",)}
+    source = in_pieces(frame, 97)  # houses lie across the cuts
+    model = fit_table_blocks(source, "bought", model="pnorm", sample_rows=200, **given)
+    told = model.card["training"]
+    assert told["weight"] == frame.times.sum()
+    kept = frame[frame.times > 0]
+    assert told["rows"] == len(kept) and 100 < told["sample"] < 320
+    drawn = Sampling(0.5, 0, "house").rows(frame, 0)
+    sizes = frame.iloc[drawn].groupby("house").size()
+    assert set(sizes) == {4} and 40 < len(sizes) < 110
+
+
+@pytest.mark.more
+def test_a_block_without_a_row_that_counts_changes_nothing(mixed):
+    frame = mixed.drop(columns=["told"]).assign(times=1.0)
+    frame.loc[200:399, "times"] = 0.0
+    given = {"p": 2, "model": "pnorm", "weight": "times"}
+    same_model(
+        fit_table(frame, "bought", **given),
+        fit_table_blocks(in_pieces(frame, 100), "bought", **given),
+    )
+
+
+@pytest.mark.parametrize(
+    "change, given, message",
+    [
+        ({"times": 0.0}, {"weight": "times"}, "no rows of positive weight"),
+        ({"x": 1.0}, {}, "no column to rank by.*'x': every value is the same"),
+        ({"times": None}, {"weight": "times"}, r"'bought' has one value only \('yes'\)"),
+        ({"bought": [[1]] * 600}, {}, "'bought' cannot be the target: expected words"),
+    ],
+)
+def test_rows_that_teach_nothing_are_refused_as_in_memory(mixed, change, given, message):
+    frame = mixed[["x", "times", "bought"]].assign(**change)
+    if frame.times.isna().all():  # only the positives have a weight
+        frame["times"] = (frame.bought == "yes").astype(float)
+    given = {**given, "drop": () if "weight" in given else ("times",)}
+    for fit, table in ((fit_table, frame), (fit_table_blocks, in_pieces(frame, 200))):
+        with pytest.raises(ModelError, match=message):
+            fit(table, "bought", **given)

@@ -235,3 +235,10 @@ def test_labels_that_are_spelled_in_several_ways_are_never_taken_for_different_o
     np.testing.assert_array_equal(model.score(messy), fit_table(frame, "y", p=2).score(frame))
     model.save(tmp_path / "m")
     np.testing.assert_array_equal(load(tmp_path / "m").labels(messy), frame.y == 1)
+
+
+def test_a_date_that_equals_another_is_a_copy_where_both_are_missing_too():
+    frame = honest()
+    frame.loc[3, "joined"] = pd.NaT
+    (copy,) = said(frame.assign(since=frame.joined))
+    assert copy.columns == ("since",) and "'since' = 'joined'" in copy.message

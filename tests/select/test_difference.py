@@ -130,6 +130,26 @@ def test_the_noise_is_what_scores_have_moved_by():
         keep_rows(new, 5, before[:3], old_scores=old[before[:3]])
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"k": 0}, "k=0: expected a number of rows"),
+        ({"k": 2.5}, "k=2.5: expected a number of rows"),
+        ({"confidence": 0.3}, "confidence=0.3: expected a number from 0.5 to below 1"),
+        ({"noise": -1.0}, "noise=-1.0: expected a standard deviation from 0"),
+    ],
+)
+def test_what_cannot_say_who_stays_is_refused(given, said):
+    with pytest.raises(ValueError, match=said):
+        keep_rows([3.0, 2.0, 1.0], **{"k": 2, "previous": [2], "noise": 0.5, **given})
+
+
+def test_a_list_of_rows_that_stay_is_a_dictionary_too():
+    found = keep_rows([3.0, 2.0, 1.9], 2, previous=[2], noise=0.5).as_dict()
+    assert found["rows"].tolist() == [0, 2]
+    assert found["kept"].tolist() == [2] and found["waiting"].tolist() == [1]
+
+
 def test_the_overlap_of_rows_that_stand_once_is_that_of_the_lists():
     rng = np.random.default_rng(0)
     old, new = rng.permutation(30), rng.permutation(40)[:25]

@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KernelDensity
 
 import toprank
 from toprank.select import Shortlist, TooFewLabels, held_out, out_of_fold, select
@@ -142,12 +144,13 @@ def test_more_positives_than_there_can_be_are_refused_for_good():
         ({"fdr": 0.1, "likelihood_ratio": (np.ones(2000), -np.ones(2000))}, "not negative"),
         ({"fdr": 0.1, "sample_weight": np.full(2000, 0.5)}, "whole numbers"),
         ({"fdr": 0.1, "X_new": np.ones((3, 2))}, "not a fitted model"),
+        ({"fdr": 0.1, "model_or_scores": np.empty(0)}, "there are no new rows to choose from"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_words(given, match):
     known, new, _ = scored()
     with pytest.raises(ValueError, match=match):
-        select(new, calibration=known, **given)
+        select(**{"model_or_scores": new, "calibration": known, **given})
 
 
 @pytest.mark.parametrize(
@@ -177,6 +180,34 @@ def test_a_model_takes_rows_only_where_it_is_said_that_they_were_held_out():
     np.testing.assert_array_equal(chosen.rows, plain.rows)
     with pytest.raises(ValueError, match="X_new is missing"):
         select(model, calibration=kept, fdr=0.1)
+
+
+def test_a_model_of_probabilities_alone_is_scored_by_them():
+    X, y = table(900)
+    model = GaussianNB().fit(X[:300], y[:300])
+    found = select(model, X[600:], calibration=held_out(X[300:600], y[300:600]), fdr=0.2)
+    chance = model.predict_proba(X)[:, 1]
+    by_hand = select(chance[600:], calibration=(y[300:600], chance[300:600]), fdr=0.2)
+    assert found.rows.tolist() == by_hand.rows.tolist() and len(found) > 10
+    with pytest.raises(TypeError, match="KernelDensity has no decision_function"):
+        out_of_fold(KernelDensity(), X, y)
+
+
+@pytest.mark.parametrize("maker", ["held_out", "out_of_fold"])
+def test_weights_belong_to_what_made_the_calibration_rows(maker):
+    X, y = table(300)
+    model = LogisticRegression().fit(X[:150], y[:150])
+    given = held_out(X, y) if maker == "held_out" else out_of_fold(model, X, y)
+    with pytest.raises(ValueError, match=f"give sample_weight to {maker}"):
+        select(model, X, calibration=given, fdr=0.2, sample_weight=np.ones(300))
+
+
+def test_under_shift_a_list_that_nothing_passes_is_empty():
+    known, new, _ = scored(gap=-3.0)  # the negatives are on top
+    found = select(
+        new, calibration=known, fdr=0.01, likelihood_ratio=(np.ones(2000), np.ones(2000))
+    )
+    assert len(found) == 0 and np.min(found.p_values) > 1e-4
 
 
 def test_out_of_fold_scores_are_those_of_models_that_have_not_seen_the_row():

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toprank.metrics import precision_at
-from toprank.select import cut
+from toprank.select import cut, list_search
 from toprank.select import greedy as greedy_module
+from toprank.select import limits as limits_module
 from toprank.select.explore import draw_below
 from toprank.select.limits import CutRows, Limits
 
@@ -199,6 +200,10 @@ SCORES, REGION = np.arange(10.0), np.array(["n"] * 3 + ["s"] * 7)
             {"at_least": {"n": 2}, "cost": 3.0, "budget": 5, "probability": SCORES / 10},
             "a budget of 5 and at least 2 rows of 'n' cannot all hold",
         ),
+        (
+            {"include": [0, 1], "cost": 3.0, "budget": 5},
+            "a budget of 5 and 2 rows that must be in cannot all hold",
+        ),
     ],
 )
 @pytest.mark.parametrize("method", ["greedy", "exact"])
@@ -225,12 +230,122 @@ def test_limits_that_clash_are_named(limits, said, method):
         ({"k": 2, "explore": 1.0}, "expected a share of the list"),
         ({"k": 2, "include": [10]}, "names rows outside of 0 to 9"),
         ({"k": 2, "entities": [1, 2]}, "expected one entity per row"),
+        ({"k": "ten"}, "k='ten': expected a count or a share"),
+        ({"k": 0}, "k=0: expected at least 1"),
+        ({"k": 2, "per_entity": 1.5}, "per_entity=1.5: expected a whole number"),
+        ({"k": 2, "per_entity": 0}, "per_entity=0: expected at least 1"),
+        ({"k": 2, "method": "guess"}, "method='guess': expected one of"),
+        ({"budget": -1, "cost": 1.0, "probability": SCORES / 10}, "expected an amount from 0"),
+        ({"budget": 9, "cost": [1.0, 2.0], "probability": SCORES / 10}, "or one number per row"),
+        ({"budget": 9, "cost": -1.0, "probability": SCORES / 10}, "cost has negative entries"),
+        (
+            {"budget": 9, "cost": 1.0, "probability": SCORES / 10, "groups": REGION}
+            | {"at_most": 0.5},
+            "at_most=0.5 is a share of k rows: give k",
+        ),
+        ({"k": 2, "groups": REGION, "at_most": -2}, "at_most=-2: expected a number of rows"),
+        ({"k": 2, "groups": ["n", "s"]}, "groups has 2 entries, expected one per row: 10"),
+        ({"k": 2, "include": [True, False]}, "include has shape (2,), expected one entry per row"),
+        ({"k": 2, "exclude": ["first"]}, "exclude: expected places of rows"),
+        ({"k": 2, "probability": [0.5]}, "probability has shape (1,), expected one per row"),
+        (
+            {"k": 2, "probability": SCORES / 10, "calibration": ([0, 1], [0.0, 1.0])},
+            "Give probability or calibration, not both",
+        ),
+        ({"k": 2, "calibration": 3}, "calibration: expected a pair (labels, scores)"),
+        (
+            {"k": 2, "calibration": ([0, 1] * 3, np.arange(6.0))},
+            "calibration has 3 positive rows of 6; expected at least 5 of each class",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_refused_with_a_way_out(given, said):
     with pytest.raises(ValueError) as refused:
         cut(SCORES, **given)
     assert said in str(refused.value)
+
+
+@pytest.mark.parametrize("method", ["greedy", "exact"])
+def test_floors_that_the_first_rows_cannot_meet_are_met_by_others(method):
+    # card A is in both regions: its better row in 'n' would leave 's' without one
+    found = cut(
+        [9.0, 8.0, 7.0, 1.0],
+        2,
+        probability=[0.9, 0.8, 0.7, 0.1],
+        entities=["A", "A", "B", "B"],
+        groups=["n", "s", "n", "n"],
+        at_least=1,
+        method=method,
+    )
+    assert found.rows.tolist() == [1, 2] and found.positives == pytest.approx(1.5)
+
+
+def test_limits_of_many_groups_are_named_together():
+    scores = np.arange(60.0)
+    chance, region, card = scores / 60, np.arange(60) % 15, np.arange(60) // 2
+    found = cut(scores, 30, probability=chance, groups=region, at_most=2, at_least=1)
+    assert [price.limit for price in found.prices] == [
+        *("at most 2 rows per group", "at least 1 row per group")
+    ]
+    some = {group: 2 for group in range(14)}
+    found = cut(scores, 30, probability=chance, groups=region, at_most=some, method="greedy")
+    assert [price.limit for price in found.prices] == ["the caps of 14 groups"]
+    # sixty groups of one row each, two rows to a card
+    with pytest.raises(ValueError, match="1 row per entity and the floors of 60 groups cannot"):
+        cut(scores, 60, groups=np.arange(60), at_least=1, entities=card)
+
+
+def test_where_the_exact_search_runs_out_of_time_the_list_is_that_of_greedy(monkeypatch):
+    given = {"probability": SCORES / 10, "cost": SCORES + 1, "budget": 12.0}
+    greedy = cut(SCORES, method="greedy", **given)
+    monkeypatch.setattr(list_search, "best_list", lambda rows, limits: None)
+    for method in ("exact", "auto"):
+        found = cut(SCORES, method=method, **given)
+        assert found.method == "greedy" and found.rows.tolist() == greedy.rows.tolist()
+        assert found.bound == greedy.bound >= found.worth
+
+
+def test_without_rows_to_choose_from_the_list_is_refused_or_empty():
+    with pytest.raises(ValueError, match="Found 0 rows"):
+        cut([], 3)
+    found = cut(SCORES, 3, exclude=np.ones(10, dtype=bool))
+    assert len(found) == 0 and "3 rows fewer than k fit the limits" in found.note
+
+
+def test_a_list_that_nothing_limits_has_no_prices_to_show():
+    found = cut(SCORES, 3)
+    assert found.as_dict()["rows"].tolist() == [9, 8, 7]
+    page = found._repr_html_()
+    assert "3 of 10 rows" in page and "scores alone" in page and "<table" not in page
+
+
+def test_truth_values_are_entities_and_a_missing_pandas_changes_nothing(monkeypatch):
+    flag = np.arange(10) % 2 == 0
+    assert cut(SCORES, 10, entities=flag).rows.tolist() == [9, 8]
+    given = {"entities": ["a", None, "b", "a", "", "b", "", None, "c", "c"], "groups": REGION}
+    with_pandas = cut(SCORES, 6, at_least={"n": 2}, **given)
+    monkeypatch.setattr(limits_module, "find_spec", lambda name: None)
+    without = cut(SCORES, 6, at_least={"n": 2}, **given)
+    assert without.rows.tolist() == with_pandas.rows.tolist() == [9, 7, 6, 4, 2, 1]
+
+
+def test_what_could_not_be_drawn_at_random_is_said():
+    nowhere = cut(SCORES, 2, explore=0.5, exclude=range(9), entities=SCORES, per_entity=3)
+    assert nowhere.rows.tolist() == [9] and "1 rows fewer than asked for were" in nowhere.note
+    # nothing chosen, nothing to draw from
+    assert len(cut(SCORES, 1, explore=0.5, exclude=range(10), entities=SCORES)) == 0
+    scores = np.arange(20.0)
+    given = {"cost": np.where(scores < 1, 100.0, 1.0), "budget": 8.0, "explore": 0.5}
+    found = cut(scores, probability=scores / 20, **given)
+    assert found.explored.tolist() == [False] * 4 + [True] * 4 and found.cost == 8.0
+    assert "1 rows below the cut cost too much to be drawn" in found.note
+    assert found.propensity[4:] == pytest.approx(4 / 15)
+
+
+def test_rows_far_down_are_tried_where_the_first_do_not_fit():
+    scores = -np.arange(2500.0)
+    card = np.maximum(0, np.arange(2500) - 2200)  # the first 2201 rows are of one card
+    assert cut(scores, 3, entities=card).rows.tolist() == [0, 2201, 2202]
 
 
 @pytest.mark.more

@@ -129,6 +129,32 @@ def test_what_the_jackknife_cannot_do_is_refused():
             membership(PNormPush(p=2), X, y, X, **wrong)
 
 
+@pytest.mark.parametrize("seen", [None, np.where(np.arange(300) % 3, 1.0, 0.5)])
+@pytest.mark.parametrize("labels", [("no", "yes"), (0, 1)], ids=str)
+def test_a_model_that_is_not_fitted_yet_is_fitted_with_the_weights(labels, seen):
+    X, y = rows(300)
+    y = np.array(labels)[y.astype(int)]
+    weight = np.random.default_rng(0).integers(1, 4, 300)
+    given = {"sample_weight": weight, "label_propensity": seen, "k": 5}
+    fitted = PNormPush(p=2).fit(X, y, sample_weight=weight, label_propensity=seen)
+    found = membership(PNormPush(p=2), X, y, X, **given)
+    again = membership(fitted, X, y, X, **given)
+    assert found.rows.tolist() == again.rows.tolist()
+    np.testing.assert_allclose(found.probability, again.probability, atol=0.02)
+
+
+def test_steps_tell_how_far_they_are_and_ranks_of_very_many_rows_are_refused(monkeypatch):
+    X, y = rows(600)
+    told = []
+    estimator = PNormPush(p=1, loss="logistic").fit(X, y)
+    found = membership(estimator, X, y, X, 5, n_refits=3, progress=lambda *said: told.append(said))
+    assert found.method == "one-step bootstrap"
+    assert told == [("Fitting again", done, 3) for done in (1, 2, 3)]
+    monkeypatch.setitem(membership.__globals__, "_MOST_RANKED", 599)
+    with pytest.raises(ValueError, match="with all 600 others; that is done for up to 599"):
+        _ = found.low
+
+
 def test_tied_rows_share_the_last_places():
     assert count_in_top(np.array([[3.0, 1.0, 1.0, 0.0]]), 2).tolist() == [1.0, 0.5, 0.5, 0.0]
 

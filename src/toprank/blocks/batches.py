@@ -21,7 +21,13 @@ from toprank._arrays import Frame
 from toprank._extras import require
 from toprank._files import replace_file
 from toprank._numerics import FloatArray
-from toprank.blocks.columns import Columns, TableColumns, batch_column, rows_per_block
+from toprank.blocks.columns import (
+    Columns,
+    TableColumns,
+    batch_column,
+    check_block_rows,
+    rows_per_block,
+)
 from toprank.blocks.source import Block, LocalSource
 
 if TYPE_CHECKING:
@@ -70,12 +76,15 @@ class BatchSource(LocalSource):
             yield block
         self._check_pass(rows, labels.digest())
         if index == 0:
-            empty = np.empty((0, self.n_features), dtype=self.columns.dtype)
-            none = np.empty(0)
-            weight, groups = (
-                None if name is None else none for name in (self.columns.weight, self.columns.group)
-            )
-            yield Block(0, empty, none, weight, groups)
+            yield self._empty()
+
+    def _empty(self) -> Block:
+        empty = np.empty((0, self.n_features), dtype=self.columns.dtype)
+        none = np.empty(0)
+        weight, groups = (
+            None if name is None else none for name in (self.columns.weight, self.columns.group)
+        )
+        return Block(0, empty, none, weight, groups)
 
     def _tables(self, names: Sequence[str]) -> Iterator[pa.Table]:
         """Tables of ``block_rows`` rows, the last one shorter."""
@@ -212,8 +221,7 @@ def from_batches(
             "pass, since a fit reads the rows several times: lambda: reader_of(file), not the "
             "reader itself."
         )
-    if block_rows is not None and block_rows < 1:
-        raise ValueError(f"block_rows={block_rows!r}: expected a number of rows, 1 or more.")
+    check_block_rows(block_rows)
     require("pyarrow", "frames")
     begun = iter(open_pass())
     first = next(begun, None)

@@ -220,6 +220,12 @@ class Columns:
         return self[:].astype(self.dtype if dtype is None else dtype, copy=False)
 
 
+def check_block_rows(block_rows: int | None) -> None:
+    """Raise ValueError where blocks are to have no rows."""
+    if block_rows is not None and block_rows < 1:
+        raise ValueError(f"block_rows={block_rows!r}: expected a number of rows, 1 or more.")
+
+
 def batch_column(batch: Frame, name: str, where: str, nulls: bool = False) -> AnyArray:
     """Return a column of a piece of a table as an array; missing values are NaN or refused."""
     column = batch.column(name)

@@ -15,7 +15,13 @@ from toprank._arrays import Frame, Matrix
 from toprank._extras import require
 from toprank._files import replace_file
 from toprank._numerics import FloatArray
-from toprank.blocks.columns import Columns, TableColumns, batch_column, rows_per_block
+from toprank.blocks.columns import (
+    Columns,
+    TableColumns,
+    batch_column,
+    check_block_rows,
+    rows_per_block,
+)
 from toprank.blocks.decoded import DecodedCopy, in_rows
 from toprank.blocks.parquet_files import ParquetPart, read_footer
 from toprank.blocks.places import FoundFile, Paths, find_files
@@ -287,8 +293,7 @@ def from_parquet(
     >>> ranker.feature_names_in_[:2].tolist()
     ['x0', 'x1']
     """
-    if block_rows is not None and block_rows < 1:
-        raise ValueError(f"block_rows={block_rows!r}: expected a number of rows, 1 or more.")
+    check_block_rows(block_rows)
     require("pyarrow.parquet", "frames")
     files = find_files(path)
     first, first_schema = read_footer(files[0])

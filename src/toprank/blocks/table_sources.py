@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from toprank.blocks.columns import check_block_rows
 from toprank.blocks.dask_tables import DaskTables
 from toprank.blocks.parquet_files import read_footer
 from toprank.blocks.places import find_files
@@ -57,6 +58,7 @@ def from_tables(
     >>> model.preparation.names.tolist()
     ['visits', 'city = Oslo', 'city = Rome', 'city = ']
     """
+    check_block_rows(block_rows)
     if hasattr(rows, "mapInArrow"):
         return SparkTables.of_frame(rows)
     if hasattr(rows, "to_delayed"):

@@ -97,17 +97,17 @@ class LocalTables(LocalSource):
             with path.open("wb") as file:
                 np.lib.format.write_array_header_1_0(file, header)
                 for Z, y, w in self.map(lambda block: prepare(block.X)):
+                    if at + len(y) > n_rows:  # fewer rows are seen by the source itself
+                        raise RuntimeError(
+                            f"A pass brought more rows than the {n_rows} of an earlier one: every "
+                            "pass must bring the same rows in the same order."
+                        )
                     file.write(np.ascontiguousarray(Z, dtype="<f8").tobytes())
                     positive[at : at + len(y)] = y
                     if w is not None:
                         weight = np.empty(n_rows) if weight is None else weight
                         weight[at : at + len(y)] = w
                     at += len(y)
-            if at != n_rows:
-                raise RuntimeError(
-                    f"A pass brought {at} rows where an earlier one brought {n_rows}: every pass "
-                    "must bring the same rows in the same order."
-                )
             X = np.lib.format.open_memmap(path, mode="r")
             source = MappedRows(X, positive, weight, None, self.n_jobs, checked=True)
             source.stamps = [Stamp.of(path)]
@@ -172,8 +172,7 @@ class ParquetTables(ParquetSource, LocalTables):
         return with_times(self.columns.take(table, self.names, where))
 
     def _empty(self) -> Block:
-        arrow = require("pyarrow", "frames")
-        return Block(0, with_times(arrow.schema(self.columns.types.items()).empty_table()))
+        return _without_rows(self.columns)
 
     write_scores = LocalTables.write_scores  # type: ignore[assignment]
 
@@ -199,7 +198,15 @@ class BatchTables(BatchSource, LocalTables):
     def _block(self, index: int, table: object, features: bool) -> Block:
         return Block(index, with_times(table))
 
+    def _empty(self) -> Block:
+        return _without_rows(self.columns)
+
     write_scores = LocalTables.write_scores
+
+
+def _without_rows(columns: TableColumns) -> Block:
+    arrow = require("pyarrow", "frames")
+    return Block(0, with_times(arrow.schema(columns.types.items()).empty_table()))
 
 
 def with_times(table: Frame) -> Frame:

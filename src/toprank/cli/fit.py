@@ -319,10 +319,6 @@ class _BlockPlan:
         from toprank.models.block_fit import OF_ALL_ROWS
 
         place = place_in_blocks(self.source)
-        if self.source.place is None:
-            raise Failure(
-                f"--cluster: {self.source.name} is not Parquet; write it as Parquet first."
-            )
         linear = self.model in OF_ALL_ROWS
         sample = rows_of_sample(self.source, self.memory, linear)
         self._say(linear, sample)

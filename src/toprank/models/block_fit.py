@@ -163,8 +163,6 @@ def fit_table_blocks(
     sampling = Sampling(sample_rows / found.n_rows, random_state, groups)
     learner = LearnRows(usable, schema, known, kind.style, sampling)
     learned: Learned = source.map_reduce(learner, found.starts())
-    if learned.positives in (0, found.n_rows):
-        raise ModelError("Only one class has rows of positive weight; a ranking needs two.")
     frame = _join_tables(learned.sample)
     rows = TrainingRows.read(frame, schema, known)
     concerns = find_concerns(frame, schema, known, rows, keep_tails)

@@ -96,11 +96,13 @@ def _to_blame(rows: CutRows, limits: Limits) -> Iterator[str]:
     """The limits of a smallest set that clash: without any one of them there is a list."""
     nothing = np.zeros(len(rows))
     kept, n = limits, len(rows)
-    for name in ("exclude", "include", "per_entity", "budget", "k"):
+    # k is none of them: a list that meets the floors can drop all rows but those `check_limits` has
+    # counted
+    for name in ("exclude", "include", "per_entity", "budget"):
         loose = kept.without(name, n)
         if solve(rows, loose, _floor_rows(rows, loose), nothing) is None:
             kept = loose
-        elif _is_set(rows, limits, name):
+        elif _is_set(limits, name):
             yield describe(rows, limits, name)
     floors = np.flatnonzero(0 if kept.least is None else kept.least)
     if len(floors) > _MOST_TRIED:
@@ -118,11 +120,9 @@ def _to_blame(rows: CutRows, limits: Limits) -> Iterator[str]:
                 yield describe_group(rows, limits, name, int(code))
 
 
-def _is_set(rows: CutRows, limits: Limits, name: str) -> bool:
+def _is_set(limits: Limits, name: str) -> bool:
     if name == "budget":
         return bool(limits.budget < np.inf)
-    if name == "k":
-        return limits.k < len(rows)
     value = getattr(limits, name)
     return value is not None and (np.ndim(value) == 0 or len(value) > 0)
 
@@ -141,8 +141,6 @@ def describe(rows: CutRows, limits: Limits, name: str) -> str:
         return f"{_rows(len(limits.exclude))} that must be out"
     counts = getattr(limits, name)
     limited = np.flatnonzero(counts < NO_CAP) if name == "most" else np.flatnonzero(counts)
-    if len(limited) == 1:
-        return describe_group(rows, limits, name, int(limited[0]))
     bound, shown = ("at most", "caps") if name == "most" else ("at least", "floors")
     values = np.unique(counts[limited])
     if len(limited) == len(rows.group_names) and len(values) == 1:

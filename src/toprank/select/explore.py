@@ -73,7 +73,8 @@ def draw_below(
     chance = np.ones(len(pool))
     if limits.per_entity is not None and rows.entities is not None:
         codes = code_entities(np.concatenate((rows.entities[listed], rows.entities[pool])))
-        room = limits.per_entity - np.bincount(codes[: len(listed)], minlength=codes.max() + 1)
+        used = np.bincount(codes[: len(listed)], minlength=codes.max(initial=-1) + 1)
+        room = limits.per_entity - used
         pool, chance = _thin(pool, chance, codes[len(listed) :], room, rng)
     if limits.most is not None and rows.group is not None:
         used = np.bincount(rows.group[listed], minlength=len(rows.group_names))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from toprank._numerics import FloatArray, stable_order
-from toprank.select.limits import NO_CAP, CutRows, IntArray, Limits
+from toprank.select.limits import NO_CAP, CutRows, IntArray, Limits, code_entities
 from toprank.select.row_loop import compiled_loop, take_rows
 
 #: Rows that are sorted at first, as a multiple of k, and at least; then eight times as many.
@@ -112,7 +112,7 @@ def fill_list(
         some = filled.rows[:1000]
         usual = 0.0 if rows.cost is None or not len(some) else float(np.mean(rows.cost[some]))
         full = len(filled.rows) >= limits.k or left < usual
-        beyond = ranked.key[order[-1]] <= least_key
+        beyond = not len(order) or ranked.key[order[-1]] <= least_key
         if len(order) == ranked.n or (filled.missing == 0 and (full or beyond)):
             return filled
         asked = 8 * len(order)
@@ -127,8 +127,9 @@ def _fill_from(
         order = np.concatenate((must, order[~np.isin(order, must)]))
     n = len(order)
     groups = len(rows.group_names)
-    limited = limits.per_entity is not None and rows.entities is not None
-    entity = rows.entity_codes(order) if limited else np.zeros(n, dtype=np.intp)
+    entity, per_entity = np.zeros(n, dtype=np.intp), NO_CAP
+    if limits.per_entity is not None and rows.entities is not None:
+        entity, per_entity = code_entities(rows.entities[order]), limits.per_entity
     grouped = rows.group is not None and (limits.most is not None or limits.least is not None)
     group = rows.group[order] if grouped and rows.group is not None else np.zeros(n, dtype=np.intp)
     most = limits.most if grouped and limits.most is not None else np.full(groups + 1, NO_CAP)
@@ -136,7 +137,6 @@ def _fill_from(
     charged = rows.cost is not None and limits.budget < np.inf
     cost = rows.cost[order] if charged and rows.cost is not None else np.zeros(n)
     useful = key[order] > least_key
-    per_entity = limits.per_entity if limited and limits.per_entity is not None else NO_CAP
     taken = np.zeros(n, dtype=np.uint8)
     columns = (entity, group, cost, useful, most, least)
     counts = (int(entity.max(initial=0)) + 1, groups + 1)

@@ -69,12 +69,6 @@ class CutRows:
             parts["entities"] = code_entities(parts["entities"])
         return replace(self, **parts)
 
-    def entity_codes(self, rows: IntArray) -> IntArray:
-        """Number the entities of some rows from 0; each row without an entity is its own."""
-        if self.entities is None:
-            return np.zeros(len(rows), dtype=np.intp)
-        return code_entities(self.entities[rows])
-
 
 def _no_rows() -> IntArray:
     return np.empty(0, dtype=np.intp)

@@ -38,11 +38,11 @@ class ListSearch:
         """The rows of the best list, or the best that greedy finds; the first row first."""
         if self.method == "exact":
             best = best_list(self.rows, limits)
-            if best is None:
-                meet_floors(self.rows, limits)
-                raise ValueError("The limits clash: no list keeps all of them.")
-            self._bound = best.bound
-            return best.rows
+            if best is not None:
+                self._bound = best.bound
+                return best.rows
+            meet_floors(self.rows, limits)  # raises where the limits clash
+            self.method = "greedy"  # they do not: the time was up before any list was found
         found = [
             fill_list(self.rows, limits, self.ranked(limits, by_cost))
             for by_cost in ((False, True) if limits.budget < np.inf else (False,))

@@ -32,7 +32,7 @@ from toprank._numerics import FloatArray, softmax
 from toprank.blocks.memory import ArraySource
 from toprank.folds import WeightedFit
 from toprank.objective import Task
-from toprank.pairs import Rows, check_rows, check_weights
+from toprank.pairs import Rows, check_labels, check_rows, check_weights, split_classes
 from toprank.pairs.propensity import label_weights
 from toprank.prices import Power
 from toprank.rankers.base import LinearRanker, overflow_is_handled
@@ -292,5 +292,4 @@ def fit_if_needed(
 
 def check_counts_of(y: ArrayLike, sample_weight: ArrayLike | None) -> NDArray[np.float64] | None:
     """The weights of rows of two classes, checked."""
-    labels = np.asarray(y)
-    return check_weights(labels == np.max(labels), sample_weight)
+    return check_weights(split_classes(check_labels(y))[1], sample_weight)
