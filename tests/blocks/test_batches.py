@@ -267,3 +267,11 @@ class TestBadInput:
     def test_a_file_that_is_not_there(self, tmp_path):
         with pytest.raises(FileNotFoundError, match="There is no file"):
             blocks.from_csv(tmp_path / "no.csv", "bought")
+
+
+def test_missing_numbers_may_be_nan_and_whole_ones_become_fractions():
+    frame = pd.DataFrame({"a": pd.array([1, None], dtype="Int64"), "y": [0, 1]})
+    (block,) = blocks.from_batches(lambda: [frame], "y", nulls="nan").read()
+    np.testing.assert_array_equal(block.X[:], [[1.0], [np.nan]])
+    with pytest.raises(ValueError, match="nulls='drop': expected 'refuse' or 'nan'"):
+        blocks.from_batches(lambda: [frame], "y", nulls="drop")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from toprank import IRPush, PNormPush, ProperRanker, blocks
+from toprank.blocks.checkpoint import with_checkpoint
 from toprank.blocks.parts import HashFolds, PartOfRows
 from toprank.blocks.row_keys import hash_rows, hash_values
 from toprank.blocks.shared import share_passes
@@ -129,3 +130,33 @@ def test_equal_values_have_equal_keys_whatever_their_type():
     assert len(np.unique(hash_values(["a", "b", "c"], 0))) == 3
     days = np.array(["2020-01-01", "2020-01-02"], dtype="M8[D]")
     assert len(np.unique(hash_values(days, 0))) == 2
+
+
+class _Weights:
+    def local(self, block, state):
+        return [float(np.sum(np.ones(block.n_rows) if block.weight is None else block.weight))]
+
+    def merge(self, left, right):
+        return left + right
+
+
+def test_samples_of_rows_are_those_of_the_source_itself(source, tmp_path):
+    def pick(block):
+        rows = slice(None, None, 3)
+        weight = None if block.weight is None else block.weight[rows]
+        return blocks.Block(block.index, block.X[rows], block.y[rows], weight)
+
+    wanted = source.thin(pick).map_reduce(_Weights(), None)
+    assert sum(wanted) == 667
+    kept = with_checkpoint(source, tmp_path / "kept")
+    assert kept.thin(pick).map_reduce(_Weights(), None) == wanted
+    assert share_passes(
+        source, [lambda rows: rows.thin(pick).map_reduce(_Weights(), None)] * 2
+    ) == [
+        wanted,
+        wanted,
+    ]
+    folds = HashFolds(2, seed=0)
+    parts = [PartOfRows(source, folds, "test", fold).thin(pick) for fold in range(2)]
+    found = [part.map_reduce(_Weights(), None) for part in parts]
+    assert np.sum(found, axis=0).tolist() == wanted  # each row of the sample is in one fold

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.special import ndtr
+from sklearn.naive_bayes import GaussianNB
 
 from toprank import EmpiricalRanker, PNormPush
 from toprank.bounds import (
@@ -214,3 +215,34 @@ def test_candidates_that_cannot_be_chosen_from(candidates, says):
         EmpiricalRanker(candidates).fit(None, [0, 1, 0, 1])
     with pytest.raises(ValueError, match="call fit"):
         EmpiricalRanker([len]).decision_function(np.zeros((1, 1)))
+
+
+def test_kernels_rows_and_weights_that_fit_nothing_are_refused():
+    for kernels, said in (
+        ([], "at least one"),
+        ([np.ones((2, 3))], "square arrays"),
+        ([np.ones((2, 2)), np.ones((3, 3))], "finite and of the same rows"),
+        ([np.full((2, 2), np.nan)], "finite and of the same rows"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            Chaos.of(kernels)
+    for weight in ([1.0], [-1.0, 1.0], [0.0, 0.0]):
+        with pytest.raises(ValueError, match="sample_weight must be 2 numbers >= 0"):
+            noise_condition([0.2, 0.7], alpha=0.5, sample_weight=weight)
+    with pytest.raises(ValueError, match=r"finite numbers, one per row; got shape \(2, 1\)"):
+        regression_noise_condition([[0.2], [0.7]], [1.0, 1.0], alpha=0.5)
+
+
+def test_without_noise_the_variance_is_at_most_the_excess():
+    assert projection_variance_bound(0.04, alpha=1.0, constant=1.0, model="noiseless") == 0.04
+
+
+def test_candidates_with_probabilities_alone_are_ranked_by_them():
+    X = np.arange(8.0)[:, None]
+    y = np.array(["no", "yes"])[(X[:, 0] > 3).astype(int)]
+    model = GaussianNB().fit(X, y)
+    found = EmpiricalRanker([("bayes", model), ("down", lambda X: -X[:, 0])]).fit(X, y)
+    assert found.best_ == "bayes"
+    np.testing.assert_array_equal(found.decision_function(X), model.predict_proba(X)[:, 1])
+    with pytest.raises(ValueError, match="y has 3 classes of words: expected two"):
+        EmpiricalRanker([("bayes", model)]).fit(X[:3], ["a", "b", "c"])

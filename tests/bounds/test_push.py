@@ -420,3 +420,10 @@ def test_the_bound_of_a_fixed_ranker_holds_where_its_event_occurs(p, n_neg, epsi
     assert 0 < seen <= bound.value < 0.9
     y, scores = np.repeat([1, 0], [50, n_neg]), np.repeat([0.5, 1.0, 0.0], [50, 20, n_neg - 20])
     assert pnorm_risk(y, scores, p, normalize=True) == pytest.approx((20 / n_neg) ** (1 / p))
+
+
+def test_a_sample_for_an_excess_of_one_says_that_it_says_nothing():
+    settings = {"probability": 0.95, "theta": 0.5, "p": 2.0, "n_neg": 100}
+    found = pnorm_push_sample_size(epsilon=1.0, log_covering_number=FiniteClass(3), **settings)
+    assert found.vacuous and "this says nothing, because no risk exceeds another" in str(found)
+    assert float(found) == found.value

@@ -128,3 +128,25 @@ def test_no_other_cover_has_centres_of_larger_risk():
         if np.any(chosen) and np.all(np.any(near[:, chosen], axis=1)):
             best = max(best, risks[chosen].min())
     assert r_min == best
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"rule": [[1, 1]]}, r"rule has shape \(1, 2\), expected \(2, 2\), each entry 1 or -1"),
+        ({"rule": [[1, 0], [-1, 1]]}, "each entry 1 or -1"),
+        ({"sample_weight": [1.0]}, "expected 2 numbers, none negative, not all 0"),
+        ({"sample_weight": [0.0, 0.0]}, "expected 2 numbers, none negative, not all 0"),
+    ],
+)
+def test_rules_and_weights_that_fit_no_pairs_are_refused(given, said):
+    pairs = {"rho_plus": [[0, 0.9], [0.1, 0]], "rho_minus": [[0, 0.1], [0.9, 0]]}
+    with pytest.raises(ValueError, match=said):
+        ranking_rule_risk(**{"rule": [[1, 1], [-1, 1]], **pairs, **given})
+
+
+def test_centres_of_no_rankers_or_no_radius_are_refused():
+    with pytest.raises(ValueError, match=r"scores has shape \(2, 1\) and risks \(1,\)"):
+        choose_centres([[0.0], [1.0]], [0.1], radius=1.0)
+    with pytest.raises(ValueError, match="radius=0: expected a number above 0"):
+        choose_centres([[0.0], [1.0]], [0.1, 0.2], radius=0)

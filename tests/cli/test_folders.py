@@ -116,3 +116,11 @@ class TestBadInput:
             table[:99].to_parquet(folder / "3.parquet")
             with pytest.raises(Failure, match="has changed since"):
                 source.read()
+
+
+def test_names_of_files_in_the_place_of_a_pattern_are_explained(invoke, tmp_path):
+    files = [tmp_path / f"{number}.parquet" for number in range(3)]
+    answer = invoke("fit", *files, "-y", "bought", "-o", tmp_path / "m")
+    assert answer.exit_code == 2
+    said = " ".join(answer.stderr.replace("│", " ").split())
+    assert "is quoted: 'folder/*.parquet'" in said

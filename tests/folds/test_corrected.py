@@ -47,3 +47,8 @@ def test_two_equal_settings_are_called_different_about_as_often_as_the_level_say
         d = [a[rows].mean() - b[rows].mean() for rows in folds]
         rejected += corrected_difference(d, 1 / 9).p_value < 0.05
     assert rejected / 400 < 0.07
+
+
+def test_a_level_that_is_no_probability_is_refused():
+    with pytest.raises(ValueError, match="level=95: expected a number between 0 and 1"):
+        corrected_difference([0.1, 0.2], 0.25, level=95)

@@ -118,3 +118,7 @@ def test_folds_that_cannot_be_scored_are_refused(options, message):
     y = options.pop("y", Y)
     with pytest.raises(ValueError, match=message):
         folds_of(options.pop("cv"), y, **options)
+
+
+def test_folds_by_time_say_how_many_they_are():
+    assert TimeOrderedSplit(3).get_n_splits() == 3

@@ -149,3 +149,8 @@ def test_a_million_rows_have_a_band():
     y, s = data(n=1_000_000, high=1000)
     band = roc_band(y, s)
     assert np.all(np.diff(band.low) >= -1e-12) and np.all(band.low <= band.high)
+
+
+def test_a_lift_of_no_rows_is_refused():
+    with pytest.raises(ValueError, match="top contains 0, where there is no row"):
+        lift_band([0, 1, 0, 1], [1.0, 2.0, 3.0, 4.0], top=[0.0, 0.5])

@@ -206,3 +206,20 @@ def test_equal_rankers_are_seldom_told_apart(name, settings):
         assert np.mean(chances <= level) <= most
     if name in ("auc", "partial_auc", "pnorm_risk", "average_precision"):
         assert np.mean(chances <= 0.5) >= 0.42
+
+
+def test_one_of_several_comparisons_says_what_holm_made_of_it():
+    rng = np.random.default_rng(0)
+    y = rng.random(200) < 0.3
+    a, b = (rng.normal(size=200) + y for _ in range(2))
+    found = compare("auc", y, {"a": a, "b": b, "both": a + b})
+    first, *_ = sorted(found, key=lambda one: one.p_value)
+    assert first.adjusted_p_value == pytest.approx(3 * first.p_value)
+    said = f"{first.p_value:.3g}, {first.adjusted_p_value:.3g} after Holm"
+    assert said in str(first) and said in first._repr_html_()
+
+
+def test_a_comparison_over_a_single_list_is_refused():
+    y, s = [1, 0, 0, 1], np.arange(4.0)
+    with pytest.raises(ValueError, match="1 list with a positive; a comparison needs two"):
+        compare("precision_at", y, s, -s, lists=np.zeros(4), k=1)

@@ -346,3 +346,24 @@ def test_intervals_cover_in_small_samples(name, settings, limits):
     results = [interval(name, y, rng.normal(size=200) + y, **settings) for _ in range(500)]
     covered = np.mean([result.low <= truth <= result.high for result in results])
     assert limits[0] <= covered <= limits[1]
+
+
+def test_a_mean_over_lists_that_all_agree_has_the_interval_of_as_many_trials():
+    y, s = np.tile([1, 0, 0], 20), np.tile([3.0, 2.0, 1.0], 20)
+    lists = np.arange(60) // 3
+    found = interval("precision_at", y, s, lists=lists, k=1)
+    assert (found.estimate, found.high) == (1.0, 1.0)
+    assert found.low == pytest.approx(0.025 ** (1 / 20))  # Clopper and Pearson, 20 of 20
+    assert "Every list has the same value" in found.note
+    for given, said in (
+        ({"groups": lists}, "Give lists= or groups=, not both"),
+        ({"method": "bootstrap"}, "no interval by method='bootstrap'; use 'auto'"),
+        ({"lists": np.zeros(60)}, "holds 1 list with a positive; an interval over lists needs two"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            interval("precision_at", y, s, **{"lists": lists, "k": 1, **given})
+
+
+def test_the_interval_of_delong_for_one_positive_is_any_value():
+    found = interval("auc", [1, 0, 0, 0], [3.0, 2.0, 1.0, 0.0], method="delong")
+    assert (found.low, found.high) == (0.0, 1.0) and "One positive row" in found.note

@@ -88,3 +88,14 @@ def test_the_error_of_a_mean_is_that_of_its_slow_waves():
     assert waves == 10
     assert error == pytest.approx(np.sqrt(1 / 10 / n))
     assert error_of_mean(3.0 + np.cos(40 * place))[0] < 1e-12  # quick ones are noise of neighbours
+
+
+def test_labels_of_other_rows_are_refused_and_the_result_is_a_dictionary():
+    rng = np.random.default_rng(0)
+    y, month = rng.random(300) < 0.4, np.arange(300) // 30
+    s = rng.normal(size=300) + y
+    with pytest.raises(ValueError, match="y has 299 entries, expected one per row: 300"):
+        period_interval("auc", y[1:], s, period=month)
+    found = period_interval("auc", y, s, period=month)
+    told = found.as_dict()
+    assert told["estimate"] == found.estimate and told["values"].tolist() == found.values.tolist()

@@ -97,3 +97,8 @@ def test_what_cannot_be_compared_is_refused(change, said):
     y, s, region = rows()
     with pytest.raises(ValueError, match=said):
         top_groups(**{"y": y, "s": s, "groups": region, "k": 50, **change})
+
+
+def test_labels_of_other_rows_are_refused():
+    with pytest.raises(ValueError, match="y has 3 entries, expected one per row: 4"):
+        top_groups([0, 1, 0], [1.0, 2.0, 3.0, 4.0], groups=["a", "b", "a", "b"], k=2)

@@ -412,3 +412,16 @@ def test_skewed_kernels_have_a_note():
     bounded = u_statistic(variance, rng.exponential(size=30) ** 2, support=(0.0, 1e6))
     assert bounded.note == ""
     assert u_statistic(variance, np.arange(200.0)).note == ""
+
+
+def test_the_variance_of_a_sample_has_the_influences_and_the_interval_of_its_kernel():
+    Z = np.random.default_rng(0).normal(size=40)[:, None]
+    found = u_statistic(lambda a, b: (a[..., 0] - b[..., 0]) ** 2 / 2, Z)
+    assert found.value == pytest.approx(np.var(Z, ddof=1))
+    assert found.influence.sum() == pytest.approx(0.0, abs=1e-9)
+    furthest = np.argmax(np.abs(Z[:, 0] - Z.mean()))
+    assert np.argmax(found.influence) == furthest  # the row that the variance leans on most
+    low, high = found.interval(0.9)
+    assert found.value == pytest.approx((low + high) / 2)
+    wider = found.interval(0.99)
+    assert wider[0] < low < high < wider[1]

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from toprank.pairs import check_grades, two_classes
+from toprank.pairs import check_grades, split_classes, two_classes
+from toprank.pairs.unlabelled import split_unlabelled
 
 
 def test_the_positive_class_is_the_larger_label_or_the_one_named():
@@ -41,3 +42,17 @@ def test_a_column_has_one_class_only():
     for name in ("the column of calibration labels", "y"):
         with pytest.raises(ValueError, match=f"{name} has one class only"):
             split_classes(np.ones(3), name)
+
+
+def test_labels_beside_unlabelled_rows_are_one_column_of_one_meaning():
+    with pytest.raises(ValueError, match=r"y has shape \(2, 1\), expected one label per row"):
+        split_unlabelled([[1], [0]], 0)
+    with pytest.raises(ValueError, match="pos_label='yes': every label of y is 'sold'"):
+        split_unlabelled(["sold", "?", "sold"], "?", pos_label="yes")
+    positive, open_rows = split_unlabelled(["sold", "?", "sold"], "?")
+    assert positive.tolist() == [True, False, True] and open_rows.tolist() == [False, True, False]
+
+
+def test_labels_without_an_order_are_refused():
+    with pytest.raises(ValueError, match="mixes labels that have no order"):
+        split_classes(np.array(["yes", 3, "no"], dtype=object))

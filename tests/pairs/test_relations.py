@@ -86,3 +86,11 @@ def test_the_smallest_gap_is_that_of_the_list_of_pairs(table, tied):
 def test_why_there_is_no_pair_is_said(labels, groups, words):
     with pytest.raises(ValueError, match=words):
         relation_of(np.array(labels), None if groups is None else np.array(groups))
+
+
+def test_listed_pairs_name_their_winners_and_losers_and_refuse_rows_that_are_not_there():
+    pairs = Pairs([[0, 1], [2, 1]], 3)
+    assert pairs.winners.tolist() == [0, 2] and pairs.losers.tolist() == [1, 1]
+    assert pairs != [[0, 1], [2, 1]] and pairs == Pairs([[0, 1], [2, 1]], 3)
+    with pytest.raises(ValueError, match=r"rows must lie in 0, \.\.\., 2"):
+        pairs.take([0, 5])

@@ -488,6 +488,7 @@ def test_columns_that_say_nothing_give_equal_scores(backend):
         ({}, {"init_score": np.zeros(3)}, "inconsistent numbers of samples"),
         ({}, {"init_score": np.zeros(1500), "init_model": 1}, "give a model as init_model"),
         ({}, {"groups": np.arange(1500)}, "no pair to rank"),
+        ({"categorical_features": [True]}, {}, r"is a mask of shape \(1,\), expected \(4,\)"),
     ],
 )
 def test_unusable_input_is_refused_in_words(settings, given, message, train):
@@ -532,6 +533,28 @@ def test_functions_of_lightgbm_s_kind_are_metrics(train, test):
     ]
     assert PushTrees(n_estimators=2).fit(*train, eval_set=test, eval_metric=["map"]).n_iter_ > 0
 
+    def highest(y, s):
+        return np.float32(np.max(s[y == 1]))
+
+    trees = PushTrees(n_estimators=2).fit(*train, eval_set=test, eval_metric=highest)
+    assert list(trees.evals_result_["valid_0"]) == ["highest"]
+    assert trees.n_iter_ == np.argmax(trees.validation_scores_) + 1
+
+
+@pytest.mark.more
+@both
+def test_a_scale_that_is_given_is_that_of_the_starting_scores(backend, train):
+    X, y = train
+    given = {"backend": backend, "n_estimators": 3}
+    scaled = PushTrees(init_scale=0.5, **given).fit(X, y, init_score=2.0 * np.arange(1500) / 1500)
+    plain = PushTrees(init_scale=1.0, **given).fit(X, y, init_score=np.arange(1500) / 1500)
+    assert scaled.init_scale_ == 0.5
+    np.testing.assert_allclose(
+        scaled.decision_function(X, init_score=np.zeros(1500)),
+        plain.decision_function(X, init_score=np.zeros(1500)),
+        rtol=1e-6,
+    )
+
 
 @pytest.mark.parametrize(
     ("given", "said"),
@@ -541,6 +564,8 @@ def test_functions_of_lightgbm_s_kind_are_metrics(train, test):
         ({"eval_metric": "binary_logloss"}, "measures probabilities"),
         ({"eval_metric": "speed"}, "expected one of"),
         ({"eval_metric": []}, "eval_metric is empty"),
+        ({"eval_metric": 3}, "eval_metric=3: expected the name of a metric, or a function"),
+        ({"eval_set": (np.zeros((3, 4)), [0, 1, 2])}, "labels other than the classes fitted"),
     ],
 )
 def test_sets_and_metrics_of_no_use_are_refused(given, said, train):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import optimize
+from sklearn.exceptions import ConvergenceWarning
 
 from toprank import IRPush, PNormPush, ProperRanker, PushRanker, blocks
 from toprank.solvers import free_gradient, penalty_gap
@@ -112,6 +113,37 @@ def test_blocks_and_the_certificate_of_all_rows_agree(table):
     found = ranker.certify_blocks(source)
     assert found.gap < 1e-8
     assert found.coef_error < 1e-4
+
+
+@pytest.mark.parametrize("solver", ["newton", "lbfgs"])
+def test_classes_that_a_score_within_the_bounds_separates_are_named_as_the_cause(solver):
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    y = X[:, 0] > 0
+    with pytest.warns(ConvergenceWarning, match=r"(?s)separable.*alpha=0"):
+        ranker = PNormPush(alpha=0.0, positive=True, solver=solver).fit(X, y)
+    assert np.all(ranker.coef_ >= 0)
+    scores = ranker.decision_function(X)
+    assert scores[y].min() > scores[~y].max()
+
+
+def test_of_many_rows_some_give_the_start_and_all_of_them_the_answer():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(20_000, 3))
+    y = X @ [1.0, -0.5, 0.3] + rng.logistic(size=20_000) > 1
+    given = {"alpha": 1e-2, "positive": True, "tol": 1e-9}
+    newton = PNormPush(solver="newton", **given).fit(X, y)
+    other = PNormPush(solver="lbfgs", **given).fit(X, y)
+    np.testing.assert_allclose(newton.coef_, other.coef_, atol=1e-6)
+    assert newton.coef_[0, 1] == 0 and newton.n_iter_ <= 4  # from zero it takes more
+
+
+@pytest.mark.parametrize("solver", ["newton", "lbfgs"])
+def test_a_tolerance_below_rounding_ends_where_nothing_falls_any_more(table, solver):
+    X, y = table
+    best, _ = reference(push_by_hand(X, y, 4.0, 1e-2), 6)
+    ranker = PNormPush(alpha=1e-2, positive=True, solver=solver, tol=1e-30).fit(X, y)
+    assert ranker.n_iter_ < 200
+    np.testing.assert_allclose(ranker.objective_, best, rtol=1e-9)
 
 
 def test_the_gap_is_the_best_of_a_quadratic_over_the_room_left():

@@ -226,3 +226,13 @@ def test_what_cannot_be_compared_on_blocks_is_refused():
         choose_p(PNormPush(), source, y)
     with pytest.raises(TypeError, match="needs y"):
         choose_p(PNormPush(), X)
+
+
+def test_rows_of_no_weight_are_no_part_of_the_order_of_time():
+    X, y, rng = rows(400)
+    time, weight = rng.permutation(400), rng.integers(0, 2, 400)
+    there = weight > 0
+    cv = TimeOrderedSplit(3)
+    whole = on_blocks(blocks.from_arrays(X, y, weight, groups=time), ps=(1,), cv=cv)
+    part = on_blocks(blocks.from_arrays(X[there], y[there], groups=time[there]), ps=(1,), cv=cv)
+    assert_same_choice(whole, part, tol=1e-6)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.ensemble import VotingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -138,3 +139,9 @@ def test_a_score_of_risk_is_negated_and_a_scorer_of_scikit_learn_is_itself():
     with pytest.raises(ValueError, match="needs labels or probabilities"):
         Scoring("accuracy").of_scores(y, s)
     assert Scoring("auc").interval(np.tile(y, 9), np.tile(s, 9)).estimate == 0.75
+
+
+def test_of_several_ps_the_one_to_choose_must_be_named(rows):
+    both = VotingClassifier([("push", PNormPush()), ("other", PNormPush(2))])
+    with pytest.raises(ValueError, match=r"p may be any of .*name one with parameter="):
+        choose_p(both, *rows, ps=(1, 4))

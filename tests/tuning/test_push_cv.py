@@ -6,6 +6,7 @@ import pytest
 import sklearn
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.metrics import make_scorer
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -15,7 +16,7 @@ from sklearn.model_selection import (
     cross_validate,
 )
 
-from toprank import PNormPush, PNormPushCV, ProperRanker
+from toprank import PNormPush, PNormPushCV, ProperRanker, blocks
 from toprank.datasets import load_magic, load_wdbc
 from toprank.inference import compare
 from toprank.metrics import positives_at_top, precision_at, scorer
@@ -349,3 +350,56 @@ def test_folds_that_are_drawn_again_are_other_folds_of_all_rows(grouped):
     scores = thrice.choice_.fold_scores
     np.testing.assert_array_equal(scores[:, :3], once.choice_.fold_scores)
     assert not np.array_equal(scores[:, 3:6], scores[:, :3])
+
+
+def mean_score_of_positives(estimator, X, y):
+    return float(np.mean(estimator.decision_function(X)[y == 1]))
+
+
+def mean_of_positives(y, scores):
+    return float(np.mean(scores[y == 1]))
+
+
+@pytest.mark.parametrize(
+    "scoring",
+    [
+        mean_score_of_positives,
+        pytest.param(
+            make_scorer(mean_of_positives, response_method="decision_function"),
+            marks=pytest.mark.more,
+        ),
+    ],
+    ids=["function", "make_scorer"],
+)
+def test_a_scorer_that_takes_no_weights_is_given_rows_as_often_as_they_count(scoring):
+    rng = np.random.default_rng(0)
+    X, times = rng.normal(size=(120, 2)), rng.integers(1, 3, 120)
+    y = (X[:, 0] + rng.normal(size=120) > 0.5).astype(int)
+    given = {"ps": (1, 4), "alphas": (0.1,), "cv": PredefinedSplit(np.arange(120) % 3)}
+    ranker = PNormPushCV(scoring=scoring, test_size=0.25, **{**given, "cv": 3}).fit(X, y)
+    assert ranker.score_interval_.low < ranker.score_interval_.high
+    assert ranker.score(X, y) == pytest.approx(np.mean(ranker.decision_function(X)[y == 1]))
+
+    def weighted(estimator, X, y, sample_weight):
+        return float(np.average(estimator.decision_function(X), weights=sample_weight * y))
+
+    one, other = (
+        PNormPushCV(scoring=one, test_size=None, **given).fit(X, y, times)
+        for one in (scoring, weighted)
+    )
+    np.testing.assert_allclose(one.choice_.fold_scores, other.choice_.fold_scores)
+    assert one.score(X, y, times) == pytest.approx(weighted(one, X, y, times))
+    with pytest.raises(ValueError, match=r"takes no sample_weight.*expected whole numbers"):
+        one.score(X, y, times + 0.5)
+
+
+def test_verbose_prints_the_choice_of_rows_and_of_blocks(rows, capsys):
+    X, y = rows
+    given = {"ps": (1,), "alphas": (0.1,), "cv": 2, "test_size": None, "verbose": 1}
+    ranker = PNormPushCV(**given).fit(X, y)
+    assert capsys.readouterr().out == f"[PNormPushCV] {ranker.choice_}\n"
+    source = blocks.from_arrays(X, y)
+    ranker = PNormPushCV(**given).fit_blocks(source)
+    assert capsys.readouterr().out == f"[PNormPushCV] {ranker.choice_}\n"
+    with pytest.raises(ValueError, match="resume=True needs the folder of the passes"):
+        PNormPushCV(**given).fit_blocks(source, resume=True)

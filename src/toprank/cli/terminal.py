@@ -218,7 +218,11 @@ def _escape_messages() -> Iterator[None]:
         yield
     except Exception as error:
         if hasattr(error, "format_message"):
-            escaped = "\n".join(map(safe, error.format_message().splitlines()))
+            told = error.format_message()
+            if told.startswith("Got unexpected extra argument") and ".parquet" in told:
+                # a shell has put the names of files in the place of a pattern
+                told += ". Many files are one table if their pattern is quoted: 'folder/*.parquet'."
+            escaped = "\n".join(map(safe, told.splitlines()))
             error.format_message = lambda: escaped
         raise
 

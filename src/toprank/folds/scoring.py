@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
 
 from toprank._arrays import AnyArray
 from toprank._numerics import FloatArray
@@ -32,7 +34,8 @@ class Scoring:
     ----------
     scoring : str or callable
         The name of a metric of `toprank.metrics`, the name of a scikit-learn scorer, or a scorer
-        ``scorer(estimator, X, y)``. Risks and errors are negated.
+        ``scorer(estimator, X, y)``; where it takes no ``sample_weight``, it is given each row as
+        often as it counts. Risks and errors are negated.
     kwargs : mapping, optional
         Parameters of a metric of `toprank.metrics`. By default those that `summary` uses: for a
         metric at k the top tenth of the list.
@@ -90,8 +93,21 @@ class Scoring:
         self, estimator: BaseEstimator, X: object, y: object, weight: object = None
     ) -> float:
         """Score a fitted estimator on rows."""
-        given = {} if weight is None else {"sample_weight": weight}
-        return float(self.scorer(estimator, X, y, **given))
+        if weight is None:
+            return float(self.scorer(estimator, X, y))
+        if _takes_weights(self.scorer):
+            return float(self.scorer(estimator, X, y, sample_weight=weight))
+        rows = self._copies(np.asarray(weight, dtype=np.float64))
+        return float(self.scorer(estimator, _safe_indexing(X, rows), np.asarray(y)[rows]))
+
+    def _copies(self, weight: FloatArray) -> NDArray[np.intp]:
+        """Each row as often as it counts, for a scorer that takes no weights."""
+        if np.any(weight != np.round(weight)):
+            raise ValueError(
+                f"scoring={self.name!r} takes no sample_weight, so that a row of weight w is given "
+                "to it w times: expected whole numbers. Let it take sample_weight=."
+            )
+        return np.repeat(np.arange(len(weight)), weight.astype(np.intp))
 
     def of_scores(self, y: ArrayLike, scores: object, weight: FloatArray | None = None) -> float:
         """Score the ranking of rows that have been given scores, whatever their zero."""
@@ -121,15 +137,27 @@ class Scoring:
         if self.metric is None:
             options["n_resamples"] = _RESAMPLES
 
-            def metric(
+            def weighted(
                 y: AnyArray, s: FloatArray, sample_weight: FloatArray | None = None
             ) -> float:
                 return self.of_scores(y, s, sample_weight)
 
+            def of_copies(y: AnyArray, s: FloatArray) -> float:
+                return self.of_scores(y, s)
+
+            metric = weighted if _takes_weights(self.scorer) else of_copies
             metric.__name__ = self.name
         return interval(
             metric, y, scores, level=level, groups=groups, sample_weight=weight, **options
         )
+
+
+def _takes_weights(scorer: Callable[..., object]) -> bool:
+    """Whether a scorer, or the function that scikit-learn has made one of, takes sample_weight."""
+    parameters = inspect.signature(getattr(scorer, "_score_func", scorer)).parameters
+    return "sample_weight" in parameters or any(
+        one.kind == inspect.Parameter.VAR_KEYWORD for one in parameters.values()
+    )
 
 
 class _ScoresAsModel(ClassifierMixin, BaseEstimator):

@@ -7,6 +7,7 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
@@ -14,6 +15,7 @@ from sklearn.tree import DecisionTreeClassifier
 from toprank import PNormPush, PushEnsemble, PushTrees
 from toprank.folds import TimeOrderedSplit
 from toprank.metrics import average_precision
+from toprank.rankers.ensemble.combination import CombinationChoice
 
 
 @pytest.fixture(scope="module")
@@ -316,3 +318,56 @@ def test_a_p_that_is_given_is_taken(table):
     assert ensemble.combination_.startswith("push, p = 2")
     with pytest.raises(ValueError, match="The 'p' parameter"):
         make(few(), p=0.5).fit(X, y)
+
+
+@pytest.mark.more
+def test_an_outer_split_in_the_order_of_time_measures_the_last_rows(table):
+    X, y = table
+    time = np.random.default_rng(1).permutation(400)
+    late = np.argsort(time)[300:]
+    scored = make(few()[:2], cv=3, test_size=0.25).fit(X, y, time=time)
+    early = np.sort(np.argsort(time)[:300])
+    past = make(few()[:2], cv=3).fit(X[early], y[early], time=time[early])
+    expected = average_precision(y[late], past.decision_function(X[late]))
+    assert scored.score_interval_.estimate == pytest.approx(expected)
+
+
+@pytest.mark.more
+def test_an_outer_split_beside_folds_of_all_rows_makes_as_many_folds_of_its_own(table):
+    X, y = table
+    folds = [(np.arange(200), np.arange(200, 400)), (np.arange(200, 400), np.arange(200))]
+    found = make(few()[:2], cv=folds, test_size=0.25, random_state=0).fit(X, y)
+    same = make(few()[:2], cv=2, test_size=0.25, random_state=0).fit(X, y)
+    assert found.score_interval_.estimate == pytest.approx(same.score_interval_.estimate)
+
+
+def test_where_all_folds_test_the_same_rows_members_are_weighed_and_not_measured(table):
+    X, y = table
+    tested = np.arange(300, 400)
+    ensemble = make(few()[:2], cv=[(np.arange(150), tested), (np.arange(150, 300), tested)])
+    ensemble.fit(X, y)  # no rows are left to train a combination on that others test
+    assert sum(ensemble.weights_.values()) > 0 and ensemble.score_interval_ is None
+    assert len(ensemble.member_table_) == 2
+    assert all(np.isnan([row.score, row.loss_without]).all() for row in ensemble.member_table_)
+
+
+@pytest.mark.parametrize(
+    ("member", "why"),
+    [
+        (KernelDensity(), "it has neither decision_function nor predict_proba"),
+        (Broken("nan"), "scores are NaN or infinite"),
+    ],
+)
+def test_the_table_says_why_a_member_was_dropped(table, member, why):
+    X, y = table
+    with pytest.warns(UserWarning, match=f"The member 'other' was dropped: .*{why}"):
+        ensemble = make([*few()[:2], ("other", member)], cv=2).fit(X, y)
+    last = str(ensemble.member_table_).splitlines()[-1]
+    assert last.startswith("other ") and why in last
+
+
+def test_the_choice_of_the_combination_is_a_table_in_a_notebook():
+    scores = np.array([[0.5, 0.7], [0.9, 0.8]])
+    page = CombinationChoice(("push", "tree alone"), scores, "auc", 1)._repr_html_()
+    assert page.index("tree alone") < page.index("0.8500") < page.index("push")
+    assert page.count("taken") == 1 and "mean over 2 folds" in page

@@ -4,12 +4,13 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy.special import expit
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
 from toprank import PNormPush, PushEnsemble
 from toprank.rankers.ensemble.columns import LinearColumns
 from toprank.rankers.ensemble.converted import CatBoostRanker, ForestRanker
-from toprank.rankers.ensemble.flat_forest import FlatForest
+from toprank.rankers.ensemble.flat_forest import FlatForest, mean_values
 from toprank.rankers.ensemble.plan import EFFORTS, auto_folds, auto_members
 from toprank.rankers.ensemble.prepared import PreparedRanker
 
@@ -64,6 +65,18 @@ def test_a_forest_in_arrays_is_the_forest_of_scikit_learn(kind, library):
     np.testing.assert_allclose(ours._sums(X), theirs.predict_proba(X)[:, 1], atol=1e-12)
     np.testing.assert_allclose(ours.explain(X).sum(axis=1), ours.decision_function(X), atol=1e-9)
     assert ours._forest.find_fault(4) == ""
+    share = ours.predict_proba(X)
+    np.testing.assert_allclose(share.sum(axis=1), 1.0)
+    np.testing.assert_allclose(share[:, 1], expit(ours.decision_function(X)))
+    assert np.max(np.abs(share[:, 1] - ours._sums(X))) < 0.05  # no share is called impossible
+
+
+def test_the_value_of_a_split_is_the_mean_of_the_rows_below_it():
+    left, right = np.array([1, -1, 3, -1, -1]), np.array([2, -1, 4, -1, -1])
+    value, count = np.array([0.0, 1.0, 0.0, 2.0, 5.0]), np.array([0, 6, 0, 3, 1])
+    means = mean_values(left, right, value, count)
+    np.testing.assert_allclose(means, [1.7, 1.0, 2.75, 2.0, 5.0])
+    assert value[0] == 0.0  # what was given is left alone
 
 
 def test_a_gap_goes_to_the_left_of_every_split():
@@ -103,6 +116,7 @@ def test_catboost_in_arrays_is_catboost():
         ({"roots": [7]}, "a tree begins nowhere"),
         ({"value": [0.0, 1.0]}, "its arrays are not of one length"),
         ({"feature": [0.0, 0.0, 0.0]}, "its nodes are not whole numbers"),
+        ({"value": [0, -1, 1]}, "its values are not numbers"),
     ],
 )
 def test_arrays_that_are_no_trees_are_seen(change, fault):

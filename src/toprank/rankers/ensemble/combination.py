@@ -233,8 +233,6 @@ class Combiner:
 
     def loss_without(self, candidate: CombinationCandidate, member: int, whole: float) -> float:
         """Return how much the mean metric falls when a member is left out; NaN if none is left."""
-        if member not in candidate.columns:
-            return 0.0
         less = candidate.without(member)
         if not less.columns or not self.folds:
             return float("nan")
