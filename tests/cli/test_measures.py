@@ -1,6 +1,7 @@
 """`toprank evaluate`, `compare`, `monitor`, `show` and `export`."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,7 @@ import pytest
 
 from toprank.inference import compare, interval
 from toprank.metrics import METRICS, register, summary
-from toprank.models import load
+from toprank.models import fit_table, load
 
 
 @pytest.fixture(scope="module")
@@ -275,3 +276,71 @@ def test_the_same_rows_in_parquet_are_measured_alike(model, train, frame, tmp_pa
         for answer in (invoke("evaluate", model, path, "--json") for path in (train, table))
     ]
     assert values[0] == values[1]
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory):
+    """A model of many columns with weights and without an id, and its table."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(120, 35)), columns=[f"x{j}" for j in range(35)])
+    frame["y"] = (frame.x0 + rng.normal(size=120) > 0.7).astype(int)
+    frame["times"] = rng.integers(1, 3, 120)
+    frame["day"] = np.arange(120) // 60
+    place = tmp_path_factory.mktemp("wide")
+    made = fit_table(frame, "y", weight="times", p=2, model="pnorm", drop=("day",))
+    made.save(place / "m")
+    frame.to_csv(place / "rows.csv", index=False)
+    return place / "m", place / "rows.csv"
+
+
+@pytest.mark.more
+def test_many_columns_are_counted_and_not_all_shown(wide, invoke, words):
+    assert "... and 5 more columns" in words(invoke("show", wide[0]).stdout)
+    watched = invoke("monitor", *wide)
+    assert "... and 15 columns that moved less" in words(watched.stdout), watched.output
+
+
+@pytest.mark.more
+def test_what_the_model_or_the_options_do_not_allow_is_refused(wide, model, train, invoke, words):
+    for command, said in [
+        (("evaluate", *wide, "--by", "day"), "--by does not take weights of rows"),
+        (("evaluate", *wide, "--by-group", "day"), "--by-group does not take weights of rows"),
+        (("evaluate", *wide, "--all", "--metric", "auc"), "give --metric or --all, not both"),
+        (("evaluate", *wide, "--metric", "acu"), "--metric: 'acu' is not one of: "),
+        (("rank", *wide, "--stay", wide[1]), "--stay needs --id, the column that names the rows"),
+        (("choose-p", train, "-y", "bought", "--no-scale", "--drop", "city", "--drop", "customer",
+          "--drop", "joined"), "--no-scale: values are missing in: income"),
+    ]:  # fmt: skip
+        refused = invoke(*command)
+        assert refused.exit_code == 2 and said in words(refused.stderr), refused.output
+
+
+@pytest.mark.more
+def test_a_model_that_tells_no_row_from_another_says_so(model, frame, tmp_path, invoke, words):
+    same = frame.assign(age=40.0, city="Rome", joined="2025-02-01", income=10.0)
+    same.to_csv(tmp_path / "same.csv", index=False)
+    answer = invoke("evaluate", model, tmp_path / "same.csv")
+    assert answer.exit_code == 0, answer.output
+    assert "300 rows share the highest score" in words(answer.stdout + answer.stderr)
+
+
+def test_members_of_an_ensemble_are_shown_with_what_each_brings(model, capsys, words):
+    from toprank.cli.show import show_card
+
+    members = [
+        {"name": "trees", "weight": 0.75, "score": 0.8123, "loss_without": 0.02, "seconds": 3},
+        {"name": "[red]odd", "note": "it took too long"},
+        "no member",
+    ]
+    made = load(model)
+    show_card(replace(made, card={**made.card, "members": members}), model)
+    shown = words(capsys.readouterr().out)
+    assert "trees 0.75 0.8123 0.02 3" in shown
+    assert "[red]odd it took too long" in shown and "no member" not in shown
+
+
+def test_the_shell_completes_the_names_of_metrics():
+    from toprank.cli.options import metric_names
+
+    assert metric_names("precision") == ["precision_at", "precision_at_recall"]
+    assert metric_names("") == sorted(METRICS)

@@ -5,6 +5,8 @@ import io
 import os
 import sys
 import threading
+from datetime import datetime
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.csv
@@ -246,3 +248,90 @@ def test_check_takes_the_option_that_it_proposes_for_rows_without_a_label(tmp_pa
     path.write_text("a,y\n" + "".join(f"{j % 7},{'' if j == 3 else j % 2}\n" for j in range(40)))
     assert "--skip-unlabelled" in invoke("check", path, "-y", "y").stdout
     assert "--skip-unlabelled" not in invoke("check", path, "-y", "y", "--skip-unlabelled").stdout
+
+
+def test_standard_input_is_kept_in_a_folder_where_files_need_a_name(monkeypatch):
+    """As on systems without /proc."""
+    own = Path.is_dir
+    monkeypatch.setattr(Path, "is_dir", lambda path: path.parts[1:2] != ("proc",) and own(path))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(as_csv(TABLE))))
+    with open_table("-") as source:
+        kept = source.file
+        assert kept.parent.name.startswith("toprank-")
+        assert source.read().to_pydict() == TABLE.to_pydict()
+    assert not kept.parent.exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "reading", "message"),
+    [
+        ("<?xml version='1.0'?><rows/>", {}, "holds XML; expected a table as CSV"),
+        ("\ufeffa,b\n1,2\n", {"encoding": "latin-1"}, "says that it is UTF-8; leave out --enc"),
+        ("a,b\n1,2\n", {"encoding": "utf-16"}, "is not UTF-16"),
+        ("a,b\n1,2\n", {"encoding": "klingon"}, "there is no encoding 'klingon'"),
+    ],
+)
+def test_a_text_that_is_another_one_is_named(text, content, reading, message):
+    with pytest.raises(Failure, match=message):
+        read(text(content), **reading)
+
+
+def test_a_long_text_does_not_hide_the_delimiter(text):
+    long = "x" * 140_000
+    assert read(text(f'a;b\n1;"{long}"\n2;y\n'))["b"].to_pylist() == [long, "y"]
+
+
+def test_names_that_come_again_get_numbers_that_are_free(text):
+    table = read(text("x,x.2,x,x\n1,2,3,4\n"), rename_duplicates=True)
+    assert table.to_pydict() == {"x": [1], "x.2": [2], "x.3": [3], "x.4": [4]}
+
+
+def test_files_are_asked_for_where_folders_and_addresses_are_given(tmp_path, invoke, words):
+    for place, said in ((tmp_path, "is a folder"), ("s3://b/m", "'s3://b/m' is an address")):
+        refused = invoke("show", place)
+        assert refused.exit_code == 2 and said in words(refused.stderr), refused.output
+
+
+def test_a_list_is_written_like_its_table_where_that_can_be(tmp_path):
+    from toprank.cli.io.dialect import TextDialect
+    from toprank.cli.listing import write_listing
+
+    rows, path = pa.table({"who": ["Łódź"], "score": [1.5]}), tmp_path / "list.csv"
+    write_listing(rows, path, dialect=TextDialect("latin-1", ",", ","))
+    # Latin 1 has no Ł, and a comma cannot be both
+    assert path.read_bytes().decode("utf-8-sig").splitlines() == ["who,score", "Łódź,1.5"]
+
+
+@pytest.mark.more
+def test_cells_of_several_kinds_are_the_words_that_the_sheet_shows(tmp_path, capsys):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.title = "first"
+    for row in (
+        ("code", "when", "n", None),
+        (7.0, datetime(2024, 5, 1), 1, None),
+        ("A7", "soon", 2.5, None),
+        (None, None, None, None),
+        (None, datetime(2024, 5, 1, 12), 3, None),
+    ):
+        book.active.append(row)
+    book.create_sheet("second").append(["x"])
+    book.save(tmp_path / "t.xlsx")
+    with open_table(tmp_path / "t.xlsx") as source:
+        found = source.read().to_pydict()
+    assert found == {
+        "code": ["7", "A7", None],
+        "when": ["2024-05-01", "soon", "2024-05-01 12:00:00"],
+        "n": [1.0, 2.5, 3.0],
+    }
+    assert "the first of 2 sheets, 'first', is read" in capsys.readouterr().err
+
+
+def test_a_list_longer_than_a_sheet_is_refused(tmp_path, monkeypatch):
+    pytest.importorskip("openpyxl")
+    from toprank.cli.listing import write_listing
+
+    monkeypatch.setattr("toprank.cli.io.excel._MOST_ROWS", 3)
+    with pytest.raises(Failure, match="a sheet holds 2 rows at most"):
+        write_listing(TABLE, tmp_path / "list.xlsx")
+    assert not list(tmp_path.iterdir())

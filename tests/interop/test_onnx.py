@@ -261,3 +261,18 @@ def test_forests_score_the_same_with_categories_that_are_no_codes():
     forest = ForestRanker(n_estimators=3, random_state=0, categorical_features=[2, 3]).fit(X, y)
     for rows in (X, later):
         assert to_onnx(forest, check=rows).largest_difference < 1e-9
+
+
+def test_a_linear_member_of_categories_scores_the_same_in_onnx():
+    from toprank.rankers.ensemble.prepared import PreparedRanker
+
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=300), rng.integers(5, 9, 300) * 10.0])
+    y = X[:, 0] + 1.5 * (X[:, 1] == 70) + rng.normal(size=300) > 1
+    X[::9, 0] = np.nan
+    ranker = PreparedRanker(PNormPush(2), [1]).fit(X, y)
+    later = X.copy()
+    later[::3, 1] = 99  # never seen
+    later[::4, 1] = np.nan
+    assert to_onnx(ranker, check=later).largest_difference < 1e-6
+    assert len(ranker._made.coded) >= 3

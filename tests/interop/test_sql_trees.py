@@ -15,6 +15,8 @@ from toprank.interop.sql_rankers import double_edge
 
 #: the last two are names that the query's own steps would have
 NAMES = ['a"b', "select", "x0", "XS1"]
+#: the largest number of single precision
+MOST = float(np.finfo(np.float32).max)
 
 
 def table(seed=0, n=300):
@@ -95,7 +97,7 @@ def test_trees_score_the_same_at_their_own_thresholds_and_the_numbers_beside_the
     check_scores(trees, "sqlite", by_sqlite, X, later, names=["u", "v"], within=within)
 
 
-@pytest.mark.parametrize("threshold", [1.0, -1.0, 0.1, 3.0, 1e-40, -2.5e30, 0.0])
+@pytest.mark.parametrize("threshold", [1.0, -1.0, 0.1, 3.0, 1e-40, -2.5e30, 0.0, MOST, -MOST])
 def test_the_double_edge_asks_what_single_precision_asks(threshold):
     at_most, edge = double_edge(threshold)
     near = [edge]
@@ -197,3 +199,56 @@ def test_trees_on_scores_of_the_caller_and_too_many_splits_are_refused_with_a_wa
     monkeypatch.setattr(sql_rankers, "MOST_SPLITS", 10)
     with pytest.raises(ValueError, match=r"more than 10 questions.*ONNX"):
         to_sql(PushTrees(n_estimators=2).fit(X, y), NAMES)
+
+
+@DATABASES
+@pytest.mark.parametrize("kind", ["random", "extra"])
+def test_a_forest_scores_the_same_by_itself(kind, dialect, run):
+    from toprank.rankers.ensemble.converted import ForestRanker
+
+    X, y, later = table()
+    given = {"n_estimators": 3, "min_samples_leaf": 20, "random_state": 0}
+    forest = ForestRanker(kind, categorical_features=[2, 3], **given).fit(X, y)
+    check_scores(forest, dialect, run, X, later)
+
+
+@DATABASES
+def test_columns_that_a_prepared_ranker_gives_no_weight_are_not_asked_for(dialect, run):
+    from toprank.rankers.ensemble.prepared import PreparedRanker
+
+    X, y, later = table()
+    ranker = PreparedRanker(PNormPush(2), [2, 3]).fit(X, y)
+    ranker.ranker_.coef_ = np.where(np.arange(ranker.ranker_.coef_.size) == 1, 0.0, 1.0)[None, :]
+    query = check_scores(ranker, dialect, run, X, later)
+    assert query.count('"select"') == 0 < query.count('"x0"')
+
+
+def test_an_edge_beyond_single_precision_is_refused():
+    for beyond in (np.inf, -np.inf, np.nan, 1e300):
+        with pytest.raises(ValueError, match="asks whether a column is below"):
+            double_edge(beyond)
+
+
+def test_a_question_with_no_category_sends_every_value_one_way():
+    """A split whose categories were all unknown in training, as files of LightGBM may hold."""
+    from toprank.interop.sql_dialects import DIALECTS
+    from toprank.interop.sql_rankers import _TreeWriter
+    from toprank.interop.sql_steps import SqlColumns, SqlSteps
+    from toprank.interop.tree_forms import MEMBER, Leaf, Split
+
+    steps = SqlSteps(["c"], DIALECTS["sqlite"])
+    writer = _TreeWriter({}, SqlColumns(['"c"'], ['"c"']), steps, False)
+    for if_missing, expected in ((False, [2.0, 2.0]), (True, [2.0, 1.0])):
+        split = Split(0, MEMBER, 0.0, (), if_missing, Leaf(1.0), Leaf(2.0))
+        score = steps.finish(writer.tree(split))
+        rows = pd.DataFrame({"c": [3.0, np.nan]})
+        assert by_sqlite(f'SELECT {score} FROM "my rows"', rows).tolist() == expected
+
+
+def test_what_sql_cannot_write_is_refused():
+    ranker = PNormPush().fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1])
+    with pytest.raises(ValueError, match="zero byte"):
+        to_sql(ranker, ["a\0b"])
+    ranker.coef_ = np.array([[np.inf]])
+    with pytest.raises(ValueError, match="SQL has no literal for inf"):
+        to_sql(ranker, ["a"])

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -205,3 +206,63 @@ def test_the_model_of_a_page_is_fitted_once_per_part(tables, monkeypatch):
     shown = fit_shipped(frame, read, {"model": "proper"}, 0)
     assert fitted == [320] * 5 and len(shown.rows) == 400
     assert np.all(np.isfinite(shown.subject.scores))
+
+
+def test_models_of_different_things_or_none_are_refused(models, tables):
+    with pytest.raises(ModelError, match="There is no model to describe"):
+        describe({})
+    other = fit_table(tables[0], "bought", positive="no", p=1, model="pnorm", drop=("old", "who"))
+    with pytest.raises(ModelError, match="different things: 'bought' = 'no' and 'bought' = 'yes'"):
+        describe({"a": models["pnorm"], "b": other})
+
+
+def test_the_headline_says_that_a_model_was_not_measured(models):
+    bare = models["pnorm"]
+    card = {**bare.card, "metrics": {**bare.card["metrics"], "intervals": []}}
+    found = describe(replace(bare, card=card)).to_dict()["verdict"]["headline"]
+    assert found.endswith("at the top of the list; it was not measured.")
+
+
+@pytest.mark.parametrize(
+    ("cost", "advice"),
+    [
+        (1000.0, "No number of rows from the top of this list pays for itself."),
+        (0.0, "It pays to take all rows: the list is not needed for that."),
+    ],
+)
+def test_money_that_no_list_or_no_order_earns_is_said_so(cost, advice, models, tables):
+    last = np.argmin(models["proper"].score(tables[1]))
+    rows = tables[1].assign(bought=tables[1].bought.where(np.arange(300) != last, "yes"))
+    made = describe(models["proper"], rows, k=30, value_positive=10.0, cost=cost)
+    assert advice in made.html
+
+
+@pytest.mark.more
+def test_lists_of_luck_and_of_ties_are_called_that(models, tables):
+    rng = np.random.default_rng(0)
+    random = tables[1].assign(bought=rng.permutation(tables[1].bought))
+    assert "may be no better than luck" in describe(models["pnorm"], random, k=30).html
+    same = tables[1].assign(age=40.0, **{"<script>": "Rome"})
+    assert "their order means nothing" in describe(models["pnorm"], same, k=30).html
+
+
+def test_a_top_of_more_than_half_of_the_rows_is_cut_and_said(models, tables):
+    front = describe(models["proper"], tables[1], k=280).to_dict()["front"]
+    assert front["k"] == 150
+    assert front["notes"] == [
+        "The top has 150 rows instead of 280: no more than half of the 300 rows that were scored."
+    ]
+
+
+def test_groups_and_periods_of_weighted_rows_are_refused(models, tables):
+    rows = tables[1].assign(times=2)
+    with pytest.raises(ModelError, match="by_group= and by= count rows"):
+        describe(models["proper"], rows, k=30, weight="times", by_group="<script>")
+
+
+@pytest.mark.more
+def test_rows_are_scored_in_parts_alike(models, tables, monkeypatch):
+    whole = describe(models["trees"], tables[1], k=30).to_dict()["front"]["models"][0]["list"]
+    monkeypatch.setattr("toprank.report.subjects._CHUNK", 70)
+    parts = describe(models["trees"], tables[1], k=30).to_dict()["front"]["models"][0]["list"]
+    assert parts == whole

@@ -9,6 +9,8 @@ pytest.importorskip("skops", reason="models are saved with skops")
 pd = pytest.importorskip("pandas", reason="the tables are pandas data frames")
 
 from toprank.report import build  # noqa: E402
+from toprank.report.shipped import fit_shipped  # noqa: E402
+from toprank.report.table import Table  # noqa: E402
 
 
 def table(n, d=2, share=0.3, seed=0):
@@ -136,3 +138,63 @@ def test_a_table_or_a_wish_of_no_use_is_a_value_error_that_says_why(change, kwar
 def test_a_hundred_thousand_rows_make_a_small_page():
     data = build(table(100_000, 12, share=0.02), "y", ps=(1, 16, 64), cv=3)
     assert len(data.html) < 1_000_000
+
+
+@pytest.mark.more
+def test_strengths_are_fitted_to_a_sample_of_many_rows_and_the_page_says_so(monkeypatch):
+    monkeypatch.setattr("toprank.report.builder.MOST_ROWS", 120)
+    frame = table(400)
+    data = built(frame, k=20)
+    said = "Every strength of the push was fitted to 120 rows drawn from the 400, class by class."
+    assert said in data["notes"]
+
+
+@pytest.mark.more
+def test_the_strength_that_rests_on_one_negative_has_no_support_of_its_own():
+    report = build(table(200), "y", ps=(np.inf,), cv=3, k=20)
+    assert any(
+        "Strength \u221e rests on the highest negative" in n for n in report.to_dict()["notes"]
+    )
+    assert "These rows cannot tell; the notes at the top say why." in report.html
+
+
+@pytest.mark.more
+def test_the_first_rows_are_told_from_all_by_flags_and_words_too():
+    rng = np.random.default_rng(0)
+    n = 240
+    flag = rng.random(n) < 0.4
+    notes = [f"call {a} about {b} or {c}" for a, b, c in rng.integers(0, 40, (n, 3))]
+    frame = pd.DataFrame({"flag": flag, "note": notes, "x": rng.normal(size=n)})
+    frame["y"] = (frame.x + 2 * flag + rng.normal(size=n) > 1.5).astype(int)
+    found = {one["what"] for one in _typical(built(frame, k=20))}
+    assert {"median", "yes", "text"} <= found
+
+
+def _typical(data):
+    """What the columns of the first rows hold, wherever the page keeps it."""
+    if isinstance(data, dict):
+        if {"what", "in_top", "in_all"} <= set(data):
+            yield data
+        for value in data.values():
+            yield from _typical(value)
+    elif isinstance(data, list):
+        for value in data:
+            yield from _typical(value)
+
+
+@pytest.mark.more
+@pytest.mark.parametrize(
+    ("role", "held"),
+    [("time", "the last ones in time"), ("groups", "whole groups drawn at random")],
+)
+def test_the_page_says_which_rows_were_held_out(role, held, monkeypatch):
+    monkeypatch.setattr("toprank.report.shipped._FEW_ROWS", 100)
+    frame = table(300).assign(place=np.arange(300) // 3)
+    read = Table.read(frame, "y", "1", **{"id": None, "time": None, role: "place"})
+    shown = fit_shipped(frame, read, {"model": "proper"}, 0)
+    assert held in shown.how
+    places = shown.frame.place
+    if role == "time":
+        assert places.min() >= frame.place.drop(shown.frame.index).max()
+    else:
+        assert set(places.value_counts()) == {3}

@@ -166,13 +166,6 @@ def _find_folds(
         if gap:
             raise Failure("--gap: a gap needs --time.")
         return folds, rows.groups
-    if time.dtype.kind not in "biufM":
-        try:
-            time = time.astype("datetime64[us]")
-        except ValueError as error:
-            raise Failure(
-                "--time: the times are neither numbers nor dates such as 2026-01-31."
-            ) from error
     if time.dtype.kind == "M":
         return TimeOrderedSplit(folds, gap=np.timedelta64(round(gap * 86_400), "s")), time
     return TimeOrderedSplit(folds, gap=gap), time

@@ -228,11 +228,11 @@ def double_edge(threshold: float) -> tuple[bool, float]:
     >>> double_edge(1.0)
     (False, 0.9999999701976776)
     """
-    above = np.float32(threshold)
-    if not math.isfinite(above):
-        raise ValueError(f"A tree asks whether a column is below {threshold}.")
-    below = np.nextafter(above, np.float32(-np.inf), dtype=np.float32)
-    if not math.isfinite(below):
-        return False, float(above)
-    middle = (float(below) + float(above)) / 2.0
-    return bool(np.float32(middle) == below), middle
+    with np.errstate(over="ignore"):
+        above = np.float32(threshold)
+        if not math.isfinite(above):
+            raise ValueError(f"A tree asks whether a column is below {threshold}.")
+        below = np.nextafter(above, np.float32(-np.inf), dtype=np.float32)
+        # before the lowest number stands infinity, to which numbers round as if it were -2^128
+        middle = (max(float(below), -(2.0**128)) + float(above)) / 2.0
+        return bool(np.float32(middle) == below), middle

@@ -6,6 +6,8 @@ import codecs
 import csv
 import io
 import re
+from contextlib import suppress
+from itertools import islice
 
 from toprank.cli.io.source import Reading, TextDialect
 from toprank.cli.terminal import Failure
@@ -111,11 +113,12 @@ def _may_be(sample: bytes, encoding: str) -> bool:
 
 
 def _split_rows(text: str, delimiter: str) -> list[list[str]]:
-    try:
-        rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-        return [row for _, row in zip(range(_ROWS), rows, strict=False) if row]
-    except csv.Error:  # a field beyond the limits of the module: another delimiter
-        return []
+    """The first rows; those before a field that is longer than the module allows."""
+    rows = []
+    with suppress(csv.Error):
+        for row in islice(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), _ROWS):
+            rows += [row] if row else []
+    return rows
 
 
 def _delimiter(text: str, hint: str, before: str | None) -> str:

@@ -138,6 +138,7 @@ def write_workbook(names: Iterable[str], rows: Iterable[Iterable[object]], file:
     sheet.append([cell(str(name)) for name in names])
     for number, row in enumerate(rows, 2):
         if number > _MOST_ROWS:
+            sheet.close()  # left open, it would complain when it is forgotten
             raise Failure(f"a sheet holds {_MOST_ROWS - 1} rows at most; write .csv or .parquet.")
         sheet.append([cell(value) for value in row])
     book.save(file)
