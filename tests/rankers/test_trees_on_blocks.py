@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.model_selection import PredefinedSplit
 
@@ -113,3 +114,36 @@ def test_a_source_that_changes_between_passes_is_noticed(rows):
     source.read = shrinks
     with pytest.raises(RuntimeError, match="every pass must bring the same rows"):
         PushTrees(**SMALL).fit_blocks(source)
+
+
+def test_a_fit_to_rows_without_names_forgets_those_of_the_fit_before(rows):
+    X, y, _ = rows
+    frame = pd.DataFrame(X, columns=[f"x{column}" for column in range(X.shape[1])]).assign(y=y)
+    trees = PushTrees(**SMALL).fit_blocks(blocks.from_batches(lambda: [frame], "y", nulls="nan"))
+    assert trees.feature_names_in_[0] == "x0"
+    trees.fit_blocks(blocks.from_arrays(X, y))
+    assert not hasattr(trees, "feature_names_in_")
+
+
+def test_rows_that_lie_elsewhere_are_left_to_the_fits_that_go_there(rows):
+    X, *_ = rows
+
+    class Elsewhere(blocks.BlockSource):
+        n_features, feature_names = X.shape[1], None
+
+        def map_reduce(self, sweep, state):
+            raise AssertionError("no pass is made")
+
+        def write_scores(self, score, to=None):
+            raise AssertionError("no score is asked for")
+
+    with pytest.raises(TypeError, match=r"Elsewhere holds its rows elsewhere .*fit_dask"):
+        PushTrees(**SMALL).fit_blocks(Elsewhere())
+
+
+def test_trees_of_categories_do_not_score_blocks_of_numbers(rows):
+    X, y, _ = rows
+    signs = np.column_stack([X[:, 0] > 0, X[:, 1:]])
+    trees = PushTrees(**SMALL, categorical_features=[0]).fit(signs, y)
+    with pytest.raises(ValueError, match="Score such rows with decision_function"):
+        trees.score_blocks(blocks.from_arrays(signs))
