@@ -137,6 +137,10 @@ class TestFits:
         fitted = PNormPush().fit_blocks(from_parquet(tmp_path, target="y"))
         np.testing.assert_allclose(fitted.coef_, PNormPush().fit(single, Y).coef_, rtol=1e-11)
 
+    def test_of_no_columns_are_refused(self, folder):
+        with pytest.raises(ValueError, match="no feature columns; a ranking needs at least one"):
+            PNormPush().fit_blocks(from_parquet(folder, target="y", columns=[]))
+
     def test_of_files_without_rows_are_refused(self, folder):
         source = from_parquet(folder / "part-2.parquet", target="y")
         with pytest.raises(ValueError, match="no rows"):
@@ -299,6 +303,16 @@ class TestScores:
             model.score_blocks(source, folder / "part-0.parquet")
         with pytest.raises(ValueError, match="keep='z'"):
             model.score_blocks(source, folder / "scores.parquet", keep=["z"])
+
+    def test_of_files_of_one_name_need_one_file(self, folder, model, tmp_path):
+        (folder / "more").mkdir()
+        pq.write_table(table(slice(0, 9)), folder / "more" / "part-0.parquet")
+        places = [folder / "part-0.parquet", folder / "more" / "part-0.parquet"]
+        source = from_parquet(places, columns=NAMES)
+        with pytest.raises(ValueError, match=r"Files of the same name .* Write one file with to="):
+            model.score_blocks(source, tmp_path / "scores")
+        model.score_blocks(source, tmp_path / "scores.parquet")
+        assert pq.read_metadata(tmp_path / "scores.parquet").num_rows == 409
 
     def test_leave_nothing_behind_when_the_disk_is_full(self, folder, model, tmp_path):
         resource = pytest.importorskip("resource", reason="files are limited on POSIX only")

@@ -3,13 +3,14 @@
 import subprocess
 import sys
 import time
+from gzip import BadGzipFile
 
 import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.datasets import load_breast_cancer
 
-from toprank.datasets import fetch, load_ionosphere, load_magic, load_spambase, load_wdbc
+from toprank.datasets import _openml, fetch, load_ionosphere, load_magic, load_spambase, load_wdbc
 from toprank.datasets._openml import SOURCES
 
 # loader, rows, features, positives, name of class 1
@@ -262,3 +263,23 @@ def test_named_sources_agree_with_local_copies(name, shared):
     file = folder / {"covertype": "cover.csv.gz"}.get(name, f"{name}.csv.gz")
     y = np.loadtxt(file, delimiter=",", skiprows=1)[:, -1].astype(int)
     assert tuple(np.bincount(y).tolist()) == SOURCES[name].counts
+
+
+@pytest.mark.parametrize("damage", [BadGzipFile("Not a gzipped file"), ValueError("md5 checksum")])
+def test_fetch_names_files_that_are_damaged_and_the_folder_to_remove(
+    openml, tmp_path, monkeypatch, damage
+):
+    def fail(**given):
+        raise damage
+
+    monkeypatch.setattr(_openml, "fetch_openml", fail)
+    with pytest.raises(
+        ValueError, match=r"files of OpenML data set 310 are damaged \(.*\)\. Remove"
+    ):
+        fetch("mammography", data_home=tmp_path)
+
+
+def test_fetch_by_number_compares_numbers_with_numbers_only(openml, tmp_path):
+    small(openml)
+    with pytest.raises(ValueError, match=r"'many'.*0\.5"):
+        fetch(data_id=1, target="x", positive="many", data_home=tmp_path, as_frame=True)

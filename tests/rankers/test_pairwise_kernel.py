@@ -185,3 +185,12 @@ def test_fitting_another_kind_of_model_leaves_nothing_of_the_last_one(rings):
     ranker.set_params(kernel=None).fit(X, y)
     assert not hasattr(ranker, "dual_coef_")
     np.testing.assert_allclose(ranker.predict(X), linear, atol=1e-6)
+
+
+def test_gamma_auto_is_one_over_the_number_of_columns():
+    rng = np.random.default_rng(0)
+    X = 3.0 * rng.normal(size=(60, 4))
+    y = (X[:, 0] > 0).astype(int)
+    given = {"kernel": "rbf", "n_components": 10, "random_state": 0}
+    auto, plain = (PairRanker(gamma=gamma, **given).fit(X, y) for gamma in ("auto", 0.25))
+    np.testing.assert_array_equal(auto.predict(X), plain.predict(X))

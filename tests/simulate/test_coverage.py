@@ -51,6 +51,9 @@ def test_a_method_that_is_too_narrow_is_found_out(monkeypatch):
     assert narrow.above == pytest.approx(1 - narrow.covered - narrow.below)
     assert "near" not in str(narrow)
     assert "100 samples" in str(narrow)
+    share = narrow.covered
+    assert narrow.standard_error == pytest.approx(np.sqrt(share * (1 - share) / 100))
+    assert narrow.as_dict()["covered"] == share
 
 
 def test_refusals_are_counted_with_their_reason(monkeypatch):

@@ -135,6 +135,15 @@ def test_without_the_period_of_each_item_the_note_says_what_is_supposed():
         capacity_threshold(scores, 10, 30, dispersion=0.5)
 
 
+def test_where_no_cut_off_fits_there_are_no_alerts_and_the_note_says_why():
+    found = capacity_threshold(np.ones(300), 1, 30)
+    assert found.threshold == np.inf and found.expected == 0
+    assert "More items tie at the highest score than fit" in found.note
+    assert "Poisson" not in found.note  # there is no mean to compare with
+    told = found.as_dict()
+    assert told["threshold"] == np.inf and told["precision"] is None
+
+
 def test_a_number_of_days_gives_an_interval_that_holds_uneven_days():
     rng = np.random.default_rng(0)
     found = capacity_threshold(rng.normal(size=30_000), 50, 30)

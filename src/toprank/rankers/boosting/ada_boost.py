@@ -120,11 +120,6 @@ class StumpClassifiers:
         """Ln F."""
         return float(np.logaddexp(*self.log_parts))
 
-    @property
-    def scores(self) -> FloatArray:
-        """Scores without the constant, in the order of the pairs."""
-        return self.stumps.scores
-
     def _shares(self) -> FloatArray:
         return np.exp(np.array(self.log_parts) - self.log_loss)
 

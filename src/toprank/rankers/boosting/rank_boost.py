@@ -266,8 +266,6 @@ class RankBoost(PairBooster):
         return Descent(self.selection)
 
     def _power(self) -> float:
-        if not np.isfinite(self.p):
-            raise ValueError("p must be finite: boosting has no step for p=inf. Use a large p.")
         return float(self.p)
 
     def _natural_link(self, scores: FloatArray, rows: RelatedRows) -> Link:
