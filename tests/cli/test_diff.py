@@ -272,3 +272,13 @@ def test_a_report_shows_periods_groups_promises_and_sure_places(
     assert refused.exit_code == 2 and "--sure is for a model" in words(refused.stderr)
     refused = invoke("report", model, "--sure", train, "-o", page)
     assert refused.exit_code == 2 and "--sure needs a table with labels" in words(refused.stderr)
+
+
+def test_lists_whose_rows_have_no_name_are_refused(invoke, days, words, tmp_path):
+    before = pd.read_csv(days["monday_list"])
+    before.assign(customer=before.customer.where(before.index != 2)).to_csv(
+        tmp_path / "gap.csv", index=False
+    )
+    refused = invoke("diff", tmp_path / "gap.csv", days["tuesday_list"])
+    assert refused.exit_code == 2, refused.output
+    assert "some rows have no 'customer'; name another column by --id" in words(refused.stderr)

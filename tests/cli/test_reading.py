@@ -238,3 +238,10 @@ def test_a_workbook_that_is_damaged_is_refused(tmp_path, invoke, words):
         archive.writestr("xl/workbook.xml", "<not a workbook")
     refused = invoke("fit", tmp_path / "t.xlsx", "-y", "a", "-o", tmp_path / "m")
     assert refused.exit_code == 2 and "could not be read as a workbook" in words(refused.stderr)
+
+
+def test_check_of_a_column_without_labels_asks_for_another(frame, invoke, words, tmp_path):
+    frame.assign(bought=None).to_csv(tmp_path / "t.csv", index=False)
+    refused = invoke("check", tmp_path / "t.csv", "-y", "bought")
+    assert refused.exit_code == 2
+    assert "'bought' is missing in every row; name the column" in words(refused.stderr)

@@ -139,3 +139,15 @@ def test_how_sure_is_told_from_the_training_table_alone(invoke, words, model, tr
     assert "does not hold the rows that the model has learned from" in words(answer.stderr)
     answer = invoke("rank", model, folder / "new.csv", "--sure", train, "--all")
     assert answer.exit_code == 2 and "--sure is for the first rows" in words(answer.stderr)
+
+
+def test_answers_in_two_places_and_tables_from_one_stream_are_refused(
+    invoke, model, train, words, tmp_path
+):
+    wish = ("select", model, train, "--calibration", train, "--precision", 0.5)
+    refused = invoke(*wish, "--json", "-o", tmp_path / "list.csv")
+    assert refused.exit_code == 2
+    assert "give --json or --output, not both" in words(refused.stderr)
+    refused = invoke("select", model, "-", "--calibration", "-", "--precision", 0.5)
+    assert refused.exit_code == 2
+    assert "DATA and --calibration cannot both be standard input" in words(refused.stderr)

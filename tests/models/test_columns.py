@@ -162,3 +162,35 @@ def test_the_strength_of_trees_is_chosen_against_the_library_s_own_objective(tab
     assert compared[0].startswith("the library's binary objective")
     assert [line.split("  ")[0] for line in compared[1:3]] == ["p = 1", "p = 2"]
     assert model.card["p"] == model.ranker.p
+
+
+@pytest.mark.more
+def test_rows_that_cannot_be_held_out_leave_the_model_unmeasured(table):
+    """Two homes, or two days, are too few to keep some for a test."""
+    for change, role in (
+        ({"home": np.arange(len(table)) % 2}, {"groups": "home"}),
+        ({"home": (table.bought == "yes").astype(int)}, {"groups": "home"}),
+        ({"day": np.arange(len(table)) % 2}, {"time": "day"}),
+    ):
+        model = fit_table(table.assign(**change), "bought", p=2, model="pnorm", **role)
+        assert model.card["metrics"]["rows"] == 0
+        assert np.all(np.isfinite(model.score(table.assign(**change))))
+
+
+@pytest.mark.more
+def test_many_rows_held_out_stand_for_all_scores(table, monkeypatch):
+    monkeypatch.setattr("toprank.models.unseen._ENOUGH", 20)
+    model = fit_table(table, "bought", id="customer", p=2, model="pnorm")
+    assert "held out" in str(model.card["reference"])
+
+
+def test_words_with_signs_that_hold_no_number_leave_the_column_out(table):
+    nothing = table.assign(price=np.where(np.arange(len(table)) % 2, "nan", "NaN"))
+    model = fit_table(nothing, "bought", p=2, model="pnorm", as_number=("price",))
+    assert model.schema.left_out["price"] == "every value is missing"
+
+
+def test_labels_that_are_lists_are_no_target_where_some_rows_have_none(table):
+    odd = table.assign(bought=[[1] if i % 3 else None for i in range(len(table))])
+    with pytest.raises(ModelError, match="'bought' cannot be the target: expected words"):
+        fit_table(odd, "bought", unlabelled="missing")

@@ -112,3 +112,19 @@ def test_a_model_of_a_table_is_no_ranker(tmp_path):
     (tmp_path / "kept").write_bytes(data)
     with pytest.raises(ModelError, match="damaged, or not a toprank model"):
         load_ranker(tmp_path / "kept")
+
+
+def test_a_file_of_another_format_or_without_scores_is_refused(tmp_path):
+    X, y = rows()
+    ranker = PNormPush().fit(X, y)
+    save_ranker(ranker, tmp_path / "kept")
+    with zipfile.ZipFile(io.BytesIO((tmp_path / "kept").read_bytes())) as file:
+        members = {name: file.read(name) for name in file.namelist()}
+    members["ranker.json"] = b'{"format": 99}'
+    (tmp_path / "later").write_bytes(archive.write_archive(members))
+    with pytest.raises(ModelError, match="has the format 99; this version reads"):
+        load_ranker(tmp_path / "later")
+    ranker.coef_ = np.full_like(ranker.coef_, np.nan)
+    save_ranker(ranker, tmp_path / "kept")
+    with pytest.raises(ModelError, match="gives scores that are not numbers"):
+        load_ranker(tmp_path / "kept")

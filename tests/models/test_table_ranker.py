@@ -1,5 +1,7 @@
 """TableRanker: an estimator like any other, for tables of mixed columns."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import toprank
-from toprank import PNormPush
+from toprank import PNormPush, blocks
 from toprank.models import TableRanker, fit_table, load
 
 
@@ -170,3 +172,32 @@ def test_an_ensemble_needs_no_p(X, y):
     ranker = TableRanker(model="auto", quality="fast").fit(X, y)
     assert type(ranker.model_.ranker).__name__ == "PushEnsemble"
     assert len(ranker.reasons(X.head(2))) == 2
+
+
+def test_tables_without_rows_and_complex_numbers_are_refused(X, y):
+    with pytest.raises(ValueError, match=r"0 sample\(s\)"):
+        TableRanker(p=2.0).fit(X[:0], y[:0])
+    with pytest.raises(ValueError, match="Complex data not supported"):
+        TableRanker(p=2.0).fit(np.ones((4, 2)) * 1j, [0, 1, 0, 1])
+
+
+def test_a_column_called_as_the_labels_stays_a_feature():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 2)), columns=["y", "y_"])
+    labels = pd.Series(np.where(frame.y + rng.normal(size=60) > 0, "yes", "no"), name="y")
+    ranker = TableRanker(p=2.0).fit(frame, labels)
+    assert ranker.feature_names_in_.tolist() == ["y", "y_"]
+    assert [column.name for column in ranker.model_.schema.columns] == ["y", "y_"]
+    # an array of as many columns is read in their order
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # scikit-learn's, of names
+        bare = ranker.decision_function(frame.to_numpy())
+    np.testing.assert_allclose(bare, ranker.decision_function(frame))
+
+
+@pytest.mark.more
+def test_labels_in_words_are_learned_from_blocks(X, table):
+    frame = table.drop(columns="customer")
+    source = blocks.from_tables(lambda: (frame[i : i + 80] for i in range(0, 240, 80)))
+    ranker = TableRanker(p=2.0).fit_blocks(source, "bought")
+    assert ranker.classes_.tolist() == ["no", "yes"] and set(ranker.predict(X)) == {"no", "yes"}

@@ -5,9 +5,11 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import toprank
 from toprank import PNormPush, PushTrees, RankBoost
@@ -206,3 +208,37 @@ def test_trees_explain_some_of_many_rows_for_their_mean(monkeypatch):
     X = np.random.default_rng(0).normal(size=(400, 2))
     listed = toprank.top(Walks(), X, 5)
     assert Walks.seen == [50, 5] and all(listed.reasons)
+
+
+class _Half:
+    """An estimator that knows probabilities only."""
+
+    def predict_proba(self, X):
+        up = 1 / (1 + np.exp(-np.asarray(X, dtype=float)[:, 0]))
+        return np.column_stack([1 - up, up])
+
+
+class _Pairs(_Half):
+    def decision_function(self, X):
+        return np.zeros((len(X), 2))
+
+
+def test_probabilities_are_scores_and_two_numbers_per_row_are_none():
+    X = np.array([[0.0], [3.0], [-1.0]])
+    first = toprank.top(_Half(), X, 2)
+    assert first["score"].tolist() == _Half().predict_proba(X)[[1, 0], 1].tolist()
+    assert set(first.get("reasons", [""])) == {""}
+    with pytest.raises(ModelError, match="not one number per row"):
+        toprank.top(_Pairs(), X, 2)
+
+
+def test_reasons_of_a_pipeline_are_its_own_numbers_or_nothing():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(60, 3)), columns=["a", "b", "c"])
+    y = X.a + X.b + 0.1 * rng.normal(size=60) > 0
+    mixed = make_pipeline(PCA(2, random_state=0), PNormPush()).fit(X, y)
+    assert toprank.top(mixed, X, 3).reasons.str.contains("pca").all()
+    nameless = make_pipeline(FunctionTransformer(np.tanh), PNormPush()).fit(X, y)
+    silent = make_pipeline(StandardScaler(), KNeighborsClassifier()).fit(X, y)
+    assert set(toprank.top(nameless, X, 3).reasons) == {""}
+    assert set(toprank.top(silent, X, 3).reasons) == {""}
