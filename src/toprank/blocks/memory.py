@@ -19,6 +19,7 @@ from toprank._arrays import AnyArray, Frame, Matrix
 from toprank._files import Stamp, replace_file
 from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
+from toprank.blocks.columns import check_block_rows
 from toprank.blocks.source import Block, LocalSource, Partial, State, Sweep
 from toprank.blocks.threads import Workers, go_on, lent_workers
 from toprank.pairs import check_counts, check_labels, check_table, group_labels, refuse_huge
@@ -390,8 +391,7 @@ def _source(
     names: np.ndarray | None,
     groups: ArrayLike | None = None,
 ) -> ArraySource:
-    if block_rows is not None and block_rows < 1:
-        raise ValueError(f"block_rows={block_rows!r}: expected a number of rows, 1 or more.")
+    check_block_rows(block_rows)
     if y is not None:
         y = check_labels(y)
         check_consistent_length(X, y)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from toprank._arrays import TableLike
 from toprank._extras import require
+from toprank.blocks.columns import check_block_rows
 from toprank.blocks.source import Block
 from toprank.blocks.stored import StoredRows
 from toprank.blocks.streamed import StreamedSource
@@ -127,8 +128,7 @@ def _streamed(
         raise ValueError(
             f"X lies on {tensor.device} already: leave device= out, or pass rows of the host."
         )
-    if block_rows is not None and block_rows < 1:
-        raise ValueError(f"block_rows={block_rows!r}: expected a number of rows, 1 or more.")
+    check_block_rows(block_rows)
     labels = _vector_beside("y", y, tensor)
     weight = _vector_beside("sample_weight", sample_weight, tensor)
     return StreamedSource(tensor, labels, weight, torch.device(device), block_rows)
