@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from toprank._arrays import AnyArray, TableLike
 from toprank._numerics import FloatArray
 from toprank.blocks import BlockSource, Units
-from toprank.blocks.checkpoint import with_checkpoint
+from toprank.blocks.checkpoint import check_resume, with_checkpoint
 from toprank.blocks.memory import ArraySource
 from toprank.blocks.tensors import OnDevice, tensor_on_device
 from toprank.blocks.torch import from_torch
@@ -215,10 +215,9 @@ class LinearRanker(TakesCallbacks, BlockScoring, Probabilities, ClassifierMixin,
         self
             With ``passes_``: how often the data were passed over, and for what.
         """
+        check_resume(checkpoint, resume)
         if checkpoint is not None:
             source = with_checkpoint(source, checkpoint, resume=resume)
-        elif resume:
-            raise ValueError("resume=True needs the folder of the passes: checkpoint='folder'.")
         passes = self._fit_source(source)
         self._keep_columns(source)
         self.passes_ = passes

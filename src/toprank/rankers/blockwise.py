@@ -36,6 +36,15 @@ _HESSIAN_UP_TO = 500
 _SECOND_IS_POSITIVE = np.array([False, True])
 
 
+def check_repeatable(random_state: object) -> None:
+    """Refuse to keep a fit that would draw other numbers when it is started again."""
+    if not isinstance(random_state, Integral):
+        raise ValueError(
+            f"random_state={random_state!r}: a fit with checkpoint= can be gone on with "
+            "only if it draws the same rows again. Give a number, such as random_state=0."
+        )
+
+
 @dataclass(frozen=True)
 class BlockScore:
     """The score of every row of a block: picklable, so that it can travel to the blocks."""

@@ -8,11 +8,13 @@ its rows in memory is fitted to the drawn ones, and a warning says so.
 
 from __future__ import annotations
 
+import hashlib
 import time as clock
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -25,13 +27,19 @@ from toprank._arrays import Matrix, TableLike
 from toprank._extras import require
 from toprank._numerics import FloatArray
 from toprank.blocks import BlockSource, go_on, with_checkpoint
+from toprank.blocks.checkpoint import check_resume
 from toprank.blocks.drawn import draw_rows
 from toprank.blocks.parts import Folds, HashFolds
 from toprank.blocks.statistics import LabelCounts
 from toprank.folds import fit_on_folds, folds_on_blocks
 from toprank.objective import count_labels
 from toprank.pairs import split_classes
-from toprank.rankers.blockwise import BlockScorer, check_row_weights, check_source
+from toprank.rankers.blockwise import (
+    BlockScorer,
+    check_repeatable,
+    check_row_weights,
+    check_source,
+)
 from toprank.rankers.common import fits, warn_caller
 from toprank.rankers.ensemble.combination import ScoreColumns
 from toprank.rankers.ensemble.out_of_fold import MemberError, Progress, Run, fit_member
@@ -142,7 +150,7 @@ class EnsembleOnBlocks(BlockScorer):
             Called as ``progress(step, done, total)`` after each member.
         checkpoint : str or path, optional
             A folder that keeps the outcome of every pass (`toprank.blocks.with_checkpoint`); it
-            needs a number as ``random_state``. Trees are no passes: they are grown again.
+            needs a number as ``random_state``. Trees are kept below it while they grow.
         resume : bool, default=False
             Go on with the passes in that folder, to the same bits.
 
@@ -167,8 +175,10 @@ class EnsembleOnBlocks(BlockScorer):
         check_source(source)
         _refuse_settings(ensemble)
         plain = source
-        if checkpoint is not None or resume:
-            source = _keep_passes(source, checkpoint, resume, ensemble.random_state)
+        check_resume(checkpoint, resume)
+        if checkpoint is not None:
+            check_repeatable(ensemble.random_state)
+            source = with_checkpoint(source, checkpoint, resume=resume)
         source.expect_passes()
         counts = count_labels(source)
         split_classes(counts.labels)
@@ -188,7 +198,8 @@ class EnsembleOnBlocks(BlockScorer):
             members = block_members(ensemble.quality, seed)
         else:
             members = ensemble._members(source.n_features)
-        work = _BlockMembers(source, plain, folds, drawn, rows, ensemble.on_error)
+        kept = None if checkpoint is None else Path(checkpoint) / "trees"
+        work = _BlockMembers(source, plain, folds, drawn, rows, ensemble.on_error, kept)
         tell = ensemble._teller(progress)
         runs = []
         for done, (name, member) in enumerate(members, 1):
@@ -197,7 +208,7 @@ class EnsembleOnBlocks(BlockScorer):
         ensemble._keep_runs(runs)
         ensemble._combine(rows, runs)
         wanted = [(n, one) for n, one in members if ensemble.weights_.get(n, 0.0) > 0]
-        fitted = [(name, work.fit_last(one)) for name, one in wanted]
+        fitted = [(name, work.fit_last(name, one)) for name, one in wanted]
         sampled = [name for name, one in wanted if not reads_blocks(one, plain)]
         if sampled and len(rows) < counts.n_present:
             warn_caller(
@@ -238,10 +249,11 @@ class _BlockMembers:
         drawn: Drawn,
         rows: Rows,
         on_error: str,
+        kept: Path | None,
     ):
         self.source, self.plain, self.folds = source, plain, folds
         self.drawn, self.rows = drawn, rows
-        self.on_error = on_error
+        self.on_error, self.kept = on_error, kept
 
     def run(self, name: str, member: BaseEstimator) -> Run:
         """Score the drawn rows by a member that has not seen them."""
@@ -249,7 +261,8 @@ class _BlockMembers:
         run = Run(name, np.zeros(len(self.rows)), np.zeros(len(self.rows)))
         started = clock.perf_counter()
         try:
-            for scores, (_, test) in zip(self._scores(member), self.drawn.folds, strict=True):
+            found = self._scores(name, member)
+            for scores, (_, test) in zip(found, self.drawn.folds, strict=True):
                 run.scores[test] += scores
                 run.hits[test] += 1.0
             run.seconds.append(clock.perf_counter() - started)
@@ -264,12 +277,13 @@ class _BlockMembers:
                 ) from error
         return run
 
-    def _scores(self, member: BaseEstimator) -> list[FloatArray]:
+    def _scores(self, name: str, member: BaseEstimator) -> list[FloatArray]:
         """The scores of the rows that each fold tests."""
         names = self.source.feature_names
         if reads_blocks(member, self.plain):
             source = self._source_for(member)
-            fitted = [one for (one,) in fit_on_folds([member], source, self.folds)]
+            kept = self._folder_of(name)
+            fitted = [one for (one,) in fit_on_folds([member], source, self.folds, kept)]
             scores = [_block_score(model, names) for model in fitted]
         else:
             scores = [
@@ -281,11 +295,20 @@ class _BlockMembers:
             for score, (_, test) in zip(scores, self.drawn.folds, strict=True)
         ]
 
-    def fit_last(self, member: BaseEstimator) -> BaseEstimator:
+    def fit_last(self, name: str, member: BaseEstimator) -> BaseEstimator:
         """Fit a member to all rows, or to those that were drawn."""
-        if reads_blocks(member, self.plain):
-            return clone(member).fit_blocks(self._source_for(member))
-        return fit_member(member, self.rows)
+        if not reads_blocks(member, self.plain):
+            return fit_member(member, self.rows)
+        kept, given = self._folder_of(name), {}
+        if kept is not None and isinstance(member, PushTrees):
+            given = {"checkpoint": kept / "final", "resume": True}
+        return clone(member).fit_blocks(self._source_for(member), **given)
+
+    def _folder_of(self, name: str) -> Path | None:
+        """Where the trees of a member are kept; names may hold signs that no folder may."""
+        if self.kept is None:
+            return None
+        return self.kept / hashlib.blake2b(name.encode(), digest_size=8).hexdigest()
 
     def _source_for(self, member: BaseEstimator) -> BlockSource:
         """The source whose passes are kept, or for trees, which make none, the plain one."""
@@ -350,23 +373,6 @@ def _check_class_sizes(counts: LabelCounts) -> None:
                 f"The label {label} has a single row: cross-validation needs at least two of each "
                 "class."
             )
-
-
-def _keep_passes(
-    source: BlockSource,
-    checkpoint: str | PathLike[str] | None,
-    resume: bool,
-    random_state: object,
-) -> BlockSource:
-    """The source with a folder for the outcomes of its passes."""
-    if checkpoint is None:
-        raise ValueError("resume=True needs the folder of the passes: checkpoint='folder'.")
-    if not isinstance(random_state, Integral):
-        raise ValueError(
-            f"random_state={random_state!r}: a fit with checkpoint= can be gone on with "
-            "only if it draws the same rows again. Give a number, such as random_state=0."
-        )
-    return with_checkpoint(source, checkpoint, resume=resume)
 
 
 def _refuse_settings(ensemble: Any) -> None:
