@@ -13,6 +13,7 @@ import typer
 
 from toprank._extras import require
 from toprank._files import check_folder
+from toprank.cli.io.folder import GivenPath
 from toprank.cli.io.source import Reading, Source
 from toprank.cli.terminal import Failure, can_ask, safe
 
@@ -30,6 +31,7 @@ Data = Annotated[
         help="Table: CSV, TSV (plain, .gz or .bz2), Excel, Parquet or Arrow; a folder, a "
         "pattern or an address of Parquet files; - for standard input.",
         metavar="DATA",
+        parser=GivenPath.of,
     ),
 ]
 Train = Annotated[
@@ -38,6 +40,7 @@ Train = Annotated[
         help="Table to learn from: CSV, TSV (plain, .gz or .bz2), Excel, Parquet or Arrow; a "
         "folder, a pattern or an address of Parquet files; - for standard input.",
         metavar="TRAIN",
+        parser=GivenPath.of,
     ),
 ]
 Target = Annotated[str, typer.Option("--target", "-y", help="Column of the labels.")]

@@ -11,7 +11,7 @@ import typer
 
 from toprank._extras import require
 from toprank.cli.clusters import Cluster
-from toprank.cli.io.folder import place_of_files
+from toprank.cli.io.folder import GivenPath, place_of_files
 from toprank.cli.io.source import Reading
 from toprank.cli.io.tables import check_exists, open_table
 from toprank.cli.memory import Memory, jobs_within, read_within
@@ -64,6 +64,7 @@ def report(
             help="One table to learn from; or models, and then a table with labels to measure them "
             "on.",
             metavar="TABLE | MODEL... [TEST]",
+            parser=GivenPath.of,
         ),
     ],
     target: Annotated[
