@@ -64,13 +64,14 @@ def check_same(ours, theirs, X):
     assert (ours.predict_proba(X) == theirs.predict_proba(X)).all()
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     "how",
     [
         {},
-        pytest.param({"early_stopping": True, "n_iter_no_change": 4}, marks=pytest.mark.more),
-        pytest.param({"loss": "logistic", "p": 2, "rule": "one_standard_error"}),
-        pytest.param({"p": "auto", "ps": (1, 4), "cv": 2}, marks=pytest.mark.more),
+        {"early_stopping": True, "n_iter_no_change": 4},
+        {"loss": "logistic", "p": 2, "rule": "one_standard_error"},
+        {"p": "auto", "ps": (1, 4), "cv": 2},
     ],
     ids=str,
 )

@@ -217,10 +217,16 @@ class TableRanker(ClassifierMixin, BaseEstimator):
         """
         reading = {name: getattr(self, name) for name in _READING}
         request = {**self._request(), "drop": self.drop}
-        roles = {"weight": weight, "groups": groups}
-        kept: dict[str, Any] = {"checkpoint": checkpoint, "resume": resume}
         self.model_ = fit_table_blocks(
-            source, target, positive=_larger, **roles, **kept, **reading, **request
+            source,
+            target,
+            positive=_larger,
+            weight=weight,
+            groups=groups,
+            checkpoint=checkpoint,
+            resume=resume,
+            **reading,
+            **request,
         )
         known = self.model_.target
         self.classes_ = _labels_of([known.negative[0], known.positive])

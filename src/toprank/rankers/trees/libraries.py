@@ -267,11 +267,12 @@ class XGBoostTrees(Trees):
         link, base = ({}, 0.0) if push is not None else _own_objective(rows)
         begun = None if plan.kept is None else plan.kept.read()
         values: list[float] = []
-        booster = None
+        booster, ended = None, False
         if begun is not None:
             values += begun.values
             booster = xgboost.Booster(model_file=bytearray(begun.booster))
-        if booster is None or not (begun.ended or _has_all(booster, plan, watch, values)):
+            ended = begun.ended or _has_all(booster, plan, watch, values)
+        if not ended:
             params = {"base_score": 0.0, **_xgboost_parameters(plan), **link, **plan.extra}
             booster = _add_rounds(xgboost, booster, params, rows, plan, push, watch, values)
         if plan.kept is not None:

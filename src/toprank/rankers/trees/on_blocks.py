@@ -109,7 +109,8 @@ class OnBlocks(BlockScorer):
         """
         trees: Any = self
         if isinstance(source, KeptPasses):
-            source, checkpoint, resume = source.source, source.passes.folder, True
+            checkpoint, resume = source.passes.folder, True
+            source = source.source
         check_resume(checkpoint, resume)
         _refuse(trees, source)
         trees._check_link()
