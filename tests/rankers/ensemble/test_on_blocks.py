@@ -187,12 +187,3 @@ def test_a_class_too_rare_for_the_folds_is_named_as_that(positives, message):
     ensemble = PushEnsemble([("push", PNormPush(p=4))], cv=3, on_error="raise")
     with pytest.raises(ValueError, match=message):
         ensemble.fit_blocks(blocks.from_arrays(X, y.astype(int)))
-
-
-def test_two_positives_in_one_fold_are_told_as_that():
-    few = np.random.default_rng(0).normal(size=(60, 3))
-    fold = row_folds(few, 3)
-    y = np.zeros(60, dtype=int)
-    y[np.flatnonzero(fold == 1)[:2]] = 1
-    with pytest.raises(ValueError, match="Fold 1 has rows of one class only to train on: of 2 pos"):
-        PushEnsemble(LINEAR, cv=3).fit_blocks(blocks.from_arrays(few, y, block_rows=25))

@@ -193,8 +193,6 @@ class EnsembleOnBlocks(BlockScorer):
         drawn = Drawn.of(source, folds, most, counts.n_present, seed)
         table = _as_table(drawn.X, source.feature_names)
         rows = ensemble._check_fit(table, drawn.y, drawn.weight, drawn.groups, None)
-        if len(rows) == counts.n_present:
-            _check_folds(rows.y, drawn.folds)
         ensemble._folds, ensemble._ordered = drawn.folds, not isinstance(cv, Integral)
         if isinstance(ensemble.estimators, str):
             members = block_members(ensemble.quality, seed)
@@ -374,19 +372,6 @@ def _check_class_sizes(counts: LabelCounts) -> None:
             raise ValueError(
                 f"The label {label} has a single row: cross-validation needs at least two of each "
                 "class."
-            )
-
-
-def _check_folds(
-    positive: NDArray[np.bool_], folds: list[tuple[NDArray[np.intp], NDArray[np.intp]]]
-) -> None:
-    """Refuse a fold that trains on one class: all rows of the other were drawn to be tested."""
-    for number, (train, _) in enumerate(folds):
-        if positive[train].all() or not positive[train].any():
-            raise ValueError(
-                f"Fold {number} has rows of one class only to train on: of {np.sum(positive)} "
-                f"positives and {np.sum(~positive)} negatives all of one class are tested "
-                "together. Take another number of folds (cv=), or more rows of that class."
             )
 
 

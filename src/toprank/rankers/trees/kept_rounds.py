@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from numbers import Real
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from toprank.rankers.blockwise import check_repeatable
 
 if TYPE_CHECKING:
     import xgboost
+    from sklearn.base import BaseEstimator
 
 #: Rounds are kept again after so many times as long as it took to keep them.
 _PAUSES = 20.0
@@ -69,7 +70,7 @@ class KeptRounds:
 class TreeCheckpoint:
     """The folder of a fit of trees: of which rows, the p that was chosen, the rounds so far."""
 
-    def __init__(self, trees: Any, folder: str | PathLike[str], resume: bool):
+    def __init__(self, trees: BaseEstimator, folder: str | PathLike[str], resume: bool):
         check_repeatable(trees.random_state)
         if "updater" in (trees.backend_params or {}):
             raise ValueError(
@@ -95,7 +96,7 @@ class TreeCheckpoint:
         return KeptRounds(self._passes, (self._settings, _compared(p)))
 
 
-def _settings_of(trees: Any) -> tuple[tuple[str, bytes], ...]:
+def _settings_of(trees: BaseEstimator) -> tuple[tuple[str, bytes], ...]:
     """What the trees depend on besides the rows, in a form that equal settings share."""
     given = {n: v for n, v in trees.get_params(deep=False).items() if n not in _NOT_ASKED}
     given["columns"] = (trees.n_features_in_, list(getattr(trees, "feature_names_in_", ())))

@@ -274,7 +274,10 @@ class XGBoostTrees(Trees):
             ended = begun.ended or _has_all(booster, plan, watch, values)
         if not ended:
             params = {"base_score": 0.0, **_xgboost_parameters(plan), **link, **plan.extra}
-            booster = _add_rounds(xgboost, booster, params, rows, plan, push, watch, values)
+            own = None
+            if push is not None:
+                own = xgboost_push.push_objective(**push, groups=rows.groups)
+            booster = _add_rounds(xgboost, booster, params, rows, plan, own, watch, values)
         if plan.kept is not None:
             plan.kept.keep(booster, values, ended=True)
         return Grown(cls(booster, booster.num_boosted_rounds(), plan, base), np.array(values))
@@ -323,17 +326,17 @@ def _has_all(
 def _add_rounds(
     xgboost: ModuleType,
     begun: xgboost.Booster | None,
-    params: dict[str, Any],
+    params: dict[str, object],
     rows: TreeRows,
     plan: TreePlan,
-    push: Any,
+    objective: object,
     watch: Watch | None,
     values: list[float],
 ) -> xgboost.Booster:
     """Grow the trees, or those that are missing, and add the metric after each round to values."""
-    objective = None if push is None else xgboost_push.push_objective(**push, groups=rows.groups)
     first = 0 if begun is None else begun.num_boosted_rounds()
-    params["seed"] = int(params.pop("random_state", params["seed"]))
+    seed = int(str(params.pop("random_state", params["seed"])))
+    params["seed"] = seed
     callbacks = xgboost_callbacks(params, plan, watch, values, first)
     data = _xgboost_data(xgboost, rows, plan)
     watched: dict[str, Any] = {}
@@ -350,7 +353,7 @@ def _add_rounds(
             "verbose_eval": False,
         }
     return xgboost.train(
-        {**params, "seed": seed_of_round(params["seed"], first)},
+        {**params, "seed": seed_of_round(seed, first)},
         data,
         plan.n_estimators - first,
         obj=objective,

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._arrays import BoolArray
@@ -165,7 +165,7 @@ class _Shelf:
         return TreeRows(BlockTable(self.source, chosen, self.folder), self.positive[chosen], held)
 
 
-def _grow_from(trees: Any, shelf: _Shelf, rounds: KeptRounds | None) -> None:
+def _grow_from(trees: BaseEstimator, shelf: _Shelf, rounds: KeptRounds | None) -> None:
     """Grow the trees of the rows of positive weight, some of which are held out to stop by."""
     chosen = np.ones(len(shelf.positive), dtype=bool) if shelf.weight is None else shelf.weight > 0
     watch = None

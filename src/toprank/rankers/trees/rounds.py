@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from toprank.interop.team import xgboost_team
 from toprank.rankers.trees.plan import TreePlan, Watch
 
 if TYPE_CHECKING:
+    import xgboost
     from xgboost.callback import TrainingCallback
 
 
@@ -55,7 +56,7 @@ class RoundFacts:
 
 
 def xgboost_callbacks(
-    params: Mapping[str, Any],
+    params: Mapping[str, object],
     plan: TreePlan,
     watch: Watch | None,
     values: list[float],
@@ -68,16 +69,16 @@ def xgboost_callbacks(
     steps = [_round_by_round(), _draws_of_its_own(params, first)]
     steps += [_as_xgboost_callback(one, first) for one in plan.callbacks]
 
-    def show(_: object, done: int) -> bool:
+    def show(_: xgboost.Booster, done: int) -> bool:
         print_round(plan, watch, done, values)
         return False
 
-    def stop(model: Any, done: int) -> bool:
+    def stop(model: xgboost.Booster, done: int) -> bool:
         if int(np.argmax(values)) == len(values) - 1:
             model.set_attr(best_score=str(values[-1]), best_iteration=str(done - 1))
         return is_over(watch, values)
 
-    def keep(model: Any, _: int) -> bool:
+    def keep(model: xgboost.Booster, _: int) -> bool:
         assert plan.kept is not None
         plan.kept.offer(model, values)
         return False
@@ -92,11 +93,11 @@ def xgboost_callbacks(
     return steps
 
 
-def _after_round(act: Callable[[object, int], bool], first: int) -> TrainingCallback:
+def _after_round(act: Callable[[xgboost.Booster, int], bool], first: int) -> TrainingCallback:
     """What XGBoost does after each round, told how many there are; it ends where that is true."""
 
     class AfterRound(require("xgboost.callback", "xgboost").TrainingCallback):  # type: ignore[misc]
-        def after_iteration(self, model: object, epoch: int, *more: object) -> bool:
+        def after_iteration(self, model: xgboost.Booster, epoch: int, *more: object) -> bool:
             return act(model, first + epoch + 1)
 
     return AfterRound()
@@ -122,18 +123,18 @@ def _as_xgboost_callback(given: Callable[..., object], first: int) -> object:
     return Caller()
 
 
-def _draws_of_its_own(params: Mapping[str, Any], first: int) -> TrainingCallback:
+def _draws_of_its_own(params: Mapping[str, object], first: int) -> TrainingCallback:
     """What lets every round draw its rows and columns by a seed of its own.
 
     XGBoost draws columns by numbers that go on from round to round inside the object that grows its
     trees. It makes a new one where the method of growing changes, and only there: so the method is
     changed, and changed back, before a round begins.
     """
-    seed, method = int(params["seed"]), str(params["tree_method"])
+    seed, method = int(str(params["seed"])), str(params["tree_method"])
     other = "hist" if method == "approx" else "approx"
 
     class Draws(require("xgboost.callback", "xgboost").TrainingCallback):  # type: ignore[misc]
-        def before_iteration(self, model: Any, epoch: int, *more: object) -> bool:
+        def before_iteration(self, model: xgboost.Booster, epoch: int, *more: object) -> bool:
             if epoch:
                 model.set_param({"tree_method": other})
                 model.num_boosted_rounds()  # which takes the parameter over
