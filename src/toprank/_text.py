@@ -64,6 +64,18 @@ def count(value: float) -> str:
     return f"{round(value):,}".replace(",", "\u202f")
 
 
+def counted(n: int, one: str, many: str | None = None) -> str:
+    """Return a number with its noun, and the verb where the words hold one.
+
+    Examples
+    --------
+    >>> from toprank._text import counted
+    >>> counted(1, "row"), counted(3, "row"), counted(1, "row holds", "rows hold")
+    ('1 row', '3 rows', '1 row holds')
+    """
+    return f"{n} {one if n == 1 else many or one + 's'}"
+
+
 def format_figure(value: float, unit: str) -> str:
     """Return a figure in its unit: "share" (in percent), "times" or "area"."""
     if unit == "share":

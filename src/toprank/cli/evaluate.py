@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from toprank._text import counted
 from toprank.cli.clusters import Cluster, open_cluster
 from toprank.cli.io.source import Reading, Source
 from toprank.cli.io.tables import open_table
@@ -219,7 +220,7 @@ def _check_two_classes(rows: ScoredRows, tops: Sequence[int | float]) -> None:
         raise Failure(f"all rows are {only}; a ranking is measured on rows of two classes.")
     short = [k for k in tops if isinstance(k, int) and k > len(rows)]
     if short:
-        raise Failure(f"--k {short[0]}: there are only {len(rows)} rows.")
+        raise Failure(f"--k {short[0]}: the table has {counted(len(rows), 'row')}.")
 
 
 def _notes(scored: LabelledScores, tops: Sequence[int | float]) -> list[str]:
@@ -289,8 +290,8 @@ def _show_evaluation(answer: JsonObject, found: list[MetricRow]) -> None:
     screen = console()
     share = f"{100 * answer['level']:g}% interval"
     screen.print(
-        f"\n{safe(answer['model'])} on {safe(answer['data'])}: {answer['rows']} rows, "
-        f"{answer['positives']} positives.",
+        f"\n{safe(answer['model'])} on {safe(answer['data'])}: "
+        f"{counted(answer['rows'], 'row')}, {counted(answer['positives'], 'positive')}.",
         soft_wrap=True,
     )
     drawn = table(["metric", "value", share, ""], left=["metric", share, ""])

@@ -16,8 +16,8 @@ from toprank.cli.io.source import Reading, Source
 from toprank.cli.io.tables import open_table
 from toprank.cli.memory import (
     Memory,
+    beyond_in_words,
     fits_in_memory,
-    in_words,
     parse_memory,
     place_in_blocks,
     rows_of_block,
@@ -350,10 +350,7 @@ class _BlockPlan:
         why = f"on the cluster {self.cluster}"
         if self.cluster is None:
             size, allowed = size_in_memory(self.source), parse_memory(self.memory)
-            why = (
-                f"in blocks: in memory they would take about {in_words(size)}, and "
-                f"{in_words(allowed)} are allowed (--memory)"
-            )
+            why = f"in blocks: they would take {beyond_in_words(size, allowed)}"
         text = f"{self.source.name}: {n} rows are read {why}."
         if n <= sample:
             text += " The model is that of a fit in memory."

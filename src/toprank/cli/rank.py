@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from toprank._text import counted
 from toprank.cli.clusters import Cluster
 from toprank.cli.io.source import Reading, Source
 from toprank.cli.io.tables import open_table
@@ -27,7 +28,7 @@ from toprank.cli.limits import (
     Value,
 )
 from toprank.cli.listing import check_listing, show_listing, write_listing
-from toprank.cli.memory import Memory, in_words, parse_memory, size_in_memory
+from toprank.cli.memory import Memory, beyond_in_words, parse_memory, size_in_memory
 from toprank.cli.options import Data, Json, Model, Quiet, Seed, parse_k, reads
 from toprank.cli.ranked_rows import Ranked, carried_name, read_held, read_top, records
 from toprank.cli.sure import Sure, SureTop, read_refits
@@ -230,9 +231,9 @@ def _say_what_was_left_out(
         note(found.prices, quiet)
     if found.tied_out:
         whose = " of their group" if per_group else f", {found.scores[-1]:.6g},"
-        rows = "1 row" if found.tied_out == 1 else f"{found.tied_out} rows"
         were = "was" if found.tied_out == 1 else "were"
-        note(f"{rows} with the last score{whose} {were} left out.", quiet)
+        tied = counted(found.tied_out, "row")
+        note(f"{tied} with the last score{whose} {were} left out.", quiet)
     if output is not None and str(output) != "-":
         note(f"wrote the first {len(found.scores)} of {found.n} rows to '{output}'.", quiet)
 
@@ -242,9 +243,8 @@ def _check_room(source: Source, memory: str | None) -> None:
     size, allowed = size_in_memory(source), parse_memory(memory)
     if source.place is not None and size > allowed:
         raise Failure(
-            f"--all holds every row of {source.name}, about {in_words(size)}, and "
-            f"{in_words(allowed)} are allowed (--memory). Take the first rows with --top, or give "
-            "more --memory."
+            f"--all holds every row of {source.name}, {beyond_in_words(size, allowed)}. Take the "
+            "first rows with --top, or give more --memory."
         )
 
 

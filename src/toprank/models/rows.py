@@ -12,6 +12,7 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedShuffleSplit
 
 from toprank._arrays import AnyArray, Frame
 from toprank._numerics import FloatArray
+from toprank._text import counted
 from toprank.folds import Fold
 from toprank.inference import Interval, interval
 from toprank.metrics.metric import LOWER, LOWER_AT_RANDOM, SAME_AT_RANDOM, UPPER_AT_RANDOM
@@ -260,8 +261,8 @@ def read_propensity(frame: object, name: str | None) -> FloatArray | None:
     if np.any(strange):
         raise ModelError(
             f"propensity={name!r}: expected probabilities above 0, up to 1; "
-            f"{np.count_nonzero(strange)} rows hold something else, such as "
-            f"{float(seen[strange][0]):g}."
+            f"{counted(np.count_nonzero(strange), 'row holds', 'rows hold')} something else, such "
+            f"as {float(seen[strange][0]):g}."
         )
     return seen
 
@@ -273,7 +274,10 @@ def read_groups(frame: object, name: str | None) -> NDArray[np.intp] | None:
     values = frames.column(frame, name)
     gaps = is_missing(values)
     if np.any(gaps):
-        raise ModelError(f"groups={name!r} is missing in {np.count_nonzero(gaps)} rows.")
+        raise ModelError(
+            f"groups={name!r} is missing in {counted(np.count_nonzero(gaps), 'row')}: leave these "
+            "rows out, or give each a group of its own."
+        )
     try:
         words = as_words(values)
     except Unreadable as error:
@@ -288,8 +292,8 @@ def _read_time(frame: object, name: str | None) -> AnyArray | None:
     gaps = is_missing(values)
     if np.any(gaps):
         raise ModelError(
-            f"time={name!r} is missing in {np.count_nonzero(gaps)} rows, so they have no place in "
-            "the order."
+            f"time={name!r} is missing in {counted(np.count_nonzero(gaps), 'row')}: rows without a "
+            "time have no place in the order, leave them out."
         )
     finding = find_kind(values)
     try:
