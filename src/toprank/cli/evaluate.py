@@ -220,7 +220,10 @@ def _check_two_classes(rows: ScoredRows, tops: Sequence[int | float]) -> None:
         raise Failure(f"all rows are {only}; a ranking is measured on rows of two classes.")
     short = [k for k in tops if isinstance(k, int) and k > len(rows)]
     if short:
-        raise Failure(f"--k {short[0]}: the table has {counted(len(rows), 'row')}.")
+        raise Failure(
+            f"--k {short[0]}: the table has {counted(len(rows), 'row')}; give a smaller count, or "
+            "a share such as 0.1."
+        )
 
 
 def _notes(scored: LabelledScores, tops: Sequence[int | float]) -> list[str]:

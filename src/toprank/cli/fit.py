@@ -113,7 +113,9 @@ def fit(
     ] = Quality.good,
     minutes: Annotated[
         float | None,
-        typer.Option(help="How long --model auto may take: the slowest members are left out."),
+        typer.Option(
+            help="How long --model auto may take: members that would not end in time are left out."
+        ),
     ] = None,
     p: Annotated[
         str, typer.Option(help="How hard to push: a number from 1 on, or auto to let folds choose.")

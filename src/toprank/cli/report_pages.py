@@ -154,9 +154,10 @@ def _read_table(
             source.remember(known)
         source.check_width(within.columns)
         columns: dict[str, str] = {}
+        of_model = {"target": "the target of the model"} if known is not None else {}
         for option, name in named.items():
             for one in [name] if isinstance(name, str) else name or ():
-                columns[one] = f"--{option}"
+                columns[one] = of_model.get(option, f"--{option}")
         source.check_columns(columns)
         here = {name: kind for name, kind in (types or {}).items() if name in source.columns}
         return read_within(source, None, within.memory, "measured on", within.cluster, here)

@@ -18,7 +18,7 @@ from toprank.cli.io.source import Chunk, Reading, Source
 from toprank.cli.io.tables import check_exists
 from toprank.cli.memory import PER_SCORED_ROW, place_in_blocks, read_within
 from toprank.cli.terminal import Failure, Step, note, safe
-from toprank.models import ModelWarning, TableModel, frames, load
+from toprank.models import ModelError, ModelWarning, TableModel, frames, load
 from toprank.models.sketch import SeenRows
 
 if TYPE_CHECKING:
@@ -34,12 +34,21 @@ if TYPE_CHECKING:
 _MOST_NAMED = 20
 #: Rows in memory that are scored at once.
 _ROWS_AT_ONCE = 100_000
+#: Endings of tables: a file with one of them in the place of a model is in the wrong place.
+_TABLES = (".csv", ".tsv", ".xlsx", ".parquet", ".feather", ".arrow")
 
 
 def load_model(path: Path) -> TableModel:
     """The model in a file; Failure if there is none."""
     check_exists(path)
-    return load(path)
+    try:
+        return load(path)
+    except ModelError as error:
+        if path.suffix.lower() not in _TABLES:
+            raise
+        raise Failure(
+            f"'{path}' is no model: name first the model that 'toprank fit' wrote, then the table."
+        ) from error
 
 
 def import_skops() -> None:
