@@ -101,9 +101,7 @@ def score_chunks(
     carried : sequence of str
         Columns that are wanted as the file has them.
     """
-    source.remember(Reading.remembered(model.card))
-    absent = [c for c in model.schema.columns if c.name not in source.columns]
-    _refuse_table([f"column '{c.name}' ({c.kind}) is missing" for c in absent], source)
+    _require_columns(model, source)
     warned = source.quiet
     for chunk in source.chunks(model.schema.names, _column_types(model), carried):
         if not chunk.start:
@@ -116,6 +114,13 @@ def score_chunks(
             warned = True
         step("Ranking", chunk.done, chunk.total)
         yield chunk, scores
+
+
+def _require_columns(model: TableModel, source: Source) -> None:
+    """Refuse a table that lacks a column of the model, read as its training table was."""
+    source.remember(Reading.remembered(model.card))
+    absent = [c for c in model.schema.columns if c.name not in source.columns]
+    _refuse_table([f"column '{c.name}' ({c.kind}) is missing" for c in absent], source)
 
 
 def _refuse_table(problems: Sequence[str], source: Source) -> None:
@@ -160,9 +165,7 @@ def score_sample(
 
     The columns are those that the model reads, and that of the labels where the table has it.
     """
-    source.remember(Reading.remembered(model.card))
-    absent = [c for c in model.schema.columns if c.name not in source.columns]
-    _refuse_table([f"column '{c.name}' ({c.kind}) is missing" for c in absent], source)
+    _require_columns(model, source)
     labels = [name for name in [model.target.column] if name in source.columns]
     names = list(dict.fromkeys([*model.schema.names, *labels]))
     rows, said = read_within(source, names, memory, "looked at", cluster)

@@ -184,9 +184,7 @@ def learn_table(
     reading["tidy"] = tuple(name for name in tidy if name != target)
     given: dict[str, Any] = {**roles, **reading}
     schema = Schema.learn(kept, drop, target=target, **given)
-    if not schema.columns:
-        why = "; ".join(f"{name!r}: {reason}" for name, reason in schema.left_out.items())
-        raise ModelError(f"There is no column to rank by. {why}".strip())
+    require_features(schema)
     return schema, known
 
 
@@ -214,17 +212,30 @@ def reuse_table(
 def check_roles(frame: object, target: str, roles: Mapping[str, str | None]) -> Frame:
     """Return the rows of positive weight; ModelError if columns cannot have these roles."""
     frames.require_columns(frame, {"target": target, **roles})
+    roles_by_column(target, roles)
+    weight = roles.get("weight")
+    kept = drop_zero_weight(frame, weight)
+    if frames.n_rows(kept) == 0:
+        raise ModelError(f"The table has no rows{' of positive weight' if weight else ''}.")
+    return kept
+
+
+def roles_by_column(target: str, roles: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the role of each column that has one; ModelError if a column has two."""
     role_of = {target: "target"}
     for role, name in roles.items():
         if name in role_of:
             raise ModelError(f"{role}={name!r}: that column is the {role_of[name]} already.")
         if name is not None:
             role_of[name] = role
-    weight = roles.get("weight")
-    kept = drop_zero_weight(frame, weight)
-    if frames.n_rows(kept) == 0:
-        raise ModelError(f"The table has no rows{' of positive weight' if weight else ''}.")
-    return kept
+    return role_of
+
+
+def require_features(schema: Schema) -> None:
+    """Refuse a schema without a column to rank by, and say why each was left out."""
+    if not schema.columns:
+        why = "; ".join(f"{name!r}: {reason}" for name, reason in schema.left_out.items())
+        raise ModelError(f"There is no column to rank by. {why}".strip())
 
 
 def drop_zero_weight(frame: object, weight: str | None) -> Frame:

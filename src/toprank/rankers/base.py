@@ -19,7 +19,6 @@ from sklearn.utils.validation import check_is_fitted
 from toprank._arrays import AnyArray, TableLike
 from toprank._numerics import FloatArray
 from toprank.blocks import BlockSource, Units
-from toprank.blocks.checkpoint import with_checkpoint
 from toprank.blocks.memory import ArraySource
 from toprank.blocks.tensors import OnDevice, tensor_on_device
 from toprank.blocks.torch import from_torch
@@ -38,6 +37,7 @@ from toprank.rankers.blockwise import (
     BlockScoring,
     Certificate,
     check_columns,
+    keep_passes,
     look,
 )
 from toprank.rankers.callbacks import STOPPED, TakesCallbacks
@@ -51,7 +51,7 @@ from toprank.rankers.common import (
     vanishing_skew,
     warn_caller,
 )
-from toprank.rankers.minimiser import Minimiser, overflow_is_handled, stopped_at
+from toprank.rankers.minimiser import Minimiser, overflow_is_handled, stopped_at, stopped_early
 from toprank.rankers.starts import bend_of, bend_warning, lowest_of_starts
 from toprank.solvers import SEPARABLE, SOLVERS, Result, duality_gap, free_gradient
 
@@ -190,10 +190,7 @@ class LinearRanker(
         self
             With ``passes_``: how often the data were passed over, and for what.
         """
-        if checkpoint is not None:
-            source = with_checkpoint(source, checkpoint, resume=resume)
-        elif resume:
-            raise ValueError("resume=True needs the folder of the passes: checkpoint='folder'.")
+        source = keep_passes(source, checkpoint, resume)
         passes = self._fit_source(source)
         self._keep_columns(source)
         self.passes_ = passes
@@ -305,11 +302,7 @@ class LinearRanker(
                 warn_caller(_TRIVIAL, UserWarning)
             return
         else:
-            cause = (
-                f"The solver stopped early: {result.message} (largest gradient entry "
-                f"{result.gradient_norm:.2g}). Raise max_iter, loosen tol, scale the features, "
-                "or raise alpha."
-            )
+            cause = stopped_early(result)
         warn_caller(cause, ConvergenceWarning)
 
     def _is_trivial(self, problem: TwoClassProblem, coef: FloatArray) -> bool:

@@ -40,6 +40,15 @@ def stopped_at(problem: Problem, coef: FloatArray, iteration: int) -> Result:
     return Result(coef, value, gradient, iteration, False, STOPPED)
 
 
+def stopped_early(result: Result) -> str:
+    """What to say of a solver that did not converge, and what to do."""
+    return (
+        f"The solver stopped early: {result.message} (largest gradient entry "
+        f"{result.gradient_norm:.2g}). Raise max_iter, loosen tol, scale the features, or raise "
+        "alpha."
+    )
+
+
 @contextmanager
 def overflow_is_handled() -> Iterator[None]:
     """Steps that go too far overflow, are seen to be infinite, and are taken back."""

@@ -24,14 +24,14 @@ from sklearn.utils.validation import check_is_fitted
 from toprank._arrays import Matrix, TableLike
 from toprank._extras import require
 from toprank._numerics import FloatArray
-from toprank.blocks import BlockSource, go_on, with_checkpoint
+from toprank.blocks import BlockSource, go_on
 from toprank.blocks.drawn import draw_rows
 from toprank.blocks.parts import Folds, HashFolds
 from toprank.blocks.statistics import LabelCounts
 from toprank.folds import fit_on_folds, folds_on_blocks
 from toprank.objective import count_labels
 from toprank.pairs import split_classes
-from toprank.rankers.blockwise import BlockScorer, check_row_weights, check_source
+from toprank.rankers.blockwise import BlockScorer, check_row_weights, check_source, keep_passes
 from toprank.rankers.common import fits, warn_caller
 from toprank.rankers.ensemble.combination import ScoreColumns
 from toprank.rankers.ensemble.fit_steps import EnsembleSteps
@@ -358,14 +358,12 @@ def _keep_passes(
     random_state: object,
 ) -> BlockSource:
     """The source with a folder for the outcomes of its passes."""
-    if checkpoint is None:
-        raise ValueError("resume=True needs the folder of the passes: checkpoint='folder'.")
-    if not isinstance(random_state, Integral):
+    if checkpoint is not None and not isinstance(random_state, Integral):
         raise ValueError(
             f"random_state={random_state!r}: a fit with checkpoint= can be gone on with "
             "only if it draws the same rows again. Give a number, such as random_state=0."
         )
-    return with_checkpoint(source, checkpoint, resume=resume)
+    return keep_passes(source, checkpoint, resume)
 
 
 def _refuse_settings(ensemble: EnsembleSteps) -> None:
