@@ -48,18 +48,20 @@ from toprank.cli.options import (
     Unlabelled,
     Weight,
     check_output,
-    check_training,
-    find_positive,
-    find_positive_by,
-    keep_labelled,
     metric_names,
     parse_hidden,
     parse_k,
-    read_training,
     reads,
 )
 from toprank.cli.show import show_card
 from toprank.cli.terminal import Failure, note, print_json, progress, usual_jobs, worker_threads
+from toprank.cli.training_tables import (
+    check_training,
+    find_positive,
+    find_positive_by,
+    keep_labelled,
+    read_training,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa

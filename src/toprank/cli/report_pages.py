@@ -13,13 +13,8 @@ from toprank.cli.io.folder import place_of_files
 from toprank.cli.io.source import Reading
 from toprank.cli.io.tables import check_exists, open_table
 from toprank.cli.memory import jobs_within, read_within
-from toprank.cli.options import (
-    check_training,
-    find_positive,
-    keep_labelled,
-    read_training,
-)
 from toprank.cli.terminal import Failure, progress, worker_threads
+from toprank.cli.training_tables import check_training, find_positive, keep_labelled, read_training
 
 if TYPE_CHECKING:
     import pyarrow as pa

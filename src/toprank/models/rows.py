@@ -24,8 +24,8 @@ from toprank.models.kinds import find_kind
 from toprank.models.schema import Schema, Target
 from toprank.models.unlabelled import read_unlabelled
 from toprank.pairs import Rows
-from toprank.pairs.door import check_groups, repetition_counts
 from toprank.pairs.propensity import LabelWeights, label_weights
+from toprank.pairs.row_columns import check_groups, repetition_counts
 from toprank.tuning import TimeOrderedSplit, folds_of
 
 if TYPE_CHECKING:

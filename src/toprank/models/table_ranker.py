@@ -24,9 +24,9 @@ from toprank.models.ranker_kinds import RANKER_KINDS
 from toprank.models.rows import TrainingRows, require_features
 from toprank.models.schema import Schema, Target
 from toprank.models.words import are_numbers
-from toprank.pairs.door import check_groups, check_weights
 from toprank.pairs.labels import label_text, two_classes
 from toprank.pairs.propensity import keep_label_weights
+from toprank.pairs.row_columns import check_groups, check_weights
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
