@@ -29,7 +29,7 @@ from toprank.models.block_rows import (
 from toprank.models.block_tails import find_tails_in_blocks
 from toprank.models.ensembles import check_effort
 from toprank.models.errors import ModelError
-from toprank.models.fit import (
+from toprank.models.found_rows import (
     FoundRows,
     Progress,
     clip_tails,
