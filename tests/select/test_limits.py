@@ -340,7 +340,7 @@ def test_what_could_not_be_drawn_at_random_is_said():
     given = {"cost": np.where(scores < 1, 100.0, 1.0), "budget": 8.0, "explore": 0.5}
     found = cut(scores, probability=scores / 20, **given)
     assert found.explored.tolist() == [False] * 4 + [True] * 4 and found.cost == 8.0
-    assert "1 rows below the cut cost too much to be drawn" in found.note
+    assert "1 row below the cut costs too much to be drawn" in found.note
     assert found.propensity[4:] == pytest.approx(4 / 15)
 
 

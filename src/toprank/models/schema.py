@@ -116,7 +116,7 @@ class Schema:
     [('age', 'number'), ('city', 'category')]
     >>> print(schema.match(pd.DataFrame({"city": ["Bern"]})))
     column 'age' (number) is missing
-    column 'city': 1 rows hold 1 categories never seen in training ('Bern'); they count as none of \
+    column 'city': 1 row holds 1 category never seen in training ('Bern'); they count as none of \
 the known ones
     """
 
