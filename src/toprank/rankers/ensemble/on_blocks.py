@@ -26,8 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 from toprank._arrays import Matrix, TableLike
 from toprank._extras import require
 from toprank._numerics import FloatArray
-from toprank.blocks import BlockSource, go_on, with_checkpoint
-from toprank.blocks.checkpoint import check_resume
+from toprank.blocks import BlockSource, go_on
 from toprank.blocks.drawn import draw_rows
 from toprank.blocks.parts import Folds, HashFolds
 from toprank.blocks.statistics import LabelCounts
@@ -39,9 +38,11 @@ from toprank.rankers.blockwise import (
     check_repeatable,
     check_row_weights,
     check_source,
+    keep_passes,
 )
 from toprank.rankers.common import fits, warn_caller
 from toprank.rankers.ensemble.combination import ScoreColumns
+from toprank.rankers.ensemble.fit_steps import EnsembleSteps
 from toprank.rankers.ensemble.out_of_fold import MemberError, Progress, Run, fit_member
 from toprank.rankers.ensemble.out_of_fold import member_scores as scores_of
 from toprank.rankers.ensemble.plan import EFFORTS, Member, auto_folds, is_installed
@@ -116,7 +117,7 @@ class _MemberScore:
         return scores_of(self.model, _as_table(dense, self.names))
 
 
-class EnsembleOnBlocks(BlockScorer):
+class EnsembleOnBlocks(BlockScorer, EnsembleSteps):
     """Fits of an ensemble to rows that lie anywhere."""
 
     @fits
@@ -171,43 +172,41 @@ class EnsembleOnBlocks(BlockScorer):
         >>> ensemble.evaluate_blocks(source).metric("auc").value > 0.9
         True
         """
-        ensemble: Any = self
         check_source(source)
-        _refuse_settings(ensemble)
+        _refuse_settings(self)
         plain = source
-        check_resume(checkpoint, resume)
         if checkpoint is not None:
-            check_repeatable(ensemble.random_state)
-            source = with_checkpoint(source, checkpoint, resume=resume)
+            check_repeatable(self.random_state)
+        source = keep_passes(source, checkpoint, resume)
         source.expect_passes()
         counts = count_labels(source)
         split_classes(counts.labels)
         check_row_weights(counts)
         _check_class_sizes(counts)
-        seed = int(check_random_state(ensemble.random_state).randint(2**31 - 1))
-        cv = ensemble.cv
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        cv = self.cv
         if isinstance(cv, str):
-            cv = auto_folds(ensemble.quality, counts.n_present)
+            cv = auto_folds(self.quality, counts.n_present)
         folds = folds_on_blocks(source, cv)
-        most = EFFORTS[ensemble.quality].weighed
+        most = EFFORTS[self.quality].weighed
         drawn = Drawn.of(source, folds, most, counts.n_present, seed)
         table = _as_table(drawn.X, source.feature_names)
-        rows = ensemble._check_fit(table, drawn.y, drawn.weight, drawn.groups, None)
-        ensemble._folds, ensemble._ordered = drawn.folds, not isinstance(cv, Integral)
-        if isinstance(ensemble.estimators, str):
-            members = block_members(ensemble.quality, seed)
+        rows = self._check_fit(table, drawn.y, drawn.weight, drawn.groups, None)
+        self._folds, self._ordered = drawn.folds, not isinstance(cv, Integral)
+        if isinstance(self.estimators, str):
+            members = block_members(self.quality, seed)
         else:
-            members = ensemble._members(source.n_features)
+            members = self._members(source.n_features)
         kept = None if checkpoint is None else Path(checkpoint) / "trees"
-        work = _BlockMembers(source, plain, folds, drawn, rows, ensemble.on_error, kept)
-        tell = ensemble._teller(progress)
+        work = _BlockMembers(source, plain, folds, drawn, rows, self.on_error, kept)
+        tell = self._teller(progress)
         runs = []
         for done, (name, member) in enumerate(members, 1):
             runs.append(work.run(name, member))
             tell(name, done, len(members))
-        ensemble._keep_runs(runs)
-        ensemble._combine(rows, runs)
-        wanted = [(n, one) for n, one in members if ensemble.weights_.get(n, 0.0) > 0]
+        self._keep_runs(runs)
+        self._combine(rows, runs)
+        wanted = [(n, one) for n, one in members if self.weights_.get(n, 0.0) > 0]
         fitted = [(name, work.fit_last(name, one)) for name, one in wanted]
         sampled = [name for name, one in wanted if not reads_blocks(one, plain)]
         if sampled and len(rows) < counts.n_present:
@@ -217,24 +216,23 @@ class EnsembleOnBlocks(BlockScorer):
                 f"{counts.n_present:,}.",
                 UserWarning,
             )
-        ensemble._keep_members(members, fitted)
+        self._keep_members(members, fitted)
         return self
 
     def block_score(self) -> EnsembleBlockScore:
         """Return the ranking score as a picklable function of the ``X`` of a block."""
         check_is_fitted(self)
-        ensemble: Any = self
-        names = getattr(ensemble, "feature_names_in_", None)
+        names = getattr(self, "feature_names_in_", None)
         of_members = tuple(
-            (ensemble.oof_members_.index(name), _block_score(model, names))
-            for name, model in ensemble.members_
+            (self.oof_members_.index(name), _block_score(model, names))
+            for name, model in self.members_
         )
         return EnsembleBlockScore(
             of_members,
-            ensemble._scale,
-            ensemble._combiner,
-            ensemble._columns_used,
-            len(ensemble.oof_members_),
+            self._scale,
+            self._combiner,
+            self._columns_used,
+            len(self.oof_members_),
         )
 
 
@@ -375,7 +373,7 @@ def _check_class_sizes(counts: LabelCounts) -> None:
             )
 
 
-def _refuse_settings(ensemble: Any) -> None:
+def _refuse_settings(ensemble: EnsembleSteps) -> None:
     """Refuse what only rows in memory can be asked for."""
     if ensemble.test_size is not None:
         raise ValueError(
