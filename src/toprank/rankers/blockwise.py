@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from toprank._arrays import AnyArray
 from toprank._numerics import FloatArray
 from toprank.blocks import BlockSource, Units
-from toprank.blocks.checkpoint import with_checkpoint
+from toprank.blocks.checkpoint import check_resume, with_checkpoint
 from toprank.blocks.design import design_of
 from toprank.blocks.statistics import LabelCounts
 from toprank.inference.intervals import BlockScores
