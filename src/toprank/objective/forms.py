@@ -26,7 +26,7 @@ from toprank.objective.max_price import MaxProblem
 from toprank.objective.node_sums import NodesProblem
 from toprank.objective.pointwise import PointwiseProblem
 from toprank.objective.priced import PricedProblem
-from toprank.objective.problem import ScoredProblem, TwoClassProblem
+from toprank.objective.problem import LinearProblem, ScoredProblem, TwoClassProblem
 from toprank.objective.risk import PointwiseTask, Task
 from toprank.objective.root_problem import RootProblem
 from toprank.objective.sums import EXACT_SCORES_UP_TO, EndPartial, Points, Standard
@@ -96,6 +96,10 @@ _COORDINATE_ROWS_PER_FEATURE = 20
 _STEEP = 16.0
 _STEEP_GRADIENTS = 8
 _STEEP_ROWS_PER_FEATURE = 12
+#: Rows of each class, drawn by their weight, that tell the Hessian of a steeper price.
+_AHEAD_ROWS_PER_FEATURE = 4
+#: Rows per feature up to which such a Hessian is looked for.
+_AHEAD_UP_TO = 100
 #: A Hessian takes as long as so many gradients, at the least; of a sparse matrix, that many for
 #: each stored entry of a row, if no row is left out.
 _HESSIAN_IN_GRADIENTS = 20
@@ -309,7 +313,31 @@ class SweptProblem(TwoClassProblem):
         return super().extremes(coef)
 
     def lighter(self) -> TwoClassProblem:
-        return _without_zeros(self) if self.task.p > _STEEP else self
+        return _without_zeros(self)
+
+    @property
+    def looks_ahead(self) -> bool:  # type: ignore[override]
+        """Whether a steep price of a sparse matrix at hand rests on too few rows for its features.
+
+        At its minimum it would need about as many as there are features.
+        """
+        return self._reads_stored_entries and self.n_rows <= _AHEAD_UP_TO * self.size
+
+    def hessian_ahead(self, gentler: LinearProblem[LabelledData], coef: FloatArray) -> FloatArray:
+        """Return about what the Hessian is at the minimum, from the minimum of a gentler price.
+
+        Along p the weights of the rows at the minima change slowly, while those of a steep price
+        at the minimum of a gentle one rest on a handful of rows. So the weights are those of the
+        gentler price, and the factor of their covariance alone is this one's.
+        """
+        assert isinstance(gentler, SweptProblem)
+        few = _AHEAD_ROWS_PER_FEATURE * self.size
+        classes = sampled_moments(self.data, coef, gentler.tilts[0], few)
+        hessian = np.zeros((self.size, self.size))
+        for tilt, moments in zip(self.tilts[0], classes, strict=True):
+            hessian += abs(tilt) * moments.covariance
+        hessian[np.diag_indices(self.size)] += self.penalty
+        return hessian
 
     def bound_of_largest(self, coef: FloatArray) -> float:
         """Return a lower bound on the minimum of the largest height, of one end, from weights.
