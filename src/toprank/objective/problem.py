@@ -157,7 +157,7 @@ class LinearProblem(ABC, Generic[Data]):
         """Return the same problem on rows that are stored in a form that is faster to read."""
         return self
 
-    def hessian_ahead(self, gentler: LinearProblem[Data], coef: FloatArray) -> FloatArray:
+    def hessian_ahead(self, gentler: object, coef: FloatArray) -> FloatArray:
         """Return about what the Hessian is at the minimum, from the minimum of a gentler price."""
         raise TypeError(f"{type(self).__name__} does not look ahead")
 

@@ -78,7 +78,7 @@ class Problem(SmoothProblem, Protocol):
     @property
     def looks_ahead(self) -> bool: ...
 
-    def hessian_ahead(self, gentler: Problem, coef: FloatArray) -> FloatArray:
+    def hessian_ahead(self, gentler: object, coef: FloatArray) -> FloatArray:
         """Return about what the Hessian is at the minimum, from the minimum of a gentler price."""
 
     def bound_by(self, smooth: Any, coef: FloatArray) -> float:
