@@ -1,4 +1,4 @@
-"""The limits that fits are held to, each with its ratio, in one run: a page of Markdown.
+"""The limits that speed is held to, each with its ratio, in one run: a page of Markdown.
 
     python benchmarks/limits.py              # everything, some minutes
     python benchmarks/limits.py --quick      # small sizes, to see that it runs
@@ -10,12 +10,20 @@ rounds: other work on the machine hardly disturbs it. The rows one-hot and text 
 gap: each solver gets the loosest of a list of tolerances at which its objective is within 1e-6 of
 its minimum, relative to max(1, |objective|); ours is a logarithm, so that this is the relative gap
 of the risk itself. All others compare fits at their defaults. The last page is in limits.md.
+
+The limits have eight points: 1 sparse fits, 2 hard pushes, 3 other losses, 4 choosing, 5 GPUs,
+6 trees, 7 metrics, 8 scale. What needs another machine, or processes of its own, is measured by the
+commands in `ELSEWHERE`, which the page names at its end.
 """
 
 from __future__ import annotations
 
 import argparse
 import platform
+import resource
+import subprocess
+import sys
+import tempfile
 import time
 import tracemalloc
 import warnings
@@ -219,14 +227,89 @@ def table_fits(share: float, table: Path | None) -> Iterator[Line]:
     )
 
 
+def boosted(share: float, table: Path | None) -> Iterator[Line]:
+    """A hundred rounds of trees under the push, against the binary objective, bins made before."""
+    from trees import lightgbm_fits, xgboost_fits
+
+    n, rounds = int(1_000_000 * share), 100
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, 30)).astype(np.float32)
+    y = (X @ rng.standard_normal(30) / 5 + rng.logistic(size=n) > 3).astype(np.float32)
+    for name, make in (("LightGBM", lightgbm_fits), ("XGBoost", xgboost_fits)):
+        ours, theirs = make(X, y, rounds, 1)
+        yield f"1,000,000 x 30, {rounds} rounds in {name}", compare(1.1, ours, theirs)
+
+
+def measures(share: float, table: Path | None) -> Iterator[Line]:
+    """Metrics of 10,000,000 rows, against scors (where it is installed) and np.sort."""
+    from toprank.metrics import auc, partial_auc, summary
+
+    n, rng = int(10_000_000 * share), np.random.default_rng(0)
+    y = rng.random(n) < 0.1
+    s, w = rng.normal(size=n) + y, rng.random(n)
+    found = compare(3.0, lambda: summary(y, s), lambda: np.sort(s))
+    yield "10,000,000 rows, summary against np.sort", found
+    try:
+        from scors import roc_auc
+    except ImportError:
+        say("leave out the areas: pip install scors")
+        return
+    pairs: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
+        "auc": (lambda: auc(y, s), lambda: roc_auc(y, s)),
+        "auc with weights": (
+            lambda: auc(y, s, sample_weight=w),
+            lambda: roc_auc(y, s, weights=w),
+        ),
+        "partial_auc": (
+            lambda: partial_auc(y, s, max_fpr=0.1),
+            lambda: roc_auc(y, s, max_fprs=0.1),
+        ),
+    }
+    for name, (ours, theirs) in pairs.items():
+        yield f"10,000,000 rows, {name} against scors", compare(1.0, ours, theirs)
+
+
+def evaluations(share: float, table: Path | None) -> Iterator[Line]:
+    """`toprank evaluate` of 5,000,000 rows of CSV, in a process of its own."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    X, y = normal(int(5_000_000 * share), 4)
+    rows = pa.table({**{f"x{j}": np.round(X[:, j], 4) for j in range(4)}, "y": y})
+    run = partial(subprocess.run, check=True, stdout=subprocess.DEVNULL)
+    with tempfile.TemporaryDirectory() as folder:
+        few, all_rows, model = (Path(folder) / name for name in ("few.csv", "all.csv", "m.toprank"))
+        csv.write_csv(rows.slice(0, 20_000), few)
+        csv.write_csv(rows, all_rows)
+        command = [str(Path(sys.executable).with_name("toprank"))]
+        fitting = ("fit", few, "--target", "y", "--model", "pnorm", "--output", model, "--quiet")
+        run([*command, *map(str, fitting)])
+        start = time.perf_counter()
+        run([*command, "evaluate", str(model), str(all_rows), "--quiet"])
+        took = time.perf_counter() - start
+    gigabytes = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6
+    yield "5,000,000 rows, toprank evaluate, seconds against 120", report(1.0, took, 120.0)
+    yield "5,000,000 rows, toprank evaluate, gigabytes against 2", report(1.0, gigabytes, 2.0)
+
+
+#: The figures of this file, each with the number of the point it belongs to.
 FIGURES = {
-    "one-hot": sparse_fits,
-    "hard-pushes": hard_pushes,
-    "losses": losses,
-    "choosing": choosing,
-    "table": table_fits,
-    "text": text_fits,
+    "one-hot": (1, sparse_fits),
+    "hard-pushes": (2, hard_pushes),
+    "losses": (3, losses),
+    "choosing": (4, choosing),
+    "table": (4, table_fits),
+    "trees": (6, boosted),
+    "metrics": (7, measures),
+    "evaluate": (7, evaluations),
+    "text": (1, text_fits),
 }
+#: What measures the other points.
+ELSEWHERE = (
+    (5, "python benchmarks/gpu.py", "on a machine with a GPU"),
+    (8, "python benchmarks/scale.py parquet", "20,000,000 x 20 rows of Parquet"),
+    (8, "python benchmarks/clusters.py", "Dask and Spark against memory"),
+)
 
 
 def main() -> None:
@@ -236,18 +319,24 @@ def main() -> None:
     parser.add_argument("--table", type=Path, help="table of categories, the target last")
     asked = parser.parse_args()
     print(f"toprank {toprank.__version__}, {date.today()}, {platform.machine()}, one thread\n")
-    print("| figure | ours | theirs | ratio | limit | within |\n|---|---|---|---|---|---|")
+    print(
+        "| point | figure | ours | theirs | ratio | limit | within |\n|---|---|---|---|---|---|---|"
+    )
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name in asked.which or FIGURES:
             say(name)
-            for what, found in FIGURES[name](0.05 if asked.quick else 1.0, asked.table):
+            point, figure = FIGURES[name]
+            for what, found in figure(0.05 if asked.quick else 1.0, asked.table):
                 within = "yes" if found["within"] else "**no**"
                 print(
-                    f"| {what} | {found['ours']:.4g} | {found['theirs']:.4g} | "
+                    f"| {point} | {what} | {found['ours']:.4g} | {found['theirs']:.4g} | "
                     f"{found['ratio']:.2f} | {found['limit']} | {within} |",
                     flush=True,
                 )
+    print("\nMeasured by other commands:\n")
+    for point, command, what in ELSEWHERE:
+        print(f"- point {point}: `{command}`, {what}")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from scipy.special import logsumexp
 from toprank.blocks import Block, Units, Workers
 from toprank.blocks.design import DenseTile
 from toprank.objective import LabelledData, View, labelled, open_block
-from toprank.objective.forms import sampled_moments
+from toprank.objective.sampled import sampled_moments
 from toprank.objective.sums import Tilted
 from toprank.objective.sweeps import Evaluate
 

@@ -9,6 +9,7 @@ from scipy import sparse
 from toprank import PNormPush, ProperRanker
 from toprank.objective import LabelledData, ManySwept, SweptProblem, Task, problem_of
 from toprank.tuning.grid import fit_grid
+from toprank.tuning.together import Together
 
 PS, ALPHAS = (1.0, 4.0, 64.0), (1.0, 1e-2, 1e-4)
 
@@ -66,6 +67,24 @@ def test_one_hessian_serves_a_line_and_a_fold_takes_none(rows, monkeypatch):
     fitted = fit_grid(grid, 3, X[part], y[part] == 1, None, whole)
     assert not taken
     assert_solved((grid, fitted), X[part], y[part])
+
+
+def test_a_line_that_its_neighbour_certifies_is_not_fitted_again(rows, monkeypatch):
+    X, y = rows
+    grid = [PNormPush(p, alpha=a, tol=1e-5) for p in (4.0, 4.0 + 1e-9) for a in (1.0, 0.1)]
+    steps = []
+    accept = Together._accept
+    monkeypatch.setattr(
+        Together, "_accept", lambda self, *a: steps.append(len(a[0])) or accept(self, *a)
+    )
+    fit_grid(grid[:2], 2, X, y == 1, None)
+    alone = list(steps)
+    steps.clear()
+    fitted = fit_grid(grid, 2, X, y == 1, None)
+    assert steps == alone
+    for first, second in ((0, 2), (1, 3)):
+        np.testing.assert_array_equal(fitted.coefs[first], fitted.coefs[second])
+        assert fitted.inverses[second] is fitted.inverses[first]
 
 
 def test_many_rows_are_walked_on_a_sample_first():

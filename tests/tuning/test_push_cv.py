@@ -1,5 +1,7 @@
 """PNormPushCV: p and alpha chosen on held-out rows, or no push at all."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -397,7 +399,13 @@ def test_verbose_prints_the_choice_of_rows_and_of_blocks(rows, capsys):
     X, y = rows
     given = {"ps": (1,), "alphas": (0.1,), "cv": 2, "test_size": None, "verbose": 1}
     ranker = PNormPushCV(**given).fit(X, y)
-    assert capsys.readouterr().out == f"[PNormPushCV] {ranker.choice_}\n"
+    first, second, rest = capsys.readouterr().out.split("\n", 2)
+    for fold, line in ((1, first), (2, second)):  # the first usable answer, and when it was there
+        found = (
+            rf"\[PNormPushCV\] \d+\.\d s: fold {fold} of 2; so far .*, alpha = 0\.1, precision_at"
+        )
+        assert re.match(found, line)
+    assert rest == f"[PNormPushCV] {ranker.choice_}\n"
     source = blocks.from_arrays(X, y)
     ranker = PNormPushCV(**given).fit_blocks(source)
     assert capsys.readouterr().out == f"[PNormPushCV] {ranker.choice_}\n"

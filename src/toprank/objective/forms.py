@@ -3,11 +3,6 @@
 Value, gradient and Hessian come from one pass over the rows, and nothing of the rows is kept on
 the driver. The same passes give the limit of large p, the largest height, and many settings of p
 and alpha at once. `problem_of` chooses the form that passes over the rows the fewest times.
-
-Second moments may come from few well-chosen rows: in each class rows are drawn in proportion to
-their weight e^{tilt f}, at equal distances of the cumulated weight. There is no chance in it, and
-rows that matter little are seldom read. The relative error of a covariance is about
-sqrt(d / rows drawn).
 """
 
 from __future__ import annotations
@@ -15,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
 from toprank.objective.data import LabelledData
 from toprank.objective.duality import Dual, DualState, Terms
-from toprank.objective.labelled import draw_by_weight
 from toprank.objective.max_price import MaxProblem
 from toprank.objective.node_sums import NodesProblem
 from toprank.objective.pointwise import PointwiseProblem
@@ -29,60 +22,16 @@ from toprank.objective.priced import PricedProblem
 from toprank.objective.problem import ScoredProblem, TwoClassProblem
 from toprank.objective.risk import PointwiseTask, Task
 from toprank.objective.root_problem import RootProblem
+from toprank.objective.sampled import sampled_moments
 from toprank.objective.sums import EXACT_SCORES_UP_TO, EndPartial, Points, Standard
 from toprank.objective.sweeps import (
-    Drawn,
-    DrawnMoments,
     Evaluate,
     Evaluation,
-    Exponents,
     Masses,
     Pull,
     RoughMoments,
 )
 from toprank.prices import Max, Power
-
-#: Rows of a class that are looked at for every row drawn.
-_LOOKED_AT = 10
-
-
-def sampled_moments(
-    data: LabelledData, coef: FloatArray, tilts: tuple[float, float], n_rows: int
-) -> EndPartial:
-    """Return estimates of the moments of both classes from about n_rows rows of each."""
-    before, totals = _present_before(data)
-    steps = tuple(max(1, total // (_LOOKED_AT * n_rows)) for total in totals)
-    found = data.run(Exponents(data.view, tilts, (steps[0], steps[1]), before), coef)
-    indices = sorted(found)
-    positives, negatives = (_draw([found[i][c] for i in indices], n_rows) for c in (0, 1))
-    state = dict(zip(indices, zip(positives, negatives, strict=True), strict=True))
-    moments: EndPartial = data.run(DrawnMoments(data.view), state)
-    return moments
-
-
-def _present_before(data: LabelledData) -> tuple[dict[int, tuple[int, int]], tuple[int, int]]:
-    """For each block how many (positives, negatives) are present before it, and in all."""
-    before, at = {}, (0, 0)
-    for index in sorted(data.counts.blocks):
-        before[index] = at
-        neg, pos = (data.counts.blocks[index].of(label)[1] for label in data.classes)
-        at = at[0] + pos, at[1] + neg
-    return before, at
-
-
-def _draw(pieces: list[Drawn], n_rows: int) -> list[tuple[NDArray[np.intp], FloatArray]]:
-    """Rows of a class at equal distances of its cumulated weight, and how often each, by block."""
-    exponents = np.concatenate([piece[1] for piece in pieces])
-    drawn, count = draw_by_weight(np.exp(exponents - np.max(exponents)), n_rows)
-    starts = np.cumsum([0, *(len(piece[1]) for piece in pieces)])
-    cuts = np.searchsorted(drawn, starts)
-    return [
-        (rows[drawn[first:last] - start], count[first:last])
-        for (rows, _), start, first, last in zip(
-            pieces, starts[:-1], cuts[:-1], cuts[1:], strict=True
-        )
-    ]
-
 
 #: Rows of each class that a sampled Hessian is taken from, at the least.
 _HESSIAN_ROWS = 10_000
@@ -96,6 +45,10 @@ _COORDINATE_ROWS_PER_FEATURE = 20
 _STEEP = 16.0
 _STEEP_GRADIENTS = 8
 _STEEP_ROWS_PER_FEATURE = 12
+#: Rows of each class, drawn by their weight, that tell the Hessian of a steeper price.
+_AHEAD_ROWS_PER_FEATURE = 4
+#: Rows per feature up to which such a Hessian is looked for.
+_AHEAD_UP_TO = 100
 #: A Hessian takes as long as so many gradients, at the least; of a sparse matrix, that many for
 #: each stored entry of a row, if no row is left out.
 _HESSIAN_IN_GRADIENTS = 20
@@ -309,7 +262,31 @@ class SweptProblem(TwoClassProblem):
         return super().extremes(coef)
 
     def lighter(self) -> TwoClassProblem:
-        return _without_zeros(self) if self.task.p > _STEEP else self
+        return _without_zeros(self)
+
+    @property
+    def looks_ahead(self) -> bool:  # type: ignore[override]
+        """Whether a steep price of a sparse matrix at hand rests on too few rows for its features.
+
+        At its minimum it would need about as many as there are features.
+        """
+        return self._reads_stored_entries and self.n_rows <= _AHEAD_UP_TO * self.size
+
+    def hessian_ahead(self, gentler: object, coef: FloatArray) -> FloatArray:
+        """Return about what the Hessian is at the minimum, from the minimum of a gentler price.
+
+        Along p the weights of the rows at the minima change slowly, while those of a steep price
+        at the minimum of a gentle one rest on a handful of rows. So the weights are those of the
+        gentler price, and the factor of their covariance alone is this one's.
+        """
+        assert isinstance(gentler, SweptProblem)
+        few = _AHEAD_ROWS_PER_FEATURE * self.size
+        classes = sampled_moments(self.data, coef, gentler.tilts[0], few)
+        hessian = np.zeros((self.size, self.size))
+        for tilt, moments in zip(self.tilts[0], classes, strict=True):
+            hessian += abs(tilt) * moments.covariance
+        hessian[np.diag_indices(self.size)] += self.penalty
+        return hessian
 
     def bound_of_largest(self, coef: FloatArray) -> float:
         """Return a lower bound on the minimum of the largest height, of one end, from weights.

@@ -41,6 +41,8 @@ class LinearProblem(ABC, Generic[Data]):
     hessian_repaid_by: int = 100
     #: Iterations of L-BFGS to try before the first Hessian.
     gradients_first: int = 0
+    #: Whether `hessian_ahead` is cheap, and better than a Hessian where the solver starts.
+    looks_ahead: bool = False
     #: How smooth the first of the problems is that lead to one with corners.
     first_level: float = 1.0
     #: Whether there is a dual value without a penalty; see `toprank.objective.duality`.
@@ -154,6 +156,10 @@ class LinearProblem(ABC, Generic[Data]):
     def lighter(self) -> LinearProblem[Data]:
         """Return the same problem on rows that are stored in a form that is faster to read."""
         return self
+
+    def hessian_ahead(self, gentler: object, coef: FloatArray) -> FloatArray:
+        """Return about what the Hessian is at the minimum, from the minimum of a gentler price."""
+        raise TypeError(f"{type(self).__name__} does not look ahead")
 
     def bound_by(self, smooth: Any, coef: FloatArray) -> float:
         """Return a lower bound on the minimum that a smooth problem's coefficients tell.

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from toprank._arrays import IntArray
 from toprank._numerics import FloatArray
-from toprank.blocks.design import design_kind, design_of
+from toprank.blocks.design import HostDesign, design_kind, design_of
 from toprank.blocks.source import Block, join_pieces
 from toprank.blocks.statistics import ColumnStatistics, LabelCounts
 from toprank.objective.labelled import OpenBlock, View, open_block
@@ -285,7 +285,11 @@ class DrawnMoments:
 
     def _moments(self, opened: OpenBlock, rows: IntArray, counts: FloatArray) -> Tilted:
         total = Tilted.empty(opened.design.n_features, order=2)
-        if len(rows):
+        design = opened.design
+        if len(rows) and isinstance(design, HostDesign) and design.sparse:
+            total.top, total.mass = 0.0, float(np.sum(counts))
+            total.moment, total.second = design.rough_moments(rows, counts)
+        elif len(rows):
             drawn = design_of(opened.design.thin(rows), self.view.units)
             for part, tile in drawn.tiles():
                 total.add(tile, np.log(counts[part]))

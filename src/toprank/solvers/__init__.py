@@ -5,8 +5,10 @@ from __future__ import annotations
 from toprank.solvers.bounded import free_gradient
 from toprank.solvers.coordinate import coordinate
 from toprank.solvers.lbfgs import lbfgs
-from toprank.solvers.minimise import Minimiser, minimise, newton
+from toprank.solvers.minimise import minimise
+from toprank.solvers.newton import newton
 from toprank.solvers.result import SEPARABLE, Problem, Result, duality_gap, penalty_gap
+from toprank.solvers.smooth import Minimiser
 
 SOLVERS: dict[str, Minimiser] = {"lbfgs": lbfgs, "newton": newton, "coordinate": coordinate}
 

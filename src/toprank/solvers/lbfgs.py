@@ -43,18 +43,22 @@ def lbfgs(
     callback: Callback | None = None,
     warm: bool = False,
     hessian_first: bool = False,
+    hessian: FloatArray | None = None,
 ) -> Result:
     """Minimise until the largest gradient entry is at most tol times the problem's scale.
 
-    ``hessian_first`` takes a Hessian at the start even where the problem would try gradients first.
+    ``hessian_first`` takes a Hessian at the start even where the problem would try gradients first;
+    ``hessian`` is one that is known already.
     """
     log = Log(callback)
     coef, message = start, f"no convergence in {max_iter} L-BFGS iterations"
     can_round = problem.size <= ROUND_UP_TO and problem.has_curvature
-    rounded, misled = can_round and (hessian_first or not problem.gradients_first), False
+    first = hessian_first or hessian is not None or not problem.gradients_first
+    rounded, misled = can_round and first, False
     while True:
         room = max_iter - len(log.history)
-        leg = _Leg(problem, coef, _coordinates(problem, coef, rounded), tol, log)
+        leg = _Leg(problem, coef, _coordinates(problem, coef, rounded, hessian), tol, log)
+        hessian = None
         most = problem.hessian_repaid_by if rounded or misled else problem.gradients_first
         coef = leg.run(min(most, room) if can_round else room)
         done = largest(leg.grad) <= tol * problem.scale
@@ -158,9 +162,12 @@ class _Coordinates:
         self.into = into
 
 
-def _coordinates(problem: Problem, coef: FloatArray, reshape: bool) -> _Coordinates:
+def _coordinates(
+    problem: Problem, coef: FloatArray, reshape: bool, hessian: FloatArray | None = None
+) -> _Coordinates:
     if reshape:
-        factor = _round_factor(problem.hessian(coef, exact=False))
+        known = problem.hessian(coef, exact=False) if hessian is None else hessian
+        factor = _round_factor(known)
         if factor is not None:
             # a step that overflows is seen by its value, and taken back
             solve = partial(linalg.solve_triangular, factor, lower=True, check_finite=False)

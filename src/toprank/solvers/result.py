@@ -75,6 +75,12 @@ class Problem(SmoothProblem, Protocol):
     def smoothed(self, level: float) -> Problem:
         """Return a smooth problem that lies below and meets this one as level -> 0."""
 
+    @property
+    def looks_ahead(self) -> bool: ...
+
+    def hessian_ahead(self, gentler: object, coef: FloatArray) -> FloatArray:
+        """Return about what the Hessian is at the minimum, from the minimum of a gentler price."""
+
     def bound_by(self, smooth: Any, coef: FloatArray) -> float:
         """Return a lower bound on the minimum, from where a smooth problem was solved."""
 

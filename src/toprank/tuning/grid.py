@@ -185,13 +185,38 @@ def _walk_lines(
             _walk_path(templates, width, problems, coefs, line[:1])
         for i in line:
             coefs[i] = coefs[i - width if first else 0]
-        _take_inverses(problems, coefs, inverses, together)
-        settled = _step_together(templates, problems, coefs, inverses, together, _STEPS_OF_LINE)
+        settled = _step_line(templates, problems, coefs, inverses, together, width)
         left = np.setdiff1d(line, together[settled])
         _walk_path(templates, width, problems, coefs, left)
         for i in left[covered[left]]:  # what was known did not lead there, nor will it in a fold
             inverses[i] = InverseHessian.of(problems[i].hessian(coefs[i], exact=False))
     return coefs, inverses
+
+
+def _step_line(
+    templates: Sequence[LinearRanker],
+    problems: Sequence[TwoClassProblem],
+    coefs: list[FloatArray],
+    inverses: _Inverses,
+    line: NDArray[np.intp],
+    width: int,
+) -> NDArray[np.bool_]:
+    """Step from the solutions of the line before; say which settings are settled.
+
+    A setting whose gradient is within the tolerance at its neighbour's solution is certified there
+    and not fitted again. Where all of a line are, they share the neighbours' Hessians too.
+    """
+    if len(line) == 0:
+        return np.zeros(0, dtype=bool)
+    start = np.array([coefs[i] for i in line])
+    together = Together([problems[i] for i in line], start, templates[0].tol)
+    if line[0] >= width and np.all(together.settled):
+        for i in line:
+            inverses[i] = inverses[i - width]
+        if all(inverses[i] is not None for i in line):
+            return together.settled
+    _take_inverses(problems, coefs, inverses, line)
+    return _run_together(together, coefs, inverses, line, _STEPS_OF_LINE)
 
 
 def _take_inverses(
@@ -205,8 +230,6 @@ def _take_inverses(
     A Hessian costs many gradients, and its part that comes from the rows changes slowly along a
     line: the first steps learn how.
     """
-    if len(line) == 0:
-        return
     middle = line[len(line) // 2]
     hessian = problems[middle].hessian(coefs[middle], exact=False)
     diagonal = hessian.diagonal() - problems[middle].penalty
@@ -255,14 +278,25 @@ def _step_together(
     coefs: list[FloatArray],
     inverses: _Inverses,
     places: NDArray[np.intp],
-    most: int = STEPS,
 ) -> NDArray[np.bool_]:
     """Move coefficients and inverses at some places, in place; say which of them are settled."""
     if len(places) == 0:
         return np.zeros(0, dtype=bool)
+    starts = np.array([coefs[i] for i in places])
+    together = Together([problems[i] for i in places], starts, templates[0].tol)
+    return _run_together(together, coefs, inverses, places, STEPS)
+
+
+def _run_together(
+    together: Together,
+    coefs: list[FloatArray],
+    inverses: _Inverses,
+    places: NDArray[np.intp],
+    most: int,
+) -> NDArray[np.bool_]:
+    """Take steps from where settings have been evaluated, and keep where they lead."""
     known = [inverse for i in places if (inverse := inverses[i]) is not None]
-    together = Together([problems[i] for i in places], known, templates[0].tol)
-    stepped, settled = together.run(np.array([coefs[i] for i in places]), most)
+    stepped, settled = together.run(known, most)
     for i, coef, inverse in zip(places, stepped, known, strict=True):
         coefs[i], inverses[i] = coef, inverse
     return settled

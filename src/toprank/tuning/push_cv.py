@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from time import perf_counter
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn import get_config
 from sklearn.model_selection import (
-    PredefinedSplit,
     StratifiedGroupKFold,
-    StratifiedKFold,
     check_cv,
 )
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
@@ -27,11 +26,8 @@ from toprank.blocks.checkpoint import check_resume
 from toprank.folds import (
     RULES,
     Candidate,
-    Fold,
     PChoice,
     Scoring,
-    check_powers,
-    folds_of,
     folds_on_blocks,
 )
 from toprank.pairs import check_rows, group_labels, weigh_classes
@@ -39,17 +35,17 @@ from toprank.pairs.propensity import keep_label_weights
 from toprank.rankers.base import LinearRanker
 from toprank.rankers.blockwise import check_source
 from toprank.rankers.common import ShownInterval, fits, warn_caller
-from toprank.rankers.linear import _LOSS, PNormPush
-from toprank.rankers.proper import ProperRanker
+from toprank.rankers.linear import _LOSS
 from toprank.tuning.block_search import BlockSearch
 from toprank.tuning.nested import FOLDS, has_quick_interval, smaller_class
-from toprank.tuning.rows import TuningRows, split_outer
+from toprank.tuning.rows import TuningRows, inner_folds, split_outer
 from toprank.tuning.search import SettingSearch
+from toprank.tuning.settings import cv_results, setting_grid
 
 if TYPE_CHECKING:
     from os import PathLike
 
-    from toprank._arrays import IntArray, JsonObject
+    from toprank._arrays import IntArray
     from toprank.blocks import BlockSource
     from toprank.losses import Loss
 
@@ -111,7 +107,8 @@ class PNormPushCV(ShownInterval, LinearRanker):
     n_jobs : int, optional
         Folds at a time, in threads. The answer does not depend on it.
     verbose : int, default=0
-        Print the choice.
+        Print the choice. ``fit`` also prints after every fold the seconds taken and the choice by
+        the folds so far: the first of these lines is the first usable answer.
 
     Attributes
     ----------
@@ -363,13 +360,13 @@ class PNormPushCV(ShownInterval, LinearRanker):
     def _choose(self, rows: TuningRows, search: SettingSearch) -> None:
         nested = self._is_nested(rows.take(rows.places_present), search.score)
         inner, outer = self._parts(rows, nested)
-        folds = self._folds(rows, inner)
+        folds = inner_folds(rows, inner, self.cv, self.n_repeats, self.random_state)
         part = rows.take(inner).in_lighter_form()
         tol = max(self.tol, min(_LOOSEST, _SHARE_OF_NOISE / np.sqrt(len(inner))))
         for template in search.templates:
             template.set_params(tol=tol)
         whole = search.fit(part)
-        self._keep_choice(search.choose(part, folds, whole))
+        self._keep_choice(search.choose(part, folds, whole, _teller() if self.verbose else None))
         self.score_interval_ = None
         try:
             if nested:
@@ -389,7 +386,7 @@ class PNormPushCV(ShownInterval, LinearRanker):
         self.p_, self.alpha_ = choice.p, float(choice.chosen.alpha or 0.0)
         self.pushes_, self.best_score_ = choice.pushes, choice.best_score
         self.n_splits_ = choice.fold_scores.shape[1]
-        self.cv_results_ = _cv_results(choice)
+        self.cv_results_ = cv_results(choice)
 
     def _is_nested(self, rows: TuningRows, score: Scoring) -> bool:
         """Whether all rows are tested, in folds of their own."""
@@ -411,28 +408,14 @@ class PNormPushCV(ShownInterval, LinearRanker):
 
     def _grid(self) -> tuple[tuple[Candidate, ...], list[LinearRanker]]:
         """The candidates, the weakest push first, and an unfitted ranker for each."""
-        alphas = np.unique(np.asarray(self.alphas, dtype=np.float64))[::-1]
-        if len(alphas) == 0 or not np.all((alphas > 0) & np.isfinite(alphas)):
-            raise ValueError(
-                f"alphas={self.alphas!r}: expected positive numbers. Without a penalty separable "
-                "folds have no finite solution to compare."
-            )
-        common: dict[str, Any] = {
-            "solver": self.solver,
-            "max_iter": self.max_iter,
-            "class_weight": self.class_weight,
-        }
-        candidates, templates = [], []
-        for alpha in map(float, alphas):
-            candidates.append(Candidate("logistic regression", None, alpha, pushes=False))
-            templates.append(ProperRanker(alpha=alpha, **common))
-        for p in check_powers(self.ps):
-            for alpha in map(float, alphas):
-                candidates.append(Candidate(f"p = {p:g}", p, alpha))
-                templates.append(
-                    PNormPush(p, alpha=alpha, loss=self.loss, link=self.link, **common)
-                )
-        return tuple(candidates), templates
+        return setting_grid(
+            self.ps,
+            self.alphas,
+            {"loss": self.loss, "link": self.link},
+            solver=self.solver,
+            max_iter=self.max_iter,
+            class_weight=self.class_weight,
+        )
 
     def _parts(self, rows: TuningRows, nested: bool) -> tuple[IntArray, IntArray | None]:
         """Rows to choose on, and rows kept aside."""
@@ -442,30 +425,6 @@ class PNormPushCV(ShownInterval, LinearRanker):
         share = _SHARE_ASIDE if isinstance(self.test_size, str) else self.test_size
         parts = split_outer(rows.take(present), self.cv, share, self.random_state)
         return (present, None) if parts is None else (present[parts[0]], present[parts[1]])
-
-    def _folds(self, rows: TuningRows, inner: NDArray[np.intp]) -> list[Fold]:
-        """The folds, as positions among the inner rows."""
-        cv = self.cv
-        if isinstance(cv, Integral) or (
-            hasattr(cv, "split") and not isinstance(cv, PredefinedSplit)
-        ):
-            part = rows.take(inner)
-            folds = folds_of(cv, part.y, groups=part.groups)
-            return folds + self._more_folds(part, len(folds))
-        place = np.full(len(rows), -1)
-        place[inner] = np.arange(len(inner))
-        given = check_cv(cv, rows.y, classifier=True).split(rows.y, rows.y)
-        folds = [tuple(place[part][place[part] >= 0] for part in map(np.asarray, f)) for f in given]
-        return folds_of(folds, rows.y[inner])
-
-    def _more_folds(self, part: TuningRows, n_splits: int) -> list[Fold]:
-        """The folds drawn again, at random, where their number was given."""
-        if not isinstance(self.cv, Integral):
-            return []
-        kind = StratifiedKFold if part.groups is None else StratifiedGroupKFold
-        seeds = range(self.random_state + 1, self.random_state + self.n_repeats)
-        again = (kind(n_splits, shuffle=True, random_state=seed) for seed in seeds)
-        return [fold for cv in again for fold in folds_of(cv, part.y, groups=part.groups)]
 
     def _adopt(self, best: LinearRanker) -> None:
         """Rank as the best estimator does."""
@@ -503,30 +462,16 @@ class PNormPushCV(ShownInterval, LinearRanker):
         )
 
 
-def _cv_results(choice: PChoice) -> JsonObject:
-    """The scores in the shape of scikit-learn's ``cv_results_``."""
-    pushes = np.array([candidate.pushes for candidate in choice.candidates])
-    ps = np.array([1.0 if c.p is None else c.p for c in choice.candidates])
-    order = np.argsort(-choice.mean, kind="stable")
-    rank = np.empty(len(order), dtype=np.int32)
-    better = -choice.mean[order]
-    rank[order] = 1 + np.searchsorted(better, better, side="left")
-    results: JsonObject = {
-        "params": [
-            {"model": "push", "p": c.p, "alpha": c.alpha}
-            if c.pushes
-            else {"model": "logistic regression", "alpha": c.alpha}
-            for c in choice.candidates
-        ],
-        "param_p": np.ma.MaskedArray(ps, mask=~pushes),
-        "param_alpha": np.array([c.alpha for c in choice.candidates]),
-        "pushes": pushes,
-    }
-    for fold, column in enumerate(choice.fold_scores.T):
-        results[f"split{fold}_test_score"] = column
-    return results | {
-        "mean_test_score": choice.mean,
-        "std_test_score": choice.deviation(),
-        "standard_error": choice.standard_error,
-        "rank_test_score": rank,
-    }
+def _teller() -> Callable[[int, PChoice], None]:
+    """Return what prints the choice by the folds so far, and the seconds since now."""
+    start = perf_counter()
+
+    def tell(n_folds: int, choice: PChoice) -> None:
+        chosen, done = choice.chosen, choice.fold_scores.shape[1]
+        print(
+            f"[PNormPushCV] {perf_counter() - start:.1f} s: fold {done} of {n_folds}; so far "
+            f"{chosen.name}, alpha = {chosen.alpha:g}, {choice.metric} {choice.best_score:.4g}",
+            flush=True,
+        )
+
+    return tell

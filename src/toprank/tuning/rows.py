@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.model_selection import TimeSeriesSplit
+from sklearn.model_selection import (
+    PredefinedSplit,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    TimeSeriesSplit,
+    check_cv,
+)
 
 from toprank._arrays import AnyArray
 from toprank._numerics import FloatArray
 from toprank.blocks.row_keys import hash_rows
-from toprank.folds import TimeOrderedSplit
+from toprank.folds import TimeOrderedSplit, folds_of
 from toprank.pairs import Rows
 
 if TYPE_CHECKING:
@@ -113,3 +120,30 @@ def _hash_labels(groups: AnyArray, seed: int) -> NDArray[np.uint64]:
     distinct, where = np.unique(groups, return_inverse=True)
     order = np.random.default_rng(seed).permutation(len(distinct))
     return order.astype(np.uint64)[where]
+
+
+def inner_folds(
+    rows: Rows, inner: NDArray[np.intp], cv: object, repeats: int, seed: int
+) -> list[Fold]:
+    """Return the folds to choose on, as positions among the inner rows.
+
+    Where their number is given they are drawn ``repeats`` times, at random from the second on.
+    """
+    if isinstance(cv, Integral) or (hasattr(cv, "split") and not isinstance(cv, PredefinedSplit)):
+        part = rows.take(inner)
+        folds = folds_of(cv, part.y, groups=part.groups)
+        if isinstance(cv, Integral):
+            folds += _folds_again(part, len(folds), range(seed + 1, seed + repeats))
+        return folds
+    place = np.full(len(rows), -1)
+    place[inner] = np.arange(len(inner))
+    given = check_cv(cv, rows.y, classifier=True).split(rows.y, rows.y)
+    parts = [tuple(place[part][place[part] >= 0] for part in map(np.asarray, f)) for f in given]
+    return folds_of(parts, rows.y[inner])
+
+
+def _folds_again(part: Rows, n_splits: int, seeds: range) -> list[Fold]:
+    """The folds drawn again, at random."""
+    kind = StratifiedKFold if part.groups is None else StratifiedGroupKFold
+    again = (kind(n_splits, shuffle=True, random_state=seed) for seed in seeds)
+    return [fold for cv in again for fold in folds_of(cv, part.y, groups=part.groups)]

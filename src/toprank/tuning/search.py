@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,8 +66,17 @@ class SettingSearch:
             fit_grid(self.templates[width:], width, *data, of_push),
         )
 
-    def choose(self, rows: TuningRows, folds: Sequence[Fold], whole: FittedSettings) -> PChoice:
-        """Compare the settings on the folds; `whole` are their fits to all of the rows."""
+    def choose(
+        self,
+        rows: TuningRows,
+        folds: Sequence[Fold],
+        whole: FittedSettings,
+        tell: Callable[[int, PChoice], None] | None = None,
+    ) -> PChoice:
+        """Compare the settings on the folds; `whole` are their fits to all of the rows.
+
+        ``tell`` is called after every fold with the number of folds and the choice by those so far.
+        """
         steadier = self.score.steadier
 
         def of_fold(fold: Fold) -> list[float]:
@@ -75,8 +84,13 @@ class SettingSearch:
             lines = self.fit(rows.take(fold[0]), whole).scores(test)
             return [steadier.of_scores(test.y, line, test.weight) for line in lines]
 
-        scores = np.column_stack(list(self.workers.map(of_fold, folds)))
-        return self._choice(scores, tested_over_trained(folds))
+        columns: list[list[float]] = []
+        for column in self.workers.map(of_fold, folds):
+            columns.append(column)
+            if tell is not None:
+                overlap = tested_over_trained(folds[: len(columns)])
+                tell(len(folds), self._choice(np.column_stack(columns), overlap))
+        return self._choice(np.column_stack(columns), tested_over_trained(folds))
 
     def nested_interval(
         self, rows: TuningRows, cv: object, whole: FittedSettings, repeats: int, seed: int

@@ -106,33 +106,42 @@ class Together:
     ----------
     problems : sequence of TwoClassProblem
         Of the same rows.
-    inverses : sequence of InverseHessian
-        One per problem; they learn from the steps.
+    starts : array of shape (m, d)
+        Coefficients to start from, one line per problem.
     tol : float
         The largest entry of a gradient that counts as settled.
     """
 
-    def __init__(self, problems: Sequence[object], inverses: Sequence[InverseHessian], tol: float):
+    def __init__(self, problems: Sequence[object], starts: FloatArray, tol: float):
         self.problems = problems
-        self.inverses = inverses
         self.tol = tol
         self.swept = all(map(ManySwept.supports, problems))
-
-    def run(self, starts: FloatArray, most: int = STEPS) -> tuple[FloatArray, NDArray[np.bool_]]:
-        """Return the coefficients after so many steps, and which of them satisfy the tolerance."""
-        everyone = np.arange(len(self.problems))
         self.coefs = starts.copy()
-        self.values, self.grads = self._evaluate(everyone, self.coefs)
+        self.values, self.grads = self._evaluate(np.arange(len(problems)), self.coefs)
+
+    @property
+    def settled(self) -> NDArray[np.bool_]:
+        """Which settings need no step (more): their gradients are within the tolerance."""
+        return np.asarray(self._residual() <= self.tol)
+
+    def run(
+        self, inverses: Sequence[InverseHessian], most: int = STEPS
+    ) -> tuple[FloatArray, NDArray[np.bool_]]:
+        """Return the coefficients after so many steps, and which of them satisfy the tolerance.
+
+        The inverse Hessians, one per problem, learn from the steps.
+        """
+        self.inverses = inverses
         steps = -np.array(
             [known.times(grad) for known, grad in zip(self.inverses, self.grads, strict=True)]
         )
         for _ in range(most):
-            active = np.flatnonzero(self._residual() > self.tol)
+            active = np.flatnonzero(~self.settled)
             if len(active) == 0:
                 break
             trials = self.coefs[active] + steps[active]
             self._accept(active, steps, trials, *self._evaluate(active, trials))
-        return self.coefs, self._residual() <= self.tol
+        return self.coefs, self.settled
 
     def _evaluate(
         self, active: NDArray[np.intp], coefs: FloatArray

@@ -1,0 +1,193 @@
+"""Newton's method: it starts on a sample and keeps a Hessian for as long as it serves.
+
+The problem is first solved on a sample of its rows, where a fit is cheap, so that the whole data
+are read only a few times. A Hessian costs several gradients: it may come from a sample too, and it
+is computed anew only when a step fails to shrink the gradient fourfold. Until then it learns from
+every step how the gradient changed, and close to the minimum gains more than a digit per step.
+Should a sampled one fail to serve, the exact one takes over.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from toprank._numerics import FloatArray
+from toprank.solvers.newton_step import rounding_error, solve_step, square
+from toprank.solvers.result import (
+    SEPARABLE,
+    STUCK,
+    Callback,
+    Log,
+    Result,
+    SmoothProblem,
+    at_rounding,
+    duality_gap,
+    is_cancelled,
+    largest,
+)
+
+#: A kept Hessian must shrink the gradient at least by this factor.
+_CONTRACTION = 0.25
+#: The same for one that was taken from a sample of the rows.
+_SAMPLED_CONTRACTION = 0.5
+#: A sampled Hessian that does no better than this is replaced by the exact one.
+_FAILURE = 0.8
+_SUFFICIENT_DECREASE = 1e-4
+#: Steps that may bring neither a lower value nor a smaller gradient.
+_PATIENCE = 10
+#: Damping, relative to the largest curvature seen along each coordinate: the first, the least
+#: that is kept up, and the most that is tried.
+_FIRST_DAMPING, _LEAST_DAMPING, _MOST_DAMPING = 1e-4, 1e-7, 1e12
+
+
+def newton(
+    problem: SmoothProblem,
+    start: FloatArray,
+    *,
+    max_iter: int = 200,
+    tol: float = 1e-6,
+    callback: Callback | None = None,
+    warm: bool = False,
+) -> Result:
+    """Minimise until the largest gradient entry is at most tol times the problem's scale.
+
+    A ``warm`` start is near the minimum already; no sample of the rows knows better.
+    """
+    log = Log(callback)
+    coef = start if warm else _coarse_start(problem, start, max_iter, tol)
+    value, grad = problem.value_grad(coef)
+    size, enough = largest(grad), tol * problem.scale
+    hessian, fresh, exact = None, False, False
+    patience = _Patience(value, size)
+    damping = _Damping(problem.size)
+    message = f"no convergence in {max_iter} Newton iterations"
+    while len(log.history) < max_iter and size > enough:
+        if hessian is None:
+            hessian, fresh = problem.hessian(coef, exact=exact), True
+            damping.see(hessian)
+        trial = damping.step(problem, coef, value, grad, size, hessian)
+        if trial is None:
+            if fresh and exact:
+                message = STUCK
+                break
+            exact = exact or fresh
+            hessian = None
+            continue
+        # a second sample at nearly the same place is no better than the first with what it learned
+        wanted = _CONTRACTION if exact or not problem.has_sample else _SAMPLED_CONTRACTION
+        shrunk = trial.size <= wanted * size
+        exact = exact or (fresh and trial.size > _FAILURE * size)
+        _learn(hessian, trial.coef - coef, trial.grad - grad)
+        coef, value, grad, size = trial.coef, trial.value, trial.grad, trial.size
+        log.add(coef, objective=value, gradient=size, damping=trial.damping)
+        fresh = False
+        if trial.damping > 0 or not shrunk:
+            hessian = None
+        if problem.runs_away(coef):
+            message = SEPARABLE
+            break
+        if patience.ends(value, size):
+            message = STUCK
+            break
+    gap = duality_gap(problem, grad)
+    done = size <= enough or at_rounding(gap, value)
+    done = done or (message == STUCK and is_cancelled(problem, coef, grad, tol))
+    message = "" if done else message
+    return Result(coef, value, grad, len(log.history), done, message, log.history, gap)
+
+
+def _coarse_start(
+    problem: SmoothProblem, start: FloatArray, max_iter: int, tol: float
+) -> FloatArray:
+    """Solve on a sample of the rows first, as exactly as a sample deserves."""
+    coarse = problem.coarse()
+    if coarse is None:
+        return start
+    noise = 0.1 / np.sqrt(coarse.n_rows)
+    reached = newton(coarse, start, max_iter=max_iter, tol=max(tol, noise)).coef
+    del coarse
+    problem.release_sample()
+    return reached
+
+
+def _learn(hessian: FloatArray, step: FloatArray, change: FloatArray) -> None:
+    """Make a Hessian that is kept agree with the change of the gradient seen (BFGS)."""
+    foreseen = hessian @ step
+    seen, expected = float(change @ step), float(foreseen @ step)
+    if seen > 0 and expected > 0:
+        hessian += square(change) / seen - square(foreseen) / expected
+
+
+class _Patience:
+    """Ends a walk in circles among points that differ by rounding alone."""
+
+    def __init__(self, value: float, gradient: float):
+        self.best = value, gradient
+        self.idle = 0
+
+    def ends(self, value: float, gradient: float) -> bool:
+        """Whether neither the value nor the gradient has come down for long."""
+        lower = value < self.best[0] - rounding_error(self.best[0]) or gradient < self.best[1]
+        self.best = min(self.best[0], value), min(self.best[1], gradient)
+        self.idle = 0 if lower else self.idle + 1
+        return self.idle >= _PATIENCE
+
+
+class _Trial:
+    def __init__(self, problem: SmoothProblem, coef: FloatArray, damping: float):
+        self.coef = coef
+        self.damping = damping
+        self.value, self.grad = problem.value_grad(coef)
+        self.size = largest(self.grad)
+
+
+class _Damping:
+    """Levenberg's remedy: where the quadratic model overshoots, make it rounder and try again.
+
+    A single flat direction must not shorten the whole step, so the damping adds to each
+    coordinate a share of the largest curvature seen along it.
+    """
+
+    def __init__(self, size: int):
+        self.curvature = np.zeros(size)
+        self.amount = 0.0
+
+    def see(self, hessian: FloatArray) -> None:
+        self.curvature = np.maximum(self.curvature, hessian.diagonal())
+
+    def step(
+        self,
+        problem: SmoothProblem,
+        coef: FloatArray,
+        value: float,
+        grad: FloatArray,
+        size: float,
+        hessian: FloatArray,
+    ) -> _Trial | None:
+        """Return the first trial point that lowers the objective enough; None if none does."""
+        rounding = rounding_error(value)
+        while self.amount <= _MOST_DAMPING:
+            direction = solve_step(self._damped(hessian), -grad)
+            slope = float(grad @ direction)
+            if not np.isfinite(slope) or slope >= 0:
+                break
+            trial = _Trial(problem, coef + direction, self.amount)
+            rise = trial.value - value
+            # below rounding the values say nothing; the gradients still do
+            idle = abs(rise) <= rounding and trial.size < size
+            if rise <= _SUFFICIENT_DECREASE * slope or idle:
+                self._ease(rise / slope)
+                return trial
+            self.amount = max(10.0 * self.amount, _FIRST_DAMPING)
+        self.amount = 0.0
+        return None
+
+    def _damped(self, hessian: FloatArray) -> FloatArray:
+        return hessian + np.diag(self.amount * self.curvature) if self.amount else hessian
+
+    def _ease(self, gain: float) -> None:
+        """Damp less where the model, which promises half the slope, was right."""
+        if gain > 0.4:
+            self.amount *= 0.1
+        if self.amount < _LEAST_DAMPING:
+            self.amount = 0.0
