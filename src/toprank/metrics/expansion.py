@@ -32,6 +32,8 @@ PROJECTION = "Hoeffding projection (DeLong)"
 INFLUENCE = "influence function"
 LEFT_OUT = "leave-one-out"
 _EDGE = 1e-12
+#: How much of a negative above all rows is allowed for: with long tails there is one, now and then.
+_UNSEEN = 0.25
 #: Rows of a class of which one at a time can be left out.
 _MOST_LEFT_OUT = 1e8
 #: Of rows that stand for others no less than this part of an average one is left out at a time.
@@ -66,14 +68,10 @@ class PairShare:
         Degrees of freedom that the model adds to those of the variance that was seen.
     freedom_over_groups : float, optional
         The same where the variance is one over groups; None: the model has no say in it.
-    enough : float
-        Rows of each class that it takes for the interval to cover as it says.
     bias_taken : float
         Share of the estimated bias that is taken off; the rest would cost more than it mends.
     shortfall : float
         Over the rows of the smaller class: the share by which the variance seen is too small.
-    top_heavy : bool
-        Whether one negative at the very top decides more than any other row.
     """
 
     of_positives: float = 1.0
@@ -83,14 +81,26 @@ class PairShare:
     scale: float = 1.0
     freedom_of_model: float = 8.0
     freedom_over_groups: float | None = 4.0
-    enough: float = 2.0
     bias_taken: float = 1.0
     shortfall: float = 0.0
-    top_heavy: bool = False
 
     def rows(self, units: tuple[float, float]) -> tuple[float, float]:
         """Positives and negatives that the pairs are taken from."""
         return units[0] * self.of_positives, units[1] * self.of_negatives
+
+    def narrowest(self, units: tuple[float, float]) -> tuple[float, str]:
+        """How many rows a part of the curve is as wide as, and of which class; all: no end."""
+        of = zip(self.rows(units), (self.of_positives, self.of_negatives), strict=True)
+        named = zip(of, ("positives", "negatives"), strict=True)
+        return min(((rows, kind) for (rows, part), kind in named if part < 1), default=(np.inf, ""))
+
+    def bound_from_below(self, units: tuple[float, float]) -> float:
+        """How far the rows bound a part of the curve from below: 0 not at all, 1 as all others.
+
+        Where a part is as narrow as the place of one row, no row need lie in it, and what rows
+        beyond it show is not the curve there.
+        """
+        return float(np.clip(self.narrowest(units)[0] - 1, 0.0, 1.0))
 
 
 @dataclass(frozen=True)
@@ -125,6 +135,8 @@ class Expansion:
         Which pairs the share is of; it then has a score interval.
     power : float, optional
         The share is the root of a mean over negatives of this power of their heights.
+    unseen : float
+        How much a negative above all rows could take from the share, as far as it is allowed for.
     """
 
     share: float
@@ -141,6 +153,7 @@ class Expansion:
     unit: float = 1.0
     pairs: PairShare | None = None
     power: float | None = None
+    unseen: float = 0.0
 
     @property
     def needs_copies(self) -> bool:
@@ -274,7 +287,6 @@ def partial_auc_expansion(
             wide=True,
             errors_to_trust=20.0,
             freedom_over_groups=0.0,
-            enough=5.0,
         ),
     )
 
@@ -343,16 +355,24 @@ def average_precision_expansion(ranked: RankedList) -> Expansion:
         # one positive in the wrong place moves it more than any law of the scores tells
         pairs=PairShare(
             wide=True,
-            errors_to_trust=8.0,
+            errors_to_trust=4.0,
             scale=0.7,
             freedom_of_model=0.0,
             freedom_over_groups=None,
-            enough=6.0,
             bias_taken=0.5,
             shortfall=3.0,
-            top_heavy=True,
         ),
+        unseen=max(0.0, share - _with_negative_on_top(ranked, prevalence)),
     )
+
+
+def _with_negative_on_top(ranked: RankedList, prevalence: float) -> float:
+    """Average precision if a part of one more negative lay above all rows."""
+    rows = ranked.negatives if ranked.rows is None else ranked.rows[1]
+    more = _UNSEEN * ranked.negatives / rows
+    right = prevalence * ranked.found[1:] / ranked.positives
+    noise = (1 - prevalence) * (more + ranked.passed[1:]) / (more + ranked.negatives)
+    return float(np.dot(ranked.positive, right / (right + noise))) / ranked.positives
 
 
 def _average_precision_left_out(
