@@ -367,9 +367,13 @@ def average_precision_expansion(ranked: RankedList) -> Expansion:
 
 
 def _with_negative_on_top(ranked: RankedList, prevalence: float) -> float:
-    """Average precision if a part of one more negative lay above all rows."""
+    """Average precision if a part of one more negative lay above all rows.
+
+    The more negatives there are per positive, the more likely the sample holds such a one.
+    """
     rows = ranked.negatives if ranked.rows is None else ranked.rows[1]
-    more = _UNSEEN * ranked.negatives / rows
+    part = _UNSEEN * float(np.sqrt(min(1.0, ranked.positives / ranked.negatives)))
+    more = part * ranked.negatives / rows
     right = prevalence * ranked.found[1:] / ranked.positives
     noise = (1 - prevalence) * (more + ranked.passed[1:]) / (more + ranked.negatives)
     return float(np.dot(ranked.positive, right / (right + noise))) / ranked.positives
