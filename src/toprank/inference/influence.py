@@ -100,7 +100,7 @@ def _note_on_powers(request: MetricRequest, expansion: Expansion, spread: Varian
     if positives < _FEW_POSITIVES:
         return (
             f"It rests on {positives:.3g} positives; with fewer than {_FEW_POSITIVES} simulated "
-            "intervals of this metric covered as little as 91% (see toprank.simulate.coverage)."
+            "intervals of this metric covered as little as 90% (see toprank.simulate.coverage)."
         )
     if expansion.power >= _STEEP and expansion.power * spread.variance**0.5 > expansion.share:
         return (
