@@ -8,7 +8,8 @@ from toprank.inference import compare, interval
 from toprank.inference.sample import Sample, VarianceEstimate
 from toprank.inference.score_interval import score_interval
 from toprank.metrics import average_precision
-from toprank.metrics.expansion import PairShare, average_precision_expansion
+from toprank.metrics.expansion import PairShare
+from toprank.metrics.left_out_expansions import average_precision_expansion
 from toprank.simulate import ScoreSetting, coverage
 
 KIN = [("auc", {}), ("misranking_error", {}), ("partial_auc", {"max_fpr": 0.1})]

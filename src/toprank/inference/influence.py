@@ -20,7 +20,8 @@ from toprank.inference.result import Interval, MetricRequest, check_size
 from toprank.inference.sample import Sample, VarianceEstimate
 from toprank.inference.score_interval import note_on_few_rows, score_interval
 from toprank.inference.shares import agreement_interval, interval_around, on_logit, slope_of
-from toprank.metrics.expansion import PROJECTION, Expansion, without_one
+from toprank.metrics.expansion import PROJECTION, Expansion
+from toprank.metrics.left_out_expansions import without_one
 
 #: Samples up to this size feel the noise that taking off a bias adds.
 _SMALL = 1000
