@@ -249,16 +249,21 @@ class FusedReader:
             logs = self.given if log_weight is None else log_weight[part]
             tensors = X[part], kind[part], logs, self.given, centre, self.sums[team:]
             pointers = [0 if tensor is None else tensor.data_ptr() for tensor in tensors]
-            numbers = part.stop - part.start, stride
-            self.launches.append((grid, _arguments(pointers, numbers)))
+            numbers = part.stop - part.start, stride, 0  # and no place for the scores
+            self.launches.append((grid, part.start, _arguments(pointers, numbers)))
             team += grid * plan.teams
         self.finish = _arguments(
             [self.sums.data_ptr(), self.total_here.data_ptr()], (len(self.sums),)
         )
         self.finish_grid = -(-2 * (columns + 1) // _FINISH_COLUMNS)
 
-    def read(self, coef: FloatArray, about: tuple[float, ...]) -> FloatArray:
-        """Return (mass, moments) of positives and negatives; ``about`` are their tilts and tops."""
+    def read(
+        self, coef: FloatArray, about: tuple[float, ...], scores: Tensor | None = None
+    ) -> FloatArray:
+        """Return (mass, moments) of positives and negatives; ``about`` are their tilts and tops.
+
+        The scores of the rows are written into a float64 vector where one is given.
+        """
         kernels, plan = self.kernels, self.kernels.plan
         driver = kernels.driver
         self.given_as_array[:4] = about
@@ -273,7 +278,8 @@ class FusedReader:
                     stream,
                 )
             )
-            for grid, (arguments, _) in self.launches:
+            for grid, start, (arguments, values) in self.launches:
+                values[-1].value = 0 if scores is None else scores.data_ptr() + 8 * start
                 shape = grid, 1, 1, plan.threads, 1, 1, kernels.shared
                 check(driver.cuLaunchKernel(kernels.tilted, *shape, stream, arguments, None))
             shape = self.finish_grid, 1, 1, _FINISH_THREADS, 1, 1, 0

@@ -196,11 +196,12 @@ class _Launch:
 
 def tilted_reader(
     X: Tensor, positive: Tensor, log_weight: Tensor | None, centre: Tensor | None
-) -> Callable[[FloatArray, tuple[float, ...]], FloatArray]:
+) -> Callable[[FloatArray, tuple[float, ...], Tensor | None], FloatArray]:
     """Return a function of coefficients, and of the tilts and tops of (positives, negatives).
 
     It returns (mass, moment) of positives and negatives, relative to e^tops. Tops are about where
-    the largest exponents of the two classes lie.
+    the largest exponents of the two classes lie. A float64 vector, where it is given one, receives
+    the scores of the rows.
     """
     torch = importlib.import_module("torch")
     kind = positive.view(torch.uint8)
@@ -209,12 +210,14 @@ def tilted_reader(
         return FusedReader(X, kind, log_weight, centre, kernels).read
     parts = [slice(first, first + _LAUNCH_ROWS) for first in range(0, len(X), _LAUNCH_ROWS)]
 
-    def read(coef: FloatArray, about: tuple[float, ...]) -> FloatArray:
+    def read(coef: FloatArray, about: tuple[float, ...], scores: Tensor | None) -> FloatArray:
         given = torch.from_numpy(np.concatenate([about, coef])).to(X.device)
         total = torch.zeros((2, len(coef) + 1), dtype=torch.float64, device=X.device)
         for rows in parts:
             logs = None if log_weight is None else log_weight[rows]
             total += _tilted_tiles(X[rows], kind[rows], logs, given[4:], centre, given[:4]).sum(0)
+        if scores is not None:
+            score_rows(X, given[4:], centre, scores)
         found: FloatArray = total.cpu().numpy()
         return found
 

@@ -13,6 +13,7 @@ import numpy as np
 from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
 from toprank.blocks.device import DeviceDesign
+from toprank.blocks.statistics import Units
 from toprank.objective.sums import BIN, BINS, EndPartial, ScoreHistogram, Standard, Tilted, Tilts
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 _SAMPLE_ROWS = 4096
 #: Entries of rows that second moments are taken from at once.
 _ROUGH_ENTRIES = 1 << 25
+#: Pieces of rows whose products are taken side by side, and the fewest rows of one.
+_PIECES, _PIECE_ROWS = 256, 512
 #: Masses within these bounds lost nothing: float64 reaches from 1e-308 to 1e308.
 _ROOM = (1e-260, 1e260)
 #: Weights are counted in whole quanta, so that no order of adding up can change a bit.
@@ -46,30 +49,34 @@ class FusedSums:
         self.design = design
         self.positive = positive
         self.log_weight = log_weight
-        held = positive | True if log_weight is None else log_weight > -np.inf
         #: Whether there are positives, and negatives, of weight above zero.
-        self.present = bool((positive & held).any()), bool((~positive & held).any())
+        self.present = _present(positive, log_weight)
         #: About where the largest exponents of (positives, negatives) lie, by tilts.
         self._tops: dict[Pair, Pair] = {}
 
-    def tilted_ends(self, coef: FloatArray, tilts: Tilts) -> list[EndPartial]:
-        """Return for each end the tilted sums of positives and negatives."""
-        return [self._end(coef, of_end) for of_end in tilts]
+    def tilted_ends(
+        self, coef: FloatArray, tilts: Tilts, scores: Tensor | None = None
+    ) -> list[EndPartial]:
+        """Return for each end the tilted sums of positives and negatives.
 
-    def _end(self, coef: FloatArray, tilts: Pair) -> EndPartial:
+        ``scores``, a float64 vector, receives the scores of the rows where it is given.
+        """
+        return [self._end(coef, of_end, scores) for of_end in tilts]
+
+    def _end(self, coef: FloatArray, tilts: Pair, scores: Tensor | None) -> EndPartial:
         """One read of X, relative to the tops of the last evaluation or of a sample."""
         step = max(1, self.design.n_rows // _SAMPLE_ROWS)
         tops = self._tops.pop(tilts, None) or self._largest(coef, tilts, step)
-        end = self._read(coef, tilts, tops)
+        end = self._read(coef, tilts, tops, scores)
         if not self._is_sound(end):
-            end = self._read(coef, tilts, self._largest(coef, tilts, 1))
+            end = self._read(coef, tilts, self._largest(coef, tilts, 1), scores)
         if self._is_sound(end):
             logs = [part.log_mass if part.mass > 0 else 0.0 for part in end]
             self._tops[tilts] = (logs[0], logs[1])
         return end
 
-    def _read(self, coef: FloatArray, tilts: Pair, tops: Pair) -> EndPartial:
-        found = self._reader(coef, (*tilts, *tops))
+    def _read(self, coef: FloatArray, tilts: Pair, tops: Pair, scores: Tensor | None) -> EndPartial:
+        found = self._reader(coef, (*tilts, *tops), scores)
         pos, neg = (
             Tilted(line[1:], None, top if line[0] else -np.inf, float(line[0]))
             for line, top in zip(found, tops, strict=True)
@@ -77,7 +84,7 @@ class FusedSums:
         return pos, neg
 
     @cached_property
-    def _reader(self) -> Callable[[FloatArray, tuple[float, ...]], FloatArray]:
+    def _reader(self) -> Callable[[FloatArray, tuple[float, ...], Tensor | None], FloatArray]:
         from toprank.blocks.kernels_triton import tilted_reader
 
         return tilted_reader(self.design.X, self.positive, self.log_weight, self.design.centre)
@@ -90,11 +97,17 @@ class FusedSums:
         rows = self.design.every(step)
         scores, positive = rows.scores(coef).tensor, self.positive[::step]
         logs = None if self.log_weight is None else self.log_weight[::step]
+        places = (members.nonzero()[:, 0] for members in (positive, ~positive))
         pos, neg = (
-            _rough_sums(rows, members.nonzero()[:, 0], tilt * scores, logs)
-            for tilt, members in zip(tilts, (positive, ~positive), strict=True)
+            _rough_sums(rows, place, tilt * scores, logs)
+            for tilt, place in zip(tilts, self._places if step == 1 else places, strict=True)
         )
         return pos, neg
+
+    @cached_property
+    def _places(self) -> tuple[Tensor, Tensor]:
+        """The rows of the positives, and of the negatives."""
+        return self.positive.nonzero()[:, 0], (~self.positive).nonzero()[:, 0]
 
     def _is_sound(self, end: EndPartial) -> bool:
         """Whether the sums have neither over- nor underflown; float64 goes to 1e308."""
@@ -117,15 +130,26 @@ class FusedSums:
         return tops[0], tops[1]
 
 
+def _present(positive: Tensor, log_weight: Tensor | None) -> tuple[bool, bool]:
+    if log_weight is None:
+        there = int(positive.sum())
+        return there > 0, there < len(positive)
+    held = log_weight > -np.inf
+    return bool((positive & held).any()), bool((~positive & held).any())
+
+
 class StoredSums(FusedSums):
     """The same of a sparse tensor, in two reads of its entries.
 
     One gives a score per row, the other a sum per column; what lies between has one number per row.
     """
 
-    def _end(self, coef: FloatArray, tilts: Pair) -> EndPartial:
+    def _end(self, coef: FloatArray, tilts: Pair, scores: Tensor | None) -> EndPartial:
         torch, positive = self.design.torch, self.positive
-        exponents = self._scores(coef) * torch.where(positive, *map(self._number, tilts))
+        own = self.design.scores(coef).tensor
+        if scores is not None:
+            scores.copy_(own)
+        exponents = own * torch.where(positive, *map(self._number, tilts))
         if self.log_weight is not None:
             exponents += self.log_weight
         nothing, none = self._number(-np.inf), self._number(0.0)
@@ -149,9 +173,6 @@ class StoredSums(FusedSums):
             Tilted(sums[0].copy(), None, float(top_pos), float(mass_pos)),
             Tilted(sums[1].copy(), None, float(top_neg), float(mass_neg)),
         )
-
-    def _scores(self, coef: FloatArray) -> Tensor:
-        return self.design.scores(coef).tensor
 
     def _number(self, value: float) -> Tensor:
         return self.design.small(np.asarray(value))
@@ -179,9 +200,10 @@ def _rough_sums(
         if middle is None:
             middle = x.mean(0)
         x -= middle
-        first += (heavy.to(kind) @ x).double()
-        x *= heavy.to(kind).sqrt()[:, None]
-        second += (x.T @ x).double()
+        root = heavy.to(kind).sqrt()
+        x *= root[:, None]
+        first += (root @ x).double()
+        second += _gram(x)
     mass, shift = float(weight.sum()), middle.double().cpu().numpy()
     if design.units.centre is not None:
         shift = shift - design.units.centre
@@ -193,6 +215,16 @@ def _rough_sums(
     return total
 
 
+def _gram(x: Tensor) -> Tensor:
+    """Return x' x in float64, from pieces of the rows: many products at once fill a GPU."""
+    pieces = max(1, min(_PIECES, len(x) // _PIECE_ROWS))
+    rows = len(x) // pieces
+    cut = x[: pieces * rows].view(pieces, rows, -1)
+    total = (cut.mT @ cut).double().sum(0)
+    rest = x[pieces * rows :]
+    return total + (rest.T @ rest).double()
+
+
 def device_histogram(
     design: DeviceDesign,
     positive: Tensor,
@@ -200,11 +232,15 @@ def device_histogram(
     coef: FloatArray,
     shift: float,
     standard: Standard,
+    scores: Tensor | None = None,
 ) -> ScoreHistogram:
     """Return the histogram of the scores X @ coef + shift of a tensor's rows.
 
-    Counted in whole quanta of weight, so that no order of adding up can change a bit.
+    Counted in whole quanta of weight, so that no order of adding up can change a bit. Where the
+    scores X @ coef are known, X is not read.
     """
+    if scores is not None:
+        design, coef = DeviceDesign(scores[:, None], Units()), np.ones(1)
     heaviest = float(design.n_rows if weight is None else weight.sum())
     quanta = _QUANTA / max(heaviest, 1e-300)
     centred = Standard(standard.centre - shift, standard.spread)

@@ -165,7 +165,8 @@ class SweptProblem(TwoClassProblem):
         def make_pass() -> Evaluation:
             standard = self.standard(coef) if bins else None
             draw = self._rows_to_draw if first and order == 1 else None
-            sweep = Evaluate(data.view, self.tilts, order, self.alpha == 0, standard, draw)
+            keep = not first and data.source.on_device
+            sweep = Evaluate(data.view, self.tilts, order, self.alpha == 0, standard, draw, keep)
             found: Evaluation = data.run(sweep, coef)
             return found
 
@@ -245,6 +246,9 @@ class SweptProblem(TwoClassProblem):
         if self.size <= self.newton_up_to:
             enough = max(_HESSIAN_ROWS, _HESSIAN_ROWS_PER_FEATURE * self.size)
         if self._sums_on_device:
+            if self._coarse is not None and not self.data.sparse:
+                sampled: list[EndPartial] | None = self._coarse._curved_ends(coef, exact)
+                return sampled
             step = max(1, self.data.entries // _DEVICE_ENTRIES)
             return [self.data.run(RoughMoments(self.data.view, self.tilts[0], step), coef)]
         if self.data.source.in_memory and len(self.tilts) == 1:
