@@ -196,7 +196,12 @@ class DeviceDesign(Design):
         return scores
 
     def adjoint(self, v: OnDevice | FloatArray) -> FloatArray:
-        return super().adjoint(v if isinstance(v, OnDevice) else self.vector(v))
+        weight = v if isinstance(v, OnDevice) else self.vector(v)
+        if self.kernel != "triton" or weight.ndim > 1:
+            return super().adjoint(weight)
+        from toprank.blocks.kernels_triton import weigh_rows
+
+        return to_array(weigh_rows(self.X, weight.tensor.double(), self.centre))
 
     def second_moments(self, weight: OnDevice | FloatArray) -> FloatArray:
         return super().second_moments(

@@ -42,7 +42,7 @@ _COPIES = 16
 
 
 @cache
-def _kernels() -> tuple[JITFunction, JITFunction, JITFunction]:
+def _kernels() -> tuple[JITFunction, JITFunction, JITFunction, JITFunction]:
     triton = importlib.import_module("triton")
     tl: Any = importlib.import_module("triton.language")
 
@@ -152,7 +152,25 @@ def _kernels() -> tuple[JITFunction, JITFunction, JITFunction]:
             if beyond > 0:
                 tl.atomic_add(own_at + 4 * bins, beyond, sem="relaxed")
 
-    return tilted, score, count
+    @triton.jit  # type: ignore[untyped-decorator]
+    def weigh(  # type: ignore[no-untyped-def]
+        X_at, stride: tl.constexpr, across, weight_at, units_at, out_at, n, d: tl.constexpr,
+        centred: tl.constexpr, height: tl.constexpr, width: tl.constexpr,
+    ):  # fmt: skip
+        number = tl.program_id(0)
+        slot = tl.arange(0, height)
+        column = tl.arange(0, width)
+        inside = column < d
+        total = tl.zeros((height, width), tl.float64)
+        for start in range(number * height, n, tl.num_programs(0) * height):
+            rows = (start + slot).to(tl.int64)
+            there = rows < n
+            x = read(X_at, stride, across, units_at, rows, there, column, inside, centred)
+            weight = tl.load(weight_at + rows, mask=there, other=0.0)
+            total += weight[:, None] * x
+        tl.store(out_at + number * width + column, tl.sum(total, 0))
+
+    return tilted, score, count, weigh
 
 
 class _Launch:
@@ -233,7 +251,7 @@ def _tilted_tiles(
     about: Tensor,
 ) -> Tensor:
     """Return the sums of each program of the Triton kernel, of shape (programs, 2, d + 1)."""
-    launch, (tilted, _, _) = _Launch(X, centre), _kernels()
+    launch, (tilted, *_) = _Launch(X, centre), _kernels()
     programs = launch.programs(len(X))
     shape = (programs, 2, launch.width + 1)
     out = launch.torch.empty(shape, dtype=launch.torch.float64, device=X.device)
@@ -248,7 +266,7 @@ def _tilted_tiles(
 
 def score_rows(X: Tensor, beta: Tensor, centre: Tensor, out: Tensor) -> None:
     """Write X @ beta into a float64 vector."""
-    launch, (_, score, _) = _Launch(X, centre), _kernels()
+    launch, (_, score, *_) = _Launch(X, centre), _kernels()
     for rows in launch.parts:
         part = X[rows]
         with launch.on_its_device():
@@ -256,6 +274,24 @@ def score_rows(X: Tensor, beta: Tensor, centre: Tensor, out: Tensor) -> None:
                 part, *X.stride(), beta, launch.centre, out[rows], len(part), launch.d,
                 **launch.built_for,
             )  # fmt: skip
+
+
+def weigh_rows(X: Tensor, weight: Tensor, centre: Tensor) -> Tensor:
+    """Return X' times a float64 vector of one number per row, summed in a fixed order."""
+    launch, (*_, weigh) = _Launch(X, centre), _kernels()
+    torch = launch.torch
+    total = torch.zeros(launch.width, dtype=torch.float64, device=X.device)
+    for rows in launch.parts:
+        part = X[rows]
+        programs = launch.programs(len(part))
+        out = torch.empty((programs, launch.width), dtype=torch.float64, device=X.device)
+        with launch.on_its_device():
+            weigh[(programs,)](
+                part, *X.stride(), weight[rows], launch.centre, out, len(part), launch.d,
+                **launch.built_for,
+            )  # fmt: skip
+        total += out.sum(0)
+    return total[: launch.d]
 
 
 def counted_scores(
@@ -275,7 +311,7 @@ def counted_scores(
     u per_spread + bins / 2. The answer holds the weights of both classes, negatives first,
     their weighted distances from the bins' centres, and the number of rows beyond the bins.
     """
-    launch, (_, _, count) = _Launch(X, centre), _kernels()
+    launch, (_, _, count, _) = _Launch(X, centre), _kernels()
     torch = launch.torch
     about = launch.numbers(*standard, per_spread, quanta)
     counts = torch.zeros((_COPIES, 4 * bins + 1), dtype=torch.int64, device=X.device)

@@ -76,12 +76,18 @@ class FusedSums:
         return end
 
     def _read(self, coef: FloatArray, tilts: Pair, tops: Pair, scores: Tensor | None) -> EndPartial:
-        found = self._reader(coef, (*tilts, *tops), scores)
+        found = self._table(coef, tilts, tops, scores)
         pos, neg = (
             Tilted(line[1:], None, top if line[0] else -np.inf, float(line[0]))
             for line, top in zip(found, tops, strict=True)
         )
         return pos, neg
+
+    def _table(
+        self, coef: FloatArray, tilts: Pair, tops: Pair, scores: Tensor | None
+    ) -> FloatArray:
+        """(mass, moments) of positives and negatives, relative to their tops."""
+        return self._reader(coef, (*tilts, *tops), scores)
 
     @cached_property
     def _reader(self) -> Callable[[FloatArray, tuple[float, ...], Tensor | None], FloatArray]:
@@ -144,38 +150,24 @@ class StoredSums(FusedSums):
     One gives a score per row, the other a sum per column; what lies between has one number per row.
     """
 
-    def _end(self, coef: FloatArray, tilts: Pair, scores: Tensor | None) -> EndPartial:
+    def _table(
+        self, coef: FloatArray, tilts: Pair, tops: Pair, scores: Tensor | None
+    ) -> FloatArray:
         torch, positive = self.design.torch, self.positive
         own = self.design.scores(coef).tensor
         if scores is not None:
             scores.copy_(own)
-        exponents = own * torch.where(positive, *map(self._number, tilts))
+        # numbers of the host as plain arguments: none is copied over by itself
+        pos, neg = (tilt * own - top for tilt, top in zip(tilts, tops, strict=True))
+        exponents = torch.where(positive, pos, neg)
         if self.log_weight is not None:
             exponents += self.log_weight
-        nothing, none = self._number(-np.inf), self._number(0.0)
-        tops = torch.stack(
-            [
-                torch.where(positive, exponents, nothing).amax(),
-                torch.where(positive, nothing, exponents).amax(),
-            ]
-        )
-        shifts = torch.where(tops == -np.inf, 0.0, tops)
-        weight = (exponents - torch.where(positive, shifts[0], shifts[1])).exp_()
-        masses = [
-            torch.where(positive, weight, none).sum(),
-            torch.where(positive, none, weight).sum(),
-        ]
+        weight = exponents.exp_()
+        masses = [torch.where(members, weight, 0.0).sum() for members in (positive, ~positive)]
         signed = torch.where(positive, weight, -weight)
         moments = self.design.X.by_column.sums(signed, by_sign=True)
-        found = torch.cat([tops, torch.stack(masses), moments.reshape(-1)]).cpu().numpy()
-        (top_pos, top_neg, mass_pos, mass_neg), sums = found[:4], found[4:].reshape(2, -1)
-        return (
-            Tilted(sums[0].copy(), None, float(top_pos), float(mass_pos)),
-            Tilted(sums[1].copy(), None, float(top_neg), float(mass_neg)),
-        )
-
-    def _number(self, value: float) -> Tensor:
-        return self.design.small(np.asarray(value))
+        found: FloatArray = torch.cat([torch.stack(masses)[:, None], moments], 1).cpu().numpy()
+        return found
 
 
 def _rough_sums(
@@ -203,7 +195,7 @@ def _rough_sums(
         root = heavy.to(kind).sqrt()
         x *= root[:, None]
         first += (root @ x).double()
-        second += _gram(x)
+        second += gram(x)
     mass, shift = float(weight.sum()), middle.double().cpu().numpy()
     if design.units.centre is not None:
         shift = shift - design.units.centre
@@ -215,7 +207,7 @@ def _rough_sums(
     return total
 
 
-def _gram(x: Tensor) -> Tensor:
+def gram(x: Tensor) -> Tensor:
     """Return x' x in float64, from pieces of the rows: many products at once fill a GPU."""
     pieces = max(1, min(_PIECES, len(x) // _PIECE_ROWS))
     rows = len(x) // pieces

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
 from toprank.objective.data import LabelledData
+from toprank.objective.device_problem import DeviceRootProblem
 from toprank.objective.duality import Dual, DualState, Terms
 from toprank.objective.labelled import draw_by_weight
 from toprank.objective.max_price import MaxProblem
@@ -100,6 +101,8 @@ _STEEP_ROWS_PER_FEATURE = 12
 #: each stored entry of a row, if no row is left out.
 _HESSIAN_IN_GRADIENTS = 20
 _HESSIAN_PER_ENTRY = 1.5
+#: The same of the stored entries of a device, whose gradients are a few small kernels.
+_DEVICE_STORED_HESSIAN = 60
 #: Entries of X that a Hessian is taken from on a device: there it costs about two gradients.
 _DEVICE_ENTRIES = 1 << 27
 #: Share of stored entries from which products of dense rows are faster than sparse ones.
@@ -115,7 +118,8 @@ class SweptProblem(TwoClassProblem):
     def hessian_repaid_by(self) -> int:  # type: ignore[override]
         """Gradients that cost as much as a Hessian from some of the rows."""
         if not self._reads_stored_entries:
-            return _HESSIAN_IN_GRADIENTS
+            stored = self.data.sparse and self.data.source.on_device
+            return _DEVICE_STORED_HESSIAN if stored else _HESSIAN_IN_GRADIENTS
         per_row = self.data.source.stored / self.n_rows  # type: ignore[attr-defined]
         share = min(1.0, 2 * self._rows_for_coordinates / self.n_rows)
         return max(_HESSIAN_IN_GRADIENTS, int(_HESSIAN_PER_ENTRY * share * per_row))
@@ -448,6 +452,8 @@ def problem_of(
         return PricedProblem(data, task)
     if MaxProblem.suits(task):
         return MaxProblem(data, task)
+    if DeviceRootProblem.suits(data, task):
+        return DeviceRootProblem(data, task)
     if RootProblem.suits(data, task):
         return RootProblem(data, task)
     if NodesProblem.suits(data, task):
