@@ -258,11 +258,13 @@ extern "C" __global__ void __launch_bounds__(TEAMS * WARPS * 32, FEWEST_BLOCKS) 
     }
 #endif
 
-    if (scores && part == 0 && !copies) {
+#if SCORED
+    if (part == 0 && !copies) {
 #pragma unroll
       for (int i = 0; i < KEPT; i++)
         if (there[i]) scores[first + ROW(first_kept + i)] = score[i];
     }
+#endif
 
     // weights of positives above zero, of negatives below
     double weight[KEPT];

@@ -145,7 +145,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, FEWEST_BLOCKS) tilted(
       double total = 0.0;
 #pragma unroll
       for (int w = 0; w < WARPS; w++) total += partial[w * ROWS + threadIdx.x];
-      if (scores && there) scores[mine] = total;
+#if SCORED
+      if (there) scores[mine] = total;
+#endif
       base -= is_pos ? pos_top : neg_top;
       const double e = there ? exp(total * (is_pos ? of_pos : of_neg) + base) : 0.0;
       if (is_pos) pos_mass += e; else neg_mass += e;

@@ -47,6 +47,7 @@ _COARSE_ROWS_PER_FEATURE = 100
 _DEVICE_ROWS = 1 << 16, 1 << 20
 #: On a GPU one in so many rows is kept at the most: a larger sample saves reads of all rows.
 _GPU_SHARE = 8
+_GPU_ROWS = 1 << 21
 #: Rows that tell whether most entries are zero, about.
 _ZERO_ROWS = 256
 #: Share of entries other than zero below which a dense matrix is worth storing without its zeros,
@@ -342,7 +343,7 @@ class LabelledData(BlockData):
         source = self.source
         if source.sample_entries is not None and not self.sparse:
             fewest, most = source.sample_entries
-            rows = min(self.n_rows // _GPU_SHARE, most // max(1, self.n_features))
+            rows = min(self.n_rows // _GPU_SHARE, most // max(1, self.n_features), _GPU_ROWS)
             return rows if self.entries >= fewest and rows >= _COARSE_ROWS[0] else None
         rows = coarse_rows(self.n_rows, self.size)
         on_device = source.samples_on_device or (source.keeps_samples and not source.in_memory)

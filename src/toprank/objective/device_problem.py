@@ -21,7 +21,6 @@ from toprank.blocks.tensors import OnDevice, unwrap
 from toprank.objective.binned_curvature import BinnedRows
 from toprank.objective.data import LabelledData
 from toprank.objective.device_root import DeviceRoot
-from toprank.objective.device_sums import gram
 from toprank.objective.labelled import OpenBlock, View, open_block
 from toprank.objective.power_root import PowerRoot
 from toprank.objective.problem import ScoredProblem
@@ -108,7 +107,8 @@ class RootRows:
             onto = torch.zeros((n_bins, len(some)), dtype=torch.float64, device=x.device)
             onto.scatter_(0, bins[None, :], shares[None, :])
             sums += onto @ some.double()
-            moments += gram(some * weight.float().sqrt()[:, None])
+            scaled = some * weight.float().sqrt()[:, None]
+            moments += (scaled.T @ scaled).double()
         return binned.pairs.hessian(to_array(sums), to_array(moments))
 
 

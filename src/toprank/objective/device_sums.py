@@ -6,13 +6,15 @@ What comes back to the host is as large as a coefficient vector, or a histogram.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from toprank._extras import has_triton
 from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
 from toprank.blocks.device import DeviceDesign
+from toprank.blocks.recorded import Recording
 from toprank.blocks.statistics import Units
 from toprank.objective.sums import BIN, BINS, EndPartial, ScoreHistogram, Standard, Tilted, Tilts
 
@@ -25,8 +27,10 @@ if TYPE_CHECKING:
 _SAMPLE_ROWS = 4096
 #: Entries of rows that second moments are taken from at once.
 _ROUGH_ENTRIES = 1 << 25
-#: Pieces of rows whose products are taken side by side, and the fewest rows of one.
-_PIECES, _PIECE_ROWS = 256, 512
+#: Rows of a sparse tensor up to which starting kernels takes longer than they do.
+_RECORDED_ROWS = 1 << 20
+#: Rows whose mean is taken out before squaring.
+_MIDDLE_ROWS = 1024
 #: Masses within these bounds lost nothing: float64 reaches from 1e-308 to 1e308.
 _ROOM = (1e-260, 1e260)
 #: Weights are counted in whole quanta, so that no order of adding up can change a bit.
@@ -148,25 +152,41 @@ class StoredSums(FusedSums):
     """The same of a sparse tensor, in two reads of its entries.
 
     One gives a score per row, the other a sum per column; what lies between has one number per row.
+    On a GPU these are some twenty small kernels, which are recorded and started together.
     """
 
     def _table(
         self, coef: FloatArray, tilts: Pair, tops: Pair, scores: Tensor | None
     ) -> FloatArray:
-        torch, positive = self.design.torch, self.positive
-        own = self.design.scores(coef).tensor
         if scores is not None:
-            scores.copy_(own)
-        # numbers of the host as plain arguments: none is copied over by itself
-        pos, neg = (tilt * own - top for tilt, top in zip(tilts, tops, strict=True))
-        exponents = torch.where(positive, pos, neg)
+            scores.copy_(self.design.scores(coef).tensor)
+        shift = self.design.units.shift(coef)  # of a model that was fitted to dense rows
+        raised = [top + tilt * shift for tilt, top in zip(tilts, tops, strict=True)]
+        given = np.concatenate([tilts, raised, coef])
+        found: FloatArray = self._recorded(given).cpu().numpy()
+        return found
+
+    @cached_property
+    def _recorded(self) -> Callable[[FloatArray], Tensor]:
+        """A function of (tilts, tops, coefficients)."""
+        X = self.design.X
+        if X.device.type == "cuda" and has_triton() and len(X) <= _RECORDED_ROWS:
+            return Recording(self._sums, self.design.small(np.zeros(4 + X.shape[1])))
+        return lambda given: self._sums(self.design.small(given))
+
+    def _sums(self, given: Tensor) -> Tensor:
+        """(mass, moments) of positives and negatives, relative to their tops."""
+        torch, positive = self.design.torch, self.positive
+        own = self.design.X.scores(given[4:])
+        tilt, top = (torch.where(positive, given[k], given[k + 1]) for k in (0, 2))
+        exponents = tilt.mul_(own).sub_(top)
         if self.log_weight is not None:
             exponents += self.log_weight
         weight = exponents.exp_()
         masses = [torch.where(members, weight, 0.0).sum() for members in (positive, ~positive)]
         signed = torch.where(positive, weight, -weight)
         moments = self.design.X.by_column.sums(signed, by_sign=True)
-        found: FloatArray = torch.cat([torch.stack(masses)[:, None], moments], 1).cpu().numpy()
+        found: Tensor = torch.cat([torch.stack(masses)[:, None], moments], 1)
         return found
 
 
@@ -179,23 +199,8 @@ def _rough_sums(
     top = float(exponents.max()) if len(rows) else -np.inf
     if top == -np.inf:  # no row of this class, or only absent ones
         return total
-    X, torch = design.X, design.torch
-    kind = torch.float64 if X.dtype == torch.float64 else torch.float32
     weight = (exponents - top).exp_()
-    d = design.n_features
-    middle: Any = None
-    first = torch.zeros(d, dtype=torch.float64, device=X.device)
-    second = torch.zeros((d, d), dtype=torch.float64, device=X.device)
-    at_once = max(1, _ROUGH_ENTRIES // d)
-    for some, heavy in zip(rows.split(at_once), weight.split(at_once), strict=True):
-        x = design.dense_rows(some, kind)
-        if middle is None:
-            middle = x.mean(0)
-        x -= middle
-        root = heavy.to(kind).sqrt()
-        x *= root[:, None]
-        first += (root @ x).double()
-        second += gram(x)
+    middle, first, second = _about_the_middle(design, rows, weight)
     mass, shift = float(weight.sum()), middle.double().cpu().numpy()
     if design.units.centre is not None:
         shift = shift - design.units.centre
@@ -207,14 +212,29 @@ def _rough_sums(
     return total
 
 
-def gram(x: Tensor) -> Tensor:
-    """Return x' x in float64, from pieces of the rows: many products at once fill a GPU."""
-    pieces = max(1, min(_PIECES, len(x) // _PIECE_ROWS))
-    rows = len(x) // pieces
-    cut = x[: pieces * rows].view(pieces, rows, -1)
-    total = (cut.mT @ cut).double().sum(0)
-    rest = x[pieces * rows :]
-    return total + (rest.T @ rest).double()
+def _about_the_middle(
+    design: DeviceDesign, rows: Tensor, weight: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """A point among some rows, and the weighted sums of what lies between them and it."""
+    torch = design.torch
+    kind = torch.float64 if design.X.dtype == torch.float64 else torch.float32
+    d = design.n_features
+    at_once = max(1, _ROUGH_ENTRIES // d)
+    middle = design.dense_rows(rows[:_MIDDLE_ROWS], kind).mean(0)
+    if design.kernel == "triton" and kind == torch.float32:
+        from toprank.blocks.kernels_moments import weighted_moments
+
+        return middle, *weighted_moments(design.X, rows, weight.float(), middle)
+    first = torch.zeros(d, dtype=torch.float64, device=rows.device)
+    second = torch.zeros((d, d), dtype=torch.float64, device=rows.device)
+    for some, heavy in zip(rows.split(at_once), weight.split(at_once), strict=True):
+        x = design.dense_rows(some, kind)
+        x -= middle
+        root = heavy.to(kind).sqrt()
+        x *= root[:, None]
+        first += (root @ x).double()
+        second += (x.T @ x).double()
+    return middle, first, second
 
 
 def device_histogram(
