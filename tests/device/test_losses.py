@@ -81,7 +81,7 @@ def test_a_fit_is_that_of_the_host(loss, weighted, device):
     np.testing.assert_allclose(there.coef_, here.coef_, rtol=0, atol=1e-6)
     assert there.objective_ == pytest.approx(here.objective_, rel=1e-10)
     assert "atroot" in there.passes_
-    assert "gather" not in there.passes_  # no score came to the host
+    assert there.passes_["gather"] <= 2  # scores and labels, for the link of so few rows
 
 
 @pytest.mark.parametrize("n", [0, 1, 1023, 1024, 1025, 3_000_000])

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from triton import JITFunction
 
 #: Columns of a block and rows read at once, and the programs that a GPU should have to do.
-_WIDTH, _HEIGHT = 64, 32
+_WIDTH, _HEIGHT = 64, 64
 _PROGRAMS = 2048
 _WARPS = 4
 #: Numbers that the programs may leave to be added up.

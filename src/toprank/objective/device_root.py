@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from toprank._extras import has_triton
+from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
 from toprank.losses import Loss
 from toprank.objective.power_root import MOST_BOXES, Axis, is_square, series_of
@@ -25,8 +27,6 @@ if TYPE_CHECKING:
 
 #: Shares are counted in whole quanta of this; those of a class sum to one.
 _QUANTA = 2.0**60
-#: Copies of the moments that rows are shared out among, so that they do not queue for a box.
-_COPIES = 64
 #: Numbers that are added up one after the other in a running sum.
 _RUN = 1024
 
@@ -122,7 +122,7 @@ class _Boxed:
         self.a, self.b = a, b
         self.ends = inner, outer
         source, target = Axis(inner, inner[0]), Axis(outer, inner[0])
-        source.table[:] = _moments(_Places(a, source), root.inner_share)
+        source.table[:] = _Places(a, source).moments(root.inner_share)
         self._moments = source.moments
         self._forward = Interactions(source.numbers, target.numbers)
         self._target = _Places(b, target)
@@ -140,46 +140,66 @@ class _Boxed:
         source, target = (Axis(-ends[::-1], -outer[1]) for ends in (outer, inner))
         total = per_height.sum()
         shares = per_height / total.clamp(min=np.finfo(float).tiny)
-        source.table[:] = float(total) * _moments(_Places(-self.b, source), shares)
+        source.table[:] = float(total) * _Places(-self.b, source).moments(shares)
         backward = Interactions(source.numbers, target.numbers)
         return _Places(-self.a, target).evaluate(series_of(backward, 1, source.moments))
 
 
 class _Places:
-    """Points of an axis: which box, and where in it on [-1, 1]."""
+    """Points of an axis of boxes."""
 
     def __init__(self, points: Tensor, axis: Axis):
-        origin, width, first = axis.grid
-        place = (points - origin) / width
-        box = place.floor()
-        self.x = (place - box).mul_(2.0).sub_(1.0)
-        self.box = (box - first).long()
+        self.torch = importlib.import_module("torch")
+        self.points = points.contiguous()
         self.count = len(axis.table)
+        self.compiled = points.is_cuda and has_triton()
+        self.grid = axis.grid
+
+    @cached_property
+    def _on_device(self) -> Tensor:
+        return self._bring(np.array([*self.grid, _QUANTA]))
+
+    def _bring(self, values: FloatArray) -> Tensor:
+        return self.torch.from_numpy(values).to(self.points.device)
+
+    @cached_property
+    def _located(self) -> tuple[Tensor, Tensor]:
+        """Which box, and where in it on [-1, 1]."""
+        origin, width, first = self.grid
+        place = (self.points - origin) / width
+        box = place.floor()
+        return (box - first).long(), (place - box).mul_(2.0).sub_(1.0)
 
     def evaluate(self, series: FloatArray) -> Tensor:
-        """Return the polynomials of the boxes at the points."""
-        torch = importlib.import_module("torch")
-        lines = torch.from_numpy(np.ascontiguousarray(series.T)).to(self.x.device)
-        total = lines[-1][self.box]
+        """Return the polynomials of the boxes, one line of ``series`` each, at the points."""
+        lines = self._bring(np.ascontiguousarray(series.T))
+        if self.compiled:
+            from toprank.blocks.kernels_boxes import evaluate_series
+
+            return evaluate_series(self.points, self._on_device, lines)
+        box, x = self._located
+        total = lines[-1][box]
         for line in lines[:-1].flip(0):
-            total = torch.addcmul(line[self.box], total, self.x)
+            total = self.torch.addcmul(line[box], total, x)
         return total
 
+    def moments(self, share: Tensor) -> FloatArray:
+        """Return the sums of share x^m over each box, one line per box."""
+        summed = self._spread(share).double().cpu().numpy()
+        found: FloatArray = summed.T / _QUANTA
+        return found
 
-def _moments(places: _Places, share: Tensor) -> FloatArray:
-    """Return the sums of share x^m over each box, one line per box."""
-    torch = importlib.import_module("torch")
-    x, count = places.x, places.count
-    copies = min(_COPIES, max(1, len(x) // max(1, count)))
-    at = torch.arange(len(x), device=x.device).remainder_(copies).mul_(count).add_(places.box)
-    table = torch.zeros((DEGREE, copies * count), dtype=torch.int64, device=x.device)
-    quanta = share * _QUANTA
-    for line in table:
-        line.index_add_(0, at, quanta.round().long())
-        quanta = quanta * x
-    summed = table.view(DEGREE, copies, count).sum(1)
-    found: FloatArray = summed.double().cpu().numpy().T / _QUANTA
-    return found
+    def _spread(self, share: Tensor) -> Tensor:
+        if self.compiled:
+            from toprank.blocks.kernels_boxes import spread_shares
+
+            return spread_shares(self.points, self._on_device, share, self.count, DEGREE)
+        (box, x), quanta = self._located, share * _QUANTA
+        table = self.torch.zeros((DEGREE, self.count), dtype=self.torch.int64, device=x.device)
+        for line in table:
+            line.index_add_(0, box, quanta.round().long())
+            quanta = quanta * x
+        return table
 
 
 class _Squares:

@@ -201,14 +201,16 @@ def _rough_sums(
         return total
     weight = (exponents - top).exp_()
     middle, first, second = _about_the_middle(design, rows, weight)
-    mass, shift = float(weight.sum()), middle.double().cpu().numpy()
-    if design.units.centre is not None:
-        shift = shift - design.units.centre
-    m, square = first.cpu().numpy(), second.cpu().numpy()
-    cross = np.outer(shift, m)
-    total.top, total.mass = top, mass
-    total.moment = m + mass * shift
-    total.second = square + cross + cross.T + mass * np.outer(shift, shift)
+    shift = middle.double()
+    if design.centre is not None:
+        shift = shift - design.centre
+    mass, cross = weight.sum(), shift[:, None] * first
+    moment = first + mass * shift
+    second = second + cross + cross.T + mass * shift * shift[:, None]
+    found = design.torch.cat([mass[None], moment, second.view(-1)]).cpu().numpy()
+    total.top, total.mass = top, float(found[0])
+    total.moment = found[1 : len(shift) + 1].copy()
+    total.second = found[len(shift) + 1 :].reshape(len(shift), -1).copy()
     return total
 
 
