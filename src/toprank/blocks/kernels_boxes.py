@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 #: Points of a program, its warps, and copies of the moments that programs are shared out among.
 _POINTS = 1024
 _WARPS = 4
-_COPIES = 16
+_COPIES = 128
 
 
 @cache
