@@ -176,7 +176,7 @@ def _kernels() -> tuple[JITFunction, JITFunction, JITFunction, JITFunction]:
 class _Launch:
     """What every kernel is told of a matrix: its parts, its units, and the shape of a tile."""
 
-    def __init__(self, X: Tensor, centre: Tensor):
+    def __init__(self, X: Tensor, centre: Tensor | None):
         self.torch = importlib.import_module("torch")
         self.X = X
         n, self.d = X.shape
@@ -193,7 +193,7 @@ class _Launch:
         cuts = range(0, n, _LAUNCH_ROWS)
         self.parts = [slice(first, min(first + _LAUNCH_ROWS, n)) for first in cuts]
 
-    def _pad(self, centre: Tensor) -> Tensor:
+    def _pad(self, centre: Tensor | None) -> Tensor:
         """The centre, zero beyond the columns."""
         padded = self.torch.zeros(self.width, dtype=self.torch.float64, device=self.X.device)
         if centre is not None:
@@ -276,7 +276,7 @@ def score_rows(X: Tensor, beta: Tensor, centre: Tensor, out: Tensor) -> None:
             )  # fmt: skip
 
 
-def weigh_rows(X: Tensor, weight: Tensor, centre: Tensor) -> Tensor:
+def weigh_rows(X: Tensor, weight: Tensor, centre: Tensor | None) -> Tensor:
     """Return X' times a float64 vector of one number per row, summed in a fixed order."""
     launch, (*_, weigh) = _Launch(X, centre), _kernels()
     torch = launch.torch

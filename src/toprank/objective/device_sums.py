@@ -222,11 +222,16 @@ def _about_the_middle(
     kind = torch.float64 if design.X.dtype == torch.float64 else torch.float32
     d = design.n_features
     at_once = max(1, _ROUGH_ENTRIES // d)
-    middle = design.dense_rows(rows[:_MIDDLE_ROWS], kind).mean(0)
     if design.kernel == "triton" and kind == torch.float32:
         from toprank.blocks.kernels_moments import weighted_moments
+        from toprank.blocks.kernels_triton import weigh_rows
 
+        # their mean: what lies between it and them is all that the few bits are spent on
+        held = torch.zeros(design.n_rows, dtype=torch.float64, device=rows.device)
+        held[rows] = weight
+        middle = (weigh_rows(design.X, held, None) / weight.sum()).to(kind)
         return middle, *weighted_moments(design.X, rows, weight.float(), middle)
+    middle = design.dense_rows(rows[:_MIDDLE_ROWS], kind).mean(0)
     first = torch.zeros(d, dtype=torch.float64, device=rows.device)
     second = torch.zeros((d, d), dtype=torch.float64, device=rows.device)
     for some, heavy in zip(rows.split(at_once), weight.split(at_once), strict=True):
