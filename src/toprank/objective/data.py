@@ -273,6 +273,8 @@ class LabelledData(BlockData):
         self.classes = classes
         self.class_weight = class_weight
         self.size = size
+        #: Whether these rows stand for others.
+        self.is_sample = like is not None
         super().__init__(source, counts.starts(), counts.n_rows, like)
         self.passes["labels"] += 1
         self.view = View(classes, class_weight, self.units, self.entries)

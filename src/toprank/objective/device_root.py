@@ -214,7 +214,8 @@ class _Squares:
         threshold = self.b + self.knot
         below = torch.searchsorted(by_place, threshold)
         share = root.inner_share[order]
-        zero, one, two = (running_sums(share * by_place**k)[below] for k in range(3))
+        terms = torch.stack([share, share * by_place, share * by_place**2])
+        zero, one, two = running_sums(terms)[:, below]
         self.heights = self.square * (two - threshold * (2.0 * one - threshold * zero))
         self.heights.clamp_(min=0.0)
         self._tilts = -2.0 * self.square * (threshold * zero - one)
@@ -229,26 +230,26 @@ class _Squares:
         falling, order = torch.sort(self.b, descending=True, stable=True)
         above = torch.searchsorted(-falling, self.knot - self.a)
         held = per_height[order]
-        zero, one = (running_sums(part)[above] for part in (held, held * falling))
+        zero, one = running_sums(torch.stack([held, held * falling]))[:, above]
         return -2.0 * self.square * ((self.knot - self.a) * zero + one)
 
 
-def running_sums(values: Tensor) -> Tensor:
-    """Return 0, v_1, v_1 + v_2, ..., added up in an order that depends on their number alone.
+def running_sums(lines: Tensor) -> Tensor:
+    """Return 0, v_1, v_1 + v_2, ... of each line, in an order that depends on the length alone.
 
     Examples
     --------
     >>> import torch
     >>> from toprank.objective.device_root import running_sums
-    >>> running_sums(torch.tensor([1.0, 2.0, 3.0])).tolist()
-    [0.0, 1.0, 3.0, 6.0]
+    >>> running_sums(torch.tensor([[1.0, 2.0, 3.0]])).tolist()
+    [[0.0, 1.0, 3.0, 6.0]]
     """
     torch = importlib.import_module("torch")
-    n = len(values)
+    count, n = lines.shape
     runs = -(-n // _RUN)
-    padded = torch.zeros(max(1, runs) * _RUN, dtype=values.dtype, device=values.device)
-    padded[:n] = values
-    within = padded.view(-1, _RUN).cumsum(1)
+    padded = torch.zeros((count, max(1, runs) * _RUN), dtype=lines.dtype, device=lines.device)
+    padded[:, :n] = lines
+    within = padded.view(count, -1, _RUN).cumsum(2)
     if runs > 1:
-        within += running_sums(within[:, -1])[:-1, None]
-    return torch.cat([padded.new_zeros(1), within.view(-1)[:n]])
+        within += running_sums(within[:, :, -1])[:, :-1, None]
+    return torch.cat([padded.new_zeros((count, 1)), within.view(count, -1)[:, :n]], 1)

@@ -105,6 +105,8 @@ _HESSIAN_PER_ENTRY = 1.5
 _DEVICE_STORED_HESSIAN = 60
 #: Entries of X that a Hessian is taken from on a device: there it costs about two gradients.
 _DEVICE_ENTRIES = 1 << 27
+#: The same where a sample of the rows is solved, which reads them in no time.
+_SAMPLE_ENTRIES = 1 << 25
 #: Share of stored entries from which products of dense rows are faster than sparse ones.
 _DENSE_SHARE = 0.07
 #: Up to this many features a Hessian is cheap enough to begin with.
@@ -251,10 +253,9 @@ class SweptProblem(TwoClassProblem):
             enough = max(_HESSIAN_ROWS, _HESSIAN_ROWS_PER_FEATURE * self.size)
         if self._sums_on_device:
             if self._coarse is not None and not self.data.sparse:
-                sampled: list[EndPartial] | None = self._coarse._curved_ends(coef, exact)
-                return sampled
-            step = max(1, self.data.entries // _DEVICE_ENTRIES)
-            return [self.data.run(RoughMoments(self.data.view, self.tilts[0], step), coef)]
+                return [self._coarse.rough_end(coef, _DEVICE_ENTRIES)]
+            rough = self.data.is_sample and not self.data.sparse
+            return [self.rough_end(coef, _SAMPLE_ENTRIES if rough else _DEVICE_ENTRIES)]
         if self.data.source.in_memory and len(self.tilts) == 1:
             if self._is_steep and self.gradients_first and not self.data.sparse:
                 enough = min(enough, _STEEP_ROWS_PER_FEATURE * self.size)
@@ -264,6 +265,12 @@ class SweptProblem(TwoClassProblem):
                 return [self.data.run(RoughMoments(self.data.view, self.tilts[0]), coef)]
             return self.evaluate(coef, 2)
         return self.evaluate(coef, 2) if self._coarse is None else None
+
+    def rough_end(self, coef: FloatArray, entries: int) -> EndPartial:
+        """Return tilted sums with rough second moments, from about so many entries."""
+        step = max(1, self.data.entries // entries)
+        found: EndPartial = self.data.run(RoughMoments(self.data.view, self.tilts[0], step), coef)
+        return found
 
     @property
     def cheap_curvature(self) -> bool:
