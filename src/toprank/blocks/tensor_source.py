@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 #: Features from which the algebra of the solver is held to one thread.
 _LONG = 256
-#: On a GPU: entries from which a sample to start on saves time, and the most that it holds.
-_SAMPLE_ENTRIES = 1 << 28, 1 << 27
 #: Rows up to which second moments are taken from all of them, and not from a sample.
 _CURVED_ROWS = 1 << 22
 
@@ -41,8 +39,6 @@ class TensorSource(BlockSource):
         self.block = block
         self.n_features = int(block.X.shape[1])
         self.group = group
-        if block.X.device.type == "cuda":
-            self.sample_entries = _SAMPLE_ENTRIES
 
     def map_reduce(self, sweep: Sweep[State, Partial], state: State) -> Partial:
         if self.group is None:

@@ -13,6 +13,7 @@ sqrt(d / rows drawn).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,6 +108,8 @@ _DEVICE_STORED_HESSIAN = 60
 _DEVICE_ENTRIES = 1 << 27
 #: The same where a sample of the rows is solved, which reads them in no time.
 _SAMPLE_ENTRIES = 1 << 25
+#: Powers above which a sample on a device is itself solved on a sample first.
+_STEEP_SAMPLE = 8.0
 #: Share of stored entries from which products of dense rows are faster than sparse ones.
 _DENSE_SHARE = 0.07
 #: Up to this many features a Hessian is cheap enough to begin with.
@@ -244,6 +247,8 @@ class SweptProblem(TwoClassProblem):
 
     def _curved_ends(self, coef: FloatArray, exact: bool) -> list[EndPartial] | None:
         """Tilted sums with second moments, or estimates from some rows; None: ask the sample."""
+        if self._is_device_sample:  # which stands for other rows: nothing of it need be exact
+            return [self.rough_end(coef, _DEVICE_ENTRIES if exact else _SAMPLE_ENTRIES)]
         if exact:
             return self.evaluate(coef, 2)
         if self._last.knows(coef) and (drawn := self._pass(coef, 1).drawn) is not None:
@@ -254,8 +259,7 @@ class SweptProblem(TwoClassProblem):
         if self._sums_on_device:
             if self._coarse is not None and not self.data.sparse:
                 return [self._coarse.rough_end(coef, _DEVICE_ENTRIES)]
-            rough = self.data.is_sample and not self.data.sparse
-            return [self.rough_end(coef, _SAMPLE_ENTRIES if rough else _DEVICE_ENTRIES)]
+            return [self.rough_end(coef, _DEVICE_ENTRIES)]
         if self.data.source.in_memory and len(self.tilts) == 1:
             if self._is_steep and self.gradients_first and not self.data.sparse:
                 enough = min(enough, _STEEP_ROWS_PER_FEATURE * self.size)
@@ -265,6 +269,16 @@ class SweptProblem(TwoClassProblem):
                 return [self.data.run(RoughMoments(self.data.view, self.tilts[0]), coef)]
             return self.evaluate(coef, 2)
         return self.evaluate(coef, 2) if self._coarse is None else None
+
+    @property
+    def _is_device_sample(self) -> bool:
+        """Whether these are dense rows of a device that stand for others."""
+        return self.data.is_sample and self._sums_on_device and not self.data.sparse
+
+    def coarse(self) -> Any:
+        # a GPU reads its sample in no time: a sample of that helps steep prices alone
+        gentle = self._is_device_sample and self.task.p <= _STEEP_SAMPLE
+        return None if gentle else self._coarse
 
     def rough_end(self, coef: FloatArray, entries: int) -> EndPartial:
         """Return tilted sums with rough second moments, from about so many entries."""
