@@ -79,13 +79,14 @@ def spread_shares(points: Tensor, grid: Tensor, share: Tensor, count: int, terms
             points, grid, share, share.stride(0), sums, len(points), count,
             terms=terms, copies=_COPIES, points=_POINTS, num_warps=_WARPS,
         )  # fmt: skip
-    return sums.sum(0)
+    summed: Tensor = sums.sum(0)
+    return summed
 
 
 def evaluate_series(points: Tensor, grid: Tensor, lines: Tensor) -> Tensor:
     """Return the polynomials of the boxes at the points; ``lines`` has shape (terms, count)."""
     torch, (_, evaluate) = importlib.import_module("torch"), _kernels()
-    out = torch.empty_like(points)
+    out: Tensor = torch.empty_like(points)
     with torch.cuda.device(points.device):
         evaluate[(-(-len(points) // _POINTS),)](
             points, grid, lines, out, len(points), lines.shape[1],

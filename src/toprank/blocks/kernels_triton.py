@@ -291,7 +291,8 @@ def weigh_rows(X: Tensor, weight: Tensor, centre: Tensor | None) -> Tensor:
                 **launch.built_for,
             )  # fmt: skip
         total += out.sum(0)
-    return total[: launch.d]
+    found: Tensor = total[: launch.d]
+    return found
 
 
 def counted_scores(

@@ -72,14 +72,15 @@ class RootRows:
         most = max(_ROWS, _ROWS_PER_FEATURE * self.design.n_features)
         sides = (self.root.inner, self.root.outer)
         drawn = [side[:: -(-len(side) // most)] for side in sides]
-        return self.design.torch.cat(drawn).sort().values
+        rows: Tensor = self.design.torch.cat(drawn).sort().values
+        return rows
 
     @cached_property
     def _drawn_rows(self) -> tuple[Tensor, NDArray[np.bool_], FloatArray]:
         """Those rows in single precision, which of them are inner ones, and their shares."""
         rows, design = self._drawn, self.design
         x = design.dense_rows(rows, design.torch.float32)
-        if design.units.centre is not None:
+        if design.centre is not None:
             x -= design.centre
         inner = to_array(self.positive[rows]) != self.prices_positives
         share = np.ones(len(rows)) if self.weight is None else to_array(self.weight[rows])

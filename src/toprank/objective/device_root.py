@@ -80,7 +80,8 @@ class DeviceRoot:
         """The weights of a class, which sum to one."""
         if weight is None:
             one = self.torch.ones(1, dtype=self.torch.float64, device=side.device)
-            return (one / len(side)).expand(len(side))
+            even: Tensor = (one / len(side)).expand(len(side))
+            return even
         own = weight[side] / weight[side].max()  # no such total overflows
         return own / own.sum()
 
@@ -90,6 +91,7 @@ class DeviceRoot:
         found = self.torch.stack([*a.aminmax(), *b.aminmax()]).cpu().numpy()
         if not np.all(np.isfinite(found)):
             return None
+        made: _Squares | _Boxed
         if is_square(self.loss):
             made = _Squares(self, a, b)
         else:
@@ -160,7 +162,8 @@ class _Places:
         return self._bring(np.array([*self.grid, _QUANTA]))
 
     def _bring(self, values: FloatArray) -> Tensor:
-        return self.torch.from_numpy(values).to(self.points.device)
+        brought: Tensor = self.torch.from_numpy(values).to(self.points.device)
+        return brought
 
     @cached_property
     def _located(self) -> tuple[Tensor, Tensor]:
@@ -195,7 +198,9 @@ class _Places:
 
             return spread_shares(self.points, self._on_device, share, self.count, DEGREE)
         (box, x), quanta = self._located, share * _QUANTA
-        table = self.torch.zeros((DEGREE, self.count), dtype=self.torch.int64, device=x.device)
+        table: Tensor = self.torch.zeros(
+            (DEGREE, self.count), dtype=self.torch.int64, device=x.device
+        )
         for line in table:
             line.index_add_(0, box, quanta.round().long())
             quanta = quanta * x
@@ -218,7 +223,7 @@ class _Squares:
         zero, one, two = running_sums(terms)[:, below]
         self.heights = self.square * (two - threshold * (2.0 * one - threshold * zero))
         self.heights.clamp_(min=0.0)
-        self._tilts = -2.0 * self.square * (threshold * zero - one)
+        self._tilts: Tensor = -2.0 * self.square * (threshold * zero - one)
 
     def tilts(self) -> Tensor:
         """dS/dr of every outer row."""
@@ -231,7 +236,8 @@ class _Squares:
         above = torch.searchsorted(-falling, self.knot - self.a)
         held = per_height[order]
         zero, one = running_sums(torch.stack([held, held * falling]))[:, above]
-        return -2.0 * self.square * ((self.knot - self.a) * zero + one)
+        found: Tensor = -2.0 * self.square * ((self.knot - self.a) * zero + one)
+        return found
 
 
 def running_sums(lines: Tensor) -> Tensor:
@@ -252,4 +258,5 @@ def running_sums(lines: Tensor) -> Tensor:
     within = padded.view(count, -1, _RUN).cumsum(2)
     if runs > 1:
         within += running_sums(within[:, :, -1])[:, :-1, None]
-    return torch.cat([padded.new_zeros((count, 1)), within.view(count, -1)[:, :n]], 1)
+    found: Tensor = torch.cat([padded.new_zeros((count, 1)), within.view(count, -1)[:, :n]], 1)
+    return found

@@ -107,17 +107,17 @@ class FusedSums:
         rows = self.design.every(step)
         scores, positive = rows.scores(coef).tensor, self.positive[::step]
         logs = None if self.log_weight is None else self.log_weight[::step]
-        places = (members.nonzero()[:, 0] for members in (positive, ~positive))
+        places = self._places if step == 1 else _by_class(positive)
         pos, neg = (
             _rough_sums(rows, place, tilt * scores, logs)
-            for tilt, place in zip(tilts, self._places if step == 1 else places, strict=True)
+            for tilt, place in zip(tilts, places, strict=True)
         )
         return pos, neg
 
     @cached_property
     def _places(self) -> tuple[Tensor, Tensor]:
         """The rows of the positives, and of the negatives."""
-        return self.positive.nonzero()[:, 0], (~self.positive).nonzero()[:, 0]
+        return _by_class(self.positive)
 
     def _is_sound(self, end: EndPartial) -> bool:
         """Whether the sums have neither over- nor underflown; float64 goes to 1e308."""
@@ -138,6 +138,10 @@ class FusedSums:
             top = float(exponents.where(members, -np.inf).max())
             tops.append(top if np.isfinite(top) else 0.0)
         return tops[0], tops[1]
+
+
+def _by_class(positive: Tensor) -> tuple[Tensor, Tensor]:
+    return positive.nonzero()[:, 0], (~positive).nonzero()[:, 0]
 
 
 def _present(positive: Tensor, log_weight: Tensor | None) -> tuple[bool, bool]:

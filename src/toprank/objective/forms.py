@@ -276,9 +276,9 @@ class SweptProblem(TwoClassProblem):
         return self.data.is_sample and self._sums_on_device and not self.data.sparse
 
     def coarse(self) -> Any:
-        # a GPU reads its sample in no time: a sample of that helps steep prices alone
-        gentle = self._is_device_sample and self.task.p <= _STEEP_SAMPLE
-        return None if gentle else self._coarse
+        # a GPU reads its sample in no time: a sample of that helps steep prices of wide rows alone
+        gentle = self.task.p <= _STEEP_SAMPLE or self.size <= _NARROW
+        return None if gentle and self._is_device_sample else self._coarse
 
     def rough_end(self, coef: FloatArray, entries: int) -> EndPartial:
         """Return tilted sums with rough second moments, from about so many entries."""

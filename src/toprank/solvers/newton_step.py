@@ -94,7 +94,8 @@ class KeptHessian:
             return solve_step(self.matrix + np.diag(damping), target)
         if self._steps and not self._steady:
             return solve_step(self.matrix, target)
-        left, shares = target, []
+        left = target
+        shares: list[float] = []
         for step, change, seen in reversed(self._steps):
             share = float(step @ left) / seen
             shares.append(share)
