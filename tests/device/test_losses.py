@@ -9,7 +9,6 @@ from toprank.objective import build_objective
 torch = pytest.importorskip("torch")
 from toprank.losses import get_loss  # noqa: E402
 from toprank.objective.device_root import DeviceRoot, running_sums  # noqa: E402
-from toprank.prices import Power  # noqa: E402
 
 LOSSES = ["logistic", "squared_hinge"]
 
@@ -23,7 +22,7 @@ def labelled(n, seed=0):
 def root_of(positive, weight, p, loss, end, device):
     parts = (None if part is None else torch.as_tensor(part, device=device)
              for part in (positive, weight))  # fmt: skip
-    return DeviceRoot(*parts, Power(p, root=True), get_loss(loss), end == "bottom")
+    return DeviceRoot(*parts, p, get_loss(loss), end == "bottom")
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import importlib
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from toprank._extras import triton_modules
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -23,8 +25,7 @@ _COPIES = 128
 
 @cache
 def _kernels() -> tuple[JITFunction, JITFunction]:
-    triton = importlib.import_module("triton")
-    tl: Any = importlib.import_module("triton.language")
+    triton, tl = triton_modules()
 
     @triton.jit  # type: ignore[untyped-decorator]
     def locate(points_at, grid_at, place, there):  # type: ignore[no-untyped-def]

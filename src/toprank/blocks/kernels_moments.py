@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import importlib
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from toprank._extras import triton_modules
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -25,8 +27,7 @@ _LEFT = 1 << 25
 
 @cache
 def _kernel() -> JITFunction:
-    triton = importlib.import_module("triton")
-    tl: Any = importlib.import_module("triton.language")
+    triton, tl = triton_modules()
 
     @triton.jit  # type: ignore[untyped-decorator]
     def moments(  # type: ignore[no-untyped-def]

@@ -14,10 +14,11 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from toprank._extras import triton_modules
 from toprank._numerics import FloatArray
 from toprank.blocks.kernels_cuda import FusedReader, kernels_for
 
@@ -43,8 +44,7 @@ _COPIES = 16
 
 @cache
 def _kernels() -> tuple[JITFunction, JITFunction, JITFunction, JITFunction]:
-    triton = importlib.import_module("triton")
-    tl: Any = importlib.import_module("triton.language")
+    triton, tl = triton_modules()
 
     @triton.jit  # type: ignore[untyped-decorator]
     def read(  # type: ignore[no-untyped-def]

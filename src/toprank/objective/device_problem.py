@@ -53,8 +53,7 @@ class RootRows:
         self.task, self.prices_positives = task, prices_positives
         self.positive: Tensor = unwrap(opened.positive)
         self.weight: Tensor | None = unwrap(opened.weight)
-        price: Any = task.price
-        self.root = DeviceRoot(self.positive, self.weight, price, task.loss, prices_positives)
+        self.root = DeviceRoot(self.positive, self.weight, task.p, task.loss, prices_positives)
         self._scored: tuple[bytes, FloatArray] = b"", np.empty(0)
 
     def value_grad(self, coef: FloatArray) -> tuple[float, FloatArray] | None:
@@ -121,10 +120,10 @@ class AtRoot:
     problem: DeviceRootProblem
     what: str
 
-    def local(self, block: Block, coef: FloatArray) -> Any:
+    def local(self, block: Block, coef: FloatArray) -> object:
         return getattr(self.problem.rows(open_block(block, self.view)), self.what)(coef)
 
-    def merge(self, left: Any, right: Any) -> Any:
+    def merge(self, left: object, right: object) -> object:
         raise TypeError("the rows of several blocks have no scores in common")
 
 
@@ -144,7 +143,7 @@ class DeviceRootProblem(ScoredProblem):
             and PowerRoot.suits(task.price, task.loss)
         )
 
-    def with_task(self, task: Any) -> Any:
+    def with_task(self, task: Task) -> ScoredProblem:
         suits = self.suits(self.data, task)
         return (DeviceRootProblem if suits else ScoredProblem)(self.data, task)
 

@@ -20,7 +20,6 @@ from toprank._numerics import FloatArray
 from toprank.losses import Loss
 from toprank.objective.power_root import MOST_BOXES, Axis, is_square, series_of
 from toprank.pair_sums.interpolated import DEGREE, REACH, WIDTH, Interactions
-from toprank.prices import Power
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -38,8 +37,8 @@ class DeviceRoot:
     ----------
     positive : bool tensor of shape (n,)
     weight : float64 tensor of shape (n,) or None
-    price : Power
-        In the form of a root.
+    p : float
+        The power of the price, which is in the form of a root.
     loss : Loss
         One that `toprank.objective.power_root.PowerRoot` suits.
     prices_positives : bool
@@ -50,9 +49,8 @@ class DeviceRoot:
     >>> import torch
     >>> from toprank.losses import get_loss
     >>> from toprank.objective.device_root import DeviceRoot
-    >>> from toprank.prices import Power
     >>> positive = torch.tensor([True, False, False])
-    >>> root = DeviceRoot(positive, None, Power(1.0, root=True), get_loss("squared_hinge"), False)
+    >>> root = DeviceRoot(positive, None, 1.0, get_loss("squared_hinge"), False)
     >>> value, gradient = root.value_grad(torch.zeros(3, dtype=torch.float64))
     >>> value, gradient.tolist()
     (1.0, [-2.0, 1.0, 1.0])
@@ -62,12 +60,12 @@ class DeviceRoot:
         self,
         positive: Tensor,
         weight: Tensor | None,
-        price: Power,
+        p: float,
         loss: Loss,
         prices_positives: bool,
     ):
         self.torch = importlib.import_module("torch")
-        self.p, self.loss = price.p, loss
+        self.p, self.loss = p, loss
         self.sign = -1.0 if prices_positives else 1.0
         outer = positive if prices_positives else ~positive
         present = positive | True if weight is None else weight > 0

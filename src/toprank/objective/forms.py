@@ -13,7 +13,6 @@ sqrt(d / rows drawn).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -275,7 +274,7 @@ class SweptProblem(TwoClassProblem):
         """Whether these are dense rows of a device that stand for others."""
         return self.data.is_sample and self._sums_on_device and not self.data.sparse
 
-    def coarse(self) -> Any:
+    def coarse(self) -> TwoClassProblem | None:
         # a GPU reads its sample in no time: a sample of that helps steep prices of wide rows alone
         gentle = self.task.p <= _STEEP_SAMPLE or self.size <= _NARROW
         return None if gentle and self._is_device_sample else self._coarse

@@ -326,7 +326,7 @@ class OpenBlock:
         found, to_host = getattr(self, what)(*arguments), self.design.to_host
         return tuple(map(to_host, found)) if isinstance(found, tuple) else to_host(found)
 
-    def _spaced(self, step: int, before: int) -> Any:
+    def _spaced(self, step: int, before: int) -> object:
         """Evenly spaced rows of weight above zero."""
         if self.weight is None:
             return self.design.vector(np.arange(-before % step, self.n_rows, step))
