@@ -282,6 +282,21 @@ def sparse_tensors(X: Any, y: Any) -> dict[str, Any]:
     return found
 
 
+def other_losses(X: Any, y: Any) -> dict[str, Any]:
+    """Fits of the logistic loss and the squared hinge against one of the exponential."""
+    found = {}
+    for n in (200_000, 2_000_000, 20_000_000) if X.is_cuda else (20_000,):
+        rows = table(n, 100, X.device)
+        seconds = {
+            loss: best(lambda loss=loss, rows=rows: PNormPush(4, loss=loss).fit(*rows), X.device, 3)
+            for loss in ("exponential", "logistic", "squared_hinge")
+        }
+        for loss in ("logistic", "squared_hinge"):
+            found[f"{loss}, {n} x 100"] = ratio(2.5, seconds[loss], seconds["exponential"])
+        del rows
+    return found
+
+
 def random_entries(n: int, d: int, per_row: int, skew: float) -> tuple[Any, Any]:
     """Rows of ones: a category of each of several columns, or words of unequal frequency."""
     rng = np.random.default_rng(0)
@@ -329,6 +344,7 @@ FIGURES: dict[str, Callable[[Any, Any], dict[str, Any]]] = {
     "agreement with the host": agreement,
     "fit against scikit-learn": against_scikit_learn,
     "fit at other widths": fits_at_widths,
+    "other losses": other_losses,
     "sparse tensors": sparse_tensors,
     "rows of the host": streamed_rows,
     "PushLoss": push_loss,

@@ -271,4 +271,6 @@ def test_rough_second_moments_are_those_of_the_rows(dtype, weighted, device):
         assert got.log_mass == pytest.approx(want.log_mass, abs=1e-12)
         np.testing.assert_allclose(got.mean, want.mean, rtol=close, atol=close)
         scale = np.max(np.abs(want.covariance))
+        if X.is_cuda and dtype != "float64":
+            close = 2e-3  # its units for matrices read eleven bits
         np.testing.assert_allclose(got.covariance, want.covariance, rtol=0, atol=close * scale)

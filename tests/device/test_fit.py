@@ -6,6 +6,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from toprank import IRPush, PNormPush, ProperRanker, PushRanker, blocks  # noqa: E402
+from toprank.blocks import Block  # noqa: E402
+from toprank.objective.labelled import OpenBlock, View  # noqa: E402
 from toprank.rankers import base, common  # noqa: E402
 
 #: Every path of the passes: factorised at either end, priced in two, pointwise, gathered.
@@ -66,7 +68,36 @@ def test_large_samples_are_thinned_where_they_lie(device):
     here = PNormPush(tol=1e-11).fit(X, y, w)
     assert apart(there, here) <= 1e-10
     np.testing.assert_allclose(there.intercept_, here.intercept_, rtol=1e-6)
+    assert there.passes_["evaluate"] <= (8 if device.type == "cpu" else 12)  # a GPU reads them all
+
+
+def test_a_large_table_of_a_gpu_starts_on_a_sample_that_gives_its_hessians_too(device):
+    X, y, w = rows(80_000, 4)
+    tensors = [torch.as_tensor(part, device=device) for part in (X, y, w)]
+    source = blocks.from_torch(*tensors)
+    source.sample_entries = 1 << 18, 1 << 17
+    there = PNormPush(tol=1e-11).fit_blocks(source)
+    here = PNormPush(tol=1e-11).fit(X, y, w)
+    assert apart(there, here) <= 1e-10
     assert there.passes_["evaluate"] <= 8
+    assert "roughmoments" not in there.passes_  # those of the sample are enough
+
+
+@pytest.mark.parametrize("by_column", [False, True])
+def test_scores_that_an_evaluation_keeps_are_those_of_the_rows(by_column, gpu):
+    X, y, _ = rows(5_000, 90)
+    tensor = torch.as_tensor(X, device=gpu, dtype=torch.float32)
+    if by_column:
+        tensor = tensor.T.contiguous().T
+    labels = torch.as_tensor(y, device=gpu)
+    opened = OpenBlock(Block(0, tensor, labels), View(np.array([False, True])))
+    coef = np.linspace(-0.5, 0.5, 90)
+    kept = opened.sum_tilted(coef, ((-1.0, 4.0),), keep=True)
+    want = opened.sum_tilted(coef, ((-1.0, 4.0),))
+    for one, other in zip(kept[0], want[0], strict=True):
+        np.testing.assert_allclose(one.mean, other.mean, rtol=0, atol=1e-12)
+    scores = opened.scores(coef).tensor.cpu().numpy()
+    np.testing.assert_allclose(scores, tensor.double().cpu().numpy() @ coef, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("offset", [1e6, 1e9])

@@ -79,7 +79,7 @@ extern "C" __global__ void __launch_bounds__(TEAMS * WARPS * 32, FEWEST_BLOCKS) 
     const Entry* __restrict__ X, const unsigned char* __restrict__ kind,
     const double* __restrict__ log_weight, const double* __restrict__ given,
     const double* __restrict__ centre, double* __restrict__ out, long long n_rows,
-    long long stride) {
+    long long stride, double* __restrict__ scores) {
   const int n = (int)n_rows;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int part = warp % WARPS, team = warp / WARPS;
@@ -255,6 +255,14 @@ extern "C" __global__ void __launch_bounds__(TEAMS * WARPS * 32, FEWEST_BLOCKS) 
       if (ahead < n) ask(ring + stage * STAGE, X, ahead, n, thread);
       asm volatile("cp.async.commit_group;");
       stage = stage + 1 == STAGES ? 0 : stage + 1;
+    }
+#endif
+
+#if SCORED
+    if (part == 0 && !copies) {
+#pragma unroll
+      for (int i = 0; i < KEPT; i++)
+        if (there[i]) scores[first + ROW(first_kept + i)] = score[i];
     }
 #endif
 

@@ -53,7 +53,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, FEWEST_BLOCKS) tilted(
     const Entry* __restrict__ X, const unsigned char* __restrict__ kind,
     const double* __restrict__ log_weight, const double* __restrict__ given,
     const double* __restrict__ centre, double* __restrict__ out, long long n_rows,
-    long long stride) {
+    long long stride, double* __restrict__ scores) {
   extern __shared__ __align__(16) char room[];
   double* slope = (double*)(room + STAGES * STAGE);  // and the centre behind it
   double* partial = slope + COLUMNS * (1 + CENTRED) + (COLUMNS & 1 & !CENTRED);
@@ -145,6 +145,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, FEWEST_BLOCKS) tilted(
       double total = 0.0;
 #pragma unroll
       for (int w = 0; w < WARPS; w++) total += partial[w * ROWS + threadIdx.x];
+#if SCORED
+      if (there) scores[mine] = total;
+#endif
       base -= is_pos ? pos_top : neg_top;
       const double e = there ? exp(total * (is_pos ? of_pos : of_neg) + base) : 0.0;
       if (is_pos) pos_mass += e; else neg_mass += e;

@@ -99,11 +99,13 @@ class DeviceDesign(Design):
         if block.y is None:
             raise ValueError("The source has no labels; give y to blocks.from_torch.")
         labels = distinct(block.y)
-        members = [block.y == label for label in labels.tolist()]
-        rows = np.array([int(m.sum()) for m in members], dtype=np.int64)
         if block.weight is None:
+            last = [int((block.y == label).sum()) for label in labels[1:].tolist()]
+            rows = np.array([len(block.y) - sum(last), *last][: len(labels)], dtype=np.int64)
             counts = BlockCounts(labels, rows, rows)
             return LabelCounts(labels, rows.astype(np.float64), {block.index: counts})
+        members = [block.y == label for label in labels.tolist()]
+        rows = np.array([int(m.sum()) for m in members], dtype=np.int64)
         weight = block.weight.double()
         held = weight > 0
         present = np.array([int((m & held).sum()) for m in members], dtype=np.int64)
@@ -194,7 +196,12 @@ class DeviceDesign(Design):
         return scores
 
     def adjoint(self, v: OnDevice | FloatArray) -> FloatArray:
-        return super().adjoint(v if isinstance(v, OnDevice) else self.vector(v))
+        weight = v if isinstance(v, OnDevice) else self.vector(v)
+        if self.kernel != "triton" or weight.ndim > 1:
+            return super().adjoint(weight)
+        from toprank.blocks.kernels_triton import weigh_rows
+
+        return to_array(weigh_rows(self.X, weight.tensor.double(), self.centre))
 
     def second_moments(self, weight: OnDevice | FloatArray) -> FloatArray:
         return super().second_moments(

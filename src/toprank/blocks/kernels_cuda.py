@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
 from toprank.blocks import cuda_rows, cuda_tiles
 from toprank.blocks.cuda_plans import Plan, TilePlan, plan_for, tile_plan_for
@@ -103,9 +104,11 @@ class Kernels:
     ----------
     X : tensor of shape (n, d), by rows or by columns
     weighted, centred : bool
+    scored : bool
+        Whether the scores of the rows are written out too.
     """
 
-    def __init__(self, X: Tensor, weighted: bool, centred: bool):
+    def __init__(self, X: Tensor, weighted: bool, centred: bool, scored: bool = False):
         torch_utils = importlib.import_module("torch.cuda._utils")
         columns = int(X.shape[1])
         by_column, stride = layout(X)
@@ -142,6 +145,7 @@ class Kernels:
             "FEWEST_BLOCKS": self.blocks,
             "WEIGHTED": int(weighted),
             "CENTRED": int(centred),
+            "SCORED": int(scored),
             **own,
         }
         lines = [f"#define {name} {value}" for name, value in defined.items()]
@@ -180,7 +184,7 @@ def check(status: int) -> None:
 _COMPILED: dict[tuple[object, ...], Kernels | None] = {}
 
 
-def kernels_for(X: Tensor, weighted: bool, centred: bool) -> Kernels | None:
+def kernels_for(X: Tensor, weighted: bool, centred: bool, scored: bool = False) -> Kernels | None:
     """Return the kernels of a table, compiled once; None where torch cannot compile them."""
     torch = importlib.import_module("torch")
     if torch.version.cuda is None or str(X.dtype) not in _TYPES:
@@ -189,11 +193,12 @@ def kernels_for(X: Tensor, weighted: bool, centred: bool) -> Kernels | None:
     size = X.element_size()
     aligned = X.data_ptr() % 16 == 0 and stride * size % 16 == 0
     dense = stride == X.shape[1]
-    key = X.device.index, X.shape[1], X.dtype, by_column, weighted, centred, aligned, dense
+    asked = weighted, centred, scored
+    key = X.device.index, X.shape[1], X.dtype, by_column, *asked, aligned, dense
     if key not in _COMPILED:
         try:
             with torch.cuda.device(X.device):
-                _COMPILED[key] = Kernels(X, weighted, centred)
+                _COMPILED[key] = Kernels(X, *asked)
         except (ImportError, RuntimeError, OSError, AttributeError, TypeError, KeyError):
             _COMPILED[key] = None
     return _COMPILED[key]
@@ -249,17 +254,30 @@ class FusedReader:
             logs = self.given if log_weight is None else log_weight[part]
             tensors = X[part], kind[part], logs, self.given, centre, self.sums[team:]
             pointers = [0 if tensor is None else tensor.data_ptr() for tensor in tensors]
-            numbers = part.stop - part.start, stride
-            self.launches.append((grid, _arguments(pointers, numbers)))
+            numbers = part.stop - part.start, stride, 0  # and no place for the scores
+            self.launches.append((grid, part.start, _arguments(pointers, numbers)))
             team += grid * plan.teams
         self.finish = _arguments(
             [self.sums.data_ptr(), self.total_here.data_ptr()], (len(self.sums),)
         )
         self.finish_grid = -(-2 * (columns + 1) // _FINISH_COLUMNS)
 
-    def read(self, coef: FloatArray, about: tuple[float, ...]) -> FloatArray:
-        """Return (mass, moments) of positives and negatives; ``about`` are their tilts and tops."""
-        kernels, plan = self.kernels, self.kernels.plan
+    @cached_property
+    def _scored(self) -> Kernels:
+        """The same kernels, which write out the scores."""
+        X, _, log_weight, centre = self.held
+        found = kernels_for(X, log_weight is not None, centre is not None, True)
+        assert found is not None  # as the others were compiled
+        return found
+
+    def read(
+        self, coef: FloatArray, about: tuple[float, ...], scores: Tensor | None = None
+    ) -> FloatArray:
+        """Return (mass, moments) of positives and negatives; ``about`` are their tilts and tops.
+
+        The scores of the rows are written into a float64 vector where one is given.
+        """
+        kernels, plan = self.kernels if scores is None else self._scored, self.kernels.plan
         driver = kernels.driver
         self.given_as_array[:4] = about
         self.given_as_array[4:] = coef
@@ -273,7 +291,8 @@ class FusedReader:
                     stream,
                 )
             )
-            for grid, (arguments, _) in self.launches:
+            for grid, start, (arguments, values) in self.launches:
+                values[-1].value = 0 if scores is None else scores.data_ptr() + 8 * start
                 shape = grid, 1, 1, plan.threads, 1, 1, kernels.shared
                 check(driver.cuLaunchKernel(kernels.tilted, *shape, stream, arguments, None))
             shape = self.finish_grid, 1, 1, _FINISH_THREADS, 1, 1, 0

@@ -14,10 +14,11 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from toprank._extras import triton_modules
 from toprank._numerics import FloatArray
 from toprank.blocks.kernels_cuda import FusedReader, kernels_for
 
@@ -42,9 +43,8 @@ _COPIES = 16
 
 
 @cache
-def _kernels() -> tuple[JITFunction, JITFunction, JITFunction]:
-    triton = importlib.import_module("triton")
-    tl: Any = importlib.import_module("triton.language")
+def _kernels() -> tuple[JITFunction, JITFunction, JITFunction, JITFunction]:
+    triton, tl = triton_modules()
 
     @triton.jit  # type: ignore[untyped-decorator]
     def read(  # type: ignore[no-untyped-def]
@@ -152,13 +152,31 @@ def _kernels() -> tuple[JITFunction, JITFunction, JITFunction]:
             if beyond > 0:
                 tl.atomic_add(own_at + 4 * bins, beyond, sem="relaxed")
 
-    return tilted, score, count
+    @triton.jit  # type: ignore[untyped-decorator]
+    def weigh(  # type: ignore[no-untyped-def]
+        X_at, stride: tl.constexpr, across, weight_at, units_at, out_at, n, d: tl.constexpr,
+        centred: tl.constexpr, height: tl.constexpr, width: tl.constexpr,
+    ):  # fmt: skip
+        number = tl.program_id(0)
+        slot = tl.arange(0, height)
+        column = tl.arange(0, width)
+        inside = column < d
+        total = tl.zeros((height, width), tl.float64)
+        for start in range(number * height, n, tl.num_programs(0) * height):
+            rows = (start + slot).to(tl.int64)
+            there = rows < n
+            x = read(X_at, stride, across, units_at, rows, there, column, inside, centred)
+            weight = tl.load(weight_at + rows, mask=there, other=0.0)
+            total += weight[:, None] * x
+        tl.store(out_at + number * width + column, tl.sum(total, 0))
+
+    return tilted, score, count, weigh
 
 
 class _Launch:
     """What every kernel is told of a matrix: its parts, its units, and the shape of a tile."""
 
-    def __init__(self, X: Tensor, centre: Tensor):
+    def __init__(self, X: Tensor, centre: Tensor | None):
         self.torch = importlib.import_module("torch")
         self.X = X
         n, self.d = X.shape
@@ -175,7 +193,7 @@ class _Launch:
         cuts = range(0, n, _LAUNCH_ROWS)
         self.parts = [slice(first, min(first + _LAUNCH_ROWS, n)) for first in cuts]
 
-    def _pad(self, centre: Tensor) -> Tensor:
+    def _pad(self, centre: Tensor | None) -> Tensor:
         """The centre, zero beyond the columns."""
         padded = self.torch.zeros(self.width, dtype=self.torch.float64, device=self.X.device)
         if centre is not None:
@@ -196,11 +214,12 @@ class _Launch:
 
 def tilted_reader(
     X: Tensor, positive: Tensor, log_weight: Tensor | None, centre: Tensor | None
-) -> Callable[[FloatArray, tuple[float, ...]], FloatArray]:
+) -> Callable[[FloatArray, tuple[float, ...], Tensor | None], FloatArray]:
     """Return a function of coefficients, and of the tilts and tops of (positives, negatives).
 
     It returns (mass, moment) of positives and negatives, relative to e^tops. Tops are about where
-    the largest exponents of the two classes lie.
+    the largest exponents of the two classes lie. A float64 vector, where it is given one, receives
+    the scores of the rows.
     """
     torch = importlib.import_module("torch")
     kind = positive.view(torch.uint8)
@@ -209,12 +228,14 @@ def tilted_reader(
         return FusedReader(X, kind, log_weight, centre, kernels).read
     parts = [slice(first, first + _LAUNCH_ROWS) for first in range(0, len(X), _LAUNCH_ROWS)]
 
-    def read(coef: FloatArray, about: tuple[float, ...]) -> FloatArray:
+    def read(coef: FloatArray, about: tuple[float, ...], scores: Tensor | None) -> FloatArray:
         given = torch.from_numpy(np.concatenate([about, coef])).to(X.device)
         total = torch.zeros((2, len(coef) + 1), dtype=torch.float64, device=X.device)
         for rows in parts:
             logs = None if log_weight is None else log_weight[rows]
             total += _tilted_tiles(X[rows], kind[rows], logs, given[4:], centre, given[:4]).sum(0)
+        if scores is not None:
+            score_rows(X, given[4:], centre, scores)
         found: FloatArray = total.cpu().numpy()
         return found
 
@@ -230,7 +251,7 @@ def _tilted_tiles(
     about: Tensor,
 ) -> Tensor:
     """Return the sums of each program of the Triton kernel, of shape (programs, 2, d + 1)."""
-    launch, (tilted, _, _) = _Launch(X, centre), _kernels()
+    launch, (tilted, *_) = _Launch(X, centre), _kernels()
     programs = launch.programs(len(X))
     shape = (programs, 2, launch.width + 1)
     out = launch.torch.empty(shape, dtype=launch.torch.float64, device=X.device)
@@ -245,7 +266,7 @@ def _tilted_tiles(
 
 def score_rows(X: Tensor, beta: Tensor, centre: Tensor, out: Tensor) -> None:
     """Write X @ beta into a float64 vector."""
-    launch, (_, score, _) = _Launch(X, centre), _kernels()
+    launch, (_, score, *_) = _Launch(X, centre), _kernels()
     for rows in launch.parts:
         part = X[rows]
         with launch.on_its_device():
@@ -253,6 +274,25 @@ def score_rows(X: Tensor, beta: Tensor, centre: Tensor, out: Tensor) -> None:
                 part, *X.stride(), beta, launch.centre, out[rows], len(part), launch.d,
                 **launch.built_for,
             )  # fmt: skip
+
+
+def weigh_rows(X: Tensor, weight: Tensor, centre: Tensor | None) -> Tensor:
+    """Return X' times a float64 vector of one number per row, summed in a fixed order."""
+    launch, (*_, weigh) = _Launch(X, centre), _kernels()
+    torch = launch.torch
+    total = torch.zeros(launch.width, dtype=torch.float64, device=X.device)
+    for rows in launch.parts:
+        part = X[rows]
+        programs = launch.programs(len(part))
+        out = torch.empty((programs, launch.width), dtype=torch.float64, device=X.device)
+        with launch.on_its_device():
+            weigh[(programs,)](
+                part, *X.stride(), weight[rows], launch.centre, out, len(part), launch.d,
+                **launch.built_for,
+            )  # fmt: skip
+        total += out.sum(0)
+    found: Tensor = total[: launch.d]
+    return found
 
 
 def counted_scores(
@@ -272,7 +312,7 @@ def counted_scores(
     u per_spread + bins / 2. The answer holds the weights of both classes, negatives first,
     their weighted distances from the bins' centres, and the number of rows beyond the bins.
     """
-    launch, (_, _, count) = _Launch(X, centre), _kernels()
+    launch, (_, _, count, _) = _Launch(X, centre), _kernels()
     torch = launch.torch
     about = launch.numbers(*standard, per_spread, quanta)
     counts = torch.zeros((_COPIES, 4 * bins + 1), dtype=torch.int64, device=X.device)

@@ -140,6 +140,9 @@ class BlockSource(ABC):
     on_device: bool = False
     #: Whether samples of rows from elsewhere lie on a device: such a source has `gather`.
     samples_on_device: bool = False
+    #: Entries of X below which reading all of them costs less than drawing a sample to start on,
+    #: and the most entries of such a sample; None where the rows decide.
+    sample_entries: tuple[int, int] | None = None
     #: Whether the blocks know the groups, or the times, of their rows.
     grouped: bool = False
     #: Which part of another source this is, for messages: "in fold 2 to train on".

@@ -45,6 +45,9 @@ _COARSE_ROWS = (5_000, 200_000)
 _COARSE_ROWS_PER_FEATURE = 100
 #: On a device, how many rows are worth thinning, and the most to keep.
 _DEVICE_ROWS = 1 << 16, 1 << 20
+#: On a GPU one in so many rows is kept at the most: a larger sample saves reads of all rows.
+_GPU_SHARE = 8
+_GPU_ROWS = 1 << 21
 #: Rows that tell whether most entries are zero, about.
 _ZERO_ROWS = 256
 #: Share of entries other than zero below which a dense matrix is worth storing without its zeros,
@@ -270,6 +273,8 @@ class LabelledData(BlockData):
         self.classes = classes
         self.class_weight = class_weight
         self.size = size
+        #: Whether these rows stand for others.
+        self.is_sample = like is not None
         super().__init__(source, counts.starts(), counts.n_rows, like)
         self.passes["labels"] += 1
         self.view = View(classes, class_weight, self.units, self.entries)
@@ -337,8 +342,12 @@ class LabelledData(BlockData):
         return Thinning((steps[0], steps[1], located), before, at[:2])
 
     def _rows_to_keep(self) -> int | None:
-        rows = coarse_rows(self.n_rows, self.size)
         source = self.source
+        if source.sample_entries is not None and not self.sparse:
+            fewest, most = source.sample_entries
+            rows = min(self.n_rows // _GPU_SHARE, most // max(1, self.n_features), _GPU_ROWS)
+            return rows if self.entries >= fewest and rows >= _COARSE_ROWS[0] else None
+        rows = coarse_rows(self.n_rows, self.size)
         on_device = source.samples_on_device or (source.keeps_samples and not source.in_memory)
         if on_device:
             if self.n_rows < _DEVICE_ROWS[0]:

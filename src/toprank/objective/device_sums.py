@@ -6,13 +6,16 @@ What comes back to the host is as large as a coefficient vector, or a histogram.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from toprank._extras import has_triton
 from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
 from toprank.blocks.device import DeviceDesign
+from toprank.blocks.recorded import Recording
+from toprank.blocks.statistics import Units
 from toprank.objective.sums import BIN, BINS, EndPartial, ScoreHistogram, Standard, Tilted, Tilts
 
 if TYPE_CHECKING:
@@ -24,6 +27,10 @@ if TYPE_CHECKING:
 _SAMPLE_ROWS = 4096
 #: Entries of rows that second moments are taken from at once.
 _ROUGH_ENTRIES = 1 << 25
+#: Rows of a sparse tensor up to which starting kernels takes longer than they do.
+_RECORDED_ROWS = 1 << 20
+#: Rows whose mean is taken out before squaring.
+_MIDDLE_ROWS = 1024
 #: Masses within these bounds lost nothing: float64 reaches from 1e-308 to 1e308.
 _ROOM = (1e-260, 1e260)
 #: Weights are counted in whole quanta, so that no order of adding up can change a bit.
@@ -46,38 +53,48 @@ class FusedSums:
         self.design = design
         self.positive = positive
         self.log_weight = log_weight
-        held = positive | True if log_weight is None else log_weight > -np.inf
         #: Whether there are positives, and negatives, of weight above zero.
-        self.present = bool((positive & held).any()), bool((~positive & held).any())
+        self.present = _present(positive, log_weight)
         #: About where the largest exponents of (positives, negatives) lie, by tilts.
         self._tops: dict[Pair, Pair] = {}
 
-    def tilted_ends(self, coef: FloatArray, tilts: Tilts) -> list[EndPartial]:
-        """Return for each end the tilted sums of positives and negatives."""
-        return [self._end(coef, of_end) for of_end in tilts]
+    def tilted_ends(
+        self, coef: FloatArray, tilts: Tilts, scores: Tensor | None = None
+    ) -> list[EndPartial]:
+        """Return for each end the tilted sums of positives and negatives.
 
-    def _end(self, coef: FloatArray, tilts: Pair) -> EndPartial:
+        ``scores``, a float64 vector, receives the scores of the rows where it is given.
+        """
+        return [self._end(coef, of_end, scores) for of_end in tilts]
+
+    def _end(self, coef: FloatArray, tilts: Pair, scores: Tensor | None) -> EndPartial:
         """One read of X, relative to the tops of the last evaluation or of a sample."""
         step = max(1, self.design.n_rows // _SAMPLE_ROWS)
         tops = self._tops.pop(tilts, None) or self._largest(coef, tilts, step)
-        end = self._read(coef, tilts, tops)
+        end = self._read(coef, tilts, tops, scores)
         if not self._is_sound(end):
-            end = self._read(coef, tilts, self._largest(coef, tilts, 1))
+            end = self._read(coef, tilts, self._largest(coef, tilts, 1), scores)
         if self._is_sound(end):
             logs = [part.log_mass if part.mass > 0 else 0.0 for part in end]
             self._tops[tilts] = (logs[0], logs[1])
         return end
 
-    def _read(self, coef: FloatArray, tilts: Pair, tops: Pair) -> EndPartial:
-        found = self._reader(coef, (*tilts, *tops))
+    def _read(self, coef: FloatArray, tilts: Pair, tops: Pair, scores: Tensor | None) -> EndPartial:
+        found = self._table(coef, tilts, tops, scores)
         pos, neg = (
             Tilted(line[1:], None, top if line[0] else -np.inf, float(line[0]))
             for line, top in zip(found, tops, strict=True)
         )
         return pos, neg
 
+    def _table(
+        self, coef: FloatArray, tilts: Pair, tops: Pair, scores: Tensor | None
+    ) -> FloatArray:
+        """(mass, moments) of positives and negatives, relative to their tops."""
+        return self._reader(coef, (*tilts, *tops), scores)
+
     @cached_property
-    def _reader(self) -> Callable[[FloatArray, tuple[float, ...]], FloatArray]:
+    def _reader(self) -> Callable[[FloatArray, tuple[float, ...], Tensor | None], FloatArray]:
         from toprank.blocks.kernels_triton import tilted_reader
 
         return tilted_reader(self.design.X, self.positive, self.log_weight, self.design.centre)
@@ -90,11 +107,17 @@ class FusedSums:
         rows = self.design.every(step)
         scores, positive = rows.scores(coef).tensor, self.positive[::step]
         logs = None if self.log_weight is None else self.log_weight[::step]
+        places = self._places if step == 1 else _by_class(positive)
         pos, neg = (
-            _rough_sums(rows, members.nonzero()[:, 0], tilt * scores, logs)
-            for tilt, members in zip(tilts, (positive, ~positive), strict=True)
+            _rough_sums(rows, place, tilt * scores, logs)
+            for tilt, place in zip(tilts, places, strict=True)
         )
         return pos, neg
+
+    @cached_property
+    def _places(self) -> tuple[Tensor, Tensor]:
+        """The rows of the positives, and of the negatives."""
+        return _by_class(self.positive)
 
     def _is_sound(self, end: EndPartial) -> bool:
         """Whether the sums have neither over- nor underflown; float64 goes to 1e308."""
@@ -117,44 +140,58 @@ class FusedSums:
         return tops[0], tops[1]
 
 
+def _by_class(positive: Tensor) -> tuple[Tensor, Tensor]:
+    return positive.nonzero()[:, 0], (~positive).nonzero()[:, 0]
+
+
+def _present(positive: Tensor, log_weight: Tensor | None) -> tuple[bool, bool]:
+    if log_weight is None:
+        there = int(positive.sum())
+        return there > 0, there < len(positive)
+    held = log_weight > -np.inf
+    return bool((positive & held).any()), bool((~positive & held).any())
+
+
 class StoredSums(FusedSums):
     """The same of a sparse tensor, in two reads of its entries.
 
     One gives a score per row, the other a sum per column; what lies between has one number per row.
+    On a GPU these are some twenty small kernels, which are recorded and started together.
     """
 
-    def _end(self, coef: FloatArray, tilts: Pair) -> EndPartial:
+    def _table(
+        self, coef: FloatArray, tilts: Pair, tops: Pair, scores: Tensor | None
+    ) -> FloatArray:
+        if scores is not None:
+            scores.copy_(self.design.scores(coef).tensor)
+        shift = self.design.units.shift(coef)  # of a model that was fitted to dense rows
+        raised = [top + tilt * shift for tilt, top in zip(tilts, tops, strict=True)]
+        given = np.concatenate([tilts, raised, coef])
+        found: FloatArray = self._recorded(given).cpu().numpy()
+        return found
+
+    @cached_property
+    def _recorded(self) -> Callable[[FloatArray], Tensor]:
+        """A function of (tilts, tops, coefficients)."""
+        X = self.design.X
+        if X.device.type == "cuda" and has_triton() and len(X) <= _RECORDED_ROWS:
+            return Recording(self._sums, self.design.small(np.zeros(4 + X.shape[1])))
+        return lambda given: self._sums(self.design.small(given))
+
+    def _sums(self, given: Tensor) -> Tensor:
+        """(mass, moments) of positives and negatives, relative to their tops."""
         torch, positive = self.design.torch, self.positive
-        exponents = self._scores(coef) * torch.where(positive, *map(self._number, tilts))
+        own = self.design.X.scores(given[4:])
+        tilt, top = (torch.where(positive, given[k], given[k + 1]) for k in (0, 2))
+        exponents = tilt.mul_(own).sub_(top)
         if self.log_weight is not None:
             exponents += self.log_weight
-        nothing, none = self._number(-np.inf), self._number(0.0)
-        tops = torch.stack(
-            [
-                torch.where(positive, exponents, nothing).amax(),
-                torch.where(positive, nothing, exponents).amax(),
-            ]
-        )
-        shifts = torch.where(tops == -np.inf, 0.0, tops)
-        weight = (exponents - torch.where(positive, shifts[0], shifts[1])).exp_()
-        masses = [
-            torch.where(positive, weight, none).sum(),
-            torch.where(positive, none, weight).sum(),
-        ]
+        weight = exponents.exp_()
+        masses = [torch.where(members, weight, 0.0).sum() for members in (positive, ~positive)]
         signed = torch.where(positive, weight, -weight)
         moments = self.design.X.by_column.sums(signed, by_sign=True)
-        found = torch.cat([tops, torch.stack(masses), moments.reshape(-1)]).cpu().numpy()
-        (top_pos, top_neg, mass_pos, mass_neg), sums = found[:4], found[4:].reshape(2, -1)
-        return (
-            Tilted(sums[0].copy(), None, float(top_pos), float(mass_pos)),
-            Tilted(sums[1].copy(), None, float(top_neg), float(mass_neg)),
-        )
-
-    def _scores(self, coef: FloatArray) -> Tensor:
-        return self.design.scores(coef).tensor
-
-    def _number(self, value: float) -> Tensor:
-        return self.design.small(np.asarray(value))
+        found: Tensor = torch.cat([torch.stack(masses)[:, None], moments], 1)
+        return found
 
 
 def _rough_sums(
@@ -166,31 +203,49 @@ def _rough_sums(
     top = float(exponents.max()) if len(rows) else -np.inf
     if top == -np.inf:  # no row of this class, or only absent ones
         return total
-    X, torch = design.X, design.torch
-    kind = torch.float64 if X.dtype == torch.float64 else torch.float32
     weight = (exponents - top).exp_()
+    middle, first, second = _about_the_middle(design, rows, weight)
+    shift = middle.double()
+    if design.centre is not None:
+        shift = shift - design.centre
+    mass, cross = weight.sum(), shift[:, None] * first
+    moment = first + mass * shift
+    second = second + cross + cross.T + mass * shift * shift[:, None]
+    found = design.torch.cat([mass[None], moment, second.view(-1)]).cpu().numpy()
+    total.top, total.mass = top, float(found[0])
+    total.moment = found[1 : len(shift) + 1].copy()
+    total.second = found[len(shift) + 1 :].reshape(len(shift), -1).copy()
+    return total
+
+
+def _about_the_middle(
+    design: DeviceDesign, rows: Tensor, weight: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """A point among some rows, and the weighted sums of what lies between them and it."""
+    torch = design.torch
+    kind = torch.float64 if design.X.dtype == torch.float64 else torch.float32
     d = design.n_features
-    middle: Any = None
-    first = torch.zeros(d, dtype=torch.float64, device=X.device)
-    second = torch.zeros((d, d), dtype=torch.float64, device=X.device)
     at_once = max(1, _ROUGH_ENTRIES // d)
+    if design.kernel == "triton" and kind == torch.float32:
+        from toprank.blocks.kernels_moments import weighted_moments
+        from toprank.blocks.kernels_triton import weigh_rows
+
+        # their mean: what lies between it and them is all that the few bits are spent on
+        held = torch.zeros(design.n_rows, dtype=torch.float64, device=rows.device)
+        held[rows] = weight
+        middle = (weigh_rows(design.X, held, None) / weight.sum()).to(kind)
+        return middle, *weighted_moments(design.X, rows, weight.float(), middle)
+    middle = design.dense_rows(rows[:_MIDDLE_ROWS], kind).mean(0)
+    first = torch.zeros(d, dtype=torch.float64, device=rows.device)
+    second = torch.zeros((d, d), dtype=torch.float64, device=rows.device)
     for some, heavy in zip(rows.split(at_once), weight.split(at_once), strict=True):
         x = design.dense_rows(some, kind)
-        if middle is None:
-            middle = x.mean(0)
         x -= middle
-        first += (heavy.to(kind) @ x).double()
-        x *= heavy.to(kind).sqrt()[:, None]
+        root = heavy.to(kind).sqrt()
+        x *= root[:, None]
+        first += (root @ x).double()
         second += (x.T @ x).double()
-    mass, shift = float(weight.sum()), middle.double().cpu().numpy()
-    if design.units.centre is not None:
-        shift = shift - design.units.centre
-    m, square = first.cpu().numpy(), second.cpu().numpy()
-    cross = np.outer(shift, m)
-    total.top, total.mass = top, mass
-    total.moment = m + mass * shift
-    total.second = square + cross + cross.T + mass * np.outer(shift, shift)
-    return total
+    return middle, first, second
 
 
 def device_histogram(
@@ -200,11 +255,15 @@ def device_histogram(
     coef: FloatArray,
     shift: float,
     standard: Standard,
+    scores: Tensor | None = None,
 ) -> ScoreHistogram:
     """Return the histogram of the scores X @ coef + shift of a tensor's rows.
 
-    Counted in whole quanta of weight, so that no order of adding up can change a bit.
+    Counted in whole quanta of weight, so that no order of adding up can change a bit. Where the
+    scores X @ coef are known, X is not read.
     """
+    if scores is not None:
+        design, coef = DeviceDesign(scores[:, None], Units()), np.ones(1)
     heaviest = float(design.n_rows if weight is None else weight.sum())
     quanta = _QUANTA / max(heaviest, 1e-300)
     centred = Standard(standard.centre - shift, standard.spread)

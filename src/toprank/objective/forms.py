@@ -14,6 +14,7 @@ import numpy as np
 from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
 from toprank.objective.data import LabelledData
+from toprank.objective.device_problem import DeviceRootProblem
 from toprank.objective.duality import Dual, DualState, Terms
 from toprank.objective.max_price import MaxProblem
 from toprank.objective.node_sums import NodesProblem
@@ -53,8 +54,14 @@ _AHEAD_UP_TO = 100
 #: each stored entry of a row, if no row is left out.
 _HESSIAN_IN_GRADIENTS = 20
 _HESSIAN_PER_ENTRY = 1.5
+#: The same of the stored entries of a device, whose gradients are a few small kernels.
+_DEVICE_STORED_HESSIAN = 60
 #: Entries of X that a Hessian is taken from on a device: there it costs about two gradients.
 _DEVICE_ENTRIES = 1 << 27
+#: The same where a sample of the rows is solved, which reads them in no time.
+_SAMPLE_ENTRIES = 1 << 25
+#: Powers above which a sample on a device is itself solved on a sample first.
+_STEEP_SAMPLE = 8.0
 #: Share of stored entries from which products of dense rows are faster than sparse ones.
 _DENSE_SHARE = 0.07
 #: Up to this many features a Hessian is cheap enough to begin with.
@@ -68,7 +75,8 @@ class SweptProblem(TwoClassProblem):
     def hessian_repaid_by(self) -> int:  # type: ignore[override]
         """Gradients that cost as much as a Hessian from some of the rows."""
         if not self._reads_stored_entries:
-            return _HESSIAN_IN_GRADIENTS
+            stored = self.data.sparse and self.data.source.on_device
+            return _DEVICE_STORED_HESSIAN if stored else _HESSIAN_IN_GRADIENTS
         per_row = self.data.source.stored / self.n_rows  # type: ignore[attr-defined]
         share = min(1.0, 2 * self._rows_for_coordinates / self.n_rows)
         return max(_HESSIAN_IN_GRADIENTS, int(_HESSIAN_PER_ENTRY * share * per_row))
@@ -118,7 +126,8 @@ class SweptProblem(TwoClassProblem):
         def make_pass() -> Evaluation:
             standard = self.standard(coef) if bins else None
             draw = self._rows_to_draw if first and order == 1 else None
-            sweep = Evaluate(data.view, self.tilts, order, self.alpha == 0, standard, draw)
+            keep = not first and data.source.on_device
+            sweep = Evaluate(data.view, self.tilts, order, self.alpha == 0, standard, draw, keep)
             found: Evaluation = data.run(sweep, coef)
             return found
 
@@ -190,6 +199,8 @@ class SweptProblem(TwoClassProblem):
 
     def _curved_ends(self, coef: FloatArray, exact: bool) -> list[EndPartial] | None:
         """Tilted sums with second moments, or estimates from some rows; None: ask the sample."""
+        if self._is_device_sample:  # which stands for other rows: nothing of it need be exact
+            return [self.rough_end(coef, _DEVICE_ENTRIES if exact else _SAMPLE_ENTRIES)]
         if exact:
             return self.evaluate(coef, 2)
         if self._last.knows(coef) and (drawn := self._pass(coef, 1).drawn) is not None:
@@ -198,8 +209,9 @@ class SweptProblem(TwoClassProblem):
         if self.size <= self.newton_up_to:
             enough = max(_HESSIAN_ROWS, _HESSIAN_ROWS_PER_FEATURE * self.size)
         if self._sums_on_device:
-            step = max(1, self.data.entries // _DEVICE_ENTRIES)
-            return [self.data.run(RoughMoments(self.data.view, self.tilts[0], step), coef)]
+            if self._coarse is not None and not self.data.sparse:
+                return [self._coarse.rough_end(coef, _DEVICE_ENTRIES)]
+            return [self.rough_end(coef, _DEVICE_ENTRIES)]
         if self.data.source.in_memory and len(self.tilts) == 1:
             if self._is_steep and self.gradients_first and not self.data.sparse:
                 enough = min(enough, _STEEP_ROWS_PER_FEATURE * self.size)
@@ -209,6 +221,22 @@ class SweptProblem(TwoClassProblem):
                 return [self.data.run(RoughMoments(self.data.view, self.tilts[0]), coef)]
             return self.evaluate(coef, 2)
         return self.evaluate(coef, 2) if self._coarse is None else None
+
+    @property
+    def _is_device_sample(self) -> bool:
+        """Whether these are dense rows of a device that stand for others."""
+        return self.data.is_sample and self._sums_on_device and not self.data.sparse
+
+    def coarse(self) -> TwoClassProblem | None:
+        # a GPU reads its sample in no time: a sample of that helps steep prices of wide rows alone
+        gentle = self.task.p <= _STEEP_SAMPLE or self.size <= _NARROW
+        return None if gentle and self._is_device_sample else self._coarse
+
+    def rough_end(self, coef: FloatArray, entries: int) -> EndPartial:
+        """Return tilted sums with rough second moments, from about so many entries."""
+        step = max(1, self.data.entries // entries)
+        found: EndPartial = self.data.run(RoughMoments(self.data.view, self.tilts[0], step), coef)
+        return found
 
     @property
     def cheap_curvature(self) -> bool:
@@ -421,6 +449,8 @@ def problem_of(
         return PricedProblem(data, task)
     if MaxProblem.suits(task):
         return MaxProblem(data, task)
+    if DeviceRootProblem.suits(data, task):
+        return DeviceRootProblem(data, task)
     if RootProblem.suits(data, task):
         return RootProblem(data, task)
     if NodesProblem.suits(data, task):

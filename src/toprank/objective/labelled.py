@@ -29,6 +29,8 @@ from toprank.objective.sums import (
 
 #: Weights, beside the largest, that single precision does not see.
 _NOTHING_ROUGH = 1e-7
+#: A score per row is kept where a row of a device takes so many times its bytes.
+_SCORES_BESIDE = 8
 #: Entries of X from which compiled kernels repay their loading time (benchmarks/speed.py kernels).
 COMPILED_FROM = 20_000_000
 
@@ -146,17 +148,25 @@ class OpenBlock:
     def _knows(self, coef: FloatArray) -> bool:
         return self._scored_at == coef.tobytes()
 
-    def sum_tilted(self, coef: FloatArray, tilts: Tilts, order: int = 1) -> list[EndPartial]:
+    def sum_tilted(
+        self, coef: FloatArray, tilts: Tilts, order: int = 1, *, keep: bool = False
+    ) -> list[EndPartial]:
         """Return for each end the tilted sums of positives and negatives.
 
         ``order`` is 1 for masses and means, 2 for second moments too. Coefficients of shape
         (m, d) give the sums of as many settings, whose tilts are columns of shape (m, 1).
+        ``keep`` asks for the scores to be kept where that costs little beside reading X.
         """
         if self.n_rows and order == 1 and coef.ndim == 1:
             if self.view.entries >= COMPILED_FROM and self.design.kernel == "numba":
                 return self._sum_with_numba(coef, tilts)
             if self.design.kernel in ("triton", "stored"):
-                return self._fused.tilted_ends(coef, tilts)
+                if not (keep and self._scores_are_small):
+                    return self._fused.tilted_ends(coef, tilts)
+                scores = self._scores_to_fill()
+                ends = self._fused.tilted_ends(coef, tilts, scores.tensor)
+                self._scored_at = coef.tobytes()
+                return ends
         d = self.design.n_features
         if coef.ndim == 2:
             ends = empty_ends(d, tilts, order, len(coef))
@@ -167,6 +177,13 @@ class OpenBlock:
         for (_, tile, scores), classes in zip(self.scored_tiles(coef), self.classes, strict=True):
             classes.add(ends, tile, scores, tilts)
         return ends
+
+    @property
+    def _scores_are_small(self) -> bool:
+        """Whether the scores of a device's rows take little room and time beside the rows."""
+        X = self.block.X
+        dense = self.design.kernel == "triton"
+        return dense and 8 * _SCORES_BESIDE <= self.design.n_features * X.dtype.itemsize
 
     def masses(self, coef: FloatArray, tilts: tuple[float, float]) -> tuple[Mass, Mass]:
         """Return the tilted masses of positives and negatives, and keep the weights of the rows."""
@@ -288,7 +305,8 @@ class OpenBlock:
 
             vectors = (unwrap(self.positive), unwrap(self.weight))
             design: Any = self.design
-            return device_histogram(design, *vectors, coef, shift, standard)
+            known = unwrap(self._scores) if self._knows(coef) else None
+            return device_histogram(design, *vectors, coef, shift, standard, known)
         return ScoreHistogram.of(self.scores(coef) + shift, self.positive, self.weight, standard)
 
     def labels(self) -> tuple[Any, Any]:
@@ -307,6 +325,12 @@ class OpenBlock:
         """Return what a method returns, as arrays of the host."""
         found, to_host = getattr(self, what)(*arguments), self.design.to_host
         return tuple(map(to_host, found)) if isinstance(found, tuple) else to_host(found)
+
+    def _spaced(self, step: int, before: int) -> object:
+        """Evenly spaced rows of weight above zero."""
+        if self.weight is None:
+            return self.design.vector(np.arange(-before % step, self.n_rows, step))
+        return self.every(self.present, step, before)
 
     def every(self, members: Any, step: int, before: int) -> Any:
         """Rows of a kind at equal distances, counted on from the blocks before."""
@@ -335,11 +359,11 @@ class OpenBlock:
 
     def spaced_rows(self, step: int, before: int) -> Any:
         """Return evenly spaced rows of weight above zero, raw, where they lie."""
-        return self.design.thin(self.every(self.present, step, before))
+        return self.design.thin(self._spaced(step, before))
 
     def spaced_scores(self, coef: FloatArray, step: int, before: int) -> FloatArray:
         """Return their scores, on the host; they are known if the last pass was for this coef."""
-        rows = self.every(self.present, step, before)
+        rows = self._spaced(step, before)
         if self._knows(coef):
             known: FloatArray = self.design.to_host(self._scores[rows])
             return known

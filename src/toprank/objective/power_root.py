@@ -22,7 +22,7 @@ from toprank.pair_sums.interpolated import DEGREE, REACH, WIDTH, Interactions, N
 from toprank.prices import Power
 
 #: Boxes beyond which rows are summed one by one elsewhere: scores so far apart are rare.
-_MOST_BOXES = 1 << 16
+MOST_BOXES = 1 << 16
 
 
 class PowerRoot:
@@ -83,7 +83,7 @@ class PowerRoot:
         if is_square(self.loss):
             return self._squares(scores)
         far = inner[0] - outer[0] > REACH  # some see e^-r alone, however small
-        wide = max(inner[1], outer[1]) - min(inner[0], outer[0]) > _MOST_BOXES * WIDTH
+        wide = max(inner[1], outer[1]) - min(inner[0], outer[0]) > MOST_BOXES * WIDTH
         return None if far or wide else self._logistic(scores, inner, outer)
 
     def _logistic(
@@ -92,12 +92,12 @@ class PowerRoot:
         from toprank.pair_sums import two_class_kernels as kernels
 
         rows = scores, self.kind, self.inner, self.sign, self.weight
-        source, target = _Axis(inner, inner[0]), _Axis(outer, inner[0])
+        source, target = Axis(inner, inner[0]), Axis(outer, inner[0])
         kernels.spread_weights(*rows, self.inner_share, source.grid, source.table)
         forward = Interactions(source.numbers, target.numbers)
         moments = source.moments
         gradient = np.zeros(len(scores))
-        heights = _series(forward, 0, moments)
+        heights = series_of(forward, 0, moments)
         largest = kernels.evaluate_heights(*rows, target.grid, heights, gradient)
         if largest == 0.0:
             return 0.0, np.zeros(len(scores))
@@ -105,14 +105,14 @@ class PowerRoot:
             self.kind, self.inner, self.weight, self.outer_share, self.p, largest, gradient
         )
         value, factor = self._root(total, largest)
-        back_of_outer, back_of_inner = (_Axis(-ends[::-1], -outer[1]) for ends in (outer, inner))
+        back_of_outer, back_of_inner = (Axis(-ends[::-1], -outer[1]) for ends in (outer, inner))
         kernels.pull_outer(
             *rows, self.outer_share, self.p, largest, factor,
-            target.grid, _series(forward, 1, moments), back_of_outer.grid, back_of_outer.table,
+            target.grid, series_of(forward, 1, moments), back_of_outer.grid, back_of_outer.table,
             gradient,
         )  # fmt: skip
         backward = Interactions(back_of_outer.numbers, back_of_inner.numbers)
-        slopes = _series(backward, 1, back_of_outer.moments)
+        slopes = series_of(backward, 1, back_of_outer.moments)
         kernels.pull_inner(*rows, self.inner_share, back_of_inner.grid, slopes, gradient)
         return value, gradient
 
@@ -161,7 +161,7 @@ def is_square(loss: Loss) -> bool:
     )
 
 
-class _Axis:
+class Axis:
     """The boxes from the lowest to the highest of some scores, and a table for their moments."""
 
     def __init__(self, ends: FloatArray, origin: float):
@@ -183,6 +183,6 @@ def _powers() -> FloatArray:
     return power_matrix()
 
 
-def _series(interactions: Interactions, k: int, moments: FloatArray) -> FloatArray:
+def series_of(interactions: Interactions, k: int, moments: FloatArray) -> FloatArray:
     """The series of the target boxes in powers, one line per box."""
     return np.ascontiguousarray(interactions.series(k, moments).T @ _powers())

@@ -162,7 +162,8 @@ class Evaluate:
     """Tilted sums at each end and, if asked for, more of the same scores.
 
     ``extremes`` asks how far apart the classes lie, ``standard`` for the scores in bins, ``draw``
-    for moments of rows drawn by their weight, so many for each row of (positives, negatives).
+    for moments of rows drawn by their weight, so many for each row of (positives, negatives),
+    ``keep`` for the scores to stay where they are at hand.
     """
 
     view: View
@@ -171,11 +172,12 @@ class Evaluate:
     extremes: bool = False
     standard: Standard | None = None
     draw: tuple[float, float] | None = None
+    keep: bool = False
 
     def local(self, block: Block, coef: FloatArray) -> Evaluation:
         opened = open_block(block, self.view)
         return Evaluation(
-            opened.sum_tilted(coef, self.tilts, self.order),
+            opened.sum_tilted(coef, self.tilts, self.order, keep=self.keep),
             opened.extremes(coef) if self.extremes else (np.inf, -np.inf),
             None if self.standard is None else opened.histogram(coef, 0.0, self.standard),
             None if self.draw is None else opened.drawn_moments(coef, self.tilts[0], self.draw),

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from toprank._numerics import FloatArray
-from toprank.solvers.newton_step import rounding_error, solve_step, square
+from toprank.solvers.newton_step import KeptHessian, rounding_error
 from toprank.solvers.result import (
     SEPARABLE,
     STUCK,
@@ -57,14 +57,16 @@ def newton(
     coef = start if warm else _coarse_start(problem, start, max_iter, tol)
     value, grad = problem.value_grad(coef)
     size, enough = largest(grad), tol * problem.scale
-    hessian, fresh, exact = None, False, False
+    hessian: KeptHessian | None = None
+    fresh = exact = False
     patience = _Patience(value, size)
     damping = _Damping(problem.size)
     message = f"no convergence in {max_iter} Newton iterations"
     while len(log.history) < max_iter and size > enough:
         if hessian is None:
-            hessian, fresh = problem.hessian(coef, exact=exact), True
-            damping.see(hessian)
+            found, fresh = problem.hessian(coef, exact=exact), True
+            damping.see(found)
+            hessian = KeptHessian(found)
         trial = damping.step(problem, coef, value, grad, size, hessian)
         if trial is None:
             if fresh and exact:
@@ -77,7 +79,7 @@ def newton(
         wanted = _CONTRACTION if exact or not problem.has_sample else _SAMPLED_CONTRACTION
         shrunk = trial.size <= wanted * size
         exact = exact or (fresh and trial.size > _FAILURE * size)
-        _learn(hessian, trial.coef - coef, trial.grad - grad)
+        hessian.learn(trial.coef - coef, trial.grad - grad)
         coef, value, grad, size = trial.coef, trial.value, trial.grad, trial.size
         log.add(coef, objective=value, gradient=size, damping=trial.damping)
         fresh = False
@@ -108,14 +110,6 @@ def _coarse_start(
     del coarse
     problem.release_sample()
     return reached
-
-
-def _learn(hessian: FloatArray, step: FloatArray, change: FloatArray) -> None:
-    """Make a Hessian that is kept agree with the change of the gradient seen (BFGS)."""
-    foreseen = hessian @ step
-    seen, expected = float(change @ step), float(foreseen @ step)
-    if seen > 0 and expected > 0:
-        hessian += square(change) / seen - square(foreseen) / expected
 
 
 class _Patience:
@@ -162,12 +156,13 @@ class _Damping:
         value: float,
         grad: FloatArray,
         size: float,
-        hessian: FloatArray,
+        hessian: KeptHessian,
     ) -> _Trial | None:
         """Return the first trial point that lowers the objective enough; None if none does."""
         rounding = rounding_error(value)
         while self.amount <= _MOST_DAMPING:
-            direction = solve_step(self._damped(hessian), -grad)
+            damping = self.amount * self.curvature if self.amount else None
+            direction = hessian.solve(-grad, damping)
             slope = float(grad @ direction)
             if not np.isfinite(slope) or slope >= 0:
                 break
@@ -181,9 +176,6 @@ class _Damping:
             self.amount = max(10.0 * self.amount, _FIRST_DAMPING)
         self.amount = 0.0
         return None
-
-    def _damped(self, hessian: FloatArray) -> FloatArray:
-        return hessian + np.diag(self.amount * self.curvature) if self.amount else hessian
 
     def _ease(self, gain: float) -> None:
         """Damp less where the model, which promises half the slope, was right."""

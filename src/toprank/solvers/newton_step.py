@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 import numpy as np
 from scipy import linalg
@@ -21,18 +22,85 @@ def square(v: FloatArray) -> FloatArray:
     return v[:, None] * v
 
 
+#: A Hessian whose factor, in units of unit diagonal, has no pivot below this is well conditioned.
+_STEADY = 1e-3
+
+
 def solve_step(hessian: FloatArray, target: FloatArray) -> FloatArray:
     """Solve H x = target in units of unit diagonal; raise small eigenvalues if H is singular."""
+    return _solver_of(hessian)[0](target)
+
+
+def _solver_of(hessian: FloatArray) -> tuple[Callable[[FloatArray], FloatArray], bool]:
+    """Return `solve_step` of one Hessian, taken apart once, and whether it is well conditioned."""
     if not np.isfinite(hessian).all():  # LAPACK may search for ever among infinities
-        return np.full_like(target, np.nan)
+        return lambda target: np.full_like(target, np.nan), False
     diagonal = hessian.diagonal()
     scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     scaled = hessian * square(scale)
     # LAPACK itself: SciPy's checks take longer than a small system
     factor, failed = lapack.dpotrf(scaled, clean=False)
-    if not (failed or np.abs(factor.diagonal()).min() < 1e-7):
-        return scale * lapack.dpotrs(factor, scale * target)[0]
+    least = 0.0 if failed else float(np.abs(factor.diagonal()).min())
+    if least >= 1e-7:
+        return lambda target: scale * lapack.dpotrs(factor, scale * target)[0], least >= _STEADY
     values, vectors = linalg.eigh(scaled, check_finite=False)
     # a floor, not a cut: along a flat direction an unpenalised objective may still fall
     floor = np.maximum(values, 1e-9 * max(1.0, float(values[-1])))
-    return scale * (vectors @ ((vectors.T @ (scale * target)) / floor))
+    return lambda target: scale * (vectors @ ((vectors.T @ (scale * target)) / floor)), False
+
+
+class KeptHessian:
+    """A Hessian that learns from every step how the gradient changed (BFGS).
+
+    One that is well conditioned is taken apart once: a later system is solved by that and by the
+    steps since, each a few products of vectors. Others are put together, and taken apart, anew.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from toprank.solvers.newton_step import KeptHessian
+    >>> kept = KeptHessian(np.eye(2))
+    >>> kept.learn(np.array([1.0, 0.0]), np.array([4.0, 0.0]))
+    >>> kept.solve(np.array([4.0, 4.0])).tolist(), kept.matrix.tolist()
+    ([1.0, 4.0], [[4.0, 0.0], [0.0, 1.0]])
+    """
+
+    def __init__(self, matrix: FloatArray):
+        self._matrix = matrix
+        self._solve, self._steady = _solver_of(matrix)
+        self._steps: list[tuple[FloatArray, FloatArray, float]] = []
+        self._in_matrix = 0  # how many of the steps
+
+    @property
+    def matrix(self) -> FloatArray:
+        """The first Hessian, made to agree with the changes of the gradient seen."""
+        for step, change, seen in self._steps[self._in_matrix :]:
+            foreseen = self._matrix @ step
+            expected = float(foreseen @ step)
+            if expected > 0:
+                self._matrix += square(change) / seen - square(foreseen) / expected
+        self._in_matrix = len(self._steps)
+        return self._matrix
+
+    def learn(self, step: FloatArray, change: FloatArray) -> None:
+        """Take in that the gradient changed by so much along a step."""
+        seen = float(change @ step)
+        if seen > 0:
+            self._steps.append((step, change, seen))
+
+    def solve(self, target: FloatArray, damping: FloatArray | None = None) -> FloatArray:
+        """Return the solution of H x = target, ``damping`` added to the diagonal where given."""
+        if damping is not None:
+            return solve_step(self.matrix + np.diag(damping), target)
+        if self._steps and not self._steady:
+            return solve_step(self.matrix, target)
+        left = target
+        shares: list[float] = []
+        for step, change, seen in reversed(self._steps):
+            share = float(step @ left) / seen
+            shares.append(share)
+            left = left - share * change
+        found = self._solve(left)
+        for (step, change, seen), share in zip(self._steps, reversed(shares), strict=True):
+            found = found + (share - float(change @ found) / seen) * step
+        return found

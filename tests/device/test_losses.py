@@ -1,0 +1,92 @@
+"""The logistic loss and the squared hinge, summed where the rows of a device lie."""
+
+import numpy as np
+import pytest
+
+from toprank import PNormPush, blocks
+from toprank.objective import build_objective
+
+torch = pytest.importorskip("torch")
+from toprank.losses import get_loss  # noqa: E402
+from toprank.objective.device_root import DeviceRoot, running_sums  # noqa: E402
+
+LOSSES = ["logistic", "squared_hinge"]
+
+
+def labelled(n, seed=0):
+    rng = np.random.default_rng(seed)
+    scores = rng.normal(scale=2.0, size=n)
+    return scores, rng.random(n) < 0.3, rng.integers(0, 3, n).astype(float)
+
+
+def root_of(positive, weight, p, loss, end, device):
+    parts = (None if part is None else torch.as_tensor(part, device=device)
+             for part in (positive, weight))  # fmt: skip
+    return DeviceRoot(*parts, p, get_loss(loss), end == "bottom")
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("p", [1.0, 4.0, 30.5])
+@pytest.mark.parametrize("end", ["top", "bottom"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_value_and_gradient_are_those_of_the_host(loss, p, end, weighted, device):
+    scores, positive, weight = labelled(3000)
+    weight = weight if weighted else None
+    want, slopes = build_objective(positive, weight, p=p, loss=loss, end=end).value_grad(scores)
+    root = root_of(positive, weight, p, loss, end, device)
+    value, gradient = root.value_grad(torch.as_tensor(scores, device=device))
+    assert value == pytest.approx(want, rel=1e-12)
+    size = np.max(np.abs(slopes))
+    np.testing.assert_allclose(gradient.cpu().numpy(), slopes, rtol=1e-9, atol=1e-13 * size)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_same_scores_give_the_same_bits_again(loss, device):
+    scores, positive, _ = labelled(50_000)
+    root = root_of(positive, None, 4.0, loss, "top", device)
+    once, again = (root.value_grad(torch.as_tensor(scores, device=device)) for _ in range(2))
+    assert once[0] == again[0]
+    assert torch.equal(once[1], again[1])
+
+
+def test_scores_too_far_apart_or_not_finite_are_left_to_the_host(device):
+    scores, positive, _ = labelled(100)
+    root = root_of(positive, None, 4.0, "logistic", "top", device)
+    for far in (scores + 100.0 * positive, scores * 1e9, scores * np.inf):
+        with np.errstate(invalid="ignore"):
+            assert root.value_grad(torch.as_tensor(far, device=device)) is None
+
+
+def test_a_squared_hinge_that_no_pair_meets_is_zero(device):
+    positive = np.array([True, False])
+    root = root_of(positive, None, 4.0, "squared_hinge", "top", device)
+    value, gradient = root.value_grad(torch.tensor([9.0, 0.0], dtype=torch.float64, device=device))
+    assert value == 0.0
+    assert not gradient.any()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_fit_is_that_of_the_host(loss, weighted, device):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(3000, 5))
+    X[:, 4] += 50.0
+    y = X[:, 0] + 0.5 * X[:, 1] + rng.logistic(size=3000) > 1.5
+    weight = rng.integers(0, 3, 3000).astype(float) if weighted else None
+    here = PNormPush(4, loss=loss, tol=1e-9).fit(X, y, weight)
+    given = (None if part is None else torch.as_tensor(part, device=device)
+             for part in (X, y, weight))  # fmt: skip
+    there = PNormPush(4, loss=loss, tol=1e-9).fit_blocks(blocks.from_torch(*given))
+    np.testing.assert_allclose(there.coef_, here.coef_, rtol=0, atol=1e-6)
+    assert there.objective_ == pytest.approx(here.objective_, rel=1e-10)
+    assert "atroot" in there.passes_
+    assert there.passes_["gather"] <= 2  # scores and labels, for the link of so few rows
+
+
+@pytest.mark.parametrize("n", [0, 1, 1023, 1024, 1025, 1_100_000])
+def test_running_sums_are_those_of_numpy(n, device):
+    values = np.random.default_rng(n).normal(size=n)
+    lines = torch.as_tensor(np.stack([values, 2.0 * values]), device=device)
+    found = running_sums(lines).cpu().numpy()
+    want = np.concatenate([[0.0], np.cumsum(values)])
+    np.testing.assert_allclose(found, [want, 2.0 * want], atol=1e-9)
