@@ -52,6 +52,13 @@ def bytes_changed(data: bytes, rng: Random) -> bytes:
     return bytes(out)
 
 
+def bytes_spliced(data: bytes, other: bytes, rng: Random) -> bytes:
+    """The beginning of a file and the end of another, at the same place in every second case."""
+    place = rng.randint(0, len(data))
+    there = min(place, len(other)) if rng.random() < 0.5 else rng.randint(0, len(other))
+    return data[:place] + other[there:]
+
+
 def text_changed(data: bytes, rng: Random) -> bytes:
     """Fields and lines swapped, repeated, lost or replaced by awkward words."""
     parts = re.split(rb"([,;\t|=\n \"])", data)
