@@ -81,7 +81,7 @@ def _supervise(folder: Path, given: argparse.Namespace) -> int:
     print(f"{given.engine} engine, seed {given.seed}, {given.minutes:g} minutes", flush=True)
     for file in (folder / "findings").iterdir():
         file.rename(folder / "earlier" / file.name)
-    end, runs, started = time.monotonic() + 60 * given.minutes, 0, True
+    end, runs, started, stuck = time.monotonic() + 60 * given.minutes, 0, True, False
     while started and (runs == 0 or end - time.monotonic() > 5):
         runs += 1
         left = max(1, int(end - time.monotonic()))
@@ -90,10 +90,15 @@ def _supervise(folder: Path, given: argparse.Namespace) -> int:
         command += ["--engine", given.engine, "--seconds-inside", str(left)]
         log = folder / f"run-{runs}.log"
         with log.open("w") as file:
-            subprocess.run(command, stdout=file, stderr=file, check=False)
+            most = left + 30 * given.hang  # the engines end by themselves
+            try:
+                subprocess.run(command, stdout=file, stderr=file, check=False, timeout=most)
+            except subprocess.TimeoutExpired:
+                stuck = True
+                print(f"run {runs}: it was ended, {most - left} seconds late; see {log}")
         started = keep_current(folder, log) or bool(_LINE.search(log.read_text(errors="replace")))
     _report(folder, runs, given)
-    return int(not started or any((folder / "findings").iterdir()))
+    return int(stuck or not started or any((folder / "findings").iterdir()))
 
 
 def keep_current(folder: Path, log: Path) -> bool:

@@ -168,10 +168,11 @@ class Engine:
         for _ in range(self.rng.choice((1, 1, 2, 4))):
             if self.rng.random() < 0.1:
                 other = self.rng.choice(self.corpus)
-                data = self.target.splice(data, other, self.rng.randrange(2**32))
+                new = self.target.splice(data, other, self.rng.randrange(2**32))
             else:
-                data = self.target.mutate(data, MOST, self.rng.randrange(2**32))
-        return data[:MOST]
+                new = self.target.mutate(data, MOST, self.rng.randrange(2**32))
+            data = new if len(new) <= MOST else data
+        return data
 
     def _read(self, data: bytes) -> bool:
         """Whether an input reached something new; what it raises is kept."""

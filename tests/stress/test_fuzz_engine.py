@@ -7,9 +7,10 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from fuzz import engine as engine_module
 from fuzz.driver import keep, keep_current, main
 from fuzz.engine import Engine, Steps, name_of
-from fuzz.mutation import bytes_changed, bytes_spliced
+from fuzz.mutation import _tree_changed, bytes_changed, bytes_spliced
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -156,3 +157,30 @@ def test_one_input_is_read_again_by_itself(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(readers, "attack", lambda data: 1 / 0)
     assert main(["readers", "--replay", str(file)]) == 1
     assert "ZeroDivisionError" in capsys.readouterr().err
+
+
+def test_files_that_grow_with_every_change_stay_within_the_limit(tmp_path, monkeypatch):
+    class Growing(Maze):
+        def mutate(self, data, most, seed):
+            return data * 3
+
+        splice = mutate
+
+        def attack(self, data):
+            assert len(data) <= engine_module.MOST
+
+    monkeypatch.setattr(engine_module, "MOST", 50)
+    (tmp_path / "corpus").mkdir()
+    found = []
+    engine = Engine(
+        Growing(), tmp_path, "7", Steps(lambda _: True), lambda *it: found.append(it), 10
+    )
+    engine.run(0.05, set())
+    assert engine.count > 1 and not found
+
+
+def test_a_tree_of_copies_of_copies_is_not_copied_again():
+    inner = [0] * 100
+    for _ in range(3):
+        inner = [inner] * 100  # a hundred million places, in little memory
+    assert _tree_changed(inner, Random(1)) is inner

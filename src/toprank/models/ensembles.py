@@ -53,7 +53,10 @@ def rows_to_measure_by(weighs_members: bool, rows: TrainingRows, random_state: i
 
 
 def fit_ensemble(
-    ensemble: PushEnsemble, Z: FloatArray, rows: TrainingRows, given: dict[str, Any]
+    ensemble: PushEnsemble,
+    Z: FloatArray,
+    rows: TrainingRows,
+    given: dict[str, Any],
 ) -> PushEnsemble:
     """Fit an ensemble with folds that keep groups whole and follow time, as the others' do."""
     if rows.time is not None and rows.groups is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,11 +14,11 @@ from toprank.interop.sql_steps import SqlColumns, SqlSteps, clip_sql, is_number,
 from toprank.models.columns import Column
 from toprank.models.errors import ModelError
 
-#: A TableModel, which imports this file.
-Model = Any
+if TYPE_CHECKING:
+    from toprank.models.model import TableModel
 
 
-def refuse_columns(model: Model, language: str, used: set[int]) -> None:
+def refuse_columns(model: TableModel, language: str, used: set[int]) -> None:
     """ModelError if numbers in use come from columns that the language cannot prepare."""
     owners = {int(model.preparation.owner[j]) for j in used}
     columns = [c for j, c in enumerate(model.schema.columns) if j in owners]
@@ -37,7 +37,7 @@ def refuse_columns(model: Model, language: str, used: set[int]) -> None:
         )
 
 
-def table_to_sql(model: Model, table: str | None, dialect: str) -> str:
+def table_to_sql(model: TableModel, table: str | None, dialect: str) -> str:
     """As `TableModel.to_sql`."""
     try:
         language = get_dialect(dialect)
@@ -49,7 +49,7 @@ def table_to_sql(model: Model, table: str | None, dialect: str) -> str:
         raise ModelError(str(error)) from error
 
 
-def _sum_sql(model: Model, language: Dialect) -> str:
+def _sum_sql(model: TableModel, language: Dialect) -> str:
     """The score of a ranker that adds up its columns: a term for each column of the table."""
     form = additive_form(model.ranker)
     refuse_columns(model, "SQL", set(form.terms))
@@ -62,7 +62,7 @@ def _sum_sql(model: Model, language: Dialect) -> str:
     return bracketed_sum(terms)
 
 
-def _ranker_sql(model: Model, language: Dialect) -> str:
+def _ranker_sql(model: TableModel, language: Dialect) -> str:
     """The score of trees or an ensemble, over the columns as they were prepared."""
     if model.preparation.style != "trees":
         raise ModelError(
@@ -119,7 +119,7 @@ def _holds_numbers(column: Column) -> bool:
     return re.match(r"u?int|float|double|decimal", column.dtype.lower()) is not None
 
 
-def _numbers_by_column(model: Model) -> list[list[int]]:
+def _numbers_by_column(model: TableModel) -> list[list[int]]:
     """The numbers that each column of the schema becomes."""
     found: list[list[int]] = [[] for _ in model.schema.columns]
     for number, place in enumerate(model.preparation.owner.tolist()):
@@ -132,7 +132,7 @@ class _Term:
 
     def __init__(
         self,
-        model: Model,
+        model: TableModel,
         form: Additive,
         dialect: Dialect,
         column: Column,

@@ -13,13 +13,16 @@ import binascii
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toprank._arrays import AnyArray, Frame, JsonObject
 from toprank._numerics import scramble_bits
+
+if TYPE_CHECKING:
+    from toprank.models.model import TableModel
 
 #: Checksums that a sketch keeps at most.
 _KEPT = 4096
@@ -60,8 +63,10 @@ class RowSketch:
         return {"smallest": packed, "whole": self.whole, "twins": self.twins}
 
     @classmethod
-    def from_dict(cls, given: Any) -> RowSketch | None:
+    def from_dict(cls, given: object) -> RowSketch | None:
         """Return the sketch on a card; None if there is none, or none that can be used."""
+        if not isinstance(given, Mapping):
+            return None
         try:
             packed = base64.b64decode(given["smallest"], validate=True)
             smallest = np.frombuffer(packed, dtype="<u8").astype(np.uint64)
@@ -117,7 +122,7 @@ class SeenRows:
     model : TableModel
     """
 
-    def __init__(self, model: Any):
+    def __init__(self, model: TableModel):
         self._model = model
         self._sketch = RowSketch.from_dict(model.card.get("training", {}).get("sketch"))
         self.looked_up = self.found = 0

@@ -27,7 +27,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from toprank._extras import require
 from toprank._files import replace_file
@@ -44,9 +44,10 @@ if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
     from toprank._arrays import JsonObject
+    from toprank.models.model import TableModel
 
 
-def save(model: object, path: str | PathLike[str]) -> None:
+def save(model: TableModel, path: str | PathLike[str]) -> None:
     """Write a model to one file, whole or not at all.
 
     An interrupted save leaves the file that was there before.
@@ -70,7 +71,7 @@ def save(model: object, path: str | PathLike[str]) -> None:
         ) from error
 
 
-def to_bytes(model: Any) -> bytes:
+def to_bytes(model: TableModel) -> bytes:
     """Return the file of a model as bytes."""
     io_ = require("skops.io", "models")
     bare, boosters = detach(model.ranker)

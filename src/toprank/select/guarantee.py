@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,7 +33,9 @@ from toprank.select.prefixes import (
 from toprank.select.shortlist import Shortlist, TooFewLabels
 
 if TYPE_CHECKING:
-    from toprank._arrays import JsonObject
+    from sklearn.base import BaseEstimator
+
+    from toprank._arrays import JsonObject, TableLike
 
 
 _DRAWN_ALIKE = "calibration rows and new rows are drawn in the same way"
@@ -46,7 +48,7 @@ _SHORT_LIST = 10
 
 def select(
     model_or_scores: object,
-    X_new: object = None,
+    X_new: TableLike | None = None,
     *,
     calibration: object,
     fdr: float | None = None,
@@ -199,7 +201,9 @@ def _read_wish(
     return Wish(kind, value, float(confidence))
 
 
-def _read_new(model_or_scores: Any, X_new: Any) -> tuple[Any, FloatArray]:
+def _read_new(
+    model_or_scores: BaseEstimator | ArrayLike, X_new: TableLike | None
+) -> tuple[BaseEstimator | None, FloatArray]:
     """The model, None if scores came, and the scores of the new rows."""
     given = getattr(model_or_scores, "model_", model_or_scores)  # a TableRanker holds its model
     is_model = any(hasattr(given, name) for name in ("decision_function", "predict_proba"))
