@@ -81,7 +81,7 @@ def _scorer(trees: PushTrees) -> Callable[..., float]:
 
 
 def choose_power(
-    trees: PushTrees,
+    trees: Any,
     X: TableLike,
     y: np.ndarray,
     sample_weight: FloatArray | None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
@@ -15,16 +15,12 @@ from toprank.objective import count_labels
 from toprank.rankers.common import fits
 from toprank.rankers.trees.auto import choose_power
 
-if TYPE_CHECKING:
-    from toprank.rankers.trees.estimator import PushTrees
-
-
 #: Rows that p is chosen on, at most.
 _CHOSEN_ON = 200_000
 
 
 def choose_on_sample(
-    trees: PushTrees, source: BlockSource, init_score: object, init_model: object
+    trees: object, source: BlockSource, init_score: object, init_model: object
 ) -> PChoice:
     """Choose p on folds of rows that are drawn from a source and brought here."""
     if init_score is not None:
