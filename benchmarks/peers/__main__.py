@@ -76,7 +76,8 @@ def run(options: argparse.Namespace, record: Path) -> None:
 def run_full(options: argparse.Namespace, record: Path) -> None:
     sets = chosen(options.sets, SHIPPED if options.quick else names(options.data), "sets")
     rankers = chosen(options.rankers, full.RANKERS, "rankers")
-    full.run(Store(record / "full.jsonl"), options.data, sets, rankers)
+    most = options.splits or full.SPLITS_OF_FEW
+    full.run(Store(record / "full.jsonl"), options.data, sets, rankers, most)
 
 
 def run_toppush(options: argparse.Namespace, record: Path) -> None:

@@ -215,14 +215,20 @@ def thinned(rows: Any, y: Any, count: int, *, seed: list[int]) -> Any:
     return np.sort(np.concatenate(parts))
 
 
-def run(store: Store, folder: Path, sets: tuple[str, ...], rankers: tuple[str, ...]) -> None:
+def run(
+    store: Store,
+    folder: Path,
+    sets: tuple[str, ...],
+    rankers: tuple[str, ...],
+    most_splits: int = SPLITS_OF_FEW,
+) -> None:
     """Every cell that is not in the store yet, split by split, the cheaper families first."""
     missing = {name: RANKERS[name].missing for name in rankers}
     _load_compiled_code()
     cuts = {name: list(splits(load(name, folder))) for name in by_size(sets, folder)}
     jobs = [
         (number, name, ranker)
-        for number in range(SPLITS_OF_FEW)
+        for number in range(most_splits)
         for family in (("ours", "default"), ("tuned",))
         for name in cuts
         for ranker in rankers

@@ -52,6 +52,7 @@ def test_two_runs_agree_to_the_last_digit(peers, tmp_path):
             assert cell["costs"]["fit_s"] >= 0
 
 
+@pytest.mark.more
 def test_finished_cells_are_not_run_again_and_the_missing_ones_are(peers, tmp_path, monkeypatch):
     quick(peers, tmp_path, n_splits=1)
     path = tmp_path / "peers.jsonl"

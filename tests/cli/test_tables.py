@@ -159,6 +159,7 @@ def test_what_is_not_utf8_is_named_by_line_and_byte(text):
         in_chunks(path)
 
 
+@pytest.mark.more
 @given(st.text(max_size=40), st.binary(max_size=3), st.text(max_size=40))
 def test_the_first_byte_that_cannot_be_read_is_the_one_python_names(tmp_path_factory, a, bad, b):
     from toprank.cli.io.text import find_undecodable_byte

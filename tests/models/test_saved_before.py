@@ -28,5 +28,7 @@ def test_a_model_saved_before_scores_as_it_did(name):
         warnings.simplefilter("ignore", ModelWarning)  # the other libraries may be newer
         model = load(path)
     frame = pd.read_csv(SAVED / "table.csv")
-    np.testing.assert_allclose(model.score(frame), SCORES[name], rtol=1e-9, atol=1e-9)
+    # texts are encoded in single precision, whose last digits are the processor's own
+    near = 1e-6 * np.abs(SCORES[name]).max()
+    np.testing.assert_allclose(model.score(frame), SCORES[name], rtol=0, atol=near)
     assert len(model.reasons(frame.head(3))) == 3

@@ -120,6 +120,7 @@ def test_smoothed_problems_lie_below_and_meet_the_hinge(price, rows):
     assert 0 <= whole - below[-1] < 1e-2 * whole
 
 
+@pytest.mark.more
 def test_a_large_problem_starts_on_fewer_rows_of_nearly_the_same_risk():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40_000, 2))

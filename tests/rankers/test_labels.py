@@ -72,6 +72,7 @@ def test_every_round_takes_the_best_step_of_its_objective(method, labelled):
     np.testing.assert_allclose(stages[-1], fit.decision_function(X), atol=1e-10)
 
 
+@pytest.mark.more
 def test_mh_and_pooled_mr_solve_each_others_problem(labelled):
     X, Y = labelled
     mh, mr = (
@@ -183,6 +184,7 @@ def test_weak_classifiers_of_ones_own_go_to_the_minimum_along_the_best(method):
     np.testing.assert_allclose(last, fit.decision_function(X), atol=1e-10)
 
 
+@pytest.mark.more
 def test_weak_classifiers_that_make_no_sense_are_refused():
     X, Y = make_multilabel_classification(30, 3, n_classes=3, random_state=1)
     with pytest.raises(ValueError, match=r"shape \(30,\), expected \(30, 3\)"):

@@ -120,6 +120,7 @@ def attack_cache(cache, flips, record_property):
     record_property("cases", cases)
 
 
+@pytest.mark.more
 def test_a_damaged_cache_is_fetched_again_or_refused(cache, record_property):
     attack_cache(cache, 2, record_property)
 

@@ -234,7 +234,8 @@ def _baseline(estimator: BaseEstimator, baseline: object, on_blocks: bool = Fals
         raise ValueError(f"baseline={baseline!r}: expected 'logistic', an estimator or None.")
     if on_blocks:
         return ProperRanker(alpha=getattr(estimator, "alpha", 1e-3))
-    model = LogisticRegression(max_iter=10_000)
+    # at its default tolerance the ranking of the top still hangs on the machine
+    model = LogisticRegression(tol=1e-6, max_iter=10_000)
     if not isinstance(estimator, Pipeline):
         return make_pipeline(StandardScaler(with_mean=False), model)
     return Pipeline([*clone(estimator).steps[:-1], ("logisticregression", model)])
