@@ -64,11 +64,6 @@ def _sum_sql(model: TableModel, language: Dialect) -> str:
 
 def _ranker_sql(model: TableModel, language: Dialect) -> str:
     """The score of trees or an ensemble, over the columns as they were prepared."""
-    if model.preparation.style != "trees":
-        raise ModelError(
-            f"{type(model.ranker).__name__} behind a preparation for {model.preparation.style} "
-            "rankers cannot be written as SQL."
-        )
     owners = [model.schema.columns[j] for j in model.preparation.owner.tolist()]
     numbers = [_prepared_number(column, language) for column in owners]
     columns = SqlColumns(numbers, numbers)

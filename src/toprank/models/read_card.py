@@ -18,7 +18,6 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
 
-
 from toprank import _version
 from toprank.models.archive import MOST_BYTES, check_seal, read_members
 from toprank.models.columns import are_words
