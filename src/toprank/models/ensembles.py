@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -21,7 +21,14 @@ _ENOUGH = 20_000
 _MOST_MEASURED_BY = 250_000
 
 
-def check_effort(quality: str, max_seconds: float | None) -> dict[str, Any]:
+class Effort(TypedDict):
+    """How much time a fit may take."""
+
+    quality: str
+    max_seconds: float | None
+
+
+def check_effort(quality: str, max_seconds: float | None) -> Effort:
     """Return the effort that is asked for; ModelError if there is no such."""
     if quality not in EFFORTS:
         raise ModelError(f"quality={quality!r}: expected one of {', '.join(EFFORTS)}.")

@@ -13,16 +13,13 @@ import binascii
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toprank._arrays import AnyArray, Frame, JsonObject
 from toprank._numerics import scramble_bits
-
-if TYPE_CHECKING:
-    from toprank.models.model import TableModel
 
 #: Checksums that a sketch keeps at most.
 _KEPT = 4096
@@ -122,7 +119,7 @@ class SeenRows:
     model : TableModel
     """
 
-    def __init__(self, model: TableModel):
+    def __init__(self, model: Any):
         self._model = model
         self._sketch = RowSketch.from_dict(model.card.get("training", {}).get("sketch"))
         self.looked_up = self.found = 0

@@ -34,6 +34,7 @@ from toprank._files import replace_file
 from toprank._text import plain
 from toprank.models import archive
 from toprank.models.errors import ModelError
+from toprank.models.preparation import FittedTable
 from toprank.models.tree_files import check_lightgbm
 from toprank.models.xgboost_files import check_xgboost
 from toprank.rankers.ensemble import PushEnsemble
@@ -44,10 +45,9 @@ if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
     from toprank._arrays import JsonObject
-    from toprank.models.model import TableModel
 
 
-def save(model: TableModel, path: str | PathLike[str]) -> None:
+def save(model: FittedTable, path: str | PathLike[str]) -> None:
     """Write a model to one file, whole or not at all.
 
     An interrupted save leaves the file that was there before.
@@ -71,7 +71,7 @@ def save(model: TableModel, path: str | PathLike[str]) -> None:
         ) from error
 
 
-def to_bytes(model: TableModel) -> bytes:
+def to_bytes(model: FittedTable) -> bytes:
     """Return the file of a model as bytes."""
     io_ = require("skops.io", "models")
     bare, boosters = detach(model.ranker)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -16,10 +16,6 @@ from toprank._numerics import FloatArray
 from toprank.rankers.boosting.stumps import Masses
 from toprank.solvers.coordinate import zero_of
 
-if TYPE_CHECKING:
-    from toprank.rankers.boosting.pair_weights import PairWeights
-
-
 #: No step moves a score by more than this: beyond it the loss has vanished.
 _FARTHEST = 200.0
 
@@ -27,7 +23,7 @@ _FARTHEST = 200.0
 Loss = Callable[[float], tuple[float, float]]
 
 
-def loss_along(pairs: PairWeights, scores: FloatArray, column: FloatArray) -> Loss:
+def loss_along(pairs: Any, scores: FloatArray, column: FloatArray) -> Loss:
     """Return the loss along a column: alpha -> (log loss, edge), the edge being minus the slope."""
 
     def loss(alpha: float) -> tuple[float, float]:
@@ -133,7 +129,7 @@ class LineMasses(ColumnMasses):
 
 
 def line_masses(
-    pairs: PairWeights, scores: FloatArray, h: AnyArray, split: tuple[float, float, float]
+    pairs: Any, scores: FloatArray, h: AnyArray, split: tuple[float, float, float]
 ) -> LineMasses:
     """Return the loss of some pairs along a {0, 1} weak ranker with values h."""
     return LineMasses(loss_along(pairs, scores, np.asarray(h, float)), Masses(*split, pairs.p))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,9 +23,6 @@ from toprank.pairs import Rows
 from toprank.rankers.callbacks import without_callbacks
 from toprank.rankers.held_out import TopMetric
 from toprank.rankers.trees.plan import TreeRows
-
-if TYPE_CHECKING:
-    from toprank.rankers.trees.estimator import PushTrees
 
 
 class RowTable:
@@ -49,7 +46,7 @@ class RowTable:
 class TreesByRow(ClassifierMixin, BaseEstimator):
     """Trees fitted by row number: groups and starting scores go with their rows."""
 
-    def __init__(self, p: object, trees: PushTrees, rows: RowTable):
+    def __init__(self, p: object, trees: object, rows: RowTable):
         self.p = p
         self.trees = trees
         self.rows = rows
@@ -66,7 +63,7 @@ class TreesByRow(ClassifierMixin, BaseEstimator):
         return self.trees_.decision_function(Z, init_score=given.get("init_score"))
 
 
-def _scorer(trees: PushTrees) -> Callable[..., float]:
+def _scorer(trees: Any) -> Callable[..., float]:
     def top_metric(
         estimator: BaseEstimator, X: object, y: object, sample_weight: FloatArray | None = None
     ) -> float:

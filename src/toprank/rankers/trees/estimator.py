@@ -208,7 +208,7 @@ class PushTrees(
         max_bins: int = 255,
         categorical_features: object = "from_dtype",
         monotone_constraints: object = None,
-        interaction_constraints: Sequence[Sequence[int | str]] | None = None,
+        interaction_constraints: object = None,
         early_stopping: bool | str = "auto",
         stop_by: str | Callable[..., float] = "auto",
         metric: str | Callable[..., float] = "precision_at",

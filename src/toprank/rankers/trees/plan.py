@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -24,8 +24,6 @@ from toprank.rankers.trees.columns import find_columns
 if TYPE_CHECKING:
     import lightgbm
     import xgboost
-
-    from toprank.rankers.trees.estimator import PushTrees
 
 
 #: Returns the metric of the held-out rows at their scores, larger is better.
@@ -174,7 +172,7 @@ CONSTRAINTS: dict[str, list[object]] = {
 }
 
 
-def plan_of(trees: PushTrees) -> TreePlan:
+def plan_of(trees: Any) -> TreePlan:
     """Return how an estimator that has seen its columns wants its trees grown."""
     names = getattr(trees, "feature_names_in_", None)
     return TreePlan(
@@ -199,7 +197,7 @@ def plan_of(trees: PushTrees) -> TreePlan:
     )
 
 
-def _monotone(trees: PushTrees, names: Sequence[str] | None) -> tuple[int, ...] | None:
+def _monotone(trees: Any, names: Sequence[str] | None) -> tuple[int, ...] | None:
     given, d = trees.monotone_constraints, trees.n_features_in_
     if given is None:
         return None
@@ -218,9 +216,7 @@ def _monotone(trees: PushTrees, names: Sequence[str] | None) -> tuple[int, ...] 
     return tuple(int(sign) for sign in signs)
 
 
-def _interactions(
-    trees: PushTrees, names: Sequence[str] | None
-) -> tuple[tuple[int, ...], ...] | None:
+def _interactions(trees: Any, names: Sequence[str] | None) -> tuple[tuple[int, ...], ...] | None:
     if trees.interaction_constraints is None:
         return None
     d, what = trees.n_features_in_, "interaction_constraints"

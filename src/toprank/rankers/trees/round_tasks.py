@@ -10,7 +10,6 @@ from toprank.rankers.callbacks import tell_step
 from toprank.rankers.trees.plan import TreeRows
 
 if TYPE_CHECKING:
-    from toprank.rankers.trees.estimator import PushTrees
     from toprank.rankers.trees.plan import Trees
 
 
@@ -27,7 +26,7 @@ class RoundTask:
         Returns the trees of a booster after so many rounds.
     """
 
-    def __init__(self, trees: PushTrees, rows: TreeRows, at_round: Callable[[object, int], Trees]):
+    def __init__(self, trees: Any, rows: TreeRows, at_round: Callable[[object, int], Trees]):
         self.trees, self.rows, self.at_round = trees, rows, at_round
 
     def __call__(self, env: Any) -> bool:

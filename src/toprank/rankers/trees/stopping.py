@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -12,10 +12,6 @@ from toprank._numerics import FloatArray
 from toprank.metrics.registry import get_metric
 from toprank.rankers.held_out import TopMetric
 from toprank.rankers.trees.plan import TreeRows
-
-if TYPE_CHECKING:
-    from toprank.rankers.trees.estimator import PushTrees
-
 
 #: Rounds that are kept at least where "auto" has chosen what to stop by.
 FEWEST_ROUNDS = 20
@@ -30,7 +26,7 @@ class StoppingRule:
     least: int = 1
 
     @classmethod
-    def of(cls, trees: PushTrees, *, grouped: bool) -> StoppingRule:
+    def of(cls, trees: Any, *, grouped: bool) -> StoppingRule:
         """Return the rule of an estimator, for rows with groups or without."""
         metric, settings = trees.metric, trees.metric_kwargs
         if trees.stop_by != "auto":
@@ -54,12 +50,12 @@ class StoppingRule:
         return TopMetric(self.metric, self.settings, rows)
 
 
-def cares_for_ties(trees: PushTrees) -> bool:
+def cares_for_ties(trees: Any) -> bool:
     """Whether someone has said that the first rows matter, or rows were held out for it."""
     return hasattr(trees, "validation_scores_") or "k" in (trees.metric_kwargs or {})
 
 
-def tied_top_notes(trees: PushTrees, scores: FloatArray, rows: TreeRows) -> list[str]:
+def tied_top_notes(trees: object, scores: FloatArray, rows: TreeRows) -> list[str]:
     """Return what to say where the first k rows of a list tie, and are of both classes.
 
     Nothing where nobody has said that the first rows matter, and no rows were held out for it.
@@ -78,7 +74,7 @@ def tied_top_notes(trees: PushTrees, scores: FloatArray, rows: TreeRows) -> list
     ]
 
 
-def _top_length(trees: PushTrees, n: int) -> int:
+def _top_length(trees: Any, n: int) -> int:
     """How many rows the user looks at: the k of the metric, or a tenth."""
     k = (trees.metric_kwargs or {}).get("k", 0.1)
     k = max(k) if np.ndim(k) else k
