@@ -13,16 +13,19 @@
     scored, explained, watched and exported, or a ModelError.
 
 Both are also watched for harm (``fuzz.guard``): writing, starting processes, connecting,
-unpickling. The fuzzers are guided by coverage, by atheris, which needs a clang with libFuzzer to
-be installed (``CLANG_BIN=$(which clang) pip install atheris``). From the root of the checkout:
+unpickling. The fuzzers are guided by coverage: by atheris where it is installed (``pip install
+atheris``; without a wheel it needs a clang with libFuzzer), by ``fuzz.engine`` everywhere else, or
+with ``--engine own``. From the root of the checkout:
 
 .. code-block:: sh
 
     python -m fuzz readers --minutes 10 --folder /tmp/fuzzed
-    python -m fuzz model_loader --minutes 10 --folder /tmp/fuzzed
+    python -m fuzz model_loader --minutes 10 --folder /tmp/fuzzed --seed 7
+    python -m fuzz readers --replay /tmp/fuzzed/readers/findings/FILE.bin
 
-The exit code is the number of findings; each is kept with its smallest input and its traceback.
-Ten minutes are some ten thousand tables, or a thousand models, and most of what is new comes in
-the first two. What was found and put right is in ``tests/stress/test_fuzz_findings.py``, which
-also runs both attacks in small, without atheris.
+The exit status is 1 if anything was found; each finding is kept with its smallest input and its
+traceback, and its path is printed. The seed is printed too: with the same corpus (or none) the own
+engine reads the same files again. Most of what is new comes in the first two minutes. What was
+found and put right is in ``tests/stress/test_fuzz_findings.py``, which also runs both attacks in
+small.
 """

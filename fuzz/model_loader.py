@@ -21,6 +21,7 @@ from fuzz.guard import harmless
 from fuzz.mutation import (
     Mutate,
     bytes_changed,
+    bytes_spliced,
     json_changed,
     members_of,
     sealed,
@@ -31,6 +32,12 @@ from toprank.cli import show as cards
 from toprank.models import DriftWatch, ModelError, ModelWarning, fit_table
 from toprank.models.loader import from_bytes
 from toprank.models.storage import to_bytes
+
+#: What archives that are none raise.
+_UNREADABLE = (zipfile.BadZipFile, KeyError, ValueError, OSError, NotImplementedError, RuntimeError)
+#: Models that an earlier version saved; larger ones take seconds each.
+_SAVED = Path(__file__).resolve().parents[1] / "tests" / "models" / "saved"
+_LARGEST_SAVED = 40_000
 
 
 @cache
@@ -84,8 +91,13 @@ def seed(kind: str) -> bytes:
 
 
 def seeds() -> dict[str, bytes]:
-    """Files of models of every kind."""
-    return {kind: seed(kind) for kind in KINDS}
+    """Files of models of every kind, made now and by an earlier version."""
+    saved = {
+        f"saved {file.stem}": sealed(_small(members_of(file.read_bytes())))
+        for file in sorted(_SAVED.glob("*.toprank"))
+        if file.stat().st_size < _LARGEST_SAVED
+    }
+    return {kind: seed(kind) for kind in KINDS} | saved
 
 
 def _small(members: dict[str, bytes]) -> dict[str, bytes]:
@@ -163,8 +175,25 @@ def mutate(data: bytes, most: int, seed: int, mutate_bytes: Mutate | None = None
         if rng.random() < 0.02:
             members[rng.choice(["trees-0", "trees-1", "x"])] = members.pop(name)
         return sealed(members)
-    except (zipfile.BadZipFile, KeyError, ValueError, OSError, NotImplementedError, RuntimeError):
+    except _UNREADABLE:
         return raw(data)[:most]
+
+
+def splice(data: bytes, other: bytes, seed: int) -> bytes:
+    """A model with a member of another, or with a part of its payload."""
+    rng = Random(seed)
+    try:
+        members, others = members_of(data), members_of(other)
+        name = rng.choice([*others])
+        if name == "payload.skops":
+            parts = members_of(others[name])
+            part = rng.choice([*parts])
+            members[name] = zipped({**members_of(members[name]), part: parts[part]})
+        else:
+            members[name] = others[name]
+        return sealed(members)
+    except _UNREADABLE:
+        return bytes_spliced(data, other, rng)
 
 
 def _member_changed(name: str, content: bytes, rng: Random, raw: Mutate) -> bytes:

@@ -25,7 +25,7 @@ import pyarrow.parquet
 
 from fuzz.guard import harmless
 from fuzz.model_loader import table
-from fuzz.mutation import Mutate, bytes_changed, text_changed
+from fuzz.mutation import Mutate, bytes_changed, bytes_spliced, text_changed
 from toprank.blocks import from_parquet
 from toprank.cli.choose_p import read_rows
 from toprank.cli.io.source import Reading
@@ -219,6 +219,17 @@ def mutate(data: bytes, most: int, seed: int, mutate_bytes: Mutate | None = None
     except (OSError, EOFError, ValueError, zlib.error):
         content = raw(content)
     return (head + content)[:most]
+
+
+def splice(data: bytes, other: bytes, seed: int) -> bytes:
+    """The beginning of a table and the end of another; of texts, at the ends of lines."""
+    rng = Random(seed)
+    if not (_is_text(data[2:]) and _is_text(other[2:])):
+        return data[:2] + bytes_spliced(data[2:], other[2:], rng)
+    lines, rest = data[2:].splitlines(True), other[2:].splitlines(True)
+    return data[:2] + b"".join(
+        lines[: rng.randint(0, len(lines))] + rest[rng.randint(0, len(rest)) :]
+    )
 
 
 def _is_text(content: bytes) -> bool:

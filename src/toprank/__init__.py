@@ -6,7 +6,7 @@
 >>> scores = PNormPush(p=4).fit(X, y).decision_function(X)
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from toprank._imports import import_name
 from toprank._version import __version__
@@ -66,7 +66,7 @@ _ROOMS = (
 )
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Import a public name, or a room, when it is first asked for.
 
     scikit-learn takes seconds to import; the help and the completion of the command line need

@@ -16,19 +16,35 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, Protocol, cast
+
+
+class Status(Protocol):
+    """What is asked of the status of a file."""
+
+    @property
+    def st_size(self) -> int: ...
+
+    @property
+    def st_mtime_ns(self) -> int: ...
+
+
+class HasStatus(Protocol):
+    """A path, or whatever else has a ``stat``."""
+
+    def stat(self) -> Status: ...
 
 
 @dataclass(frozen=True)
 class Stamp:
     """What a file was when it was first looked at: the passes over it must see the same rows."""
 
-    path: Any  #: a path, or whatever else has a ``stat``
+    path: HasStatus
     size: int
     changed: int  #: in nanoseconds
 
     @classmethod
-    def of(cls, path: Any) -> Stamp:
+    def of(cls, path: HasStatus) -> Stamp:
         """The stamp of a file as it is now."""
         status = path.stat()
         return cls(path, status.st_size, status.st_mtime_ns)

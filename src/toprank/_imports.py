@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
 
 
-def import_name(package: str, name: str, modules: Mapping[str, str]) -> Any:
+def import_name(package: str, name: str, modules: Mapping[str, str]) -> object:
     """Return a public name of a package from the module that holds it, or a module of the package.
 
     Parameters

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, SupportsInt
 
 #: Letters of a name or value that are shown; the rest becomes an ellipsis.
@@ -144,14 +145,14 @@ def plain(
     >>> plain((-np.inf, 1.5), infinities=False)
     [None, 1.5]
     """
-    form: Any = {"digits": digits, "infinities": infinities, "smallest": smallest}
+    again = partial(plain, digits=digits, infinities=infinities, smallest=smallest)
     if isinstance(value, Mapping):
         items = value.items()
-        return {str(key): plain(one, **form) for key, one in items}
+        return {str(key): again(one) for key, one in items}
     if isinstance(value, list | tuple | set | frozenset):
-        return [plain(one, **form) for one in value]
+        return [again(one) for one in value]
     if hasattr(value, "tolist"):
-        return plain(value.tolist(), **form)
+        return again(value.tolist())
     if isinstance(value, float):
         if abs(value) < smallest:
             return 0.0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from importlib import import_module
-from typing import Any
 
 #: What was public here.
 _MOVED = (
@@ -20,7 +19,7 @@ _MOVED = (
 )
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _MOVED:
         raise AttributeError(f"module 'toprank.choose' has no attribute {name!r}")
     warnings.warn(

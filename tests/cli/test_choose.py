@@ -131,6 +131,14 @@ def test_choose_p_takes_the_tables_that_fit_takes(table):
     assert 0.1 < json.loads(answer.stdout)["score"] < 1
 
 
+@pytest.mark.more
+def test_choose_p_takes_numbers_as_they_are_and_times_that_are_numbers(table):
+    given = ("-y", "outcome", "--positive", "ill", "--drop", "day", "--no-scale", "--time")
+    answer = invoke("choose-p", str(table), *given, "patient", *FAST, "--json")
+    assert answer.exit_code == 0, answer.stderr
+    assert 0 <= json.loads(answer.stdout)["score"] <= 1
+
+
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("options", "code", "message"),

@@ -1,5 +1,6 @@
 """`toprank demo` and the command line around it."""
 
+import json
 import os
 import subprocess
 import sys
@@ -193,3 +194,14 @@ def test_the_real_demo_runs_from_the_shell_into_a_pipe_of_any_encoding(tmp_path)
     assert b"P-Norm Push, p = 64" in answer.stdout
     assert output.read_bytes().startswith(PNG)
     assert output.stat().st_size < 150_000
+
+
+def test_the_demo_is_told_as_json(small, result):
+    done = invoke("demo", "--json", "--no-picture")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["splits"] == result.n_splits
+    assert [one["name"] for one in found["models"]] == [model.name for model in result.models]
+    first = found["models"][0]["mean"]
+    assert list(first) == [measure.name for measure in MEASURES]
+    np.testing.assert_allclose(list(first.values()), result.models[0].means)

@@ -282,3 +282,12 @@ def test_lists_whose_rows_have_no_name_are_refused(invoke, days, words, tmp_path
     refused = invoke("diff", tmp_path / "gap.csv", days["tuesday_list"])
     assert refused.exit_code == 2, refused.output
     assert "some rows have no 'customer'; name another column by --id" in words(refused.stderr)
+
+
+def test_tables_that_name_rows_twice_are_not_matched(invoke, days, model, frame, tmp_path, words):
+    twice = tmp_path / "twice.csv"
+    pd.concat([frame.drop(columns="bought")] * 2).to_csv(twice, index=False)
+    arguments = ("--model", model, "--old-data", days["monday"], "--new-data", twice)
+    done = invoke("diff", days["monday_list"], days["tuesday_list"], *arguments)
+    assert done.exit_code == 2
+    assert "names some rows twice" in words(done.output)

@@ -11,6 +11,7 @@ import pytest
 from toprank._files import replace_file
 from toprank.models import ModelError, ModelWarning, fit_table
 from toprank.models.loader import from_bytes
+from toprank.models.read_card import read_card
 from toprank.models.storage import to_bytes
 
 HARM = "\x1b[2J"
@@ -52,6 +53,7 @@ def edited(fitted):
         (["metrics", "notes"], HARM, "'metrics.notes' is not a list"),
         (["reference", "scores", "quantiles"], [0.5], "'reference.scores' is not a distribution"),
         (["reference", "columns"], {}, "describes another model"),
+        (["reference", "shares", 0], 1.0, "'reference.shares' is not a distribution"),
     ],
 )
 def test_a_card_with_a_part_of_another_shape_is_refused_when_the_file_is_read(
@@ -75,6 +77,27 @@ def test_a_card_with_a_part_of_another_shape_is_refused_when_the_file_is_read(
 def test_a_schema_whose_names_are_no_words_is_refused_when_the_file_is_read(edited, place, value):
     with pytest.raises(ModelError, match="cannot be used"):
         from_bytes(edited("schema.json", place, value))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("kind", "odd", "kinds other than"),
+        ("decimal", ";", "how it reads is not known"),
+        ("clip", [2.0, 1.0], "how it reads is not known"),
+    ],
+)
+def test_a_column_that_cannot_be_read_is_refused_when_the_file_is_read(edited, name, value, said):
+    with pytest.raises(ModelError, match=said):
+        from_bytes(edited("schema.json", ["columns", 0, name], value))
+
+
+def test_a_card_of_other_versions_is_read_with_a_warning(edited, tmp_path):
+    path = tmp_path / "model"
+    path.write_bytes(edited("toprank.json", ["versions", "numpy"], "0.1"))
+    with pytest.warns(ModelWarning, match=r"numpy 0\.1"):
+        found = read_card(path)
+    assert found.card["ranker"] == "PNormPush"
 
 
 def test_a_push_of_infinity_is_shown_and_saved():

@@ -108,6 +108,7 @@ def test_the_trees_of_these_tests_are_read_as_they_are(text):
         ("num_leaves=7", "num_leaves=0_7"),
         ("tree_sizes=", "tree_sizes=\u0668"),
         ("threshold=44.0", "threshold=\u00a044.0"),
+        ("num_class=1\n", "num_class=1\nstrange=1\n"),
     ],
 )
 def test_a_number_out_of_place_in_the_trees_ended_the_process(text, old, new):
@@ -117,6 +118,13 @@ def test_a_number_out_of_place_in_the_trees_ended_the_process(text, old, new):
         check_lightgbm(damaged)
     with pytest.raises(ModelError, match="trees in the file are damaged"):
         from_bytes(with_member("trees", "trees-0", lambda _: damaged.encode()))
+
+
+def test_a_file_with_trees_that_its_ranker_does_not_know_is_refused():
+    pytest.importorskip("lightgbm", reason="trees need LightGBM")
+    members = members_of(model_loader.seed("trees"))
+    with pytest.raises(ModelError, match="trees that its ranker does not know"):
+        from_bytes(sealed({**members, "trees-1": members["trees-0"]}))
 
 
 def test_trees_that_split_missing_values_from_all_others_could_not_be_saved():

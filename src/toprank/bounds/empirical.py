@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -134,7 +133,7 @@ class EmpiricalRanker:
             raise ValueError("EmpiricalRanker has chosen none yet: call fit with rows and labels.")
 
 
-def _name_candidates(candidates: Sequence[Any]) -> dict[str, Any]:
+def _name_candidates(candidates: Sequence[object]) -> dict[str, object]:
     """Return the candidates by name; a number names one that came without."""
     try:
         given = list(candidates)
@@ -144,10 +143,11 @@ def _name_candidates(candidates: Sequence[Any]) -> dict[str, Any]:
         ) from error
     if not given:
         raise ValueError("candidates is empty: there is nothing to choose from.")
-    named: dict[str, Any] = {}
+    named: dict[str, object] = {}
     for place, item in enumerate(given):
-        pair = isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str)
-        name, candidate = item if pair else (str(place), item)
+        name, candidate = str(place), item
+        if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str):
+            name, candidate = item
         if name in named:
             raise ValueError(f"Two candidates are called {name!r}; give each its own name.")
         named[name] = candidate

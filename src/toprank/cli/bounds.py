@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich import box
@@ -54,14 +55,26 @@ def bounds(
     if not powers:
         raise Failure("--ps: no power was given.")
     cover = LinearClass(features, coef_norm, row_norm)
-    common: dict[str, Any] = {"theta": theta, "log_covering_number": cover, "r_min": r_min}
-    size: dict[str, Any] = {"probability": probability, "n_pos": positives, "n_neg": negatives}
     share = positives / (positives + negatives)
-    wish = {"epsilon": epsilon, "probability": probability, "prevalence": share}
-    found = [
-        (p, pnorm_push(p=p, **size, **common), pnorm_push_sample_size(p=p, **wish, **common))
-        for p in powers
-    ]
+    excess = partial(
+        pnorm_push,
+        theta=theta,
+        probability=probability,
+        n_pos=positives,
+        n_neg=negatives,
+        log_covering_number=cover,
+        r_min=r_min,
+    )
+    rows = partial(
+        pnorm_push_sample_size,
+        theta=theta,
+        epsilon=epsilon,
+        probability=probability,
+        prevalence=share,
+        log_covering_number=cover,
+        r_min=r_min,
+    )
+    found = [(p, excess(p=p), rows(p=p)) for p in powers]
     if as_json:
         print_json([_bound_as_dict(*line) for line in found])
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from toprank.inference import Comparisons
     from toprank.inference.result import Comparison
     from toprank.models import TableModel
+    from toprank.models.rows import WeightAndGroups
 
 
 @reads
@@ -101,7 +102,7 @@ def compare(
 
 def _score_models(
     models: Mapping[str, TableModel], source: Source, step: Step
-) -> tuple[BoolArray, dict[str, FloatArray], dict[str, Any], list[str]]:
+) -> tuple[BoolArray, dict[str, FloatArray], WeightAndGroups, list[str]]:
     """Labels, scores by model, what else is known of the rows, and what to say of them.
 
     Weights and groups are those of the first model that has them.
@@ -114,12 +115,12 @@ def _score_models(
         raise Failure(f"the models rank for different things: {listed}.")
     scored = {name: score_labelled_table(model, source, step) for name, model in models.items()}
     rows = {name: one.rows for name, one in scored.items()}
-    known: dict[str, Any] = {"sample_weight": None, "groups": None}
-    for one in rows.values():
-        known = {
-            key: one.inference_options[key] if value is None else value
-            for key, value in known.items()
-        }
+    weights = (one.weight for one in rows.values() if one.weight is not None)
+    groups = (one.groups for one in rows.values() if one.groups is not None)
+    known: WeightAndGroups = {
+        "sample_weight": next(weights, None),
+        "groups": next(groups, None),
+    }
     first = next(iter(rows.values()))
     notes = [f"{name}: {one.seen}" for name, one in scored.items() if one.seen]
     return first.y, {name: one.scores for name, one in rows.items()}, known, notes
@@ -130,7 +131,7 @@ def _compare_models(
     k: int | float,
     positive: BoolArray,
     scores: Mapping[str, FloatArray],
-    known: dict[str, Any],
+    known: WeightAndGroups,
     level: float,
     resamples: int | None,
     step: Step,
@@ -147,15 +148,14 @@ def _compare_models(
     if positive.all() or not positive.any():
         only = "positive" if positive.all() else "negative"
         raise Failure(f"all rows are {only}; models are compared on rows of two classes.")
-    how: dict[str, Any] = {
-        "level": level,
-        "n_resamples": choose_resamples(resamples, len(positive)),
-    }
+    drawn = choose_resamples(resamples, len(positive))
     found = []
     for done, name in enumerate(wanted):
         step(f"Comparing by {name}", done, len(wanted))
         settings = metric_settings(name, k)
-        found.append(compare(name, positive, scores, **how, **known, **settings))
+        found.append(
+            compare(name, positive, scores, level=level, n_resamples=drawn, **known, **settings)
+        )
     return found
 
 

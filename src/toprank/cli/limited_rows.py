@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
@@ -28,6 +28,14 @@ if TYPE_CHECKING:
 #: Words for yes and for no in a column of rows that must be in, or out.
 _YES = ("1", "true", "yes", "y", "t", "x", "+")
 _NO = ("0", "false", "no", "n", "f", "-", "")
+
+
+class RowsBefore(TypedDict, total=False):
+    """The rows of an earlier list, as `keep_rows` takes them."""
+
+    previous: list[int]
+    old_scores: list[float]
+    noise: float
 
 
 class HeldTop:
@@ -71,7 +79,7 @@ class CutTop(HeldTop):
         self.limits, self.k, self.source, self.stay = limits, k, source, stay
 
     def _choose(self, scores: FloatArray, chance: FloatArray | None, rows: pa.Table) -> IntArray:
-        before = {} if self.stay is None else self.stay.find(rows)
+        before: RowsBefore = {} if self.stay is None else self.stay.find(rows)
         found = _cut(self.limits, self.source, scores, self.k, chance, before)
         if self.limits.explore:
             self.extra_columns = {"drawn": found.explored, "propensity": found.propensity}
@@ -103,7 +111,7 @@ class StayRows:
     earlier: EarlierList
     noise: float | None = None
 
-    def find(self, rows: pa.Table) -> dict[str, Any]:
+    def find(self, rows: pa.Table) -> RowsBefore:
         """Their places, and what says how much scores move, as `keep_rows` takes them."""
         words = map(str, rows.column(self.names).to_pylist())
         place = {name: row for row, name in enumerate(words)}
@@ -116,8 +124,9 @@ class StayRows:
                 f"--stay: only {len(there)} of its rows are in the table, too few to see how much "
                 "scores move; give --noise."
             )
-        known = {"old_scores": scores_before} if self.noise is None else {"noise": self.noise}
-        return {"previous": rows_before, **known}
+        if self.noise is None:
+            return {"previous": rows_before, "old_scores": scores_before}
+        return {"previous": rows_before, "noise": self.noise}
 
 
 @dataclass(frozen=True)
@@ -201,7 +210,7 @@ def _cut(
     scores: FloatArray,
     k: int | float | None,
     chance: FloatArray | None,
-    before: dict[str, Any],
+    before: RowsBefore,
 ) -> LimitedList:
     """Cut the list; Failure where columns cannot be read or limits clash."""
     wanted = list(limits.columns())

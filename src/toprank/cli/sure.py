@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -91,14 +91,16 @@ def read_refits(model: TableModel, source: Source, step: Step) -> SureTop:
             "the table that was given to 'toprank fit'."
         )
     positive = model.target.of(frames.column(known, schema.target))
-    rows = (np.concatenate(parts), positive)
-    options: Any = {
-        "sample_weight": read_weight(known, weight),
-        "label_propensity": read_propensity(known, propensity),
-        "progress": step,
-        "n_fits": _FITS,
-    }
-    return SureTop(model, Refits.of(model.ranker, *rows, **options))
+    refits = Refits.of(
+        model.ranker,
+        np.concatenate(parts),
+        positive,
+        sample_weight=read_weight(known, weight),
+        label_propensity=read_propensity(known, propensity),
+        progress=step,
+        n_fits=_FITS,
+    )
+    return SureTop(model, refits)
 
 
 def _numbers(model: TableModel, rows: pa.Table) -> Matrix:

@@ -162,7 +162,7 @@ class PushGradients:
         return np.unique(team.gather(groups), return_inverse=True)[1]
 
 
-def _round_per_unit(values: FloatArray, weight: Any) -> NDArray[np.float32]:
+def _round_per_unit(values: FloatArray, weight: float | FloatArray) -> NDArray[np.float32]:
     """Return float32 with 20 significant bits per unit of weight.
 
     A row of weight 3 then counts exactly as three rows do. With all 24 bits, 3 g would be rounded,
@@ -198,7 +198,7 @@ class _Built:
         counts: FloatArray | None,
     ):
         self._given = given
-        self.weight: Any = 1.0 if counts is None else counts
+        self.weight: float | FloatArray = 1.0 if counts is None else counts
         self.derivatives = derivatives
         of_row = np.broadcast_to(self.weight, positive.shape)
         undecided = derivatives(np.zeros(len(positive)))[1]

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -173,6 +173,22 @@ def _load_pyfunc(path: str) -> Scorer:
     return Scorer(_load_file(path))
 
 
+class _Page(Protocol):
+    """What is logged of a report."""
+
+    @property
+    def html(self) -> str: ...
+
+    def to_dict(self) -> JsonObject: ...
+
+
+class _HasCard(Protocol):
+    """What is logged of a model."""
+
+    @property
+    def card(self) -> JsonObject: ...
+
+
 class Scorer:
     """A model as MLflow's ``python_function``: a table in, scores and probabilities out.
 
@@ -248,7 +264,7 @@ def _requirements(model: object) -> list[str]:
     return needed
 
 
-def log_metrics(found: Any, *, prefix: str = "", step: int | None = None) -> dict[str, float]:
+def log_metrics(found: object, *, prefix: str = "", step: int | None = None) -> dict[str, float]:
     """Log metrics with their intervals to the active run.
 
     Parameters
@@ -279,7 +295,7 @@ def log_metrics(found: Any, *, prefix: str = "", step: int | None = None) -> dic
     return values
 
 
-def metric_values(found: Any) -> dict[str, float]:
+def metric_values(found: object) -> dict[str, float]:
     """Return what `log_metrics` logs, by MLflow's names, without numbers that are not finite."""
     values: dict[str, float] = {}
     for one in _results(found):
@@ -299,7 +315,7 @@ def metric_values(found: Any) -> dict[str, float]:
     }
 
 
-def _results(found: Any) -> Iterable[Mapping[str, Any]]:
+def _results(found: object) -> Iterable[JsonObject]:
     if hasattr(found, "card"):
         yield from found.card.get("metrics", {}).get("intervals", [])
     elif isinstance(found, Interval | Comparison):
@@ -319,7 +335,7 @@ def _metric_name(text: str) -> str:
     return re.sub(r"[^\w.\- /]+", "_", text).strip("_")
 
 
-def log_report(report: Any, name: str = "report.html") -> None:
+def log_report(report: _Page, name: str = "report.html") -> None:
     """Log a page of `toprank.report` to the active run, and its results beside it as JSON.
 
     Parameters
@@ -333,7 +349,7 @@ def log_report(report: Any, name: str = "report.html") -> None:
     mlflow.log_dict(plain(report.to_dict()), f"{name.removesuffix('.html')}.json")
 
 
-def log_card(model: Any) -> None:
+def log_card(model: _HasCard) -> None:
     """Log what a `TableModel` says of itself to the active run.
 
     Its ranker and settings as parameters, the metrics on its card with their intervals, and the

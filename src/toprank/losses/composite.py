@@ -10,7 +10,7 @@ to it before it becomes a probability, while the loss itself goes on, convex whe
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -222,7 +222,7 @@ def _check_score(v: ArrayLike) -> FloatArray:
 
 
 def _signs(y: ArrayLike) -> FloatArray:
-    labels: Any = np.asarray(y)
+    labels = np.asarray(y)
     if labels.dtype.kind not in "biuf" or not np.all(np.isin(labels, (-1, 0, 1))):
         raise ValueError(f"Labels must be -1 and 1, or 0 and 1, or truth values; got {y!r}.")
     return np.where(labels > 0, 1.0, -1.0)

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from numbers import Integral, Real
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -126,7 +125,7 @@ class Lists:
         """Weight of the positives of each list."""
         return self.per_list(self.positive)
 
-    def spread(self, values: FloatArray, ties: slice = slice(None)) -> Any:
+    def spread(self, values: FloatArray, ties: slice = slice(None)) -> float | FloatArray:
         """The value of its list for each tie; one number where there is one list."""
         return float(values[0]) if self.count == 1 else values[self.owner[ties]]
 

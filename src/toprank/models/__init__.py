@@ -3,7 +3,7 @@
 >>> from toprank.models import fit_table, load
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from toprank._imports import import_name
 
@@ -72,7 +72,7 @@ _FILES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Import a public name, or a file, when it is first asked for.
 
     To show a card, nothing of a fit is needed.

@@ -10,7 +10,7 @@ import io
 import json
 import re
 import zipfile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from toprank.models.errors import ModelError
 
@@ -82,15 +82,16 @@ def check_entry_sizes(entries: list[zipfile.ZipInfo], most_bytes: int) -> None:
         )
 
 
-def check_format(facts: Any) -> JsonObject:
+def check_format(facts: object) -> JsonObject:
     """Return the facts of ``toprank.json``; ModelError if the format is a newer one."""
-    found = facts.get("format") if isinstance(facts, dict) else None
-    if not isinstance(found, int) or found < 1 or not isinstance(facts.get("versions"), dict):
+    known: JsonObject = facts if isinstance(facts, dict) else {}
+    found = known.get("format")
+    if not isinstance(found, int) or found < 1 or not isinstance(known.get("versions"), dict):
         raise ModelError("This is not a toprank model: its format has no version.")
     if found > FORMAT:
-        made = facts["versions"].get("toprank", "a newer version")
+        made = known["versions"].get("toprank", "a newer version")
         raise ModelError(
             f"The model's format is version {found}, and this toprank reads up to {FORMAT}. It was "
             f"saved by toprank {made}: upgrade toprank."
         )
-    return facts
+    return known

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
@@ -17,9 +17,9 @@ from toprank._arrays import JsonObject
 from toprank._numerics import FloatArray
 from toprank._text import plain
 from toprank.models.expected import LabelShares
-from toprank.models.model import ExplainedRows
+from toprank.models.model import ExplainedRows, TableModel
 from toprank.models.read_card import LIBRARIES, installed_version
-from toprank.models.rows import ScoredRows, TrainingRows, measure, metric_settings
+from toprank.models.rows import OpenLabels, ScoredRows, TrainingRows, measure, metric_settings
 from toprank.models.sketch import RowSketch
 from toprank.models.together import find_together
 from toprank.models.unseen import UnseenScores
@@ -60,7 +60,11 @@ class HeldOutMetrics:
 
     @classmethod
     def measure(
-        cls, rows: ScoredRows, scoring: Scoring, propensity: FloatArray | None = None, **more: Any
+        cls,
+        rows: ScoredRows,
+        scoring: Scoring,
+        propensity: FloatArray | None = None,
+        **more: Unpack[OpenLabels],
     ) -> HeldOutMetrics:
         """Measure the metric that the model was chosen by and the usual ones.
 
@@ -221,7 +225,7 @@ def _importances(model: TableModel, explained: ExplainedRows, rows: TrainingRows
 
 
 def reference(
-    model: Any,
+    model: TableModel,
     values_of: Mapping[str, np.ndarray],
     n_rows: int,
     unseen: UnseenScores,
@@ -231,7 +235,7 @@ def reference(
 
     With labelled rows also how many positives there were between the quantiles of the scores.
     """
-    columns = {}
+    columns: JsonObject = {}
     for column in model.schema.columns:
         values = values_of[column.name]
         if column.kind == "category":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -21,7 +21,14 @@ _ENOUGH = 20_000
 _MOST_MEASURED_BY = 250_000
 
 
-def check_effort(quality: str, max_seconds: float | None) -> dict[str, Any]:
+class Effort(TypedDict):
+    """How much time a fit may take."""
+
+    quality: str
+    max_seconds: float | None
+
+
+def check_effort(quality: str, max_seconds: float | None) -> Effort:
     """Return the effort that is asked for; ModelError if there is no such."""
     if quality not in EFFORTS:
         raise ModelError(f"quality={quality!r}: expected one of {', '.join(EFFORTS)}.")
@@ -53,7 +60,10 @@ def rows_to_measure_by(weighs_members: bool, rows: TrainingRows, random_state: i
 
 
 def fit_ensemble(
-    ensemble: PushEnsemble, Z: FloatArray, rows: TrainingRows, given: dict[str, Any]
+    ensemble: PushEnsemble,
+    Z: FloatArray,
+    rows: TrainingRows,
+    given: dict[str, Any],
 ) -> PushEnsemble:
     """Fit an ensemble with folds that keep groups whole and follow time, as the others' do."""
     if rows.time is not None and rows.groups is not None:

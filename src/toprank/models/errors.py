@@ -7,7 +7,6 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from toprank._text import visible
 
@@ -41,14 +40,14 @@ _LOCK = threading.RLock()
 
 
 @contextmanager
-def catch_warnings(*, record: bool = False) -> Iterator[Any]:
+def catch_warnings(*, record: bool = False) -> Iterator[list[warnings.WarningMessage]]:
     """``warnings.catch_warnings``, one thread at a time.
 
     Two threads inside it at once would restore each other's filters, and the process would then
     show warnings that were silenced, or silence all.
     """
     with _LOCK, warnings.catch_warnings(record=record) as caught:
-        yield caught
+        yield [] if caught is None else caught
 
 
 def _in_child() -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -56,7 +55,9 @@ class LabelShares:
     @classmethod
     def from_card(cls, scores: Mapping[str, object]) -> LabelShares | None:
         """Read what a card remembers of the scores; None where it has no labels, or odd ones."""
-        known: Any = scores.get("labels")
+        known = scores.get("labels")
+        if not isinstance(known, Mapping):
+            return None
         try:
             edges = np.unique(np.asarray(scores["quantiles"], dtype=np.float64)[1:-1])
             rows, positives = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from os import PathLike
-from typing import Any
 
 import numpy as np
 
@@ -13,13 +12,11 @@ from toprank.models import frames
 from toprank.models.columns import OTHERS
 from toprank.models.errors import ModelError
 from toprank.models.export_sql import refuse_columns
-
-#: A TableModel, which imports this file.
-Model = Any
+from toprank.models.preparation import FittedTable
 
 
 def table_to_onnx(
-    model: Model, path: str | PathLike[str] | None, check: object, tolerance: float
+    model: FittedTable, path: str | PathLike[str] | None, check: object, tolerance: float
 ) -> OnnxExport:
     """As `TableModel.to_onnx`."""
     refuse_columns(model, "ONNX", set(range(len(model.preparation.names))))
@@ -36,7 +33,7 @@ def table_to_onnx(
     return export
 
 
-def onnx_inputs(model: Model, frame: object) -> dict[str, AnyArray]:
+def onnx_inputs(model: FittedTable, frame: object) -> dict[str, AnyArray]:
     """Return a table as the inputs of the model's ONNX form: one array (rows, 1) per column."""
     values, match = model.schema.read(frame)
     match.ensure_ok()
@@ -44,7 +41,7 @@ def onnx_inputs(model: Model, frame: object) -> dict[str, AnyArray]:
     return {name: array.reshape(rows, 1) for name, array in values.items()}
 
 
-def _add_preparation(graph: Graph, model: Model) -> str:
+def _add_preparation(graph: Graph, model: FittedTable) -> str:
     """Append the preparation: inputs by the names of the columns, one matrix of numbers out."""
     parts, preparation = [], model.preparation
     pooled = {column.name for column in model.schema.columns if column.pooled}
@@ -58,7 +55,7 @@ def _add_preparation(graph: Graph, model: Model) -> str:
     return parts[0] if len(parts) == 1 else graph.add("Concat", *parts, axis=1)
 
 
-def _add_numbers(graph: Graph, model: Model, x: str) -> list[str]:
+def _add_numbers(graph: Graph, model: FittedTable, x: str) -> list[str]:
     """Standardised, missing as the mean, and which were missing; or as they are."""
     preparation = model.preparation
     gap = graph.add("Or", graph.add("IsNaN", x), graph.add("IsInf", x))
@@ -79,7 +76,9 @@ def _add_numbers(graph: Graph, model: Model, x: str) -> list[str]:
     return parts
 
 
-def _add_category(graph: Graph, model: Model, words: str, known: AnyArray, pooled: bool) -> str:
+def _add_category(
+    graph: Graph, model: FittedTable, words: str, known: AnyArray, pooled: bool
+) -> str:
     """A column of 0 and 1 for each category; for trees its code, NaN if it was never seen.
 
     With ``pooled`` every other word is one of the others, and a missing one is missing.

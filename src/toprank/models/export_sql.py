@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
 
@@ -13,12 +12,10 @@ from toprank.interop.sql_rankers import score_sql
 from toprank.interop.sql_steps import SqlColumns, SqlSteps, clip_sql, is_number, steps_sql
 from toprank.models.columns import Column
 from toprank.models.errors import ModelError
-
-#: A TableModel, which imports this file.
-Model = Any
+from toprank.models.preparation import FittedTable
 
 
-def refuse_columns(model: Model, language: str, used: set[int]) -> None:
+def refuse_columns(model: FittedTable, language: str, used: set[int]) -> None:
     """ModelError if numbers in use come from columns that the language cannot prepare."""
     owners = {int(model.preparation.owner[j]) for j in used}
     columns = [c for j, c in enumerate(model.schema.columns) if j in owners]
@@ -37,7 +34,7 @@ def refuse_columns(model: Model, language: str, used: set[int]) -> None:
         )
 
 
-def table_to_sql(model: Model, table: str | None, dialect: str) -> str:
+def table_to_sql(model: FittedTable, table: str | None, dialect: str) -> str:
     """As `TableModel.to_sql`."""
     try:
         language = get_dialect(dialect)
@@ -49,7 +46,7 @@ def table_to_sql(model: Model, table: str | None, dialect: str) -> str:
         raise ModelError(str(error)) from error
 
 
-def _sum_sql(model: Model, language: Dialect) -> str:
+def _sum_sql(model: FittedTable, language: Dialect) -> str:
     """The score of a ranker that adds up its columns: a term for each column of the table."""
     form = additive_form(model.ranker)
     refuse_columns(model, "SQL", set(form.terms))
@@ -62,13 +59,8 @@ def _sum_sql(model: Model, language: Dialect) -> str:
     return bracketed_sum(terms)
 
 
-def _ranker_sql(model: Model, language: Dialect) -> str:
+def _ranker_sql(model: FittedTable, language: Dialect) -> str:
     """The score of trees or an ensemble, over the columns as they were prepared."""
-    if model.preparation.style != "trees":
-        raise ModelError(
-            f"{type(model.ranker).__name__} behind a preparation for {model.preparation.style} "
-            "rankers cannot be written as SQL."
-        )
     owners = [model.schema.columns[j] for j in model.preparation.owner.tolist()]
     numbers = [_prepared_number(column, language) for column in owners]
     columns = SqlColumns(numbers, numbers)
@@ -119,7 +111,7 @@ def _holds_numbers(column: Column) -> bool:
     return re.match(r"u?int|float|double|decimal", column.dtype.lower()) is not None
 
 
-def _numbers_by_column(model: Model) -> list[list[int]]:
+def _numbers_by_column(model: FittedTable) -> list[list[int]]:
     """The numbers that each column of the schema becomes."""
     found: list[list[int]] = [[] for _ in model.schema.columns]
     for number, place in enumerate(model.preparation.owner.tolist()):
@@ -132,7 +124,7 @@ class _Term:
 
     def __init__(
         self,
-        model: Model,
+        model: FittedTable,
         form: Additive,
         dialect: Dialect,
         column: Column,

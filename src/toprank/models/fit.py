@@ -6,7 +6,7 @@ import time as clock
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -276,8 +276,9 @@ def fit_rows(
     some = Z[:: 1 + len(Z) // _SCORED]
     unseen = UnseenScores(ranker.decision_function(some), "training")
     held_out = HeldOutMetrics(notes=["nothing was held out: measure by cross-validation"])
-    about: tuple[Any, ...] = (held_out, choice, [], None, unseen)
-    card = make_card(made, rows, explained, name, request.scoring, *about)
+    card = make_card(
+        made, rows, explained, name, request.scoring, held_out, choice, [], None, unseen
+    )
     card["tails"] = {name: [tail.low, tail.high] for name, tail in tails.items()}
     return made.with_card(card)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,16 @@ from toprank._extras import require
 from toprank._numerics import FloatArray
 from toprank.select.explore import counts_so_far
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 #: Rows that wait together, so that short lists are not sorted all the time.
 _FEWEST_SORTED = 100_000
+
+#: Scores, places, rows, groups and entities of some rows of a list.
+_Part: TypeAlias = (
+    "tuple[FloatArray, NDArray[np.intp], pa.Table, NDArray[np.object_], NDArray[np.object_] | None]"
+)
 
 
 class LimitedTop:
@@ -57,11 +65,11 @@ class LimitedTop:
         self.places: NDArray[np.intp] = np.empty(0, dtype=np.intp)
         self.ranks: NDArray[np.intp] = np.empty(0, dtype=np.intp)
         self.tied: NDArray[np.bool_] = np.empty(0, dtype=bool)
-        self.rows: Any = None
+        self.rows: pa.Table = None  # before any rows
         self.n = 0
         self._groups: NDArray[np.object_] | None = None
         self._entities: NDArray[np.object_] | None = None
-        self._waiting: list[tuple[FloatArray, NDArray[np.intp], Any, Any, Any]] = []
+        self._waiting: list[_Part] = []
         self._ties: dict[object, tuple[float, int]] = {}
 
     @property
@@ -72,7 +80,7 @@ class LimitedTop:
     def add(
         self,
         scores: FloatArray,
-        rows: object,
+        rows: pa.Table,
         groups: np.ndarray | None = None,
         entities: Sequence[object] | None = None,
     ) -> None:

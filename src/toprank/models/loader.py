@@ -8,7 +8,7 @@ import warnings
 import zipfile
 from collections.abc import Iterator
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.exceptions import InconsistentVersionWarning
@@ -36,6 +36,9 @@ from toprank.models.storage import (
     reads_texts_unsafely,
     update_types,
 )
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 #: Every class of rankers in a file, members of ensembles among them; by name, because a file has
 #: few of them, and loading the others would take longer than the file.
@@ -108,7 +111,7 @@ def _read_payload(payload: bytes, most_bytes: int) -> dict[str, object]:
     with catch_warnings():
         # the versions are compared once, for all libraries
         warnings.simplefilter("ignore", InconsistentVersionWarning)
-        parts: dict[str, Any] = build_payload(payload, MODEL_TYPES)
+        parts = build_payload(payload, MODEL_TYPES)
     if reads_texts_unsafely(parts):
         raise ModelError(
             "The model in the file would open the files that the texts of a table name, or search "
@@ -149,7 +152,7 @@ def _replace_older_encoders(preparation: Preparation) -> None:
                 encoders[place] = from_older_encoder(one.state, name)
 
 
-def _chain(ranker: object) -> Iterator[Any]:
+def _chain(ranker: BaseEstimator | None) -> Iterator[BaseEstimator]:
     """A ranker, its members, and those whose scores it started from.
 
     The name of a file does not count.

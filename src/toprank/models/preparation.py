@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from toprank._arrays import AnyArray
+from toprank._arrays import AnyArray, JsonObject
 from toprank._numerics import LARGEST_SIZE, FloatArray
 from toprank.models.columns import Column
 from toprank.models.encoders import DateEncoder, TextEncoder
 from toprank.models.moments import Moments
-from toprank.models.schema import Schema
+from toprank.models.schema import Schema, Target
 from toprank.models.words import Words
 
 if TYPE_CHECKING:
@@ -284,3 +284,27 @@ def _has_times(dates: AnyArray) -> bool:
     """Whether some dates have a time of day."""
     there = dates[~np.isnat(dates)].astype("datetime64[us]")
     return bool(np.any(there != there.astype("datetime64[D]")))
+
+
+class FittedTable(Protocol):
+    """What saving and exporting ask of a `TableModel`, which imports the files that do it."""
+
+    @property
+    def schema(self) -> Schema: ...
+
+    @property
+    def target(self) -> Target: ...
+
+    @property
+    def preparation(self) -> Preparation: ...
+
+    @property
+    def ranker(self) -> BaseEstimator: ...
+
+    @property
+    def card(self) -> JsonObject: ...
+
+    @property
+    def centre(self) -> FloatArray: ...
+
+    def score(self, frame: object) -> FloatArray: ...

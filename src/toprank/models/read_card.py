@@ -16,9 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from numpy.typing import ArrayLike
+from typing import TYPE_CHECKING, TypeGuard
 
 from toprank import _version
 from toprank.models.archive import MOST_BYTES, check_seal, read_members
@@ -84,7 +82,7 @@ def describe_ranker(card: Mapping[str, object]) -> str:
     return _WORDS_OF.get(name, name)
 
 
-def readable_card(card: Mapping[str, Any]) -> JsonObject:
+def readable_card(card: JsonObject) -> JsonObject:
     """Return a card for people and other programs: without the checksums of its rows."""
     training = {name: part for name, part in card["training"].items() if name != "sketch"}
     return {**card, "training": training}
@@ -274,7 +272,7 @@ _OF_KIND: JsonObject = {
 }
 
 
-def check_card(card: Any) -> JsonObject:
+def check_card(card: object) -> JsonObject:
     """Return a card that was read from a file; ModelError if a part of it cannot be used.
 
     Examples
@@ -284,6 +282,7 @@ def check_card(card: Any) -> JsonObject:
     toprank.models.errors.ModelError: The card in the file cannot be used: 'made' is not a text.
     """
     _check_shape("", card, _SHAPE)
+    assert isinstance(card, dict)  # the shape is one
     known = card["reference"]
     _check_parts("reference", known, {name: _NEWER[name] for name in _NEWER if name in known})
     entries = {"scores": {"kind": "number", **known["scores"]}, **known["columns"]}
@@ -298,7 +297,7 @@ def check_card(card: Any) -> JsonObject:
     return dict(card)
 
 
-def _check_shape(place: str, value: Any, shape: Any) -> None:
+def _check_shape(place: str, value: object, shape: object) -> None:
     if isinstance(shape, dict):
         _check_parts(place, value, shape)
     elif isinstance(shape, list):
@@ -306,11 +305,11 @@ def _check_shape(place: str, value: Any, shape: Any) -> None:
             raise _unusable(place, "list")
         for entry in value:
             _check_shape(place, entry, shape[0])
-    elif not _IS[shape](value):
-        raise _unusable(place, shape)
+    elif not _IS[str(shape)](value):
+        raise _unusable(place, str(shape))
 
 
-def _check_parts(place: str, value: ArrayLike, shape: Mapping[str, object]) -> None:
+def _check_parts(place: str, value: object, shape: Mapping[str, object]) -> None:
     if not isinstance(value, dict):
         raise _unusable(place or "all of it", "collection of named parts")
     for name, inner in shape.items():
@@ -335,7 +334,7 @@ def _rise(*lists: list[float]) -> bool:
     return all(a <= b + 1e-9 * (1 + abs(b)) for values in lists for a, b in pairwise(values))
 
 
-def _is_finite_number(value: ArrayLike) -> bool:
+def _is_finite_number(value: object) -> TypeGuard[float]:
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         return False
     try:
@@ -344,7 +343,7 @@ def _is_finite_number(value: ArrayLike) -> bool:
         return False
 
 
-_IS: dict[str, Callable[[Any], bool]] = {
+_IS: dict[str, Callable[[object], bool]] = {
     _COUNT: lambda value: (
         isinstance(value, int) and _is_finite_number(value) and 0 <= value < 2**63
     ),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedShuffleSplit
 
-from toprank._arrays import AnyArray, Frame
+from toprank._arrays import AnyArray, BoolArray, Frame
 from toprank._numerics import FloatArray
 from toprank._text import counted
 from toprank.folds import Fold
@@ -315,6 +315,28 @@ def _read_time(frame: object, name: str | None) -> AnyArray | None:
         raise ModelError(f"time={name!r}: expected dates or numbers; {error}.") from error
 
 
+class OpenLabels(TypedDict, total=False):
+    """What intervals are told of rows without labels."""
+
+    unlabelled: BoolArray
+    hidden: float | tuple[float, float] | None
+
+
+class _MeasureOptions(OpenLabels, total=False):
+    """What `measure` hands on to `toprank.inference.interval`."""
+
+    level: float
+    n_resamples: int
+    label_propensity: FloatArray | None
+
+
+class WeightAndGroups(TypedDict):
+    """Weight and groups of rows, as the functions of `toprank.inference` take them."""
+
+    sample_weight: FloatArray | None
+    groups: AnyArray | None
+
+
 @dataclass(frozen=True, kw_only=True)
 class ScoredRows(Rows):
     """Labelled rows and their scores; the features may be left out."""
@@ -322,7 +344,7 @@ class ScoredRows(Rows):
     scores: FloatArray
 
     @property
-    def inference_options(self) -> dict[str, Any]:
+    def inference_options(self) -> WeightAndGroups:
         """Weight and groups, as the functions of `toprank.inference` take them."""
         return {"sample_weight": self.weight, "groups": self.groups}
 
@@ -356,7 +378,9 @@ def metric_settings(name: str, k: int | float | None = None) -> dict[str, Any]:
 
 
 def measure(
-    rows: ScoredRows, wanted: Iterable[tuple[str, Mapping[str, Any]]], **options: Any
+    rows: ScoredRows,
+    wanted: Iterable[tuple[str, Mapping[str, Any]]],
+    **options: Unpack[_MeasureOptions],
 ) -> Iterator[Measurement]:
     """Measure a list by several metrics, one after the other.
 
@@ -392,10 +416,12 @@ def measure(
             yield Measurement(name, settings, found)
 
 
-def _without_correction(name: str, options: dict[str, Any]) -> tuple[dict[str, Any], str]:
+def _without_correction(name: str, options: _MeasureOptions) -> tuple[_MeasureOptions, str]:
     """The options for a metric, and what unlabelled rows make of it if it has no correction."""
     if options.get("unlabelled") is None or METRICS[name].hidden is not None:
         return options, ""
-    kept = {key: one for key, one in options.items() if key not in ("unlabelled", "hidden")}
+    kept = options.copy()
+    kept.pop("unlabelled", None)
+    kept.pop("hidden", None)
     meaning = _COUNTED_AS_NEGATIVES.get(METRICS[name].when_unlabelled, "it can err either way")
     return kept, f"Unlabelled rows count as negatives here: {meaning}."

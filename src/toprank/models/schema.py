@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -158,7 +157,7 @@ the known ones
         clip: Sequence[str] = (),
         tidy: Sequence[str] = (),
         pool: Sequence[str] = (),
-        **roles: Any,
+        **roles: str | None,
     ) -> Schema:
         """Find out what the columns of a training table hold.
 

@@ -61,8 +61,10 @@ class RowSketch:
         return {"smallest": packed, "whole": self.whole, "twins": self.twins}
 
     @classmethod
-    def from_dict(cls, given: Any) -> RowSketch | None:
+    def from_dict(cls, given: object) -> RowSketch | None:
         """Return the sketch on a card; None if there is none, or none that can be used."""
+        if not isinstance(given, Mapping):
+            return None
         try:
             packed = base64.b64decode(given["smallest"], validate=True)
             smallest = np.frombuffer(packed, dtype="<u8").astype(np.uint64)

@@ -18,7 +18,7 @@ from toprank.models.errors import ModelError, catch_warnings
 from toprank.models.model import TableModel
 from toprank.models.preparation import Preparation
 from toprank.models.ranker_kinds import RankerKind, RankerRequest
-from toprank.models.rows import ScoredRows, TrainingRows
+from toprank.models.rows import OpenLabels, ScoredRows, TrainingRows
 from toprank.models.schema import Schema
 from toprank.models.unseen import FirstScores, UnseenScores, unseen_scores
 from toprank.pairs import Rows
@@ -95,14 +95,18 @@ class TableFit:
         return preparation, self.fit_ranker(ranker, Z, rows, given), Z
 
     def fit_ranker(
-        self, ranker: BaseEstimator, Z: FloatArray, rows: TrainingRows, given: dict[str, Any]
+        self,
+        ranker: BaseEstimator,
+        Z: FloatArray,
+        rows: TrainingRows,
+        given: dict[str, Any],
     ) -> BaseEstimator:
         """Fit a ranker to prepared rows; an ensemble with folds that keep groups whole."""
         if isinstance(ranker, PushEnsemble):
             return fit_ensemble(ranker, Z, rows, given)
         return ranker.fit(Z, rows.y, **given)
 
-    def open_labels(self, rows: TrainingRows) -> dict[str, Any]:
+    def open_labels(self, rows: TrainingRows) -> OpenLabels:
         """What intervals are told of rows without labels; nothing where all have one."""
         if rows.unlabelled is None:
             return {}

@@ -27,13 +27,14 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from toprank._extras import require
 from toprank._files import replace_file
 from toprank._text import plain
 from toprank.models import archive
 from toprank.models.errors import ModelError
+from toprank.models.preparation import FittedTable
 from toprank.models.tree_files import check_lightgbm
 from toprank.models.xgboost_files import check_xgboost
 from toprank.rankers.ensemble import PushEnsemble
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from toprank._arrays import JsonObject
 
 
-def save(model: object, path: str | PathLike[str]) -> None:
+def save(model: FittedTable, path: str | PathLike[str]) -> None:
     """Write a model to one file, whole or not at all.
 
     An interrupted save leaves the file that was there before.
@@ -70,7 +71,7 @@ def save(model: object, path: str | PathLike[str]) -> None:
         ) from error
 
 
-def to_bytes(model: Any) -> bytes:
+def to_bytes(model: FittedTable) -> bytes:
     """Return the file of a model as bytes."""
     io_ = require("skops.io", "models")
     bare, boosters = detach(model.ranker)

@@ -305,8 +305,6 @@ class TableRanker(ClassifierMixin, BaseEstimator):
                 raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
             return X
         array = check_array(X, dtype=None, ensure_all_finite="allow-nan", estimator=self)
-        if np.iscomplexobj(array):
-            raise ValueError("Complex data not supported: X holds complex numbers.")
         validate_data(self, array, reset=reset, skip_check_array=True)
         names = [f"x{place}" for place in range(array.shape[1])]
         if hasattr(self, "feature_names_in_"):

@@ -29,6 +29,8 @@ from toprank.models.model import (
 )
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from toprank.models.model import Reason
 
 #: Columns of a ranked list besides the one that names the rows.
@@ -307,9 +309,9 @@ class RunningTop:
         self.k = k
         self.scores: FloatArray = np.empty(0)
         self.places: NDArray[np.intp] = np.empty(0, dtype=np.intp)
-        self.rows: Any = None
+        self.rows: pa.Table = None  # before any rows
         self.tied_out = self.n = 0
-        self._waiting: list[tuple[FloatArray, NDArray[np.intp], Any]] = []
+        self._waiting: list[tuple[FloatArray, NDArray[np.intp], pa.Table]] = []
         self._n_waiting = 0
 
     @property

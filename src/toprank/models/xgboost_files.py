@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +47,7 @@ class _UbjsonReader:
         self.place += size
         return found
 
-    def value(self, depth: int = 0) -> Any:
+    def value(self, depth: int = 0) -> object:
         if depth > _MOST_NESTED:
             raise ValueError("it is too deep")
         sign = self.take(1)
@@ -77,7 +76,7 @@ class _UbjsonReader:
         self.take(1)
         return found
 
-    def _array(self, depth: int) -> Any:
+    def _array(self, depth: int) -> AnyArray | list[object]:
         sign = self.take(1)
         if sign == b"$":
             kind = self.take(1)
@@ -109,9 +108,11 @@ def check_xgboost(data: bytes) -> None:
     """
     try:
         reader = _UbjsonReader(data)
-        learner = reader.value()["learner"]
+        found = reader.value()
         _check_that(reader.place == len(data), "something follows them")
-        _check_learner(learner)
+        if not isinstance(found, dict):
+            raise TypeError("they are not a collection of named parts")
+        _check_learner(found["learner"])
     except ModelError:
         raise
     except (AttributeError, KeyError, IndexError, TypeError, ValueError, OverflowError) as error:

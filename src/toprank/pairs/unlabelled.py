@@ -5,8 +5,6 @@ Where only some positives have a label, the rows without one hold negatives and 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -101,5 +99,5 @@ def _known_positives(labels: AnyArray, pos_label: object, name: str) -> NDArray[
     return np.ones(len(known), dtype=bool)
 
 
-def _shown(unlabelled: Any) -> str:
-    return repr(unlabelled) if np.ndim(unlabelled) == 0 else "(one truth value per row)"
+def _shown(unlabelled: object) -> str:
+    return repr(unlabelled) if np.asarray(unlabelled).ndim == 0 else "(one truth value per row)"

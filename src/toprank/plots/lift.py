@@ -182,13 +182,14 @@ class LiftDisplay:
         LiftDisplay
             The display, drawn.
         """
-        options: dict[str, Any] = {"sample_weight": sample_weight, "pos_label": pos_label}
-        ranked = RankedList.of(y_true, y_score, **options)
+        ranked = RankedList.of(y_true, y_score, sample_weight=sample_weight, pos_label=pos_label)
         if top is None:
             first = max(min(10 / ranked.total, 0.1), min(1 / ranked.total, 1.0))
             top = np.geomspace(first, 1.0, 201)
         at = 0.95 if level is None else level
-        band = lift_band(y_true, y_score, at, kind, top=top, **options)
+        band = lift_band(
+            y_true, y_score, at, kind, top=top, sample_weight=sample_weight, pos_label=pos_label
+        )
         display = cls(
             top=band.x,
             lift=band.estimate,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,6 +28,13 @@ if TYPE_CHECKING:
 
 
 _CURVE, _ZERO = "toprank-margins", "toprank-margins-zero"
+
+
+class _Rows(TypedDict):
+    """What is known of rows besides labels and scores."""
+
+    sample_weight: ArrayLike | None
+    pos_label: object
 
 
 class MarginDisplay:
@@ -188,7 +195,7 @@ class MarginDisplay:
         MarginDisplay
             The display, drawn.
         """
-        options: dict[str, Any] = {"sample_weight": sample_weight, "pos_label": pos_label}
+        options: _Rows = {"sample_weight": sample_weight, "pos_label": pos_label}
         at, shares = margin_distribution(y_true, y_score, thetas, norm=norm, **options)
         ranked = RankedList.of(y_true, y_score, **options)
         low = high = None
@@ -252,7 +259,7 @@ def _coefficients(estimator: object) -> float:
 
 
 def _margin_band(
-    y_true: ArrayLike, y_score: ArrayLike, margins: FloatArray, level: float, options: Any
+    y_true: ArrayLike, y_score: ArrayLike, margins: FloatArray, level: float, options: _Rows
 ) -> tuple[FloatArray, FloatArray]:
     """The interval of the margin error at each margin."""
     found = [

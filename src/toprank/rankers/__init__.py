@@ -1,6 +1,6 @@
 """Rankers with scikit-learn's interface."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from toprank._imports import import_name
 
@@ -43,7 +43,7 @@ _FILES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Import a ranker, or a file, when it is first asked for: one needs little of the others."""
     found = import_name(__name__, name, _FILES)
     globals()[name] = found

@@ -255,9 +255,9 @@ class _Teller:
         self("done")
 
 
-def _check_count(name: str, value: Any, least: int) -> None:
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or value < least:
+def _check_count(name: str, value: object, least: int) -> None:
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= least
+    if not whole:
         raise ModelError(f"{name}={value!r}: expected a whole number from {least} on.")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -191,7 +190,6 @@ def _compare_lists(
     if len(subjects) < 2:
         return []
     pairs = len(subjects) * (len(subjects) - 1) // 2
-    known: dict[str, Any] = {"sample_weight": rows.weight, "groups": rows.groups}
     scores = {one.name: one.scores for one in subjects}
     lines = []
     for figure in which:
@@ -203,7 +201,8 @@ def _compare_lists(
                 rows.y,
                 scores,
                 level=1 - (1 - LEVEL) / pairs,
-                **known,
+                sample_weight=rows.weight,
+                groups=rows.groups,
                 **figure.settings,
             )
         except ValueError:  # too few rows

@@ -113,14 +113,15 @@ def _with_interval(figure: Figure, rows: ScoredRows, one: Measurement) -> JsonOb
 def curves(rows: ScoredRows, k: int, max_fpr: float) -> JsonObject:
     """The zoomed ROC curve, the precision of the first rows and the lift, with bands."""
     n, what = len(rows), (rows.y, rows.scores, LEVEL)
-    weight: dict[str, Any] = {"sample_weight": rows.weight}
     depth = np.unique(np.round(np.linspace(max(1, min(k, 50) // 10), min(n, 4 * k), _POINTS)))
     top = np.geomspace(min(1.0, max(k / 5, 5) / n), 1.0, _POINTS)
     share = float(np.average(rows.y, weights=rows.weight))
-    precision = lift_band(*what, top=depth / n, **weight)
+    precision = lift_band(*what, top=depth / n, sample_weight=rows.weight)
     bands = {
-        "roc": roc_band(*what, fpr=np.linspace(0, 1, _POINTS) ** 2 * max_fpr, **weight),
-        "lift": lift_band(*what, top=top, **weight),
+        "roc": roc_band(
+            *what, fpr=np.linspace(0, 1, _POINTS) ** 2 * max_fpr, sample_weight=rows.weight
+        ),
+        "lift": lift_band(*what, top=top, sample_weight=rows.weight),
     }
     drawn = {
         name: {"x": band.x, "y": band.estimate, "low": band.low, "high": band.high}

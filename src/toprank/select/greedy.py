@@ -7,9 +7,8 @@ best list may be worth.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -144,9 +143,9 @@ def _fill_from(
     compiled = n >= _COMPILED_FROM
     loop: Callable[..., tuple[float, float]] = compiled_loop() if compiled else take_rows
     state = [np.zeros(size, dtype=np.int64) for size in counts]
-    listed: list[Any] = [*columns, *state]
-    if not compiled:  # lists are read faster than arrays
-        listed = [column.tolist() for column in listed]
+    arrays = [*columns, *state]
+    # lists are read faster than arrays, unless the loop is compiled
+    listed: Sequence[object] = arrays if compiled else [column.tolist() for column in arrays]
     missing, spent = loop(len(must), *listed[:6], per_entity, limits.k, budget, *listed[6:], taken)
     return Filled(order[taken.astype(bool)], int(missing)), limits.budget - float(spent)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,10 +16,15 @@ from toprank.select.shortlist import Shortlist
 from toprank.select.sure_lists import SURE_LISTS
 from toprank.select.wish import read_wish
 
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+    from toprank._arrays import TableLike
+
 
 def select(
     model_or_scores: object,
-    X_new: object = None,
+    X_new: TableLike | None = None,
     *,
     calibration: object,
     fdr: float | None = None,
@@ -126,7 +131,9 @@ def select(
     return SURE_LISTS[wish.kind](known, new, wish)
 
 
-def _read_new(model_or_scores: Any, X_new: Any) -> tuple[Any, FloatArray]:
+def _read_new(
+    model_or_scores: BaseEstimator | ArrayLike, X_new: TableLike | None
+) -> tuple[BaseEstimator | None, FloatArray]:
     """The model, None if scores came, and the scores of the new rows."""
     given = getattr(model_or_scores, "model_", model_or_scores)  # a TableRanker holds its model
     is_model = any(hasattr(given, name) for name in ("decision_function", "predict_proba"))

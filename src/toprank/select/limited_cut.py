@@ -202,7 +202,11 @@ def cut(
 
 
 def _raise_previous(
-    rows: CutRows, previous: ArrayLike | None, noise: object, old_scores: object, confidence: object
+    rows: CutRows,
+    previous: ArrayLike | None,
+    noise: float | None,
+    old_scores: ArrayLike | None,
+    confidence: float,
 ) -> tuple[CutRows, float | None]:
     """The rows with a lead for those of before, and how large it is; None where none stay."""
     if previous is None:

@@ -6,7 +6,6 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.util import find_spec
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -65,8 +64,8 @@ class CutRows:
         """Some of the rows."""
         columns = ("scores", "probability", "value", "cost", "entities", "group")
         given = {name: getattr(self, name) for name in columns}
-        parts: Any = {name: one if one is None else one[rows] for name, one in given.items()}
-        if parts["entities"] is not None:
+        parts = {name: one[rows] for name, one in given.items() if one is not None}
+        if "entities" in parts:
             parts["entities"] = code_entities(parts["entities"])
         return replace(self, **parts)
 
@@ -103,16 +102,7 @@ class Limits:
 
     def without(self, name: str, n: int) -> Limits:
         """The same limits, one of them dropped."""
-        dropped: dict[str, Any] = {
-            "k": n,
-            "per_entity": None,
-            "most": None,
-            "least": None,
-            "budget": np.inf,
-            "include": _no_rows(),
-            "exclude": _no_rows(),
-        }
-        return replace(self, **{name: dropped[name]})
+        return replace(self, **{name: getattr(Limits(n), name)})
 
     def without_group(self, name: str, code: int) -> Limits:
         """The same limits, without the cap (`most`) or the floor (`least`) of one group."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -119,7 +118,11 @@ def keep_rows(
 
 
 def find_lead(
-    scores: FloatArray, previous: ArrayLike, noise: Any, old_scores: Any, confidence: Any
+    scores: FloatArray,
+    previous: ArrayLike,
+    noise: float | None,
+    old_scores: ArrayLike | None,
+    confidence: float,
 ) -> tuple[IntArray, float]:
     """The rows that were in the list before, and how far ahead a newcomer must be of them."""
     if not (is_number(confidence) and 0.5 <= confidence < 1):
@@ -127,7 +130,7 @@ def find_lead(
     before = read_rows("previous", previous, len(scores))
     if (noise is None) == (old_scores is None):
         raise ValueError("Give noise, or old_scores to estimate it from; one of them.")
-    if noise is None:
+    if old_scores is not None:
         noise = move_of_scores(scores[_in_order(previous, before, len(scores))], old_scores)
     if not (is_number(noise) and 0 <= noise < np.inf):
         raise ValueError(f"noise={noise!r}: expected a standard deviation from 0.")

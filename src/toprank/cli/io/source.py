@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from toprank._extras import require
 from toprank._files import Stamp
@@ -91,7 +91,7 @@ class Chunk:
     start: int
     done: float
     total: float | None
-    carried: Any = None
+    carried: pa.Table = None  # where none are wanted
 
 
 class Source(ABC):

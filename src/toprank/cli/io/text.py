@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypedDict
 
 from toprank._extras import require
 from toprank.cli.io.dialect import COMMA, POINT, find_dialect, not_in
@@ -109,6 +109,14 @@ _WRONG_VALUE = re.compile(
 )
 _DATE = "a date such as 2026-01-31"
 _WANTED = {"double": "a number", "timestamp": _DATE, "date32": _DATE}
+
+
+class _CsvOptions(TypedDict):
+    """What Arrow's reader of text is told."""
+
+    read_options: pacsv.ReadOptions
+    parse_options: pacsv.ParseOptions
+    convert_options: pacsv.ConvertOptions
 
 
 class TextTable(Source):
@@ -232,7 +240,7 @@ class TextTable(Source):
 
     def _options(
         self, columns: list[str] | None, types: Mapping[str, pa.DataType], as_they_are: bool = False
-    ) -> dict[str, Any]:
+    ) -> _CsvOptions:
         csv, look = require("pyarrow.csv", "frames"), self.dialect
         encoding = "utf8" if look.encoding == "utf-8" else look.encoding
         names = None if as_they_are else self._new_names
