@@ -181,7 +181,7 @@ def test_a_cluster_ranks_and_evaluates_as_this_machine_does(
     small_model, folder, invoke, monkeypatch
 ):
     # the blocks are read in this process; tests/cluster has workers
-    for module in ("rank", "evaluate"):
+    for module in ("ranked_rows", "evaluate"):
         monkeypatch.setattr(f"toprank.cli.{module}.open_cluster", lambda address: nullcontext())
     for asked in (
         ("rank", small_model[0], folder, "--top", 25, "--id", "city"),

@@ -272,7 +272,7 @@ class XGBoostTrees(Trees):
             values += begun.values
             booster = xgboost.Booster(model_file=bytearray(begun.booster))
             ended = begun.ended or _has_all(booster, plan, watch, values)
-        if not ended:
+        if booster is None or not ended:
             params = {"base_score": 0.0, **_xgboost_parameters(plan), **link, **plan.extra}
             own = None
             if push is not None:
