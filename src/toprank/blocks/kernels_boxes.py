@@ -11,8 +11,6 @@ import importlib
 from functools import cache
 from typing import TYPE_CHECKING
 
-from toprank._extras import triton_modules
-
 if TYPE_CHECKING:
     from torch import Tensor
     from triton import JITFunction
@@ -25,7 +23,8 @@ _COPIES = 128
 
 @cache
 def _kernels() -> tuple[JITFunction, JITFunction]:
-    triton, tl = triton_modules()
+    triton = importlib.import_module("triton")
+    tl: Tensor = importlib.import_module("triton.language")
 
     @triton.jit  # type: ignore[untyped-decorator]
     def locate(points_at, grid_at, place, there):  # type: ignore[no-untyped-def]
