@@ -26,7 +26,7 @@ def _kernels() -> tuple[JITFunction, JITFunction]:
     triton = importlib.import_module("triton")
     tl: Tensor = importlib.import_module("triton.language")
 
-    @triton.jit  # type: ignore[untyped-decorator]
+    @triton.jit
     def locate(points_at, grid_at, place, there):  # type: ignore[no-untyped-def]
         origin, width, first = tl.load(grid_at), tl.load(grid_at + 1), tl.load(grid_at + 2)
         at = (tl.load(points_at + place, mask=there, other=origin) - origin) / width
