@@ -73,11 +73,6 @@ def has_triton() -> bool:
     return find_spec("triton") is not None
 
 
-def triton_modules() -> tuple[Any, Any]:
-    """Return Triton and its language, imported now."""
-    return import_module("triton"), import_module("triton.language")
-
-
 def jit(**options: Any) -> Callable[[Kernel], Kernel]:
     """``numba.njit``, with Numba's import kept whole."""
     with postpone_interrupts():

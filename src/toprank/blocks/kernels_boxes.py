@@ -11,8 +11,6 @@ import importlib
 from functools import cache
 from typing import TYPE_CHECKING
 
-from toprank._extras import triton_modules
-
 if TYPE_CHECKING:
     from torch import Tensor
     from triton import JITFunction
@@ -25,9 +23,10 @@ _COPIES = 128
 
 @cache
 def _kernels() -> tuple[JITFunction, JITFunction]:
-    triton, tl = triton_modules()
+    triton = importlib.import_module("triton")
+    tl: Tensor = importlib.import_module("triton.language")
 
-    @triton.jit  # type: ignore[untyped-decorator]
+    @triton.jit
     def locate(points_at, grid_at, place, there):  # type: ignore[no-untyped-def]
         origin, width, first = tl.load(grid_at), tl.load(grid_at + 1), tl.load(grid_at + 2)
         at = (tl.load(points_at + place, mask=there, other=origin) - origin) / width

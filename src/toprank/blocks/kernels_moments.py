@@ -11,8 +11,6 @@ import importlib
 from functools import cache
 from typing import TYPE_CHECKING
 
-from toprank._extras import triton_modules
-
 if TYPE_CHECKING:
     from torch import Tensor
     from triton import JITFunction
@@ -27,7 +25,8 @@ _LEFT = 1 << 25
 
 @cache
 def _kernel() -> JITFunction:
-    triton, tl = triton_modules()
+    triton = importlib.import_module("triton")
+    tl: Tensor = importlib.import_module("triton.language")
 
     @triton.jit  # type: ignore[untyped-decorator]
     def moments(  # type: ignore[no-untyped-def]

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import importlib
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from toprank._extras import has_triton, triton_modules
+from toprank._extras import has_triton
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -63,7 +63,8 @@ def sum_segments(
 
 @cache
 def _kernel() -> JITFunction:
-    triton, tl = triton_modules()
+    triton = importlib.import_module("triton")
+    tl: Any = importlib.import_module("triton.language")
 
     @triton.jit  # type: ignore[untyped-decorator]
     def segments(  # type: ignore[no-untyped-def]

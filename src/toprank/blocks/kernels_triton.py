@@ -14,11 +14,10 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from toprank._extras import triton_modules
 from toprank._numerics import FloatArray
 from toprank.blocks.kernels_cuda import FusedReader, kernels_for
 
@@ -44,7 +43,8 @@ _COPIES = 16
 
 @cache
 def _kernels() -> tuple[JITFunction, JITFunction, JITFunction, JITFunction]:
-    triton, tl = triton_modules()
+    triton = importlib.import_module("triton")
+    tl: Any = importlib.import_module("triton.language")
 
     @triton.jit  # type: ignore[untyped-decorator]
     def read(  # type: ignore[no-untyped-def]

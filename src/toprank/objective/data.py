@@ -345,8 +345,8 @@ class LabelledData(BlockData):
         source = self.source
         if source.sample_entries is not None and not self.sparse:
             fewest, most = source.sample_entries
-            rows = min(self.n_rows // _GPU_SHARE, most // max(1, self.n_features), _GPU_ROWS)
-            return rows if self.entries >= fewest and rows >= _COARSE_ROWS[0] else None
+            kept = min(self.n_rows // _GPU_SHARE, most // max(1, self.n_features), _GPU_ROWS)
+            return kept if self.entries >= fewest and kept >= _COARSE_ROWS[0] else None
         rows = coarse_rows(self.n_rows, self.size)
         on_device = source.samples_on_device or (source.keeps_samples and not source.in_memory)
         if on_device:

@@ -165,7 +165,8 @@ class DeviceRootProblem(ScoredProblem):
         found = self._last.at(coef, 1, lambda: self._ask("value_grad", coef))
         if found is None:  # scores so far apart are summed on the host
             return super().value_grad(coef)
-        return self.add_penalty(*found, coef)
+        value, grad = found
+        return self.add_penalty(value, grad, coef)
 
     def value(self, coef: FloatArray) -> float:
         return self.value_grad(coef)[0]
