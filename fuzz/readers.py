@@ -30,7 +30,7 @@ from toprank.blocks import from_parquet
 from toprank.cli.choose_p import read_rows
 from toprank.cli.io.source import Reading
 from toprank.cli.io.tables import open_table
-from toprank.cli.rank import read_top
+from toprank.cli.ranked_rows import read_top
 from toprank.cli.terminal import Failure
 from toprank.models import ModelError, ModelWarning, Schema, fit_table
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from toprank._text import plain
+from toprank._text import counted, plain
 
 
 def test_json_has_neither_infinity_nor_nan():
@@ -25,3 +25,8 @@ def test_numbers_are_rounded_and_what_is_no_number_is_none():
 )
 def test_any_value_can_be_written_as_json(value):
     json.dumps(plain(value), allow_nan=False)
+
+
+def test_one_of_a_thing_is_not_written_as_many():
+    assert [counted(n, "row") for n in (0, 1, 2)] == ["0 rows", "1 row", "2 rows"]
+    assert counted(1, "category", "categories") == "1 category"

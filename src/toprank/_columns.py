@@ -70,6 +70,16 @@ def numbers(name: str, values: object) -> NDArray[np.float64]:
         ) from error
 
 
+def amounts_of_rows(name: str, values: object, n: int) -> NDArray[np.float64]:
+    """Return numbers of shape () or (n,): one for all rows, or one for each."""
+    amounts = numbers(name, values)
+    if amounts.shape not in ((), (n,)):
+        raise ValueError(
+            f"{name} has shape {amounts.shape}, expected one number or one number per row, ({n},)."
+        )
+    return amounts
+
+
 def finite_column(name: str, values: object) -> NDArray[np.float64]:
     """Return one finite float64 number per row, and no two different ones as the same."""
     given = one_column(name, values)

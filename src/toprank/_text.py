@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, SupportsInt
 
 #: Letters of a name or value that are shown; the rest becomes an ellipsis.
 _LONGEST = 120
@@ -63,6 +63,24 @@ def _visible_sign(letter: str) -> str:
 def count(value: float) -> str:
     """Return a whole number with thin spaces between the thousands."""
     return f"{round(value):,}".replace(",", "\u202f")
+
+
+def about_share(share: float) -> str:
+    """Return the beginning of a sentence about a share of rows: "All", or "About 12%"."""
+    return "All" if share == 1 else f"About {100 * share:.0f}%"
+
+
+def counted(n: SupportsInt, one: str, many: str | None = None) -> str:
+    """Return a number with its noun, and the verb where the words hold one.
+
+    Examples
+    --------
+    >>> from toprank._text import counted
+    >>> counted(1, "row"), counted(3, "row"), counted(1, "row holds", "rows hold")
+    ('1 row', '3 rows', '1 row holds')
+    """
+    number = int(n)
+    return f"{number} {one if number == 1 else many or one + 's'}"
 
 
 def format_figure(value: float, unit: str) -> str:

@@ -71,7 +71,7 @@ def test_the_positive_value_is_asked_for_only_where_it_is_not_plain(frame, tmp_p
     refused = invoke("fit", table, *options)
     assert refused.exit_code == 2 and not (tmp_path / "m").exists()
     assert "add --positive 'ill' or --positive 'well'" in words(refused.stderr)
-    with mock.patch("toprank.cli.options.can_ask", return_value=True):
+    with mock.patch("toprank.cli.training_tables.can_ask", return_value=True):
         asked = invoke("fit", table, *options, input="sick\nwell\n")
     assert asked.exit_code == 0, asked.output
     assert load(tmp_path / "m").target.positive == "well"

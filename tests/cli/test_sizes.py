@@ -109,7 +109,9 @@ def test_what_needs_all_rows_is_refused_beyond_memory(small_model, folder, invok
     assert "--by, --by-group and --propensity need all rows in memory" in answer.stderr
     answer = invoke("fit", small_model[1], "-y", "y", "-o", folder.parent / "no", "--memory", "1kB")
     assert answer.exit_code == 2
-    assert "Write it as Parquet, which is read in blocks" in answer.stderr
+    said = " ".join(answer.stderr.split())
+    assert "Write it as Parquet, which is read in blocks" in said
+    assert "kB in memory, and 1 kB are allowed (--memory)" in said
     answer = invoke("monitor", small_model[0], folder, "--cluster", "ray://here")
     assert answer.exit_code == 2
     assert "expected dask://HOST:PORT, dask, spark://HOST:PORT or spark" in answer.stderr

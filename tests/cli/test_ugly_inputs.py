@@ -270,3 +270,29 @@ def test_a_file_that_is_no_model_is_refused(invoke, tmp_path, train, command, co
     assert answer.exit_code == 2 and answer.stdout == "", answer.output
     assert "Traceback" not in answer.output and str(path) in answer.stderr.replace("\n", "")
     assert sorted(file.name for file in tmp_path.iterdir()) == ["model"]
+
+
+def test_a_table_in_the_place_of_the_model_is_told_its_place(invoke, model, tmp_path):
+    table = tmp_path / "rows.csv"
+    table.write_text("age,city\n30,Rome\n")
+    for command in ("rank", "evaluate", "monitor"):
+        answer = invoke(command, table, model)
+        assert answer.exit_code == 2
+        assert "name first the model that 'toprank fit' wrote" in " ".join(answer.stderr.split())
+
+
+def test_a_report_of_a_model_speaks_of_the_target_of_the_model(invoke, model, tmp_path):
+    table = tmp_path / "rows.csv"
+    table.write_text("age,city\n30,Rome\n")
+    answer = invoke("report", model, table, "-o", tmp_path / "page.html")
+    assert answer.exit_code == 2
+    said = " ".join(answer.stderr.split())
+    assert "(the target of the model)" in said and "--target" not in said
+
+
+def test_a_number_is_no_label(invoke, tmp_path):
+    table = tmp_path / "rows.csv"
+    table.write_text("age,city\n" + "".join(f"{age},Rome\n" for age in range(30)))
+    answer = invoke("fit", table, "-y", "age", "-o", tmp_path / "m")
+    assert answer.exit_code == 2
+    assert "make a column of two values first" in " ".join(answer.stderr.split())

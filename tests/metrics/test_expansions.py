@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from toprank.inference.sample import Sample
 from toprank.metrics import METRICS
-from toprank.metrics.expansion import (
-    Expansion,
+from toprank.metrics.expansion import Expansion
+from toprank.metrics.left_out_expansions import (
     _average_precision_left_out,
     average_precision_expansion,
     pnorm_risk_expansion,

@@ -136,7 +136,7 @@ def test_half_of_a_pair_of_surrogates_is_a_word_among_many(monkeypatch):
         ({"alpha": -1.0, "model": "pnorm"}, r"alpha=-1.0: expected a positive number"),
         ({"max_seconds": 0}, "max_seconds=0: expected a positive number of seconds"),
         ({"propensity": "city"}, "propensity='city': expected numbers, got"),
-        ({"groups": "age"}, r"groups='age' is missing in \d+ rows"),
+        ({"groups": "age"}, r"groups='age' is missing in \d+ rows?: leave these rows out"),
     ],
 )
 def test_settings_and_roles_that_cannot_be_are_refused_by_name(table, given, message):

@@ -33,7 +33,7 @@ def test_every_mismatch_is_named(full_model, full_table):
 def test_new_categories_are_counted_in_a_warning_and_count_as_none(fitted, table):
     model = fitted("proper")
     new = table.assign(city="Paris")
-    with pytest.warns(ModelWarning, match="240 rows hold 1 categories never seen"):
+    with pytest.warns(ModelWarning, match="240 rows hold 1 category never seen"):
         scores = model.score(new)
     zeros = model.numbers(table)
     names = [j for j, name in enumerate(model.preparation.names) if name.startswith("city = ")]
@@ -90,7 +90,7 @@ def test_labels_ask_for_the_target_and_for_known_values(fitted, table):
     model = fitted("pnorm")
     with pytest.raises(ModelError, match="no column 'bought'"):
         model.labels(table.drop(columns="bought"))
-    with pytest.raises(ModelError, match="'perhaps' in 1 rows"):
+    with pytest.raises(ModelError, match="'perhaps' in 1 row"):
         model.labels(table.assign(bought=["perhaps", *table.bought[1:]]))
     half = table.assign(bought=table.bought.where(table.index < 100))
     assert model.labelled(half).sum() == 100

@@ -208,6 +208,17 @@ def test_under_shift_a_list_that_nothing_passes_is_empty():
         new, calibration=known, fdr=0.01, likelihood_ratio=(np.ones(2000), np.ones(2000))
     )
     assert len(found) == 0 and np.min(found.p_values) > 1e-4
+    # as without ratios: 2,000 / (0.01 * 2,001) rows
+    assert "2000 calibration rows can vouch for lists of 100 rows or more out of 2000" in str(found)
+
+
+def test_under_shift_calibration_rows_that_weigh_too_little_are_said_to():
+    known, new, _ = scored()
+    found = select(
+        new, calibration=known, fdr=0.01, likelihood_ratio=(np.ones(2000), np.full(2000, 100.0))
+    )
+    assert len(found) == 0
+    assert "weigh as much as 20 of the lightest new row: too little for any list" in str(found)
 
 
 def test_out_of_fold_scores_are_those_of_models_that_have_not_seen_the_row():

@@ -331,14 +331,16 @@ def test_truth_values_are_entities_and_a_missing_pandas_changes_nothing(monkeypa
 
 def test_what_could_not_be_drawn_at_random_is_said():
     nowhere = cut(SCORES, 2, explore=0.5, exclude=range(9), entities=SCORES, per_entity=3)
-    assert nowhere.rows.tolist() == [9] and "1 rows fewer than asked for were" in nowhere.note
+    assert nowhere.rows.tolist() == [9] and "1 row fewer than asked for were" in nowhere.note
+    short = cut(SCORES, 4, exclude=range(7), explore=0.0, entities=SCORES)
+    assert len(short) == 3 and "1 row fewer than k fit the limits" in short.note
     # nothing chosen, nothing to draw from
     assert len(cut(SCORES, 1, explore=0.5, exclude=range(10), entities=SCORES)) == 0
     scores = np.arange(20.0)
     given = {"cost": np.where(scores < 1, 100.0, 1.0), "budget": 8.0, "explore": 0.5}
     found = cut(scores, probability=scores / 20, **given)
     assert found.explored.tolist() == [False] * 4 + [True] * 4 and found.cost == 8.0
-    assert "1 rows below the cut cost too much to be drawn" in found.note
+    assert "1 row below the cut costs too much to be drawn" in found.note
     assert found.propensity[4:] == pytest.approx(4 / 15)
 
 

@@ -30,11 +30,10 @@ from toprank.cli.options import (
     TimeColumn,
     Train,
     Weight,
-    find_positive,
-    read_training,
     reads,
 )
 from toprank.cli.terminal import Failure, console, print_json, safe
+from toprank.cli.training_tables import find_positive, read_training
 
 if TYPE_CHECKING:
     from toprank.models import Concern

@@ -27,12 +27,12 @@ from toprank.cli.options import (
     RowId,
     Target,
     check_output,
-    find_positive,
     parse_k,
     parse_numbers,
     reads,
 )
 from toprank.cli.terminal import Failure, console, names, print_json, progress, safe
+from toprank.cli.training_tables import find_positive
 
 if TYPE_CHECKING:
     from toprank._arrays import AnyArray, FloatArray, JsonObject

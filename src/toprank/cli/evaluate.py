@@ -7,10 +7,11 @@ import statistics
 import time
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from toprank._text import counted
 from toprank.cli.clusters import Cluster, open_cluster
 from toprank.cli.io.source import Reading, Source
 from toprank.cli.io.tables import open_table
@@ -26,7 +27,6 @@ from toprank.cli.options import (
     Quiet,
     Resamples,
     Unlabelled,
-    choose_resamples,
     metric_names,
     parse_hidden,
     parse_ks,
@@ -48,11 +48,11 @@ from toprank.cli.terminal import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from toprank._arrays import BoolArray, FloatArray, JsonObject
+    from toprank._arrays import FloatArray, JsonObject
+    from toprank.cli.scoring import LabelledScores
     from toprank.inference import TopGroups
-    from toprank.metrics.registry import Entry as SummaryEntry
     from toprank.models import TableModel
-    from toprank.models.rows import Measurement, ScoredRows
+    from toprank.models.rows import ScoredRows
 
 _REPEATS = 30  # of scoring one row, to time it
 #: The numbers that people act on.
@@ -116,58 +116,38 @@ def evaluate(
     rows, and how long one row takes.
     """
     # the library is loaded here, because --help need not wait for it
-    from toprank.cli.scoring import load_model, score_labelled_blocks, score_labelled_table
-    from toprank.models.card import depth_notes
+    from toprank.cli.list_metrics import list_metrics, measure_list
+    from toprank.cli.list_parts import measure_periods
+    from toprank.cli.scoring import load_model
 
     if every and metric:
         raise Failure("give --metric or --all, not both.")
     if by is not None and every:
         raise Failure("--by measures the usual metrics, or those of --metric; leave out --all.")
-    if per_entity is not None and by is None:
-        raise Failure("--per-entity needs --by, the column of periods.")
-    if propensity is not None and (by is not None or by_group is not None):
-        raise Failure("--propensity weighs rows, and --by and --by-group count them; not both.")
+    _check_columns(by, per_entity, by_group, propensity)
     if unlabelled is not None and (by or by_group or propensity or every or cluster):
-        raise Failure(
-            "--unlabelled corrects metrics of one list: leave out --by, --by-group, --propensity, "
-            "--all and --cluster."
-        )
+        others = "--by, --by-group, --propensity, --all and --cluster"
+        raise Failure(f"--unlabelled corrects metrics of one list: leave out {others}.")
     share = parse_hidden(hidden, unlabelled)
     loaded = load_model(model)
     tops = [_own_top(loaded)] if k is None else parse_ks(k)
     with open_table(data, reading, quiet) as source, progress("Scoring", quiet) as step:
-        if cluster is None:
-            allowed = parse_memory(memory)
-            with worker_threads(-1):
-                scored = score_labelled_table(
-                    loaded, source, step, memory=allowed, unlabelled=unlabelled
-                )
-        else:
-            with open_cluster(cluster) as where:
-                scored = score_labelled_blocks(loaded, source, where)
+        scored = _score(loaded, source, step, (memory, cluster), unlabelled)
         rows = scored.rows
         if scored.sampled and (by or by_group or propensity):
             raise Failure(
                 "--by, --by-group and --propensity need all rows in memory: give more --memory."
             )
         _check_two_classes(rows, tops)
-        wanted = None if every else _list_metrics(metric or _USUAL, tops)
+        wanted = None if every else list_metrics(metric or _USUAL, tops)
         if by is None:
-            seen = _read_propensity(source, propensity)
-            more: dict[str, object] = {"label_propensity": seen}
+            more: dict[str, object] = {"label_propensity": _read_propensity(source, propensity)}
             if scored.unlabelled is not None:
                 more = {"unlabelled": scored.unlabelled, "hidden": share}
-            found = _measure_all(rows, wanted, tops, level, resamples, step, more)
-            found += _share_row(rows, level, scored.unlabelled, share)
+            found = measure_list(rows, wanted, tops, level, resamples, step, more)
         else:
-            from toprank.cli.list_parts import measure_periods
-
             found = measure_periods(rows, wanted or [], source, (by, per_entity), level, step)
         parts = _measure_groups(rows, source, by_group, tops, level)
-    one_row = _latency(loaded, scored.first)
-    said = [text for text in (scored.sampled, scored.seen) if text]
-    notes = [*said, *depth_notes(tops, len(rows))]
-    notes += _tie_notes(rows, tops)
     answer = {
         "model": str(model),
         "data": str(data),
@@ -175,8 +155,8 @@ def evaluate(
         "positives": int(rows.y.sum()),
         "level": level,
         "metrics": [line.as_dict() for line in found],
-        "notes": notes,
-        "one_row_milliseconds": one_row,
+        "notes": _notes(scored, tops),
+        "one_row_milliseconds": _latency(loaded, scored.first),
         **({} if by_group is None else {"groups": [one.as_dict() for one in parts]}),
     }
     if as_json:
@@ -185,6 +165,35 @@ def evaluate(
         _show_evaluation(answer, found)
         for one in parts:
             _show_groups(one)
+
+
+def _check_columns(
+    by: str | None, per_entity: str | None, by_group: str | None, propensity: str | None
+) -> None:
+    """Refuse columns of periods, entities, groups and propensities that exclude each other."""
+    if per_entity is not None and by is None:
+        raise Failure("--per-entity needs --by, the column of periods.")
+    if propensity is not None and (by is not None or by_group is not None):
+        raise Failure("--propensity weighs rows, and --by and --by-group count them; not both.")
+
+
+def _score(
+    model: TableModel,
+    source: Source,
+    step: Step,
+    where: tuple[str | None, str | None],
+    unlabelled: str | None,
+) -> LabelledScores:
+    """Score the rows here, within the memory allowed, or where the workers of a cluster are."""
+    from toprank.cli.scoring import score_labelled_blocks, score_labelled_table
+
+    memory, cluster = where
+    if cluster is not None:
+        with open_cluster(cluster) as workers:
+            return score_labelled_blocks(model, source, workers)
+    allowed = parse_memory(memory)
+    with worker_threads(-1):
+        return score_labelled_table(model, source, step, memory=allowed, unlabelled=unlabelled)
 
 
 def _measure_groups(
@@ -211,25 +220,18 @@ def _check_two_classes(rows: ScoredRows, tops: Sequence[int | float]) -> None:
         raise Failure(f"all rows are {only}; a ranking is measured on rows of two classes.")
     short = [k for k in tops if isinstance(k, int) and k > len(rows)]
     if short:
-        raise Failure(f"--k {short[0]}: there are only {len(rows)} rows.")
+        raise Failure(
+            f"--k {short[0]}: the table has {counted(len(rows), 'row')}; give a smaller count, or "
+            "a share such as 0.1."
+        )
 
 
-def _list_metrics(
-    names: Sequence[str], tops: Sequence[int | float]
-) -> list[tuple[str, dict[str, object]]]:
-    """The metrics by name with their settings: those at the top once for each length."""
-    from toprank.metrics.registry import METRICS
-    from toprank.models.rows import metric_settings
+def _notes(scored: LabelledScores, tops: Sequence[int | float]) -> list[str]:
+    """What to say of the rows as a whole: a sample, rows seen before, depths, ties."""
+    from toprank.models.card import depth_notes
 
-    unknown = [name for name in names if name not in METRICS]
-    if unknown:
-        raise Failure(f"--metric: '{unknown[0]}' is not one of: {', '.join(sorted(METRICS))}.")
-    return [
-        (name, metric_settings(name, top))
-        for top in tops
-        for name in names
-        if METRICS[name].takes_k
-    ] + [(name, metric_settings(name)) for name in names if not METRICS[name].takes_k]
+    said = [text for text in (scored.sampled, scored.seen) if text]
+    return [*said, *depth_notes(tops, len(scored.rows)), *_tie_notes(scored.rows, tops)]
 
 
 def _tie_notes(rows: ScoredRows, tops: Sequence[int | float]) -> list[str]:
@@ -241,75 +243,6 @@ def _tie_notes(rows: ScoredRows, tops: Sequence[int | float]) -> list[str]:
     if tied < 2 or tied < min(lengths):
         return []
     return [f"{tied} rows share the highest score: in which order they come is left to chance."]
-
-
-def _measure_all(
-    rows: ScoredRows,
-    wanted: Sequence[tuple[str, dict[str, object]]] | None,
-    tops: Sequence[int | float],
-    level: float,
-    resamples: int | None,
-    step: Step,
-    more: dict[str, Any],
-) -> list[MetricRow]:
-    """The metrics of the rows, each with its interval.
-
-    Parameters
-    ----------
-    rows : ScoredRows
-    wanted : sequence of (name, settings) or None
-        Which; None for all there are.
-    tops : sequence of int or float
-        The lengths of the top.
-    level : float
-        Confidence level.
-    resamples : int or None
-        How often the bootstrap draws; None leaves it to the number of rows.
-    step : callable
-        Called with the metric that is being measured.
-    more : dict
-        ``label_propensity``, the probability that the label of each row was seen; or
-        ``unlabelled`` and ``hidden``, as `toprank.inference.interval` takes them.
-    """
-    from toprank.metrics import summary
-    from toprank.metrics.registry import METRICS, Entry
-    from toprank.models.rows import measure
-
-    weighed: dict[str, Any] = {"sample_weight": rows.weight}
-    weighed["label_propensity"] = more.get("label_propensity")
-    if wanted is None:
-        entries = list(summary(rows.y, rows.scores, tops, **weighed))
-    else:
-        known: tuple[BoolArray, FloatArray] = (rows.y, rows.scores)
-        entries = [
-            Entry(name, given, METRICS[name].function(*known, **weighed, **given))
-            for name, given in wanted
-        ]
-    options: dict[str, Any] = {"level": level, **more}
-    options |= {"n_resamples": choose_resamples(resamples, len(rows))}
-    measured = measure(rows, [(entry.name, entry.settings) for entry in entries], **options)
-    found = []
-    for done, entry in enumerate(entries):
-        step(f"Measuring {entry.label}", done, len(entries))
-        corrected = "unlabelled" in more and METRICS[entry.name].hidden is not None
-        found.append(_metric_row(entry, next(measured), corrected))
-    return found
-
-
-def _share_row(
-    rows: ScoredRows, level: float, unlabelled: BoolArray | None, hidden: object
-) -> list[MetricRow]:
-    """The share of positives among the rows without a label, where it is estimated."""
-    from toprank.inference import hidden_share
-
-    if unlabelled is None or hidden is not None:
-        return []
-    try:
-        one = hidden_share(rows.y, rows.scores, unlabelled=unlabelled, level=level)
-    except ValueError:  # the metrics say why
-        return []
-    value = (one.estimate, one.low, one.high)
-    return [MetricRow(one.metric, "hidden_share", {}, *value, method=one.method, note=one.note)]
 
 
 def _read_propensity(source: Source, column: str | None) -> FloatArray | None:
@@ -327,18 +260,6 @@ def _read_propensity(source: Source, column: str | None) -> FloatArray | None:
     if not ((values > 0) & (values <= 1)).all():
         raise Failure(f"--propensity {column}: expected probabilities above 0, up to 1.")
     return values
-
-
-def _metric_row(entry: SummaryEntry, measured: Measurement, corrected: bool) -> MetricRow:
-    what = (entry.label, entry.name, entry.settings, float(entry.value))
-    one = measured.interval
-    if one is None:  # a metric that has no interval on these rows: the value stays
-        return MetricRow(*what, note=f"no interval: {measured.why_not}")
-    if corrected:
-        what = (*what[:3], one.estimate)
-    return MetricRow(
-        *what, one.low, one.high, one.standard_error, one.method, " ".join(one.note.split())
-    )
 
 
 def _latency(model: TableModel, row: pa.Table) -> float:
@@ -372,8 +293,8 @@ def _show_evaluation(answer: JsonObject, found: list[MetricRow]) -> None:
     screen = console()
     share = f"{100 * answer['level']:g}% interval"
     screen.print(
-        f"\n{safe(answer['model'])} on {safe(answer['data'])}: {answer['rows']} rows, "
-        f"{answer['positives']} positives.",
+        f"\n{safe(answer['model'])} on {safe(answer['data'])}: "
+        f"{counted(answer['rows'], 'row')}, {counted(answer['positives'], 'positive')}.",
         soft_wrap=True,
     )
     drawn = table(["metric", "value", share, ""], left=["metric", share, ""])

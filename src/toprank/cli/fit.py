@@ -16,8 +16,8 @@ from toprank.cli.io.source import Reading, Source
 from toprank.cli.io.tables import open_table
 from toprank.cli.memory import (
     Memory,
+    beyond_in_words,
     fits_in_memory,
-    in_words,
     parse_memory,
     place_in_blocks,
     rows_of_block,
@@ -48,18 +48,20 @@ from toprank.cli.options import (
     Unlabelled,
     Weight,
     check_output,
-    check_training,
-    find_positive,
-    find_positive_by,
-    keep_labelled,
     metric_names,
     parse_hidden,
     parse_k,
-    read_training,
     reads,
 )
 from toprank.cli.show import show_card
 from toprank.cli.terminal import Failure, note, print_json, progress, usual_jobs, worker_threads
+from toprank.cli.training_tables import (
+    check_training,
+    find_positive,
+    find_positive_by,
+    keep_labelled,
+    read_training,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -113,7 +115,9 @@ def fit(
     ] = Quality.good,
     minutes: Annotated[
         float | None,
-        typer.Option(help="How long --model auto may take: the slowest members are left out."),
+        typer.Option(
+            help="How long --model auto may take: members that would not end in time are left out."
+        ),
     ] = None,
     p: Annotated[
         str, typer.Option(help="How hard to push: a number from 1 on, or auto to let folds choose.")
@@ -350,10 +354,7 @@ class _BlockPlan:
         why = f"on the cluster {self.cluster}"
         if self.cluster is None:
             size, allowed = size_in_memory(self.source), parse_memory(self.memory)
-            why = (
-                f"in blocks: in memory they would take about {in_words(size)}, and "
-                f"{in_words(allowed)} are allowed (--memory)"
-            )
+            why = f"in blocks: they would take {beyond_in_words(size, allowed)}"
         text = f"{self.source.name}: {n} rows are read {why}."
         if n <= sample:
             text += " The model is that of a fit in memory."

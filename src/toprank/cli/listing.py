@@ -1,4 +1,4 @@
-"""A ranked list in a file: CSV as its table is written, Excel, Parquet, Arrow, JSON lines."""
+"""A ranked list, shown or written: CSV as its table is, Excel, Parquet, Arrow, JSON lines."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from toprank._text import plain
 from toprank.cli.io.excel import write_workbook
 from toprank.cli.io.source import TextDialect
 from toprank.cli.options import check_output
-from toprank.cli.terminal import safe
+from toprank.cli.terminal import cells, console, safe, short_number, table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -201,3 +201,15 @@ class _Stdout:
 
     def write(self, line: str) -> int:
         return sys.stdout.write(safe(line[:-1]) + "\n" if self.escapes else line)
+
+
+def show_listing(rows: pa.Table) -> None:
+    """Print the list as a table."""
+    names = rows.schema.names
+    kinds = require("pyarrow", "frames").types
+    texts = [field.name for field in rows.schema if not kinds.is_floating(field.type)]
+    drawn = table(names, left=[name for name in texts if name != "rank"])
+    for row in iterate_rows(rows):
+        shown = (short_number(value) if name not in texts else value for name, value in row.items())
+        drawn.add_row(*cells(*("" if value is None else value for value in shown)))
+    console().print(drawn)

@@ -90,9 +90,32 @@ def size_in_memory(source: Source, columns: int | None = None) -> int:
     return _PER_VALUE * source.count_rows() * max(1, width)
 
 
-def in_words(size: float) -> str:
-    """An amount of memory for people to read."""
-    return f"{size / 1e9:.1f} GB" if size >= 1e8 else f"{max(1.0, size / 1e6):.0f} MB"
+def in_words(size: float, digits: int = 2) -> str:
+    """An amount of memory for people to read.
+
+    Examples
+    --------
+    >>> in_words(4.26e9), in_words(2.5e7), in_words(120_000), in_words(1.234e6, 4)
+    ('4.3 GB', '25 MB', '120 kB', '1.234 MB')
+    """
+    unit, name = (1e9, "GB") if size >= 1e9 else (1e6, "MB") if size >= 1e6 else (1e3, "kB")
+    amount = size / unit
+    return f"{amount:.0f} {name}" if amount >= 10 ** (digits - 1) else f"{amount:.{digits}g} {name}"
+
+
+def beyond_in_words(size: float, allowed: float) -> str:
+    """An amount and the smaller one that is allowed, in as many digits as tell the two apart.
+
+    Examples
+    --------
+    >>> beyond_in_words(4.26e9, 5e8)
+    'about 4.3 GB in memory, and 500 MB are allowed (--memory)'
+    >>> beyond_in_words(1.234e6, 1.228e6)
+    'about 1.234 MB in memory, and 1.228 MB are allowed (--memory)'
+    """
+    digits = next((n for n in range(2, 15) if in_words(size, n) != in_words(allowed, n)), 15)
+    least = in_words(allowed, digits)
+    return f"about {in_words(size, digits)} in memory, and {least} are allowed (--memory)"
 
 
 def fits_in_memory(source: Source, memory: str | None, quiet: bool) -> bool:
@@ -104,9 +127,8 @@ def fits_in_memory(source: Source, memory: str | None, quiet: bool) -> bool:
     if source.place is None:
         if size > (allowed if memory is not None else 2 * allowed):
             raise Failure(
-                f"{source.name} takes about {in_words(size)} in memory, and "
-                f"{in_words(allowed)} are allowed (--memory). Write it as Parquet, which is read "
-                "in blocks; allow more; or take some of its rows."
+                f"{source.name} takes {beyond_in_words(size, allowed)}. Write it as Parquet, "
+                "which is read in blocks; allow more; or take some of its rows."
             )
         return True
     if size <= allowed:
@@ -179,8 +201,8 @@ def read_within(
 def _say_sample(source: Source, what: str, rows: tuple[int, int], size: float, allowed: int) -> str:
     """Say that some of the rows were taken, of how many and why."""
     said = (
-        f"{what} a sample of {rows[0]} of the {rows[1]} rows: all of them take about "
-        f"{in_words(size)} in memory, and {in_words(allowed)} are allowed (--memory)."
+        f"{what} a sample of {rows[0]} of the {rows[1]} rows: all of them take "
+        f"{beyond_in_words(size, allowed)}."
     )
     note(f"{source.name}: {said}", source.quiet)
     return said[0].upper() + said[1:]

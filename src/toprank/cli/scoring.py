@@ -18,7 +18,7 @@ from toprank.cli.io.source import Chunk, Reading, Source
 from toprank.cli.io.tables import check_exists
 from toprank.cli.memory import PER_SCORED_ROW, place_in_blocks, read_within
 from toprank.cli.terminal import Failure, Step, note, safe
-from toprank.models import ModelWarning, TableModel, frames, load
+from toprank.models import ModelError, ModelWarning, TableModel, frames, load
 from toprank.models.sketch import SeenRows
 
 if TYPE_CHECKING:
@@ -34,12 +34,21 @@ if TYPE_CHECKING:
 _MOST_NAMED = 20
 #: Rows in memory that are scored at once.
 _ROWS_AT_ONCE = 100_000
+#: Endings of tables: a file with one of them in the place of a model is in the wrong place.
+_TABLES = (".csv", ".tsv", ".xlsx", ".parquet", ".feather", ".arrow")
 
 
 def load_model(path: Path) -> TableModel:
     """The model in a file; Failure if there is none."""
     check_exists(path)
-    return load(path)
+    try:
+        return load(path)
+    except ModelError as error:
+        if path.suffix.lower() not in _TABLES:
+            raise
+        raise Failure(
+            f"'{path}' is no model: name first the model that 'toprank fit' wrote, then the table."
+        ) from error
 
 
 def import_skops() -> None:
@@ -92,9 +101,7 @@ def score_chunks(
     carried : sequence of str
         Columns that are wanted as the file has them.
     """
-    source.remember(Reading.remembered(model.card))
-    absent = [c for c in model.schema.columns if c.name not in source.columns]
-    _refuse_table([f"column '{c.name}' ({c.kind}) is missing" for c in absent], source)
+    _require_columns(model, source)
     warned = source.quiet
     for chunk in source.chunks(model.schema.names, _column_types(model), carried):
         if not chunk.start:
@@ -107,6 +114,13 @@ def score_chunks(
             warned = True
         step("Ranking", chunk.done, chunk.total)
         yield chunk, scores
+
+
+def _require_columns(model: TableModel, source: Source) -> None:
+    """Refuse a table that lacks a column of the model, read as its training table was."""
+    source.remember(Reading.remembered(model.card))
+    absent = [c for c in model.schema.columns if c.name not in source.columns]
+    _refuse_table([f"column '{c.name}' ({c.kind}) is missing" for c in absent], source)
 
 
 def _refuse_table(problems: Sequence[str], source: Source) -> None:
@@ -151,9 +165,7 @@ def score_sample(
 
     The columns are those that the model reads, and that of the labels where the table has it.
     """
-    source.remember(Reading.remembered(model.card))
-    absent = [c for c in model.schema.columns if c.name not in source.columns]
-    _refuse_table([f"column '{c.name}' ({c.kind}) is missing" for c in absent], source)
+    _require_columns(model, source)
     labels = [name for name in [model.target.column] if name in source.columns]
     names = list(dict.fromkeys([*model.schema.names, *labels]))
     rows, said = read_within(source, names, memory, "looked at", cluster)

@@ -9,9 +9,9 @@ import typer
 
 from toprank.cli.io.source import Reading
 from toprank.cli.io.tables import open_table
-from toprank.cli.listing import check_listing, write_listing
+from toprank.cli.listing import check_listing, show_listing, write_listing
 from toprank.cli.options import Data, Json, Model, Quiet, reads
-from toprank.cli.rank import read_top, records, show_listing
+from toprank.cli.ranked_rows import read_top, records
 from toprank.cli.terminal import Failure, Step, console, note, print_json, progress, safe
 
 if TYPE_CHECKING:

@@ -190,7 +190,8 @@ def _splitter(
     if fewest < 2:
         what = "row" if groups is None else "group"
         raise ValueError(
-            f"One class has a single {what}: cross-validation needs at least two of each class."
+            f"One class has a single {what}: cross-validation needs at least two of each class. "
+            "Label more of them, or check the column of the labels."
         )
     n_splits = min(n_splits, fewest)
     if groups is None:

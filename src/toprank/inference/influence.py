@@ -23,7 +23,8 @@ from toprank.inference.score_interval import (
     score_interval,
 )
 from toprank.inference.shares import agreement_interval, interval_around, on_logit, slope_of
-from toprank.metrics.expansion import PROJECTION, Expansion, without_one
+from toprank.metrics.expansion import PROJECTION, Expansion
+from toprank.metrics.left_out_expansions import without_one
 
 #: Samples up to this size feel the noise that taking off a bias adds.
 _SMALL = 1000

@@ -34,7 +34,7 @@ from toprank.inference.result import (
 )
 from toprank.inference.sample import Sample, VarianceEstimate, kish, rows_and_units, sums_by_group
 from toprank.inference.shares import check_level, newcombe
-from toprank.metrics.expansion import SHARES_OF_PAIRS
+from toprank.metrics.curve_expansions import SHARES_OF_PAIRS
 from toprank.metrics.metric import SHARE, Metric, call_label
 from toprank.metrics.registry import as_metric
 from toprank.pairs import check_scores

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length
 
-from toprank._columns import numbers
+from toprank._columns import amounts_of_rows
 from toprank._numerics import FloatArray
 from toprank.blocks.tensors import OnDevice, all_finite, distinct, on_device, tensor_on_device
 from toprank.pairs import check_labels, check_scores, check_weights, split_classes
@@ -64,11 +64,7 @@ def _check_scale(high: float, low: float) -> None:
 
 def check_amounts(name: str, amounts: ArrayLike, n: int) -> FloatArray:
     """Return one finite number per row, from one number for all rows or one for each."""
-    values = numbers(name, amounts)
-    if values.shape not in ((), (n,)):
-        raise ValueError(
-            f"{name} has shape {values.shape}, expected one number or one number per row, ({n},)."
-        )
+    values = amounts_of_rows(name, amounts, n)
     if not np.all(np.isfinite(values)):
         raise ValueError(f"{name} contains NaN or infinity; expected finite numbers.")
     if np.any(np.abs(values) > _LARGEST_AMOUNT):

@@ -29,7 +29,7 @@ from toprank.models.block_rows import (
 from toprank.models.block_tails import find_tails_in_blocks
 from toprank.models.ensembles import check_effort
 from toprank.models.errors import ModelError
-from toprank.models.fit import (
+from toprank.models.found_rows import (
     FoundRows,
     Progress,
     clip_tails,
@@ -41,7 +41,7 @@ from toprank.models.look import find_concerns
 from toprank.models.model import TableModel
 from toprank.models.preparation import Preparation
 from toprank.models.ranker_kinds import RankerKind
-from toprank.models.rows import TrainingRows
+from toprank.models.rows import TrainingRows, require_features, roles_by_column
 from toprank.models.schema import Schema, Target
 from toprank.models.steps import TableFit
 from toprank.models.wishes import Wishes
@@ -157,9 +157,7 @@ def fit_table_blocks(
     given = {role: n for role, n in roles.items() if n is not None}
     look = BlocksLook(source, usable)
     schema = Schema.from_summary(found.summary, wishes, look, drop, target=target, **given)
-    if not schema.columns:
-        why = "; ".join(f"{name!r}: {reason}" for name, reason in schema.left_out.items())
-        raise ModelError(f"There is no column to rank by. {why}".strip())
+    require_features(schema)
     sampling = Sampling(sample_rows / found.n_rows, random_state, groups)
     learner = LearnRows(usable, schema, known, kind.style, sampling)
     learned: Learned = source.map_reduce(learner, found.starts())
@@ -204,12 +202,7 @@ def _check_names(
             f"The source is a {type(source).__name__}; expected one from blocks.from_tables. A "
             "table in memory needs none: use fit_table."
         )
-    role_of = {target: "target"}
-    for role, name in roles.items():
-        if name in role_of:
-            raise ModelError(f"{role}={name!r}: that column is the {role_of[name]} already.")
-        if name is not None:
-            role_of[name] = role
+    role_of = roles_by_column(target, roles)
     wanted = [(role, name) for name, role in role_of.items()]
     wanted += [("drop", name) for name in drop]
     wanted += [(option, name) for option, names in reading.items() for name in names]

@@ -22,7 +22,7 @@ from toprank.models.model import TableModel
 from toprank.models.rows import ScoredRows, read_weight
 from toprank.models.sketch import SeenRows
 from toprank.models.top_of_list import RunningTop
-from toprank.pairs.door import check_groups
+from toprank.pairs.row_columns import check_groups
 
 if TYPE_CHECKING:
     from toprank.blocks.source import BlockSource

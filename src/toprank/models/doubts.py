@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from toprank._arrays import AnyArray
 from toprank._extras import require
 from toprank._numerics import FloatArray, LongTail, find_long_tail
-from toprank._text import number_text
+from toprank._text import counted, number_text
 from toprank.models import frames
 from toprank.models.columns import Column, as_words, number_signs, tidy_word
 from toprank.models.concern import BETTER, NOTE, WRONG, Concern, Values
@@ -139,8 +139,9 @@ def _numbers_in_words(name: str, counts: Counter[str]) -> Concern | None:
         rows = sum(counts[word] for word in strange)
         return Concern(
             WRONG,
-            f"column {name!r} holds numbers, but {strange[0]!r} in some rows ({rows} rows are no "
-            "numbers), and is read as words; if that stands for a missing value, say so",
+            f"column {name!r} holds numbers, but {strange[0]!r} in some rows "
+            f"({counted(rows, 'row is', 'rows are')} no numbers), and is read as words; if "
+            "that stands for a missing value, say so",
             (name,),
             "missing",
             (strange[0],),

@@ -4,58 +4,48 @@ from __future__ import annotations
 
 import time as clock
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from toprank._arrays import Frame, JsonObject
-from toprank._numerics import FloatArray, LongTail
-from toprank._text import plain
-from toprank.metrics.registry import METRICS
+from toprank._arrays import Frame
+from toprank._numerics import LongTail
 from toprank.models import frames
 from toprank.models.card import HeldOutMetrics, make_card
 from toprank.models.columns import is_missing
-from toprank.models.concern import LEAK, NOTE, Concern
-from toprank.models.doubts import long_tails
 from toprank.models.ensembles import (
     check_effort,
-    unseen_by_members,
 )
-from toprank.models.errors import ModelError, ModelWarning, catch_warnings
+from toprank.models.errors import ModelError, ModelWarning
+from toprank.models.found_rows import (
+    FoundRows,
+    Progress,
+    clip_tails,
+    fit_found,
+    make_teller,
+    read_request,
+)
 from toprank.models.look import find_concerns
 from toprank.models.model import ExplainedRows, TableModel
-from toprank.models.preparation import Preparation
-from toprank.models.ranker_kinds import RANKER_KINDS, RankerKind, RankerRequest, check_ranker
 from toprank.models.rows import (
     TrainingRows,
     drop_zero_weight,
     learn_table,
-    metric_settings,
     reuse_table,
 )
 from toprank.models.schema import Schema, Target
-from toprank.models.steps import TableFit, choose_and_measure
+from toprank.models.steps import TableFit
 from toprank.models.unlabelled import mark_unlabelled
 from toprank.models.unseen import UnseenScores
 from toprank.pairs.labels import missing_labels
-from toprank.rankers import (
-    PushEnsemble,
-)
-from toprank.tuning import Scoring
 
 if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
+    pass
 
 #: Training rows whose scores stand for those of all on a card that was not measured.
 _SCORED = 50_000
-
-
-#: Called as progress(step, done, total).
-Progress = Callable[[str, int, int], None]
-_STEPS = ("reading", "choosing p", "measuring", "fitting")
 
 
 def fit_table(
@@ -225,99 +215,6 @@ def fit_table(
     return fit_found(fit, found, tell, started)
 
 
-@dataclass(frozen=True)
-class FoundRows:
-    """A training table that was read: its rows, or a sample of them, and what was found in it.
-
-    Attributes
-    ----------
-    rows : TrainingRows
-    target : Target
-    concerns : list of Concern
-    tails : dict
-        Columns with long tails, and where these begin.
-    name : str
-        The name of the ranker's kind.
-    training : dict
-        What the card says of the training rows where these are a sample.
-    final : callable, optional
-        From an unfitted ranker to a preparation, the fitted ranker and the prepared `rows`, where
-        the last fit takes other rows than these.
-    """
-
-    rows: TrainingRows
-    target: Target
-    concerns: list[Concern]
-    tails: dict[str, LongTail]
-    name: str
-    training: JsonObject = field(default_factory=dict)
-    final: Callable[[BaseEstimator], tuple[Preparation, BaseEstimator, FloatArray]] | None = None
-
-
-def fit_found(
-    fit: TableFit, found: FoundRows, tell: Callable[[int], None], started: float
-) -> TableModel:
-    """Choose, measure and fit on rows that are read, and write the card."""
-    rows = found.rows
-    tell(1)
-    with _faults_of_rows():
-        settled = choose_and_measure(fit, rows, tell)
-        tell(3)
-        with catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            if found.final is None:
-                last = fit.final(rows, settled.template, settled.first)
-            else:
-                last = found.final(settled.template)
-    preparation, ranker, Z = last
-    explained = ExplainedRows.of(ranker, Z)
-    mean = explained.mean(rows.fit_weight)
-    made = TableModel(fit.schema, found.target, preparation, ranker, {}, mean)
-    unseen = unseen_by_members(ranker)
-    if settled.scores is not None:
-        unseen = settled.scores.on_scale_of(
-            lambda some: ranker.decision_function(preparation.transform(some.X)), len(rows)
-        )
-    elif unseen is None:
-        unseen = fit.unseen(rows, settled.template, ranker.decision_function(Z))
-    notes = [str(concern) for concern in found.concerns if concern.danger < NOTE]
-    notes += [str(warning.message) for warning in caught]
-    if rows.unlabelled is not None:
-        notes.append(
-            f"{np.count_nonzero(rows.unlabelled)} rows have no label: they are ranked below the "
-            "labelled positives, and some of them are positive"
-        )
-    if rows.propensity is not None:
-        notes.append(f"labels were seen with known probabilities: {rows.label_weights}")
-    about = (settled.held_out, settled.choice, notes, fit.before, unseen)
-    card = make_card(made, rows, explained, found.name, fit.request.scoring, *about)
-    card["training"] |= found.training
-    if isinstance(ranker, PushEnsemble):
-        card["members"] = plain(ranker.member_table_.as_dicts())
-    card["look"] = [concern.as_dict() for concern in found.concerns]
-    card["tails"] = {name: [tail.low, tail.high] for name, tail in found.tails.items()}
-    made = made.with_card({**card, "seconds": round(clock.perf_counter() - started, 3)})
-    tell(4)
-    for warning in caught:
-        warnings.warn(warning.message, stacklevel=3)
-    for concern in found.concerns:
-        if concern.danger == LEAK:
-            text = f"{concern.message}: {concern.python}."
-            warnings.warn(text, ModelWarning, stacklevel=3)
-    return made
-
-
-@contextmanager
-def _faults_of_rows() -> Iterator[None]:
-    """Make a ModelError of what a ranker or a metric says of rows or settings."""
-    try:
-        yield
-    except ModelError:
-        raise
-    except ValueError as error:
-        raise ModelError(str(error)) from error
-
-
 def _read_rows(
     frame: object,
     target: str,
@@ -386,23 +283,6 @@ def fit_rows(
     return made.with_card(card)
 
 
-def clip_tails(
-    kind: RankerKind, schema: Schema, rows: TrainingRows
-) -> tuple[Schema, TrainingRows, dict[str, LongTail]]:
-    """What a kind of ranker reads of columns with long tails, and those that are clipped.
-
-    A linear ranker reads them clipped; the linear members of an ensemble clip for themselves, so
-    that its trees see the tails.
-    """
-    tails = {} if kind.style == "stumps" else long_tails(schema.columns, rows.X)
-    if kind.style == "trees":
-        return schema, rows, tails if kind is RANKER_KINDS["auto"] else {}
-    ends = {name: (tail.low, tail.high) for name, tail in tails.items()}
-    columns = tuple(replace(c, clip=ends.get(c.name, c.clip)) for c in schema.columns)
-    X = {n: np.clip(x, *ends[n]) if n in ends else x for n, x in rows.X.items()}
-    return replace(schema, columns=columns), replace(rows, X=X), tails
-
-
 def labelled_rows(frame: object, target: str, skip: bool) -> Frame:
     """The rows of a table that have a label; ModelError if some have none, unless asked to skip."""
     frames.require_columns(frame, {"target": target})
@@ -412,40 +292,3 @@ def labelled_rows(frame: object, target: str, skip: bool) -> Frame:
     if not skip:
         raise ModelError(missing_labels(target, int(np.count_nonzero(gaps)), len(gaps)))
     return frames.take(frame, np.flatnonzero(~gaps))
-
-
-def make_teller(progress: Progress | None) -> Callable[[int], None]:
-    """Return what says how far a fit is, by the number of its step."""
-
-    def tell(done: int) -> None:
-        if progress is not None:
-            progress(_STEPS[min(done, len(_STEPS) - 1)], done, len(_STEPS))
-
-    return tell
-
-
-def read_request(
-    model: str | None,
-    p: object,
-    alpha: float | None,
-    metric: str,
-    k: int | float | None,
-    random_state: int,
-    from_model: TableModel | None,
-) -> tuple[RankerRequest, RankerKind, str]:
-    """Return what is asked of a ranker, its kind and its name; ModelError if it cannot be."""
-    name = model or "pnorm"
-    if from_model is not None:
-        was = from_model.card.get("model", "pnorm")
-        if model is not None and model != was:
-            raise ModelError(f"model={model!r}: the model to start from is {was!r}.")
-        name = was
-    kind = check_ranker(name, "auto" if p is None else p, alpha)
-    if metric not in METRICS:
-        raise ModelError(f"metric={metric!r}: expected one of {', '.join(sorted(METRICS))}.")
-    settings = None
-    if k is not None:
-        if not METRICS[metric].takes_k:
-            raise ModelError(f"metric={metric!r} has no k; leave k out.")
-        settings = metric_settings(metric, k)
-    return RankerRequest(p, alpha, Scoring(metric, settings), random_state), kind, name

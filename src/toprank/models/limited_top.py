@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from toprank._extras import require
 from toprank._numerics import FloatArray
+from toprank.select.explore import counts_so_far
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -107,7 +108,7 @@ class LimitedTop:
             return
         codes = _codes(self._groups)
         order = np.argsort(codes, kind="stable")  # codes count groups in the order of best rows
-        ranks = _counts_so_far(codes) + 1
+        ranks = counts_so_far(codes) + 1
         cuts = {group: score for group, (score, count) in self._ties.items() if count}
         assert self._groups is not None
         tied = np.array(
@@ -139,13 +140,13 @@ class LimitedTop:
         self._entities = None if entities[-1] is None else np.concatenate(entities)
         self._take(np.argsort(-self.scores, kind="stable"))  # what came first stays first
         if self._entities is not None:
-            self._take(np.flatnonzero(_counts_so_far(_codes(self._entities)) == 0))
+            self._take(np.flatnonzero(counts_so_far(_codes(self._entities)) == 0))
         if self.k is not None and (final or self._entities is None):
             self._cut_groups(self.k)
 
     def _cut_groups(self, k: int) -> None:
         """Keep the first k rows of each group, and count those that tie with the last of them."""
-        place = _counts_so_far(_codes(self._groups))
+        place = counts_so_far(_codes(self._groups))
         assert self._groups is not None
         last = np.flatnonzero(place == k - 1)
         cuts = dict(zip(self._groups[last], self.scores[last].tolist(), strict=True))
@@ -163,13 +164,3 @@ class LimitedTop:
 def _codes(keys: object) -> NDArray[np.intp]:
     codes, _ = require("pandas", "models").factorize(keys)
     return np.asarray(codes, dtype=np.intp)
-
-
-def _counts_so_far(codes: NDArray[np.intp]) -> NDArray[np.intp]:
-    """How often each code has come before."""
-    order = np.argsort(codes, kind="stable")
-    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
-    lengths = np.diff(np.append(starts, len(codes)))
-    out = np.empty(len(codes), dtype=np.intp)
-    out[order] = np.arange(len(codes)) - np.repeat(starts, lengths)
-    return out

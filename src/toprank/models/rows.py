@@ -12,6 +12,7 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedShuffleSplit
 
 from toprank._arrays import AnyArray, BoolArray, Frame
 from toprank._numerics import FloatArray
+from toprank._text import counted
 from toprank.folds import Fold
 from toprank.inference import Interval, interval
 from toprank.metrics.metric import LOWER, LOWER_AT_RANDOM, SAME_AT_RANDOM, UPPER_AT_RANDOM
@@ -23,8 +24,8 @@ from toprank.models.kinds import find_kind
 from toprank.models.schema import Schema, Target
 from toprank.models.unlabelled import read_unlabelled
 from toprank.pairs import Rows
-from toprank.pairs.door import check_groups, repetition_counts
 from toprank.pairs.propensity import LabelWeights, label_weights
+from toprank.pairs.row_columns import check_groups, repetition_counts
 from toprank.tuning import TimeOrderedSplit, folds_of
 
 if TYPE_CHECKING:
@@ -183,9 +184,7 @@ def learn_table(
     reading["tidy"] = tuple(name for name in tidy if name != target)
     given: dict[str, Any] = {**roles, **reading}
     schema = Schema.learn(kept, drop, target=target, **given)
-    if not schema.columns:
-        why = "; ".join(f"{name!r}: {reason}" for name, reason in schema.left_out.items())
-        raise ModelError(f"There is no column to rank by. {why}".strip())
+    require_features(schema)
     return schema, known
 
 
@@ -213,17 +212,30 @@ def reuse_table(
 def check_roles(frame: object, target: str, roles: Mapping[str, str | None]) -> Frame:
     """Return the rows of positive weight; ModelError if columns cannot have these roles."""
     frames.require_columns(frame, {"target": target, **roles})
+    roles_by_column(target, roles)
+    weight = roles.get("weight")
+    kept = drop_zero_weight(frame, weight)
+    if frames.n_rows(kept) == 0:
+        raise ModelError(f"The table has no rows{' of positive weight' if weight else ''}.")
+    return kept
+
+
+def roles_by_column(target: str, roles: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the role of each column that has one; ModelError if a column has two."""
     role_of = {target: "target"}
     for role, name in roles.items():
         if name in role_of:
             raise ModelError(f"{role}={name!r}: that column is the {role_of[name]} already.")
         if name is not None:
             role_of[name] = role
-    weight = roles.get("weight")
-    kept = drop_zero_weight(frame, weight)
-    if frames.n_rows(kept) == 0:
-        raise ModelError(f"The table has no rows{' of positive weight' if weight else ''}.")
-    return kept
+    return role_of
+
+
+def require_features(schema: Schema) -> None:
+    """Refuse a schema without a column to rank by, and say why each was left out."""
+    if not schema.columns:
+        why = "; ".join(f"{name!r}: {reason}" for name, reason in schema.left_out.items())
+        raise ModelError(f"There is no column to rank by. {why}".strip())
 
 
 def drop_zero_weight(frame: object, weight: str | None) -> Frame:
@@ -260,8 +272,8 @@ def read_propensity(frame: object, name: str | None) -> FloatArray | None:
     if np.any(strange):
         raise ModelError(
             f"propensity={name!r}: expected probabilities above 0, up to 1; "
-            f"{np.count_nonzero(strange)} rows hold something else, such as "
-            f"{float(seen[strange][0]):g}."
+            f"{counted(np.count_nonzero(strange), 'row holds', 'rows hold')} something else, such "
+            f"as {float(seen[strange][0]):g}."
         )
     return seen
 
@@ -273,7 +285,10 @@ def read_groups(frame: object, name: str | None) -> NDArray[np.intp] | None:
     values = frames.column(frame, name)
     gaps = is_missing(values)
     if np.any(gaps):
-        raise ModelError(f"groups={name!r} is missing in {np.count_nonzero(gaps)} rows.")
+        raise ModelError(
+            f"groups={name!r} is missing in {counted(np.count_nonzero(gaps), 'row')}: leave these "
+            "rows out, or give each a group of its own."
+        )
     try:
         words = as_words(values)
     except Unreadable as error:
@@ -288,8 +303,8 @@ def _read_time(frame: object, name: str | None) -> AnyArray | None:
     gaps = is_missing(values)
     if np.any(gaps):
         raise ModelError(
-            f"time={name!r} is missing in {np.count_nonzero(gaps)} rows, so they have no place in "
-            "the order."
+            f"time={name!r} is missing in {counted(np.count_nonzero(gaps), 'row')}: rows without a "
+            "time have no place in the order, leave them out."
         )
     finding = find_kind(values)
     try:

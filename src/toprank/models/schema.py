@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from toprank._arrays import AnyArray, Frame, JsonObject
 from toprank._numerics import LARGEST_SIZE
+from toprank._text import counted
 from toprank.models import frames
 from toprank.models.columns import (
     KINDS,
@@ -78,8 +79,9 @@ class Match:
         for name, (rows, seen) in self.new_categories.items():
             shown = ", ".join(map(repr, seen[:_NAMED])) + (", ..." if len(seen) > _NAMED else "")
             lines.append(
-                f"column {name!r}: {rows} rows hold {len(seen)} categories never seen in training "
-                f"({shown}); they count as none of the known ones"
+                f"column {name!r}: {counted(rows, 'row holds', 'rows hold')} "
+                f"{counted(len(seen), 'category', 'categories')} never seen in training ({shown}); "
+                "they count as none of the known ones"
             )
         return lines
 
@@ -113,7 +115,7 @@ class Schema:
     [('age', 'number'), ('city', 'category')]
     >>> print(schema.match(pd.DataFrame({"city": ["Bern"]})))
     column 'age' (number) is missing
-    column 'city': 1 rows hold 1 categories never seen in training ('Bern'); they count as none of \
+    column 'city': 1 row holds 1 category never seen in training ('Bern'); they count as none of \
 the known ones
     """
 
@@ -369,8 +371,8 @@ class Target:
             if np.any(strange):
                 raise ModelError(
                     f"{self.column!r} is {_quote_some(sorted(set(words[strange].tolist())))} in "
-                    f"{np.count_nonzero(strange)} rows; the model knows {self.positive!r} "
-                    f"(positive) and {self.negative[0]!r}."
+                    f"{counted(np.count_nonzero(strange), 'row')}; the model knows "
+                    f"{self.positive!r} (positive) and {self.negative[0]!r}."
                 )
         return positive
 

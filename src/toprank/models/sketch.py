@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from toprank._arrays import AnyArray, Frame, JsonObject
 from toprank._numerics import scramble_bits
+from toprank._text import about_share
 
 #: Checksums that a sketch keeps at most.
 _KEPT = 4096
@@ -145,10 +146,9 @@ class SeenRows:
         chance = 0.0 if self._sketch is None else self._sketch.twins
         if self.share <= chance + _NOTICED:
             return ""
-        about = "All" if self.share == 1 else f"About {100 * self.share:.0f}%"
         return (
-            f"{about} of these rows are rows that the model has learned from, so these figures "
-            "flatter it; the figures on its card are those of rows held out."
+            f"{about_share(self.share)} of these rows are rows that the model has learned from, so "
+            "these figures flatter it; the figures on its card are those of rows held out."
         )
 
 

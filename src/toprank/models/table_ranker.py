@@ -18,16 +18,15 @@ from toprank._extras import require
 from toprank._numerics import FloatArray
 from toprank.models import frames
 from toprank.models.block_fit import fit_table_blocks
-from toprank.models.errors import ModelError
 from toprank.models.fit import fit_rows
 from toprank.models.model import Reason, TableModel
 from toprank.models.ranker_kinds import RANKER_KINDS
-from toprank.models.rows import TrainingRows
+from toprank.models.rows import TrainingRows, require_features
 from toprank.models.schema import Schema, Target
 from toprank.models.words import are_numbers
-from toprank.pairs.door import check_groups, check_weights
 from toprank.pairs.labels import label_text, two_classes
 from toprank.pairs.propensity import keep_label_weights
+from toprank.pairs.row_columns import check_groups, check_weights
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
@@ -168,9 +167,7 @@ class TableRanker(ClassifierMixin, BaseEstimator):
         check_consistent_length(positive, range(frames.n_rows(frame)))
         reading: dict[str, Any] = {name: tuple(getattr(self, name)) for name in _READING}
         schema = Schema.learn(frame, tuple(self.drop), **reading)
-        if not schema.columns:
-            why = "; ".join(f"{name!r}: {reason}" for name, reason in schema.left_out.items())
-            raise ModelError(f"There is no column to rank by. {why}".strip())
+        require_features(schema)
         name = _free_name(getattr(y, "name", None), frames.names_of(frame))
         words = [label_text(label) for label in classes]
         target = Target(name, words[1], (words[0],))

@@ -4,24 +4,15 @@ from toprank._arrays import IntArray
 from toprank._columns import to_numpy
 from toprank._numerics import LARGEST_SIZE
 from toprank.pairs.door import (
-    check_counts,
     check_entries,
-    check_groups,
     check_related_rows,
     check_rows,
-    check_scores,
-    check_span,
     check_table,
-    check_times,
-    check_weights,
-    group_labels,
     is_frame,
     read_any_table,
     read_table,
     refuse_huge,
     relate,
-    repetition_counts,
-    weigh_classes,
 )
 from toprank.pairs.labels import (
     check_grades,
@@ -37,6 +28,17 @@ from toprank.pairs.relations import (
     Relation,
     check_pairs,
     relation_of,
+)
+from toprank.pairs.row_columns import (
+    check_counts,
+    check_groups,
+    check_scores,
+    check_span,
+    check_times,
+    check_weights,
+    group_labels,
+    repetition_counts,
+    weigh_classes,
 )
 from toprank.pairs.rows import RelatedRows, Rows
 from toprank.pairs.sides import BALANCES, ENDS, End, Sides, orient

@@ -27,6 +27,9 @@ from toprank._arrays import AnyArray, BoolArray
 from toprank._columns import finite_column, labels_column, to_numpy
 from toprank._numerics import FloatArray
 
+#: More different labels than these are hardly classes.
+_MANY_LABELS = 10
+_OF_NUMBERS = " Of a number make a column of two values first, such as whether it is above a limit."
 #: Pairs of labels of which the first is positive; in small letters, numbers without a point.
 KNOWN_PAIRS = (
     ("1", "0"),
@@ -210,6 +213,7 @@ belongs at the top: add positive='alive' or positive='dead'.
         raise LabelError(
             f"{name!r} has {len(distinct)} different values ({_quote(distinct)}), expected two. "
             "Pass positive= to name the one that belongs at the top; the others are then negative."
+            f"{_OF_NUMBERS if len(distinct) > _MANY_LABELS else ''}"
         )
     if len(distinct) < 2:
         raise LabelError(

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from toprank._arrays import AnyArray
 from toprank._columns import numbers, to_numpy
 from toprank._numerics import FloatArray
-from toprank.pairs.door import repetition_counts
+from toprank.pairs.row_columns import repetition_counts
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from copy import copy
-from functools import partial
 from numbers import Integral, Real
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -21,7 +19,6 @@ from sklearn.utils.validation import check_is_fitted
 from toprank._arrays import AnyArray, TableLike
 from toprank._numerics import FloatArray
 from toprank.blocks import BlockSource, Units
-from toprank.blocks.checkpoint import with_checkpoint
 from toprank.blocks.memory import ArraySource
 from toprank.blocks.tensors import OnDevice, tensor_on_device
 from toprank.blocks.torch import from_torch
@@ -33,7 +30,6 @@ from toprank.objective import (
     primal_dual_gap,
     problem_of,
 )
-from toprank.objective.highest import solve_by_highest_rows, suits
 from toprank.pairs.door import check_rows, check_table
 from toprank.pairs.propensity import keep_label_weights
 from toprank.rankers.blockwise import (
@@ -41,9 +37,10 @@ from toprank.rankers.blockwise import (
     BlockScoring,
     Certificate,
     check_columns,
+    keep_passes,
     look,
 )
-from toprank.rankers.callbacks import STOPPED, TakesCallbacks, has_callbacks, tell_step
+from toprank.rankers.callbacks import STOPPED, TakesCallbacks
 from toprank.rankers.common import (
     Link,
     Probabilities,
@@ -54,8 +51,9 @@ from toprank.rankers.common import (
     vanishing_skew,
     warn_caller,
 )
+from toprank.rankers.minimiser import Minimiser, overflow_is_handled, stopped_at, stopped_early
 from toprank.rankers.starts import bend_of, bend_warning, lowest_of_starts
-from toprank.solvers import SEPARABLE, SOLVERS, Result, duality_gap, free_gradient, minimise
+from toprank.solvers import SEPARABLE, SOLVERS, Result, duality_gap, free_gradient
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -63,13 +61,10 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
     from torch import Tensor
 
-    from toprank.objective.pairwise import PairProblem
-    from toprank.solvers.result import Problem
 
 #: Rows per block where rows are only scored.
 _SCORED_AT_ONCE = 1 << 16
 
-DEFAULT_ROUNDS = {"newton": 1000, "lbfgs": 10_000, "coordinate": 100}
 
 #: Scores closer together than this are all alike: losses measure margins of one.
 _NO_SPREAD = 1e-4
@@ -79,22 +74,6 @@ _TRIVIAL = (
     "is a mixture of negatives (Menon 2019, doi 10.1007/s10994-018-5759-4). Use a finite p, such "
     "as 64 or 16."
 )
-
-
-class _StoppedByCallback(Exception):
-    """Ends a minimisation where a callback asks for it, with the result up to there."""
-
-    def __init__(self, result: Result):
-        super().__init__(STOPPED)
-        self.result = result
-
-
-def _stopped_at(problem: Problem, coef: FloatArray, iteration: int) -> Result:
-    if problem.smooth:
-        value, gradient = problem.value_grad(coef)
-    else:
-        value, gradient = float(problem.value(coef)), np.full_like(coef, np.nan)
-    return Result(coef, value, gradient, iteration, False, STOPPED)
 
 
 def _no_exact_update(ranker: object) -> bool:
@@ -107,7 +86,9 @@ def _no_exact_update(ranker: object) -> bool:
     )
 
 
-class LinearRanker(TakesCallbacks, BlockScoring, Probabilities, ClassifierMixin, BaseEstimator):
+class LinearRanker(
+    TakesCallbacks, Minimiser, BlockScoring, Probabilities, ClassifierMixin, BaseEstimator
+):
     """Base of the linear rankers: score = x' coef + intercept, higher is nearer the top.
 
     A subclass says what to minimise in ``_task``.
@@ -127,15 +108,9 @@ class LinearRanker(TakesCallbacks, BlockScoring, Probabilities, ClassifierMixin,
     }
 
     alpha: float
-    solver: str
-    max_iter: int | None
-    tol: float
-    positive: bool = False
     link: str
     class_weight: object
-    warm_start: bool
     n_jobs: int | None
-    verbose: int
     _units: Units
 
     def _task(self) -> Task | PointwiseTask:
@@ -215,10 +190,7 @@ class LinearRanker(TakesCallbacks, BlockScoring, Probabilities, ClassifierMixin,
         self
             With ``passes_``: how often the data were passed over, and for what.
         """
-        if checkpoint is not None:
-            source = with_checkpoint(source, checkpoint, resume=resume)
-        elif resume:
-            raise ValueError("resume=True needs the folder of the passes: checkpoint='folder'.")
+        source = keep_passes(source, checkpoint, resume)
         passes = self._fit_source(source)
         self._keep_columns(source)
         self.passes_ = passes
@@ -282,97 +254,10 @@ class LinearRanker(TakesCallbacks, BlockScoring, Probabilities, ClassifierMixin,
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
-    def _minimise(self, problem: Any) -> Result:
-        start, warm = self._start(problem)
-        if self.solver == "auto":
-            problem = problem.lighter()
-        solver = self._solver_for(problem)
-        if suits(problem):
-            found = solve_by_highest_rows(
-                problem, start, lambda part, coef: self._minimise_from(part, coef, solver)
-            )
-            if found is not None:
-                return found
-        return self._minimise_from(problem, start, solver, warm)
-
-    def _minimise_from(
-        self, problem: Any, start: FloatArray, solver: str = "lbfgs", warm: bool = False
-    ) -> Result:
-        told = self.verbose or has_callbacks(self)
-        with overflow_is_handled():
-            try:
-                return minimise(
-                    problem,
-                    start,
-                    SOLVERS[solver],
-                    max_iter=self.max_iter or DEFAULT_ROUNDS[solver],
-                    tol=self.tol,
-                    callback=partial(self._after_iteration, problem) if told else None,
-                    warm=warm,
-                    lower=self._lower(problem),
-                )
-            except _StoppedByCallback as stopped:
-                return stopped.result
-
-    def _after_iteration(
-        self,
-        problem: Any,
-        iteration: int,
-        record: Mapping[str, object],
-        coef: FloatArray,
-    ) -> None:
-        if self.verbose:
-            self._report(iteration, record)
-        if has_callbacks(self) and tell_step(self, "iteration", partial(self._at, problem, coef)):
-            raise _StoppedByCallback(_stopped_at(problem, coef, iteration))
-
     def _at(self, problem: Any, coef: FloatArray) -> dict[str, object]:
-        """What makes a copy of this ranker one that was fitted up to these coefficients."""
         fitted = copy(self)
-        fitted._keep_fit(self.classes_, problem, _stopped_at(problem, coef, 1))
+        fitted._keep_fit(self.classes_, problem, stopped_at(problem, coef, 1))
         return dict(vars(fitted))
-
-    def _lower(self, problem: TwoClassProblem | PairProblem) -> FloatArray | None:
-        """Bounds on what the solver moves: on the coefficients, never on an intercept."""
-        if not self.positive:
-            return None
-        bounds = np.full(problem.size, -np.inf)
-        bounds[: problem.data.n_features] = 0.0
-        return bounds
-
-    def _start(self, problem: Any) -> tuple[FloatArray, bool]:
-        """Where the solver starts, and whether that is the last fit's solution."""
-        if self.warm_start and self._has_point(problem):
-            return self._point(problem), True
-        return np.zeros(problem.size), False
-
-    def _has_point(self, problem: TwoClassProblem | PairProblem) -> bool:
-        """Whether there is an earlier fit to as many columns."""
-        return getattr(self, "coef_", np.empty(0)).size == problem.data.n_features
-
-    def _point(self, problem: Any) -> FloatArray:
-        """What was fitted, in the coefficients and units of a problem."""
-        return self.coef_.reshape(-1).astype(np.float64)
-
-    def _solver_for(self, problem: TwoClassProblem | PairProblem) -> str:
-        if self.solver == "newton" and not problem.has_curvature:
-            raise ValueError(
-                "solver='newton' needs the curvature of the price and of the loss; give them as "
-                "a third callable, or use solver='lbfgs'."
-            )
-        if self.solver != "auto":
-            return self.solver
-        if not problem.has_curvature:
-            return "lbfgs"
-        path = problem if problem.smooth or problem.peaked else problem.smoothed(1.0)
-        return "newton" if problem.size <= path.newton_up_to else "lbfgs"
-
-    def _report(self, iteration: int, record: Mapping[str, object]) -> None:
-        facts = "  ".join(
-            f"{name} {value:.6g}" if isinstance(value, float) else f"{name} {value}"
-            for name, value in record.items()
-        )
-        print(f"[{type(self).__name__}] {iteration:4d}  {facts}", flush=True)
 
     def _keep(self, result: Result) -> None:
         self.coef_ = result.coef.reshape(1, -1)
@@ -417,11 +302,7 @@ class LinearRanker(TakesCallbacks, BlockScoring, Probabilities, ClassifierMixin,
                 warn_caller(_TRIVIAL, UserWarning)
             return
         else:
-            cause = (
-                f"The solver stopped early: {result.message} (largest gradient entry "
-                f"{result.gradient_norm:.2g}). Raise max_iter, loosen tol, scale the features, "
-                "or raise alpha."
-            )
+            cause = stopped_early(result)
         warn_caller(cause, ConvergenceWarning)
 
     def _is_trivial(self, problem: TwoClassProblem, coef: FloatArray) -> bool:
@@ -501,10 +382,3 @@ class LinearRanker(TakesCallbacks, BlockScoring, Probabilities, ClassifierMixin,
         tags.classifier_tags.multi_class = False
         tags.input_tags.sparse = True
         return tags
-
-
-@contextmanager
-def overflow_is_handled() -> Iterator[None]:
-    """Steps that go too far overflow, are seen to be infinite, and are taken back."""
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        yield

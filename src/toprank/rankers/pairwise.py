@@ -30,6 +30,7 @@ from toprank.rankers.blockwise import BlockScore
 from toprank.rankers.callbacks import STOPPED, TakesCallbacks
 from toprank.rankers.common import fits, warn_caller
 from toprank.rankers.kernel import KERNELS, Kernel, PairFeatures, PairRule, expansion, landmarks
+from toprank.rankers.minimiser import stopped_early
 from toprank.rankers.starts import bend_of, bend_warning, lowest_of_starts
 from toprank.solvers import Result
 from toprank.solvers.result import penalty_gap
@@ -458,9 +459,5 @@ def _warn(result: Result, separable: bool, bend: str | None) -> None:
     elif result.converged or result.message == STOPPED:
         return
     else:
-        cause = (
-            f"The solver stopped early: {result.message} (largest gradient entry "
-            f"{result.gradient_norm:.2g}). Raise max_iter, loosen tol, scale the features, or "
-            "raise alpha."
-        )
+        cause = stopped_early(result)
     warn_caller(cause, ConvergenceWarning)

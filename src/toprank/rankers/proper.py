@@ -16,9 +16,10 @@ from toprank._numerics import FloatArray
 from toprank.losses.proper import PROPER_LOSSES, ProperLoss, canonical, get_proper_loss
 from toprank.objective import PointwiseProblem, PointwiseTask, TwoClassProblem
 from toprank.pairs import check_counts, check_labels, to_numpy
-from toprank.rankers.base import LinearRanker, overflow_is_handled
+from toprank.rankers.base import LinearRanker
 from toprank.rankers.calibration import CalibrationReport, calibration_report
 from toprank.rankers.common import Link, numpy_like, to_library_of
+from toprank.rankers.minimiser import overflow_is_handled
 from toprank.solvers import Result, free_gradient, penalty_gap
 from toprank.solvers.result import at_rounding
 

@@ -72,12 +72,13 @@ def front_results(
         ],
         "models": models,
         "comparison": comparison,
-        "notes": [] if k == asked else [_short_top(k, asked, len(rows))],
+        "notes": [] if k == asked else [note_short_top(k, asked, len(rows))],
     }
     return data | {"said": sentences(data)}
 
 
-def _short_top(k: int, asked: int, n: int) -> str:
+def note_short_top(k: int, asked: int, n: int) -> str:
+    """Say that the top was made shorter than asked for, and why."""
     return (
         f"The top has {count(k)} rows instead of {count(asked)}: no more than half of the "
         f"{count(n)} rows that were scored."

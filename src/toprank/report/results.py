@@ -10,6 +10,7 @@ from toprank._arrays import JsonObject
 from toprank._numerics import FloatArray
 from toprank._text import clean_text, count, percent
 from toprank.folds import tested_over_trained
+from toprank.report.front import note_short_top
 from toprank.report.held_out import TREES, Chosen, HeldOut, choose_first_p, strength
 from toprank.report.lists import features, item_lists
 from toprank.report.measures import LEVEL, Figure, compare_rankers, curves, figures, measure_figures
@@ -159,10 +160,7 @@ def in_strengths(text: str) -> str:
 def _list_notes(asked: int, k: int, cv: int, table: Table, held: HeldOut) -> list[str]:
     notes, folds = [], len(held.folds)
     if k < asked:
-        notes.append(
-            f"The top has {count(k)} rows instead of {count(asked)}: no more than half of the "
-            f"{count(len(held.rows))} rows that were scored."
-        )
+        notes.append(note_short_top(k, asked, len(held.rows)))
     if folds < cv:
         notes.append(f"There are {folds} folds instead of {cv}: one class has too few rows.")
     if len(held.rows) < len(table.rows):

@@ -22,6 +22,7 @@ from sklearn.base import BaseEstimator, clone
 
 from toprank._arrays import TableLike
 from toprank._numerics import FloatArray
+from toprank._text import about_share
 from toprank.folds import WeightedFit, folds_of
 from toprank.pairs import (
     Rows,
@@ -269,10 +270,9 @@ def _score_held_out(model: object, rows: HeldOut, pos_label: object) -> Calibrat
     learned = getattr(model, "share_learned_from", None)
     share = 0.0 if learned is None else learned(rows.X)
     if share > 0:
-        about = "All" if share == 1 else f"About {100 * share:.0f}%"
         raise ValueError(
-            f"{about} of the calibration rows are rows that the model has learned from: the "
-            "guarantee would be wrong. Give rows that were kept from the fit."
+            f"{about_share(share)} of the calibration rows are rows that the model has learned "
+            "from: the guarantee would be wrong. Give rows that were kept from the fit."
         )
     source = f"{_NO_PART}{'' if learned is None else ' (the card of the model bears that out)'}"
     scores = score_rows(model, rows.X)

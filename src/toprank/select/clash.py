@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from toprank._text import visible
+from toprank._text import counted, visible
 from toprank.select.exact import solve
 from toprank.select.limits import NO_CAP, CutRows, IntArray, Limits, code_entities
 
@@ -43,7 +43,7 @@ def _check_groups(rows: CutRows, limits: Limits, group: IntArray) -> None:
     must = np.bincount(group[limits.include], minlength=count)
     if limits.most is not None and np.any(must > limits.most):
         code = int(np.argmax(must > limits.most))
-        inside = f"{must[code]} rows of {_name(rows, code)} that must be in"
+        inside = f"{counted(int(must[code]), 'row')} of {_name(rows, code)} that must be in"
         _refuse([describe_group(rows, limits, "most", code), inside])
     if limits.least is None:
         return
@@ -130,36 +130,32 @@ def _is_set(limits: Limits, name: str) -> bool:
 def describe(rows: CutRows, limits: Limits, name: str) -> str:
     """A limit in words."""
     if name == "k":
-        return f"at most {limits.k} rows"
+        return f"at most {counted(limits.k, 'row')}"
     if name == "per_entity":
-        return f"at most {_rows(limits.per_entity or 0)} per entity"
+        return f"at most {counted(limits.per_entity or 0, 'row')} per entity"
     if name == "budget":
         return f"a budget of {limits.budget:g}"
     if name == "include":
-        return f"{_rows(len(limits.include))} that must be in"
+        return f"{counted(len(limits.include), 'row')} that must be in"
     if name == "exclude":
-        return f"{_rows(len(limits.exclude))} that must be out"
+        return f"{counted(len(limits.exclude), 'row')} that must be out"
     counts = getattr(limits, name)
     limited = np.flatnonzero(counts < NO_CAP) if name == "most" else np.flatnonzero(counts)
     bound, shown = ("at most", "caps") if name == "most" else ("at least", "floors")
     values = np.unique(counts[limited])
     if len(limited) == len(rows.group_names) and len(values) == 1:
-        return f"{bound} {_rows(int(values[0]))} per group"
+        return f"{bound} {counted(int(values[0]), 'row')} per group"
     return f"the {shown} of {len(limited)} groups"
 
 
 def describe_group(rows: CutRows, limits: Limits, name: str, code: int) -> str:
     """The cap or the floor of one group in words."""
     bound = "at most" if name == "most" else "at least"
-    return f"{bound} {_rows(int(getattr(limits, name)[code]))} of {_name(rows, code)}"
+    return f"{bound} {counted(int(getattr(limits, name)[code]), 'row')} of {_name(rows, code)}"
 
 
 def _name(rows: CutRows, code: int) -> str:
     return f"'{visible(rows.group_names[code])}'"
-
-
-def _rows(count: int) -> str:
-    return "1 row" if count == 1 else f"{count} rows"
 
 
 def _shorten(said: list[str], total: int) -> list[str]:

@@ -2,53 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from numbers import Integral
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from toprank._columns import finite_column
-from toprank._numerics import FloatArray, is_number
-from toprank._text import percent
+from toprank._numerics import FloatArray
 from toprank.pairs import check_scores
 from toprank.select.calibration import Calibration, read_calibration, score_rows
-from toprank.select.conformal import (
-    break_ties,
-    conformal_p_values,
-    select_by_fdr,
-    select_under_shift,
-)
-from toprank.select.prefixes import (
-    cut_by_precision,
-    many_tied,
-    planned_by_precision,
-    positives_below,
-    positives_to_pass,
-    rows_needed,
-    shortest_by_precision,
-)
-from toprank.select.shortlist import Shortlist, TooFewLabels
-
-if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
-
-    from toprank._arrays import JsonObject, TableLike
-
-
-_DRAWN_ALIKE = "calibration rows and new rows are drawn in the same way"
-_DRAWN_BY_RATIO = (
-    "new rows are drawn like calibration rows, but for the likelihood ratios given, which are right"
-)
-#: A list as short as this is what an empty one is compared with.
-_SHORT_LIST = 10
+from toprank.select.fdr_list import list_by_fdr
+from toprank.select.shortlist import Shortlist
+from toprank.select.sure_lists import SURE_LISTS
+from toprank.select.wish import read_wish
 
 
 def select(
     model_or_scores: object,
-    X_new: TableLike | None = None,
+    X_new: object = None,
     *,
     calibration: object,
     fdr: float | None = None,
@@ -138,7 +109,7 @@ def select(
     calibration rows had a part in the fit.
     Calibration: 2000 rows, 419 of them positives.
     """
-    wish = _read_wish(fdr, precision_at_least, recall_at_least, positives_at_least, confidence)
+    wish = read_wish(fdr, precision_at_least, recall_at_least, positives_at_least, confidence)
     if ties not in ("conservative", "random"):
         raise ValueError(f"ties={ties!r}: expected 'conservative' or 'random'.")
     model, new = _read_new(model_or_scores, X_new)
@@ -151,59 +122,11 @@ def select(
     if wish.kind == "fdr":
         ratios = _read_ratios(likelihood_ratio, known, new)
         draw = np.random.default_rng(random_state)
-        return _by_fdr(known, new, wish, ratios, ties == "random", draw)
-    return _MAKERS[wish.kind](known, new, wish)
+        return list_by_fdr(known, new, wish, ratios, ties == "random", draw)
+    return SURE_LISTS[wish.kind](known, new, wish)
 
 
-@dataclass(frozen=True)
-class Wish:
-    """What is wanted of the list: one kind of guarantee, its value, and its probability."""
-
-    kind: str
-    value: float
-    confidence: float
-
-    @property
-    def chance(self) -> float:
-        """The chance that the guarantee fails."""
-        return 1 - self.confidence
-
-    @property
-    def settings(self) -> JsonObject:
-        """What was asked for, by the names of `select`."""
-        if self.kind == "fdr":
-            return {"fdr": self.value}
-        return {self.kind: self.value, "confidence": self.confidence}
-
-
-def _read_wish(
-    fdr: object, precision: object, recall: object, positives: object, confidence: object
-) -> Wish:
-    given = {
-        "fdr": fdr,
-        "precision_at_least": precision,
-        "recall_at_least": recall,
-        "positives_at_least": positives,
-    }
-    wanted = {name: value for name, value in given.items() if value is not None}
-    if len(wanted) != 1:
-        came = " and ".join(wanted) or "none"
-        raise ValueError(f"give exactly one of {', '.join(given)}; {came} came.")
-    (kind, value), *_ = wanted.items()
-    if kind == "positives_at_least":
-        if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-            raise ValueError(f"{kind}={value!r}: expected a whole number of at least 1.")
-        value = int(value)
-    elif not (is_number(value) and 0 < value < 1):
-        raise ValueError(f"{kind}={value!r}: expected a share between 0 and 1, such as 0.1.")
-    if not (is_number(confidence) and 0 < confidence < 1):
-        raise ValueError(f"confidence={confidence!r}: expected a probability, such as 0.95.")
-    return Wish(kind, value, float(confidence))
-
-
-def _read_new(
-    model_or_scores: BaseEstimator | ArrayLike, X_new: TableLike | None
-) -> tuple[BaseEstimator | None, FloatArray]:
+def _read_new(model_or_scores: Any, X_new: Any) -> tuple[Any, FloatArray]:
     """The model, None if scores came, and the scores of the new rows."""
     given = getattr(model_or_scores, "model_", model_or_scores)  # a TableRanker holds its model
     is_model = any(hasattr(given, name) for name in ("decision_function", "predict_proba"))
@@ -238,192 +161,3 @@ def _read_ratios(
             raise ValueError(f"{name}: expected densities' ratios, not negative and not all zero.")
         ratios.append(column)
     return ratios[0], ratios[1]
-
-
-def _by_fdr(
-    known: Calibration,
-    new: FloatArray,
-    wish: Wish,
-    ratios: tuple[FloatArray, FloatArray] | None,
-    random_ties: bool,
-    draw: np.random.Generator,
-) -> Shortlist:
-    fewest = int(np.ceil(1 / wish.value * (1 - 1e-12))) - 1
-    if known.n_rows < fewest:
-        raise TooFewLabels(
-            f"{known.n_rows} calibration rows cannot support fdr={wish.value:g}, whatever the "
-            f"scores: that takes at least {fewest} labelled rows.",
-            fewest,
-        )
-    judged, places, of_judged = known, new, ratios
-    if random_ties:
-        judged, places, copies = break_ties(known, new, draw)
-        of_judged = None if ratios is None else (ratios[0][copies], ratios[1])
-    if of_judged is None:
-        chosen = select_by_fdr(judged, places, wish.value)
-        notes = () if np.any(chosen) else _why_empty(known.n_rows, len(new), wish.value)
-    else:
-        chosen, passed = select_under_shift(judged, places, wish.value, of_judged, draw)
-        notes = () if np.any(chosen) or not passed else _why_pruned(passed)
-    guarantee = (
-        f"On average over lists made in this way, at most {percent(wish.value)} of the chosen rows "
-        "are negatives."
-    )
-    return _shortlist(
-        known,
-        new,
-        wish,
-        np.flatnonzero(chosen),
-        guarantee,
-        notes,
-        drawn=_DRAWN_ALIKE if ratios is None else _DRAWN_BY_RATIO,
-        order_by=places,
-        p_values=lambda: conformal_p_values(judged, places, of_judged),
-    )
-
-
-def _why_empty(n: int, m: int, fdr: float) -> tuple[str, ...]:
-    shortest = int(np.ceil(m / (fdr * (n + 1)) * (1 - 1e-12)))
-    text = f"{n} calibration rows can vouch for lists of {shortest} rows or more out of {m}"
-    if shortest > _SHORT_LIST:
-        needed = int(np.ceil(m / (fdr * _SHORT_LIST))) - 1
-        text += f"; {needed} could for lists of {_SHORT_LIST}"
-    return (f"{text}. The negatives among them score too high.",)
-
-
-def _why_pruned(passed: int) -> tuple[str, ...]:
-    return (
-        f"{passed} rows passed, and fell to the pruning, which draws a number of random_state. "
-        "More calibration rows make that rarer; drawing again until a list comes undoes the "
-        "guarantee.",
-    )
-
-
-def _by_precision(known: Calibration, new: FloatArray, wish: Wish) -> Shortlist:
-    n, m = known.n_rows, len(new)
-    tied = many_tied(known.scores, known.counts, new)
-    shortest = shortest_by_precision(n, m, wish.value, wish.chance, tied)
-    if shortest > m:
-        needed = rows_needed(
-            lambda rows: planned_by_precision(rows, m, wish.value, wish.chance) <= m, n
-        )
-        enough = "no number of labelled rows would" if needed is None else f"about {needed} would"
-        raise TooFewLabels(
-            f"{n} calibration rows cannot support precision_at_least={wish.value:g} with "
-            f"confidence={wish.confidence:g} for any list out of {m} new rows; {enough}.",
-            needed,
-        )
-    negatives, counts = known.of_class(False)
-    cut = cut_by_precision(negatives, counts, new, n, wish.value, wish.chance, tied)
-    rows = np.flatnonzero(new > cut)
-    guarantee = f"at least {percent(wish.value)} of these rows are positives."
-    notes: tuple[str, ...] = ()
-    if not len(rows):
-        notes = (
-            f"{n} calibration rows can vouch for lists of {shortest} rows or more out of {m}. The "
-            "negatives among them score too high.",
-        )
-    return _shortlist(known, new, wish, rows, _with_probability(wish, guarantee), notes)
-
-
-def _by_recall(known: Calibration, new: FloatArray, wish: Wish) -> Shortlist:
-    n, m = known.n_rows, len(new)
-    found = known.n_positives
-    k = positives_below(found, n, m, wish.value, wish.chance)
-    if k == 0:
-        _refuse_positives(
-            known,
-            wish,
-            f"for a list shorter than all {m} new rows",
-            lambda rows: (
-                positives_below(_in_proportion(known, rows), rows, m, wish.value, wish.chance) > 0
-            ),
-        )
-    cut = _score_at(known, found - k + 1)
-    guarantee = f"these rows hold at least {percent(wish.value)} of the positives among all {m}."
-    rows = np.flatnonzero(new >= cut)
-    return _shortlist(known, new, wish, rows, _with_probability(wish, guarantee))
-
-
-def _by_positives(known: Calibration, new: FloatArray, wish: Wish) -> Shortlist:
-    n, m, wanted = known.n_rows, len(new), int(wish.value)
-    if wanted > m:
-        raise ValueError(f"positives_at_least={wanted}: there are only {m} new rows.")
-    j = positives_to_pass(wanted, n, m, wish.chance)
-    if j > known.n_positives:
-        _refuse_positives(
-            known,
-            wish,
-            f"for {m} new rows (about {m * known.n_positives / n:.3g} of them positives)",
-            lambda rows: (
-                positives_to_pass(wanted, rows, m, wish.chance) <= _in_proportion(known, rows)
-            ),
-        )
-    rows = np.flatnonzero(new >= _score_at(known, j))
-    what = "positive" if wanted == 1 else "positives"
-    guarantee = _with_probability(wish, f"these rows hold at least {wanted} {what}.")
-    return _shortlist(known, new, wish, rows, guarantee)
-
-
-_MAKERS: dict[str, Callable[[Calibration, FloatArray, Wish], Shortlist]] = {
-    "precision_at_least": _by_precision,
-    "recall_at_least": _by_recall,
-    "positives_at_least": _by_positives,
-}
-
-
-def _in_proportion(known: Calibration, rows: int) -> int:
-    """How many of so many rows would be positives."""
-    return int(known.n_positives * (rows / known.n_rows))
-
-
-def _score_at(known: Calibration, place: int) -> float:
-    """The score of the calibration positive at a place from the top, counted from 1."""
-    scores, counts = known.of_class(True)
-    return float(scores[np.searchsorted(np.cumsum(counts), place, side="left")])
-
-
-def _refuse_positives(
-    known: Calibration, wish: Wish, where: str, supports: Callable[[int], bool]
-) -> None:
-    needed = rows_needed(supports, known.n_rows)
-    enough = "no number of labelled rows with that share would"
-    if needed is not None:
-        enough = f"about {needed} labelled rows with that share would"
-    raise TooFewLabels(
-        f"{known.n_rows} calibration rows, {known.n_positives} of them positives, cannot support "
-        f"{wish.kind}={wish.value:g} with confidence={wish.confidence:g} {where}; {enough}.",
-        needed,
-    )
-
-
-def _with_probability(wish: Wish, what: str) -> str:
-    return f"With probability at least {percent(wish.confidence)}, {what}"
-
-
-def _shortlist(
-    known: Calibration,
-    new: FloatArray,
-    wish: Wish,
-    rows: NDArray[np.intp],
-    guarantee: str,
-    notes: tuple[str, ...] = (),
-    *,
-    drawn: str = _DRAWN_ALIKE,
-    order_by: FloatArray | None = None,
-    p_values: Callable[[], FloatArray] | None = None,
-) -> Shortlist:
-    order = np.argsort(-(new if order_by is None else order_by)[rows], kind="stable")
-    rows = rows[order]
-    return Shortlist(
-        rows,
-        new[rows],
-        guarantee,
-        f"{drawn}, and {known.source}.",
-        wish.settings,
-        len(new),
-        known.n_rows,
-        known.n_positives,
-        notes,
-        p_values,
-    )

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from toprank._numerics import FloatArray, is_number
+from toprank._text import counted
 from toprank.pairs import check_scores
 from toprank.select.chances import read_chances
 from toprank.select.clash import check_limits
@@ -336,13 +337,14 @@ def _note_on(rows: CutRows, inner: Limits, chosen: int, drawn: Drawn, size: int)
     """What the reader should know of a list: where it is short, and what could not be drawn."""
     said = []
     if inner.k < len(rows) and chosen < inner.k:
-        said.append(f"{inner.k - chosen} rows fewer than k fit the limits.")
+        said.append(f"{counted(inner.k - chosen, 'row')} fewer than k fit the limits.")
     if len(drawn.rows) < size < len(rows):
-        said.append(f"{size - len(drawn.rows)} rows fewer than asked for were drawn at random.")
-    if drawn.too_dear:
         said.append(
-            f"{drawn.too_dear} rows below the cut cost too much to be drawn: their propensity is 0."
+            f"{counted(size - len(drawn.rows), 'row')} fewer than asked for were drawn at random."
         )
+    if drawn.too_dear:
+        dear = counted(drawn.too_dear, "row below the cut costs", "rows below the cut cost")
+        said.append(f"{dear} too much to be drawn: propensity 0.")
     if rows.probability is None:
         said.append(
             "What the limits cost in positives is not known from scores alone: give probability "

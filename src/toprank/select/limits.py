@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from toprank._arrays import AnyArray
-from toprank._columns import labels_column, numbers, to_numpy
+from toprank._columns import amounts_of_rows, to_numpy
 from toprank._extras import require
 from toprank._numerics import FloatArray, is_number
 from toprank._text import visible
+from toprank.pairs import group_labels
 
 IntArray = NDArray[np.intp]
 #: Names of groups that a message lists at most.
@@ -190,11 +191,9 @@ def read_groups(groups: ArrayLike | None, n: int) -> tuple[IntArray | None, tupl
     >>> codes.tolist(), names
     ([0, 1, 0], ('south', 'north'))
     """
-    if groups is None:
+    labels = group_labels(groups, n)
+    if labels is None:
         return None, ()
-    labels = labels_column("groups", to_numpy(groups), "every row must be in a known group")
-    if len(labels) != n:
-        raise ValueError(f"groups has {len(labels)} entries, expected one per row: {n}.")
     codes, names = code_values(labels)
     return codes, tuple(names)
 
@@ -256,11 +255,7 @@ def read_amounts(name: str, amounts: object, n: int) -> FloatArray | None:
     """Return one amount per row, not negative, from one for all rows or one for each."""
     if amounts is None:
         return None
-    values = numbers(name, amounts)
-    if values.shape not in ((), (n,)):
-        raise ValueError(
-            f"{name} has shape {values.shape}, expected one number or one number per row, ({n},)."
-        )
+    values = amounts_of_rows(name, amounts, n)
     if not np.all(np.isfinite(values)) or np.any(values < 0):
         raise ValueError(f"{name} has negative entries, NaN or infinity; expected amounts from 0.")
     return np.broadcast_to(values, (n,)).astype(np.float64)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from toprank._numerics import FloatArray, stable_order
+from toprank._text import counted
 from toprank.select.clash import describe, describe_group, meet_floors
 from toprank.select.exact import best_list
 from toprank.select.greedy import SortedPrefix, drop_rows, fill_list, rank_rows, upper_bound
@@ -151,7 +152,7 @@ def find_prices(
         )
     drawn = len(listed) - len(chosen)
     if drawn:
-        said = f"{drawn} {'row' if drawn == 1 else 'rows'} drawn at random"
+        said = f"{counted(drawn, 'row')} drawn at random"
         yield price_of(rows, said, search.best(limits), listed)
 
 

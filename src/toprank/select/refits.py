@@ -35,7 +35,8 @@ from toprank.objective import Task
 from toprank.pairs import Rows, check_labels, check_rows, check_weights, split_classes
 from toprank.pairs.propensity import label_weights
 from toprank.prices import Power
-from toprank.rankers.base import LinearRanker, overflow_is_handled
+from toprank.rankers.base import LinearRanker
+from toprank.rankers.minimiser import overflow_is_handled
 from toprank.select.calibration import score_rows
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from toprank._arrays import JsonObject
 from toprank._html import table_html
 from toprank._numerics import FloatArray
-from toprank._text import plain
+from toprank._text import counted, plain
 
 #: Rows of the list that are shown at most.
 _SHOWN = 10
@@ -134,8 +134,8 @@ class Shortlist:
         """How many rows were chosen, and from which score on."""
         if not len(self):
             return f"No row of {self.n_new} could be chosen."
-        rows = "row" if len(self) == 1 else "rows"
-        return f"{len(self)} {rows} of {self.n_new} chosen, with scores from {self.threshold:.6g}."
+        rows = counted(len(self), "row")
+        return f"{rows} of {self.n_new} chosen, with scores from {self.threshold:.6g}."
 
     @property
     def _lines(self) -> list[str]:

@@ -29,7 +29,8 @@ from toprank.objective import (
     TwoClassProblem,
     problem_of,
 )
-from toprank.rankers.base import DEFAULT_ROUNDS, LinearRanker
+from toprank.rankers.base import LinearRanker
+from toprank.rankers.minimiser import DEFAULT_ROUNDS
 from toprank.solvers import SOLVERS, lbfgs, minimise
 from toprank.tuning.together import STEPS, InverseHessian, Together
 

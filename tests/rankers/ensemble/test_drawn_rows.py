@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 from toprank import PushEnsemble
-from toprank.rankers.ensemble import estimator
+from toprank.rankers.ensemble import fit_steps
 from toprank.rankers.ensemble.plan import EFFORTS
 
 MEMBERS = [("linear", LogisticRegression()), ("bayes", GaussianNB())]
@@ -18,7 +18,7 @@ N, DRAWN = 1200, 300
 @pytest.fixture
 def rows(monkeypatch):
     fast = replace(EFFORTS["fast"], weighed=DRAWN)
-    monkeypatch.setattr(estimator, "EFFORTS", {**EFFORTS, "fast": fast})
+    monkeypatch.setattr(fit_steps, "EFFORTS", {**EFFORTS, "fast": fast})
     rng = np.random.default_rng(0)
     X = rng.normal(size=(N, 3))
     return X, (X[:, 0] + rng.normal(size=N) > 1).astype(int)

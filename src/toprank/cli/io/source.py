@@ -259,13 +259,9 @@ class Source(ABC):
 
 
 def _with_times(table: pa.Table) -> pa.Table:
-    """Dates as times of day zero, which other libraries hold without an object for each."""
-    pyarrow = require("pyarrow", "frames")
-    for place, field in enumerate(table.schema):
-        if pyarrow.types.is_date(field.type):
-            times = table.column(place).cast(pyarrow.timestamp("ms"))
-            table = table.set_column(place, field.name, times)
-    return table
+    from toprank.blocks.tables import with_times  # here, because --help need not wait for it
+
+    return with_times(table)
 
 
 def _validate(table: pa.Table) -> pa.Table:

@@ -180,7 +180,11 @@ class ForestRanker(ConvertedTrees):
         return self._log_odds(np.clip(self._sums(X), 0.0, 1.0))
 
     def predict_proba(self, X: TableLike) -> FloatArray:
-        """Return the mean shares of the two classes in each row's leaves."""
+        """Return the probabilities of the two classes that the score is the log-odds of.
+
+        The mean shares of the classes in each row's leaves, each with a tenth of the rarer class's
+        share of the training rows added, so that none is 0 or 1.
+        """
         odds = self.decision_function(X)
         return np.column_stack([expit(-odds), expit(odds)])
 

@@ -24,16 +24,17 @@ from sklearn.utils.validation import check_is_fitted
 from toprank._arrays import Matrix, TableLike
 from toprank._extras import require
 from toprank._numerics import FloatArray
-from toprank.blocks import BlockSource, go_on, with_checkpoint
+from toprank.blocks import BlockSource, go_on
 from toprank.blocks.drawn import draw_rows
 from toprank.blocks.parts import Folds, HashFolds
 from toprank.blocks.statistics import LabelCounts
 from toprank.folds import fit_on_folds, folds_on_blocks
 from toprank.objective import count_labels
 from toprank.pairs import split_classes
-from toprank.rankers.blockwise import BlockScorer, check_row_weights, check_source
+from toprank.rankers.blockwise import BlockScorer, check_row_weights, check_source, keep_passes
 from toprank.rankers.common import fits, warn_caller
 from toprank.rankers.ensemble.combination import ScoreColumns
+from toprank.rankers.ensemble.fit_steps import EnsembleSteps
 from toprank.rankers.ensemble.out_of_fold import MemberError, Progress, Run, fit_member
 from toprank.rankers.ensemble.out_of_fold import member_scores as scores_of
 from toprank.rankers.ensemble.plan import EFFORTS, Member, auto_folds, is_installed
@@ -108,7 +109,7 @@ class _MemberScore:
         return scores_of(self.model, _as_table(dense, self.names))
 
 
-class EnsembleOnBlocks(BlockScorer):
+class EnsembleOnBlocks(BlockScorer, EnsembleSteps):
     """Fits of an ensemble to rows that lie anywhere."""
 
     @fits
@@ -163,40 +164,39 @@ class EnsembleOnBlocks(BlockScorer):
         >>> ensemble.evaluate_blocks(source).metric("auc").value > 0.9
         True
         """
-        ensemble: Any = self
         check_source(source)
-        _refuse_settings(ensemble)
+        _refuse_settings(self)
         plain = source
         if checkpoint is not None or resume:
-            source = _keep_passes(source, checkpoint, resume, ensemble.random_state)
+            source = _keep_passes(source, checkpoint, resume, self.random_state)
         source.expect_passes()
         counts = count_labels(source)
         split_classes(counts.labels)
         check_row_weights(counts)
         _check_class_sizes(counts)
-        seed = int(check_random_state(ensemble.random_state).randint(2**31 - 1))
-        cv = ensemble.cv
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        cv = self.cv
         if isinstance(cv, str):
-            cv = auto_folds(ensemble.quality, counts.n_present)
+            cv = auto_folds(self.quality, counts.n_present)
         folds = folds_on_blocks(source, cv)
-        most = EFFORTS[ensemble.quality].weighed
+        most = EFFORTS[self.quality].weighed
         drawn = Drawn.of(source, folds, most, counts.n_present, seed)
         table = _as_table(drawn.X, source.feature_names)
-        rows = ensemble._check_fit(table, drawn.y, drawn.weight, drawn.groups, None)
-        ensemble._folds, ensemble._ordered = drawn.folds, not isinstance(cv, Integral)
-        if isinstance(ensemble.estimators, str):
-            members = block_members(ensemble.quality, seed)
+        rows = self._check_fit(table, drawn.y, drawn.weight, drawn.groups, None)
+        self._folds, self._ordered = drawn.folds, not isinstance(cv, Integral)
+        if isinstance(self.estimators, str):
+            members = block_members(self.quality, seed)
         else:
-            members = ensemble._members(source.n_features)
-        work = _BlockMembers(source, plain, folds, drawn, rows, ensemble.on_error)
-        tell = ensemble._teller(progress)
+            members = self._members(source.n_features)
+        work = _BlockMembers(source, plain, folds, drawn, rows, self.on_error)
+        tell = self._teller(progress)
         runs = []
         for done, (name, member) in enumerate(members, 1):
             runs.append(work.run(name, member))
             tell(name, done, len(members))
-        ensemble._keep_runs(runs)
-        ensemble._combine(rows, runs)
-        wanted = [(n, one) for n, one in members if ensemble.weights_.get(n, 0.0) > 0]
+        self._keep_runs(runs)
+        self._combine(rows, runs)
+        wanted = [(n, one) for n, one in members if self.weights_.get(n, 0.0) > 0]
         fitted = [(name, work.fit_last(one)) for name, one in wanted]
         sampled = [name for name, one in wanted if not reads_blocks(one, plain)]
         if sampled and len(rows) < counts.n_present:
@@ -206,24 +206,23 @@ class EnsembleOnBlocks(BlockScorer):
                 f"{counts.n_present:,}.",
                 UserWarning,
             )
-        ensemble._keep_members(members, fitted)
+        self._keep_members(members, fitted)
         return self
 
     def block_score(self) -> EnsembleBlockScore:
         """Return the ranking score as a picklable function of the ``X`` of a block."""
         check_is_fitted(self)
-        ensemble: Any = self
-        names = getattr(ensemble, "feature_names_in_", None)
+        names = getattr(self, "feature_names_in_", None)
         of_members = tuple(
-            (ensemble.oof_members_.index(name), _block_score(model, names))
-            for name, model in ensemble.members_
+            (self.oof_members_.index(name), _block_score(model, names))
+            for name, model in self.members_
         )
         return EnsembleBlockScore(
             of_members,
-            ensemble._scale,
-            ensemble._combiner,
-            ensemble._columns_used,
-            len(ensemble.oof_members_),
+            self._scale,
+            self._combiner,
+            self._columns_used,
+            len(self.oof_members_),
         )
 
 
@@ -359,17 +358,15 @@ def _keep_passes(
     random_state: object,
 ) -> BlockSource:
     """The source with a folder for the outcomes of its passes."""
-    if checkpoint is None:
-        raise ValueError("resume=True needs the folder of the passes: checkpoint='folder'.")
-    if not isinstance(random_state, Integral):
+    if checkpoint is not None and not isinstance(random_state, Integral):
         raise ValueError(
             f"random_state={random_state!r}: a fit with checkpoint= can be gone on with "
             "only if it draws the same rows again. Give a number, such as random_state=0."
         )
-    return with_checkpoint(source, checkpoint, resume=resume)
+    return keep_passes(source, checkpoint, resume)
 
 
-def _refuse_settings(ensemble: Any) -> None:
+def _refuse_settings(ensemble: EnsembleSteps) -> None:
     """Refuse what only rows in memory can be asked for."""
     if ensemble.test_size is not None:
         raise ValueError(

@@ -1,0 +1,152 @@
+"""How much each row moves the metrics of pairs and of the ROC curve.
+
+The AUC, the misranking error and the margin error are shares of all pairs, two-sample U-statistics:
+phi is the Hoeffding projection, and its variance is DeLong's. Of a partial area only the integral
+up to the cut moves, so that phi needs no density at the cut; for a point of the curve it does, and
+takes the local precision.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from toprank._numerics import FloatArray
+from toprank.metrics.at_cut import kept, slope_of_curve
+from toprank.metrics.expansion import INFLUENCE, Expansion, PairShare, disjoint_pairs
+from toprank.metrics.margins import check_margin
+from toprank.metrics.order import RankedList
+from toprank.metrics.roc import part_of_curve, tpr_at_fpr_of
+
+
+def auc_expansion(ranked: RankedList) -> Expansion:
+    """Share of the pairs in order; the projections are the placements of DeLong et al. (1988)."""
+    on_positive = 1 - (ranked.passed[:-1] + 0.5 * ranked.negative) / ranked.negatives
+    on_negative = (ranked.found[:-1] + 0.5 * ranked.positive) / ranked.positives
+    share = float(np.dot(on_positive, ranked.positive)) / ranked.positives
+    return _share_of_pairs(ranked, share, on_positive, on_negative)
+
+
+def misranking_error_expansion(ranked: RankedList, ties: str = "half") -> Expansion:
+    """Share of the pairs out of order."""
+    if ties == "error":
+        return _within_margin(ranked, 0.0)
+    if ties != "half":
+        raise ValueError(f"Unknown ties {ties!r}: expected 'half' or 'error'.")
+    in_order = auc_expansion(ranked)
+    return _share_of_pairs(ranked, 1 - in_order.share, -in_order.on_positive, -in_order.on_negative)
+
+
+def _share_of_pairs(
+    ranked: RankedList, share: float, on_positive: FloatArray, on_negative: FloatArray
+) -> Expansion:
+    share = float(np.clip(share, 0, 1))
+    return Expansion(share, on_positive, on_negative, disjoint_pairs(ranked), pairs=PairShare())
+
+
+def margin_error_expansion(ranked: RankedList, theta: float) -> Expansion:
+    """Share of the pairs with a margin of at most theta."""
+    check_margin("theta", theta)
+    return _within_margin(ranked, theta)
+
+
+def _within_margin(ranked: RankedList, theta: float) -> Expansion:
+    on_negative = ranked.heights_within(theta) / ranked.positives
+    depths = -ranked.scores
+    with np.errstate(over="ignore"):  # beyond every score, and compared as such
+        bar = ranked.scores - theta
+    reaching = np.searchsorted(depths, -bar, side="right")
+    on_positive = ranked.passed[reaching] / ranked.negatives
+    share = float(np.dot(on_negative, ranked.negative)) / ranked.negatives
+    return _share_of_pairs(ranked, share, on_positive, on_negative)
+
+
+#: Metrics that are a share of all pairs, whose projection gives DeLong's variance.
+SHARES_OF_PAIRS = (auc_expansion, misranking_error_expansion, margin_error_expansion)
+
+
+def partial_auc_expansion(
+    ranked: RankedList,
+    max_fpr: float | None = None,
+    min_fpr: float = 0.0,
+    min_tpr: float | None = None,
+    standardize: bool = True,
+) -> Expansion:
+    """Area under a part of the curve, as a share of the largest such area.
+
+    A positive adds the area under its own step. A negative moves the curve to the right from its
+    place on, as far as the cut: it takes away what the curve still rises, up to ROC(max_fpr).
+    """
+    part = part_of_curve(max_fpr, min_fpr, min_tpr)
+    start, stop, floor, best = part.start, part.stop, part.floor, part.best
+    fpr, tpr = ranked.passed / ranked.negatives, ranked.found / ranked.positives
+    first = max(start, _reaches(fpr, tpr, floor))
+    high = tpr_at_fpr_of(ranked, stop)
+    low = min(high, max(floor, tpr_at_fpr_of(ranked, start) if start > 0 else 0.0))
+    on_positive = np.zeros(len(ranked.scores))
+    on_negative = np.zeros(len(ranked.scores))
+    if first < stop:
+        on_positive = (_under_step(fpr, stop) - _under_step(fpr, first)) / best
+        on_negative = _mean_between(tpr, low, high) / best
+    area = float(np.dot(on_positive, ranked.positive)) / ranked.positives
+    share = float(np.clip(area - floor * max(0.0, stop - first) / best, 0, 1))
+
+    def report(u: float) -> float:
+        return part.standardize(u * best) if standardize else u * best
+
+    trials = min(ranked.positives, max(1.0, (stop - start) * ranked.negatives))
+    # its few negatives make the projection's variance too large already
+    return Expansion(
+        share,
+        on_positive,
+        on_negative,
+        trials,
+        report,
+        method=INFLUENCE,
+        normal=True,
+        share_settings={"standardize": False},
+        unit=best,
+        pairs=PairShare(
+            1 - floor,
+            stop - start,
+            wide=True,
+            errors_to_trust=20.0,
+            freedom_over_groups=0.0,
+            enough=5.0,
+        ),
+    )
+
+
+def tpr_at_fpr_expansion(ranked: RankedList, fpr: float) -> Expansion:
+    """A point of the curve; a negative above it moves it along the slope there."""
+    tpr = tpr_at_fpr_of(ranked, fpr)
+    slope = slope_of_curve(ranked, fpr, tpr)
+    above = kept(ranked, fpr * ranked.negatives + tpr * ranked.positives)
+    return Expansion(tpr, above, -slope * above, disjoint_pairs(ranked), method=INFLUENCE)
+
+
+def _reaches(fpr: FloatArray, tpr: FloatArray, floor: float) -> float:
+    """The first FPR at which the curve reaches `floor`."""
+    end = int(np.searchsorted(tpr, floor))
+    if end == 0 or tpr[end] == tpr[end - 1]:
+        return float(fpr[end])
+    part = (floor - tpr[end - 1]) / (tpr[end] - tpr[end - 1])
+    return float(fpr[end - 1] + part * (fpr[end] - fpr[end - 1]))
+
+
+def _under_step(fpr: FloatArray, rate: float) -> FloatArray:
+    """Area from 0 to `rate` under the step, or ramp, of a positive in each tie."""
+    run = np.diff(fpr)
+    into = np.clip(rate - fpr[:-1], 0.0, run)
+    ramp = np.divide(into**2, 2 * run, out=np.zeros_like(run), where=run > 0)
+    return ramp + np.maximum(rate - fpr[1:], 0.0)
+
+
+def _mean_between(tpr: FloatArray, low: float, high: float) -> FloatArray:
+    """Mean over the segment of each tie of its TPR, clipped to [low, high]."""
+    rise = np.diff(tpr)
+    inside = np.clip(tpr, low, high)
+    # the integral of the clipped line from 0 to tpr
+    summed = (
+        low * np.minimum(tpr, low) + (inside**2 - low**2) / 2 + high * np.maximum(tpr - high, 0)
+    )
+    return np.divide(np.diff(summed), rise, out=inside[:-1].copy(), where=rise > 1e-9)
