@@ -58,6 +58,10 @@ def test_an_address_is_asked_for_and_named_with_both_its_slashes(tmp_path, monke
     assert answer.exit_code != 0
     assert asked == ["s3://b/rows"]
     assert "'s3://b/rows': no such bucket." in answer.stderr
+    # an address without a host keeps its third slash, as one for the path begins there
+    for place in ("hdfs:///user/rows", "HDFS://name:8020/user/rows", "file:///no/rows"):
+        invoke("fit", place, "-y", "y", "-o", tmp_path / "model")
+        assert asked[-1] == place
 
 
 @pytest.mark.more
@@ -114,6 +118,11 @@ def test_what_needs_all_rows_is_refused_beyond_memory(small_model, folder, invok
     assert "kB in memory, and 1 kB are allowed (--memory)" in said
     answer = invoke("monitor", small_model[0], folder, "--cluster", "ray://here")
     assert answer.exit_code == 2
+    answer = invoke(
+        *("fit", folder, "-y", "y", "-o", folder.parent / "no", "--cluster", "ray"),
+    )
+    assert answer.exit_code == 2
+    assert "rows are read" not in answer.stderr
     assert "expected dask://HOST:PORT, dask, spark://HOST:PORT or spark" in answer.stderr
     assert not list(folder.parent.glob("no*"))
 
@@ -172,7 +181,7 @@ def test_a_cluster_ranks_and_evaluates_as_this_machine_does(
     small_model, folder, invoke, monkeypatch
 ):
     # the blocks are read in this process; tests/cluster has workers
-    for module in ("rank", "evaluate"):
+    for module in ("ranked_rows", "evaluate"):
         monkeypatch.setattr(f"toprank.cli.{module}.open_cluster", lambda address: nullcontext())
     for asked in (
         ("rank", small_model[0], folder, "--top", 25, "--id", "city"),
@@ -216,3 +225,26 @@ def test_a_whole_list_needs_memory_for_every_row(small_model, folder, invoke, wo
     assert refused.exit_code == 2
     said = words(refused.stderr)
     assert "--all holds every row of" in said and "Take the first rows with --top" in said
+
+
+@pytest.mark.more
+def test_a_fit_in_blocks_goes_on_from_a_folder(folder, tmp_path, invoke):
+    kept = tmp_path / "kept"
+    given = ("fit", folder, "-y", "y", "--p", "4", "--memory", "40kB")
+    answer = invoke(*given, "-o", tmp_path / "one", "--checkpoint", kept)
+    assert answer.exit_code == 0, answer.output
+    passes = {file.name: file.stat().st_mtime_ns for file in kept.glob("*.pass")}
+    assert passes
+    answer = invoke(*given, "-o", tmp_path / "two", "--checkpoint", kept)
+    assert answer.exit_code == 0, answer.output
+    assert passes == {file.name: file.stat().st_mtime_ns for file in kept.glob("*.pass")}
+    one, two = (load(tmp_path / name).ranker.coef_ for name in ("one", "two"))
+    assert (one == two).all()
+    answer = invoke(*given, "--alpha", "0.5", "-o", tmp_path / "no", "--checkpoint", kept)
+    assert answer.exit_code != 0
+    assert "is that of another fit" in answer.stderr
+    answer = invoke(*given, "--model", "trees", "-o", tmp_path / "no", "--checkpoint", kept)
+    assert answer.exit_code == 2
+    assert "--model trees is fitted to a sample" in answer.stderr
+    answer = invoke(*given[:-2], "-o", tmp_path / "three", "--checkpoint", kept)
+    assert "nothing is kept" in answer.stderr

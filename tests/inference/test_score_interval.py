@@ -5,9 +5,11 @@ import pytest
 from scipy.stats import norm
 
 from toprank.inference import compare, interval
-from toprank.inference.sample import VarianceEstimate
+from toprank.inference.sample import Sample, VarianceEstimate
 from toprank.inference.score_interval import score_interval
+from toprank.metrics import average_precision
 from toprank.metrics.expansion import PairShare
+from toprank.metrics.left_out_expansions import average_precision_expansion
 from toprank.simulate import ScoreSetting, coverage
 
 KIN = [("auc", {}), ("misranking_error", {}), ("partial_auc", {"max_fpr": 0.1})]
@@ -132,18 +134,56 @@ def test_average_precision_is_covered_with_twenty_positives():
     assert np.mean([one.high - one.low for one in found]) < 0.27
 
 
-def test_a_result_says_where_too_few_rows_carry_it():
-    y, s, _ = one_swap(n=60, positives=20)
-    s = s + 10 * np.random.default_rng(0).normal(size=60)
-    assert "rests on 4 negatives" in interval("partial_auc", y, s, max_fpr=0.1).note
-    assert interval("partial_auc", y, s, max_fpr=0.5).note == ""
-    few = np.arange(60) >= 55
-    assert "rests on 5 positives" in interval("average_precision", few, s).note
-    assert interval("average_precision", y, s).note == ""
-    assert interval("auc", few, s).note == ""
-    half = np.arange(60) % 2 == 0
-    assert "30 negatives" in interval("average_precision", half, s).note
-    assert "30 negatives" in interval("pnorm_risk", half, s, p=4).note
+@pytest.mark.parametrize(("negatives", "bound"), [(5, 0.0), (10, 0.0), (15, 0.5), (20, 1.0)])
+def test_a_part_of_the_curve_as_narrow_as_one_row_is_not_bounded_from_below(negatives, bound):
+    pairs = PairShare(1.0, 0.1, wide=True)
+    assert pairs.bound_from_below((8.0, float(negatives))) == pytest.approx(bound)
+    y = np.arange(8 + negatives) < 8
+    found = interval("partial_auc", y, y.astype(float), max_fpr=0.1, standardize=False)
+    assert (found.low == 0) == (bound == 0)
+    assert found.high == pytest.approx(0.1)
+
+
+def test_the_whole_curve_is_bounded_by_any_rows():
+    assert PairShare().bound_from_below((2.0, 2.0)) == 1
+    y = np.arange(12) < 4
+    s = np.random.default_rng(0).normal(size=12) + y
+    assert interval("auc", y, s).note == ""
+    assert "as wide as 0.8 negatives" in interval("partial_auc", y, s, max_fpr=0.1).note
+
+
+def test_average_precision_allows_for_a_negative_above_all_rows():
+    rng = np.random.default_rng(2)
+    y = np.arange(80) < 40
+    s = rng.standard_t(3, size=80) + 2 * y
+    ranked = Sample.of(y, s).ranked
+    unseen = average_precision_expansion(ranked).unseen
+    quarter = np.r_[np.ones(80), 0.25]
+    on_top = average_precision(np.r_[y, False], np.r_[s, 99.0], sample_weight=quarter)
+    assert unseen == pytest.approx(average_precision(y, s) - on_top, abs=0.002)
+    spread, units = VarianceEstimate(0.004, 30.0), (40.0, 40.0)
+    pairs = PairShare(wide=True, shortfall=3.0)
+    plain, wider = (
+        score_interval(0.8, spread, pairs, units, 0.95, unseen=more) for more in (0.0, 0.03)
+    )
+    assert wider[1] == plain[1]
+    assert 0.02 < plain[0] - wider[0] < 0.04
+    seen_none = VarianceEstimate(0.0, 1.0)
+    ends = [score_interval(1.0, seen_none, pairs, units, 0.95, unseen=more) for more in (0, 0.01)]
+    assert ends[0] == ends[1]  # the model's variance allows for more already
+
+
+@pytest.mark.more
+def test_average_precision_of_long_tails_is_covered_where_half_the_rows_are_positive():
+    found = coverage("average_precision", ScoreSetting(40, 0.5, "t3"), draws=600)
+    assert found.covered > 0.915  # two standard errors below 0.935
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("law", ["random", "normal"])
+def test_a_risk_of_ten_positives_among_many_negatives_is_covered(law):
+    setting = ScoreSetting(10, 0.01, law)
+    assert coverage("pnorm_risk", setting, draws=400, p=4, normalize=True).covered > 0.91
 
 
 def test_average_precision_takes_half_of_its_bias_off_and_allows_for_few_rows():

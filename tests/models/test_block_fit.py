@@ -324,3 +324,33 @@ def test_rows_that_teach_nothing_are_refused_as_in_memory(mixed, change, given, 
     for fit, table in ((fit_table, frame), (fit_table_blocks, in_pieces(frame, 200))):
         with pytest.raises(ModelError, match=message):
             fit(table, "bought", **given)
+
+
+@pytest.mark.more
+def test_a_fit_that_was_lost_goes_on_from_its_folder(mixed, tmp_path, monkeypatch):
+    from toprank.blocks.checkpoint import KeptPasses
+
+    given = {"p": 4, "model": "pnorm"}
+    whole = fit_table_blocks(in_pieces(mixed, 97), "bought", **given)
+    own, made = KeptPasses.map_reduce, []
+
+    def lost_in_the_middle(source, sweep, state):
+        if len(made) == 3:
+            raise KeyError("the driver is gone")
+        made.append(sweep)
+        return own(source, sweep, state)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyError, match="gone"):
+        patch.setattr(KeptPasses, "map_reduce", lost_in_the_middle)
+        fit_table_blocks(in_pieces(mixed, 97), "bought", **given, checkpoint=tmp_path)
+    kept = len(list(tmp_path.glob("*.pass")))
+    assert kept == 3
+    again = fit_table_blocks(
+        in_pieces(mixed, 97), "bought", **given, checkpoint=tmp_path, resume=True
+    )
+    same_model(whole, again)
+    assert len(list(tmp_path.glob("*.pass"))) > kept
+    with pytest.raises(ValueError, match="is that of another fit"):
+        fit_table_blocks(in_pieces(mixed, 97), "bought", p=8, checkpoint=tmp_path, resume=True)
+    with pytest.raises(ModelError, match="is fitted to a sample of them in memory"):
+        fit_table_blocks(in_pieces(mixed, 97), "bought", model="trees", checkpoint=tmp_path)

@@ -46,7 +46,7 @@ _KNOWN = {
 class KeptPasses(BlockSource):
     """A source whose passes are kept in a folder; `with_checkpoint` makes one."""
 
-    def __init__(self, source: BlockSource, passes: _Passes):
+    def __init__(self, source: BlockSource, passes: Passes):
         self.source = source
         self.passes = passes
         for name in ("n_features", "feature_names", "n_jobs", "keeps_samples", "reads_anew"):
@@ -81,8 +81,11 @@ class KeptPasses(BlockSource):
         return self.source.write_scores(score, to)
 
 
-class _Passes:
-    """The outcomes of the passes of one fit, one file each, in the order in which they are made."""
+class Passes:
+    """The outcomes of one fit, a file each.
+
+    Passes are told apart by the order in which they are made, other outcomes by a name.
+    """
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -93,16 +96,16 @@ class _Passes:
     def answer(self, question: object, make_pass: Callable[[], Partial]) -> Partial:
         """Return the kept outcome of the next pass, or make the pass and keep its outcome."""
         path = self.folder / f"{self.made:05d}.pass"
-        asked = hashlib.blake2b(pickle.dumps(question, protocol=5), digest_size=_DIGEST).digest()
+        asked = _digest(packed_bytes(question))
         is_first, self.made = self.made == 0, self.made + 1
         if not path.exists():
             outcome = make_pass()
-            self._keep(path, asked, _packed(outcome), whole=is_first)
+            self._keep(path, asked, packed_bytes(outcome), whole=is_first)
             return outcome
         kept = self._read(path, asked)
         if is_first or not kept:
             outcome = make_pass()
-            if is_first and kept != _packed(outcome):
+            if is_first and kept != packed_bytes(outcome):
                 raise ValueError(
                     f"The rows are not those that the checkpoint {self.folder} was made from: "
                     "their number, labels or weights differ. Start anew in another folder."
@@ -111,11 +114,23 @@ class _Passes:
         self.replayed += 1
         return _Outcome(io.BytesIO(kept)).load()
 
+    def recall(self, name: str, question: object) -> object:
+        """Return what was last kept under a name; None where nothing was."""
+        path = self.folder / f"{name}.pass"
+        if not path.exists():
+            return None
+        return _Outcome(io.BytesIO(self._read(path, _digest(packed_bytes(question))))).load()
+
+    def replace(self, name: str, question: object, outcome: object) -> None:
+        """Keep an outcome under a name, in the place of the one that is there."""
+        path = self.folder / f"{name}.pass"
+        self._keep(path, _digest(packed_bytes(question)), packed_bytes(outcome), whole=True)
+
     def _keep(self, path: Path, asked: bytes, packed: bytes, whole: bool) -> None:
         if len(packed) > _MOST_BYTES and not whole:
             packed = b""
         with replace_file(path) as file:
-            file.write(_MAGIC + asked + hashlib.blake2b(packed, digest_size=_DIGEST).digest())
+            file.write(_MAGIC + asked + _digest(packed))
             file.write(packed)
 
     def _read(self, path: Path, asked: bytes) -> bytes:
@@ -124,10 +139,7 @@ class _Passes:
         of_question = held[start : start + _DIGEST]
         of_outcome = held[start + _DIGEST : start + 2 * _DIGEST]
         packed = held[start + 2 * _DIGEST :]
-        whole = held.startswith(_MAGIC) and of_outcome == (
-            hashlib.blake2b(packed, digest_size=_DIGEST).digest()
-        )
-        if not whole:
+        if not (held.startswith(_MAGIC) and of_outcome == _digest(packed)):
             raise ValueError(
                 f"{path} is damaged, or no file of a checkpoint. Delete it and those after it: "
                 "the fit goes on from the one before."
@@ -141,7 +153,12 @@ class _Passes:
         return packed
 
 
-def _packed(outcome: object) -> bytes:
+def _digest(packed: bytes) -> bytes:
+    return hashlib.blake2b(packed, digest_size=_DIGEST).digest()
+
+
+def packed_bytes(outcome: object) -> bytes:
+    """Return an outcome, or a question, as the bytes that are kept or compared."""
     return pickle.dumps(outcome, protocol=5)
 
 
@@ -195,6 +212,11 @@ def with_checkpoint(
             f"source is a {type(source).__name__}; expected a source of toprank.blocks, such as "
             "blocks.from_parquet(folder, target='y')."
         )
+    return KeptPasses(source, open_passes(folder, resume))
+
+
+def open_passes(folder: str | PathLike[str], resume: bool) -> Passes:
+    """Return the outcomes in a folder; refuse one that holds some where none are to be resumed."""
     place = Path(folder)
     if place.exists() and not place.is_dir():
         raise ValueError(f"{place} is a file; expected a folder for the outcomes of passes.")
@@ -204,4 +226,10 @@ def with_checkpoint(
             f"{place} holds the passes of an earlier fit. Pass resume=True to go on with it, or "
             "give an empty folder."
         )
-    return KeptPasses(source, _Passes(place))
+    return Passes(place)
+
+
+def check_resume(checkpoint: str | PathLike[str] | None, resume: bool) -> None:
+    """Refuse to go on with a fit where nobody says which."""
+    if resume and checkpoint is None:
+        raise ValueError("resume=True needs the folder of the passes: checkpoint='folder'.")

@@ -16,12 +16,22 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+def _check_engine(address: str | None) -> str | None:
+    """Refuse what is no address of Dask or Spark, before anything is read or said."""
+    if address is not None and address.partition(":")[0] not in ("dask", "spark"):
+        raise Failure(
+            f"--cluster {address!r}: expected dask://HOST:PORT, dask, spark://HOST:PORT or spark."
+        )
+    return address
+
+
 Cluster = Annotated[
     str | None,
     typer.Option(
         help="Run on a cluster: dask://HOST:PORT, dask for processes of this machine; "
         "spark://HOST:PORT, spark, or spark:MASTER for another of its masters. Its workers must "
         "reach the files under the same paths.",
+        callback=_check_engine,
     ),
 ]
 
@@ -33,13 +43,9 @@ def open_cluster(address: str) -> Iterator[Client | SparkSession]:
     if engine == "dask":
         with _open_dask(rest.removeprefix("//")) as client:
             yield client
-    elif engine == "spark":
+    else:
         with _open_spark(address, rest) as session:
             yield session
-    else:
-        raise Failure(
-            f"--cluster {address!r}: expected dask://HOST:PORT, dask, spark://HOST:PORT or spark."
-        )
 
 
 @contextmanager

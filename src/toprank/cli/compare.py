@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from toprank.cli.io.folder import GivenPath
 from toprank.cli.io.source import Reading, Source
 from toprank.cli.io.tables import open_table
 from toprank.cli.options import (
@@ -50,7 +51,9 @@ def compare(
     files: Annotated[
         list[Path],
         typer.Argument(
-            help="Two or more models, then a table with labels.", metavar="MODEL... DATA"
+            help="Two or more models, then a table with labels.",
+            metavar="MODEL... DATA",
+            parser=GivenPath.of,
         ),
     ],
     metric: Annotated[

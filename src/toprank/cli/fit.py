@@ -160,6 +160,13 @@ def fit(
     max_columns: MaxColumns = 5_000,
     memory: Memory = None,
     cluster: Cluster = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder that keeps what passes over rows in blocks find (pnorm, ir, proper): "
+            "after a crash the same command goes on from there, to the same model.",
+        ),
+    ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
     *,
@@ -214,8 +221,11 @@ def fit(
         in_blocks = cluster is not None or not fits_in_memory(source, memory, quiet)
         if in_blocks:
             check_training(source, *named)
-            fitted = task.fit_blocks(_BlockPlan(source, memory, cluster, name, quiet))
+            plan = _BlockPlan(source, memory, cluster, checkpoint, name, quiet)
+            fitted = task.fit_blocks(plan)
         else:
+            if checkpoint is not None:
+                note("--checkpoint: the rows are read into memory, and nothing is kept.", quiet)
             rows = read_training(source, *named)
         known = source.describe_reading()
     if not in_blocks:
@@ -311,6 +321,7 @@ class _BlockPlan:
     source: Source
     memory: str | None
     cluster: str | None
+    checkpoint: Path | None
     model: str | None
     quiet: bool
 
@@ -324,6 +335,11 @@ class _BlockPlan:
 
         place = place_in_blocks(self.source)
         linear = self.model in OF_ALL_ROWS
+        if self.checkpoint is not None and not linear:
+            raise Failure(
+                f"--checkpoint keeps the passes of a fit to all rows, and --model {self.model} is "
+                f"fitted to a sample: leave it out, or choose --model {', '.join(OF_ALL_ROWS)}."
+            )
         sample = rows_of_sample(self.source, self.memory, linear)
         self._say(linear, sample)
         with ExitStack() as stack:
@@ -342,7 +358,14 @@ class _BlockPlan:
             _leave_to_concerns()
             return find_positive_by(
                 lambda chosen: fit_table_blocks(
-                    rows, target, positive=chosen, sample_rows=sample, progress=step, **options
+                    rows,
+                    target,
+                    positive=chosen,
+                    sample_rows=sample,
+                    checkpoint=self.checkpoint,
+                    resume=self.checkpoint is not None,
+                    progress=step,
+                    **options,
                 ),
                 target,
                 positive,

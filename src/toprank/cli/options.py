@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from toprank._files import check_folder
+from toprank.cli.io.folder import GivenPath
 from toprank.cli.io.source import Reading
 from toprank.cli.terminal import Failure
 
@@ -28,6 +29,7 @@ Data = Annotated[
         help="Table: CSV, TSV (plain, .gz or .bz2), Excel, Parquet or Arrow; a folder, a "
         "pattern or an address of Parquet files; - for standard input.",
         metavar="DATA",
+        parser=GivenPath.of,
     ),
 ]
 Train = Annotated[
@@ -36,6 +38,7 @@ Train = Annotated[
         help="Table to learn from: CSV, TSV (plain, .gz or .bz2), Excel, Parquet or Arrow; a "
         "folder, a pattern or an address of Parquet files; - for standard input.",
         metavar="TRAIN",
+        parser=GivenPath.of,
     ),
 ]
 Target = Annotated[str, typer.Option("--target", "-y", help="Column of the labels.")]

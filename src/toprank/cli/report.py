@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toprank.cli.clusters import Cluster
+from toprank.cli.io.folder import GivenPath
 from toprank.cli.io.source import Reading
 from toprank.cli.memory import Memory
 from toprank.cli.options import (
@@ -55,6 +56,7 @@ def report(
             help="One table to learn from; or models, and then a table with labels to measure them "
             "on.",
             metavar="TABLE | MODEL... [TEST]",
+            parser=GivenPath.of,
         ),
     ],
     target: Annotated[

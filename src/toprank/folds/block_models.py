@@ -22,6 +22,8 @@ from toprank.objective.data import coarse_rows
 from toprank.pairs import split_classes
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from sklearn.base import BaseEstimator
 
 #: Bytes that the samples of all fits that share their passes may take together.
@@ -64,6 +66,7 @@ def compare_on_blocks(
     *,
     rule: str = "best",
     level: float = 0.95,
+    checkpoint: Path | None = None,
 ) -> PChoice:
     """Fit and score every model on every fold of a source, and return the choice between them.
 
@@ -79,6 +82,8 @@ def compare_on_blocks(
     score : Scoring
     rule, level
         As in `PChoice`.
+    checkpoint : path, optional
+        As in `fit_on_folds`.
     """
     counts = count_labels(source)
     if counts.n_present > EXACT_UP_TO:
@@ -89,7 +94,7 @@ def compare_on_blocks(
         )
     score = score.steadier
     classes, _ = split_classes(counts.labels)
-    fitted = fit_on_folds(models, source, folds)
+    fitted = fit_on_folds(models, source, folds, checkpoint)
     sweep = _ModelScores(folds, classes[1])
     pieces = source.map_reduce(sweep, [[one.block_score() for one in line] for line in fitted])
     columns, overlap = [], []
@@ -116,13 +121,21 @@ def _trained(source: BlockSource, folds: Folds, fold: int, n: int, tested: int) 
 
 
 def fit_on_folds(
-    models: Sequence[BaseEstimator], source: BlockSource, folds: Folds
+    models: Sequence[BaseEstimator],
+    source: BlockSource,
+    folds: Folds,
+    checkpoint: Path | None = None,
 ) -> list[list[BaseEstimator]]:
-    """Every model fitted to what each fold trains on, fold by fold."""
+    """Every model fitted to what each fold trains on, fold by fold.
 
-    def fit_one(model: BaseEstimator, fold: int) -> Callable[[BlockSource], BaseEstimator]:
+    Fits that are not made of passes are kept below ``checkpoint``, and gone on with.
+    """
+
+    def fit_one(
+        model: BaseEstimator, fold: int, **kept: object
+    ) -> Callable[[BlockSource], BaseEstimator]:
         def fit(rows: BlockSource) -> BaseEstimator:
-            return clone(model).fit_blocks(PartOfRows(rows, folds, "train", fold))
+            return clone(model).fit_blocks(PartOfRows(rows, folds, "train", fold), **kept)
 
         return fit
 
@@ -136,7 +149,10 @@ def fit_on_folds(
         fitted.update(zip(some, found, strict=True))
     for fold, j in places:
         if (fold, j) not in fitted:
-            fitted[fold, j] = fit_one(models[j], fold)(source)
+            kept: dict[str, object] = {}
+            if checkpoint is not None:
+                kept = {"checkpoint": checkpoint / f"fold-{fold}-model-{j}", "resume": True}
+            fitted[fold, j] = fit_one(models[j], fold, **kept)(source)
     return [[fitted[fold, j] for j in range(len(models))] for fold in range(folds.n_folds)]
 
 

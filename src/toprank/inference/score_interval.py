@@ -26,9 +26,6 @@ from toprank.inference.sample import VarianceEstimate
 from toprank.inference.shares import student_reach
 from toprank.metrics.expansion import PairShare
 
-#: Negatives below which intervals of metrics that the top decides cover too little.
-_FEW_NEGATIVES = 60
-
 
 def score_interval(
     share: float,
@@ -37,6 +34,7 @@ def score_interval(
     units: tuple[float, float],
     level: float,
     over_groups: bool = False,
+    unseen: float = 0.0,
 ) -> tuple[float, float]:
     """Ends of the score interval of a share of pairs.
 
@@ -54,6 +52,9 @@ def score_interval(
         Confidence level.
     over_groups : bool
         Whether `spread` is one over groups, of which the model knows less.
+    unseen : float
+        How much a row that the sample has not met could take from the share. The lower end allows
+        for it where the variance seen is believed, and for the model's variance where it is not.
     """
     positives, negatives = (max(1.0, count) for count in pairs.rows(units))
     shared = max(positives, negatives) if pairs.wide else (positives + negatives) / 2
@@ -66,10 +67,13 @@ def score_interval(
     factor = ratio if ratio >= 1 else 1 - _trust(share, spread, pairs) * (1 - ratio)
     reach = _reach(ratio, spread.freedom, pairs, level, over_groups)
     scale = pairs.scale * factor * reach**2
+    low = _lower_end(share, 1 - share, scale, counts)
+    if unseen > 0:
+        less = max(0.0, share - unseen)
+        low = min(low, _lower_end(less, 1 - less, pairs.scale * ratio * reach**2, counts))
     # the model is the same for pairs in order and pairs out of order
-    return _lower_end(share, 1 - share, scale, counts), 1 - _lower_end(
-        1 - share, share, scale, counts
-    )
+    high = 1 - _lower_end(1 - share, share, scale, counts)
+    return low, high
 
 
 def _reach(
@@ -91,27 +95,13 @@ def _reach(
 
 
 def note_on_few_rows(pairs: PairShare, units: tuple[float, float]) -> str:
-    """What a reader should know where so few rows decide that the interval covers too little."""
-    kind, count = min(
-        zip(("positives", "negatives"), pairs.rows(units), strict=True), key=lambda pair: pair[1]
-    )
-    if count >= pairs.enough:
-        return note_on_few_negatives(units) if pairs.top_heavy else ""
-    return (
-        f"It rests on {count:.3g} {kind}; with fewer than {pairs.enough:g} simulated intervals of "
-        "this metric covered as little as 76% (see toprank.simulate.coverage)."
-    )
-
-
-def note_on_few_negatives(units: tuple[float, float]) -> str:
-    """What a reader should know where a negative at the very top, if there is one, decides."""
-    positives, count = units
-    if count >= min(_FEW_NEGATIVES, 1.5 * positives):
+    """What a reader should know where so few rows lie in a part of the curve that none need."""
+    if pairs.bound_from_below(units) == 1:
         return ""
+    count, kind = pairs.narrowest(units)
     return (
-        f"It rests on {count:.3g} negatives, of which one at the very top would decide it. Where "
-        f"these are fewer than {_FEW_NEGATIVES}, and than 1.5 per positive, simulated intervals of "
-        "scores with long tails covered as little as 90% (see toprank.simulate.coverage)."
+        f"This part of the curve is as wide as {count:.3g} {kind}: fewer than two bound it little "
+        "from below, and one not at all. Take a wider part, or more rows."
     )
 
 

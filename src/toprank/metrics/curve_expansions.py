@@ -111,7 +111,6 @@ def partial_auc_expansion(
             wide=True,
             errors_to_trust=20.0,
             freedom_over_groups=0.0,
-            enough=5.0,
         ),
     )
 

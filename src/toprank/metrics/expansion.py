@@ -51,14 +51,10 @@ class PairShare:
         Degrees of freedom that the model adds to those of the variance that was seen.
     freedom_over_groups : float, optional
         The same where the variance is one over groups; None: the model has no say in it.
-    enough : float
-        Rows of each class that it takes for the interval to cover as it says.
     bias_taken : float
         Share of the estimated bias that is taken off; the rest would cost more than it mends.
     shortfall : float
         Over the rows of the smaller class: the share by which the variance seen is too small.
-    top_heavy : bool
-        Whether one negative at the very top decides more than any other row.
     """
 
     of_positives: float = 1.0
@@ -68,14 +64,26 @@ class PairShare:
     scale: float = 1.0
     freedom_of_model: float = 8.0
     freedom_over_groups: float | None = 4.0
-    enough: float = 2.0
     bias_taken: float = 1.0
     shortfall: float = 0.0
-    top_heavy: bool = False
 
     def rows(self, units: tuple[float, float]) -> tuple[float, float]:
         """Positives and negatives that the pairs are taken from."""
         return units[0] * self.of_positives, units[1] * self.of_negatives
+
+    def narrowest(self, units: tuple[float, float]) -> tuple[float, str]:
+        """How many rows a part of the curve is as wide as, and of which class; all: no end."""
+        of = zip(self.rows(units), (self.of_positives, self.of_negatives), strict=True)
+        named = zip(of, ("positives", "negatives"), strict=True)
+        return min(((rows, kind) for (rows, part), kind in named if part < 1), default=(np.inf, ""))
+
+    def bound_from_below(self, units: tuple[float, float]) -> float:
+        """How far the rows bound a part of the curve from below: 0 not at all, 1 as all others.
+
+        Where a part is as narrow as the place of one row, no row need lie in it, and what rows
+        beyond it show is not the curve there.
+        """
+        return float(np.clip(self.narrowest(units)[0] - 1, 0.0, 1.0))
 
 
 @dataclass(frozen=True)
@@ -110,6 +118,8 @@ class Expansion:
         Which pairs the share is of; it then has a score interval.
     power : float, optional
         The share is the root of a mean over negatives of this power of their heights.
+    unseen : float
+        How much a negative above all rows could take from the share, as far as it is allowed for.
     """
 
     share: float
@@ -126,6 +136,7 @@ class Expansion:
     unit: float = 1.0
     pairs: PairShare | None = None
     power: float | None = None
+    unseen: float = 0.0
 
     @property
     def needs_copies(self) -> bool:

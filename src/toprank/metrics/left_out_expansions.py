@@ -21,6 +21,8 @@ from toprank.metrics.push import pnorm_risk_of
 _EDGE = 1e-12
 
 
+#: How much of a negative above all rows is allowed for: with long tails there is one, now and then.
+_UNSEEN = 0.25
 #: Rows of a class of which one at a time can be left out.
 _MOST_LEFT_OUT = 1e8
 
@@ -82,16 +84,28 @@ def average_precision_expansion(ranked: RankedList) -> Expansion:
         # one positive in the wrong place moves it more than any law of the scores tells
         pairs=PairShare(
             wide=True,
-            errors_to_trust=8.0,
+            errors_to_trust=4.0,
             scale=0.7,
             freedom_of_model=0.0,
             freedom_over_groups=None,
-            enough=6.0,
             bias_taken=0.5,
             shortfall=3.0,
-            top_heavy=True,
         ),
+        unseen=max(0.0, share - _with_negative_on_top(ranked, prevalence)),
     )
+
+
+def _with_negative_on_top(ranked: RankedList, prevalence: float) -> float:
+    """Average precision if a part of one more negative lay above all rows.
+
+    The more negatives there are per positive, the more likely the sample holds such a one.
+    """
+    rows = ranked.negatives if ranked.rows is None else ranked.rows[1]
+    part = _UNSEEN * float(np.sqrt(min(1.0, ranked.positives / ranked.negatives)))
+    more = part * ranked.negatives / rows
+    right = prevalence * ranked.found[1:] / ranked.positives
+    noise = (1 - prevalence) * (more + ranked.passed[1:]) / (more + ranked.negatives)
+    return float(np.dot(ranked.positive, right / (right + noise))) / ranked.positives
 
 
 def _average_precision_left_out(

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from toprank._arrays import Frame, JsonObject
 from toprank._extras import require
 from toprank._numerics import FloatArray, LongTail
+from toprank.blocks.checkpoint import check_resume
 from toprank.models import frames
 from toprank.models.block_rows import (
     BlocksLook,
@@ -48,6 +49,8 @@ from toprank.models.wishes import Wishes
 from toprank.pairs.labels import missing_labels
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from sklearn.base import BaseEstimator
 
     from toprank.blocks.tables import TableSource
@@ -82,6 +85,8 @@ def fit_table_blocks(
     skip_unlabelled: bool = False,
     keep_tails: bool = False,
     sample_rows: int = 200_000,
+    checkpoint: str | PathLike[str] | None = None,
+    resume: bool = False,
     progress: Progress | None = None,
 ) -> TableModel:
     """Learn to rank from a table that is too large for memory, or lies on a cluster.
@@ -109,6 +114,11 @@ def fit_table_blocks(
         As in `fit_table`.
     sample_rows : int, default=200_000
         Rows of the sample, about.
+    checkpoint : str or path, optional
+        A folder that keeps the passes of the fit to all rows (`toprank.blocks.with_checkpoint`).
+        What comes before, the description of the columns and the fits to the sample, is done again.
+    resume : bool, default=False
+        Go on with the passes in that folder, to the same bits.
     progress : callable, optional
         Called as ``progress(step, done, total)``.
 
@@ -140,6 +150,7 @@ def fit_table_blocks(
         raise ModelError(f"sample_rows={sample_rows!r}: expected a number of rows, 1 or more.")
     request, kind, name = read_request(model, p, alpha, metric, k, random_state, None)
     request = replace(request, keep_tails=keep_tails, **check_effort(quality, max_seconds))
+    _check_kept(checkpoint, resume, name)
     roles = {"id": id, "time": time, "weight": weight, "groups": groups}
     lists = {"as_text": as_text, "as_number": as_number, "clip": clip, "tidy": tidy}
     lists["pool"] = pool
@@ -178,7 +189,7 @@ def fit_table_blocks(
             return preparation, fit.fit_ranker(clone(template), Z, rows, counts), Z
         prepare = PrepareRows(usable, schema, known, preparation)
         with source.numbers(prepare, found.n_rows, len(preparation.names)) as numbers:
-            ranker = clone(template).fit_blocks(numbers)
+            ranker = clone(template).fit_blocks(numbers, checkpoint=checkpoint, resume=resume)
         for extra in ("passes_", "feature_names_in_"):
             if hasattr(ranker, extra):
                 delattr(ranker, extra)
@@ -187,6 +198,17 @@ def fit_table_blocks(
     training = _describe_training(found, learned, rows, name)
     about = FoundRows(rows, known, concerns, tails, name, training, final)
     return fit_found(fit, about, tell, started)
+
+
+def _check_kept(checkpoint: str | PathLike[str] | None, resume: bool, name: str) -> None:
+    """Refuse to keep the passes of a fit that makes none, or to go on with nobody knows which."""
+    check_resume(checkpoint, resume)
+    if checkpoint is not None and name not in OF_ALL_ROWS:
+        raise ModelError(
+            f"checkpoint={str(checkpoint)!r} keeps the passes of a fit to all rows, and "
+            f"model={name!r} is fitted to a sample of them in memory. Leave it out, or choose one "
+            f"of {', '.join(map(repr, OF_ALL_ROWS))}."
+        )
 
 
 def _check_names(

@@ -188,6 +188,8 @@ class TableRanker(ClassifierMixin, BaseEstimator):
         *,
         weight: str | None = None,
         groups: str | None = None,
+        checkpoint: str | PathLike[str] | None = None,
+        resume: bool = False,
     ) -> TableRanker:
         """Learn to rank from a table in blocks, to the model that `fit` makes of it in memory.
 
@@ -203,6 +205,8 @@ class TableRanker(ClassifierMixin, BaseEstimator):
             Column of the labels; the larger of its two values in sorted order belongs at the top.
         weight, groups : str, optional
             Columns of repetition counts and of groups.
+        checkpoint, resume
+            As in `fit_table_blocks`.
 
         Returns
         -------
@@ -211,7 +215,15 @@ class TableRanker(ClassifierMixin, BaseEstimator):
         reading = {name: getattr(self, name) for name in _READING}
         request = {**self._request(), "drop": self.drop}
         self.model_ = fit_table_blocks(
-            source, target, positive=_larger, weight=weight, groups=groups, **reading, **request
+            source,
+            target,
+            positive=_larger,
+            weight=weight,
+            groups=groups,
+            checkpoint=checkpoint,
+            resume=resume,
+            **reading,
+            **request,
         )
         known = self.model_.target
         self.classes_ = _labels_of([known.negative[0], known.positive])

@@ -6,14 +6,13 @@ from contextlib import nullcontext
 from copy import copy
 from numbers import Integral, Real
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Never, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._arrays import AnyArray, TableLike
@@ -76,14 +75,17 @@ _TRIVIAL = (
 )
 
 
-def _no_exact_update(ranker: object) -> bool:
-    """Say why there is no ``partial_fit``: scikit-learn shows it as the cause."""
-    raise AttributeError(
-        f"{type(ranker).__name__} has no partial_fit: the minimum over old and new rows together "
-        "is no function of the old minimum and the new rows, since how much an old row counts "
-        "depends on the coefficients. Fit old and new rows together from where the old fit stood, "
-        "in fewer passes: ranker.set_params(warm_start=True).fit_blocks(old and new files)."
-    )
+class _NoPartialFit:
+    """In the place of ``partial_fit``: there is none, and asked for it a ranker says why."""
+
+    def __get__(self, ranker: object | None, kind: type) -> Never:
+        raise AttributeError(
+            f"{kind.__name__} has no partial_fit: the minimum over old and new rows together is no "
+            "function of the old minimum and the new rows, since how much an old row counts "
+            "depends on the coefficients. Fit old and new rows together from where the old fit "
+            "stood, in fewer passes: "
+            "ranker.set_params(warm_start=True).fit_blocks(old and new files)."
+        )
 
 
 class LinearRanker(
@@ -196,9 +198,7 @@ class LinearRanker(
         self.passes_ = passes
         return self
 
-    @available_if(_no_exact_update)  # type: ignore[untyped-decorator]
-    def partial_fit(self, X: object, y: object, sample_weight: object = None) -> Any:
-        """Refuse: there is no exact update by new rows; see ``warm_start``."""
+    partial_fit = _NoPartialFit()
 
     def _fit_source(self, source: BlockSource, classes: np.ndarray | None = None) -> dict[str, int]:
         """Fit the ranker to a source, and say how often it was passed over, and for what.

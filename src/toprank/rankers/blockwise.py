@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from toprank._arrays import AnyArray
 from toprank._numerics import FloatArray
 from toprank.blocks import BlockSource, Units
-from toprank.blocks.checkpoint import with_checkpoint
+from toprank.blocks.checkpoint import check_resume, with_checkpoint
 from toprank.blocks.design import design_of
 from toprank.blocks.statistics import LabelCounts
 from toprank.inference.intervals import BlockScores
@@ -35,6 +35,15 @@ if TYPE_CHECKING:
 #: Features up to which the error of a fit is estimated with a Hessian.
 _HESSIAN_UP_TO = 500
 _SECOND_IS_POSITIVE = np.array([False, True])
+
+
+def check_repeatable(random_state: object) -> None:
+    """Refuse to keep a fit that would draw other numbers when it is started again."""
+    if not isinstance(random_state, Integral):
+        raise ValueError(
+            f"random_state={random_state!r}: a fit with checkpoint= can be gone on with "
+            "only if it draws the same rows again. Give a number, such as random_state=0."
+        )
 
 
 @dataclass(frozen=True)
@@ -189,11 +198,8 @@ def keep_passes(
     source: BlockSource, checkpoint: str | PathLike[str] | None, resume: bool
 ) -> BlockSource:
     """The source, with a folder for the outcomes of its passes where one is named."""
-    if checkpoint is not None:
-        return with_checkpoint(source, checkpoint, resume=resume)
-    if resume:
-        raise ValueError("resume=True needs the folder of the passes: checkpoint='folder'.")
-    return source
+    check_resume(checkpoint, resume)
+    return source if checkpoint is None else with_checkpoint(source, checkpoint, resume=resume)
 
 
 class BlockScorer:

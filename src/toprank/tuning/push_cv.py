@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from toprank._arrays import TableLike
 from toprank.blocks import Workers, with_checkpoint
+from toprank.blocks.checkpoint import check_resume
 from toprank.folds import (
     RULES,
     Candidate,
@@ -317,8 +318,7 @@ class PNormPushCV(ShownInterval, LinearRanker):
                 "test_size='nested' fits the grid 25 times more, which a block source is not read "
                 "for: give a share of the rows to keep aside, such as 0.2, or None."
             )
-        if checkpoint is None and resume:
-            raise ValueError("resume=True needs the folder of the passes: checkpoint='folder'.")
+        check_resume(checkpoint, resume)
         aside = _SHARE_ASIDE if isinstance(self.test_size, str) else self.test_size or 0.0
         kept = source
         if checkpoint is not None:

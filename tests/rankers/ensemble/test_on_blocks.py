@@ -59,13 +59,13 @@ def test_a_fit_that_was_lost_goes_on_from_its_checkpoint(source, tmp_path, monke
     for last in passes[len(passes) // 2 :]:  # as if the driver had been lost half way
         last.unlink()
     made = []
-    keep = checkpoint._Passes._keep
+    keep = checkpoint.Passes._keep
 
     def count(self, path, *rest, **how):
         made.append(path)
         keep(self, path, *rest, **how)
 
-    monkeypatch.setattr(checkpoint._Passes, "_keep", count)
+    monkeypatch.setattr(checkpoint.Passes, "_keep", count)
     again = clone(ensemble).fit_blocks(source, checkpoint=tmp_path / "fit", resume=True)
     assert made == passes[len(passes) // 2 :]
     assert np.array_equal(again.oof_scores_, whole.oof_scores_)
@@ -75,8 +75,6 @@ def test_a_fit_that_was_lost_goes_on_from_its_checkpoint(source, tmp_path, monke
         PushEnsemble(LINEAR).fit_blocks(source, checkpoint=tmp_path / "other")
     with pytest.raises(ValueError, match="resume=True needs the folder"):
         clone(ensemble).fit_blocks(source, resume=True)
-    with pytest.raises(ValueError, match="trees keep no checkpoint"):
-        PushTrees(backend="xgboost").fit_blocks(source, checkpoint=tmp_path / "trees")
 
 
 def test_members_with_a_weight_are_fitted_to_all_rows_and_score_blocks(fitted, source):

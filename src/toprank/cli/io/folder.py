@@ -17,15 +17,30 @@ if TYPE_CHECKING:
     from toprank.blocks.parquet_files import ParquetPart
 
 _WILD = re.compile(r"[*?\[]")
-#: s3://bucket/table, of which a path keeps one slash.
-_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.+)")
+#: s3://bucket/table, and what a path keeps of it: one slash.
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(/+)(.+)")
+
+
+class GivenPath(type(Path())):  # type: ignore[misc]
+    """A path that remembers how it was typed: of the slashes of an address a path keeps one."""
+
+    text: str
+
+    @classmethod
+    def of(cls, text: str) -> Path:
+        """Return the path of a text."""
+        path: GivenPath = cls(text)
+        path.text = text
+        return path
 
 
 def place_of_files(path: Path) -> str | None:
     """Where several files may lie, or one in a store; None for a file of this machine."""
-    if address := _ADDRESS.fullmatch(str(path)):
+    if address := _ADDRESS.fullmatch(getattr(path, "text", str(path))):
+        if len(address[2]) >= 2:
+            return f"{address[1]}:{address[2]}{address[3]}"
         root = "/" if address[1].lower() == "file" else ""  # there is no host before the path
-        return f"{address[1]}://{root}{address[2]}"
+        return f"{address[1]}://{root}{address[3]}"
     if path.is_dir() or (_WILD.search(str(path)) and not path.exists()):
         return str(path)
     return None

@@ -8,11 +8,13 @@ its rows in memory is fitted to the drawn ones, and a warning says so.
 
 from __future__ import annotations
 
+import hashlib
 import time as clock
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -31,7 +33,13 @@ from toprank.blocks.statistics import LabelCounts
 from toprank.folds import fit_on_folds, folds_on_blocks
 from toprank.objective import count_labels
 from toprank.pairs import split_classes
-from toprank.rankers.blockwise import BlockScorer, check_row_weights, check_source, keep_passes
+from toprank.rankers.blockwise import (
+    BlockScorer,
+    check_repeatable,
+    check_row_weights,
+    check_source,
+    keep_passes,
+)
 from toprank.rankers.common import fits, warn_caller
 from toprank.rankers.ensemble.combination import ScoreColumns
 from toprank.rankers.ensemble.fit_steps import EnsembleSteps
@@ -143,7 +151,7 @@ class EnsembleOnBlocks(BlockScorer, EnsembleSteps):
             Called as ``progress(step, done, total)`` after each member.
         checkpoint : str or path, optional
             A folder that keeps the outcome of every pass (`toprank.blocks.with_checkpoint`); it
-            needs a number as ``random_state``. Trees are no passes: they are grown again.
+            needs a number as ``random_state``. Trees are kept below it while they grow.
         resume : bool, default=False
             Go on with the passes in that folder, to the same bits.
 
@@ -167,8 +175,9 @@ class EnsembleOnBlocks(BlockScorer, EnsembleSteps):
         check_source(source)
         _refuse_settings(self)
         plain = source
-        if checkpoint is not None or resume:
-            source = _keep_passes(source, checkpoint, resume, self.random_state)
+        if checkpoint is not None:
+            check_repeatable(self.random_state)
+        source = keep_passes(source, checkpoint, resume)
         source.expect_passes()
         counts = count_labels(source)
         split_classes(counts.labels)
@@ -188,7 +197,8 @@ class EnsembleOnBlocks(BlockScorer, EnsembleSteps):
             members = block_members(self.quality, seed)
         else:
             members = self._members(source.n_features)
-        work = _BlockMembers(source, plain, folds, drawn, rows, self.on_error)
+        kept = None if checkpoint is None else Path(checkpoint) / "trees"
+        work = _BlockMembers(source, plain, folds, drawn, rows, self.on_error, kept)
         tell = self._teller(progress)
         runs = []
         for done, (name, member) in enumerate(members, 1):
@@ -197,7 +207,7 @@ class EnsembleOnBlocks(BlockScorer, EnsembleSteps):
         self._keep_runs(runs)
         self._combine(rows, runs)
         wanted = [(n, one) for n, one in members if self.weights_.get(n, 0.0) > 0]
-        fitted = [(name, work.fit_last(one)) for name, one in wanted]
+        fitted = [(name, work.fit_last(name, one)) for name, one in wanted]
         sampled = [name for name, one in wanted if not reads_blocks(one, plain)]
         if sampled and len(rows) < counts.n_present:
             warn_caller(
@@ -237,10 +247,11 @@ class _BlockMembers:
         drawn: Drawn,
         rows: Rows,
         on_error: str,
+        kept: Path | None,
     ):
         self.source, self.plain, self.folds = source, plain, folds
         self.drawn, self.rows = drawn, rows
-        self.on_error = on_error
+        self.on_error, self.kept = on_error, kept
 
     def run(self, name: str, member: BaseEstimator) -> Run:
         """Score the drawn rows by a member that has not seen them."""
@@ -248,7 +259,8 @@ class _BlockMembers:
         run = Run(name, np.zeros(len(self.rows)), np.zeros(len(self.rows)))
         started = clock.perf_counter()
         try:
-            for scores, (_, test) in zip(self._scores(member), self.drawn.folds, strict=True):
+            found = self._scores(name, member)
+            for scores, (_, test) in zip(found, self.drawn.folds, strict=True):
                 run.scores[test] += scores
                 run.hits[test] += 1.0
             run.seconds.append(clock.perf_counter() - started)
@@ -263,12 +275,13 @@ class _BlockMembers:
                 ) from error
         return run
 
-    def _scores(self, member: BaseEstimator) -> list[FloatArray]:
+    def _scores(self, name: str, member: BaseEstimator) -> list[FloatArray]:
         """The scores of the rows that each fold tests."""
         names = self.source.feature_names
         if reads_blocks(member, self.plain):
             source = self._source_for(member)
-            fitted = [one for (one,) in fit_on_folds([member], source, self.folds)]
+            kept = self._folder_of(name)
+            fitted = [one for (one,) in fit_on_folds([member], source, self.folds, kept)]
             scores = [_block_score(model, names) for model in fitted]
         else:
             scores = [
@@ -280,11 +293,20 @@ class _BlockMembers:
             for score, (_, test) in zip(scores, self.drawn.folds, strict=True)
         ]
 
-    def fit_last(self, member: BaseEstimator) -> BaseEstimator:
+    def fit_last(self, name: str, member: BaseEstimator) -> BaseEstimator:
         """Fit a member to all rows, or to those that were drawn."""
-        if reads_blocks(member, self.plain):
-            return clone(member).fit_blocks(self._source_for(member))
-        return fit_member(member, self.rows)
+        if not reads_blocks(member, self.plain):
+            return fit_member(member, self.rows)
+        kept, given = self._folder_of(name), {}
+        if kept is not None and isinstance(member, PushTrees):
+            given = {"checkpoint": kept / "final", "resume": True}
+        return clone(member).fit_blocks(self._source_for(member), **given)
+
+    def _folder_of(self, name: str) -> Path | None:
+        """Where the trees of a member are kept; names may hold signs that no folder may."""
+        if self.kept is None:
+            return None
+        return self.kept / hashlib.blake2b(name.encode(), digest_size=8).hexdigest()
 
     def _source_for(self, member: BaseEstimator) -> BlockSource:
         """The source whose passes are kept, or for trees, which make none, the plain one."""
@@ -349,21 +371,6 @@ def _check_class_sizes(counts: LabelCounts) -> None:
                 f"The label {label} has a single row: cross-validation needs at least two of each "
                 "class."
             )
-
-
-def _keep_passes(
-    source: BlockSource,
-    checkpoint: str | PathLike[str] | None,
-    resume: bool,
-    random_state: object,
-) -> BlockSource:
-    """The source with a folder for the outcomes of its passes."""
-    if checkpoint is not None and not isinstance(random_state, Integral):
-        raise ValueError(
-            f"random_state={random_state!r}: a fit with checkpoint= can be gone on with "
-            "only if it draws the same rows again. Give a number, such as random_state=0."
-        )
-    return keep_passes(source, checkpoint, resume)
 
 
 def _refuse_settings(ensemble: EnsembleSteps) -> None:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from toprank.folds.splits import CrossValidation
     from toprank.losses import Loss
     from toprank.prices import Price
+    from toprank.rankers.trees.kept_rounds import KeptRounds
 
 #: Rows from which early_stopping="auto" holds some out.
 _MANY_ROWS = 50_000
@@ -423,12 +424,13 @@ class PushTrees(
         watch: Watch | None,
         team: Team = ALONE,
         callbacks: tuple[Callable[..., object], ...] = (),
+        kept: KeptRounds | None = None,
     ) -> list[str]:
         """Grow the trees, and return what their user should be told."""
         push = None
         if self.p_ is not None:
             push = {"p": self.p_, "price": self.price, "loss": self.loss}
-        plan = replace(plan_of(self), callbacks=callbacks)
+        plan = replace(plan_of(self), callbacks=callbacks, kept=kept)
         library = BACKENDS[self.backend]
         told = plan
         if has_callbacks(self):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from sklearn.exceptions import ConvergenceWarning
 from toprank._extras import require
 from toprank._numerics import FloatArray
 from toprank.blocks import go_on
-from toprank.blocks.threads import Stopped, is_stopped
 from toprank.interop import lightgbm as lightgbm_push
 from toprank.interop import xgboost as xgboost_push
 from toprank.interop.team import ALONE, Team, xgboost_team
@@ -22,13 +20,18 @@ from toprank.pairs import Rows
 from toprank.rankers.common import warn_caller
 from toprank.rankers.trees.block_table import BlockTable, external_matrix
 from toprank.rankers.trees.plan import Grown, TreePlan, TreeRows, Trees, Watch
+from toprank.rankers.trees.rounds import (
+    is_over,
+    print_round,
+    seed_of_round,
+    xgboost_callbacks,
+)
 
 if TYPE_CHECKING:
     from types import ModuleType
 
     import lightgbm
     import xgboost
-    from xgboost.callback import TrainingCallback
 
     from toprank.rankers.trees.plan import Booster
 
@@ -248,7 +251,7 @@ class XGBoostTrees(Trees):
         self.booster = booster
         booster.set_param("nthread", plan.n_threads)  # one that was read from a file takes all
         self.n_rounds = n_rounds
-        self._plan = plan
+        self._plan = replace(plan, callbacks=(), kept=None)
         self._base = base  # what every prediction starts from
 
     @classmethod
@@ -261,41 +264,22 @@ class XGBoostTrees(Trees):
     @classmethod
     def grow(cls, rows: TreeRows, plan: TreePlan, push: Any, watch: Watch | None) -> Grown:
         xgboost = require("xgboost", "xgboost")
-        objective = (
-            None if push is None else xgboost_push.push_objective(**push, groups=rows.groups)
-        )
         link, base = ({}, 0.0) if push is not None else _own_objective(rows)
-        data = _xgboost_data(xgboost, rows, plan)
+        begun = None if plan.kept is None else plan.kept.read()
         values: list[float] = []
-        callbacks = [_round_by_round(), *map(_as_xgboost_callback, plan.callbacks)]
-        if plan.verbose:
-            callbacks.append(_printer(lambda epoch: print_round(plan, watch, epoch + 1, values)))
-        watched: dict[str, Any] = {"callbacks": callbacks}
-        if watch is not None:
-            measure = watch.measure
-
-            def value_of(scores: FloatArray, _: object) -> tuple[str, float]:
-                values.append(measure(scores))
-                return watch.name, values[-1]
-
-            if not any(isinstance(one, xgboost.callback.EarlyStopping) for one in plan.callbacks):
-                callbacks.append(
-                    xgboost.callback.EarlyStopping(
-                        rounds=watch.patience, metric_name=watch.name, maximize=True
-                    )
-                )
-            watched |= {
-                "evals": [(_xgboost_data(xgboost, watch.rows, plan, data), "valid_0")],
-                "custom_metric": value_of,
-                "verbose_eval": False,
-            }
-        booster = xgboost.train(
-            {"base_score": 0.0, **_xgboost_parameters(plan), **link, **plan.extra},
-            data,
-            plan.n_estimators,
-            obj=objective,
-            **watched,
-        )
+        booster, ended = None, False
+        if begun is not None:
+            values += begun.values
+            booster = xgboost.Booster(model_file=bytearray(begun.booster))
+            ended = begun.ended or _has_all(booster, plan, watch, values)
+        if booster is None or not ended:
+            params = {"base_score": 0.0, **_xgboost_parameters(plan), **link, **plan.extra}
+            own = None
+            if push is not None:
+                own = xgboost_push.push_objective(**push, groups=rows.groups)
+            booster = _add_rounds(xgboost, booster, params, rows, plan, own, watch, values)
+        if plan.kept is not None:
+            plan.kept.keep(booster, values, ended=True)
         return Grown(cls(booster, booster.num_boosted_rounds(), plan, base), np.array(values))
 
     def _predict(self, Z: object, first: int, last: int, what: str) -> FloatArray:
@@ -332,71 +316,51 @@ class XGBoostTrees(Trees):
         return np.array([of_name.get(name, 0.0) for name in names], dtype=np.float64)
 
 
-def print_round(plan: TreePlan, watch: Watch | None, done: int, values: list[float]) -> None:
-    """Print how far the growing is: every ten rounds, or every round if much is to be said."""
-    if plan.verbose < 2 and done % 10 and done != plan.n_estimators:
-        return
-    said = f"[{done} of {plan.n_estimators}]"
-    if watch is not None and values:
-        said += f" {watch.name} of the rows held out: {values[-1]:.6g}"
-    print(said, flush=True)
+def _has_all(
+    booster: xgboost.Booster, plan: TreePlan, watch: Watch | None, values: list[float]
+) -> bool:
+    """Whether trees that were kept while they grew are all that would have grown."""
+    return booster.num_boosted_rounds() >= plan.n_estimators or is_over(watch, values)
 
 
-def _printer(say: Callable[[int], None]) -> TrainingCallback:
-    """What tells XGBoost to say how far it is after each round."""
+def _add_rounds(
+    xgboost: ModuleType,
+    begun: xgboost.Booster | None,
+    params: dict[str, object],
+    rows: TreeRows,
+    plan: TreePlan,
+    objective: object,
+    watch: Watch | None,
+    values: list[float],
+) -> xgboost.Booster:
+    """Grow the trees, or those that are missing, and add the metric after each round to values."""
+    first = 0 if begun is None else begun.num_boosted_rounds()
+    seed = int(str(params.pop("random_state", params["seed"])))
+    params["seed"] = seed
+    callbacks = xgboost_callbacks(params, plan, watch, values, first)
+    data = _xgboost_data(xgboost, rows, plan)
+    watched: dict[str, Any] = {}
+    if watch is not None:
+        name, measure = watch.name, watch.measure
 
-    class Printer(require("xgboost.callback", "xgboost").TrainingCallback):  # type: ignore[misc]
-        def after_iteration(self, _: object, epoch: int, *more: object) -> bool:
-            say(epoch)
-            return False
+        def value_of(scores: FloatArray, _: object) -> tuple[str, float]:
+            values.append(measure(scores))
+            return name, values[-1]
 
-    return Printer()
-
-
-@dataclass(frozen=True)
-class RoundFacts:
-    """What a callable is told after a round, under the names that LightGBM has for it."""
-
-    model: object
-    iteration: int
-    evaluation_result_list: list[tuple[str, str, float, bool]]
-
-
-def _as_xgboost_callback(given: Callable[..., object]) -> object:
-    """A callback of XGBoost's, also where LightGBM's kind was given: a function of the round."""
-    base = require("xgboost.callback", "xgboost").TrainingCallback
-    if isinstance(given, base) or not callable(given):
-        return given
-
-    class Caller(base):  # type: ignore[misc, valid-type]
-        def after_iteration(
-            self, model: object, epoch: int, evals_log: Mapping[str, Mapping[str, list[float]]]
-        ) -> bool:
-            seen = [
-                (rows, metric, float(values[-1]), True)
-                for rows, metrics in evals_log.items()
-                for metric, values in metrics.items()
-            ]
-            return given(RoundFacts(model, epoch, seen)) is True
-
-    return Caller()
-
-
-@cache
-def _round_by_round() -> TrainingCallback:
-    """What lets a round begin only where somebody still waits for the trees.
-
-    Workers that train together stop together: one that left alone would wait for the others to
-    part, and they for its sums.
-    """
-
-    class RoundByRound(require("xgboost.callback", "xgboost").TrainingCallback):  # type: ignore[misc]
-        def before_iteration(self, *_: object) -> bool:
-            if xgboost_team().any(is_stopped()):
-                raise Stopped
-            return False
-
-    return RoundByRound()
+        watched = {
+            "evals": [(_xgboost_data(xgboost, watch.rows, plan, data), "valid_0")],
+            "custom_metric": value_of,
+            "verbose_eval": False,
+        }
+    return xgboost.train(
+        {**params, "seed": seed_of_round(seed, first)},
+        data,
+        plan.n_estimators - first,
+        obj=objective,
+        xgb_model=begun,
+        callbacks=callbacks,
+        **watched,
+    )
 
 
 def _own_objective(rows: TreeRows) -> tuple[dict[str, object], float]:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._arrays import BoolArray
 from toprank._numerics import FloatArray
 from toprank.blocks import BlockSource
+from toprank.blocks.checkpoint import KeptPasses, check_resume
 from toprank.folds import (
     Candidate,
     PChoice,
@@ -28,11 +30,13 @@ from toprank.rankers.common import fits
 from toprank.rankers.held_out import held_out
 from toprank.rankers.trees.block_table import BlockTable, block_numbers, read_labels
 from toprank.rankers.trees.columns import Categories
+from toprank.rankers.trees.kept_rounds import KeptRounds, TreeCheckpoint
 from toprank.rankers.trees.libraries import check_weight_reach, warn_all
 from toprank.rankers.trees.plan import TreeRows, Trees
 
 if TYPE_CHECKING:
     from os import PathLike
+    from pathlib import Path
 
     from toprank._arrays import Matrix
 
@@ -62,7 +66,8 @@ class OnBlocks(BlockScorer):
         source: BlockSource,
         *,
         cache_dir: str | PathLike[str] | None = None,
-        checkpoint: object = None,
+        checkpoint: str | PathLike[str] | None = None,
+        resume: bool = False,
     ) -> Self:
         """Grow the trees from a block source that this machine reads, without holding its rows.
 
@@ -82,8 +87,12 @@ class OnBlocks(BlockScorer):
         cache_dir : path, optional
             Where the bins go, and are removed in the end; by default the folder for temporary
             files.
-        checkpoint : None
-            Trees keep none, and say so; those of linear rankers and ensembles do.
+        checkpoint : str or path, optional
+            A folder that keeps the trees while they grow, and the choice of p; it needs a number
+            as ``random_state``.
+        resume : bool, default=False
+            Go on with the trees in that folder: with the same ``n_jobs`` those of a fit without a
+            break.
 
         Returns
         -------
@@ -99,45 +108,31 @@ class OnBlocks(BlockScorer):
         10
         """
         trees: Any = self
+        if isinstance(source, KeptPasses):
+            checkpoint, resume = source.passes.folder, True
+            source = source.source
+        check_resume(checkpoint, resume)
         _refuse(trees, source)
-        if checkpoint is not None:
-            raise ValueError(
-                f"checkpoint={checkpoint!r}: trees keep no checkpoint, since the files of bins "
-                "that their rounds read end with the process. Leave it out, and start a fit "
-                "that was lost again: with a number as random_state it grows the same trees."
-            )
         trees._check_link()
         trees.init_model_, trees._starts = None, False
         _keep_columns(trees, source)
-        trees.p_ = trees.p
-        if isinstance(trees.p, str):
-            trees.choice_ = choose_power_on_blocks(trees, source)
-            trees.p_ = trees.choice_.p
-        trees._keep_scale()
         labels, weight = read_labels(source)
         trees.classes_, positive = split_classes(labels)
         weight = check_weights(positive, weight)
         check_weight_reach(weight)
+        kept = None
+        if checkpoint is not None:
+            kept = TreeCheckpoint(trees, checkpoint, resume)
+            kept.check_rows(labels, weight)
+        trees.p_ = trees.p
+        if isinstance(trees.p, str):
+            choose = partial(choose_power_on_blocks, trees, source)
+            trees.choice_ = choose(None) if kept is None else kept.choose(choose)
+            trees.p_ = trees.choice_.p
+        trees._keep_scale()
         with tempfile.TemporaryDirectory(prefix="toprank-trees-", dir=cache_dir) as folder:
-            present = np.ones(len(labels), dtype=bool) if weight is None else weight > 0
-
-            def rows_at(chosen: BoolArray) -> TreeRows:
-                held = None if weight is None else weight[chosen]
-                if held is not None and np.all(held == 1.0):
-                    held = None
-                return TreeRows(BlockTable(source, chosen, folder), positive[chosen], held)
-
-            watch, chosen = None, present
-            if trees._stops_early(int(np.count_nonzero(present))):
-                there = np.flatnonzero(present)
-                of_present = Rows(there, positive[there])
-                train, test = held_out(of_present, trees.validation_fraction, trees.random_state)
-                chosen, out = np.zeros_like(present), np.zeros_like(present)
-                chosen[there[train]], out[there[test]] = True, True
-                watch = trees._watch(rows_at(out))
-            warn_all(trees._grow(rows_at(chosen), watch))
-        if watch is not None:
-            trees._record(watch, [])
+            rounds = None if kept is None else kept.rounds(trees.p_)
+            _grow_from(trees, _Shelf(source, positive, weight, folder), rounds)
         return self
 
     def block_score(self) -> TreeBlockScore:
@@ -151,6 +146,39 @@ class OnBlocks(BlockScorer):
                 "time."
             )
         return TreeBlockScore(trees._trees, trees._offset)
+
+
+@dataclass(frozen=True)
+class _Shelf:
+    """The rows of a source, of which some are taken for the library; it keeps pages in a folder."""
+
+    source: BlockSource
+    positive: BoolArray
+    weight: FloatArray | None
+    folder: str
+
+    def take(self, chosen: BoolArray) -> TreeRows:
+        """Return the rows for which ``chosen`` is true."""
+        held = None if self.weight is None else self.weight[chosen]
+        if held is not None and np.all(held == 1.0):
+            held = None
+        return TreeRows(BlockTable(self.source, chosen, self.folder), self.positive[chosen], held)
+
+
+def _grow_from(trees: BaseEstimator, shelf: _Shelf, rounds: KeptRounds | None) -> None:
+    """Grow the trees of the rows of positive weight, some of which are held out to stop by."""
+    chosen = np.ones(len(shelf.positive), dtype=bool) if shelf.weight is None else shelf.weight > 0
+    watch = None
+    if trees._stops_early(int(np.count_nonzero(chosen))):
+        there = np.flatnonzero(chosen)
+        of_present = Rows(there, shelf.positive[there])
+        train, test = held_out(of_present, trees.validation_fraction, trees.random_state)
+        chosen, out = np.zeros_like(chosen), np.zeros_like(chosen)
+        chosen[there[train]], out[there[test]] = True, True
+        watch = trees._watch(shelf.take(out))
+    warn_all(trees._grow(shelf.take(chosen), watch, kept=rounds))
+    if watch is not None:
+        trees._record(watch, [])
 
 
 def _refuse(trees: Any, source: object) -> None:
@@ -182,8 +210,13 @@ def _keep_columns(trees: Any, source: BlockSource) -> None:
         del trees.feature_names_in_
 
 
-def choose_power_on_blocks(trees: Any, source: BlockSource) -> PChoice:
-    """Compare every p of ``trees.ps`` and the binary objective on folds of a source."""
+def choose_power_on_blocks(
+    trees: Any, source: BlockSource, checkpoint: Path | None = None
+) -> PChoice:
+    """Compare every p of ``trees.ps`` and the binary objective on folds of a source.
+
+    ``checkpoint`` is where the fits are kept.
+    """
     template = without_callbacks(clone(trees)).set_params(calibration="training")
     powers = check_powers(trees.ps)
     candidates = [Candidate("the binary objective", None, pushes=False)]
@@ -191,4 +224,6 @@ def choose_power_on_blocks(trees: Any, source: BlockSource) -> PChoice:
     models = [clone(template).set_params(p=p) for p in (None, *powers)]
     score = Scoring(trees.metric, trees.metric_kwargs)
     folds = folds_on_blocks(source, trees.cv)
-    return compare_on_blocks(candidates, models, source, folds, score, rule=trees.rule)
+    return compare_on_blocks(
+        candidates, models, source, folds, score, rule=trees.rule, checkpoint=checkpoint
+    )

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     import lightgbm
     import xgboost
 
+    from toprank.rankers.trees.kept_rounds import KeptRounds
+
 
 #: Returns the metric of the held-out rows at their scores, larger is better.
 Measure = Callable[[FloatArray], float]
@@ -87,6 +89,8 @@ class TreePlan:
     names: tuple[str, ...] | None = None
     extra: Mapping[str, object] = field(default_factory=dict)
     callbacks: tuple[Callable[..., object], ...] = ()
+    #: Where the rounds are kept, and gone on from.
+    kept: KeptRounds | None = None
 
 
 @dataclass(frozen=True)
