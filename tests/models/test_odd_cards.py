@@ -162,7 +162,7 @@ def test_a_refit_says_which_categories_it_does_not_know():
     frame = pd.DataFrame({"x": rng.normal(size=80), "city": rng.choice(["Rome", "Oslo"], 80)})
     frame["y"] = (frame.x + rng.normal(size=80) > 0.8).astype(int)
     model = fit_table(frame, "y", p=2)
-    with pytest.warns(ModelWarning, match=r"80 rows hold 1 categories never seen .*'Paris'"):
+    with pytest.warns(ModelWarning, match=r"80 rows hold 1 category never seen .*'Paris'"):
         fit_table(frame.assign(city="Paris"), "y", from_model=model)
 
 

@@ -175,7 +175,7 @@ def _round_per_unit(values: FloatArray, weight: float | FloatArray) -> NDArray[n
     bits = unit.view(np.int32)
     bits += 8
     bits &= -16
-    return unit * weight.astype(np.float32) if weighted else unit
+    return unit * np.asarray(weight, dtype=np.float32) if weighted else unit
 
 
 def _sizes(group_sizes: AnyArray | None) -> NDArray[np.int64]:

@@ -182,11 +182,24 @@ class _Page(Protocol):
     def to_dict(self) -> JsonObject: ...
 
 
+class _Target(Protocol):
+    """What is logged of the labels of a model."""
+
+    @property
+    def column(self) -> str: ...
+
+    @property
+    def positive(self) -> str: ...
+
+
 class _HasCard(Protocol):
     """What is logged of a model."""
 
     @property
     def card(self) -> JsonObject: ...
+
+    @property
+    def target(self) -> _Target: ...
 
 
 class Scorer:
