@@ -35,7 +35,6 @@ def check(found, kills, crashes):
     assert found["crashes"] >= 0.9 * crashes
 
 
-@pytest.mark.more
 def test_writers_killed_at_random_leave_whole_files(attack, record_property):
     found = attack(19, 20, 1, "lists")  # so few that none need die in the middle
     record_property("cases", found["kills"] + found["crashes"])
