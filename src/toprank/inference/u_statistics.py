@@ -33,6 +33,12 @@ from toprank.pairs import check_groups
 
 #: Skewness of the influences over the root of the rows beyond which the normal limit is far.
 _SKEWED = 0.3
+#: So few rows need not show a long tail that the kernel has.
+_FEW_ROWS = 50
+_TAIL_NOT_SEEN = (
+    "{} rows need not show a long tail of the kernel: where it has one, an interval covers less "
+    "than it says. Take 50 rows or more, or give support=(smallest, largest)"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,16 +121,18 @@ class UStatistic:
         """What to know of the interval: that a few rows may carry most of its error; or nothing.
 
         The error of the normal limit is of the order of the skewness of the influences over the
-        root of the number of rows. A kernel with a `support` has its interval on a scale that
-        takes the skewness off.
+        root of the number of rows, and of few rows the skewness is not known well. A kernel with a
+        `support` has its interval on a scale that takes the skewness off.
         """
-        skewness = self.skewness
-        if self.support is not None or not self.few_rows_decide:
+        skewness, count = self.skewness, len(self.projection)
+        if self.support is not None:
             return ""
+        if not self.few_rows_decide:
+            return "" if count >= _FEW_ROWS else _TAIL_NOT_SEEN.format(count)
         end = "upper" if skewness > 0 else "lower"
         return (
             f"a few rows carry most of the error (skewness {skewness:.2g} of the influences of "
-            f"{len(self.projection)} rows): an interval covers less than it says, and its {end} "
+            f"{count} rows): an interval covers less than it says, and its {end} "
             "end is too near. Take more rows, a bounded kernel with its support, or a scale of the "
             "data with shorter tails, such as their logarithm"
         )
