@@ -119,7 +119,7 @@ def test_weights_and_groups_of_the_training_are_used(groups, frame, labels, tmp_
     ("options", "message"),
     [
         (["--k", "many"], "expected a count"),
-        (["--k", "1000"], "only 300 rows"),
+        (["--k", "1000"], "the table has 300 rows"),
         (["--k", "0"], "--k"),
     ],
 )
