@@ -15,6 +15,9 @@ pytest.importorskip("xgboost", reason="needs pip install 'toprank[xgboost]'")
 from toprank.interop.xgboost import _XGBoostObjective
 from toprank.rankers.trees import kept_rounds
 
+needs_draws = pytest.mark.skipif(
+    not kept_rounds.draws_can_be_repeated(), reason="this XGBoost cannot repeat its draws"
+)
 SMALL = {"backend": "xgboost", "n_estimators": 12, "learning_rate": 0.3, "random_state": 3}
 SMALL |= {"calibration": "training", "max_leaves": 5}
 
@@ -64,6 +67,7 @@ def check_same(ours, theirs, X):
     assert (ours.predict_proba(X) == theirs.predict_proba(X)).all()
 
 
+@needs_draws
 @pytest.mark.more
 @pytest.mark.parametrize(
     "how",
@@ -79,7 +83,7 @@ def test_trees_lost_in_the_middle_go_on_to_the_same_trees(how, rounds, tmp_path)
     X, y = table()
     trees = PushTrees(**SMALL, **how)
     rounds.start()
-    whole = clone(trees).fit_blocks(source_of(X, y))
+    whole = clone(trees).fit_blocks(source_of(X, y), checkpoint=tmp_path / "whole")
     in_all = rounds.made
     for lost_at in {1, in_all // 2, in_all - 1}:
         folder = tmp_path / str(lost_at)
@@ -98,12 +102,13 @@ def test_trees_lost_in_the_middle_go_on_to_the_same_trees(how, rounds, tmp_path)
     assert rounds.made == 0
 
 
+@needs_draws
 def test_rounds_of_the_binary_objective_and_of_weights_are_kept_too(tmp_path, monkeypatch):
     monkeypatch.setattr(kept_rounds, "_PAUSES", 0.0)
     X, y = table()
     weight = np.random.default_rng(1).integers(0, 3, len(y)).astype(float)
     trees = PushTrees(**SMALL).set_params(p=None)
-    whole = clone(trees).fit_blocks(source_of(X, y, weight))
+    whole = clone(trees).fit_blocks(source_of(X, y, weight), checkpoint=tmp_path / "whole")
     own = kept_rounds.KeptRounds.offer
 
     def lose(kept, booster, values):
@@ -113,8 +118,10 @@ def test_rounds_of_the_binary_objective_and_of_weights_are_kept_too(tmp_path, mo
 
     with monkeypatch.context() as patch, pytest.raises(Lost):
         patch.setattr(kept_rounds.KeptRounds, "offer", lose)
-        clone(trees).fit_blocks(source_of(X, y, weight), checkpoint=tmp_path)
-    again = clone(trees).fit_blocks(source_of(X, y, weight), checkpoint=tmp_path, resume=True)
+        clone(trees).fit_blocks(source_of(X, y, weight), checkpoint=tmp_path / "fit")
+    again = clone(trees).fit_blocks(
+        source_of(X, y, weight), checkpoint=tmp_path / "fit", resume=True
+    )
     check_same(again, whole, X)
 
 
@@ -138,6 +145,7 @@ print(hash(tuple(trees.booster_.get_dump())), trees.n_iter_, trees._offset.hex()
 """
 
 
+@needs_draws
 @pytest.mark.more
 def test_a_driver_that_is_killed_is_followed_by_another_process(tmp_path):
     pandas = pytest.importorskip("pandas")
@@ -163,6 +171,7 @@ def test_a_driver_that_is_killed_is_followed_by_another_process(tmp_path):
     assert drive(tmp_path / "fit", -1) == (0, want)
 
 
+@needs_draws
 def test_other_rows_and_other_settings_are_refused(tmp_path):
     X, y = table(600)
     trees = PushTrees(**SMALL).set_params(n_estimators=2)
@@ -187,6 +196,7 @@ def test_other_rows_and_other_settings_are_refused(tmp_path):
     )
 
 
+@needs_draws
 def test_what_cannot_be_gone_on_with_is_refused_at_once(tmp_path):
     X, y = table(600)
     trees = PushTrees(**SMALL).set_params(n_estimators=2)
@@ -207,6 +217,7 @@ def test_what_cannot_be_gone_on_with_is_refused_at_once(tmp_path):
         trees.fit_blocks(source_of(X, y), checkpoint=tmp_path, resume=True)
 
 
+@needs_draws
 def test_a_source_with_a_checkpoint_is_that_of_its_folder(rounds, tmp_path):
     X, y = table(600)
     trees = PushTrees(**SMALL).set_params(n_estimators=3)
@@ -237,18 +248,39 @@ def test_keeping_the_rounds_takes_little_of_the_time(tmp_path, monkeypatch):
     assert len(kept) == 5  # one second in twenty
 
 
+@needs_draws
 @pytest.mark.more
 def test_the_trees_of_an_ensemble_go_on_too(rounds, tmp_path):
     X, y = table()
     members = [("push/1", PNormPush(p=4)), ("trees", PushTrees(**SMALL))]
     ensemble = PushEnsemble(members, cv=2, random_state=0)
     rounds.start()
-    whole = clone(ensemble).fit_blocks(source_of(X, y))
+    whole = clone(ensemble).fit_blocks(source_of(X, y), checkpoint=tmp_path / "whole")
     in_all = rounds.made
     rounds.start(in_all - 5)
     with pytest.raises((Lost, ValueError)):
-        clone(ensemble).fit_blocks(source_of(X, y), checkpoint=tmp_path)
+        clone(ensemble).fit_blocks(source_of(X, y), checkpoint=tmp_path / "fit")
     rounds.start()
-    again = clone(ensemble).fit_blocks(source_of(X, y), checkpoint=tmp_path, resume=True)
+    again = clone(ensemble).fit_blocks(source_of(X, y), checkpoint=tmp_path / "fit", resume=True)
     assert rounds.made == 5
     assert (again.decision_function(X) == whole.decision_function(X)).all()
+
+
+def test_draws_that_cannot_be_repeated_are_refused_and_never_taken(tmp_path, monkeypatch):
+    monkeypatch.setattr(kept_rounds, "_DRAWS_ANEW", (1000, 0))
+    X, y = table()
+    with pytest.raises(ValueError, match="would all draw the same columns"):
+        PushTrees(**SMALL).fit_blocks(source_of(X, y), checkpoint=tmp_path)
+    plain = PushTrees(**SMALL).fit_blocks(source_of(X, y))
+    within = PushTrees(**SMALL).fit_blocks(blocks.with_checkpoint(source_of(X, y), tmp_path))
+    check_same(within, plain, X)
+
+
+def test_rounds_draw_other_columns_each(tmp_path):
+    X, y = table()
+    trees = PushTrees(**SMALL, colsample=0.4)
+    kept = tmp_path if kept_rounds.draws_can_be_repeated() else None
+    for folder in (None, kept):
+        grown = clone(trees).fit_blocks(source_of(X, y), checkpoint=folder).booster_
+        tree = grown.trees_to_dataframe().groupby("Tree")["Feature"]
+        assert len({frozenset(one) - {"Leaf"} for _, one in tree}) > 3

@@ -144,6 +144,8 @@ class PairTask:
 
 
 def _side(relation: Relation, weight: FloatArray, sign: float, price: Price) -> Sides:
+    if price.homogeneous:  # to a size at which nothing overflows: ratios stay, to the last bit
+        weight = np.ldexp(weight, -int(np.frexp(np.max(weight, initial=0.0))[1]))
     log_outer, inner = log_of(weight[relation.outer]), weight[relation.inner]
     if price.homogeneous:
         log_outer = log_outer - np.log(np.sum(weight[relation.outer]))

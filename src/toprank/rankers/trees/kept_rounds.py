@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _PAUSES = 20.0
 #: Parameters that say how a fit is done, and not what comes out.
 _NOT_ASKED = ("n_jobs", "verbose")
+#: The first XGBoost known to draw columns anew by the seed of a round; 2.1 is known not to.
+_DRAWS_ANEW = (3, 2)
 
 
 @dataclass(frozen=True)
@@ -67,11 +69,23 @@ class KeptRounds:
         self._due = now + _PAUSES * (now - began)
 
 
+def draws_can_be_repeated() -> bool:
+    """Whether this XGBoost draws columns by a seed that a round is given."""
+    found = require("xgboost", "xgboost").__version__.split(".")
+    return tuple(int(part) for part in found[:2]) >= _DRAWS_ANEW
+
+
 class TreeCheckpoint:
     """The folder of a fit of trees: of which rows, the p that was chosen, the rounds so far."""
 
     def __init__(self, trees: BaseEstimator, folder: str | PathLike[str], resume: bool):
         check_repeatable(trees.random_state)
+        if not draws_can_be_repeated():
+            raise ValueError(
+                f"checkpoint= of trees needs XGBoost {'.'.join(map(str, _DRAWS_ANEW))} or newer, "
+                f"and {require('xgboost', 'xgboost').__version__} is installed, whose rounds would "
+                "all draw the same columns. Install a newer one, or leave checkpoint= out."
+            )
         if "updater" in (trees.backend_params or {}):
             raise ValueError(
                 "backend_params names XGBoost's updater, and such a fit cannot be gone on with: "

@@ -30,7 +30,7 @@ from toprank.rankers.common import fits
 from toprank.rankers.held_out import held_out
 from toprank.rankers.trees.block_table import BlockTable, block_numbers, read_labels
 from toprank.rankers.trees.columns import Categories
-from toprank.rankers.trees.kept_rounds import KeptRounds, TreeCheckpoint
+from toprank.rankers.trees.kept_rounds import KeptRounds, TreeCheckpoint, draws_can_be_repeated
 from toprank.rankers.trees.libraries import check_weight_reach, warn_all
 from toprank.rankers.trees.plan import TreeRows, Trees
 
@@ -89,10 +89,11 @@ class OnBlocks(BlockScorer):
             files.
         checkpoint : str or path, optional
             A folder that keeps the trees while they grow, and the choice of p; it needs a number
-            as ``random_state``.
+            as ``random_state``, and XGBoost 3.2 or newer. Every round then draws its rows and
+            columns by a seed of its own.
         resume : bool, default=False
-            Go on with the trees in that folder: with the same ``n_jobs`` those of a fit without a
-            break.
+            Go on with the trees in that folder: with the same ``n_jobs`` those of a fit with a
+            checkpoint and without a break.
 
         Returns
         -------
@@ -109,7 +110,8 @@ class OnBlocks(BlockScorer):
         """
         trees: Any = self
         if isinstance(source, KeptPasses):
-            checkpoint, resume = source.passes.folder, True
+            if draws_can_be_repeated():  # otherwise the trees are grown again
+                checkpoint, resume = source.passes.folder, True
             source = source.source
         check_resume(checkpoint, resume)
         _refuse(trees, source)

@@ -39,7 +39,8 @@ def is_over(watch: Watch | None, values: Sequence[float]) -> bool:
 def seed_of_round(seed: int, done: int) -> int:
     """Return the seed that a round draws by, after so many others.
 
-    One for each round, so that rounds which go on from a file draw what they would have drawn.
+    One for each round that is kept, so that rounds which go on from a file draw what they would
+    have drawn.
     """
     if done == 0:
         return seed
@@ -66,7 +67,9 @@ def xgboost_callbacks(
 
     ``values`` are the metric of the rows held out after each round, those to come too.
     """
-    steps = [_round_by_round(), _draws_of_its_own(params, first)]
+    steps = [_round_by_round()]
+    if plan.kept is not None:
+        steps.append(_draws_of_its_own(params, first))
     steps += [_as_xgboost_callback(one, first) for one in plan.callbacks]
 
     def show(_: xgboost.Booster, done: int) -> bool:
