@@ -9,6 +9,7 @@ shap = pytest.importorskip("shap", reason="SHAP is not installed")
 
 
 @pytest.mark.more
+@pytest.mark.filterwarnings("ignore:LightGBM binary classifier with TreeExplainer")
 @pytest.mark.parametrize("p", [4.0, None])
 @pytest.mark.parametrize("backend", ["lightgbm", "xgboost"])
 def test_shap_explains_the_booster_as_explain_does(backend, p):
