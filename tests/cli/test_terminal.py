@@ -223,7 +223,9 @@ def wait_until_idle(pid):
 @pytest.mark.skipif(os.name != "posix", reason="signals are those of POSIX")
 def test_a_real_interrupt_ends_with_130(tmp_path):
     code = (
-        "import sys; sys.argv = ['toprank', *sys.argv[1:]]\n"
+        "import signal, sys; sys.argv = ['toprank', *sys.argv[1:]]\n"
+        # a job in the background, as this one may be, is started deaf to interrupts
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from toprank.cli import main\nprint('ready', flush=True)\nmain()"
     )
     arguments = ["fit", "-", "-y", "y", "-o", str(tmp_path / "model")]
