@@ -128,7 +128,7 @@ def fit_on_folds(
 ) -> list[list[BaseEstimator]]:
     """Every model fitted to what each fold trains on, fold by fold.
 
-    Fits that are not made of passes are kept below ``checkpoint``, and gone on with.
+    Fits that are not made of passes are kept below ``checkpoint``, and resumed from there.
     """
 
     def fit_one(

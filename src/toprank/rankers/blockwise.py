@@ -41,7 +41,7 @@ def check_repeatable(random_state: object) -> None:
     """Refuse to keep a fit that would draw other numbers when it is started again."""
     if not isinstance(random_state, Integral):
         raise ValueError(
-            f"random_state={random_state!r}: a fit with checkpoint= can be gone on with "
+            f"random_state={random_state!r}: a fit with checkpoint= can be resumed "
             "only if it draws the same rows again. Give a number, such as random_state=0."
         )
 

@@ -88,8 +88,8 @@ class TreeCheckpoint:
             )
         if "updater" in (trees.backend_params or {}):
             raise ValueError(
-                "backend_params names XGBoost's updater, and such a fit cannot be gone on with: "
-                "what it draws hangs on the rounds before. Leave it out, or checkpoint=."
+                "backend_params names XGBoost's updater, and such a fit cannot be resumed: what a "
+                "round draws depends on the rounds before. Leave out the updater, or checkpoint=."
             )
         self._settings = _settings_of(trees)
         self._passes = open_passes(folder, resume)
