@@ -76,6 +76,23 @@ def test_stages_have_different_names_and_known_environments(nightly):
         assert {stage.environment for stage in stages} == set(nightly.ENVIRONMENTS)
 
 
+def test_a_page_is_read_as_it_was_written(nightly, monkeypatch, tmp_path):
+    monkeypatch.setattr(nightly, "PAGE", tmp_path / "nightly.md")
+    monkeypatch.setattr(nightly, "KEPT", tmp_path)
+    nightly.PAGE.write_text("## Coverage\n\nof another night\n")
+    every = nightly.stages(11)
+    found = {
+        stage.name: {"title": stage.title, "commit": "0123456789ab", "day": "2026-11-17",
+                     "status": number % 3, "seconds": 4.0, "says": f"a | b {number}"}
+        for number, stage in enumerate(every[:-1])
+    }  # fmt: skip
+    nightly.write_page(11, every, found)
+    page = nightly.PAGE.read_text()
+    assert nightly.read_page(page) == {"seed": 11, "found": found}
+    assert page.endswith("## Coverage\n\nof another night\n")
+    assert f"Not run:\n\n- {every[-1].title}\n" in page
+
+
 def test_every_promise_has_a_test_that_each_change_waits_for():
     page = (ROOT / "docs" / "promises.md").read_text(encoding="utf-8")
     files = re.findall(r"\| `(tests/\S+\.py)` \|", page)
