@@ -49,6 +49,13 @@ __device__ __forceinline__ void ask(
   }
 }
 
+// The mass of positives (0) or of negatives (1), of what each row's thread has.
+__device__ __forceinline__ double mass_of(const double* masses, int kind) {
+  double total = 0.0;
+  for (int r = 0; r < ROWS; r++) total += masses[kind * ROWS + r];
+  return total;
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS, FEWEST_BLOCKS) tilted(
     const Entry* __restrict__ X, const unsigned char* __restrict__ kind,
     const double* __restrict__ log_weight, const double* __restrict__ given,
@@ -56,7 +63,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, FEWEST_BLOCKS) tilted(
     long long stride, double* __restrict__ scores) {
   extern __shared__ __align__(16) char room[];
   double* slope = (double*)(room + STAGES * STAGE);  // and the centre behind it
-  double* partial = slope + COLUMNS * (1 + CENTRED) + (COLUMNS & 1 & !CENTRED);
+  double* partial = slope + COLUMNS * (1 + SUBTRACT) + (COLUMNS & 1 & !SUBTRACT);
   double2* weights = (double2*)(partial + WARPS * ROWS);  // of a positive, of a negative
   const int n = (int)n_rows;
   const unsigned low = (unsigned)(unsigned long long)X, low_stride = (unsigned)stride * SIZE;
@@ -66,13 +73,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, FEWEST_BLOCKS) tilted(
   const double of_pos = given[0], of_neg = given[1], pos_top = given[2], neg_top = given[3];
 
   for (int c = threadIdx.x; c < COLUMNS; c += THREADS) {
-    slope[CENTRED ? 2 * c : c] = given[4 + c];
-    if (CENTRED) slope[2 * c + 1] = centre[c];
+    slope[SUBTRACT ? 2 * c : c] = given[4 + c];
+    if (SUBTRACT) slope[2 * c + 1] = centre[c];
   }
   if (threadIdx.x < 2 * BESIDE) {
     const int r = threadIdx.x < BESIDE ? threadIdx.x : ROWS + threadIdx.x;
     weights[r] = make_double2(0.0, 0.0);
   }
+
+  double of_zeros = 0.0;  // the score of entries that are zero
+#if CENTRED && !SUBTRACT
+  for (int c = 0; c < COLUMNS; c++) of_zeros -= centre[c] * given[4 + c];
+#endif
 
   // moments: a thread takes a column, or a share of its rows, or several columns
   const int share = COLUMNS < THREADS ? threadIdx.x / COLUMNS : 0;
@@ -122,11 +134,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, FEWEST_BLOCKS) tilted(
         const int c = start + i * WARPS * ABREAST;
         if (COLUMNS % (CHAINS * WARPS * ABREAST) == 0 || c < COLUMNS) {
           const Entry* at = (const Entry*)(tile + c * PITCH + BEYOND(c)) + row;
-          const double b = slope[CENTRED ? 2 * c : c], m = CENTRED ? slope[2 * c + 1] : 0.0;
+          const double b = slope[SUBTRACT ? 2 * c : c], m = SUBTRACT ? slope[2 * c + 1] : 0.0;
 #pragma unroll
           for (int k = 0; k < PER_LANE; k++) {
             const double x = number(at[k * ROWS_AT_ONCE]);
-            score[i][k] += (CENTRED ? x - m : x) * b;
+            score[i][k] += (SUBTRACT ? x - m : x) * b;
           }
         }
       }
@@ -142,7 +154,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, FEWEST_BLOCKS) tilted(
     }
     __syncthreads();
     if (threadIdx.x < ROWS) {
-      double total = 0.0;
+      double total = of_zeros;
 #pragma unroll
       for (int w = 0; w < WARPS; w++) total += partial[w * ROWS + threadIdx.x];
 #if SCORED
@@ -160,7 +172,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, FEWEST_BLOCKS) tilted(
         const int c = own + j * THREADS;
         if (c < COLUMNS) {
           const double2* w_at = weights + BESIDE - (int)(BEYOND(c) / SIZE);
-          const double m = CENTRED ? slope[2 * c + 1] : 0.0;
+          const double m = SUBTRACT ? slope[2 * c + 1] : 0.0;
 #pragma unroll 2
           for (int piece = share; piece < SIXTEENS; piece += SHARES) {
             const uint4 raw = *(const uint4*)(tile + c * PITCH + piece * 16);
@@ -168,7 +180,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, FEWEST_BLOCKS) tilted(
 #pragma unroll
             for (int e = 0; e < PER_PIECE; e++) {
               double x = UNPACK(word, e);
-              if (CENTRED) x -= m;
+              if (SUBTRACT) x -= m;
               const double2 w = w_at[piece * PER_PIECE + e];
               pos_moment[j][e % 2] += w.x * x;
               neg_moment[j][e % 2] += w.y * x;
@@ -204,12 +216,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, FEWEST_BLOCKS) tilted(
   for (int i = threadIdx.x; i < 2 * COLUMNS; i += THREADS) {
     double total = 0.0;
     for (int s = 0; s < SHARES; s++) total += sums[s * 2 * COLUMNS + i];
+#if CENTRED && !SUBTRACT
+    total -= centre[i % COLUMNS] * mass_of(masses, i / COLUMNS);
+#endif
     at[i < COLUMNS ? 1 + i : 2 + i] = total;
   }
-  if (threadIdx.x < 2) {
-    double total = 0.0;
-    for (int r = 0; r < ROWS; r++) total += masses[threadIdx.x * ROWS + r];
-    at[threadIdx.x * (COLUMNS + 1)] = total;
-  }
+  if (threadIdx.x < 2) at[threadIdx.x * (COLUMNS + 1)] = mass_of(masses, threadIdx.x);
 }
 """

@@ -145,6 +145,7 @@ class Kernels:
             "FEWEST_BLOCKS": self.blocks,
             "WEIGHTED": int(weighted),
             "CENTRED": int(centred),
+            "SUBTRACT": int(centred and size > 2),
             "SCORED": int(scored),
             **own,
         }
