@@ -165,6 +165,18 @@ def test_better_qualities_are_more_work_and_few_rows_get_more_folds():
     assert auto_folds("fast", 500) == 5
 
 
+@pytest.mark.parametrize(
+    ("quality", "n_rows", "trees"),
+    [("good", 1_999, 300), ("good", 2_000, 120), ("fast", 1_999, 45), ("best", 1_999, 1_000)],
+)
+def test_few_rows_get_the_trees_of_catboost_that_their_quality_says(
+    monkeypatch, quality, n_rows, trees
+):
+    monkeypatch.setattr("toprank.rankers.ensemble.plan.is_installed", lambda library: True)
+    members = dict(auto_members(quality, None, 0, n_rows=n_rows))
+    assert members["CatBoost"].n_estimators == trees
+
+
 def test_few_rows_walk_down_the_trees_to_the_same_leaves_without_a_compiler(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 4))

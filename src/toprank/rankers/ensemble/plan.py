@@ -58,6 +58,9 @@ class Effort:
     least_weight : float
         Members that weigh less than this share of the heaviest are left out, and the others are
         weighed again: what they add is lost in noise, and they take as long as the others.
+    few_cat_rounds : int or None
+        Trees of CatBoost where rows are few; None for no more than elsewhere. It learns the more
+        slowly the more trees it is to grow, and with few positives its lists gain by that.
     """
 
     folds: int
@@ -71,6 +74,7 @@ class Effort:
     weighed: int = 1_000_000
     bins: int = 1_000_000
     least_weight: float = 0.0
+    few_cat_rounds: int | None = None
 
 
 _FEW = ((1.0, 0.01), (None, 0.01))
@@ -79,7 +83,7 @@ _MANY = (*_FEW, (2.0, 0.01), (8.0, 0.01), (4.0, 0.1), (4.0, 0.001), (None, 0.001
 #: What ``quality`` stands for.
 EFFORTS = {
     "fast": Effort(3, 80, 0.12, (4.0,), 40, 45, False, _FEW, 100_000, 6_000, 0.1),
-    "good": Effort(4, 220, 0.05, (4.0,), 160, 120, False, _MANY, 300_000),
+    "good": Effort(4, 220, 0.05, (4.0,), 160, 120, False, _MANY, 300_000, few_cat_rounds=300),
     "best": Effort(5, 400, 0.03, (4.0, 1.0, 16.0), 300, 1000, True, _MANY, 1_000_000),
 }
 
@@ -95,6 +99,7 @@ def auto_members(
     random_state: int,
     clip_tails: bool = True,
     n_columns: int = 1,
+    n_rows: int = _FEW_ROWS,
 ) -> list[Member]:
     """Return the members for a table, whatever is installed, in the order of the fits."""
     effort = EFFORTS[quality]
@@ -125,7 +130,8 @@ def auto_members(
     extra = ForestRanker(n_estimators=effort.forest, min_samples_leaf=1, **drawn)
     members.insert(3, ("extra trees", extra))
     if is_installed("catboost"):
-        members.append(("CatBoost", CatBoostRanker(effort.cat_rounds, **drawn)))
+        more = effort.few_cat_rounds if n_rows < _FEW_ROWS else None
+        members.append(("CatBoost", CatBoostRanker(more or effort.cat_rounds, **drawn)))
     if effort.random_forest or backend is None:
         forest = ForestRanker("random", n_estimators=effort.forest, **drawn)
         members.append(("random forest", forest))
