@@ -138,7 +138,7 @@ def group_rows(draws: int) -> Iterator[Answer]:
 
 
 def precision_rows(draws: int) -> Iterator[Answer]:
-    rng, draws = np.random.default_rng(4), min(draws, 300)
+    rng, draws = np.random.default_rng(4), min(draws, 1000)
     values = []
     for _ in range(4000):
         y, s, _ = clustered(rng, 15, 4)
@@ -191,7 +191,7 @@ def capacity_rows(draws: int) -> Iterator[Answer]:
 
 
 def plan_rows(draws: int) -> Iterator[Answer]:
-    draws = min(draws, 300)
+    draws = min(draws, 1000)
     for value, width, before in ((0.95, 0.02, "1.12"), (0.99, 0.008, "1.34 to 1.55")):
         plan = sample_size("auc", value=value, half_width=width, prevalence=0.1)
         apart = np.sqrt(2) * stats.norm.ppf(value)
@@ -216,7 +216,7 @@ def plan_rows(draws: int) -> Iterator[Answer]:
 
 
 def kernel_rows(draws: int) -> Iterator[Answer]:
-    for rows, before in ((10, ".66, no note"), (30, ".84, no note")):
+    for rows, before in ((10, ".66, no note"), (30, ".84, no note"), (100, "")):
         rng, held, noted = np.random.default_rng(10), [], []
         for _ in range(draws):
             z = rng.exponential(size=rows)
@@ -230,7 +230,7 @@ def kernel_rows(draws: int) -> Iterator[Answer]:
 
 
 def noise_rows(draws: int) -> Iterator[Answer]:
-    draws, rng = 60, np.random.default_rng(11)
+    draws, rng = min(draws, 200), np.random.default_rng(11)
     allowed = 0
     for _ in range(draws):
         X, y = rng.normal(size=(100, 5)), np.arange(100) < 20

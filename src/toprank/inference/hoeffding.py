@@ -35,11 +35,14 @@ class Moments(NamedTuple):
         Mean over the pairs of each row.
     square : float
         Sum over all pairs of the squared distance from the mean.
+    lowest : float
+        Smallest value over the pairs.
     """
 
     mean: float
     by_row: FloatArray
     square: float
+    lowest: float = 0.0
 
 
 def moments_of_ranking(
@@ -59,22 +62,24 @@ def moments_of(kernel: Kernel, data: AnyArray, weight: FloatArray, total: float)
     columns = int(np.prod(data.shape[1:], dtype=np.intp))
     size = max(16, int(np.sqrt(_ELEMENTS / max(1, columns))))
     blocks = [slice(start, start + size) for start in range(0, len(data), size)]
-    sums, square = np.zeros(len(data)), 0.0
+    sums, square, least = np.zeros(len(data)), 0.0, np.inf
     shift = _near_mean(kernel, data[:64], weight[:64])
     for number, rows in enumerate(blocks):
         here = _within(kernel, data[rows], weight[rows], shift)
+        least = min(least, float(np.min(here)))
         sums[rows] += here @ weight[rows] - np.diagonal(here)
         square += float(weight[rows] @ here**2 @ weight[rows])
         square -= float(weight[rows] @ np.diagonal(here) ** 2)
         for others in blocks[number + 1 :]:
             there = _kernel_between(kernel, data[rows], data[others]) - shift
+            least = min(least, float(np.min(there)))
             sums[rows] += there @ weight[others]
             sums[others] += weight[rows] @ there
             square += 2 * float(weight[rows] @ there**2 @ weight[others])
     pairs = total * (total - 1)
     excess = float(weight @ sums) / pairs
     square = max(square - pairs * excess**2, 0.0)
-    return Moments(shift + excess, shift + sums / (total - 1), square)
+    return Moments(shift + excess, shift + sums / (total - 1), square, shift + least)
 
 
 def _near_mean(kernel: Kernel, data: AnyArray, weight: FloatArray) -> float:

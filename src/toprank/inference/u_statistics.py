@@ -70,6 +70,8 @@ class UStatistic:
         Number of groups that count as independent, if not the rows.
     support : tuple of two floats or None
         Smallest and largest value the kernel can take, if known.
+    lowest : float
+        Smallest value of the kernel over the pairs of the sample.
     """
 
     value: float
@@ -81,8 +83,10 @@ class UStatistic:
     rows: float
     groups: int | None
     support: tuple[float, float] | None
+    lowest: float
     _kernel: Kernel
     _data: AnyArray
+    _weight: FloatArray
 
     @property
     def standard_error(self) -> float:
@@ -107,9 +111,9 @@ class UStatistic:
     @property
     def skewness(self) -> float:
         """Skewness of the influences of the rows; zero where they have no spread."""
-        pulls = self.projection - np.mean(self.projection)
-        spread = float(np.mean(pulls**2))
-        return float(np.mean((pulls / np.sqrt(spread)) ** 3)) if spread > 0 else 0.0
+        pulls, share = self.projection - self.value, self._weight / self.rows
+        spread = float(np.dot(share, pulls**2))
+        return float(np.dot(share, (pulls / np.sqrt(spread)) ** 3)) if spread > 0 else 0.0
 
     @property
     def few_rows_decide(self) -> bool:
@@ -130,11 +134,13 @@ class UStatistic:
         if not self.few_rows_decide:
             return "" if count >= _FEW_ROWS else _TAIL_NOT_SEEN.format(count)
         end = "upper" if skewness > 0 else "lower"
+        said = f"an interval covers less than it says, and its {end} end is too near"
+        if self._on_log_scale and skewness > 0:
+            said = "the upper end allows for that, but a tail as long as a lognormal one needs more"
         return (
             f"a few rows carry most of the error (skewness {skewness:.2g} of the influences of "
-            f"{count} rows): an interval covers less than it says, and its {end} "
-            "end is too near. Take more rows, a bounded kernel with its support, or a scale of the "
-            "data with shorter tails, such as their logarithm"
+            f"{count} rows): {said}. Take more rows, a bounded kernel with its support, or a scale "
+            "of the data with shorter tails, such as their logarithm"
         )
 
     def remainder(self, i: ArrayLike, j: ArrayLike) -> FloatArray:
@@ -165,8 +171,10 @@ class UStatistic:
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         r"""Confidence interval for theta, the expected value of the kernel.
 
-        Student's t around the value, with `freedom`; with a support (a, b), on the scale of
-        log((U - a) / (b - U)), so that it stays inside. Where every pair has the same value, as
+        Student's t around the value, with `freedom`. Where no pair is below zero, as with the
+        variance of a sample, on the scale of log(U), by leaving out each row in turn, and longer
+        above and shorter below where the influences are skewed. With a support (a, b), on the scale
+        of log((U - a) / (b - U)), so that it stays inside. Where every pair has the same value, as
         in a perfect ranking, the variance is zero, and the interval comes from the
         floor(n / 2) independent pairs there are: a share of more than
         1 - ((1 - level) / 2)^(1 / floor(n / 2)) with other values would have shown one. The normal
@@ -193,8 +201,31 @@ class UStatistic:
                 "error. Give support=(smallest, largest), the values the kernel can take, for an "
                 "interval from the number of independent pairs."
             )
-        reach = float(student.isf((1 - level) / 2, self.freedom)) * self.standard_error
-        return self.value - reach, self.value + reach
+        reach = float(student.isf((1 - level) / 2, self.freedom))
+        if self._on_log_scale:
+            error, skew = self._spread_of_log()
+            below, above = np.exp(-reach * error / skew), np.exp(min(300.0, reach * error * skew))
+            return float(self.value * below), float(self.value * above)
+        return self.value - reach * self.standard_error, self.value + reach * self.standard_error
+
+    @property
+    def _on_log_scale(self) -> bool:
+        """Whether the sample shows a positive kernel, whose logarithm is nearer to normal."""
+        positive = self.lowest >= -1e-12 * self.value and self.value > 0
+        return positive and self.support is None and self.groups is None
+
+    def _spread_of_log(self) -> tuple[float, float]:
+        """Jackknife error of the statistic's logarithm, and how much further up than down it goes.
+
+        The first term of the skewness in the law of a studentised mean (Hall 1992) is of the order
+        of the skewness of the influences over the root of the rows.
+        """
+        n = self.rows
+        left = (n - 2 * self.projection / self.value) / (n - 2)
+        logs = np.log(np.maximum(left, 1 / n))
+        centre = np.dot(self._weight, logs) / n
+        variance = (n - 1) / n * float(np.dot(self._weight, (logs - centre) ** 2))
+        return float(np.sqrt(variance)), 1 + max(0.0, self.skewness) / float(np.sqrt(n))
 
     def _shares(self, level: float, low: float, high: float) -> tuple[float, float]:
         """Ends of the interval as shares of the support."""
@@ -311,7 +342,8 @@ def u_statistic(
         count, spread = spread_between_groups(moments, weight, codes, total)
     return UStatistic(
         *(moments.mean, moments.by_row, zeta_1, zeta_2, spread.variance, spread.freedom),
-        *(total, count, _check_support(support, moments.mean), function, data),
+        *(total, count, _check_support(support, moments.mean), moments.lowest),
+        *(function, data, weight),
     )
 
 
