@@ -2,7 +2,7 @@
 
 Ties are averaged, counted half, or broken at random with the seed by what the rows are, never by
 where they stand. Lists are the one exception, and say so: rows of equal score stay in the order
-they came in.
+they came in, and those that `cut(explore=)` adds are drawn by their places, with the seed.
 """
 
 import inspect
@@ -13,8 +13,22 @@ import pytest
 from sklearn.base import BaseEstimator, is_classifier
 
 import toprank
-from toprank.inference import compare, interval, lift_band, precision_recall_band, roc_band
+from toprank.inference import (
+    compare,
+    hidden_share,
+    interval,
+    lift_band,
+    period_interval,
+    permutation_risk,
+    precision_recall_band,
+    roc_band,
+    top_groups,
+    u_statistic,
+    unlabelled_interval,
+)
 from toprank.metrics import METRICS
+from toprank.select import cut, keep_rows, select
+from toprank.tuning import capacity_threshold
 
 SETTINGS = {
     "partial_auc": {"max_fpr": 0.1},
@@ -126,6 +140,98 @@ def test_functions_of_ones_own_and_amounts_per_row_keep_their_rows():
     settings = {"k": 15, "n_resamples": 50}
     one = interval("value_at", y, s, benefit=benefit, **settings)
     same(one, interval("value_at", y[moved], s[moved], benefit=benefit[moved], **settings))
+
+
+def ends(found):
+    """The numbers of an interval or a comparison."""
+    centre = found.difference if hasattr(found, "difference") else found.estimate
+    return [centre, found.low, found.high, getattr(found, "p_value", 0.0)]
+
+
+def columns(n=160):
+    """The columns of `rows`, a third score, lists, and real-valued labels."""
+    y, a, b, weight, groups = rows(n)
+    rng = np.random.default_rng(3)
+    c = np.clip(np.round(rng.normal(size=n) + y), -2, 2)
+    table = {"y": y, "a": a, "b": b, "c": c, "weight": weight, "groups": groups}
+    return pd.DataFrame(
+        table
+        | {"list": rng.integers(0, 8, n), "entity": rng.integers(0, 60, n)}
+        | {"real": np.round(rng.normal(size=n) + a, 1), "fine": rng.normal(size=n) + y}
+    )
+
+
+def sampling(t):
+    return {"sample_weight": t.weight, "weights": "sampling"}
+
+
+def groups_at_top(t):
+    found = top_groups(t.y, t.a, t.groups % 3, 20, n_resamples=99)
+    return [*found.p_values.values(), *(one.listed for one in found.groups)]
+
+
+#: Each answers with numbers from the columns of a table.
+ANSWERS = {
+    "sampling weights": lambda t: ends(interval("average_precision", t.y, t.a, **sampling(t))),
+    "sampling weights at a cut": lambda t: ends(
+        interval("precision_at", t.y, t.a, k=15, **sampling(t))
+    ),
+    "sampling weights of groups": lambda t: ends(
+        interval("auc", t.y, t.a, groups=t.groups, **sampling(t))
+    ),
+    "propensities": lambda t: ends(interval("auc", t.y, t.a, label_propensity=1 / t.weight)),
+    "lists": lambda t: ends(interval("precision_at", t.y, t.a, lists=t.list, k=5)),
+    "bootstrap": lambda t: ends(interval("auc", t.y, t.a, method="bootstrap", n_resamples=50)),
+    "ranking risk": lambda t: ends(interval("ranking_risk", t.real, t.a)),
+    "comparison over lists": lambda t: ends(
+        compare("precision_at", t.y, t.a, t.b, lists=t.list, k=5)
+    ),
+    "comparison with weights": lambda t: ends(compare("auc", t.y, t.a, t.b, **sampling(t))),
+    "three rankers": lambda t: [
+        pair.p_value
+        for pair in compare(
+            "average_precision", t.y, {"a": t.a, "b": t.b, "c": t.c}, n_resamples=50
+        ).pairs
+    ],
+    "periods": lambda t: ends(
+        period_interval("precision_at", t.y, t.a, t.list, entities=t.entity, k=5)
+    ),
+    "hidden share": lambda t: ends(hidden_share(t.y, t.a)),
+    "unlabelled rows": lambda t: ends(
+        unlabelled_interval("precision_at", t.y, t.a, hidden=0.1, k=15, n_resamples=50)
+    ),
+    "u-statistic": lambda t: u_statistic(lambda z, x: (z - x) ** 2 / 2, t.real).interval(),
+    "drawn tuples": lambda t: [permutation_risk(t.real, t.a, 3, most_tuples=500).value],
+    "groups at the top": groups_at_top,
+    "capacity": lambda t: [capacity_threshold(t.a, 5, t.list, y=t.y).high],
+}
+
+
+@pytest.mark.parametrize("order", ["negatives first", "shuffled"])
+@pytest.mark.parametrize("what", ANSWERS)
+def test_no_answer_depends_on_the_order_of_the_rows(what, order):
+    table = columns()
+    moved = table.iloc[order_of(order, table.y.to_numpy())].reset_index(drop=True)
+    one, other = (np.asarray(ANSWERS[what](t), dtype=float) for t in (table, moved))
+    assert other == pytest.approx(one, rel=1e-8, abs=1e-10)
+
+
+LISTS = {
+    "cut": lambda t: cut(t.fine, 10, groups=t.groups % 3, at_most=5),
+    "guarantee": lambda t: select(t.fine, calibration=(t.y, t.fine), fdr=0.5),
+    "guarantee with ties": lambda t: select(
+        t.a, calibration=(t.y, t.a), recall_at_least=0.3, confidence=0.8
+    ),
+    "rows that stay": lambda t: keep_rows(t.fine, 10, np.flatnonzero(t.entity < 2), noise=0.1),
+}
+
+
+@pytest.mark.parametrize("what", LISTS)
+def test_no_list_of_distinct_scores_depends_on_the_order_of_the_rows(what):
+    table = columns()
+    moved = table.iloc[order_of("shuffled", table.y.to_numpy())]
+    one, other = LISTS[what](table), LISTS[what](moved.reset_index(drop=True))
+    assert sorted(moved.index[np.asarray(other.rows)]) == sorted(np.asarray(one.rows))
 
 
 @pytest.mark.parametrize("band", [roc_band, lift_band, precision_recall_band])

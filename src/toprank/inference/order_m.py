@@ -103,6 +103,8 @@ def u_statistic_of_order(
         raise ValueError(f"order={order!r}: expected from 1 to {n - 1}, one less than the rows.")
     complete = comb(n, order) <= most_tuples
     tuples = _all_tuples(n, order) if complete else _drawn(n, order, most_tuples, random_state)
+    if not complete:  # which rows are drawn must not depend on their order in the table
+        data = data[_order_by_value(data)]
     parts = np.array_split(tuples, -(-len(tuples) // _AT_ONCE))
     values = np.concatenate([_values(kernel, data, part) for part in parts])
     total, count = float(np.sum(values)), len(values)
@@ -112,6 +114,11 @@ def u_statistic_of_order(
     left = (total - with_row) / np.maximum(count - tuples_of, 1)
     variance = (n - 1) / n * float(np.sum((left - np.mean(left)) ** 2))
     return OrderedUStatistic(total / count, variance, order, n, count, complete)
+
+
+def _order_by_value(data: AnyArray) -> NDArray[np.intp]:
+    columns = data.reshape(len(data), -1).T
+    return np.lexsort(columns) if data.dtype.kind in "biuf" else np.arange(len(data))
 
 
 def _all_tuples(n: int, order: int) -> NDArray[np.intp]:
