@@ -54,12 +54,12 @@ class RootRows:
         self.positive: Tensor = unwrap(opened.positive)
         self.weight: Tensor | None = unwrap(opened.weight)
         self.root = DeviceRoot(self.positive, self.weight, task.p, task.loss, prices_positives)
-        self._scored: tuple[bytes, FloatArray] = b"", np.empty(0)
+        self._scored: tuple[bytes, Tensor | None] = b"", None
 
     def value_grad(self, coef: FloatArray) -> tuple[float, FloatArray] | None:
         """Return F and its gradient in the coefficients."""
         scores = self.design.scores(coef).tensor
-        self._scored = coef.tobytes(), to_array(scores[self._drawn])
+        self._scored = coef.tobytes(), scores[self._drawn]
         found = self.root.value_grad(scores)
         if found is None:
             return None
@@ -89,9 +89,10 @@ class RootRows:
 
     def hessian(self, coef: FloatArray) -> FloatArray:
         """Return an estimate of the Hessian from rows drawn."""
-        known, scores = self._scored
-        if known != coef.tobytes():
-            scores = to_array(self.design.scores(coef).tensor[self._drawn])
+        known, drawn = self._scored
+        if known != coef.tobytes() or drawn is None:
+            drawn = self.design.scores(coef).tensor[self._drawn]
+        scores = to_array(drawn)
         x, inner, share = self._drawn_rows
         binned = BinnedRows.of(
             self.root.sign * scores, inner, share, self.task.loss, float(self.task.p)
