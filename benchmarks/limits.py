@@ -1,15 +1,20 @@
-"""The limits that speed is held to, each with its ratio, in one run: a page of Markdown.
+"""The limits that speed is held to, each with its ratio: what is measured, and the page of it.
 
-    python benchmarks/limits.py              # everything, some minutes
-    python benchmarks/limits.py --quick      # small sizes, to see that it runs
-    python benchmarks/limits.py one-hot losses
+    python benchmarks/limits.py                      everything, an hour
+    python benchmarks/limits.py --quick              small sizes, to see that it runs; not kept
+    python benchmarks/limits.py one-hot losses       some of it
     python benchmarks/limits.py table --table caravan.csv.gz
+    python benchmarks/limits.py text --share 0.2     a fifth of the rows
+    python benchmarks/limits.py --page               only write the page again
+
+Every figure goes into limits.json with its date and machine, in the place of what stood there, and
+the table of limits.md is written from that file. A name tells the rows that were measured.
 
 A figure is the ratio of two processor times, taken in turns on one thread, the best of several
 rounds: other work on the machine hardly disturbs it. The rows one-hot and text compare at an equal
 gap: each solver gets the loosest of a list of tolerances at which its objective is within 1e-6 of
 its minimum, relative to max(1, |objective|); ours is a logarithm, so that this is the relative gap
-of the risk itself. All others compare fits at their defaults. The last page is in limits.md.
+of the risk itself. All others compare fits at their defaults.
 
 The limits have eight points: 1 sparse fits, 2 hard pushes, 3 other losses, 4 choosing, 5 GPUs,
 6 trees, 7 metrics, 8 scale. What needs another machine, or processes of its own, is measured by the
@@ -19,8 +24,9 @@ commands in `ELSEWHERE`, which the page names at its end.
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import platform
-import resource
 import subprocess
 import sys
 import tempfile
@@ -45,9 +51,16 @@ from toprank import PNormPush, PNormPushCV
 #: What is compared, and the outcome.
 Line = tuple[str, dict[str, Any]]
 
+#: Where the figures are kept, and the page whose table is written from them.
+KEPT = Path(__file__).with_name("limits.json")
+PAGE = Path(__file__).with_name("limits.md")
+FIRST, LAST = "<!-- figures: python benchmarks/limits.py --page -->", "<!-- end of figures -->"
+
 #: The gap at which fits are compared, and the tolerances that are tried for it.
 GAP = 1e-6
 TOLERANCES = [10.0 ** (-k / 2) for k in range(3, 17)]
+#: The tolerance of the fit whose objective stands for the minimum.
+EXACT = 1e-8
 
 
 def labels(scores: Any, rng: np.random.Generator) -> Any:
@@ -114,7 +127,7 @@ def logistic_objective(model: Any, rows: tuple[Any, Any]) -> float:
 
 def at_the_gap(make: Callable[..., Any], objective: Callable[..., float], rows: Any) -> Any:
     """Return the estimator with the loosest tolerance whose objective is near its minimum."""
-    best = objective(make(tol=1e-9).fit(*rows), rows)
+    best = objective(make(tol=EXACT).fit(*rows), rows)
     near = GAP * max(1.0, abs(best))
     for tol in TOLERANCES:
         model = make(tol=tol).fit(*rows)
@@ -139,46 +152,50 @@ def against_logistic(
 
 def sparse_fits(share: float, table: Path | None) -> Iterator[Line]:
     """A push on one-hot rows against the best of scikit-learn's solvers."""
-    rows = one_hot(int(100_000 * share))
+    n = int(100_000 * share)
+    rows = one_hot(n)
     for p, limit in ((4.0, 0.6), (64.0, 1.2)):
         solvers = ("lbfgs", "newton-cholesky", "liblinear")
         found = against_logistic(rows, p, limit, solvers)
-        yield f"100,000 x 500 one-hot, p = {p:g}, against logistic regression", found
+        yield f"{n:,} x 500 one-hot, p = {p:g}, against logistic regression", found
 
 
 def text_fits(share: float, table: Path | None) -> Iterator[Line]:
     """The same on hashed words; newton-cholesky would need a matrix of 80 GB."""
-    rows = text(int(1_000_000 * share), 100_000)
-    found = against_logistic(rows, 4.0, 1.0, ("lbfgs", "liblinear"))
-    yield "1,000,000 x 100,000 hashed text, p = 4, against logistic regression", found
+    n = int(1_000_000 * share)
+    found = against_logistic(text(n, 100_000), 4.0, 1.0, ("lbfgs", "liblinear"))
+    yield f"{n:,} x 100,000 hashed text, p = 4, against logistic regression", found
 
 
 def hard_pushes(share: float, table: Path | None) -> Iterator[Line]:
     """Steep prices against p = 4."""
-    tables = {
-        "100,000 x 30": normal(int(100_000 * share), 30),
-        "one-hot": one_hot(int(100_000 * share)),
-        "5,000 x 400 bits": bits(int(5_000 * share), 400),
-        "20,000 x 512 bits": bits(int(20_000 * share), 512),
-        "200,000 x 100": normal(int(200_000 * share), 100),
-        "1,000,000 x 30": normal(int(1_000_000 * share), 30),
-    }
-    for name, rows in tables.items():
+    makers: tuple[tuple[Any, int, int, str], ...] = (
+        (normal, 100_000, 30, ""),
+        (one_hot, 100_000, 10, " columns of 50 categories"),
+        (bits, 5_000, 400, " bits"),
+        (bits, 20_000, 512, " bits"),
+        (normal, 200_000, 100, ""),
+        (normal, 1_000_000, 30, ""),
+    )
+    for make, n, d, kind in makers:
+        n = int(n * share)
+        rows = make(n, d)
         for p, limit in ((64.0, 1.5), (np.inf, 4.0)):
-            ratio = compare(limit, fit(PNormPush(p), rows), fit(PNormPush(4.0), rows))
-            yield f"{name}, p = {p:g} against p = 4", ratio
+            ratio = compare(limit, fit(PNormPush(p), rows), fit(PNormPush(4.0), rows), 3)
+            yield f"{n:,} x {d}{kind}, p = {p:g} against p = 4", ratio
 
 
 def losses(share: float, table: Path | None) -> Iterator[Line]:
     """Other losses against the exponential one, and the memory that they take."""
-    rows = normal(int(200_000 * share), 100)
+    n = int(200_000 * share)
+    rows = normal(n, 100)
     for loss in ("logistic", "squared_hinge"):
         yield (
-            f"200,000 x 100, {loss} against exponential",
+            f"{n:,} x 100, {loss} against exponential",
             compare(2.5, fit(PNormPush(4.0, loss=loss), rows), fit(PNormPush(4.0), rows)),
         )
         taken = peak_memory(fit(PNormPush(4.0, loss=loss), rows)) / len(rows[1])
-        yield f"200,000 x 100, {loss}, bytes per row beyond X", report(48.0, taken, 1.0)
+        yield f"{n:,} x 100, {loss}, bytes per row beyond X", report(48.0, taken, 1.0)
 
 
 def peak_memory(action: Callable[[], Any]) -> int:
@@ -193,10 +210,8 @@ def peak_memory(action: Callable[[], Any]) -> int:
 
 def choosing(share: float, table: Path | None) -> Iterator[Line]:
     """Six p and five penalties on five folds, against logistic regression's five penalties."""
-    tables = {
-        "100,000 x 500 one-hot": one_hot(int(100_000 * share)),
-        "20,000 x 512 bits": bits(int(20_000 * share), 512),
-    }
+    n, m = int(100_000 * share), int(20_000 * share)
+    tables = {f"{n:,} x 500 one-hot": one_hot(n), f"{m:,} x 512 bits": bits(m, 512)}
     for name, rows in tables.items():
         ours, theirs = fit(PNormPushCV(), rows), fit(LogisticRegressionCV(Cs=5, cv=5), rows)
         yield f"{name}, PNormPushCV against LogisticRegressionCV", compare(8.0, ours, theirs, 1)
@@ -220,16 +235,38 @@ def table_fits(share: float, table: Path | None) -> Iterator[Line]:
         X[name] = X[name].map(lambda value: "abcdefghijklmnopqrstuvwxyz"[value])
     frame = X.assign(**{target: y})
     theirs = make_pipeline(OneHotEncoder(sparse_output=False), LogisticRegressionCV(Cs=5, cv=5))
-    yield (
-        f"{len(X):,} x {X.shape[1]} table of categories, toprank fit --model pnorm against one-hot "
-        "columns and LogisticRegressionCV",
-        compare(6.0, lambda: fit_table(frame, target, model="pnorm"), fit(theirs, (X, y)), 1),
-    )
+    name = f"{len(X):,} x {X.shape[1]} table of categories"
+    against = "against one-hot columns and LogisticRegressionCV"
+    found = compare(6.0, lambda: fit_table(frame, target, model="pnorm"), fit(theirs, (X, y)), 1)
+    yield f"{name}, fit_table(model='pnorm') {against}", found
+    with tempfile.TemporaryDirectory() as folder:
+        rows, model, page = (Path(folder) / name for name in ("t.csv", "m.toprank", "r.html"))
+        frame.to_csv(rows, index=False)
+        learn = ("--target", target, "--model", "pnorm", "--jobs", "1")
+        for command in (
+            ("fit", rows, *learn, "--output", model),
+            ("evaluate", model, rows),
+            ("report", rows, *learn, "--output", page),
+        ):
+            took, _ = run_command(*command)
+            yield f"{name}, toprank {command[0]} {against}", report(6.0, took, found["theirs"])
+
+
+def run_command(*words: object) -> tuple[float, float]:
+    """Return the processor seconds and gigabytes of a command of toprank, a process of its own."""
+    command = [sys.executable, "-m", "toprank.cli", *map(str, words), "--quiet"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    if status != 0:
+        raise RuntimeError(f"toprank {words[0]} failed with the status {status}")
+    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1e6  # kilobytes on Linux
 
 
 def boosted(share: float, table: Path | None) -> Iterator[Line]:
-    """A hundred rounds of trees under the push, against the binary objective, bins made before."""
+    """Rounds of trees under the push, against the binary objective, bins made before."""
     from trees import lightgbm_fits, xgboost_fits
+
+    from toprank import PushTrees
 
     n, rounds = int(1_000_000 * share), 100
     rng = np.random.default_rng(0)
@@ -237,59 +274,74 @@ def boosted(share: float, table: Path | None) -> Iterator[Line]:
     y = (X @ rng.standard_normal(30) / 5 + rng.logistic(size=n) > 3).astype(np.float32)
     for name, make in (("LightGBM", lightgbm_fits), ("XGBoost", xgboost_fits)):
         ours, theirs = make(X, y, rounds, 1)
-        yield f"1,000,000 x 30, {rounds} rounds in {name}", compare(1.1, ours, theirs)
+        yield f"{n:,} x 30, {rounds} rounds in {name}", compare(1.1, ours, theirs)
+    few = n // 10
+    X, y, folds = X[:few], y[:few], 5
+    settings = {"n_jobs": 1, "early_stopping": False, "calibration": "training"}
+    auto = PushTrees("auto", cv=folds, **settings)
+    train = (X[: few - few // folds], y[: few - few // folds])
+    took, one = side_by_side(
+        fit(auto, (X, y)), fit(PushTrees(4.0, **settings), train), 1, timer=time.process_time
+    )
+    tried = len(auto.ps)
+    what = f"{few:,} x 30, p = 'auto' of {tried} against {tried} x {folds} fits to its folds"
+    yield what, report(1.2, took, tried * folds * one)
 
 
 def measures(share: float, table: Path | None) -> Iterator[Line]:
-    """Metrics of 10,000,000 rows, against scors (where it is installed) and np.sort."""
+    """Metrics of many rows, against np.sort and the fastest packages that are installed."""
     from toprank.metrics import auc, partial_auc, summary
 
     n, rng = int(10_000_000 * share), np.random.default_rng(0)
     y = rng.random(n) < 0.1
     s, w = rng.normal(size=n) + y, rng.random(n)
     found = compare(3.0, lambda: summary(y, s), lambda: np.sort(s))
-    yield "10,000,000 rows, summary against np.sort", found
+    yield f"{n:,} rows, summary against np.sort", found
     try:
         from scors import roc_auc
     except ImportError:
-        say("leave out the areas: pip install scors")
+        say("leave out scors: pip install scors")
+    else:
+        pairs: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
+            "auc": (lambda: auc(y, s), lambda: roc_auc(y, s)),
+            "auc with weights": (
+                lambda: auc(y, s, sample_weight=w),
+                lambda: roc_auc(y, s, weights=w),
+            ),
+            "partial_auc": (
+                lambda: partial_auc(y, s, max_fpr=0.1),
+                lambda: roc_auc(y, s, max_fpr=0.1),
+            ),
+        }
+        for name, (ours, theirs) in pairs.items():
+            yield f"{n:,} rows, {name} against scors", compare(1.0, ours, theirs)
+    try:
+        import polars as pl
+        import polars_ds as pds
+    except ImportError:
+        say("leave out polars-ds: pip install polars-ds")
         return
-    pairs: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
-        "auc": (lambda: auc(y, s), lambda: roc_auc(y, s)),
-        "auc with weights": (
-            lambda: auc(y, s, sample_weight=w),
-            lambda: roc_auc(y, s, weights=w),
-        ),
-        "partial_auc": (
-            lambda: partial_auc(y, s, max_fpr=0.1),
-            lambda: roc_auc(y, s, max_fprs=0.1),
-        ),
-    }
-    for name, (ours, theirs) in pairs.items():
-        yield f"10,000,000 rows, {name} against scors", compare(1.0, ours, theirs)
+    frame, area = pl.DataFrame({"y": y.astype(np.uint32), "s": s}), pds.query_roc_auc("y", "s")
+    found = compare(1.0, lambda: auc(y, s), lambda: frame.select(area))
+    yield f"{n:,} rows, auc against polars-ds", found
 
 
 def evaluations(share: float, table: Path | None) -> Iterator[Line]:
-    """`toprank evaluate` of 5,000,000 rows of CSV, in a process of its own."""
+    """`toprank evaluate` of many rows of CSV, in a process of its own, while it shows progress."""
     import pyarrow as pa
     from pyarrow import csv
 
-    X, y = normal(int(5_000_000 * share), 4)
+    n = int(5_000_000 * share)
+    X, y = normal(n, 4)
     rows = pa.table({**{f"x{j}": np.round(X[:, j], 4) for j in range(4)}, "y": y})
-    run = partial(subprocess.run, check=True, stdout=subprocess.DEVNULL)
     with tempfile.TemporaryDirectory() as folder:
         few, all_rows, model = (Path(folder) / name for name in ("few.csv", "all.csv", "m.toprank"))
         csv.write_csv(rows.slice(0, 20_000), few)
         csv.write_csv(rows, all_rows)
-        command = [str(Path(sys.executable).with_name("toprank"))]
-        fitting = ("fit", few, "--target", "y", "--model", "pnorm", "--output", model, "--quiet")
-        run([*command, *map(str, fitting)])
-        start = time.perf_counter()
-        run([*command, "evaluate", str(model), str(all_rows), "--quiet"])
-        took = time.perf_counter() - start
-    gigabytes = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6
-    yield "5,000,000 rows, toprank evaluate, seconds against 120", report(1.0, took, 120.0)
-    yield "5,000,000 rows, toprank evaluate, gigabytes against 2", report(1.0, gigabytes, 2.0)
+        run_command("fit", few, "--target", "y", "--model", "pnorm", "--output", model)
+        took, gigabytes = run_command("evaluate", model, all_rows)
+    yield f"{n:,} rows, toprank evaluate, processor seconds against 120", report(1.0, took, 120.0)
+    yield f"{n:,} rows, toprank evaluate, gigabytes against 2", report(1.0, gigabytes, 2.0)
 
 
 #: The figures of this file, each with the number of the point it belongs to.
@@ -312,31 +364,75 @@ ELSEWHERE = (
 )
 
 
+def measure(parts: list[str], share: float, table: Path | None) -> Iterator[dict[str, Any]]:
+    """Measure some parts; every figure with what there is to know about it."""
+    machine = f"{platform.machine()}, {os.cpu_count()} cores"
+    stamp = {"version": toprank.__version__, "date": str(date.today()), "machine": machine}
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for part in parts:
+            say(part)
+            point, figure = FIGURES[part]
+            for what, found in figure(share, table):
+                line = {"part": part, "point": point, "figure": what, **found, **stamp}
+                say(row_of(line))
+                yield line
+
+
+def keep(line: dict[str, Any]) -> None:
+    """Put a figure into the file, in the place of one of the same name."""
+    kept = json.loads(KEPT.read_text()) if KEPT.is_file() else []
+    others = [old for old in kept if old["figure"] != line["figure"]]
+    KEPT.write_text(json.dumps([*others, line], indent=1) + "\n")
+
+
+def row_of(line: dict[str, Any]) -> str:
+    within = "yes" if line["within"] else "**no**"
+    return (
+        f"| {line['point']} | {line['figure']} | {line['ours']:.4g} | {line['theirs']:.4g} | "
+        f"{line['ratio']:.2f} | {line['limit']} | {within} | {line['machine']} | "
+        f"{line['version']}, {line['date']} |"
+    )
+
+
+def table_of(kept: list[dict[str, Any]]) -> str:
+    """The figures as a table, in the order of the points, and what is not among them."""
+    lines = [
+        "| point | figure | ours | theirs | ratio | limit | within | machine | measured |",
+        "|---|---|---|---|---|---|---|---|---|",
+        *(row_of(line) for line in sorted(kept, key=lambda line: line["point"])),
+    ]
+    missing = [part for part in FIGURES if part not in {line["part"] for line in kept}]
+    if missing:
+        lines += ["", f"Not measured: {', '.join(missing)}."]
+    lines += ["", "Measured by other commands:", ""]
+    lines += [f"- point {point}: `{command}`, {what}" for point, command, what in ELSEWHERE]
+    return "\n".join(lines)
+
+
+def write_page() -> None:
+    """Write the figures that were kept between the marks of the page."""
+    before, rest = PAGE.read_text().split(FIRST)
+    after = rest.split(LAST)[1]
+    kept = json.loads(KEPT.read_text())
+    PAGE.write_text(f"{before}{FIRST}\n\n{table_of(kept)}\n\n{LAST}{after}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("which", nargs="*", choices=[*FIGURES, []], help="default: all")
-    parser.add_argument("--quick", action="store_true", help="a twentieth of the size")
+    parser.add_argument("--quick", action="store_true", help="a twentieth of the size, not kept")
+    parser.add_argument("--share", type=float, default=1.0, help="of the rows")
     parser.add_argument("--table", type=Path, help="table of categories, the target last")
+    parser.add_argument("--page", action="store_true", help="only write the page")
     asked = parser.parse_args()
-    print(f"toprank {toprank.__version__}, {date.today()}, {platform.machine()}, one thread\n")
-    print(
-        "| point | figure | ours | theirs | ratio | limit | within |\n|---|---|---|---|---|---|---|"
-    )
-    with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for name in asked.which or FIGURES:
-            say(name)
-            point, figure = FIGURES[name]
-            for what, found in figure(0.05 if asked.quick else 1.0, asked.table):
-                within = "yes" if found["within"] else "**no**"
-                print(
-                    f"| {point} | {what} | {found['ours']:.4g} | {found['theirs']:.4g} | "
-                    f"{found['ratio']:.2f} | {found['limit']} | {within} |",
-                    flush=True,
-                )
-    print("\nMeasured by other commands:\n")
-    for point, command, what in ELSEWHERE:
-        print(f"- point {point}: `{command}`, {what}")
+    if not asked.page:
+        share = 0.05 if asked.quick else asked.share
+        for line in measure(asked.which or list(FIGURES), share, asked.table):
+            if not asked.quick:
+                keep(line)
+    if not asked.quick:
+        write_page()
 
 
 if __name__ == "__main__":

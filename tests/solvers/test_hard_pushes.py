@@ -7,7 +7,10 @@ from scipy import linalg, sparse
 from toprank import PNormPush
 from toprank.metrics import auc
 from toprank.objective import LabelledData, LargestHeight, Task, problem_of
-from toprank.solvers import lbfgs
+from toprank.objective.labelled import draw_by_weight
+from toprank.objective.sampled import heaviest_rows
+from toprank.solvers import lbfgs, minimise
+from toprank.solvers.smooth import shortened
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +82,60 @@ def test_a_gentle_price_tells_the_hessian_at_the_minimum_of_a_steep_one(end, bit
     # in its coordinates the objective is rounder
     apart = [np.std(np.log(linalg.eigvalsh(there, known))) for known in (ahead, here)]
     assert apart[0] < 0.5 * apart[1]
+
+
+@pytest.mark.parametrize("n_rows", [30, 200, 1000])
+def test_rows_drawn_by_weight_keep_its_moments(n_rows):
+    rng = np.random.default_rng(7)
+    weight, X = np.exp(3.0 * rng.normal(size=500)), rng.normal(size=(500, 2))
+    rows, counts = draw_by_weight(weight, n_rows)
+    assert len(rows) <= min(n_rows, 500)
+    assert np.isclose(np.sum(counts), n_rows)
+    mean, want = counts @ X[rows] / n_rows, weight @ X / np.sum(weight)
+    if n_rows >= 500:  # every row as it is
+        np.testing.assert_allclose(mean, want)
+    else:
+        assert np.max(np.abs(mean - want)) < 2.0 / np.sqrt(n_rows)
+    heavy = weight >= np.sum(weight) / n_rows
+    assert np.all(np.isin(np.flatnonzero(heavy), rows))
+    np.testing.assert_allclose(counts[heavy[rows]], weight[heavy] * n_rows / np.sum(weight))
+
+
+def test_the_heaviest_rows_carry_what_is_asked_or_are_too_many():
+    weight = np.array([0.5, 8.0, 0.0, 1.0, 0.5])
+    rows, kept = heaviest_rows(weight, 0.1, most=2)
+    assert rows.tolist() == [1, 3] and kept.tolist() == [8.0, 1.0]
+    assert heaviest_rows(weight, 0.1, most=1) is None
+    assert heaviest_rows(weight, 0.0, most=4)[0].tolist() == [0, 1, 3, 4]
+
+
+def test_a_start_far_beyond_the_minimum_is_shortened(lost):
+    X, y = lost
+    steep = problem_of(LabelledData.of_arrays(X, y), Task.build(p=64.0, alpha=1e-3))
+    found = lbfgs(steep, np.zeros(X.shape[1])).coef
+    near = shortened(steep, 8.0 * found)
+    assert steep.value(near) < steep.value(2.0 * found)
+    assert shortened(steep, found) is found
+    assert not np.any(shortened(steep, np.zeros(X.shape[1])))
+
+
+def test_iterations_at_a_gentler_price_count(bits):
+    X, y = bits
+    problem = problem_of(
+        LabelledData.of_arrays(sparse.csr_array(X), y), Task.build(p=64.0, alpha=1e-3)
+    )
+    told = []
+    result = minimise(
+        problem,
+        np.zeros(X.shape[1]),
+        lbfgs,
+        max_iter=1000,
+        tol=1e-6,
+        callback=lambda iteration, record, coef: told.append(record["objective"]),
+    )
+    assert result.n_iter == len(result.history) == len(told)
+    # a mean of the powers p has a lower minimum where p is smaller
+    assert min(told) < result.value - 0.01
 
 
 def test_many_rows_per_feature_need_no_hessian_ahead(bits):

@@ -409,11 +409,18 @@ class HostDesign(Design):
         first, second = np.zeros(self.n_features), np.zeros((self.n_features, self.n_features))
         for start in range(0, len(rows), self.rough_rows):
             part = slice(start, start + self.rough_rows)
-            some = self.take(rows[part])
-            dense = some.toarray() if self.sparse else self.units.apply(some)
-            root = np.sqrt(weight[part])
-            weighed = (dense * root[:, None]).astype(np.float32)
-            first += weight[part] @ dense
+            some, root = self.take(rows[part]), np.sqrt(weight[part])
+            if self.sparse:  # weighed before the zeros are filled in
+                stored = sparse.csr_array(some)
+                first += stored.T @ weight[part]
+                entries = stored.data * np.repeat(root, np.diff(stored.indptr))
+                places = stored.indices, stored.indptr
+                roots = sparse.csr_array((entries.astype(np.float32), *places), stored.shape)
+                weighed = roots.toarray()
+            else:
+                dense = self.units.apply(some)
+                first += weight[part] @ dense
+                weighed = (dense * root[:, None]).astype(np.float32)
             second += weighed.T @ weighed
         return first, second
 

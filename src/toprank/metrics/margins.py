@@ -258,8 +258,9 @@ def f_skew(
 def f_skew_of(ranked: RankedList) -> float:
     """`f_skew` of a ranked list."""
     with np.errstate(over="ignore"):  # terms too small or too large to count
-        plus = log_sum_exp(log_of(ranked.positive) - ranked.scores)
-        minus = log_sum_exp(log_of(ranked.negative) + ranked.scores)
+        high, low = ranked.positive > 0, ranked.negative > 0
+        plus = log_sum_exp(log_of(ranked.positive[high]) - ranked.scores[high])
+        minus = log_sum_exp(log_of(ranked.negative[low]) + ranked.scores[low])
     return exp_difference(plus, minus)
 
 

@@ -22,6 +22,9 @@ from toprank.metrics._inputs import check_ranking
 if TYPE_CHECKING:
     from torch import Tensor
 
+#: Whole numbers below this one are floats, and so are their differences.
+_EXACT_COUNT = 2.0**53
+
 
 @dataclass(frozen=True)
 class SortedClasses:
@@ -136,14 +139,13 @@ class RankedList:
         ends = np.append(np.flatnonzero(depths[1:] != depths[:-1]), len(depths) - 1)
         met = np.concatenate(([0], np.cumsum(is_positive)[ends]))
         rows = np.concatenate(([0], ends + 1))
-        return cls(
-            -depths[ends],
-            _per_tie(classes.high_weight, met),
-            _per_tie(classes.low_weight, rows - met),
-            classes.high_sums[met],
-            classes.low_sums[rows - met],
-            whole,
-        )
+        found, passed = classes.high_sums[met], classes.low_sums[rows - met]
+        if whole and found[-1] + passed[-1] < _EXACT_COUNT:  # sums of which no difference is lost
+            positive, negative = np.diff(found), np.diff(passed)
+        else:
+            positive = _per_tie(classes.high_weight, met)
+            negative = _per_tie(classes.low_weight, rows - met)
+        return cls(-depths[ends], positive, negative, found, passed, whole)
 
     @cached_property
     def places(self) -> FloatArray:

@@ -214,6 +214,9 @@ def bedroc_of(ranked: RankedList, alpha: float = 20.0) -> float:
     above = decay * (ranked.places[:-1] / total)
     high, low = decay * (ranked.positive / total), decay * (ranked.negative / total)
     below = np.append(np.cumsum(low[::-1])[::-1][1:], 0.0)
+    if not isinstance(high, OnDevice):  # ties without positives lead nothing
+        held = np.flatnonzero(high)
+        above, high, low, below = above[held], high[held], low[held], below[held]
     # geometric sums over the places of each tie, less those of the worst order; as a sum over
     # the negatives that a positive leads, nothing cancels
     led = _discount_sum(high) * np.exp(-low) * _discount_sum(below) + _led_in_tie(high, low)
@@ -237,6 +240,12 @@ def _led_in_tie(high: OnDevice | FloatArray, low: OnDevice | FloatArray) -> OnDe
     for positives of length m and negatives of length n. Of long ties one of two forms cancels
     least; of short ones the series does not.
     """
+    if not isinstance(high, OnDevice):
+        mixed = np.flatnonzero(low)
+        if len(mixed) < len(low):  # in most lists few ties have both
+            led = np.zeros_like(high)
+            led[mixed] = _led_in_tie(high[mixed], low[mixed])
+            return led
     length = high + low
     with np.errstate(invalid="ignore"):  # weights whose share of the list is below every float
         few_low = _discount_sum(low) - low / length * _discount_sum(length)

@@ -23,7 +23,7 @@ from toprank.objective.priced import PricedProblem
 from toprank.objective.problem import ScoredProblem, TwoClassProblem
 from toprank.objective.risk import PointwiseTask, Task
 from toprank.objective.root_problem import RootProblem
-from toprank.objective.sampled import sampled_moments
+from toprank.objective.sampled import leading_moments, sampled_moments
 from toprank.objective.sums import EXACT_SCORES_UP_TO, EndPartial, Points, Standard
 from toprank.objective.sweeps import (
     Evaluate,
@@ -46,7 +46,9 @@ _COORDINATE_ROWS_PER_FEATURE = 20
 _STEEP = 16.0
 _STEEP_GRADIENTS = 8
 _STEEP_ROWS_PER_FEATURE = 12
-#: Rows of each class, drawn by their weight, that tell the Hessian of a steeper price.
+#: The Hessian of a steeper price is told by the heaviest rows of each class: what they may leave
+#: out of the weight, times the tilt, and how many they are at the most; more are drawn from.
+_AHEAD_LEFT_OUT = 0.1
 _AHEAD_ROWS_PER_FEATURE = 4
 #: Rows per feature up to which such a Hessian is looked for.
 _AHEAD_UP_TO = 100
@@ -293,12 +295,16 @@ class SweptProblem(TwoClassProblem):
         return _without_zeros(self)
 
     @property
+    def tells_ahead(self) -> bool:  # type: ignore[override]
+        return self._reads_stored_entries
+
+    @property
     def looks_ahead(self) -> bool:  # type: ignore[override]
         """Whether a steep price of a sparse matrix at hand rests on too few rows for its features.
 
         At its minimum it would need about as many as there are features.
         """
-        return self._reads_stored_entries and self.n_rows <= _AHEAD_UP_TO * self.size
+        return self.tells_ahead and self.n_rows <= _AHEAD_UP_TO * self.size
 
     def hessian_ahead(self, gentler: object, coef: FloatArray) -> FloatArray:
         """Return about what the Hessian is at the minimum, from the minimum of a gentler price.
@@ -308,8 +314,9 @@ class SweptProblem(TwoClassProblem):
         gentler price, and the factor of their covariance alone is this one's.
         """
         assert isinstance(gentler, SweptProblem)
-        few = _AHEAD_ROWS_PER_FEATURE * self.size
-        classes = sampled_moments(self.data, coef, gentler.tilts[0], few)
+        most = _AHEAD_ROWS_PER_FEATURE * self.size
+        of_pos, of_neg = (_AHEAD_LEFT_OUT / abs(tilt) for tilt in self.tilts[0])
+        classes = leading_moments(self.data, coef, gentler.tilts[0], (of_pos, of_neg), most)
         hessian = np.zeros((self.size, self.size))
         for tilt, moments in zip(self.tilts[0], classes, strict=True):
             hessian += abs(tilt) * moments.covariance

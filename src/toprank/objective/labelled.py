@@ -60,20 +60,29 @@ class View:
 
 
 def draw_by_weight(weight: FloatArray, n_rows: int) -> tuple[NDArray[np.intp], FloatArray]:
-    """Return rows at equal distances of the cumulated weight, and how often each is drawn.
+    """Return at most so many rows that stand for all by their weight, and how much each counts.
+
+    A row that weighs as much as one drawn row stands for is taken as it is: its share is exact.
+    The others are drawn at equal distances of their cumulated weight, and count alike.
 
     Examples
     --------
     >>> import numpy as np
     >>> from toprank.objective.labelled import draw_by_weight
-    >>> rows, counts = draw_by_weight(np.array([1.0, 0.0, 3.0]), 4)
+    >>> rows, counts = draw_by_weight(np.array([1.0, 0.0, 3.5, 0.25, 0.25, 0.0]), 5)
     >>> rows.tolist(), counts.tolist()
-    ([0, 2], [1.0, 3.0])
+    ([0, 2, 3], [1.0, 3.5, 0.5])
     """
-    mass = np.cumsum(weight)
-    marks = mass[-1] * (np.arange(n_rows) + 0.5) / n_rows
-    rows, counts = np.unique(np.searchsorted(mass, marks), return_counts=True)
-    return rows, counts.astype(np.float64)
+    counts = weight * (n_rows / np.sum(weight))
+    light = counts < (1.0 if len(weight) > n_rows else 0.0)
+    mass = np.cumsum(np.where(light, counts, 0.0))
+    n_light = int(np.ceil(mass[-1] - 1e-9))
+    marks = mass[-1] * (np.arange(n_light) + 0.5) / max(n_light, 1)
+    drawn = np.searchsorted(mass, marks)
+    counts[light] = 0.0
+    counts[drawn] = mass[-1] / max(n_light, 1)
+    rows = np.flatnonzero(counts)
+    return rows, counts[rows]
 
 
 class OpenBlock:

@@ -41,7 +41,8 @@ class LinearProblem(ABC, Generic[Data]):
     hessian_repaid_by: int = 100
     #: Iterations of L-BFGS to try before the first Hessian.
     gradients_first: int = 0
-    #: Whether `hessian_ahead` is cheap, and better than a Hessian where the solver starts.
+    #: Whether there is a `hessian_ahead`, and it is better than a Hessian where the solver starts.
+    tells_ahead: bool = False
     looks_ahead: bool = False
     #: How smooth the first of the problems is that lead to one with corners.
     first_level: float = 1.0

@@ -42,6 +42,8 @@ _ROUND_LEVELS = (1 / 8, 1 / 64, 1 / 512, 1 / 4096)
 #: The certified gap that ends the path, relative to max(1, |F|), and the iterations after it.
 _GAP = 1e-4
 _POLISH = 200
+#: Newton's method gains digits at the price of a gradient: so much less of a gap is left to them.
+_NEWTON_SHARE = 0.05
 
 
 def narrow(
@@ -57,14 +59,13 @@ def narrow(
 ) -> Result:
     """Follow the smooth problems down until the certificate is small enough."""
     history: list[dict[str, object]] = []
-    known: dict[str, FloatArray] = {}
     best: Result | None = None
     levels, rounds = _path(problem, minimiser, max_iter)
     # the corners of a loss are walked exactly from the first level on, those of a maximum are not
     steep = problem.first_level < 1.0 and not is_boosting(minimiser)
-    ladder = _Ladder(problem, tol, not steep)
+    ladder = _Ladder(problem, tol, not steep, _NEWTON_SHARE if minimiser is newton else 1.0)
     passed = [(0.0, np.zeros_like(coef))] if steep else []
-    easy, bound, before = False, -np.inf, None
+    easy, slow, bound, before = False, False, -np.inf, None
     for level in levels:
         if easy:  # then every other level will do
             easy = False
@@ -74,8 +75,8 @@ def narrow(
             break
         smooth, inner = smoothed(level), ladder.tolerance
         led = len(passed) > 1 and not is_boosting(minimiser)
-        if before is not None and looks_ahead(smooth, minimiser):
-            known["hessian"] = smooth.hessian_ahead(before, coef)
+        look = before is not None and (looks_ahead(smooth, minimiser) or slow)
+        known = {"hessian": smooth.hessian_ahead(before, coef)} if look else {}
         if led:
             coef = _look_ahead(smooth, level, passed)
         result = solve_smooth(
@@ -88,7 +89,9 @@ def narrow(
             warm=warm,
             **known,
         )
-        before = smooth
+        before, taken = smooth, len(result.history)
+        # a level that takes longer than a Hessian is worth one
+        slow = minimiser is lbfgs and smooth.tells_ahead and taken > smooth.hessian_repaid_by
         result = _certify(problem, result)
         if _leaves_early(problem, result, minimiser):
             bound = max(bound, problem.bound_by(smooth, result.coef))
@@ -120,20 +123,23 @@ def narrow(
 class _Ladder:
     """How exactly the problem of each level is solved."""
 
-    def __init__(self, problem: Problem, tol: float, exact: bool):
-        # at the end a tenth of the gap may come from the gradient, shared by all its entries
-        self.tolerance = self.last = max(tol, _share_of_gap(problem, 0.1 * _GAP))
+    def __init__(self, problem: Problem, tol: float, exact: bool, share: float):
+        # at the end a fortieth of the gap may come from the gradient, shared by all its entries
+        self.tolerance = self.last = max(tol, _share_of_gap(problem, 0.025 * share * _GAP))
         self.problem = problem
         self.exact = exact
+        self.share = share
         self.come_down(max(1.0, problem.first_level))
 
     def come_down(self, above: float) -> None:
         """Go to the next level, whose objective is a share of that much above its smooth one.
 
-        A minimum on the way need not be known better than it differs from the next.
+        A minimum on the way need not be known better than it differs from the next; its weights
+        tell the next one's Hessian, and want some more.
         """
         if not self.exact:
-            self.tolerance = max(self.last, _share_of_gap(self.problem, _FACTOR * above))
+            gap = self.share * _FACTOR**2 * above
+            self.tolerance = max(self.last, _share_of_gap(self.problem, gap))
 
 
 def _share_of_gap(problem: Problem, gap: float) -> float:

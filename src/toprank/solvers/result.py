@@ -76,7 +76,12 @@ class Problem(SmoothProblem, Protocol):
         """Return a smooth problem that lies below and meets this one as level -> 0."""
 
     @property
-    def looks_ahead(self) -> bool: ...
+    def tells_ahead(self) -> bool:
+        """Whether there is a `hessian_ahead`."""
+
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether it is better than a Hessian where the solver starts."""
 
     def hessian_ahead(self, gentler: object, coef: FloatArray) -> FloatArray:
         """Return about what the Hessian is at the minimum, from the minimum of a gentler price."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from toprank._numerics import FloatArray
 from toprank.solvers.coordinate import coordinate
 from toprank.solvers.lbfgs import gradient_leg, lbfgs
@@ -25,7 +27,7 @@ _NEAR = 1e-2
 #: Power prices are first solved at these p, loosely, on the way to a steeper one.
 _STEPPING_STONES = tuple(8.0**k for k in range(1, 9))
 #: The p, at the most, whose minimum tells the Hessian of a steeper price.
-_STONE = 16.0
+_STONE = 24.0
 
 
 def solve_smooth(
@@ -43,24 +45,23 @@ def solve_smooth(
 
     ``hessian`` is what is known of the Hessian at the minimum.
     """
+    log = Log(callback)
     settings: dict[str, Any] = {"tol": tol, "callback": callback}
     far = not (warm or is_boosting(minimiser))
     if hessian is not None:
         settings["hessian"] = hessian
     elif far and looks_ahead(problem, minimiser):
-        start, settings["hessian"] = _look_from_stone(problem, start, max_iter, tol)
-    if not far or (problem.gradients_first and minimiser is lbfgs):
-        return minimiser(problem, start, warm=warm, max_iter=max_iter, **settings)
-    if not (problem.gradients_first and minimiser is newton):
-        start = _walk(problem, start, minimiser, max_iter, tol)
-        return minimiser(problem, start, warm=warm, max_iter=max_iter, **settings)
-    log = Log(callback)
-    reached = gradient_leg(problem, start, max_iter, tol, log)
-    if largest(problem.value_grad(reached)[1]) > max(tol, _NEAR) * problem.scale:
-        others = reached, _walk(problem, start, minimiser, max_iter, tol)
-        reached = min(others, key=lambda coef: float(problem.value(coef)))
+        start, settings["hessian"] = _look_from_stone(problem, start, max_iter, tol, log)
+    if far and problem.gradients_first and minimiser is newton:
+        reached = gradient_leg(problem, start, max_iter, tol, log)
+        if largest(problem.value_grad(reached)[1]) > max(tol, _NEAR) * problem.scale:
+            others = reached, _walk(problem, start, minimiser, max_iter, tol, log)
+            reached = min(others, key=lambda coef: float(problem.value(coef)))
+        start, warm = reached, True
+    elif far and not (problem.gradients_first and minimiser is lbfgs):
+        start = _walk(problem, start, minimiser, max_iter, tol, log)
     left = max(1, max_iter - len(log.history))
-    result = minimiser(problem, reached, warm=True, max_iter=left, **settings)
+    result = minimiser(problem, start, warm=warm, max_iter=left, **settings)
     result.history = log.history + result.history
     result.n_iter = len(result.history)
     return result
@@ -72,27 +73,54 @@ def looks_ahead(problem: Problem, minimiser: Minimiser) -> bool:
 
 
 def _look_from_stone(
-    problem: Problem, start: FloatArray, max_iter: int, tol: float
+    problem: Problem, start: FloatArray, max_iter: int, tol: float, log: Log
 ) -> tuple[FloatArray, FloatArray | None]:
     """Return where a gentler price has its minimum, about, and the Hessian to expect from there."""
     gentler = problem.gentler(_STONE)
     if gentler is None:
         return start, None
-    reached = lbfgs(gentler, start, max_iter=max_iter, tol=max(tol, _NEAR)).coef
-    return reached, problem.hessian_ahead(gentler, reached)
+    result = lbfgs(gentler, start, max_iter=max_iter, tol=max(tol, _NEAR), callback=log.callback)
+    log.history += result.history
+    return result.coef, problem.hessian_ahead(gentler, result.coef)
 
 
 def _walk(
-    problem: Problem, coef: FloatArray, minimiser: Minimiser, max_iter: int, tol: float
+    problem: Problem,
+    coef: FloatArray,
+    minimiser: Minimiser,
+    max_iter: int,
+    tol: float,
+    log: Log,
 ) -> FloatArray:
-    """Come near the minimum of a steep price along gentler ones, on as few rows as there are."""
+    """Come near the minimum of a steep price along gentler ones, on as few rows as there are.
+
+    Iterations on a sample of the rows are not logged.
+    """
+    settings: dict[str, Any] = {"max_iter": max_iter, "tol": max(tol, 1e-2)}
+    whole = problem
     while (coarse := problem.coarse()) is not None:
         problem = coarse
     for p in _STEPPING_STONES:
         gentler = problem.gentler(p)
         if gentler is None:
             break
-        coef = minimiser(gentler, coef, max_iter=max_iter, tol=max(tol, 1e-2)).coef
+        callback = log.callback if problem is whole else None
+        result = minimiser(gentler, shortened(gentler, coef), callback=callback, **settings)
+        if problem is whole:
+            log.history += result.history
+        coef = result.coef
+    return shortened(problem, coef)
+
+
+def shortened(problem: Problem, coef: FloatArray) -> FloatArray:
+    """Halve the coefficients for as long as the value falls.
+
+    Where a push leaves little to learn, the minima shrink in proportion to 1/p: that of a gentler
+    price lies far beyond the next one, where the weights rest on a handful of rows.
+    """
+    value = problem.value(coef) if np.any(coef) else 0.0
+    while np.any(coef) and (lower := problem.value(0.5 * coef)) < value:
+        coef, value = 0.5 * coef, lower
     return coef
 
 
