@@ -284,6 +284,14 @@ def test_progress_is_told_step_by_step(table):
     assert told[-1][1] == told[-1][2]
 
 
+def test_progress_names_the_choice_by_the_folds_so_far(table):
+    told = []
+    fit_table(table, "bought", id="customer", alpha=0.1, progress=lambda *step: told.append(step))
+    choosing = [step for step in told if step[0].startswith("choosing p: ")]
+    assert "choosing p: fold 1 of " in choosing[0][0] and "; so far " in choosing[0][0]
+    assert {step[1:] for step in choosing} == {(1, 4)}
+
+
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ["pnorm", "ir", "proper"])
 def test_a_warm_refit_on_the_same_rows_stays_where_it_is(fitted, table, name):

@@ -408,6 +408,10 @@ def test_verbose_prints_the_choice_of_rows_and_of_blocks(rows, capsys):
     assert rest == f"[PNormPushCV] {ranker.choice_}\n"
     source = blocks.from_arrays(X, y)
     ranker = PNormPushCV(**given).fit_blocks(source)
-    assert capsys.readouterr().out == f"[PNormPushCV] {ranker.choice_}\n"
+    whole, folds, scored, rest = capsys.readouterr().out.split("\n", 3)
+    assert re.match(r"\[PNormPushCV\] \d+\.\d s: 2 settings are fitted to all rows", whole)
+    assert re.match(r"\[PNormPushCV\] \d+\.\d s: and without each of 2 folds", folds)
+    assert re.match(r"\[PNormPushCV\] .* s: all folds are scored: .*alpha = 0\.1, prec", scored)
+    assert rest == f"[PNormPushCV] {ranker.choice_}\n"
     with pytest.raises(ValueError, match="resume=True needs the folder of the passes"):
         PNormPushCV(**given).fit_blocks(source, resume=True)

@@ -33,9 +33,9 @@ from toprank.models.errors import ModelError
 from toprank.models.found_rows import (
     FoundRows,
     Progress,
+    Teller,
     clip_tails,
     fit_found,
-    make_teller,
     read_request,
 )
 from toprank.models.look import find_concerns
@@ -144,12 +144,13 @@ def fit_table_blocks(
     True
     """
     started = clock.perf_counter()
-    tell = make_teller(progress)
+    tell = Teller(progress)
     tell(0)
     if sample_rows < 1:
         raise ModelError(f"sample_rows={sample_rows!r}: expected a number of rows, 1 or more.")
     request, kind, name = read_request(model, p, alpha, metric, k, random_state, None)
-    request = replace(request, keep_tails=keep_tails, **check_effort(quality, max_seconds))
+    effort = check_effort(quality, max_seconds)
+    request = replace(request, keep_tails=keep_tails, tell=tell.add, **effort)
     _check_kept(checkpoint, resume, name)
     roles = {"id": id, "time": time, "weight": weight, "groups": groups}
     lists = {"as_text": as_text, "as_number": as_number, "clip": clip, "tidy": tidy}

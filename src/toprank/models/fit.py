@@ -22,9 +22,9 @@ from toprank.models.errors import ModelError, ModelWarning
 from toprank.models.found_rows import (
     FoundRows,
     Progress,
+    Teller,
     clip_tails,
     fit_found,
-    make_teller,
     read_request,
 )
 from toprank.models.look import find_concerns
@@ -191,10 +191,11 @@ def fit_table(
     (3,)
     """
     started = clock.perf_counter()
-    tell = make_teller(progress)
+    tell = Teller(progress)
     tell(0)
     request, kind, name = read_request(model, p, alpha, metric, k, random_state, from_model)
-    request = replace(request, keep_tails=keep_tails, **check_effort(quality, max_seconds))
+    effort = check_effort(quality, max_seconds)
+    request = replace(request, keep_tails=keep_tails, tell=tell.add, **effort)
     if unlabelled is not None:
         frame, positive = mark_unlabelled(frame, target, unlabelled, positive)
     elif hidden is not None:

@@ -144,14 +144,25 @@ def clip_tails(
     return replace(schema, columns=columns), replace(rows, X=X), tails
 
 
-def make_teller(progress: Progress | None) -> Callable[[int], None]:
-    """Return what says how far a fit is, by the number of its step."""
+class Teller:
+    """Says how far a fit is: the number of its step, and what is known within it."""
 
-    def tell(done: int) -> None:
-        if progress is not None:
-            progress(_STEPS[min(done, len(_STEPS) - 1)], done, len(_STEPS))
+    def __init__(self, progress: Progress | None):
+        self._progress = progress
+        self._done = 0
 
-    return tell
+    def __call__(self, done: int) -> None:
+        self._done = done
+        self._show("")
+
+    def add(self, text: str) -> None:
+        """Tell more of the step at hand."""
+        self._show(f": {text}")
+
+    def _show(self, more: str) -> None:
+        if self._progress is not None:
+            name = _STEPS[min(self._done, len(_STEPS) - 1)]
+            self._progress(name + more, self._done, len(_STEPS))
 
 
 def read_request(

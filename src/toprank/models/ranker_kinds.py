@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,7 @@ class RankerRequest:
     quality: str = "good"
     max_seconds: float | None = None
     keep_tails: bool = False
+    tell: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,9 @@ def _choose_linear(
         cv=folds,
         test_size=None,
         **grid,
-    ).fit(rows.X, rows.y, rows.weight)
+    )
+    search._listener = request.tell
+    search.fit(rows.X, rows.y, rows.weight)
     return clone(search.best_estimator_), search.choice_
 
 

@@ -28,6 +28,7 @@ from toprank.rankers.base import LinearRanker
 from toprank.rankers.blockwise import BlockScore, look
 from toprank.rankers.proper import ProperRanker
 from toprank.tuning.grid import GridFit, fit_grid_to
+from toprank.tuning.search import choice_line
 
 if TYPE_CHECKING:
     from toprank.blocks.statistics import LabelCounts, Units
@@ -114,13 +115,21 @@ class BlockSearch:
         self.data = look(inner, self.class_weight, intercepts=1)
         return self.data
 
-    def choose(self) -> PChoice:
-        """Fit every setting to every fold, score the rows that it tests, and choose."""
+    def choose(self, tell: Callable[[str], None] | None = None) -> PChoice:
+        """Fit every setting to every fold, score the rows that it tests, and choose.
+
+        ``tell`` is called after every step with a line about it.
+        """
+        tell = tell or (lambda text: None)
         self.whole = self._fit_whole()
+        tell(f"{len(self.templates)} settings are fitted to all rows")
         fitted = self._fit_folds()
+        tell(f"and without each of {self.folds.n_folds} folds")
         scores, overlap = self._score_folds(fitted)
         label = self.score.steadier.label
-        return PChoice(self.candidates, scores, label, self.rule, overlap, self.level)
+        choice = PChoice(self.candidates, scores, label, self.rule, overlap, self.level)
+        tell(f"all folds are scored: {choice_line(choice)}")
+        return choice
 
     @property
     def _grids(self) -> tuple[tuple[Sequence[LinearRanker], int], ...]:

@@ -108,7 +108,8 @@ class PNormPushCV(ShownInterval, LinearRanker):
         Folds at a time, in threads. The answer does not depend on it.
     verbose : int, default=0
         Print the choice. ``fit`` also prints after every fold the seconds taken and the choice by
-        the folds so far: the first of these lines is the first usable answer.
+        the folds so far: the first of these lines is the first usable answer. ``fit_blocks``, which
+        fits all folds in the same passes, prints the seconds after each of its steps.
 
     Attributes
     ----------
@@ -340,15 +341,28 @@ class PNormPushCV(ShownInterval, LinearRanker):
             print(f"[PNormPushCV] {self.choice_}", flush=True)
         return self
 
+    #: Called with what is known so far, a line of text; for whoever fits this as a part of more.
+    _listener: Callable[[str], None] | None = None
+
+    def _teller(self) -> Callable[[str], None] | None:
+        """Return what is told how far the choice is; None if nobody listens."""
+        if not self.verbose:
+            return self._listener
+        start = perf_counter()
+        return lambda text: print(
+            f"[PNormPushCV] {perf_counter() - start:.1f} s: {text}", flush=True
+        )
+
     def _most_steps(self) -> int:
         return 0  # the grid steps as a whole
 
     def _choose_on_blocks(self, search: BlockSearch, aside: bool) -> None:
+        tell = self._teller()
         data = search.look()
         tol = max(self.tol, min(_LOOSEST, _SHARE_OF_NOISE / np.sqrt(data.counts.n_present)))
         for template in search.templates:
             template.set_params(tol=tol)
-        self._keep_choice(search.choose())
+        self._keep_choice(search.choose(tell))
         self.score_interval_ = None
         if not aside:
             return
@@ -365,8 +379,9 @@ class PNormPushCV(ShownInterval, LinearRanker):
         tol = max(self.tol, min(_LOOSEST, _SHARE_OF_NOISE / np.sqrt(len(inner))))
         for template in search.templates:
             template.set_params(tol=tol)
+        tell = self._teller()
         whole = search.fit(part)
-        self._keep_choice(search.choose(part, folds, whole, _teller() if self.verbose else None))
+        self._keep_choice(search.choose(part, folds, whole, tell))
         self.score_interval_ = None
         try:
             if nested:
@@ -460,18 +475,3 @@ class PNormPushCV(ShownInterval, LinearRanker):
             .add_self_request(self)
             .add(splitter=cv, method_mapping=mapping)
         )
-
-
-def _teller() -> Callable[[int, PChoice], None]:
-    """Return what prints the choice by the folds so far, and the seconds since now."""
-    start = perf_counter()
-
-    def tell(n_folds: int, choice: PChoice) -> None:
-        chosen, done = choice.chosen, choice.fold_scores.shape[1]
-        print(
-            f"[PNormPushCV] {perf_counter() - start:.1f} s: fold {done} of {n_folds}; so far "
-            f"{chosen.name}, alpha = {chosen.alpha:g}, {choice.metric} {choice.best_score:.4g}",
-            flush=True,
-        )
-
-    return tell

@@ -18,6 +18,12 @@ from toprank.tuning.nested import interval_of_choice
 from toprank.tuning.rows import TuningRows
 
 
+def choice_line(choice: PChoice) -> str:
+    """Return the setting that was chosen and its score, as one line."""
+    chosen = choice.chosen
+    return f"{chosen.name}, alpha = {chosen.alpha:g}, {choice.metric} {choice.best_score:.4g}"
+
+
 @dataclass(frozen=True)
 class FittedSettings:
     """The logistic baselines, one per alpha, and the pushes, fitted to the same rows."""
@@ -71,11 +77,11 @@ class SettingSearch:
         rows: TuningRows,
         folds: Sequence[Fold],
         whole: FittedSettings,
-        tell: Callable[[int, PChoice], None] | None = None,
+        tell: Callable[[str], None] | None = None,
     ) -> PChoice:
         """Compare the settings on the folds; `whole` are their fits to all of the rows.
 
-        ``tell`` is called after every fold with the number of folds and the choice by those so far.
+        ``tell`` is called after every fold with a line about the choice by those so far.
         """
         steadier = self.score.steadier
 
@@ -89,7 +95,8 @@ class SettingSearch:
             columns.append(column)
             if tell is not None:
                 overlap = tested_over_trained(folds[: len(columns)])
-                tell(len(folds), self._choice(np.column_stack(columns), overlap))
+                so_far = self._choice(np.column_stack(columns), overlap)
+                tell(f"fold {len(columns)} of {len(folds)}; so far {choice_line(so_far)}")
         return self._choice(np.column_stack(columns), tested_over_trained(folds))
 
     def nested_interval(
