@@ -11,7 +11,7 @@ from toprank import PNormPush, PushEnsemble
 from toprank.rankers.ensemble.columns import LinearColumns
 from toprank.rankers.ensemble.converted import CatBoostRanker, ForestRanker
 from toprank.rankers.ensemble.flat_forest import FlatForest, mean_values
-from toprank.rankers.ensemble.plan import EFFORTS, auto_folds, auto_members
+from toprank.rankers.ensemble.plan import EFFORTS, auto_folds, auto_members, has_few_positives
 from toprank.rankers.ensemble.prepared import PreparedRanker
 
 
@@ -166,14 +166,21 @@ def test_better_qualities_are_more_work_and_few_rows_get_more_folds():
 
 
 @pytest.mark.parametrize(
-    ("quality", "n_rows", "trees"),
-    [("good", 1_999, 300), ("good", 2_000, 120), ("fast", 1_999, 45), ("best", 1_999, 1_000)],
+    ("quality", "n_rows", "n_positives", "trees"),
+    [
+        ("good", 1_999, 99, 300),
+        ("good", 1_999, 100, 120),
+        ("good", 2_000, 99, 120),
+        ("fast", 500, 20, 45),
+        ("best", 500, 20, 1_000),
+    ],
 )
-def test_few_rows_get_the_trees_of_catboost_that_their_quality_says(
-    monkeypatch, quality, n_rows, trees
+def test_few_positives_in_few_rows_get_the_trees_of_catboost_that_their_quality_says(
+    monkeypatch, quality, n_rows, n_positives, trees
 ):
     monkeypatch.setattr("toprank.rankers.ensemble.plan.is_installed", lambda library: True)
-    members = dict(auto_members(quality, None, 0, n_rows=n_rows))
+    few = has_few_positives(n_rows, n_positives)
+    members = dict(auto_members(quality, None, 0, few_positives=few))
     assert members["CatBoost"].n_estimators == trees
 
 

@@ -26,7 +26,7 @@ from toprank.rankers.ensemble.out_of_fold import (
     OutOfFold,
     Progress,
 )
-from toprank.rankers.ensemble.plan import EFFORTS, Member
+from toprank.rankers.ensemble.plan import EFFORTS, Member, has_few_positives
 from toprank.rankers.ensemble.weighing import measure_interval
 from toprank.rankers.held_out import held_out
 
@@ -79,13 +79,12 @@ class PushEnsemble(
         best      5      400             300     trees with p = 1 and 16, a random forest too
         ========  =====  ==============  ======  ==============================================
 
-        Tables of fewer than 2,000 rows get at least five folds, and in "good" 300 trees of
-        CatBoost, 120 otherwise. Of more than 100,000 rows (fast), 300,000 (good) or 1,000,000
-        (best) so many are drawn, class by class, to weigh the members by; the members themselves
-        are then fitted to all rows. A ``cv`` of your own takes all.
-        "fast" leaves out members of "auto" that weigh less than a tenth of the heaviest, and in
-        boosted trees of more than 23 columns tells fewer values of each apart (255 otherwise, 63
-        at least).
+        Tables of fewer than 2,000 rows get at least five folds; those with fewer than 100 positives
+        get 300 trees of CatBoost in "good", others 120. Of more than 100,000 rows (fast), 300,000
+        (good) or 1,000,000 (best) so many are drawn, class by class, to weigh the members by; the
+        members themselves are then fitted to all rows. A ``cv`` of your own takes all. "fast"
+        leaves out members of "auto" that weigh less than a tenth of the heaviest, and in boosted
+        trees of more than 23 columns tells fewer values of each apart (255 otherwise, 63 at least).
     metric : str or callable, default="average_precision"
         What combinations are compared by: a metric of `toprank.metrics`, or a scikit-learn scorer
         that ranks by ``decision_function``.
@@ -263,7 +262,8 @@ class PushEnsemble(
         """
         sample_weight = keep_label_weights(self, y, sample_weight, label_propensity)
         rows = self._check_fit(X, y, sample_weight, groups, time)
-        members = self._members(self.n_features_in_, len(rows))
+        few = has_few_positives(len(rows), int(np.sum(rows.y == self.classes_[1])))
+        members = self._members(self.n_features_in_, few)
         outer = None if self.test_size is None else self._outer_interval(rows, members)
         budget = Budget(self.max_seconds, Workers(self.n_jobs).n_jobs)
         self._folds = self._make_folds(rows)

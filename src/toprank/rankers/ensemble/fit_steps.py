@@ -97,11 +97,11 @@ class EnsembleSteps(EnsembleScores):
         self._labels = rows.y
         return rows
 
-    def _members(self, n_columns: int, n_rows: int) -> list[Member]:
+    def _members(self, n_columns: int, few_positives: bool = False) -> list[Member]:
         if not isinstance(self.estimators, str):
             return check_members(self.estimators)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        given = (self.categorical_features, seed, self.clip_tails, n_columns, n_rows)
+        given = (self.categorical_features, seed, self.clip_tails, n_columns, few_positives)
         return auto_members(self.quality, *given)
 
     def _single(self, estimator: BaseEstimator) -> BaseEstimator:

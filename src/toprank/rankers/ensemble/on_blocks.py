@@ -196,7 +196,7 @@ class EnsembleOnBlocks(BlockScorer, EnsembleSteps):
         if isinstance(self.estimators, str):
             members = block_members(self.quality, seed)
         else:
-            members = self._members(source.n_features, counts.n_present)
+            members = self._members(source.n_features)
         kept = None if checkpoint is None else Path(checkpoint) / "trees"
         work = _BlockMembers(source, plain, folds, drawn, rows, self.on_error, kept)
         tell = self._teller(progress)

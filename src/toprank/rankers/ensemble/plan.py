@@ -23,6 +23,8 @@ Member = tuple[str, BaseEstimator]
 
 #: Fewer rows than these get at least so many folds: a fit to less would not stand for the whole.
 _FEW_ROWS, _FOLDS_OF_FEW = 2_000, 5
+#: Fewer positives than these, in few rows, get more trees of CatBoost.
+_FEW_POSITIVES = 100
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,9 @@ class Effort:
         Members that weigh less than this share of the heaviest are left out, and the others are
         weighed again: what they add is lost in noise, and they take as long as the others.
     few_cat_rounds : int or None
-        Trees of CatBoost where rows are few; None for no more than elsewhere. It learns the more
-        slowly the more trees it is to grow, and with few positives its lists gain by that.
+        Trees of CatBoost where rows and positives are few; None for no more than elsewhere. It
+        learns the more slowly the more trees it is to grow, and with few positives its lists gain
+        by that.
     """
 
     folds: int
@@ -99,7 +102,7 @@ def auto_members(
     random_state: int,
     clip_tails: bool = True,
     n_columns: int = 1,
-    n_rows: int = _FEW_ROWS,
+    few_positives: bool = False,
 ) -> list[Member]:
     """Return the members for a table, whatever is installed, in the order of the fits."""
     effort = EFFORTS[quality]
@@ -130,12 +133,17 @@ def auto_members(
     extra = ForestRanker(n_estimators=effort.forest, min_samples_leaf=1, **drawn)
     members.insert(3, ("extra trees", extra))
     if is_installed("catboost"):
-        more = effort.few_cat_rounds if n_rows < _FEW_ROWS else None
+        more = effort.few_cat_rounds if few_positives else None
         members.append(("CatBoost", CatBoostRanker(more or effort.cat_rounds, **drawn)))
     if effort.random_forest or backend is None:
         forest = ForestRanker("random", n_estimators=effort.forest, **drawn)
         members.append(("random forest", forest))
     return members + others
+
+
+def has_few_positives(n_rows: int, n_positives: int) -> bool:
+    """Whether positives are few, in a table so small that more trees take little time."""
+    return n_rows < _FEW_ROWS and n_positives < _FEW_POSITIVES
 
 
 def auto_folds(quality: str, n_rows: int) -> int:
