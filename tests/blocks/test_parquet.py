@@ -211,6 +211,13 @@ class TestRefusals:
         with pytest.raises(ValueError, match=r"part-1.parquet cannot be read as Parquet"):
             from_parquet(folder, target="y")
 
+    def test_a_name_of_a_column_that_is_no_text_is_damage(self, tmp_path):
+        path = tmp_path / "t.parquet"
+        pq.write_table(pa.table({"abcde": [1.0, 2.0], "y": [0, 1]}), path, store_schema=False)
+        path.write_bytes(path.read_bytes().replace(b"abcde", b"ab\x80de"))
+        with pytest.raises(ValueError, match=r"t.parquet cannot be read as Parquet: 'utf-8' codec"):
+            from_parquet(path, target="y")
+
     def test_damaged_rows_are_named(self, folder):
         path = folder / "part-1.parquet"
         content = bytearray(path.read_bytes())

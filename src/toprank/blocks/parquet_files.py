@@ -75,7 +75,7 @@ def name_in_errors(path: Place) -> Iterator[None]:
             f"There is not enough memory to read a block of {path} ({str(error).strip()}). Free "
             "some, pass a smaller block_rows=, or write the file in smaller row groups."
         ) from error
-    except (arrow.ArrowException, OSError) as error:
+    except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
         if isinstance(error, FileNotFoundError | StoreError):
             raise
         raise ValueError(
