@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy import stats
 from scipy.integrate import quad
 
@@ -29,6 +31,8 @@ from toprank.inference import (
     sample_size,
     u_statistic,
 )
+from toprank.models import fit_table
+from toprank.models.monitor import Limits, monitor_model
 from toprank.tuning import capacity_threshold, supported_p
 
 KEPT = Path(__file__).with_name("error_bars_attack.json")
@@ -239,6 +243,37 @@ def noise_rows(draws: int) -> Iterator[Answer]:
     yield "`supported_p`", "noise, 20 + 80 rows: share with a push", "1", allowed / draws, draws
 
 
+def shop(rng: np.random.Generator, rows: int, levels: int) -> pd.DataFrame:
+    """Columns with long tails, and a category of so many levels where there are any."""
+    made = pd.DataFrame({"amount": rng.lognormal(size=rows), "age": rng.gamma(2.0, size=rows)})
+    made["visits"] = rng.poisson(3.0, rows)
+    effect = np.zeros(rows)
+    if levels:
+        level = rng.integers(0, levels, rows)
+        made["shop"] = [f"shop {number}" for number in level]
+        effect = np.cos(2.9 * level)
+    return made.assign(y=np.log(made.amount) + effect + rng.logistic(size=rows) > 1.6)
+
+
+def monitor_rows(draws: int) -> Iterator[Answer]:
+    fits, rng = 8, np.random.default_rng(13)
+    tables = max(1, min(draws, 400) // fits)
+    for model, rows, levels in (("trees", 500, 0), ("trees", 1000, 0), ("pnorm", 300, 200)):
+        alarms = 0
+        for _ in range(fits):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # categories never seen before
+                fitted = fit_table(shop(rng, rows, levels), "y", model=model, p=4)
+                for _ in range(tables):
+                    new = shop(rng, 1000, levels).drop(columns="y")
+                    parts = [(new, fitted.score(new))]
+                    limits = Limits(0.25, 2.0, None)
+                    alarms += bool(monitor_model(fitted, parts, lambda: None, limits).alarms)
+        setting = f"nothing changed: alarms, {model} on {rows:,} rows"
+        setting += f", {levels} levels" if levels else ""
+        yield "`monitor`", setting, "1", alarms / (fits * tables), fits * tables
+
+
 def order_rows(draws: int) -> Iterator[Answer]:
     y, s = np.repeat([0, 1], [4980, 20]), np.arange(5000.0)
     swapped = s.copy()
@@ -268,6 +303,7 @@ ROWS: dict[str, Callable[[int], Iterator[Answer]]] = {
     "compare": compare_rows,
     "noise": noise_rows,
     "precision": precision_rows,
+    "monitor": monitor_rows,
 }
 
 

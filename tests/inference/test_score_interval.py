@@ -173,6 +173,24 @@ def test_average_precision_allows_for_a_negative_above_all_rows():
     assert ends[0] == ends[1]  # the model's variance allows for more already
 
 
+def test_the_lower_end_of_an_average_precision_is_as_far_as_one_negative_on_top_would_move_it():
+    """Tails so long that most samples hold no negative above the positives, and some hold one."""
+    rng = np.random.default_rng(4)
+    y = np.arange(200) < 20
+    s = rng.normal(size=200) + 8 * y
+    on_top = average_precision(np.r_[y, False], np.r_[s, 99.0])
+    assert interval("average_precision", y, s).low <= on_top + 0.002
+    setting = ScoreSetting(20, 0.1, "t3", separation=6.0)
+    assert coverage("average_precision", setting, draws=150, truth=0.9023).covered > 0.92
+
+
+def test_a_small_average_precision_believes_what_it_sees_sooner():
+    """Ten positives of a thousand random scores: 0.09 wide before; by the normal law 0.03."""
+    setting = ScoreSetting(10, 0.01, "random")
+    found = coverage("average_precision", setting, draws=100, truth=0.01)
+    assert found.covered > 0.95 and found.width < 0.08
+
+
 @pytest.mark.more
 def test_average_precision_of_long_tails_is_covered_where_half_the_rows_are_positive():
     found = coverage("average_precision", ScoreSetting(40, 0.5, "t3"), draws=600)

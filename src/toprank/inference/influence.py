@@ -171,6 +171,7 @@ def _by_score(
         request.level,
         over_groups=sample.groups is not None,
         unseen=expansion.unseen,
+        one_unseen=expansion.one_unseen,
     )
     ends = (low * pairs.bound_from_below(sample.units), high)
     method = f"score interval, {method or expansion.method}"

@@ -35,6 +35,7 @@ def score_interval(
     level: float,
     over_groups: bool = False,
     unseen: float = 0.0,
+    one_unseen: float = 0.0,
 ) -> tuple[float, float]:
     """Ends of the score interval of a share of pairs.
 
@@ -55,6 +56,8 @@ def score_interval(
     unseen : float
         How much a row that the sample has not met could take from the share. The lower end allows
         for it where the variance seen is believed, and for the model's variance where it is not.
+    one_unseen : float
+        How much one such row could take at most; the lower end lies at least as far away.
     """
     positives, negatives = (max(1.0, count) for count in pairs.rows(units))
     shared = max(positives, negatives) if pairs.wide else (positives + negatives) / 2
@@ -71,6 +74,7 @@ def score_interval(
     if unseen > 0:
         less = max(0.0, share - unseen)
         low = min(low, _lower_end(less, 1 - less, pairs.scale * ratio * reach**2, counts))
+    low = min(low, max(0.0, share - one_unseen))
     # the model is the same for pairs in order and pairs out of order
     high = 1 - _lower_end(1 - share, share, scale, counts)
     return low, high

@@ -119,7 +119,10 @@ class Expansion:
     power : float, optional
         The share is the root of a mean over negatives of this power of their heights.
     unseen : float
-        How much a negative above all rows could take from the share, as far as it is allowed for.
+        How much a part of a negative above all rows would take from the share; the lower end allows
+        for it beside the noise.
+    one_unseen : float
+        How much a whole one would take, which the lower end allows for without noise.
     """
 
     share: float
@@ -137,6 +140,7 @@ class Expansion:
     pairs: PairShare | None = None
     power: float | None = None
     unseen: float = 0.0
+    one_unseen: float = 0.0
 
     @property
     def needs_copies(self) -> bool:

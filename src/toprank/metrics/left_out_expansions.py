@@ -58,7 +58,7 @@ def without_one(
 
 def average_precision_expansion(ranked: RankedList) -> Expansion:
     """Average precision at the sample's share of positives."""
-    prevalence = ranked.positives / ranked.total
+    prevalence, per_negative = ranked.positives / ranked.total, ranked.positives / ranked.negatives
 
     def left_out(high: FloatArray, low: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         return _average_precision_left_out(high, low, prevalence)
@@ -84,24 +84,32 @@ def average_precision_expansion(ranked: RankedList) -> Expansion:
         # one positive in the wrong place moves it more than any law of the scores tells
         pairs=PairShare(
             wide=True,
-            errors_to_trust=4.0,
+            errors_to_trust=_errors_to_trust(share - bias / 2, prevalence),
             scale=0.7,
             freedom_of_model=0.0,
             freedom_over_groups=None,
             bias_taken=0.5,
             shortfall=3.0,
         ),
-        unseen=max(0.0, share - _with_negative_on_top(ranked, prevalence)),
+        # the more negatives there are per positive, the more likely the sample holds one on top
+        unseen=share - _with_negative_on_top(ranked, _UNSEEN * min(1.0, per_negative) ** 0.5),
+        one_unseen=share - _with_negative_on_top(ranked, 1.0),
     )
 
 
-def _with_negative_on_top(ranked: RankedList, prevalence: float) -> float:
-    """Average precision if a part of one more negative lay above all rows.
+def _errors_to_trust(share: float, prevalence: float) -> float:
+    """How soon a small variance is believed: near the share of positives, where scores are random.
 
-    The more negatives there are per positive, the more likely the sample holds such a one.
+    Few positives of a ranker that finds some may by chance all lie low, and then show little of the
+    spread that one at the top would bring; those of random scores have none to show.
     """
+    return float(np.clip(share / prevalence - 1, 0.5, 4.0))
+
+
+def _with_negative_on_top(ranked: RankedList, part: float) -> float:
+    """Average precision if one more negative, or a part of one, lay above all rows."""
+    prevalence = ranked.positives / ranked.total
     rows = ranked.negatives if ranked.rows is None else ranked.rows[1]
-    part = _UNSEEN * float(np.sqrt(min(1.0, ranked.positives / ranked.negatives)))
     more = part * ranked.negatives / rows
     right = prevalence * ranked.found[1:] / ranked.positives
     noise = (1 - prevalence) * (more + ranked.passed[1:]) / (more + ranked.negatives)
