@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from toprank import IRPush, PNormPush, ProperRanker, PushRanker, blocks
+from toprank import IRPush, PNormPush, PNormPushCV, ProperRanker, PushRanker, blocks
 
 
 def rows(n=3000, d=4, seed=0):
@@ -234,3 +234,43 @@ def test_why_there_is_no_partial_fit_is_said():
     with pytest.raises(AttributeError, match=r"the minimum over old .*warm_start=True") as refused:
         ranker.partial_fit(np.eye(2), [0, 1])
     assert refused.value.__cause__ is None  # what the user sees is the reason itself
+
+
+REFUSED = [
+    PNormPush(p=4),
+    PushRanker(loss="logistic", price="power", p=4),
+    PNormPushCV((1, 4), alphas=(1e-2,), cv=3),
+]
+
+
+@pytest.mark.parametrize("ranker", REFUSED, ids=str)
+def test_rows_that_are_refused_left_passes_behind(ranker, tmp_path):
+    X, y = rows()
+    X[100, 2] = np.inf
+    with pytest.raises(ValueError, match="infinity"):
+        ranker.fit_blocks(blocks.from_arrays(X, y, block_rows=500), checkpoint=tmp_path)
+    with pytest.raises(ValueError, match="one class only"):
+        ranker.fit_blocks(blocks.from_arrays(X, np.zeros(3000)), checkpoint=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_rows_that_were_mended_were_refused_again_for_what_had_been_kept(tmp_path):
+    X, y = rows()
+    bad = X.copy()
+    bad[100, 2] = np.inf
+    with pytest.raises(ValueError, match="infinity"):
+        PNormPush().fit_blocks(blocks.from_arrays(bad, y), checkpoint=tmp_path)
+    mended = PNormPush().fit_blocks(blocks.from_arrays(X, y), checkpoint=tmp_path, resume=True)
+    assert (mended.coef_ == PNormPush().fit_blocks(blocks.from_arrays(X, y)).coef_).all()
+
+
+def test_a_pass_is_kept_before_the_next_one_reads_and_the_last_one_with_the_fit(tmp_path):
+    source = blocks.from_arrays(*rows())
+    whole = Counting(source)
+    PNormPush().fit_blocks(whole, checkpoint=tmp_path / "whole")
+    assert len(list((tmp_path / "whole").glob("*.pass"))) == len(whole.made)
+    for lost_at in range(2, len(whole.made)):
+        folder = tmp_path / str(lost_at)
+        with pytest.raises(Lost):
+            PNormPush().fit_blocks(Counting(source, lost_at), checkpoint=folder)
+        assert len(list(folder.glob("*.pass"))) == lost_at

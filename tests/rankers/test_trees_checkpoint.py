@@ -267,13 +267,22 @@ def test_the_trees_of_an_ensemble_go_on_too(rounds, tmp_path):
 
 
 def test_draws_that_cannot_be_repeated_are_refused_and_never_taken(tmp_path, monkeypatch):
-    monkeypatch.setattr(kept_rounds, "_DRAWS_ANEW", (1000, 0))
+    monkeypatch.setattr(kept_rounds, "_DRAWS_ANEW", "1000.0.0")
     X, y = table()
     with pytest.raises(ValueError, match="would all draw the same columns"):
         PushTrees(**SMALL).fit_blocks(source_of(X, y), checkpoint=tmp_path)
     plain = PushTrees(**SMALL).fit_blocks(source_of(X, y))
     within = PushTrees(**SMALL).fit_blocks(blocks.with_checkpoint(source_of(X, y), tmp_path))
     check_same(within, plain, X)
+
+
+@pytest.mark.parametrize(
+    ("version", "repeats"),
+    [("2.1.4", False), ("3.2.0rc1", False), ("3.2.0", True), ("3.10.1", True), ("4.0.0-dev", True)],
+)
+def test_versions_of_xgboost_are_told_apart(version, repeats, monkeypatch):
+    monkeypatch.setattr("xgboost.__version__", version)
+    assert kept_rounds.draws_can_be_repeated() is repeats
 
 
 def test_rounds_draw_other_columns_each(tmp_path):

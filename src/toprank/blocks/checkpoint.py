@@ -10,6 +10,9 @@ The first pass, over the labels, is always made: it tells whether the labels and
 the same (a feature that changed is not noticed). What
 every outcome is the answer to is kept with it, so that another ranker, or other parameters, are not
 taken for the same fit.
+
+An outcome is written once the fit has taken it, which the next pass shows. So rows that are refused
+for what a pass found in them leave nothing that a later fit to mended rows would be handed.
 """
 
 from __future__ import annotations
@@ -17,8 +20,8 @@ from __future__ import annotations
 import hashlib
 import io
 import pickle  # nosec B403
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from os import PathLike
 from pathlib import Path
 
@@ -30,6 +33,8 @@ _MAGIC = b"toprank pass 1\n"
 _DIGEST = 32
 #: Outcomes of more bytes are not kept: such a pass is made again.
 _MOST_BYTES = 1 << 28
+#: Passes that look at the rows, labels and columns: refused rows show there.
+_LOOKS = 2
 #: What an outcome may be made of, beside classes of this library.
 _KNOWN = {
     "builtins": {"complex", "frozenset", "range", "set", "slice"},
@@ -92,15 +97,21 @@ class Passes:
         self.made = 0
         #: How many outcomes came from the folder.
         self.replayed = 0
+        #: What is to be written once the fit has taken it: files, questions, outcomes.
+        self._waiting: list[tuple[Path, bytes, bytes]] = []
 
     def answer(self, question: object, make_pass: Callable[[], Partial]) -> Partial:
         """Return the kept outcome of the next pass, or make the pass and keep its outcome."""
         path = self.folder / f"{self.made:05d}.pass"
         asked = _digest(packed_bytes(question))
         is_first, self.made = self.made == 0, self.made + 1
+        if self.made > _LOOKS:
+            self.write_waiting()
         if not path.exists():
             outcome = make_pass()
-            self._keep(path, asked, packed_bytes(outcome), whole=is_first)
+            packed = packed_bytes(outcome)
+            too_large = len(packed) > _MOST_BYTES and not is_first
+            self._waiting.append((path, asked, b"" if too_large else packed))
             return outcome
         kept = self._read(path, asked)
         if is_first or not kept:
@@ -124,14 +135,17 @@ class Passes:
     def replace(self, name: str, question: object, outcome: object) -> None:
         """Keep an outcome under a name, in the place of the one that is there."""
         path = self.folder / f"{name}.pass"
-        self._keep(path, _digest(packed_bytes(question)), packed_bytes(outcome), whole=True)
+        self._waiting.append((path, _digest(packed_bytes(question)), packed_bytes(outcome)))
+        self.write_waiting()
 
-    def _keep(self, path: Path, asked: bytes, packed: bytes, whole: bool) -> None:
-        if len(packed) > _MOST_BYTES and not whole:
-            packed = b""
-        with replace_file(path) as file:
-            file.write(_MAGIC + asked + _digest(packed))
-            file.write(packed)
+    def write_waiting(self) -> None:
+        """Write the outcomes that the fit has taken."""
+        while self._waiting:
+            path, asked, packed = self._waiting[0]
+            with replace_file(path) as file:
+                file.write(_MAGIC + asked + _digest(packed))
+                file.write(packed)
+            del self._waiting[0]
 
     def _read(self, path: Path, asked: bytes) -> bytes:
         held = path.read_bytes()
@@ -213,6 +227,19 @@ def with_checkpoint(
             "blocks.from_parquet(folder, target='y')."
         )
     return KeptPasses(source, open_passes(folder, resume))
+
+
+@contextmanager
+def keep_passes(
+    source: BlockSource, checkpoint: str | PathLike[str] | None, resume: bool
+) -> Iterator[BlockSource]:
+    """The source of a fit, with a folder for the outcomes of its passes where one is named."""
+    check_resume(checkpoint, resume)
+    if checkpoint is not None:
+        source = with_checkpoint(source, checkpoint, resume=resume)
+    yield source
+    if isinstance(source, KeptPasses):
+        source.passes.write_waiting()
 
 
 def open_passes(folder: str | PathLike[str], resume: bool) -> Passes:

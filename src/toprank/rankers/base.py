@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from toprank._arrays import AnyArray, TableLike
 from toprank._numerics import FloatArray
 from toprank.blocks import BlockSource, Units
+from toprank.blocks.checkpoint import keep_passes
 from toprank.blocks.memory import ArraySource
 from toprank.blocks.tensors import OnDevice, tensor_on_device
 from toprank.blocks.torch import from_torch
@@ -36,7 +37,6 @@ from toprank.rankers.blockwise import (
     BlockScoring,
     Certificate,
     check_columns,
-    keep_passes,
     look,
 )
 from toprank.rankers.callbacks import STOPPED, TakesCallbacks
@@ -192,8 +192,8 @@ class LinearRanker(
         self
             With ``passes_``: how often the data were passed over, and for what.
         """
-        source = keep_passes(source, checkpoint, resume)
-        passes = self._fit_source(source)
+        with keep_passes(source, checkpoint, resume) as source:
+            passes = self._fit_source(source)
         self._keep_columns(source)
         self.passes_ = passes
         return self

@@ -20,7 +20,6 @@ from sklearn.utils.validation import check_is_fitted
 from toprank._arrays import AnyArray
 from toprank._numerics import FloatArray
 from toprank.blocks import BlockSource, Units
-from toprank.blocks.checkpoint import check_resume, with_checkpoint
 from toprank.blocks.design import design_of
 from toprank.blocks.statistics import LabelCounts
 from toprank.inference.intervals import BlockScores
@@ -192,14 +191,6 @@ def check_row_weights(counts: LabelCounts) -> None:
             "a repetition count. Use 0 to leave a row out."
         )
     check_weights(_SECOND_IS_POSITIVE, counts.weight)
-
-
-def keep_passes(
-    source: BlockSource, checkpoint: str | PathLike[str] | None, resume: bool
-) -> BlockSource:
-    """The source, with a folder for the outcomes of its passes where one is named."""
-    check_resume(checkpoint, resume)
-    return source if checkpoint is None else with_checkpoint(source, checkpoint, resume=resume)
 
 
 class BlockScorer:

@@ -21,8 +21,8 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._arrays import TableLike
-from toprank.blocks import Workers, with_checkpoint
-from toprank.blocks.checkpoint import check_resume
+from toprank.blocks import Workers
+from toprank.blocks.checkpoint import keep_passes
 from toprank.folds import (
     RULES,
     Candidate,
@@ -316,13 +316,12 @@ class PNormPushCV(ShownInterval, LinearRanker):
                 "test_size='nested' fits the grid 25 times more, which a block source is not read "
                 "for: give a share of the rows to keep aside, such as 0.2, or None."
             )
-        check_resume(checkpoint, resume)
         aside = _SHARE_ASIDE if isinstance(self.test_size, str) else self.test_size or 0.0
-        kept = source
-        if checkpoint is not None:
-            kept = with_checkpoint(source, checkpoint, resume=resume)
         candidates, templates = self._grid()
-        with source.start_threads(self.n_jobs):
+        with (
+            keep_passes(source, checkpoint, resume) as kept,
+            source.start_threads(self.n_jobs),
+        ):
             folds = folds_on_blocks(
                 kept, self.cv, repeats=self.n_repeats, seed=self.random_state, aside=aside
             )

@@ -27,6 +27,7 @@ from toprank._arrays import Matrix, TableLike
 from toprank._extras import require
 from toprank._numerics import FloatArray
 from toprank.blocks import BlockSource, go_on
+from toprank.blocks.checkpoint import keep_passes
 from toprank.blocks.drawn import draw_rows
 from toprank.blocks.parts import Folds, HashFolds
 from toprank.blocks.statistics import LabelCounts
@@ -38,7 +39,6 @@ from toprank.rankers.blockwise import (
     check_repeatable,
     check_row_weights,
     check_source,
-    keep_passes,
 )
 from toprank.rankers.common import fits, warn_caller
 from toprank.rankers.ensemble.combination import ScoreColumns
@@ -174,10 +174,17 @@ class EnsembleOnBlocks(BlockScorer, EnsembleSteps):
         """
         check_source(source)
         _refuse_settings(self)
-        plain = source
         if checkpoint is not None:
             check_repeatable(self.random_state)
-        source = keep_passes(source, checkpoint, resume)
+        trees = None if checkpoint is None else Path(checkpoint) / "trees"
+        with keep_passes(source, checkpoint, resume) as kept:
+            self._fit_source(kept, source, trees, progress)
+        return self
+
+    def _fit_source(
+        self, source: BlockSource, plain: BlockSource, kept: Path | None, progress: Progress | None
+    ) -> None:
+        """Fit to a source that may keep its passes, trees to the plain one and below ``kept``."""
         source.expect_passes()
         counts = count_labels(source)
         split_classes(counts.labels)
@@ -197,7 +204,6 @@ class EnsembleOnBlocks(BlockScorer, EnsembleSteps):
             members = block_members(self.quality, seed)
         else:
             members = self._members(source.n_features)
-        kept = None if checkpoint is None else Path(checkpoint) / "trees"
         work = _BlockMembers(source, plain, folds, drawn, rows, self.on_error, kept)
         tell = self._teller(progress)
         runs = []
@@ -217,7 +223,6 @@ class EnsembleOnBlocks(BlockScorer, EnsembleSteps):
                 UserWarning,
             )
         self._keep_members(members, fitted)
-        return self
 
     def block_score(self) -> EnsembleBlockScore:
         """Return the ranking score as a picklable function of the ``X`` of a block."""

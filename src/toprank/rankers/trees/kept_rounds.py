@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.lib import NumpyVersion
 
 from toprank._extras import require
 from toprank._numerics import FloatArray
@@ -29,7 +30,7 @@ _PAUSES = 20.0
 #: Parameters that say how a fit is done, and not what comes out.
 _NOT_ASKED = ("n_jobs", "verbose")
 #: The first XGBoost known to draw columns anew by the seed of a round; 2.1 is known not to.
-_DRAWS_ANEW = (3, 2)
+_DRAWS_ANEW = "3.2.0"
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,8 @@ class KeptRounds:
 
 def draws_can_be_repeated() -> bool:
     """Whether this XGBoost draws columns by a seed that a round is given."""
-    found = require("xgboost", "xgboost").__version__.split(".")
-    return tuple(int(part) for part in found[:2]) >= _DRAWS_ANEW
+    found = require("xgboost", "xgboost").__version__
+    return bool(NumpyVersion(found) >= _DRAWS_ANEW)
 
 
 class TreeCheckpoint:
@@ -82,7 +83,7 @@ class TreeCheckpoint:
         check_repeatable(trees.random_state)
         if not draws_can_be_repeated():
             raise ValueError(
-                f"checkpoint= of trees needs XGBoost {'.'.join(map(str, _DRAWS_ANEW))} or newer, "
+                f"checkpoint= of trees needs XGBoost {_DRAWS_ANEW} or newer, "
                 f"and {require('xgboost', 'xgboost').__version__} is installed, whose rounds would "
                 "all draw the same columns. Install a newer one, or leave checkpoint= out."
             )
