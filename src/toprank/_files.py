@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
 import secrets
 import stat
 import tempfile
@@ -17,6 +18,36 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol, cast
+from urllib.parse import unquote, urlsplit
+
+#: What stands before :// in an address; one letter would be a drive.
+SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
+
+
+def path_on_disk(given: str | os.PathLike[str], name: str) -> Path:
+    """Return a path that is written to, also one that begins with ``file://``.
+
+    Parameters
+    ----------
+    given : str or path
+    name : str
+        What it is given as, for the message.
+
+    Raises
+    ------
+    ValueError
+        Where it is the address of a store: as a path it would be a folder named ``s3:`` here.
+    """
+    text = os.fspath(given)
+    scheme = SCHEME.match(text)
+    if scheme is None:
+        return Path(given)
+    if scheme[1] == "file":
+        return Path(unquote(urlsplit(text).path))
+    raise ValueError(
+        f"{name}={text!r} is the address of a store, and files are written to disks only: give a "
+        "path (a network drive, if another machine is to read it), and copy them from there."
+    )
 
 
 class Status(Protocol):

@@ -274,3 +274,18 @@ def test_a_pass_is_kept_before_the_next_one_reads_and_the_last_one_with_the_fit(
         with pytest.raises(Lost):
             PNormPush().fit_blocks(Counting(source, lost_at), checkpoint=folder)
         assert len(list(folder.glob("*.pass"))) == lost_at
+
+
+@pytest.mark.parametrize("ranker", [PNormPush(), PNormPushCV((1,), alphas=(1e-2,), cv=3)], ids=str)
+def test_an_address_as_the_folder_was_a_folder_named_after_its_scheme(
+    ranker, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    source = blocks.from_arrays(*rows())
+    with pytest.raises(ValueError, match=r"checkpoint='s3://bucket/fit' is the address of a store"):
+        ranker.fit_blocks(source, checkpoint="s3://bucket/fit")
+    with pytest.raises(ValueError, match=r"to='gs://bucket/scores\.npy' is the address of a store"):
+        PNormPush().fit_blocks(source).score_blocks(source, to="gs://bucket/scores.npy")
+    assert list(tmp_path.iterdir()) == []
+    ranker.fit_blocks(source, checkpoint=(tmp_path / "a folder").as_uri())
+    assert [place.name for place in tmp_path.iterdir()] == ["a folder"]

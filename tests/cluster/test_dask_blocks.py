@@ -230,6 +230,12 @@ def test_columns_that_cannot_be_told_apart_are_refused(given, says):
         blocks.from_dask(dd.from_dict({"a": [1.0, 2.0], "y": [0, 1]}, npartitions=1), **given)
 
 
+def test_the_name_of_a_column_as_y_was_taken_for_labels_in_memory():
+    frame = dd.from_dict({"age": [30, 40, 50, 60], "label": [0, 1, 0, 1]}, npartitions=2)
+    with pytest.raises(ValueError, match="give it as target='label'"):
+        blocks.from_dask(frame, "label")
+
+
 def test_only_a_frame_has_a_target():
     with pytest.raises(TypeError, match="name columns of a dask data frame"):
         blocks.from_dask(da.ones((6, 2)), target="y")

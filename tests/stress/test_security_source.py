@@ -40,6 +40,7 @@ ARGUED = {
         "calls the GPU's driver through the library that torch has loaded: numbers, and addresses "
         "of tensors that the caller's object holds; no library is opened, no code comes from data"
     ),
+    ("_files.py", "import urllib.parse"): "unquotes the path after file://; nothing is fetched",
     ("blocks/places.py", "import urllib.parse"): "unquotes names of folders; nothing is fetched",
     ("blocks/spill.py", "import socket"): "gethostname alone: on which machine a block lies",
     ("datasets/_openml.py", "fetch_openml"): "the one explicit download, datasets.fetch",

@@ -19,7 +19,7 @@ import numpy as np
 
 from toprank._arrays import Frame
 from toprank._extras import require
-from toprank._files import replace_file
+from toprank._files import path_on_disk, replace_file
 from toprank._numerics import FloatArray
 from toprank.blocks.columns import (
     Columns,
@@ -139,7 +139,7 @@ class BatchSource(LocalSource):
         if to is None:
             with closing(self.map(lambda block: score(block.X))) as parts:
                 return np.concatenate([np.asarray(part) for part in parts])
-        path = Path(to)
+        path = path_on_disk(to, "to")
         if path.suffix != ".parquet":
             raise ValueError(f"to={str(to)!r}: expected the name of a .parquet file.")
         arrow, parquet = require("pyarrow", "frames"), require("pyarrow.parquet", "frames")

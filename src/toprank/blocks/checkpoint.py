@@ -25,7 +25,7 @@ from contextlib import AbstractContextManager, contextmanager
 from os import PathLike
 from pathlib import Path
 
-from toprank._files import replace_file
+from toprank._files import path_on_disk, replace_file
 from toprank._numerics import FloatArray
 from toprank.blocks.source import Block, BlockSource, Partial, Scores, State, Sweep
 
@@ -244,7 +244,7 @@ def keep_passes(
 
 def open_passes(folder: str | PathLike[str], resume: bool) -> Passes:
     """Return the outcomes in a folder; refuse one that holds some where none are to be resumed."""
-    place = Path(folder)
+    place = path_on_disk(folder, "checkpoint")
     if place.exists() and not place.is_dir():
         raise ValueError(f"{place} is a file; expected a folder for the outcomes of passes.")
     place.mkdir(parents=True, exist_ok=True)

@@ -120,6 +120,8 @@ def from_dask(
     array(['age'], dtype=object)
     """
     frame = X
+    if isinstance(y, str):
+        raise ValueError(f"y={y!r} is the name of a column: give it as target={y!r}.")
     if (target, weight, columns) != (None, None, None):
         X, y, sample_weight = _split_frame(X, y, sample_weight, target, weight, columns)
     if isinstance(groups, str):

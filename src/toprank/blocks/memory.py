@@ -16,7 +16,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _get_feature_names
 
 from toprank._arrays import AnyArray, Frame, Matrix
-from toprank._files import Stamp, replace_file
+from toprank._files import Stamp, path_on_disk, replace_file
 from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
 from toprank.blocks.columns import check_block_rows
@@ -186,7 +186,7 @@ class ArraySource(LocalSource):
         """
         if to is None:
             return self._scores(score)
-        path = Path(to)
+        path = path_on_disk(to, "to")
         header = {"descr": "<f8", "fortran_order": False, "shape": (self.n_rows,)}
         with replace_file(path) as file, closing(self.map(lambda block: score(block.X))) as parts:
             np.lib.format.write_array_header_1_0(file, header)

@@ -13,7 +13,7 @@ import numpy as np
 
 from toprank._arrays import Frame, Matrix
 from toprank._extras import require
-from toprank._files import replace_file
+from toprank._files import path_on_disk, replace_file
 from toprank._numerics import FloatArray
 from toprank.blocks.columns import (
     Columns,
@@ -177,7 +177,7 @@ class ParquetSource(LocalSource):
                 "Scores of Parquet files are written to files: pass to='scores.parquet', or "
                 "to='a folder' for one file of scores for each file read."
             )
-        target = Path(to)
+        target = path_on_disk(to, "to")
         if target.suffix == ".parquet":
             self._write(score, target, self.parts, keep)
             return target

@@ -18,14 +18,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from toprank._extras import require
+from toprank._files import SCHEME
 from toprank.blocks.retries import RetriedFile, try_again
 
 if TYPE_CHECKING:
     from pyarrow.dataset import Dataset
     from pyarrow.fs import FileSystem
 
-#: What stands before :// in an address; one letter would be a drive.
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 #: Stores that pyarrow reads by itself; all others need fsspec.
 _ARROW_STORES = ("s3", "gs", "gcs", "hdfs", "viewfs", "abfs", "abfss")
 _WILD = re.compile(r"[*?\[]")
@@ -100,7 +99,7 @@ def find_files(path: Paths) -> list[FoundFile]:
 def _find(path: Paths) -> Iterator[FoundFile]:
     if isinstance(path, str | os.PathLike):
         text = os.fspath(path)
-        scheme = _SCHEME.match(text)
+        scheme = SCHEME.match(text)
         if scheme is None:
             yield from _on_this_machine(text)
         elif scheme[1] == "file":

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
-from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -21,6 +20,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._arrays import TableLike
+from toprank._files import path_on_disk
 from toprank.blocks import Workers
 from toprank.blocks.checkpoint import keep_passes
 from toprank.folds import (
@@ -331,7 +331,7 @@ class PNormPushCV(ShownInterval, LinearRanker):
             )
             self._choose_on_blocks(search, aside > 0)
         template = templates[self.best_index_].set_params(tol=self.tol, n_jobs=self.n_jobs)
-        final = None if checkpoint is None else Path(checkpoint) / "final"
+        final = None if checkpoint is None else path_on_disk(checkpoint, "checkpoint") / "final"
         self.best_estimator_ = template.fit_blocks(source, checkpoint=final, resume=resume)
         self._adopt(self.best_estimator_)
         self._keep_columns(source)

@@ -25,6 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from toprank._arrays import Matrix, TableLike
 from toprank._extras import require
+from toprank._files import path_on_disk
 from toprank._numerics import FloatArray
 from toprank.blocks import BlockSource, go_on
 from toprank.blocks.checkpoint import keep_passes
@@ -176,7 +177,7 @@ class EnsembleOnBlocks(BlockScorer, EnsembleSteps):
         _refuse_settings(self)
         if checkpoint is not None:
             check_repeatable(self.random_state)
-        trees = None if checkpoint is None else Path(checkpoint) / "trees"
+        trees = None if checkpoint is None else path_on_disk(checkpoint, "checkpoint") / "trees"
         with keep_passes(source, checkpoint, resume) as kept:
             self._fit_source(kept, source, trees, progress)
         return self
