@@ -10,7 +10,8 @@
 | wide | a fit of 200 columns from Parquet files | the fit of the same rows in memory | 3 |
 | infinity | the fit with p = inf from Parquet files | | 40 passes |
 | dask | a fit on two workers that hold the blocks | the fit of the same rows in memory | 1.5 |
-| spark | `from_spark`; scores written to Parquet | counting the rows; writing them | 3 and 3 |
+| spark | `from_spark` of files, and of a frame with a filter | counting every column's rows | 3 |
+| scores | scores written to Parquet by Spark | writing the rows | 3 |
 | sizes | loading, fitting and scoring by rows and by columns | memory | |
 
 A fit is the whole of `fit_blocks`: labels, description, sample, evaluations, probabilities. Times
@@ -25,8 +26,8 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -177,32 +178,52 @@ def dask(size: float, rounds: int) -> dict[str, Any]:
     }
 
 
-def spark(size: float, rounds: int) -> dict[str, Any]:
+@contextmanager
+def spark_rows(size: float) -> Iterator[tuple[Any, list[str], Path]]:
+    """Rows in Parquet files as a frame of Spark on two cores, their features, and a folder."""
     n, d = int(6_000_000 * size), 20
-    names = [f"x{j}" for j in range(d)]
     session = blocks.spark_session(
-        "local-cluster[2,1,2048]",
+        "local[2]",
         spark__ui__enabled="false",
         spark__ui__showConsoleProgress="false",
-        spark__executor__memory="2g",
         spark__driver__bindAddress="127.0.0.1",
         spark__driver__host="127.0.0.1",
     )
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "rows").mkdir()
-        write_files(folder / "rows", *sample(n, d, np.float32))
-        frame = session.read.parquet(str(folder / "rows"))
+        (Path(name) / "rows").mkdir()
+        write_files(Path(name) / "rows", *sample(n, d, np.float32))
+        yield session.read.parquet(f"{name}/rows"), [f"x{j}" for j in range(d)], Path(name)
+    session.stop()
 
-        def load() -> None:
-            blocks.from_spark(frame, features=names, target="y").close()
 
-        def look_at_all() -> None:  # every row, of the columns that are loaded, counted one by one
-            frame.select(*names, "y").rdd.mapPartitions(lambda rows: [sum(1 for _ in rows)]).sum()
+def spark(size: float, rounds: int) -> dict[str, Any]:
+    with spark_rows(size) as (frame, names, _):
+        from pyspark.sql import functions
 
-        def read_all() -> None:
-            frame.select(*names, "y").write.format("noop").mode("overwrite").save()
+        filtered = frame.filter("y >= 0")  # all of them, but Spark has to read them
 
+        def count_columns() -> None:  # count() alone reads the footers and no column
+            frame.agg(*(functions.count(name) for name in (*names, "y"))).collect()
+
+        times = take_turns(
+            rounds,
+            files=lambda: blocks.from_spark(frame, features=names, target="y").close(),
+            rows=lambda: blocks.from_spark(filtered, features=names, target="y").close(),
+            columns=count_columns,
+            footers=frame.count,
+        )
+        n = frame.count()
+    return {
+        "rows": n,
+        "columns": len(names),
+        "files / counting every column": compare(times["files"], times["columns"], 3.0),
+        "files / count(), of the footers": compare(times["files"], times["footers"], None),
+        "filtered rows / counting every column": compare(times["rows"], times["columns"], None),
+    }
+
+
+def scores(size: float, rounds: int) -> dict[str, Any]:
+    with spark_rows(size) as (frame, names, folder):
         with blocks.from_spark(frame, features=names, target="y") as source:
             ranker = PNormPush(p=4).fit_blocks(source)
 
@@ -213,22 +234,11 @@ def spark(size: float, rounds: int) -> dict[str, Any]:
             def write() -> None:
                 frame.write.mode("overwrite").parquet(str(folder / "written"))
 
-            times = take_turns(
-                rounds,
-                load=load,
-                footers=frame.count,
-                read=read_all,
-                count=look_at_all,
-                score=score,
-                write=write,
-            )
-    session.stop()
+            times = take_turns(rounds, score=score, write=write)
+        n = frame.count()
     return {
         "rows": n,
-        "columns": d,
-        "from_spark / counting every row in Python": compare(times["load"], times["count"], 3.0),
-        "from_spark / reading every column, in Java": compare(times["load"], times["read"], None),
-        "from_spark / count() from the footers": compare(times["load"], times["footers"], None),
+        "columns": len(names),
         "scoring and writing / writing": compare(times["score"], times["write"], 3.0),
     }
 
@@ -260,6 +270,7 @@ PARTS: dict[str, Callable[[float, int], dict[str, Any]]] = {
     "infinity": infinity,
     "dask": dask,
     "spark": spark,
+    "scores": scores,
     "sizes": sizes,
 }
 

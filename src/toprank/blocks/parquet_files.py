@@ -8,7 +8,7 @@ two passes is noticed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,10 +39,7 @@ class ParquetPart:
     def open_pass(self) -> Iterator[pq.ParquetFile]:
         """Open the file for one pass."""
         self.stamp.check()
-        # column chunks are streamed: a row group may be larger than the memory there is
-        with _open_parquet(
-            self.path, pre_buffer=False, buffer_size=_BUFFER, page_checksum_verification=True
-        ) as file:
+        with stream_parquet(self.path) as file:
             yield file
         self.stamp.check()  # nor may it have changed during the pass
 
@@ -54,6 +51,16 @@ class ParquetPart:
         arrow = require("pyarrow", "frames")
         columns = [arrow.repeat(self.keys[name], batch.num_rows) for name in own]
         return arrow.record_batch([*batch.columns, *columns], names=[*batch.schema.names, *own])
+
+
+def stream_parquet(path: Place) -> AbstractContextManager[pq.ParquetFile]:
+    """Open a file whose column chunks are streamed and whose checksums are looked at.
+
+    A row group may be larger than the memory there is.
+    """
+    return _open_parquet(
+        path, pre_buffer=False, buffer_size=_BUFFER, page_checksum_verification=True
+    )
 
 
 @contextmanager

@@ -18,22 +18,30 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Never
+from typing import TYPE_CHECKING, Generic, Never
 from uuid import uuid4
 
 import numpy as np
 
-from toprank._arrays import Matrix
 from toprank._extras import require
 from toprank._numerics import FloatArray
 from toprank.blocks.source import BlockSource, Partial, Progress, State, Sweep, not_numbers
+from toprank.blocks.spark_files import SpillFiles, find_pieces
 from toprank.blocks.spark_jobs import run_everywhere, run_job
-from toprank.blocks.spill import GONE, Spill, clear_spilled, matrix, open_spilled, spill_error
+from toprank.blocks.spark_scores import AddScores, linear_column, number_columns, quoted
+from toprank.blocks.spill import (
+    GONE,
+    FilesUnread,
+    Spill,
+    SpillRows,
+    clear_spilled,
+    open_spilled,
+    spill_error,
+)
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark import RDD
-    from pyspark.sql import Column, DataFrame, Row, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
 
 #: Partitions from which partial results are merged by the executors first, and how many at once.
 _MANY, _FAN_IN = 256, 32
@@ -142,6 +150,8 @@ class SparkBlocks(BlockSource):
         self.grouped = group is not None
         self._progress = Progress(verbose)
         self._folders: set[str] = set()
+        #: Whether plain Parquet files are read beside Spark, until one cannot be.
+        self._reads_files = True
         self.n_features = len(features)
         self.feature_names = np.array(features, dtype=object)
         self._closer: weakref.finalize[..., SparkBlocks] | None = None
@@ -158,8 +168,22 @@ class SparkBlocks(BlockSource):
         """Spill all partitions, and remember what removes the files."""
         spill = self._spill
         named = (*spill.features, spill.target, spill.weight, spill.group)
-        rows = self._df.select(*dict.fromkeys(name for name in named if name is not None))
-        written = rows.mapInArrow(self._spill, _MANIFEST).rdd
+        names = dict.fromkeys(name for name in named if name is not None)
+        rows = self._df.select(*(quoted(name) for name in names))
+        pieces = find_pieces(rows) if self._reads_files else None
+        if pieces is not None:
+            numbers = self._df.sparkSession.range(0, len(pieces), 1, len(pieces))
+            try:
+                self._spill_rows(numbers, SpillFiles(spill, pieces, rows.dtypes))
+                return
+            except FilesUnread:  # Spark reads them, then
+                self._reads_files = False
+                self._folders.clear()
+        self._spill_rows(number_columns(rows), SpillRows(spill, rows.columns))
+
+    def _spill_rows(self, rows: DataFrame, spill: SpillRows | SpillFiles) -> None:
+        """Let the executors write what one pass over a frame hands them."""
+        written = rows.mapInArrow(spill, _MANIFEST).rdd
         self._manifest = written.mapPartitionsWithIndex(_number_entries).persist()
         try:
             entries = run_job(self._df.sparkSession, self._manifest.collect)
@@ -247,11 +271,11 @@ class SparkBlocks(BlockSource):
                 "it."
             )
         if getattr(score, "coef", None) is not None and self.n_features <= _MOST_TERMS:
-            return self._df.withColumn(name, _linear_column(score, self._spill.features))
+            return self._df.withColumn(name, linear_column(score, self._spill.features))
         types = require("pyspark.sql.types", "spark")
         fields = [*self._df.schema.fields, types.StructField(name, types.DoubleType(), False)]
-        task = _Score(score, self._spill.features, name)
-        return self._df.mapInArrow(task, types.StructType(fields))
+        task = AddScores(score, self._spill.features, [*self._df.columns, name])
+        return number_columns(self._df).mapInArrow(task, types.StructType(fields))
 
     def close(self) -> None:
         """Remove the files."""
@@ -342,40 +366,6 @@ def _merge_in_order(
         folders = folders + more
         total = sweep.merge(total, partial)
     return index, folders, total
-
-
-def _linear_column(score: Any, features: Sequence[str]) -> Column:
-    """The score x' coef plus an offset as a column; a null counts as NaN, as in the fit."""
-    functions = require("pyspark.sql.functions", "spark")
-    centre = score.units.centre
-    total = functions.lit(float(score.offset))
-    for j, name in enumerate(features):
-        quoted = name.replace("`", "``")
-        value = functions.col(f"`{quoted}`").cast("double")
-        value = functions.coalesce(value, functions.lit(float("nan")))
-        if centre is not None:
-            value = value - float(centre[j])
-        total = total + value * float(score.coef[j])
-    return total
-
-
-class _Score:
-    """Adds a column of scores to Arrow batches."""
-
-    def __init__(self, score: Callable[[Matrix], FloatArray], features: list[str], name: str):
-        self.score = score
-        self.features = features
-        self.name = name
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        arrow = require("pyarrow", "spark")
-        for batch in batches:
-            scores = np.zeros(0)
-            if batch.num_rows:
-                X = matrix(batch, self.features)
-                scores = np.asarray(self.score(X), dtype=np.float64)
-            columns = [*batch.columns, arrow.array(scores, arrow.float64())]
-            yield arrow.RecordBatch.from_arrays(columns, [*batch.schema.names, self.name])
 
 
 def _remove(manifest: RDD, folders: set[str]) -> None:

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 GONE = "the blocks that toprank spilled are gone or damaged"
 
 
+class FilesUnread(Exception):
+    """Files behind a frame that Python cannot read as Spark does."""
+
+
 @dataclass(frozen=True)
 class Kept:
     """An array in a file of its own, and what it takes to know it again.
@@ -87,6 +91,8 @@ class Spill:
             files = as_text(kept)
         except OSError as problem:
             what = json.dumps(["OSError", _why(problem, self.directory, index)])
+        except FilesUnread as problem:
+            what = json.dumps(["FilesUnread", str(problem)])
         except ValueError as problem:
             what = json.dumps(["ValueError", str(problem)])
         arrow = require("pyarrow", "spark")
@@ -139,6 +145,27 @@ class Spill:
         return kept
 
 
+@dataclass(frozen=True)
+class SpillRows:
+    """Writes a partition whose columns Spark hands over by number."""
+
+    spill: Spill
+    names: list[str]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        arrow = require("pyarrow", "spark")
+        named = (arrow.RecordBatch.from_arrays(one.columns, self.names) for one in batches)
+        return self.spill(named)
+
+
+#: What a task reports, by name.
+_ERRORS: dict[str, type[Exception]] = {
+    "OSError": OSError,
+    "ValueError": ValueError,
+    "FilesUnread": FilesUnread,
+}
+
+
 def clear_spilled(folders: set[str]) -> None:
     """Remove folders of blocks, and those that tasks of the same source left when killed."""
     for folder in map(Path, folders):
@@ -150,7 +177,7 @@ def clear_spilled(folders: set[str]) -> None:
 def spill_error(what: str) -> Exception:
     """Return the error that a task has reported."""
     kind, text = json.loads(what)
-    return OSError(text) if kind == "OSError" else ValueError(text)
+    return _ERRORS[kind](text)
 
 
 def _why(problem: OSError, directory: str | None, index: int) -> str:
