@@ -100,6 +100,24 @@ def auc_rows(draws: int) -> Iterator[Answer]:
     yield '`interval("average_precision")`', "normal, 20 of 5,000, 1.5 apart", ".88", held, draws
 
 
+def tail_rows(draws: int) -> Iterator[Answer]:
+    normal, t3 = stats.norm(), stats.t(3)
+    for law, name, apart, positives, rows, before in (
+        (normal, "normal", 0, 10, 1000, ".993"),
+        (normal, "normal", 1.5, 40, 4000, ".924"),
+        (t3, "t with 3 df", 4, 20, 200, ".954"),
+        (t3, "t with 3 df", 6, 20, 200, ".855"),
+        (t3, "t with 3 df", 6, 40, 400, ".887"),
+        (t3, "t with 3 df", 4, 200, 400, ".937"),
+    ):
+        rng = np.random.default_rng(14)
+        truth = exact_value("average_precision", law, apart, positives / rows)
+        drawn = (draw(rng, law, apart, positives, rows) for _ in range(draws))
+        held = share_covered("average_precision", truth, drawn)
+        setting = f"{name}, {positives} of {rows:,}, {apart} apart"
+        yield '`interval("average_precision")`', setting, before, held, draws
+
+
 def clusters(rng: np.random.Generator, groups: int, holding: int) -> Any:
     """Labels and groups of about 50 rows each, unequal; some groups alone hold positives."""
     sizes = np.maximum(2, np.round(50 * rng.lognormal(-0.5, 1.0, groups))).astype(int)
@@ -297,6 +315,7 @@ ROWS: dict[str, Callable[[int], Iterator[Answer]]] = {
     "capacity": capacity_rows,
     "kernel": kernel_rows,
     "auc": auc_rows,
+    "tails": tail_rows,
     "band": band_rows,
     "groups": group_rows,
     "plans": plan_rows,
