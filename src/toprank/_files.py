@@ -22,6 +22,19 @@ from urllib.parse import unquote, urlsplit
 
 #: What stands before :// in an address; one letter would be a drive.
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.*)", re.DOTALL)
+
+
+def address_of(given: str | os.PathLike[str]) -> str | None:
+    """Return what names a store or begins with ``file://``; None where it is a plain path.
+
+    Of the slashes of an address a path keeps one.
+    """
+    found = _ADDRESS.match(os.fspath(given))
+    if found is None:
+        return None
+    root = "/" if found[1].lower() == "file" else ""  # there is no host before the path
+    return f"{found[1]}://{root}{found[2]}"
 
 
 def path_on_disk(given: str | os.PathLike[str], name: str) -> Path:
@@ -38,15 +51,15 @@ def path_on_disk(given: str | os.PathLike[str], name: str) -> Path:
     ValueError
         Where it is the address of a store: as a path it would be a folder named ``s3:`` here.
     """
-    text = os.fspath(given)
-    scheme = SCHEME.match(text)
-    if scheme is None:
+    address = address_of(given)
+    if address is None:
         return Path(given)
-    if scheme[1] == "file":
-        return Path(unquote(urlsplit(text).path))
+    parts = urlsplit(address)
+    if parts.scheme == "file":
+        return Path(unquote(parts.path))
     raise ValueError(
-        f"{name}={text!r} is the address of a store, and files are written to disks only: give a "
-        "path (a network drive, if another machine is to read it), and copy them from there."
+        f"{name} {address!r} is the address of a store, and files are written to disks only: give "
+        "a path (on a network drive, if another machine is to read it), and copy them from there."
     )
 
 

@@ -130,6 +130,13 @@ def test_a_picture_that_cannot_be_saved_is_refused_before_training(small, tmp_pa
     assert small == {}
 
 
+def test_an_address_as_the_output_is_named_as_it_was_typed(small):
+    answer = invoke("demo", "--output", "s3://bucket/roc.png", columns="400")
+    assert answer.exit_code == 2
+    assert "'s3://bucket/roc.png' is an address" in words(answer.stderr)
+    assert small == {}
+
+
 def test_a_folder_that_cannot_be_written_is_refused(small, tmp_path, monkeypatch):
     def refuse(folder):
         raise PermissionError(13, "could not be written (Permission denied)")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toprank._files import check_folder
+from toprank._files import address_of, check_folder
 from toprank.cli.io.folder import GivenPath
 from toprank.cli.io.source import Reading
 from toprank.cli.terminal import Failure
@@ -320,6 +320,10 @@ def check_writable(path: Path, suffixes: Collection[str] = ()) -> None:
     suffixes : collection of str
         Endings of a file name that are understood, without the dot; none for any.
     """
+    if (address := address_of(path)) is not None and not path.parent.is_dir():
+        raise ValueError(
+            f"'{address}' is an address, and files are written to disks: name a file there."
+        )
     if path.is_dir():
         raise IsADirectoryError(f"'{path}' is a folder; name a file in it.")
     if path.exists() and not path.is_file():
