@@ -84,6 +84,9 @@ def test_a_schema_whose_names_are_no_words_is_refused_when_the_file_is_read(edit
     [
         ("kind", "odd", "kinds other than"),
         ("decimal", ";", "how it reads is not known"),
+        ("dtype", [], "how it reads is not known"),
+        ("missing", "0", "how it reads is not known"),
+        ("date_format", ["%Y"], "how it reads is not known"),
         ("clip", [2.0, 1.0], "how it reads is not known"),
     ],
 )

@@ -295,7 +295,8 @@ def _is_readable(column: Column) -> bool:
     clip = () if column.clip is None else column.clip
     ends = all(type(end) in (int, float) and abs(end) <= LARGEST_SIZE for end in clip)
     known = column.decimal in (None, ".", ",") and type(column.tidy) is bool
-    known = known and type(column.pooled) is bool
+    known = known and type(column.pooled) is bool and type(column.missing) in (int, float)
+    known = known and are_words([column.dtype, column.date_format or ""])
     known = known and (not column.pooled or column.categories[-1:] == (OTHERS,))
     return known and ends and (column.clip is None or (len(clip) == 2 and clip[0] <= clip[1]))
 
