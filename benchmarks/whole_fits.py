@@ -68,6 +68,8 @@ def processor_seconds() -> float:
         with suppress(psutil.Error):
             used = one.cpu_times()
             total += used.user + used.system
+            # of workers that have ended, which Spark does with idle ones
+            total += used.children_user + used.children_system
     return total
 
 
