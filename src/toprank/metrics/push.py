@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from toprank._numerics import FloatArray, is_number, log_of, log_sum_exp
-from toprank.blocks.tensors import unwrap
+from toprank.blocks.tensors import OnDevice, unwrap
 from toprank.losses import Loss, get_loss
 from toprank.metrics._inputs import check_ranking
 from toprank.metrics.margins import check_margin
@@ -232,12 +232,16 @@ def pnorm_risk_of(
 def _log_pnorm(ranked: RankedList, heights: FloatArray, p: float, normalize: bool) -> float:
     """Logarithm of the risk of these heights, in either form."""
     held = ranked.negative > 0
-    logs = log_of(heights[held])
+    heights, mass = heights[held], ranked.negative[held]
+    if not isinstance(heights, OnDevice):  # down the list they fall at positives alone
+        first = np.flatnonzero(np.diff(heights, prepend=np.nan))
+        heights, mass = heights[first], np.add.reduceat(mass, first)
+    logs = log_of(heights)
     top = float(np.max(logs))
     if top == -np.inf:
         return top
     # only what lies below the highest is multiplied by p, which may be any number
-    rest = log_sum_exp(log_of(ranked.negative[held]) + p * (logs - top))
+    rest = log_sum_exp(log_of(mass) + p * (logs - top))
     if not normalize:
         return float(p * top + rest)
     return float(top - np.log(ranked.positives) + (rest - np.log(ranked.negatives)) / p)

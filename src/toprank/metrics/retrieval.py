@@ -56,7 +56,8 @@ def dcg(
 
 def dcg_of(ranked: RankedList) -> float:
     """`dcg` of a ranked list."""
-    return float(np.sum(ranked.positive / np.log1p(ranked.places[1:])))
+    held = ranked.positive > 0
+    return float(np.sum(ranked.positive[held] / np.log1p(ranked.places[1:][held])))
 
 
 def dcg_of_resample(ranked: RankedList) -> float:
