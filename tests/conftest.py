@@ -1,5 +1,6 @@
 """Fixtures and settings for every test."""
 
+import gc
 import os
 import sys
 from collections import Counter
@@ -32,6 +33,11 @@ def pytest_configure(config: pytest.Config) -> None:
 def is_level_1(config: pytest.Config) -> bool:
     """Whether the tests marked `more` are left out."""
     return "not more" in config.getoption("markexpr", "")
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector of garbage pass by the libraries and the tests themselves, which stay."""
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)
