@@ -21,8 +21,7 @@ LEVEL_1, LEVEL_2, NIGHT = "level-1", "level-2", "night"
 settings.register_profile(LEVEL_1, max_examples=10, deadline=None, derandomize="CI" in os.environ)
 settings.register_profile(LEVEL_2, settings.get_profile(LEVEL_1), max_examples=50)
 settings.register_profile(NIGHT, settings.get_profile(LEVEL_1), max_examples=500, derandomize=False)
-# whether a library's other version will do is no question of numbers: each property, twice
-settings.register_profile("versions", settings.get_profile(LEVEL_1), max_examples=2)
+settings.register_profile("few", settings.get_profile(LEVEL_1))  # what level 1 was asked for once
 
 
 def pytest_configure(config: pytest.Config) -> None:
