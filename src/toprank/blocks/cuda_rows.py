@@ -10,9 +10,9 @@ A table by columns is read the same way with the roles of the lanes swapped. Whe
 for one warp, several share it. Rows are asked for ahead: into registers (AHEAD), or into STAGES
 places of shared memory.
 
-The centre is subtracted from each entry (SUBTRACT), or, of entries of 16 bits, from the sums: with
-at most eleven bits of its own no column lies so far from zero, next to its spread, that float64
-would miss what that costs.
+The centre is subtracted from each entry (SUBTRACT). Entries of 16 bits are summed as they are, and
+the centre is subtracted from the sums: such entries have at most eleven bits, so that this costs at
+most eleven of the 53 bits of float64.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ extern "C" __global__ void __launch_bounds__(TEAMS * WARPS * 32, FEWEST_BLOCKS) 
 #endif
 
   double slope[SLOTS], pos_moment[SLOTS], neg_moment[SLOTS];
-  double of_zeros = 0.0;  // the part of a score that entries have which are zero
+  double of_zeros = 0.0;  // this lane's part of the score of a row of zeros
 #if SUBTRACT
   double middle[SLOTS];
 #endif

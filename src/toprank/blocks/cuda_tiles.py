@@ -81,7 +81,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, FEWEST_BLOCKS) tilted(
     weights[r] = make_double2(0.0, 0.0);
   }
 
-  double of_zeros = 0.0;  // the score of entries that are zero
+  double of_zeros = 0.0;  // the score of a row of zeros
 #if CENTRED && !SUBTRACT
   for (int c = 0; c < COLUMNS; c++) of_zeros -= centre[c] * given[4 + c];
 #endif
