@@ -9,7 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import find, settings
+from hypothesis.strategies import none
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # there is a worker for every core: more threads in each would wait for one another
@@ -22,6 +23,8 @@ settings.register_profile(LEVEL_1, max_examples=10, deadline=None, derandomize="
 settings.register_profile(LEVEL_2, settings.get_profile(LEVEL_1), max_examples=50)
 settings.register_profile(NIGHT, settings.get_profile(LEVEL_1), max_examples=500, derandomize=False)
 settings.register_profile("few", settings.get_profile(LEVEL_1))  # what level 1 was asked for once
+# whether a library's other version will do is no question of numbers: each property, twice
+settings.register_profile("versions", settings.get_profile(LEVEL_1), max_examples=2)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -37,6 +40,9 @@ def is_level_1(config: pytest.Config) -> bool:
 
 def pytest_collection_finish() -> None:
     """Let the collector of garbage pass by the libraries and the tests themselves, which stay."""
+    # Hypothesis takes NumPy's state on with its first example, and old versions ask the collector
+    # who else holds it: that must come before, or they warn of a state that nobody holds
+    find(none(), lambda _: True)
     gc.freeze()
 
 

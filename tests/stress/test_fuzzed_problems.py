@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-FEW = settings().max_examples // 2  # five in level 1, twenty-five in level 2
+FEW = max(2, settings().max_examples // 2)  # five in level 1, twenty-five in level 2
 #: Slow tests try this many times as many problems; .ci/nightly asks for a hundred thousand in all.
 TIMES = int(os.environ.get("TOPRANK_FUZZ_TIMES", "1"))
 
