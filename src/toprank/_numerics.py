@@ -6,12 +6,12 @@ arrays without the copies, because they run once per block of every sweep.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from numbers import Real
 from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from toprank._arrays import AnyArray
 from toprank._arrays import FloatArray as FloatArray  # most rooms take it from here
@@ -130,6 +130,25 @@ def sort_runs(values: AnyArray) -> None:
         values[first : first + _RUN].sort()
     if len(values) > _RUN:
         values.sort(kind="stable")
+
+
+def row_codes(columns: Iterable[ArrayLike]) -> NDArray[np.uint64]:
+    """A number per row that depends on its entries alone; columns of the same length.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> codes = row_codes([[1.0, np.nan, 1.0, 0.0], [2.0, 3.0, 2.0, 3.0]])
+    >>> bool(codes[0] == codes[2]), len(set(codes.tolist()))
+    (True, 3)
+    """
+    total: Any = np.uint64(0)
+    for column in columns:
+        numbers = np.asarray(column, dtype=np.float64) + 0.0  # one zero
+        bits = np.where(np.isnan(numbers), np.nan, numbers).view(np.uint64)
+        total = (total ^ bits) * np.uint64(0x9E3779B97F4A7C15)
+        total ^= total >> np.uint64(29)
+    return np.asarray(total)
 
 
 def scramble_bits(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -2,7 +2,7 @@
 
 Ties are averaged, counted half, or broken at random with the seed by what the rows are, never by
 where they stand. Lists are the one exception, and say so: rows of equal score stay in the order
-they came in, and those that `cut(explore=)` adds are drawn by their places, with the seed.
+they came in.
 """
 
 import inspect
@@ -218,6 +218,13 @@ def test_no_answer_depends_on_the_order_of_the_rows(what, order):
 
 LISTS = {
     "cut": lambda t: cut(t.fine, 10, groups=t.groups % 3, at_most=5),
+    "rows drawn below the cut": lambda t: cut(t.fine, 30, explore=0.5),
+    "rows drawn within limits": lambda t: cut(
+        t.fine, 30, explore=0.5, entities=t.entity, groups=t.groups % 3, at_most=12
+    ),
+    "rows drawn within a budget": lambda t: cut(
+        t.fine, probability=1 / (1 + np.exp(-t.fine)), cost=t.weight, budget=40, explore=0.5
+    ),
     "guarantee": lambda t: select(t.fine, calibration=(t.y, t.fine), fdr=0.5),
     "guarantee with ties": lambda t: select(
         t.a, calibration=(t.y, t.a), recall_at_least=0.3, confidence=0.8

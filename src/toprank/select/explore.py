@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from toprank._numerics import FloatArray
+from toprank._numerics import FloatArray, row_codes
 from toprank.select.limits import NO_CAP, CutRows, IntArray, Limits, code_entities
 
 
@@ -69,7 +69,7 @@ def draw_below(
             size = min(size, max(1, int(reserve / usual * (1 + 1e-12))))
         below &= rows.cost <= reserve / size
     too_dear = before - int(np.count_nonzero(below))
-    pool = rng.permutation(np.flatnonzero(below))
+    pool = rng.permutation(_by_content(rows, np.flatnonzero(below)))
     chance = np.ones(len(pool))
     if limits.per_entity is not None and rows.entities is not None:
         codes = code_entities(np.concatenate((rows.entities[listed], rows.entities[pool])))
@@ -83,6 +83,17 @@ def draw_below(
     size = min(size, len(pool))
     share = size / len(pool) if len(pool) else 1.0
     return Drawn(pool[:size], chance[:size] * share, too_dear)
+
+
+def _by_content(rows: CutRows, pool: IntArray) -> IntArray:
+    """The pool by what is known of its rows, so that a draw does not depend on their order.
+
+    Rows that are equal in all of it stay in the order they came in.
+    """
+    known = (rows.scores, rows.probability, rows.value, rows.cost)
+    codes = row_codes(column[pool] for column in known if column is not None)
+    # any order that the codes alone decide will do: short numbers are sorted in linear time
+    return pool[np.lexsort(codes.view(np.uint16).reshape(-1, 4).T)]
 
 
 def _thin(
@@ -100,7 +111,7 @@ def _thin(
     if np.max(room, initial=0) <= 1:  # the last to be written is the first of the pool
         first = np.full(len(room), -1, dtype=np.intp)
         first[codes[::-1]] = np.arange(len(codes))[::-1]
-        fits = first[(first >= 0) & (room > 0)]
+        fits = np.sort(first[(first >= 0) & (room > 0)])  # codes follow the order of the table
     else:
         fits = np.flatnonzero(counts_so_far(codes) < room[codes])
     kept = rng.permutation(fits)

@@ -100,7 +100,8 @@ def cut(
         Share of the list (and of the budget) that is drawn at random from the rows below the cut,
         so that what comes of them is learned too. `LimitedList.propensity` has the probability of
         each row: pass it as ``label_propensity`` to the metrics when the labels are there. The
-        draw keeps the limits, and the floors are met by the other rows.
+        draw keeps the limits, and the floors are met by the other rows. The seed draws the same
+        rows in whatever order they come, but for rows of equal score, probability, value and cost.
     previous : array-like, optional
         Rows that were in the list before, which stay unless a newcomer is ahead of them by more
         than noise: places, or one truth value per row. They are chosen with that lead on their

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from toprank._numerics import FloatArray
+from toprank._numerics import FloatArray, row_codes
 from toprank.rankers.trees.plan import TreeRows
 
 _FOLDS = 3
@@ -65,22 +65,11 @@ def _calibration_folds(rows: TreeRows) -> NDArray[np.intp]:
     if rows.groups is not None:
         names, group = np.unique(rows.groups, return_inverse=True)
         codes = np.full(len(names), np.iinfo(np.uint64).max)
-        np.minimum.at(codes, group.reshape(-1), _row_codes(rows.X))
+        np.minimum.at(codes, group.reshape(-1), row_codes(rows.X.T))
         return (np.unique(codes, return_inverse=True)[1].reshape(-1) % _FOLDS)[group.reshape(-1)]
     fold = np.empty(len(rows), dtype=np.intp)
     for positive in (False, True):
         mine = np.flatnonzero(rows.y == positive)
-        _, place = np.unique(_row_codes(rows.X[mine]), return_inverse=True)
+        _, place = np.unique(row_codes(rows.X[mine].T), return_inverse=True)
         fold[mine] = place.reshape(-1) % _FOLDS
     return fold
-
-
-def _row_codes(X: FloatArray) -> NDArray[np.uint64]:
-    """A number per row that depends on its entries alone, in no order of theirs."""
-    numbers = np.ascontiguousarray(X, dtype=np.float64) + 0.0  # one zero
-    bits = np.where(np.isnan(numbers), np.nan, numbers).view(np.uint64)
-    total = np.zeros(len(X), dtype=np.uint64)
-    for column in bits.T:
-        total = (total ^ column) * np.uint64(0x9E3779B97F4A7C15)
-        total ^= total >> np.uint64(29)
-    return total
