@@ -353,6 +353,54 @@ def test_the_ranked_list_holds_the_counts_of_every_distinct_score(rows):
     assert classes.share_in_order() == pytest.approx(auc(np.repeat(y, w), np.repeat(s, w)))
 
 
+@given(repeated_rows(max_rows=12, max_units=30))
+def test_the_joined_list_has_one_tie_for_the_negatives_between_two_positives(rows):
+    y, s, w = rows
+    full = RankedList.of(y, s, w)
+    joined = RankedList.joined(SortedClasses.of(y == 1, s, w.astype(float)))
+    alone = full.positive == 0
+    ends = np.flatnonzero(~(alone & np.append(alone[1:], False)))
+    short = np.flatnonzero(~(alone & np.concatenate(([False], alone[:-1]))))
+    if np.count_nonzero(y[w > 0] == 1) > np.count_nonzero(y[w > 0] == 0):
+        short = ends = np.arange(len(alone))
+    assert joined.scores.tolist() == full.scores[short].tolist()
+    assert joined.found[1:].tolist() == full.found[ends + 1].tolist()
+    assert joined.passed[1:].tolist() == full.passed[ends + 1].tolist()
+    assert joined.positive.tolist() == np.diff(joined.found).tolist()
+    assert joined.negative.tolist() == np.diff(joined.passed).tolist()
+
+
+def read_order(name):
+    metric = METRICS[name]
+    settings = [metric.settings]
+    if name == "margin_error":
+        settings = [{"theta": 0.0}]
+    if metric.takes_k:
+        settings = [{"k": k} for k in (1, 2, 0.3, 0.5, 1.0)]
+    if name == "pnorm_risk":
+        settings = [{"p": p, "normalize": norm} for p in (1.0, 4.0, 1e6, np.inf) for norm in (0, 1)]
+    if name == "positives_at_top":
+        settings = [{"negatives": m} for m in (1, 2, 5)]
+    return [each for each in settings if metric.reads_order_only(each)]
+
+
+@pytest.mark.parametrize("name", [name for name in METRICS if read_order(name)])
+@given(repeated_rows(max_rows=12, max_units=30), st.sampled_from([1.0, 1 / 7]))
+def test_a_metric_of_the_order_alone_is_the_same_for_the_joined_list(name, rows, unit):
+    y, s, w = rows
+    weight = unit * w + (unit < 1) * (w > 0)
+    full = RankedList.of(y, s, weight)
+    joined = RankedList.joined(SortedClasses.of(y == 1, s, weight), full.whole)
+    for settings in read_order(name):
+        wanted = METRICS[name].of(full, **settings)
+        assert METRICS[name].of(joined, **settings) == pytest.approx(wanted, rel=1e-12, abs=1e-14)
+
+
+def test_a_metric_that_reads_scores_is_not_said_to_read_the_order_alone():
+    assert METRICS["margin_error"].reads_order_only({"theta": 0.0})
+    assert not METRICS["margin_error"].reads_order_only({"theta": 0.5})
+
+
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", DEFINITIONS)
 @given(rows=repeated_rows(), random=st.randoms(use_true_random=False))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toprank.metrics import METRICS, auc, best_k, f_skew, summary, value_at
+from toprank.metrics import METRICS, auc, best_k, f_skew, register, summary, value_at
 
 GROUPED = [name for name, metric in METRICS.items() if metric.takes_k] + ["top_is_positive"]
 
@@ -151,10 +151,11 @@ def test_amounts_must_be_one_finite_number_a_row(name):
 # ---- summary -----------------------------------------------------------------------------------
 
 
-@given(grouped_rows())
-def test_summary_holds_what_each_function_returns(rows):
+@given(grouped_rows(), st.sampled_from([0.0, 0.5, -1.0]), st.booleans())
+def test_summary_holds_what_each_function_returns(rows, theta, weighted):
     y, s, w, _ = rows
-    result = summary(y, s, top=[1, 0.5], sample_weight=w)
+    w = w if weighted else None
+    result = summary(y, s, top=[1, 0.5], theta=theta, sample_weight=w)
     for entry in result:
         function = f_skew if entry.name == "f_skew" else METRICS[entry.name].function
         wanted = function(y, s, sample_weight=w, **entry.settings)
@@ -173,6 +174,24 @@ def test_summary_of_groups_holds_what_each_function_returns(rows):
         grouped = {"groups": groups} if entry.name in GROUPED else {}
         wanted = function(y, s, sample_weight=w, **grouped, **entry.settings)
         assert entry.value == pytest.approx(wanted, rel=1e-12, abs=1e-14), entry.label
+
+
+def test_summary_hands_the_list_of_all_ties_to_a_metric_from_outside():
+    seen = []
+
+    def distinct_scores(y_true, y_score, sample_weight=None):
+        return float(len(np.unique(y_score)))
+
+    def of_list(ranked):
+        seen.append(len(ranked.scores))
+        return float(len(ranked.scores))
+
+    register(distinct_scores, higher_is_better=True, of_list=of_list)
+    try:
+        assert summary([0, 0, 0, 1, 0, 0], [6.0, 5, 4, 3, 2, 1], top=1)["distinct_scores"] == 6
+    finally:
+        del METRICS["distinct_scores"]
+    assert seen == [6]
 
 
 def test_summary_says_how_many_groups_have_a_positive():

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from toprank._numerics import FloatArray
+from toprank.blocks.tensors import OnDevice
 from toprank.metrics.lists import Lists
 from toprank.metrics.order import RankedList
 from toprank.metrics.retrieval import discount_within, summed_discount
@@ -272,9 +273,16 @@ def ndcg_at_each(lists: Lists, k: int | float) -> FloatArray:
     """`ndcg_at` of each ranked list that has a positive."""
     sizes = lists.sizes(k)
     ties = lists.ties_within(sizes)
-    weight = lists.weight[ties]
-    within = discount_within(lists.above[ties], weight * lists.kept(sizes, ties))
-    gained = lists.per_list(lists.positive[ties] / weight * within, ties)
+    positive, above, weight = lists.positive[ties], lists.above[ties], lists.weight[ties]
+    width = weight * lists.kept(sizes, ties)
+    if isinstance(above, OnDevice):
+        gained = positive / weight * discount_within(above, width)
+    else:  # ties without positives gain nothing
+        held = np.flatnonzero(positive)
+        gained = np.zeros_like(above)
+        within = discount_within(above[held], width[held])
+        gained[held] = positive[held] / weight[held] * within
+    gained = lists.per_list(gained, ties)
     return lists.share(gained, summed_discount(np.minimum(sizes, lists.positives)))
 
 

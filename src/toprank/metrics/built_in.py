@@ -103,6 +103,7 @@ BUILT_IN = (
         empty_ties=True,
         planned=Planned.RIGHT_PAIRS,
         hidden=Hidden.PAIRS,
+        order_only=True,
     ),
     Metric(
         roc.partial_auc,
@@ -114,6 +115,7 @@ BUILT_IN = (
         expansion=curve_expansions.partial_auc_expansion,
         swaps=Swaps(roc.partial_auc_of_orders, up_to=1000),
         empty_ties=True,
+        order_only=True,
     ),
     Metric(
         roc.misranking_error,
@@ -125,6 +127,7 @@ BUILT_IN = (
         expansion=curve_expansions.misranking_error_expansion,
         empty_ties=True,
         planned=Planned.WRONG_PAIRS,
+        order_only=True,
     ),
     Metric(
         roc.tpr_at_fpr,
@@ -137,6 +140,7 @@ BUILT_IN = (
         extreme=_curve_at_zero,
         cut=at_cut.tpr_cut,
         expansion=curve_expansions.tpr_at_fpr_expansion,
+        order_only=True,
     ),
     Metric(
         thresholds.precision_at_recall,
@@ -146,6 +150,7 @@ BUILT_IN = (
         settings={"recall": 0.5},
         values=SHARE,
         estimand=ENDLESS,
+        order_only=True,
     ),
     Metric(
         thresholds.recall_at_precision,
@@ -155,6 +160,7 @@ BUILT_IN = (
         settings={"precision": 0.8},
         values=SHARE,
         estimand=ENDLESS,
+        order_only=True,
     ),
     Metric(
         risk.ranking_risk,
@@ -164,6 +170,7 @@ BUILT_IN = (
         values=SHARE,
         estimand=TWO_NEW_ROWS,
         kernel="ranking",
+        order_only=True,
     ),
     Metric(
         push.pnorm_risk,
@@ -177,6 +184,7 @@ BUILT_IN = (
         expansion=left_out_expansions.pnorm_risk_expansion,
         empty_ties=True,
         hidden=Hidden.HEIGHTS,
+        order_only=True,
     ),
     Metric(
         push.max_height,
@@ -185,6 +193,7 @@ BUILT_IN = (
         push.max_height_of,
         values=_risk_values,
         extreme=_height,
+        order_only=True,
     ),
     Metric(
         push.push_risk,
@@ -203,6 +212,7 @@ BUILT_IN = (
         values=lambda normalize=True, negatives=1: SHARE if normalize else POSITIVE,
         extreme=_positives_above,
         steadier={"negatives": 5},
+        order_only=True,
     ),
     Metric(
         at_k.top_is_positive,
@@ -212,6 +222,7 @@ BUILT_IN = (
         values=SHARE,
         cut=at_cut.top_is_positive_cut,
         gains=at_cut.top_is_positive_gains,
+        order_only=True,
     ),
     Metric(
         at_k.precision_at,
@@ -224,6 +235,7 @@ BUILT_IN = (
         gains=at_cut.precision_at_gains,
         planned=Planned.LABELS,
         hidden=Hidden.LABELS,
+        order_only=True,
     ),
     Metric(
         at_k.recall_at,
@@ -235,6 +247,7 @@ BUILT_IN = (
         cut=at_cut.recall_at_cut,
         gains=at_cut.recall_at_gains,
         hidden=Hidden.NOTHING,
+        order_only=True,
     ),
     Metric(
         at_k.lift_at,
@@ -245,6 +258,7 @@ BUILT_IN = (
         values=POSITIVE,
         cut=at_cut.lift_at_cut,
         gains=at_cut.lift_at_gains,
+        order_only=True,
     ),
     Metric(
         at_k.enrichment_factor,
@@ -255,6 +269,7 @@ BUILT_IN = (
         values=POSITIVE,
         cut=at_cut.enrichment_factor_cut,
         gains=at_cut.enrichment_factor_gains,
+        order_only=True,
     ),
     Metric(
         at_k.ndcg_at,
@@ -265,6 +280,7 @@ BUILT_IN = (
         values=SHARE,
         cut=at_cut.ndcg_at_cut,
         gains=at_cut.ndcg_at_gains,
+        order_only=True,
     ),
     Metric(
         retrieval.average_precision,
@@ -276,8 +292,17 @@ BUILT_IN = (
         expansion=left_out_expansions.average_precision_expansion,
         swaps=Swaps(retrieval.average_precision_of_orders, up_to=4000),
         by_place=lambda found, places: found / places / found[-1],
+        order_only=True,
     ),
-    Metric(retrieval.bedroc, True, NEITHER, retrieval.bedroc_of, values=SHARE, estimand=ENDLESS),
+    Metric(
+        retrieval.bedroc,
+        True,
+        NEITHER,
+        retrieval.bedroc_of,
+        values=SHARE,
+        estimand=ENDLESS,
+        order_only=True,
+    ),
     Metric(
         retrieval.dcg,
         True,
@@ -286,6 +311,7 @@ BUILT_IN = (
         values=POSITIVE,
         of_resample=retrieval.dcg_of_resample,
         by_place=lambda _, places: 1.0 / np.log1p(places),
+        order_only=True,
     ),
     Metric(
         retrieval.aver,
@@ -295,6 +321,7 @@ BUILT_IN = (
         values=POSITIVE,
         of_resample=retrieval.aver_of_resample,
         by_place=lambda _, places: 1.0 / places,
+        order_only=True,
     ),
     Metric(
         margins.ranking_margin,
@@ -303,6 +330,7 @@ BUILT_IN = (
         margins.ranking_margin_of,
         values=REAL,
         extreme=lambda norm=1.0: _EXTREME_OF_SAMPLE,
+        order_only=True,
     ),
     Metric(
         margins.margin_error,
@@ -313,6 +341,7 @@ BUILT_IN = (
         values=SHARE,
         estimand=ENDLESS,
         expansion=curve_expansions.margin_error_expansion,
+        order_only=lambda theta: theta == 0,
     ),
     Metric(
         value.value_at,

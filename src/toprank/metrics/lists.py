@@ -14,9 +14,11 @@ from numbers import Integral, Real
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from toprank._arrays import BoolArray
 from toprank._numerics import FloatArray, stable_order
+from toprank.blocks.tensors import OnDevice
 from toprank.metrics._inputs import check_ranking
-from toprank.metrics.order import RankedList
+from toprank.metrics.order import RankedList, SortedClasses, all_whole
 from toprank.pairs import check_groups
 
 
@@ -185,6 +187,38 @@ class Lists:
         if not self.whole:
             return sizes
         return _to_whole(sizes, rounding)
+
+
+class SortedOnce:
+    """Checked rows, sorted once, for all metrics of a summary."""
+
+    def __init__(self, checked: tuple[BoolArray, FloatArray, FloatArray | None]) -> None:
+        self.checked = checked
+
+    @cached_property
+    def classes(self) -> SortedClasses | None:
+        """Both classes sorted; None on a device, where all rows are sorted together."""
+        on_device = isinstance(self.checked[1], OnDevice)
+        return None if on_device else SortedClasses.of(*self.checked)
+
+    @cached_property
+    def full(self) -> RankedList:
+        """The list of all ties."""
+        if self.classes is None:
+            return RankedList.rank(*self.checked)
+        return RankedList.from_sorted(self.classes, all_whole(self.checked[2]))
+
+    @cached_property
+    def short(self) -> RankedList:
+        """What the order alone decides is the same for this list."""
+        if self.classes is None:
+            return self.full
+        return RankedList.joined(self.classes, all_whole(self.checked[2]))
+
+    @cached_property
+    def short_lists(self) -> Lists:
+        """The same, cut at any k."""
+        return Lists.of_one(self.short)
 
 
 def _above(weight: FloatArray, owner: NDArray[np.intp], whole: bool) -> FloatArray:

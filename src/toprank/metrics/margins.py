@@ -12,7 +12,12 @@ from scipy.optimize import linprog
 from sklearn.utils import check_array
 
 from toprank._numerics import FloatArray, is_number, log_of, log_sum_exp
-from toprank.metrics.order import RankedList
+from toprank.blocks.tensors import OnDevice
+from toprank.metrics._inputs import check_ranking
+from toprank.metrics.order import RankedList, SortedClasses, SortedRows
+
+#: How many terms are summed at once.
+_BLOCK = 2**14
 
 
 def ranking_margin(
@@ -252,7 +257,10 @@ def f_skew(
     >>> f_skew([0, 1, 0, 1], [-1.0, 1.0, 0.0, 0.0])
     0.0
     """
-    return f_skew_of(RankedList.of(y_true, y_score, sample_weight, label_propensity, pos_label))
+    checked = check_ranking(y_true, y_score, sample_weight, pos_label, label_propensity)
+    if isinstance(checked[1], OnDevice):
+        return f_skew_of(RankedList.rank(*checked))
+    return f_skew_of_sorted(SortedClasses.of(*checked))
 
 
 def f_skew_of(ranked: RankedList) -> float:
@@ -262,6 +270,24 @@ def f_skew_of(ranked: RankedList) -> float:
         plus = log_sum_exp(log_of(ranked.positive[high]) - ranked.scores[high])
         minus = log_sum_exp(log_of(ranked.negative[low]) + ranked.scores[low])
     return exp_difference(plus, minus)
+
+
+def f_skew_of_sorted(classes: SortedClasses) -> float:
+    """`f_skew` of the two classes, each sorted."""
+    return exp_difference(_log_mass(classes.high, 1.0), _log_mass(classes.low, -1.0))
+
+
+def _log_mass(rows: SortedRows, sign: float) -> float:
+    """Logarithm of the sum of w exp(sign depth) over the rows of one class."""
+    depths = rows.depths
+    if rows.weight is not None:
+        with np.errstate(over="ignore"):  # a term too small or too large to count
+            return log_sum_exp(log_of(rows.weight) + sign * depths)
+    top = max(sign * float(depths[0]), sign * float(depths[-1]))
+    mass = 0.0
+    for first in range(0, len(depths), _BLOCK):  # a block stays in the cache
+        mass += float(np.sum(np.exp(sign * depths[first : first + _BLOCK] - top)))
+    return top + float(np.log(mass))
 
 
 def exp_difference(plus: float, minus: float) -> float:

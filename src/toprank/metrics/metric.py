@@ -153,6 +153,9 @@ class Metric:
         The metric of a resampled `RankedList`, where copies of a row take places of their own.
     empty_ties : bool
         Whether ``of_list`` takes ties without any row.
+    order_only : bool, or callable
+        Whether the value stays the same if all negatives between two positives are one tie
+        (`RankedList.joined`), or a function of the settings that says so.
     by_place : callable, optional
         For metrics that put ties at their last place: what a positive there adds, from the
         weights of the positives and of all rows down to each place.
@@ -188,6 +191,7 @@ class Metric:
     row_settings: tuple[str, ...] = ()
     of_resample: Callable[[RankedList], float] | None = None
     empty_ties: bool = False
+    order_only: bool | Callable[..., bool] = False
     by_place: Callable[[FloatArray, FloatArray], FloatArray] | None = None
     planned: Planned | None = None
     hidden: Hidden | None = None
@@ -245,6 +249,10 @@ class Metric:
     def bounds(self, settings: Mapping[str, object]) -> tuple[float, float]:
         """The smallest and the largest value with these settings."""
         return self.values(**settings) if callable(self.values) else self.values
+
+    def reads_order_only(self, settings: Mapping[str, object]) -> bool:
+        """Whether negatives between two positives may be joined to one tie, with these settings."""
+        return self.order_only(**settings) if callable(self.order_only) else self.order_only
 
     def extreme_of(self, settings: Mapping[str, object]) -> Extreme | None:
         """How one extreme row decides the metric with these settings; None if none does."""

@@ -27,25 +27,82 @@ _EXACT_COUNT = 2.0**53
 
 
 @dataclass(frozen=True)
-class SortedClasses:
-    """Each class sorted apart, which is faster than sorting all rows.
+class SortedRows:
+    """The rows of one class, from the highest score down.
 
     Attributes
     ----------
-    high, low : ndarray
-        Depths (negated scores) of the positives and of the negatives, ascending.
-    high_weight, low_weight : ndarray
-        Their weights.
-    high_sums, low_sums : ndarray
-        Weight of the first j positives, or negatives, for j = 0, 1, ...
+    depths : ndarray
+        Negated scores, ascending.
+    weight : ndarray, optional
+        Their weights; without them each row counts once.
     """
 
-    high: FloatArray
-    high_weight: FloatArray
-    high_sums: FloatArray
-    low: FloatArray
-    low_weight: FloatArray
-    low_sums: FloatArray
+    depths: FloatArray
+    weight: FloatArray | None = None
+
+    @classmethod
+    def of(
+        cls, scores: FloatArray, weight: FloatArray | None, members: NDArray[np.bool_]
+    ) -> SortedRows:
+        """Sort the members, those of weight zero left out.
+
+        Score and weight are sorted together as one complex number, which takes less time than
+        sorting indices. It also fixes the order of tied weights, so that the order of the rows
+        cannot change a sum.
+        """
+        if weight is None:
+            depths = scores[members]
+            np.negative(depths, out=depths)
+            depths.sort()
+            return cls(depths)
+        members = members & (weight > 0)
+        pairs = np.empty(np.count_nonzero(members), dtype=np.complex128)
+        pairs.real = -scores[members]
+        pairs.imag = weight[members]
+        sort_runs(pairs)
+        return cls(pairs.real.copy(), pairs.imag.copy())
+
+    def __len__(self) -> int:
+        return len(self.depths)
+
+    @cached_property
+    def _sums(self) -> FloatArray | None:
+        return None if self.weight is None else np.append(0.0, np.cumsum(self.weight))
+
+    def weight_of_first(self, counts: NDArray[np.intp]) -> FloatArray:
+        """Weight of the first j rows, for each count j."""
+        return counts.astype(np.float64) if self._sums is None else self._sums[counts]
+
+    @property
+    def total(self) -> float:
+        """Weight of all rows."""
+        return float(len(self)) if self._sums is None else float(self._sums[-1])
+
+    def per_tie(self, counts: NDArray[np.intp]) -> FloatArray:
+        """Weight between successive counts; a difference of sums would lose some."""
+        if self.weight is None:
+            return np.diff(counts).astype(np.float64)
+        sums = np.add.reduceat(np.append(self.weight, 0.0), counts[:-1])
+        return np.where(counts[1:] > counts[:-1], sums, 0.0)
+
+    def places_among(self, others: SortedRows) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """How many of the others lie above each row, and how many at or above it."""
+        above = np.searchsorted(others.depths, self.depths, side="left")
+        level = above.copy()
+        # only where the next of the others has the same score is there more to look up
+        last = len(others) - 1
+        tied = np.flatnonzero(others.depths[np.minimum(above, last)] == self.depths)
+        level[tied] = np.searchsorted(others.depths, self.depths[tied], side="right")
+        return above, level
+
+
+@dataclass(frozen=True)
+class SortedClasses:
+    """The positives (high) and the negatives (low) sorted apart: faster than sorting all rows."""
+
+    high: SortedRows
+    low: SortedRows
 
     @classmethod
     def of(
@@ -53,8 +110,7 @@ class SortedClasses:
     ) -> SortedClasses:
         """Sort checked input."""
         return cls(
-            *_sort_descending(scores, weight, positive),
-            *_sort_descending(scores, weight, ~positive),
+            SortedRows.of(scores, weight, positive), SortedRows.of(scores, weight, ~positive)
         )
 
     def share_in_order(self) -> float:
@@ -62,21 +118,18 @@ class SortedClasses:
 
         Only the smaller class looks up its places among the larger one.
         """
-        pairs = float(self.high_sums[-1] * self.low_sums[-1])
+        pairs = self.high.total * self.low.total
         if len(self.high) > len(self.low):
-            above = _twice_above(self.low, self.low_weight, self.high, self.high_sums)
-            return min(1.0, above / (2 * pairs))
-        above = _twice_above(self.high, self.high_weight, self.low, self.low_sums)
-        return max(0.0, (2 * pairs - above) / (2 * pairs))
+            return min(1.0, _twice_above(self.low, self.high) / (2 * pairs))
+        return max(0.0, (2 * pairs - _twice_above(self.high, self.low)) / (2 * pairs))
 
 
-def _twice_above(
-    rows: FloatArray, row_weight: FloatArray, others: FloatArray, other_sums: FloatArray
-) -> float:
+def _twice_above(rows: SortedRows, others: SortedRows) -> float:
     """Twice the weight of the pairs with the other above the row, once if they tie."""
-    before = other_sums[np.searchsorted(others, rows, side="left")]
-    before += other_sums[np.searchsorted(others, rows, side="right")]
-    return float(np.dot(row_weight, before))
+    above, level = rows.places_among(others)
+    before = others.weight_of_first(above)
+    before += others.weight_of_first(level)
+    return float(np.sum(before) if rows.weight is None else np.dot(rows.weight, before))
 
 
 @dataclass(frozen=True)
@@ -126,26 +179,65 @@ class RankedList:
         """Rank checked input."""
         if isinstance(scores, OnDevice):
             return cls(*_ranked_on_device(positive, scores, weight))
-        whole = weight is None or bool(np.all(weight == np.round(weight)))
-        return cls.from_sorted(SortedClasses.of(positive, scores, weight), whole)
+        return cls.from_sorted(SortedClasses.of(positive, scores, weight), all_whole(weight))
 
     @classmethod
     def from_sorted(cls, classes: SortedClasses, whole: bool = True) -> RankedList:
         """Merge the two sorted classes into one list of ties."""
-        depths = np.concatenate((classes.high, classes.low))
+        high, low = classes.high, classes.low
+        depths = np.concatenate((high.depths, low.depths))
         order = np.argsort(depths, kind="stable")  # two sorted runs: a linear merge
-        is_positive = order < len(classes.high)
+        is_positive = order < len(high)
         depths = depths[order]
         ends = np.append(np.flatnonzero(depths[1:] != depths[:-1]), len(depths) - 1)
         met = np.concatenate(([0], np.cumsum(is_positive)[ends]))
         rows = np.concatenate(([0], ends + 1))
-        found, passed = classes.high_sums[met], classes.low_sums[rows - met]
+        return cls._counted(classes, -depths[ends], met, rows - met, whole)
+
+    @classmethod
+    def joined(cls, classes: SortedClasses, whole: bool = True) -> RankedList:
+        """The list with all negatives between two positives as one tie, at the highest's score.
+
+        What only the order decides is the same for it (`Metric.order_only`), and where positives
+        are few the list is short. Otherwise it is the whole list.
+        """
+        high, low = classes.high, classes.low
+        if len(high) > len(low):
+            return cls.from_sorted(classes, whole)
+        depths = high.depths
+        ends = np.append(np.flatnonzero(depths[1:] != depths[:-1]), len(depths) - 1)
+        tops = SortedRows(depths if len(ends) == len(depths) else depths[ends])
+        # negatives alone at even places, ties with positives at odd ones
+        passed = np.empty(2 * len(ends) + 2, dtype=np.intp)
+        passed[0], passed[-1] = 0, len(low)
+        passed[1:-1:2], passed[2::2] = tops.places_among(low)
+        met = np.empty_like(passed)
+        met[:2], met[2::2], met[3::2] = 0, ends + 1, ends + 1
+        scores = np.empty(len(passed) - 1)
+        scores[1::2] = tops.depths
+        scores[::2] = low.depths[np.minimum(passed[:-1:2], len(low) - 1)]
+        held = np.ones(len(scores), dtype=bool)
+        held[::2] = passed[1::2] > passed[:-1:2]
+        last = np.concatenate(([0], np.flatnonzero(held) + 1))
+        return cls._counted(classes, -scores[held], met[last], passed[last], whole)
+
+    @classmethod
+    def _counted(
+        cls,
+        classes: SortedClasses,
+        scores: FloatArray,
+        met: NDArray[np.intp],
+        below: NDArray[np.intp],
+        whole: bool,
+    ) -> RankedList:
+        """The list from the numbers of positives and of negatives down to the end of each tie."""
+        high, low = classes.high, classes.low
+        found, passed = high.weight_of_first(met), low.weight_of_first(below)
         if whole and found[-1] + passed[-1] < _EXACT_COUNT:  # sums of which no difference is lost
             positive, negative = np.diff(found), np.diff(passed)
         else:
-            positive = _per_tie(classes.high_weight, met)
-            negative = _per_tie(classes.low_weight, rows - met)
-        return cls(-depths[ends], positive, negative, found, passed, whole)
+            positive, negative = high.per_tie(met), low.per_tie(below)
+        return cls(scores, positive, negative, found, passed, whole)
 
     @cached_property
     def places(self) -> FloatArray:
@@ -190,32 +282,9 @@ class RankedList:
         return int(np.argmax(self.negative > 0))
 
 
-def _per_tie(weight: FloatArray, met: NDArray[np.intp]) -> FloatArray:
-    """Sums of the weights between successive counts `met`; a difference of sums would lose some."""
-    sums = np.add.reduceat(np.append(weight, 0.0), met[:-1])
-    return np.where(met[1:] > met[:-1], sums, 0.0)
-
-
-def _sort_descending(
-    scores: FloatArray, weight: FloatArray | None, members: NDArray[np.bool_]
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Negated scores of the members in ascending order, their weights, and those cumulated.
-
-    Score and weight are sorted together as one complex number, which takes less time than
-    sorting indices. It also fixes the order of tied weights, so that the order of the rows
-    cannot change a sum.
-    """
-    if weight is None:
-        depths = -scores[members]
-        depths.sort()
-        return depths, np.ones(len(depths)), np.arange(len(depths) + 1, dtype=np.float64)
-    members = members & (weight > 0)
-    pairs = np.empty(np.count_nonzero(members), dtype=np.complex128)
-    pairs.real = -scores[members]
-    pairs.imag = weight[members]
-    sort_runs(pairs)
-    weight = pairs.imag.copy()
-    return pairs.real.copy(), weight, np.concatenate(([0.0], np.cumsum(weight)))
+def all_whole(weight: FloatArray | None) -> bool:
+    """Whether every weight is a whole number."""
+    return weight is None or bool(np.all(weight == np.round(weight)))
 
 
 def _ranked_on_device(

@@ -27,10 +27,9 @@ from sklearn.metrics import make_scorer
 
 from toprank.metrics._inputs import check_ranking
 from toprank.metrics.built_in import BUILT_IN, UNDIRECTED
-from toprank.metrics.lists import Lists, group_codes
-from toprank.metrics.margins import f_skew_of
+from toprank.metrics.lists import Lists, SortedOnce, group_codes
+from toprank.metrics.margins import f_skew_of, f_skew_of_sorted
 from toprank.metrics.metric import REAL, Metric
-from toprank.metrics.order import RankedList
 from toprank.pairs import to_numpy
 
 #: The metrics by name. `f_skew` is left out: it has no better direction.
@@ -319,12 +318,10 @@ def summary(
     auc  ...
     """
     checked = check_ranking(y_true, y_score, sample_weight, pos_label, label_propensity)
-    ranked = RankedList.rank(*checked)
-    lists = (
-        Lists.of_one(ranked)
-        if groups is None
-        else Lists.by_rows(*checked, group_codes(groups, len(checked[1])))
-    )
+    rows = SortedOnce(checked)
+    grouped = None
+    if groups is not None:
+        grouped = Lists.by_rows(*checked, group_codes(groups, len(checked[1])))
     cuts = np.atleast_1d(np.asarray(top, dtype=object)).tolist()
     plan: dict[str, list[dict[str, object]]] = {
         "partial_auc": [{"max_fpr": max_fpr}],
@@ -334,16 +331,20 @@ def summary(
         "margin_error": [{"theta": theta}],
         "bedroc": [{"alpha": alpha}],
     }
-    entries = _entries(ranked, lists, checked, plan, [{"k": k} for k in cuts])
-    skew = Entry("f_skew", {}, f_skew_of(ranked))
-    count = None if groups is None else int(np.count_nonzero(lists.positives))
-    return Summary(ranked.positives, ranked.negatives, (*entries, skew), count)
+    entries = _entries(rows, grouped, plan, [{"k": k} for k in cuts])
+    skew = Entry("f_skew", {}, _f_skew(rows))
+    count = None if grouped is None else int(np.count_nonzero(grouped.positives))
+    return Summary(rows.short.positives, rows.short.negatives, (*entries, skew), count)
+
+
+def _f_skew(rows: SortedOnce) -> float:
+    """`f_skew`, which the scores of all rows decide."""
+    return f_skew_of(rows.full) if rows.classes is None else f_skew_of_sorted(rows.classes)
 
 
 def _entries(
-    ranked: RankedList,
-    lists: Lists,
-    rows: tuple[object, ...],
+    rows: SortedOnce,
+    grouped: Lists | None,
     plan: dict[str, list[dict[str, object]]],
     cuts: list[dict[str, object]],
 ) -> Iterator[Entry]:
@@ -354,9 +355,12 @@ def _entries(
             continue
         for settings in cuts if metric.takes_k else plan.get(name, [dict(metric.settings)]):
             if by_function:
-                value = _by_function(metric, rows, settings)
+                value = _by_function(metric, rows.checked, settings)
+            elif metric.reads_order_only(settings):
+                lists = rows.short_lists if grouped is None else grouped
+                value = metric.of(rows.short, lists, **settings)
             else:
-                value = metric.of(ranked, lists, **settings)
+                value = metric.of(rows.full, grouped, **settings)
             yield Entry(name, settings, value)
 
 
