@@ -56,3 +56,18 @@ def test_iterations_of_all_stages_count_towards_the_most():
     with pytest.warns(match="stopped early"):
         fit = PNormPush(64.0, max_iter=3).fit(X, y)
     assert fit.n_iter_ <= 4
+
+
+def test_columns_that_are_seldom_there_take_few_iterations():
+    # a few words are in every second row and thousands in a row or two each
+    rng = np.random.default_rng(3)
+    places = (20_000 * rng.random((2000, 20)) ** 3).astype(np.int32)
+    X = sparse.csr_array(
+        (np.full(40_000, 0.25), places.ravel(), np.arange(2001) * 20), (2000, 20_000)
+    )
+    X.sum_duplicates()
+    f = X @ rng.normal(size=20_000)
+    y = f + rng.logistic(size=2000) > np.quantile(f, 0.8)
+    fitted = PNormPush(4.0, alpha=1e-2).fit(X, y)
+    assert fitted.n_iter_ <= 20  # 55 in units of the columns' spread alone
+    assert fitted.optimality_gap_ < 1e-7

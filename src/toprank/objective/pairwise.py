@@ -255,10 +255,6 @@ class PairProblem(LinearProblem[BlockData]):
         hessian[np.diag_indices(self.size)] += self.penalty
         return hessian
 
-    def column_scale(self) -> FloatArray:
-        """As for two classes, but a kernel's smallest features leave the penalty alone."""
-        return 1.0 / np.sqrt(super().column_scale() ** -2 + self.penalty / self.scale)
-
     def _moments_apart(
         self, first: IntArray, second: IntArray, weight: FloatArray
     ) -> tuple[FloatArray, FloatArray]:

@@ -170,9 +170,14 @@ class LinearProblem(ABC, Generic[Data]):
         return -np.inf
 
     def column_scale(self) -> FloatArray:
-        """Return a positive scale for each coefficient: one over the column's spread."""
+        """Return a positive scale for each coefficient, from the curvature to expect along it.
+
+        The rows bend the objective by about the column's variance, in units of ``scale``, the
+        penalty by its own size: along a column that is seldom there, the penalty alone.
+        """
         spread = self.data.column_spread()
-        return 1.0 / np.where(spread > 0, spread, 1.0)
+        penalty = np.broadcast_to(self.penalty, self.size)[: len(spread)] / self.scale
+        return 1.0 / np.hypot(np.where(spread > 0, spread, 1.0), np.sqrt(penalty))
 
 
 class Last:
