@@ -24,7 +24,7 @@ from toprank.objective.problem import ScoredProblem, TwoClassProblem
 from toprank.objective.risk import PointwiseTask, Task
 from toprank.objective.root_problem import RootProblem
 from toprank.objective.sampled import leading_moments, sampled_moments
-from toprank.objective.sums import EXACT_SCORES_UP_TO, EndPartial, Points, Standard
+from toprank.objective.sums import EXACT_SCORES_UP_TO, EndPartial, Mass, Points, Standard
 from toprank.objective.sweeps import (
     Evaluate,
     Evaluation,
@@ -47,9 +47,11 @@ _STEEP = 16.0
 _STEEP_GRADIENTS = 8
 _STEEP_ROWS_PER_FEATURE = 12
 #: The Hessian of a steeper price is told by the heaviest rows of each class: what they may leave
-#: out of the weight, times the tilt, and how many they are at the most; more are drawn from.
+#: out of the weight, times the tilt, and how many they are at the most; more are drawn from. The
+#: inner rows' covariance counts once, that of the outer rows p times: fewer of those will do.
 _AHEAD_LEFT_OUT = 0.1
 _AHEAD_ROWS_PER_FEATURE = 4
+_AHEAD_INNER_ROWS_PER_FEATURE = 1
 #: Rows per feature up to which such a Hessian is looked for.
 _AHEAD_UP_TO = 100
 #: A Hessian takes as long as so many gradients, at the least; of a sparse matrix, that many for
@@ -167,6 +169,11 @@ class SweptProblem(TwoClassProblem):
             grad += share * (neg.mean - pos.mean)
         return self.add_penalty(value, grad, coef)
 
+    def value(self, coef: FloatArray) -> float:
+        if self._reads_stored_entries and not self._last.knows(coef):
+            return self._log_risk(self._masses(coef)) + self.cost(coef)
+        return self.value_grad(coef)[0]
+
     @property
     def _reads_stored_entries(self) -> bool:
         """Whether the gradient is best taken from one product of a sparse matrix at hand."""
@@ -174,13 +181,22 @@ class SweptProblem(TwoClassProblem):
 
     def _value_pull(self, coef: FloatArray) -> tuple[float, FloatArray]:
         """Return value and gradient, with the scores kept: two products of a sparse matrix."""
-        data, (tilts,) = self.data, self.tilts
-        masses = data.run(Masses(data.view, tilts), coef)
-        value = sum(
+        masses = self._masses(coef)
+        pull = self.data.run(Pull(self.data.view), masses)
+        return self.add_penalty(self._log_risk(masses), pull, coef)
+
+    def _masses(self, coef: FloatArray) -> tuple[Mass, Mass]:
+        """Return the tilted masses of one end, from one product of a sparse matrix."""
+        (tilts,) = self.tilts
+        found: tuple[Mass, Mass] = self.data.run(Masses(self.data.view, tilts), coef)
+        return found
+
+    def _log_risk(self, masses: tuple[Mass, Mass]) -> float:
+        (tilts,) = self.tilts
+        return sum(
             (mass.log_mass - log_total) / abs(tilt)
-            for mass, log_total, tilt in zip(masses, data.log_totals, tilts, strict=True)
+            for mass, log_total, tilt in zip(masses, self.data.log_totals, tilts, strict=True)
         )
-        return self.add_penalty(value, data.run(Pull(data.view), masses), coef)
 
     def hessian(self, coef: FloatArray, *, exact: bool = True) -> FloatArray:
         ends = self._curved_ends(coef, exact or self.cheap_curvature)
@@ -314,9 +330,14 @@ class SweptProblem(TwoClassProblem):
         gentler price, and the factor of their covariance alone is this one's.
         """
         assert isinstance(gentler, SweptProblem)
-        most = _AHEAD_ROWS_PER_FEATURE * self.size
-        of_pos, of_neg = (_AHEAD_LEFT_OUT / abs(tilt) for tilt in self.tilts[0])
-        classes = leading_moments(self.data, coef, gentler.tilts[0], (of_pos, of_neg), most)
+        of_pos, of_neg = map(abs, self.tilts[0])
+        inner, outer = (
+            _AHEAD_INNER_ROWS_PER_FEATURE * self.size,
+            _AHEAD_ROWS_PER_FEATURE * self.size,
+        )
+        most = (inner, outer) if of_pos < of_neg else (outer, inner)
+        left_out = _AHEAD_LEFT_OUT / of_pos, _AHEAD_LEFT_OUT / of_neg
+        classes = leading_moments(self.data, coef, gentler.tilts[0], left_out, most)
         hessian = np.zeros((self.size, self.size))
         for tilt, moments in zip(self.tilts[0], classes, strict=True):
             hessian += abs(tilt) * moments.covariance
@@ -382,13 +403,18 @@ class LargestHeight(TwoClassProblem):
         """Return the largest log S of an outer row: log mean e^-f_pos + max f_neg at the top."""
         if not np.any(coef):  # every score is zero: no pass is needed
             return 0.0
-        sweep = Evaluate(self.data.view, ((-1.0, 1.0),), extremes=True)
-        found = self.data.run(sweep, coef)
-        ((pos, neg),), (lowest, highest) = found.ends, found.extremes
-        of_pos, of_neg = self.data.log_totals
+        data, tilts = self.data, (-1.0, 1.0)
+        if data.sparse and data.source.in_memory:  # one product, whose scores are kept
+            masses = [mass.log_mass for mass in data.run(Masses(data.view, tilts), coef)]
+            lowest, highest = data.extremes(coef)
+        else:
+            found = data.run(Evaluate(data.view, (tilts,), extremes=True), coef)
+            masses = [tilted.log_mass for tilted in found.ends[0]]
+            lowest, highest = found.extremes
+        of_pos, of_neg = data.log_totals
         ends = {
-            "top": pos.log_mass - of_pos + highest,
-            "bottom": neg.log_mass - of_neg - lowest,
+            "top": masses[0] - of_pos + highest,
+            "bottom": masses[1] - of_neg - lowest,
         }
         asked = ends.values() if self.task.end == "both" else [ends[self.task.end]]
         return float(max(asked)) + self.cost(coef)

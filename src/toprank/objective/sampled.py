@@ -41,18 +41,20 @@ def leading_moments(
     coef: FloatArray,
     tilts: tuple[float, float],
     left_out: tuple[float, float],
-    most: int,
+    most: tuple[int, int],
 ) -> EndPartial:
     """Return the moments of both classes without their lightest rows.
 
     Of the weight of the positives and of the negatives the shares ``left_out`` may be missing.
-    Of a class in which more than ``most`` rows remain, that many are drawn as above.
+    Of a class in which more than its ``most`` rows remain, that many are drawn as above.
     """
 
-    def draw(weight: FloatArray, share: float) -> _Rows:
+    def draw(weight: FloatArray, share: float, most: int) -> _Rows:
         return heaviest_rows(weight, share, most) or draw_by_weight(weight, most)
 
-    of_pos, of_neg = (partial(draw, share=share) for share in left_out)
+    of_pos, of_neg = (
+        partial(draw, share=share, most=rows) for share, rows in zip(left_out, most, strict=True)
+    )
     return _moments(data, coef, tilts, data.n_rows, (of_pos, of_neg))
 
 

@@ -170,8 +170,8 @@ def _coordinates(
         factor = _round_factor(known)
         if factor is not None:
             # a step that overflows is seen by its value, and taken back
-            solve = partial(linalg.solve_triangular, factor, lower=True, check_finite=False)
-            return _Coordinates(lambda z: solve(z, trans="T"), solve)
+            solve = partial(linalg.blas.dtrsv, np.asfortranarray(factor), lower=1)
+            return _Coordinates(lambda z: solve(z, trans=1), solve)
     scale = problem.column_scale() / np.sqrt(problem.scale)
     return _Coordinates(lambda z: scale * z, lambda g: scale * g)
 

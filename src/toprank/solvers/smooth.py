@@ -81,7 +81,8 @@ def _look_from_stone(
         return start, None
     result = lbfgs(gentler, start, max_iter=max_iter, tol=max(tol, _NEAR), callback=log.callback)
     log.history += result.history
-    return result.coef, problem.hessian_ahead(gentler, result.coef)
+    ahead = problem.hessian_ahead(gentler, result.coef)
+    return shortened(problem, result.coef), ahead
 
 
 def _walk(
