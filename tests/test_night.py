@@ -1,6 +1,7 @@
 """The night runs every slow test, every paper and enough problems; no promise waits for it."""
 
 import ast
+import json
 import re
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
@@ -88,11 +89,35 @@ def test_a_page_is_read_as_it_was_written(nightly, monkeypatch, tmp_path):
                      "status": number % 3, "seconds": 4.0, "says": f"a | b {number}"}
         for number, stage in enumerate(every[:-1])
     }  # fmt: skip
-    nightly.write_page(11, every, found)
+    nightly.write_page(11, every, found, tmp_path / "coverage")
     page = nightly.PAGE.read_text()
     assert nightly.read_page(page) == {"seed": 11, "found": found}
     assert page.endswith("## Coverage\n\nof another night\n")
     assert f"Not run:\n\n- {every[-1].title}\n" in page
+
+
+def test_the_table_of_coverage_has_columns_for_what_was_measured(nightly, monkeypatch, tmp_path):
+    monkeypatch.setattr(nightly, "commit_of", lambda what: "0123456789ab")
+
+    def report(column, **lines):
+        summary = {"num_statements": 10, "covered_branches": 1, "num_branches": 4}
+        files = {
+            f"src/toprank/{room}/{file}.py": {"summary": {**summary, "covered_lines": covered}}
+            for room in ("metrics", "report")
+            for file, covered in {**lines, "seen_by_numba_kernels": 0}.items()
+        }
+        (tmp_path / f"{column}.json").write_text(json.dumps({"files": files}))
+
+    report("the rooms' own tests", curves=5, tables=6)
+    report("every level", curves=9, tables=10)
+    for name in ("rooms", "cluster-dask", "rooms.host.123"):
+        (tmp_path / name).touch()
+    head, told, *rows = [line for line in nightly.coverage_by_room(tmp_path) if line]
+    assert head == "## Coverage" and "`0123456789ab`" in told
+    assert told.endswith("Every level: also the stages `cluster-dask`.")
+    assert rows[0].count("lines, ") == rows[0].count("branches, ") == 2
+    assert "| metrics | 55.0% | 25.0% | 95.0% | 25.0% |" in rows
+    assert "| report |  |  | 95.0% | 25.0% |" in rows  # of its own tests nothing is said
 
 
 def test_every_promise_has_a_test_that_each_change_waits_for():
