@@ -131,6 +131,13 @@ def test_several_rankers_are_compared_with_holms_correction():
         results["nobody", "good"]
 
 
+def test_rankers_that_cannot_be_told_apart_have_corrected_p_values_of_one():
+    y, a, b = data(seed=6)
+    results = compare("auc", y, {"a": a, "b": b, "other": data(seed=7)[1]})
+    assert min(3 * pair.p_value for pair in results) > 1
+    assert [pair.adjusted_p_value for pair in results] == [1.0, 1.0, 1.0]
+
+
 def test_lists_are_compared_list_by_list():
     rng = np.random.default_rng(0)
     lists = np.repeat(np.arange(40), 25)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from toprank.inference import interval
+from toprank.inference.bootstrap import _Runs
 from toprank.metrics import METRICS, f_skew
 
 SETTINGS = {
@@ -367,3 +368,12 @@ def test_a_mean_over_lists_that_all_agree_has_the_interval_of_as_many_trials():
 def test_the_interval_of_delong_for_one_positive_is_any_value():
     found = interval("auc", [1, 0, 0, 0], [3.0, 2.0, 1.0, 0.0], method="delong")
     assert (found.low, found.high) == (0.0, 1.0) and "One positive row" in found.note
+
+
+@pytest.mark.parametrize("ties", [[0, 0, 1, 3], [0, 1, 3, 4]])
+def test_a_resample_draws_every_row_as_often_as_every_other(ties):
+    rng, runs = np.random.default_rng(0), _Runs.of(np.array(ties))
+    drawn = np.array([runs.drawn(5, rng) for _ in range(4000)])
+    assert np.all(drawn.sum(axis=1) == 4)
+    # a row comes once on average, give or take 0.87 / sqrt(4000)
+    assert drawn.mean(axis=0) == pytest.approx(np.bincount(ties, minlength=5), abs=0.1)

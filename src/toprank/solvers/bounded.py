@@ -23,7 +23,7 @@ from scipy import optimize
 
 from toprank._numerics import FloatArray
 from toprank.solvers.coordinate import coordinate
-from toprank.solvers.lbfgs import lbfgs
+from toprank.solvers.lbfgs import Continued, lbfgs
 from toprank.solvers.newton_step import rounding_error, solve_step
 from toprank.solvers.result import (
     SEPARABLE,
@@ -107,7 +107,9 @@ def _bounded_step(
     curvature = np.maximum(np.diag(hessian), 0.0)
     residual = largest(free_gradient(coef, grad, lower))
     while damping <= _MOST_DAMPING:
-        trial = _projected(coef, grad, hessian, free, lower, damping * curvature)
+        # without damping no zero meets an infinite curvature
+        extra = damping * curvature if damping else np.zeros_like(curvature)
+        trial = _projected(coef, grad, hessian, free, lower, extra)
         slope = float(grad @ (trial - coef))
         if not np.isfinite(slope):
             return None
@@ -212,14 +214,14 @@ class _Run:
         return self.residual <= self.tol * self.problem.scale
 
     def go(self, unit: FloatArray, max_iter: int) -> None:
+        continued = Continued()
+
         def evaluate(z: FloatArray) -> tuple[float, FloatArray]:
             coef = np.maximum(unit * z, self.lower)
             value, grad = self.problem.value_grad(coef)
-            if not np.isfinite(value):  # an overshoot; SciPy's line search wants a number
-                return 1e300, np.zeros_like(z)
             if value <= self.value:
                 self.coef, self.value, self.grad = coef, value, grad
-            return value, unit * grad
+            return continued(z, value, unit * grad)
 
         def after(_: FloatArray) -> None:
             self.log.add(self.coef, objective=self.value, gradient=self.residual)

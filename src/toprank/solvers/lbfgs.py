@@ -102,6 +102,7 @@ class _Leg:
         self.coef = start
         self.value, self.grad = problem.value_grad(start)
         self._first = self.value, largest(self.grad)
+        self._continued = Continued()
 
     @property
     def stuck(self) -> bool:
@@ -131,9 +132,7 @@ class _Leg:
         coef = self.start + self.coordinates.out(z)
         value, grad = self.problem.value_grad(coef)
         self._last = (coef, value, grad)
-        if not np.isfinite(value):  # an overshoot; SciPy's line search wants a number
-            return 1e300, np.zeros_like(z)
-        return value, self.coordinates.into(grad)
+        return self._continued(z, value, self.coordinates.into(grad))
 
     def _after_iteration(self, intermediate_result: optimize.OptimizeResult) -> None:
         coef, value, grad = self._last
@@ -148,6 +147,29 @@ class _Leg:
         if self.problem.runs_away(coef):
             self.separable = True
             raise StopIteration
+
+
+class Continued:
+    """A function that is continued where it is infinite: SciPy's line search wants numbers.
+
+    There it is the parabola that falls at the last finite point as steeply as the function, and
+    is lowest a quarter of the way from it to where the line search looked.
+    """
+
+    def __init__(self) -> None:
+        self._finite: tuple[FloatArray, float, FloatArray] | None = None
+
+    def __call__(self, z: FloatArray, value: float, grad: FloatArray) -> tuple[float, FloatArray]:
+        """Return the value and the gradient at z, or those of the parabola."""
+        if np.isfinite(value):
+            self._finite = z.copy(), value, grad
+            return value, grad
+        if self._finite is None:
+            return 1e300, np.zeros_like(z)
+        start, height, slope = self._finite
+        step = z - start
+        fall = abs(float(slope @ step))
+        return height + fall, (3.0 * fall / float(step @ step)) * step
 
 
 class _Coordinates:

@@ -8,6 +8,7 @@ the loss alone.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from toprank._numerics import FloatArray
@@ -44,7 +45,10 @@ def minimise(
         if direct.converged:
             return direct
         path = narrow(problem, problem.smoothed, direct.coef, minimiser, warm=True, **settings)
-        return min(direct, path, key=lambda result: result.value)
+        best = min(direct, path, key=lambda result: result.value)
+        # what lies below the minimum lies below it for both
+        below = max(result.value - result.gap for result in (direct, path))
+        return replace(best, gap=best.value - below, converged=path.converged, message=path.message)
     if not problem.smooth:
         return narrow(problem, problem.smoothed, start, minimiser, warm=warm, **settings)
     return solve_smooth(problem, start, minimiser, warm=warm, **settings)

@@ -1,0 +1,148 @@
+"""What solvers do where numbers fail them: an overshoot, no curvature, a helper that gives up."""
+
+import numpy as np
+import pytest
+from scipy import optimize
+
+from toprank import PushRanker
+from toprank.solvers import max_price
+from toprank.solvers.bounded import bounded
+from toprank.solvers.coordinate import zero_of
+from toprank.solvers.lbfgs import Continued, lbfgs
+from toprank.solvers.newton import newton
+from toprank.solvers.result import STUCK
+
+
+class Wall:
+    """-log(1 - x_1) - x_1 + |x - target|^2 / 2: infinite from x_1 = 1 on, as solvers see it."""
+
+    scale, alpha, penalty, size = 1.0, 0.0, 0.0, 2
+    gradients_first, hessian_repaid_by, has_curvature, has_sample = 0, 100, True, False
+    target = np.array([0.9, -2.0])
+
+    def value_grad(self, coef):
+        if coef[0] >= 1:
+            return np.inf, np.zeros(2)
+        off = coef - self.target
+        wall = np.array([1 / (1 - coef[0]) - 1, 0.0])
+        return -np.log(1 - coef[0]) - coef[0] + off @ off / 2, wall + off
+
+    def hessian(self, coef, exact=True):
+        return np.diag([1.0, 1.0]) + np.diag([(1 - coef[0]) ** -2, 0.0])
+
+    def coarse(self):
+        return None
+
+    def runs_away(self, coef):
+        return False
+
+    def column_scale(self):
+        return np.array([100.0, 1.0])  # the first step goes far over the wall
+
+    def gradient_sizes(self, coef):
+        return None
+
+
+#: Where 1 / (1 - x) - 1 + x - 0.9 = 0, and the other coordinate of the target.
+LOWEST = [(2.9 - np.sqrt(2.9**2 - 3.6)) / 2, -2.0]
+
+
+class NoHessian(Wall):
+    def hessian(self, coef, exact=True):
+        return np.full((2, 2), np.inf)
+
+
+@pytest.mark.parametrize(
+    ("minimise", "start"),
+    [(newton, -40.0), (lbfgs, -40.0), (lbfgs, 0.0), (bounded(lbfgs, np.full(2, -5.0)), 0.0)],
+)
+def test_a_step_to_where_the_objective_is_infinite_is_taken_back(minimise, start):
+    result = minimise(Wall(), np.array([start, 3.0]))
+    assert result.converged
+    assert result.coef == pytest.approx(LOWEST, abs=1e-6)
+
+
+def test_a_function_goes_on_where_it_is_infinite_as_a_parabola():
+    continued, slope = Continued(), np.array([-2.0, 0.0])
+    assert continued(np.ones(2), np.inf, slope)[0] == 1e300  # nothing is known yet
+    assert continued(np.zeros(2), 5.0, slope) == (5.0, slope)
+    value, grad = continued(np.array([3.0, 0.0]), np.inf, np.full(2, np.nan))
+    # 5 - 2 t + 4 t^2 / 3 falls as 5 - 2 t does at first, and is lowest at t = 3/4
+    assert (value, grad.tolist()) == (5.0 - 6.0 + 12.0, [6.0, 0.0])
+
+
+def test_without_curvature_the_gradients_alone_find_the_minimum():
+    result = lbfgs(NoHessian(), np.zeros(2))
+    assert result.converged
+    assert result.coef == pytest.approx(LOWEST, abs=1e-6)
+
+
+@pytest.mark.parametrize("minimise", [newton, bounded(newton, np.full(2, -5.0))])
+def test_newton_without_a_hessian_stays_where_it_started_and_says_so(minimise):
+    result = minimise(NoHessian(), np.array([-1.0, 0.0]))
+    assert (result.converged, result.message) == (False, STUCK)
+    assert result.coef.tolist() == [-1.0, 0.0] and result.value == Wall().value_grad(result.coef)[0]
+
+
+def test_a_slope_that_rounding_alone_turns_has_its_zero_at_no_step():
+    assert zero_of(lambda step: step or -1e-18, 1e-18, 1.0, 8.0) == 0.0
+    assert zero_of(lambda step: step - 3.0, -3.0, 1.0, 8.0) == pytest.approx(3.0)
+    assert zero_of(lambda step: -1.0, -1.0, 1.0, 8.0) == 8.0
+
+
+def test_a_model_whose_hessian_is_not_positive_is_lifted_until_it_is():
+    hessian = np.array([[4.0, 2.0 + 1e-6], [2.0 + 1e-6, 1.0]])  # its determinant is negative
+    model = max_price._Model(np.array([1.0, 1.0]), hessian)
+    lifted = model.root.T @ model.root
+    assert lifted[0, 1] == pytest.approx(1.0 + 5e-7)
+    assert 1.0 < lifted[0, 0] < 1.0 + 1e-5 and lifted[1, 1] == pytest.approx(
+        lifted[0, 0], rel=1e-15
+    )
+
+
+def in_circles(*_, **__):
+    raise RuntimeError("Maximum number of iterations reached.")
+
+
+def test_where_scipy_runs_in_circles_the_active_set_answers(monkeypatch):
+    columns, target = np.array([[2.0, 1.0], [1.0, 1.0]]), np.array([1.0, 2.0])
+    monkeypatch.setattr(optimize, "nnls", in_circles)
+    assert max_price.non_negative_least_squares(columns, target) == pytest.approx([0.0, 1.5])
+
+
+def test_a_column_that_would_leave_at_once_is_passed_over(monkeypatch):
+    plain = max_price._least_squares
+
+    def rounded(unit, target, used):  # the first column never gets a weight above zero
+        return plain(unit, target, used) * [-1.0, 1.0]
+
+    monkeypatch.setattr(max_price, "_least_squares", rounded)
+    x = max_price._active_set(np.eye(2), np.array([2.0, 1.0]))
+    assert x.tolist() == [0.0, 1.0]
+
+
+def test_an_active_set_that_does_not_come_to_rest_ends(monkeypatch):
+    known = np.zeros(2, dtype=bool)
+
+    def restless(unit, target, used):  # whoever enters drives the other out
+        z = np.where(used & (~known | (used.sum() == 1)), 1.0, -1.0 * used)
+        known[:] = used
+        return z
+
+    monkeypatch.setattr(max_price, "_least_squares", restless)
+    with pytest.raises(RuntimeError, match="did not converge"):
+        max_price._active_set(np.eye(2), np.array([5.0, 5.0]))
+
+
+@pytest.mark.parametrize("alpha", [1e-3, 0.1])  # of which the larger one leaves nothing but zeros
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+def test_the_largest_height_is_walked_to_where_its_own_method_gives_up(
+    loss, alpha, small, monkeypatch
+):
+    ranker = PushRanker(price="max", loss=loss, solver="newton", alpha=alpha)
+    direct = ranker.fit(*small).objective_
+    monkeypatch.setattr(max_price, "non_negative_least_squares", in_circles)
+    walked = ranker.fit(*small)
+    gap = walked.optimality_gap_
+    assert direct <= walked.objective_ + 1e-9 and walked.objective_ - gap <= direct + 1e-9
+    assert 0 <= gap < 1e-3
