@@ -142,7 +142,7 @@ def row_codes(columns: Iterable[ArrayLike]) -> NDArray[np.uint64]:
     >>> bool(codes[0] == codes[2]), len(set(codes.tolist()))
     (True, 3)
     """
-    total: Any = np.uint64(0)
+    total: NDArray[np.uint64] = np.zeros(1, dtype=np.uint64)
     for column in columns:
         numbers = np.asarray(column, dtype=np.float64) + 0.0  # one zero
         bits = np.where(np.isnan(numbers), np.nan, numbers).view(np.uint64)
