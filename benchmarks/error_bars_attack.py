@@ -106,9 +106,11 @@ def tail_rows(draws: int) -> Iterator[Answer]:
         (normal, "normal", 0, 10, 1000, ".993"),
         (normal, "normal", 1.5, 40, 4000, ".924"),
         (t3, "t with 3 df", 4, 20, 200, ".954"),
+        (t3, "t with 3 df", 5, 20, 200, ".915"),
         (t3, "t with 3 df", 6, 20, 200, ".855"),
         (t3, "t with 3 df", 6, 40, 400, ".887"),
         (t3, "t with 3 df", 4, 200, 400, ".937"),
+        (t3, "t with 3 df", 9, 200, 2000, ".898"),
     ):
         rng = np.random.default_rng(14)
         truth = exact_value("average_precision", law, apart, positives / rows)

@@ -9,8 +9,8 @@ from toprank.inference.sample import Sample
 from toprank.metrics import METRICS
 from toprank.metrics.expansion import Expansion
 from toprank.metrics.left_out_expansions import (
-    _average_precision_left_out,
     average_precision_expansion,
+    average_precision_left_out,
     pnorm_risk_expansion,
 )
 from toprank.metrics.order import RankedList
@@ -100,7 +100,7 @@ def test_average_precision_without_a_row_is_that_of_the_other_rows(drawn):
     positive, scores, _ = drawn
     ranked = RankedList.rank(positive, scores)
     prevalence = float(np.mean(positive))
-    value, without_high, without_low = _average_precision_left_out(
+    value, without_high, without_low = average_precision_left_out(
         ranked.positive, ranked.negative, prevalence
     )
     assert value == pytest.approx(

@@ -18,7 +18,7 @@ from toprank.inference.by_groups import independent_units, note_on_groups, sprea
 from toprank.inference.rare_errors import allow_for_rare_rows
 from toprank.inference.result import Interval, MetricRequest, check_size
 from toprank.inference.sample import Sample, VarianceEstimate
-from toprank.inference.score_interval import note_on_few_rows, score_interval
+from toprank.inference.score_interval import count_errors, note_on_few_rows, score_interval
 from toprank.inference.shares import agreement_interval, interval_around, on_logit, slope_of
 from toprank.metrics.expansion import PROJECTION, Expansion
 from toprank.metrics.left_out_expansions import without_one
@@ -170,12 +170,15 @@ def _by_score(
         units,
         request.level,
         over_groups=sample.groups is not None,
-        unseen=expansion.unseen,
-        one_unseen=expansion.one_unseen,
+        heaviest=expansion.heaviest,
     )
     ends = (low * pairs.bound_from_below(sample.units), high)
     method = f"score interval, {method or expansion.method}"
-    notes = note_on_groups(sample), note_on_few_rows(pairs, sample.units)
+    notes = (
+        note_on_groups(sample),
+        note_on_few_rows(pairs, sample.units),
+        _note_on_few_errors(expansion, spread),
+    )
     note = " ".join(filter(None, notes))
     if _shows_no_spread(expansion, spread):
         note = (
@@ -184,6 +187,22 @@ def _by_score(
             "scores have the spread of exponential ones (Newcombe 2006)."
         )
     return _to_metric_scale(request, expansion, estimate, ends, spread, method, note)
+
+
+def _note_on_few_errors(expansion: Expansion, spread: VarianceEstimate) -> str:
+    """Where a few heavy errors make the share less than one; empty elsewhere."""
+    errors = count_errors(expansion.centre, spread.variance)
+    if expansion.heaviest <= 0 or not 0 < errors < FEW_ERRORS:
+        return ""
+    return (
+        f"What is out of place is worth {errors:.2g} independent errors; with fewer than "
+        f"{FEW_ERRORS}, and scores with very long tails, simulated intervals of this metric "
+        "covered as little as 91% (see toprank.simulate.coverage)."
+    )
+
+
+#: Errors below which intervals of the average precision may cover too little.
+FEW_ERRORS = 12
 
 
 def _by_delong(

@@ -14,9 +14,15 @@ The factor is the variance seen (DeLong's, for the AUC) over V at the estimate, 
 above one. Below one it is believed as far as there are errors to see it by. With long tails the
 variance seen is too small until the first bad error falls into the sample, and nothing in the
 sample says so before.
+
+The average precision has errors of very different weight: a negative above all rows costs more
+than a hundred at the end of the list. Its lower end allows for errors that weigh some of that, as
+far as the errors in the sample do not show that they weigh less.
 """
 
 from __future__ import annotations
+
+import math
 
 from scipy.optimize import brentq
 from scipy.special import ndtri
@@ -34,8 +40,7 @@ def score_interval(
     units: tuple[float, float],
     level: float,
     over_groups: bool = False,
-    unseen: float = 0.0,
-    one_unseen: float = 0.0,
+    heaviest: float = 0.0,
 ) -> tuple[float, float]:
     """Ends of the score interval of a share of pairs.
 
@@ -53,11 +58,9 @@ def score_interval(
         Confidence level.
     over_groups : bool
         Whether `spread` is one over groups, of which the model knows less.
-    unseen : float
-        How much a row that the sample has not met could take from the share. The lower end allows
-        for it where the variance seen is believed, and for the model's variance where it is not.
-    one_unseen : float
-        How much one such row could take at most; the lower end lies at least as far away.
+    heaviest : float
+        How much the heaviest error that the sample may have missed would take from the share; zero
+        where no error weighs more than what the model knows.
     """
     positives, negatives = (max(1.0, count) for count in pairs.rows(units))
     shared = max(positives, negatives) if pairs.wide else (positives + negatives) / 2
@@ -68,15 +71,18 @@ def score_interval(
     larger = 1.0 if over_groups else 1 + pairs.shortfall / max(1.0, min(units))
     ratio = larger * spread.variance / modelled
     factor = ratio if ratio >= 1 else 1 - _trust(share, spread, pairs) * (1 - ratio)
-    reach = _reach(ratio, spread.freedom, pairs, level, over_groups)
-    scale = pairs.scale * factor * reach**2
-    low = _lower_end(share, 1 - share, scale, counts)
-    if unseen > 0:
-        less = max(0.0, share - unseen)
-        low = min(low, _lower_end(less, 1 - less, pairs.scale * ratio * reach**2, counts))
-    low = min(low, max(0.0, share - one_unseen))
+    scale = pairs.scale * factor
+    # heavy errors that were missed are allowed for apart: rows, not tails, are what Student counts
+    freedom = spread.plain_freedom if heaviest > 0 else spread.freedom
+    reach = _reach(ratio, freedom, pairs, level, over_groups)
+    low = _lower_end(share, 1 - share, scale * reach**2, counts)
+    if heaviest > 0:
+        seen = VarianceEstimate(larger * spread.variance, freedom)
+        low = min(low, _below_heavy_errors(share, seen, heaviest, level))
+        if not over_groups:
+            reach = student_reach(math.inf, level)
     # the model is the same for pairs in order and pairs out of order
-    high = 1 - _lower_end(1 - share, share, scale, counts)
+    high = 1 - _lower_end(1 - share, share, scale * reach**2, counts)
     return low, high
 
 
@@ -98,6 +104,40 @@ def _reach(
     return normal + (student_reach(freedom + more, level) - normal) * min(1.0, ratio)
 
 
+#: What an error that the sample has missed weighs, of the heaviest there may be; and how many must
+#: be seen until lighter ones are half believed. By simulation: normal scores and t scores with the
+#: classes 0 to 8 apart, 5 to 200 positives, 0.4% to 50% of the rows.
+_WEIGHT, _ERRORS_TO_TRUST = 0.4, 16.0
+
+
+def _below_heavy_errors(
+    share: float, spread: VarianceEstimate, heaviest: float, level: float
+) -> float:
+    r"""The smallest share that rare errors of the same weight w leave possible.
+
+    What they take has the variance w (1 - u), so that the score interval ends where
+    :math:`(\hat u - u)^2 = z^2 w (1 - u)`. Where the sample shows more variance than that, these
+    errors are no longer what it has missed.
+    """
+    weight, lost = _WEIGHT * heaviest, 1 - share
+    ratio = spread.variance / (weight * lost) if lost > 0 else 0.0
+    trust = _believed(count_errors(share, spread.variance), _ERRORS_TO_TRUST)
+    factor = 1 - trust * (1 - ratio) if ratio < 1 else 1 / ratio
+    normal = student_reach(math.inf, level)
+    reach = normal + (student_reach(spread.freedom, level) - normal) * min(1.0, ratio)
+    step = factor * reach**2 * weight
+    return max(0.0, share - step / 2 - math.sqrt(step * lost + step**2 / 4))
+
+
+def count_errors(share: float, variance: float) -> float:
+    """How many independent errors a loss with this variance is worth; zero where none is seen."""
+    return (1 - share) ** 2 / variance if variance > 0 else 0.0
+
+
+def _believed(errors: float, half: float) -> float:
+    return 1 / (1 + half / errors) if errors > 0 else 0.0
+
+
 def note_on_few_rows(pairs: PairShare, units: tuple[float, float]) -> str:
     """What a reader should know where so few rows lie in a part of the curve that none need."""
     if pairs.bound_from_below(units) == 1:
@@ -111,10 +151,8 @@ def note_on_few_rows(pairs: PairShare, units: tuple[float, float]) -> str:
 
 def _trust(share: float, spread: VarianceEstimate, pairs: PairShare) -> float:
     """How far a variance below the model's is believed: by the errors that show it."""
-    if spread.variance <= 0:
-        return 0.0
-    errors = min(share, 1 - share) ** 2 / spread.variance
-    return float(errors / (errors + pairs.errors_to_trust))
+    errors = count_errors(max(share, 1 - share), spread.variance)
+    return _believed(errors, pairs.errors_to_trust)
 
 
 def _lower_end(

@@ -118,11 +118,9 @@ class Expansion:
         Which pairs the share is of; it then has a score interval.
     power : float, optional
         The share is the root of a mean over negatives of this power of their heights.
-    unseen : float
-        How much a part of a negative above all rows would take from the share; the lower end allows
-        for it beside the noise.
-    one_unseen : float
-        How much a whole one would take, which the lower end allows for without noise.
+    heaviest : float
+        How much the heaviest error that the sample may have missed would take from the share: for
+        the average precision, a negative above all rows.
     """
 
     share: float
@@ -139,8 +137,7 @@ class Expansion:
     unit: float = 1.0
     pairs: PairShare | None = None
     power: float | None = None
-    unseen: float = 0.0
-    one_unseen: float = 0.0
+    heaviest: float = 0.0
 
     @property
     def needs_copies(self) -> bool:

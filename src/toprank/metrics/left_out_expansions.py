@@ -21,8 +21,6 @@ from toprank.metrics.push import pnorm_risk_of
 _EDGE = 1e-12
 
 
-#: How much of a negative above all rows is allowed for: with long tails there is one, now and then.
-_UNSEEN = 0.25
 #: Rows of a class of which one at a time can be left out.
 _MOST_LEFT_OUT = 1e8
 
@@ -58,10 +56,10 @@ def without_one(
 
 def average_precision_expansion(ranked: RankedList) -> Expansion:
     """Average precision at the sample's share of positives."""
-    prevalence, per_negative = ranked.positives / ranked.total, ranked.positives / ranked.negatives
+    prevalence = ranked.positives / ranked.total
 
     def left_out(high: FloatArray, low: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        return _average_precision_left_out(high, low, prevalence)
+        return average_precision_left_out(high, low, prevalence)
 
     share, bias, on_positive, on_negative = _jackknife(ranked, left_out)
 
@@ -81,42 +79,41 @@ def average_precision_expansion(ranked: RankedList) -> Expansion:
         bias=bias,
         corrected=corrected,
         method=LEFT_OUT,
-        # one positive in the wrong place moves it more than any law of the scores tells
-        pairs=PairShare(
-            wide=True,
-            errors_to_trust=_errors_to_trust(share - bias / 2, prevalence),
-            scale=0.7,
-            freedom_of_model=0.0,
-            freedom_over_groups=None,
-            bias_taken=0.5,
-            shortfall=3.0,
-        ),
-        # the more negatives there are per positive, the more likely the sample holds one on top
-        unseen=share - _with_negative_on_top(ranked, _UNSEEN * min(1.0, per_negative) ** 0.5),
-        one_unseen=share - _with_negative_on_top(ranked, 1.0),
+        pairs=average_precision_pairs(share - bias / 2, prevalence),
+        heaviest=share - _with_negative_on_top(ranked),
     )
 
 
-def _errors_to_trust(share: float, prevalence: float) -> float:
-    """How soon a small variance is believed: near the share of positives, where scores are random.
+def average_precision_pairs(share: float, prevalence: float) -> PairShare:
+    """What a score interval asks of an average precision.
 
-    Few positives of a ranker that finds some may by chance all lie low, and then show little of the
-    spread that one at the top would bring; those of random scores have none to show.
+    One positive in the wrong place moves it more than any law of the scores tells. A small variance
+    is believed soonest near the share of positives, where scores are random: few positives of a
+    ranker that finds some may by chance all lie low, and then show little of the spread that one at
+    the top would bring; those of random scores have none to show.
     """
-    return float(np.clip(share / prevalence - 1, 0.5, 4.0))
+    return PairShare(
+        wide=True,
+        errors_to_trust=float(np.clip(share / prevalence - 1, 0.5, 4.0)),
+        scale=0.7,
+        freedom_of_model=0.0,
+        freedom_over_groups=None,
+        bias_taken=0.5,
+        shortfall=3.0,
+    )
 
 
-def _with_negative_on_top(ranked: RankedList, part: float) -> float:
-    """Average precision if one more negative, or a part of one, lay above all rows."""
+def _with_negative_on_top(ranked: RankedList) -> float:
+    """Average precision if one more negative lay above all rows."""
     prevalence = ranked.positives / ranked.total
     rows = ranked.negatives if ranked.rows is None else ranked.rows[1]
-    more = part * ranked.negatives / rows
+    more = ranked.negatives / rows
     right = prevalence * ranked.found[1:] / ranked.positives
     noise = (1 - prevalence) * (more + ranked.passed[1:]) / (more + ranked.negatives)
     return float(np.dot(ranked.positive, right / (right + noise))) / ranked.positives
 
 
-def _average_precision_left_out(
+def average_precision_left_out(
     high: FloatArray, low: FloatArray, prevalence: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Average precision, and the same without one positive, or one negative, of each tie.
