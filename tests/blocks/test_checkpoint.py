@@ -265,6 +265,23 @@ def test_rows_that_were_mended_were_refused_again_for_what_had_been_kept(tmp_pat
     assert (mended.coef_ == PNormPush().fit_blocks(blocks.from_arrays(X, y)).coef_).all()
 
 
+def test_a_feature_that_changed_in_a_file_was_not_noticed(tmp_path):
+    X, y = rows()
+    table = pd.DataFrame(X, columns=list("abcd")).assign(y=y)
+    table.to_parquet(tmp_path / "rows.parquet")
+
+    def fit(**kept):
+        source = blocks.from_parquet(tmp_path / "rows.parquet", "y", block_rows=400)
+        return PNormPush().fit_blocks(source, checkpoint=tmp_path / "fit", **kept)
+
+    first = fit()
+    table.to_parquet(tmp_path / "rows.parquet")  # the same rows, written again
+    assert (fit(resume=True).coef_ == first.coef_).all()
+    table.assign(a=-table.a).to_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(ValueError, match="or their files were written again"):
+        fit(resume=True)
+
+
 def test_a_pass_is_kept_before_the_next_one_reads_and_the_last_one_with_the_fit(tmp_path):
     source = blocks.from_arrays(*rows())
     whole = Counting(source)

@@ -327,6 +327,19 @@ def test_rows_that_teach_nothing_are_refused_as_in_memory(mixed, change, given, 
 
 
 @pytest.mark.more
+def test_a_model_of_files_that_were_written_again_was_that_of_the_old_rows(mixed, tmp_path):
+    def fit(frame, **kept):
+        frame.to_parquet(tmp_path / "rows.parquet")
+        source = blocks.from_tables(tmp_path / "rows.parquet")
+        return fit_table_blocks(source, "bought", p=4, checkpoint=tmp_path / "fit", **kept)
+
+    same_model(fit(mixed), fit(mixed, resume=True))
+    number = mixed.select_dtypes("number").columns[0]
+    with pytest.raises(ValueError, match="or their files were written again"):
+        fit(mixed.assign(**{number: -mixed[number]}), resume=True)
+
+
+@pytest.mark.more
 def test_a_fit_that_was_lost_goes_on_from_its_folder(mixed, tmp_path, monkeypatch):
     from toprank.blocks.checkpoint import KeptPasses
 

@@ -293,3 +293,22 @@ def test_rounds_draw_other_columns_each(tmp_path):
         grown = clone(trees).fit_blocks(source_of(X, y), checkpoint=folder).booster_
         tree = grown.trees_to_dataframe().groupby("Tree")["Feature"]
         assert len({frozenset(one) - {"Leaf"} for _, one in tree}) > 3
+
+
+@needs_draws
+def test_trees_of_a_file_that_was_written_again_were_taken_for_those_of_the_new_rows(tmp_path):
+    pd = pytest.importorskip("pandas")
+    X, y = table()
+    rows = pd.DataFrame(X, columns=list("abcde")).assign(y=y)
+    trees = PushTrees(p=2, early_stopping=False, **SMALL)
+
+    def fit(**kept):
+        rows.to_parquet(tmp_path / "rows.parquet")
+        source = blocks.from_parquet(tmp_path / "rows.parquet", "y")
+        return clone(trees).fit_blocks(source, checkpoint=tmp_path / "fit", **kept)
+
+    first = fit()
+    check_same(fit(resume=True), first, rows[list("abcde")])
+    rows["a"] *= -1.0
+    with pytest.raises(ValueError, match="or their files were written again"):
+        fit(resume=True)

@@ -7,7 +7,8 @@ where the last one stood with the same bits and without reading a row, whatever 
 there on it reads.
 
 The first pass, over the labels, is always made: it tells whether the labels and weights are still
-the same (a feature that changed is not noticed). What
+the same. A feature that changed is noticed where a source knows its rows without reading them
+(`BlockSource.identity`): Parquet files by their footers. What
 every outcome is the answer to is kept with it, so that another ranker, or other parameters, are not
 taken for the same fit.
 
@@ -74,6 +75,9 @@ class KeptPasses(BlockSource):
     def name_of(self, index: int) -> str:
         return self.source.name_of(index)
 
+    def identity(self) -> bytes:
+        return self.source.identity()
+
     def thin(self, pick: Callable[[Block], Block]) -> BlockSource:
         return KeptPasses(self.source.thin(pick), self.passes)
 
@@ -90,10 +94,17 @@ class Passes:
     """The outcomes of one fit, a file each.
 
     Passes are told apart by the order in which they are made, other outcomes by a name.
+
+    Parameters
+    ----------
+    folder : path
+    identity : bytes
+        Of the rows, from `BlockSource.identity`.
     """
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, identity: bytes = b""):
         self.folder = folder
+        self.identity = identity
         self.made = 0
         #: How many outcomes came from the folder.
         self.replayed = 0
@@ -109,17 +120,18 @@ class Passes:
             self.write_waiting()
         if not path.exists():
             outcome = make_pass()
-            packed = packed_bytes(outcome)
+            packed = packed_bytes(outcome) + (self.identity if is_first else b"")
             too_large = len(packed) > _MOST_BYTES and not is_first
             self._waiting.append((path, asked, b"" if too_large else packed))
             return outcome
         kept = self._read(path, asked)
         if is_first or not kept:
             outcome = make_pass()
-            if is_first and kept != packed_bytes(outcome):
+            if is_first and kept != packed_bytes(outcome) + self.identity:
                 raise ValueError(
                     f"The rows are not those that the checkpoint {self.folder} was made from: "
-                    "their number, labels or weights differ. Start anew in another folder."
+                    "their number, labels or weights differ, or their files were written again. "
+                    "Start anew in another folder."
                 )
             return outcome
         self.replayed += 1
@@ -226,7 +238,7 @@ def with_checkpoint(
             f"source is a {type(source).__name__}; expected a source of toprank.blocks, such as "
             "blocks.from_parquet(folder, target='y')."
         )
-    return KeptPasses(source, open_passes(folder, resume))
+    return KeptPasses(source, open_passes(folder, resume, source.identity()))
 
 
 @contextmanager
@@ -242,7 +254,7 @@ def keep_passes(
         source.passes.write_waiting()
 
 
-def open_passes(folder: str | PathLike[str], resume: bool) -> Passes:
+def open_passes(folder: str | PathLike[str], resume: bool, identity: bytes = b"") -> Passes:
     """Return the outcomes in a folder; refuse one that holds some where none are to be resumed."""
     place = path_on_disk(folder, "checkpoint")
     if place.exists() and not place.is_dir():
@@ -253,7 +265,7 @@ def open_passes(folder: str | PathLike[str], resume: bool) -> Passes:
             f"{place} holds the passes of an earlier fit. Pass resume=True to go on with it, or "
             "give an empty folder."
         )
-    return Passes(place)
+    return Passes(place, identity)
 
 
 def check_resume(checkpoint: str | PathLike[str] | None, resume: bool) -> None:

@@ -6,16 +6,21 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
+from scipy import sparse
 
+from toprank._arrays import AnyArray, Matrix
+from toprank._numerics import sum_of_squares
 from toprank.blocks.row_keys import hash_rows, hash_values
 from toprank.blocks.source import Block, BlockSource, join_pieces
+from toprank.blocks.statistics import refusal
 
 #: Bytes of the features that are drawn, at most.
 _MOST_BYTES = 1 << 28
 
 
-#: The rows drawn of one block: their entries, labels, weights and groups.
-Drawn: TypeAlias = "tuple[np.ndarray | None, ...]"
+#: The rows drawn of one block: their entries, labels, weights and groups; and a column of the
+#: block that holds an infinity, if any does.
+Drawn: TypeAlias = "tuple[AnyArray | int | None, ...]"
 
 
 @dataclass(frozen=True)
@@ -37,15 +42,28 @@ class Draw:
         if block.weight is not None:
             chosen &= np.asarray(block.weight) > 0
         rows = np.flatnonzero(chosen)
+        infinite = _infinite_column(X)
         X = X[rows]
         X = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
         others = (block.y, block.weight, block.groups)
-        return {
-            block.index: (X, *(None if one is None else np.asarray(one)[rows] for one in others))
-        }
+        drawn = (None if one is None else np.asarray(one)[rows] for one in others)
+        return {block.index: (X, *drawn, infinite)}
 
     def merge(self, left: dict[int, Drawn], right: dict[int, Drawn]) -> dict[int, Drawn]:
         return join_pieces(left, right)
+
+
+def _infinite_column(X: Matrix) -> int | None:
+    """The first column with an infinity, whose rows no ranker takes."""
+    held = sparse.coo_array(X) if sparse.issparse(X) else None
+    values: AnyArray = X[:] if held is None else held.data
+    if values.dtype.kind != "f" or np.isfinite(sum_of_squares(values)):
+        return None
+    wrong = np.isinf(values)
+    if not wrong.any():
+        return None
+    columns = np.flatnonzero(wrong.any(axis=0)) if held is None else held.col[wrong]
+    return int(columns.min())
 
 
 def draw_rows(
@@ -54,7 +72,7 @@ def draw_rows(
     """Return about so many rows of a source in memory, in their order.
 
     Which ones depends on what the rows hold alone, or on their groups, which stay whole. Rows of
-    weight zero are left out.
+    weight zero are left out. An infinity anywhere is refused, in rows that are not drawn as well.
 
     Parameters
     ----------
@@ -81,7 +99,12 @@ def draw_rows(
     most = min(most, max(2, _MOST_BYTES // (8 * max(1, source.n_features))))
     share = 1.0 if n_rows <= most else most / n_rows
     pieces = source.map_reduce(Draw(share, seed, by_group), None)
-    columns = zip(*(pieces[index] for index in sorted(pieces)), strict=True)
+    *columns, infinite = zip(*(pieces[index] for index in sorted(pieces)), strict=True)
+    for index, column in zip(sorted(pieces), infinite, strict=True):
+        if column is not None:
+            names = source.feature_names
+            name = f"column {column}" if names is None else f"column {names[column]!r}"
+            raise ValueError(refusal("infinity", f"{name}, in {source.name_of(index)}"))
     X, y, weight, groups = (
         None if parts[0] is None else np.concatenate(parts) for parts in map(list, columns)
     )

@@ -91,6 +91,14 @@ def name_in_errors(path: Place) -> Iterator[None]:
         ) from error
 
 
+def footer_bytes(path: Place) -> bytes:
+    """Return what the footer of a file says."""
+    sink = require("pyarrow", "frames").BufferOutputStream()
+    with _open_parquet(path) as file:
+        file.metadata.write_metadata_file(sink)
+    return bytes(sink.getvalue().to_pybytes())
+
+
 def read_footer(found: FoundFile) -> tuple[ParquetPart, pa.Schema]:
     """Read the footer of a file: its row groups, and its schema with the names of its folders."""
     arrow = require("pyarrow", "frames")

@@ -213,6 +213,9 @@ class PartOfRows(BlockSource):
     def name_of(self, index: int) -> str:
         return self.source.name_of(index)
 
+    def identity(self) -> bytes:
+        return self.source.identity()
+
     def thin(self, pick: Callable[[Block], Block]) -> BlockSource:
         return self.source.thin(_PickTwice(pick, self.pick))
 

@@ -168,6 +168,10 @@ class BlockSource(ABC):
         """Say where a block comes from, for messages."""
         return f"block {index}"
 
+    def identity(self) -> bytes:
+        """Return what tells these rows from others without a pass; empty where nothing does."""
+        return b""
+
     def thin(self, pick: Callable[[Block], Block]) -> BlockSource:
         """Return a source of the rows that ``pick`` takes of each block, left where they lie."""
         raise TypeError(f"{type(self).__name__} hands samples of its rows to the driver")

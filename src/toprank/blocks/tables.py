@@ -56,6 +56,11 @@ class TableSource(Protocol):
 class MappedRows(ArraySource):
     """A matrix in a file that is let go of, block by block: it takes disk, not memory."""
 
+    origin: LocalSource | None = None  #: what its numbers were made of
+
+    def identity(self) -> bytes:
+        return b"" if self.origin is None else self.origin.identity()
+
     def _check_files_first(
         self, function: Callable[[Block], Partial]
     ) -> Callable[[Block], Partial]:
@@ -110,6 +115,7 @@ class LocalTables(LocalSource):
                     at += len(y)
             X = np.lib.format.open_memmap(path, mode="r")
             source = MappedRows(X, positive, weight, None, self.n_jobs, checked=True)
+            source.origin = self
             source.stamps = [Stamp.of(path)]
             yield source
 

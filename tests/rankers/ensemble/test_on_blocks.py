@@ -77,6 +77,27 @@ def test_a_fit_that_was_lost_goes_on_from_its_checkpoint(source, tmp_path, monke
         clone(ensemble).fit_blocks(source, resume=True)
 
 
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("on_error", ["raise", "warn"])
+def test_rows_that_were_mended_met_what_the_refused_ones_had_left(tmp_path, on_error):
+    table = pd.DataFrame(X, columns=list("abc")).assign(y=Y)
+    ensemble = PushEnsemble(LINEAR, cv=3, p=4.0, random_state=0, on_error=on_error)
+
+    def fit(folder, rows, **kept):
+        rows.to_parquet(tmp_path / "rows.parquet")
+        source = blocks.from_parquet(tmp_path / "rows.parquet", "y", block_rows=200)
+        return clone(ensemble).fit_blocks(source, checkpoint=tmp_path / folder, **kept)
+
+    bad = table.copy()
+    bad.loc[7, "b"] = np.inf
+    with pytest.raises(ValueError, match=r"^Input X contains infinity: column 'b', in .*row group"):
+        fit("fit", bad)
+    assert list((tmp_path / "fit").iterdir()) == []
+    mended, fresh = fit("fit", table, resume=True), fit("fresh", table)
+    features = table[list("abc")]
+    assert np.array_equal(mended.decision_function(features), fresh.decision_function(features))
+
+
 def test_members_with_a_weight_are_fitted_to_all_rows_and_score_blocks(fitted, source):
     for name, model in fitted.members_:
         whole = dict([*LINEAR, ("bayes", GaussianNB())])[name].fit(X, Y)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     import xgboost
     from sklearn.base import BaseEstimator
 
+    from toprank.blocks import BlockSource
+
 #: Rounds are kept again after so many times as long as it took to keep them.
 _PAUSES = 20.0
 #: Parameters that say how a fit is done, and not what comes out.
@@ -79,7 +81,13 @@ def draws_can_be_repeated() -> bool:
 class TreeCheckpoint:
     """The folder of a fit of trees: of which rows, the p that was chosen, the rounds so far."""
 
-    def __init__(self, trees: BaseEstimator, folder: str | PathLike[str], resume: bool):
+    def __init__(
+        self,
+        trees: BaseEstimator,
+        folder: str | PathLike[str],
+        resume: bool,
+        source: BlockSource,
+    ):
         check_repeatable(trees.random_state)
         if not draws_can_be_repeated():
             raise ValueError(
@@ -93,7 +101,7 @@ class TreeCheckpoint:
                 "round draws depends on the rounds before. Leave out the updater, or checkpoint=."
             )
         self._settings = _settings_of(trees)
-        self._passes = open_passes(folder, resume)
+        self._passes = open_passes(folder, resume, source.identity())
 
     def check_rows(self, labels: np.ndarray, weight: FloatArray | None) -> None:
         """Refuse rows whose number, labels or weights are not those that the folder is of."""

@@ -124,7 +124,7 @@ class OnBlocks(BlockScorer):
         check_weight_reach(weight)
         kept = None
         if checkpoint is not None:
-            kept = TreeCheckpoint(trees, checkpoint, resume)
+            kept = TreeCheckpoint(trees, checkpoint, resume, source)
             kept.check_rows(labels, weight)
         trees.p_ = trees.p
         if isinstance(trees.p, str):
