@@ -26,8 +26,9 @@ import numpy as np
 from toprank._extras import require
 from toprank._numerics import FloatArray
 from toprank.blocks.source import BlockSource, Partial, Progress, State, Sweep, not_numbers
-from toprank.blocks.spark_files import SpillFiles, find_pieces
+from toprank.blocks.spark_files import SpillFiles
 from toprank.blocks.spark_jobs import run_everywhere, run_job
+from toprank.blocks.spark_plans import find_files
 from toprank.blocks.spark_scores import AddScores, linear_column, number_columns, quoted
 from toprank.blocks.spill import (
     GONE,
@@ -150,7 +151,7 @@ class SparkBlocks(BlockSource):
         self.grouped = group is not None
         self._progress = Progress(verbose)
         self._folders: set[str] = set()
-        #: Whether plain Parquet files are read beside Spark, until one cannot be.
+        #: Whether Parquet files are read beside Spark, until one cannot be.
         self._reads_files = True
         self.n_features = len(features)
         self.feature_names = np.array(features, dtype=object)
@@ -170,11 +171,11 @@ class SparkBlocks(BlockSource):
         named = (*spill.features, spill.target, spill.weight, spill.group)
         names = dict.fromkeys(name for name in named if name is not None)
         rows = self._df.select(*(quoted(name) for name in names))
-        pieces = find_pieces(rows) if self._reads_files else None
-        if pieces is not None:
-            numbers = self._df.sparkSession.range(0, len(pieces), 1, len(pieces))
+        files = find_files(rows) if self._reads_files else None
+        if files is not None:
+            n = len(files.pieces)
             try:
-                self._spill_rows(numbers, SpillFiles(spill, pieces, rows.dtypes))
+                self._spill_rows(self._df.sparkSession.range(0, n, 1, n), SpillFiles(spill, files))
                 return
             except FilesUnread:  # Spark reads them, then
                 self._reads_files = False
