@@ -52,6 +52,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--limit", type=float, default=60.0, help="seconds of processor time a cell may take"
     )
+    parser.add_argument(
+        "--again", action="store_true", help="full: measure cells of earlier code again"
+    )
     parser.add_argument("--quick", action="store_true")
     return parser.parse_args(arguments)
 
@@ -77,7 +80,7 @@ def run_full(options: argparse.Namespace, record: Path) -> None:
     sets = chosen(options.sets, SHIPPED if options.quick else names(options.data), "sets")
     rankers = chosen(options.rankers, full.RANKERS, "rankers")
     most = options.splits or full.SPLITS_OF_FEW
-    full.run(Store(record / "full.jsonl"), options.data, sets, rankers, most)
+    full.run(Store(record / "full.jsonl"), options.data, sets, rankers, most, options.again)
 
 
 def run_toppush(options: argparse.Namespace, record: Path) -> None:

@@ -33,6 +33,7 @@ import toprank
 from .cells import measured
 from .data import TEST_SHARE, Cut, Data, by_size, load
 from .harness import Clock, say
+from .marks import mark_of
 from .rankers import NOT_INSTALLED, Ranker, standardised
 from .store import Store
 
@@ -221,10 +222,15 @@ def run(
     sets: tuple[str, ...],
     rankers: tuple[str, ...],
     most_splits: int = SPLITS_OF_FEW,
+    again: bool = False,
 ) -> None:
-    """Every cell that is not in the store yet, split by split, the cheaper families first."""
+    """Every cell that is not in the store yet, split by split, the cheaper families first.
+
+    ``again`` measures those too that carry another mark than today's, or none.
+    """
     missing = {name: RANKERS[name].missing for name in rankers}
     _load_compiled_code()
+    marks = {name: mark_of(RANKERS[name]) for name in rankers if not missing[name]}
     cuts = {name: list(splits(load(name, folder))) for name in by_size(sets, folder)}
     jobs = [
         (number, name, ranker)
@@ -237,12 +243,13 @@ def run(
     clock = Clock(len(jobs))
     for number, name, ranker in jobs:
         key = ("full", name, ranker, number)
-        if key in store or missing[ranker]:
+        known = key in store and not (again and store.cells[key].get("mark") != marks.get(ranker))
+        if known or missing[ranker]:
             clock.skip()
             continue
         describe(store, load(name, folder), cuts[name][0])
         outcome = measured(RANKERS[ranker], load(name, folder), *cuts[name][number], LIMIT)
-        store.add(key, outcome.values, outcome.costs)
+        store.add(key, outcome.values, outcome.costs, marks[ranker])
         found = outcome.values.get("failed") or f"{outcome.costs['fit_s']:.2f} s"
         say(f"{clock.tick()} {name} · {ranker} · split {number}: {found}")
     for ranker, why in missing.items():

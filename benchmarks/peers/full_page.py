@@ -8,8 +8,9 @@ import numpy as np
 from scipy import stats
 
 from .full import RANKERS, SPLITS_OF_FEW
+from .marks import earlier
 from .store import Store
-from .tables import TEST_TO_TRAIN, by_split, costs, gap, markdown, mean, select, short
+from .tables import TEST_TO_TRAIN, by_split, costs, gap, markdown, mean, select, short, signed
 
 OURS = "PushEnsemble"
 SHOWN = (
@@ -91,20 +92,63 @@ def page(store: Store, docs: Path) -> str:
         parts += [_ranks(sets, rankers, common), _against(sets, rankers, common)]
         parts += [_metric(sets, rankers, common, metric) for metric in SHOWN]
         parts += [_costs(store, sets, rankers)]
+    parts += _against_tuned(results, rankers)
     return "\n\n".join(parts) + "\n"
 
 
 def _rankers_with_results(results: dict) -> list[str]:
-    """Rankers that finished on at least half of the sets that the ensemble finished on."""
+    """Those at defaults that finished on at least half of the sets of the ensemble."""
     ours = {key[0] for key, values in results.items() if key[1] == OURS and values}
-    return [
-        one for one in RANKERS if sum(bool(results.get((s, one))) for s in ours) > len(ours) / 2
+    plain = [one for one in RANKERS if RANKERS[one].family != "tuned"]
+    return [one for one in plain if sum(bool(results.get((s, one))) for s in ours) > len(ours) / 2]
+
+
+def _tuned_with_results(results: dict) -> list[str]:
+    ran = {key[1] for key, values in results.items() if values}
+    return [one for one in RANKERS if RANKERS[one].family == "tuned" and one in ran]
+
+
+def _against_tuned(results: dict, rankers: list[str]) -> list[str]:
+    """The tuned peers by themselves: they take long, and fewer of their cells have been run."""
+    tuned = _tuned_with_results(results)
+    if not tuned:
+        return []
+    sets = sorted({s for (s, one), values in results.items() if one in tuned and values})
+    head = ["against", f"sets won : lost, {SHOWN[0]}", f"the same, {SHOWN[1]}", *sets]
+    parts = [
+        f"## {OURS} at its defaults against tuned peers",
+        f"{SHOWN[0].capitalize()} of {OURS} less that of the peer, on the splits that both have "
+        "finished, in brackets how many. p as above, from five sets on. The sets are those that "
+        "have been run so far, small ones first.",
+        markdown(head, [_tuned_row(results, sets, one) for one in tuned]),
     ]
+    everyone = [*rankers, *tuned]
+    shared, common = complete(results, everyone)
+    if len(shared) >= FEWEST_SETS:
+        parts.append(f"Mean ranks of all over {', '.join(shared)}:")
+        parts.append(_ranks_table(shared, everyone, common))
+    return parts
+
+
+def _tuned_row(results: dict, sets: list[str], one: str) -> list[str]:
+    of_pair = {key: values for key, values in results.items() if key[1] in (OURS, one)}
+    found, common = complete(of_pair, [OURS, one])
+    line = [one]
+    for metric in SHOWN[:2]:
+        won, lost, p = wilcoxon(found, common, OURS, one, metric)
+        line.append(f"{won} : {lost}" + ("" if p is None else f", p = {p:.2g}"))
+    for s in sets:
+        if s in found:
+            ours, theirs = (mean(common[s, r], SHOWN[0]) for r in (OURS, one))
+            line.append(f"{signed(ours - theirs)} ({len(common[s, one])})")
+        else:
+            line.append("")
+    return line
 
 
 def _head(store: Store, results: dict, rankers: list[str], sets: list[str]) -> str:
     facts = {key[0]: cell["values"] for key, cell in select(store, "full set").items()}
-    left_out = [one for one in RANKERS if one not in rankers]
+    left_out = [one for one in RANKERS if one not in [*rankers, *_tuned_with_results(results)]]
     counts = {s: len(next(iter(v for (n, r), v in results.items() if n == s and r == OURS), {}))
               for s in facts}  # fmt: skip
     lines = [
@@ -130,10 +174,30 @@ def _head(store: Store, results: dict, rankers: list[str], sets: list[str]) -> s
         )
     if left_out:
         lines.append(
-            "**Not run, or not on enough sets:** " + ", ".join(left_out) + ". LibAUC is not among "
-            "the peers here. Read the tests below with that in mind."
+            "**Not run, or not on enough sets:** " + ", ".join(left_out) + ". Read the tests below "
+            "with that in mind."
         )
+    lines.append("LibAUC is not among the peers here.")
+    lines += _earlier_code(store, rankers)
     return "\n\n".join(lines)
+
+
+def _earlier_code(store: Store, rankers: list[str]) -> list[str]:
+    """Which cells were measured with other code than the last of their ranker."""
+    said, before = [], []
+    for one in rankers:
+        stale, unmarked = earlier(store, one)
+        if stale:
+            found = ", ".join(f"{name} ({n})" for name, n in sorted(stale.items()))
+            said.append(f"**Of earlier code:** {one} on {found}; in brackets the splits.")
+        if unmarked:
+            before.append(f"{one} ({unmarked})")
+    if before:
+        said.append(
+            "Cells carry a mark of the code they were measured with. From before there were marks, "
+            f"in brackets how many cells: {', '.join(before)}."
+        )
+    return said
 
 
 def put_ranks_on_home(store: Store, home: Path, link: str) -> None:
@@ -160,19 +224,23 @@ def put_ranks_on_home(store: Store, home: Path, link: str) -> None:
 
 
 def _ranks(sets: list[str], rankers: list[str], common: dict) -> str:
-    columns = {m: ranks(sets, rankers, common, m).mean(axis=0) for m in SHOWN[:2]}
-    order = np.argsort(columns[SHOWN[0]], kind="stable")
-    rows = [[rankers[i], *(f"{columns[m][i]:.2f}" for m in columns)] for i in order]
     apart = critical_difference(len(rankers), len(sets))
     return "\n\n".join(
         [
             f"## Mean ranks over {len(sets)} sets",
             "![Mean ranks with the critical difference](images/full_ranks.png)",
-            markdown(["ranker", *columns], rows),
+            _ranks_table(sets, rankers, common),
             f"Two mean ranks differ at the level of 5% where they are more than {apart:.2f} apart "
             "(Nemenyi's critical difference, Demšar 2006).",
         ]
     )
+
+
+def _ranks_table(sets: list[str], rankers: list[str], common: dict) -> str:
+    columns = {m: ranks(sets, rankers, common, m).mean(axis=0) for m in SHOWN[:2]}
+    order = np.argsort(columns[SHOWN[0]], kind="stable")
+    rows = [[rankers[i], *(f"{columns[m][i]:.2f}" for m in columns)] for i in order]
+    return markdown(["ranker", *columns], rows)
 
 
 def _against(sets: list[str], rankers: list[str], common: dict) -> str:

@@ -1,8 +1,9 @@
 """Results, one line of JSON each, appended as they are finished: a run that stops goes on.
 
 A record has a ``key`` (what was asked), ``values`` (what came out, the same in every run) and
-``costs`` (seconds and megabytes, which are the machine's). A last line that was cut short by a
-crash is dropped when the file is read.
+``costs`` (seconds and megabytes, which are the machine's); where it is known, a ``mark`` of the
+code that it was measured with (`marks`). Of several lines with one key the last counts. A last line
+that was cut short by a crash is dropped when the file is read.
 """
 
 from __future__ import annotations
@@ -28,7 +29,12 @@ class Store:
                     cell = json.loads(line)
                 except json.JSONDecodeError:
                     continue
-                self.cells[tuple(cell["key"])] = cell
+                self._put(cell)
+
+    def _put(self, cell: dict[str, Any]) -> None:
+        key = tuple(cell["key"])
+        self.cells.pop(key, None)  # the order is that in which cells were measured last
+        self.cells[key] = cell
 
     def __contains__(self, key: Key) -> bool:
         return key in self.cells
@@ -36,9 +42,13 @@ class Store:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return iter(self.cells.values())
 
-    def add(self, key: Key, values: dict[str, Any], costs: dict[str, Any]) -> None:
+    def add(
+        self, key: Key, values: dict[str, Any], costs: dict[str, Any], mark: str | None = None
+    ) -> None:
         """Append a cell in one write, so that a reader sees all of it or none."""
         cell = {"key": list(key), "values": values, "costs": costs}
+        if mark is not None:
+            cell["mark"] = mark
         line = (json.dumps(cell, allow_nan=False) + "\n").encode()
         self.path.parent.mkdir(parents=True, exist_ok=True)
         end = os.O_WRONLY | os.O_CREAT | os.O_APPEND
@@ -49,7 +59,7 @@ class Store:
             os.write(file, line)
         finally:
             os.close(file)
-        self.cells[key] = cell
+        self._put(cell)
 
     def _cut_short(self) -> bool:
         with self.path.open("rb") as file:

@@ -23,7 +23,7 @@ def peers():
     sys.path.insert(0, str(ROOT))
     try:
         names = ("__main__", "cells", "data", "harness", "pages", "rankers", "store", "tables")
-        names += ("full", "full_page", "toppush", "when")
+        names += ("full", "full_page", "marks", "toppush", "when")
         yield {name: importlib.import_module(f"benchmarks.peers.{name}") for name in names}
     finally:
         sys.path.remove(str(ROOT))
@@ -185,6 +185,37 @@ def test_holm_and_the_critical_difference_are_those_of_the_books(peers):
     np.testing.assert_allclose(page.holm([0.01, 0.04, 0.03]), [0.03, 0.06, 0.06])
     # Demšar 2006, Section 3.2.2: four classifiers, fourteen sets
     assert page.critical_difference(4, 14) == pytest.approx(1.25, abs=0.01)
+
+
+def test_a_mark_changes_with_the_answers_of_a_ranker_of_ours_and_the_version_of_a_peer(peers):
+    from sklearn import __version__
+    from sklearn.linear_model import LogisticRegression
+
+    def mark(family, penalty):
+        make = lambda: LogisticRegression(C=penalty)  # noqa: E731
+        return peers["marks"].mark_of(peers["rankers"].Ranker("x", family, "sklearn", make))
+
+    assert mark("ours", 1.0) == mark("ours", 1.0) != mark("ours", 1e-3)
+    assert mark("default", 1.0) == mark("default", 1e-3) == f"sklearn {__version__}"
+
+
+def test_cells_of_earlier_code_are_named_and_the_last_line_of_a_key_counts(peers, tmp_path):
+    store = peers["store"].Store(tmp_path / "full.jsonl")
+    for name, mark in (
+        ("pima", None),
+        ("wdbc", "a"),
+        ("wdbc", "b"),
+        ("magic", "a"),
+        ("cover", "b"),
+    ):
+        store.add(("full", name, "PushEnsemble", 0), {"of": mark}, {}, mark)
+    again = peers["store"].Store(store.path)
+    assert again.cells == store.cells
+    assert again.cells["full", "wdbc", "PushEnsemble", 0]["values"] == {"of": "b"}
+    assert peers["marks"].earlier(again, "PushEnsemble") == ({"magic": 1}, 1)
+    assert peers["marks"].earlier(again, "CatBoost") == ({}, 0)
+    named, before = peers["full_page"]._earlier_code(again, ["PushEnsemble", "CatBoost"])
+    assert "PushEnsemble on magic (1)" in named and "PushEnsemble (1)." in before
 
 
 @pytest.mark.more

@@ -60,6 +60,8 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
     from torch import Tensor
 
+    from toprank.pairs import Rows
+
 
 #: Rows per block where rows are only scored.
 _SCORED_AT_ONCE = 1 << 16
@@ -258,6 +260,16 @@ class LinearRanker(
         fitted = copy(self)
         fitted._keep_fit(self.classes_, problem, stopped_at(problem, coef, 1))
         return dict(vars(fitted))
+
+    def moved_to(self, coef: FloatArray, rows: Rows) -> Self:
+        """Return a copy with other coefficients, and what rows say of them: bound and link."""
+        moved = copy(self)
+        moved.coef_ = coef.reshape(1, -1)
+        source = ArraySource(rows.X, rows.y, rows.weight, None, self.n_jobs, checked=True)
+        with overflow_is_handled():
+            problem = self.problem_on(source, self._task(), self.classes_)
+            moved._keep_fit(self.classes_, problem, moved._known_result(problem))
+        return moved
 
     def _keep(self, result: Result) -> None:
         self.coef_ = result.coef.reshape(1, -1)

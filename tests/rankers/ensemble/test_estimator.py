@@ -65,19 +65,6 @@ def test_weights_are_not_negative_and_the_score_is_their_sum(table):
     np.testing.assert_allclose(np.ptp(ensemble.decision_function(X) - total), 0.0, atol=1e-9)
 
 
-@pytest.mark.parametrize("n_positives", [5, 20, 1_000])
-def test_the_weights_of_few_and_many_positives_are_a_certified_minimum(n_positives):
-    rng = np.random.default_rng(n_positives)
-    y = np.repeat([1, 0], [n_positives, 2 * n_positives + 50])
-    X = rng.normal(size=(len(y), 4)) + y[:, None] * [1.0, 0.5, 0.0, 0.0]
-    ensemble = make(few(), p=4.0, cv=5).fit(X, y)
-    weights = np.array(list(ensemble.weights_.values()))
-    assert np.all(weights >= 0) and np.any(weights > 0)
-    assert 0 <= ensemble._combiner.optimality_gap_ < 1e-4
-    assert {row.name: row.weight for row in ensemble.member_table_} == ensemble.weights_
-    assert make(few(), p=4.0, cv=5).fit(X, y).weights_ == ensemble.weights_
-
-
 def test_scores_out_of_fold_come_from_fits_without_the_row(table):
     X, y = table
     folds = [(np.arange(400)[np.arange(400) % 4 != k], np.arange(400)[k::4]) for k in range(4)]

@@ -4,13 +4,16 @@ Out-of-fold scores, standardised, are columns (`ScoreColumns`). A candidate is a
 some of them: the P-Norm Push, the logistic loss, or one member alone. The first candidate is taken
 unless another beats it, by the user's metric over the folds, by more than one standard error of
 their paired difference: the differences are small, and a choice that follows noise costs more
-than it brings.
+than it brings. Where positives are few, the first candidate has weights that follow noise less,
+the means of those of fits to halves of the folds, and is taken unless another is ahead by two
+standard errors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations as choices
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,6 +35,12 @@ if TYPE_CHECKING:
 _FIRST: tuple[float | None, float] = (4.0, 0.01)
 #: The penalties that are tried for a p that was given.
 _ALPHAS = (0.01, 0.1, 0.001)
+#: Standard errors that another must be ahead by where positives are few.
+_ERRORS_OF_FEW = 2.0
+#: Of more parts than these not every half is taken.
+_MANY_PARTS = 6
+#: What a sum of weights is divided by where it is zero.
+_TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
@@ -70,6 +79,8 @@ class CombinationCandidate:
         Its penalty.
     eligible : bool
         Whether it may be taken; others are measured for the table alone.
+    averaged : bool
+        Whether its weights are means over halves of the folds.
     """
 
     name: str
@@ -78,6 +89,7 @@ class CombinationCandidate:
     p: float | None
     alpha: float
     eligible: bool = True
+    averaged: bool = False
 
     def fit(self, rows: Rows) -> BaseEstimator:
         """Fit the ranker to the columns it may use."""
@@ -89,18 +101,19 @@ class CombinationCandidate:
 
     def without(self, member: int) -> CombinationCandidate:
         """Return the same combination of one member less."""
-        columns = tuple(j for j in self.columns if j != member)
-        return CombinationCandidate(self.name, self.ranker, columns, self.p, self.alpha)
+        return replace(self, columns=tuple(j for j in self.columns if j != member))
 
 
 def make_candidates(
     names: Sequence[str],
     combinations: Sequence[tuple[float | None, float]],
     p: float | None = None,
+    averaged: bool = False,
 ) -> list[CombinationCandidate]:
     """Return the candidates: the usual push first, then others, then each member alone.
 
-    Where ``p`` is given, only pushes of that p may be taken.
+    Where ``p`` is given, only pushes of that p may be taken. The first may have weights that are
+    ``averaged``; the others have those of a minimum.
     """
     everyone = tuple(range(len(names)))
     tried = [_FIRST, *combinations]
@@ -109,6 +122,9 @@ def make_candidates(
     candidates = [_push(power, alpha, everyone) for power, alpha in tried]
     if len(names) == 1:
         candidates = []
+    elif averaged:
+        name = f"{candidates[0].name}, mean over halves"
+        candidates[0] = replace(candidates[0], name=name, averaged=True)
     alone = ProperRanker(alpha=1e-4, positive=True)
     candidates += [
         CombinationCandidate(f"{name} alone", alone, (j,), None, 1e-4, p is None or len(names) == 1)
@@ -166,34 +182,94 @@ class CombinationChoice:
         return table_html(rows, head=head, caption=self.metric)
 
 
-def combination_folds(folds: Sequence[Fold], rows: NDArray[np.intp], ordered: bool) -> list[Fold]:
+def tested_parts(folds: Sequence[Fold], rows: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+    """Return the places among the scored rows of those that each fold tests."""
+    place = np.full(int(max(np.max(test) for _, test in folds)) + 1, -1)
+    place[rows] = np.arange(len(rows))
+    return [np.unique(place[test]) for _, test in folds]
+
+
+def combination_folds(tests: Sequence[NDArray[np.intp]], ordered: bool) -> list[Fold]:
     """Return the folds of the scored rows: tested as the members were, trained on the others.
 
     In the order of time the combination is trained on earlier folds alone, and the first fold
     is never tested.
     """
-    place = np.full(int(max(np.max(test) for _, test in folds)) + 1, -1)
-    place[rows] = np.arange(len(rows))
-    tests = [np.unique(place[test]) for _, test in folds]
     made = []
     for k, test in enumerate(tests):
-        others = tests[:k] if ordered else tests[:k] + tests[k + 1 :]
+        others = [*tests[:k]] if ordered else [*tests[:k], *tests[k + 1 :]]
         if others:
             made.append((np.setdiff1d(np.concatenate(others), test), test))
     return made
 
 
+def halves_of(parts: Sequence[NDArray[np.intp]]) -> list[NDArray[np.intp]]:
+    """Return the unions of half of the parts: every choice of them, each part in as many.
+
+    Of more than six parts, each with those that follow it in a ring. Nothing is drawn, and rows
+    that are in one part stay together.
+    """
+    many, size = len(parts), (len(parts) + 1) // 2
+    chosen: Iterable[tuple[int, ...]] = choices(range(many), size)
+    if many > _MANY_PARTS:
+        chosen = [tuple((first + k) % many for k in range(size)) for first in range(many)]
+    return [np.unique(np.concatenate([parts[k] for k in some])) for some in chosen if some]
+
+
 def has_both_classes(rows: Rows, fold: Fold) -> bool:
     """Whether positives and negatives are on both sides of a fold."""
-    return all(0 < np.count_nonzero(rows.y[part]) < len(part) for part in fold)
+    return all(_has_both(rows.y[part]) for part in fold)
+
+
+def _shares(weights: FloatArray) -> FloatArray:
+    """Weights over their sum; zero where all are."""
+    return np.asarray(weights / max(float(weights.sum()), _TINY))
+
+
+def _has_both(y: NDArray[np.bool_]) -> bool:
+    return bool(0 < np.count_nonzero(y) < len(y))
 
 
 class Combiner:
-    """Compares candidates on folds of the scored rows."""
+    """Compares candidates on folds of the scored rows; ``parts`` are the rows each fold tests."""
 
-    def __init__(self, rows: Rows, folds: Sequence[Fold], scoring: Scoring):
-        self.rows, self.scoring = rows, scoring.steadier
+    def __init__(
+        self,
+        rows: Rows,
+        folds: Sequence[Fold],
+        scoring: Scoring,
+        parts: Sequence[NDArray[np.intp]] = (),
+    ):
+        self.rows, self.scoring, self.parts = rows, scoring.steadier, parts
         self.folds = [fold for fold in folds if has_both_classes(rows, fold)]
+
+    def fit(
+        self, candidate: CombinationCandidate, train: NDArray[np.intp] | None = None
+    ) -> BaseEstimator:
+        """Fit a candidate to some of the rows.
+
+        Where its weights are averaged, it is the shares of members that are: a half whose classes
+        a member parts has weights of any size. How far to go along their mean is then fitted to
+        all of the rows.
+        """
+        rows = self.rows if train is None else self.rows.take(train)
+        fitted = candidate.fit(rows)
+        halves = self._halves(train) if candidate.averaged and len(candidate.columns) > 1 else []
+        if not halves:
+            return fitted
+        shares = [_shares(candidate.fit(self.rows.take(half)).coef_[0]) for half in halves]
+        mean = np.mean(shares, axis=0)
+        ray = mean / max(float(np.linalg.norm(mean)), _TINY)
+        table = rows.X[:, candidate.columns]
+        along = clone(candidate.ranker).fit(table @ ray[:, None], rows.y, rows.weight)
+        return fitted.moved_to(along.coef_[0] * ray, replace(rows, X=table))
+
+    def _halves(self, train: NDArray[np.intp] | None) -> list[NDArray[np.intp]]:
+        """Halves of the parts as far as they lie in the rows, those that have both classes."""
+        parts = list(self.parts)
+        if train is not None:
+            parts = [part for part in (np.intersect1d(p, train) for p in parts) if len(part)]
+        return [half for half in halves_of(parts) if _has_both(self.rows.y[half])]
 
     def fold_scores(self, candidate: CombinationCandidate) -> tuple[FloatArray, FloatArray]:
         """Return the metric on each fold, and the score of each row by a fit without its fold."""
@@ -205,7 +281,7 @@ class Combiner:
             if len(candidate.columns) == 1:  # any weight above zero gives the same order
                 scores[test] = tested.X[:, candidate.columns[0]]
             else:
-                fitted = candidate.fit(self.rows.take(train))
+                fitted = self.fit(candidate, train)
                 scores[test] = candidate.scores(fitted, tested.X)
             values.append(self.scoring.of_scores(tested.y, scores[test], tested.weight))
         return np.array(values), scores
@@ -218,10 +294,10 @@ class Combiner:
         table = np.array([values for values, _ in tried])
         names = tuple(candidate.name for candidate in candidates)
         may = np.array([candidate.eligible for candidate in candidates])
-        chosen = self._best(table, may)
+        chosen = self._best(table, may, _ERRORS_OF_FEW if candidates[0].averaged else 1.0)
         return CombinationChoice(names, table, self.scoring.label, chosen), tried[chosen][1]
 
-    def _best(self, table: FloatArray, eligible: NDArray[np.bool_]) -> int:
+    def _best(self, table: FloatArray, eligible: NDArray[np.bool_], errors: float) -> int:
         if table.shape[1] == 0:
             return 0
         best = int(np.argmax(np.where(eligible, table.mean(axis=1), -np.inf)))
@@ -229,11 +305,19 @@ class Combiner:
             return 0
         overlap = tested_over_trained(self.folds)
         ahead = corrected_difference(table[best] - table[0], overlap)
-        return best if ahead.mean > ahead.standard_error else 0
+        return best if ahead.mean > errors * ahead.standard_error else 0
 
-    def loss_without(self, candidate: CombinationCandidate, member: int, whole: float) -> float:
-        """Return how much the mean metric falls when a member is left out; NaN if none is left."""
-        less = candidate.without(member)
-        if not less.columns or not self.folds:
-            return float("nan")
-        return whole - float(np.mean(self.fold_scores(less)[0]))
+    def losses_without(
+        self, candidate: CombinationCandidate, members: Iterable[int]
+    ) -> list[float]:
+        """Return how much the mean metric falls without each member; NaN if none is left.
+
+        By weights that are not averaged, which takes a fraction of the time.
+        """
+        candidate = replace(candidate, averaged=False)
+        members = list(members)
+        if len(candidate.columns) == 1 or not self.folds:
+            return [float("nan")] * len(members)
+        less = [self.fold_scores(candidate.without(member))[0] for member in members]
+        whole = np.mean(self.fold_scores(candidate)[0])
+        return [float(whole - np.mean(values)) for values in less]

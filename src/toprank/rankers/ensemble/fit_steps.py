@@ -61,6 +61,7 @@ class EnsembleSteps(EnsembleScores):
     choice_: CombinationChoice
     combination_: str
     p_: float | None
+    optimality_gap_: float
     oof_scores_: FloatArray
     oof_decision_: FloatArray
     member_table_: MemberTable
@@ -186,6 +187,7 @@ class EnsembleSteps(EnsembleScores):
         self._scale, self._combiner = weighed.scale, weighed.fitted
         self._columns_used = weighed.chosen.columns
         self._slope = float(getattr(weighed.fitted, "_slope", 1.0))
+        self.optimality_gap_ = float(weighed.fitted.optimality_gap_)
         self.score_interval_ = weighed.interval
         self.oof_decision_ = np.full(self._n_rows, np.nan)
         scored = np.flatnonzero(~np.isnan(self.oof_scores_).any(axis=1))

@@ -19,6 +19,7 @@ from toprank.rankers.ensemble.combination import (
     ScoreColumns,
     combination_folds,
     make_candidates,
+    tested_parts,
 )
 from toprank.rankers.ensemble.out_of_fold import Run
 from toprank.rankers.ensemble.table import MemberRow, MemberTable
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
     from toprank.inference import Interval
+
+#: With fewer positives than these, the usual push has weights that are means over halves.
+_FEW_POSITIVES = 100
 
 
 @dataclass(frozen=True)
@@ -82,18 +86,21 @@ def weigh(
         )
     scale = ScoreColumns.learn(part.X, part.weight)
     table = Rows(scale.make(part.X), part.y, part.weight, part.groups)
-    combiner = Combiner(table, combination_folds(folds, scored, ordered), scoring)
-    candidates = make_candidates(names, combinations, p)
+    tests = tested_parts(folds, scored)
+    combiner = Combiner(table, combination_folds(tests, ordered), scoring, tests)
+    counts = part.counts[part.y]
+    few = max(len(counts), counts.sum()) < _FEW_POSITIVES  # weights that sum to one are no counts
+    candidates = make_candidates(names, combinations, p, averaged=bool(few))
     choice, crossed = combiner.choose(candidates)
     chosen = candidates[choice.chosen_index]
-    fitted = chosen.fit(table)
+    fitted = combiner.fit(chosen)
     weights = _weights(chosen, fitted, names)
     heaviest = max(weights.values())
     light = [j for j in chosen.columns if 0 < weights[names[j]] < least * heaviest]
     if light:
         for j in light:
             chosen = chosen.without(j)
-        fitted = chosen.fit(table)
+        fitted = combiner.fit(chosen)
         weights = _weights(chosen, fitted, names)
     interval = measure_interval(scoring, table, crossed, level)
     return Weighing(scale, choice, chosen, fitted, weights, interval, combiner)
@@ -110,7 +117,7 @@ def _weights(
             "weight. Check that the labels belong to these rows.",
             UserWarning,
         )
-        fitted.coef_[...] = 1.0
+        fitted.coef_[...], fitted.optimality_gap_ = 1.0, np.inf
         weights[list(chosen.columns)] = 1.0
     return dict(zip(names, weights.tolist(), strict=True))
 
@@ -131,22 +138,21 @@ def measure_interval(
 
 def make_table(weighed: Weighing, runs: Sequence[Run]) -> MemberTable:
     """Return what each member brings, the heaviest first."""
-    made = [_table_row(weighed, run) for run in runs]
+    names = list(weighed.weights)
+    used = [name for name in names if weighed.weights[name] > 0]
+    found = weighed.combiner.losses_without(weighed.chosen, map(names.index, used))
+    losses = dict(zip(used, found, strict=True))
+    made = [_table_row(weighed, run, losses.get(run.name, 0.0)) for run in runs]
     made.sort(key=lambda row: (bool(row.note), -row.weight))
     return MemberTable(tuple(made), weighed.choice.metric)
 
 
-def _table_row(weighed: Weighing, run: Run) -> MemberRow:
+def _table_row(weighed: Weighing, run: Run, loss: float) -> MemberRow:
     choice, nan, seconds = weighed.choice, float("nan"), float(np.sum(run.seconds))
     if run.dropped:
         return MemberRow(run.name, 0.0, nan, nan, seconds, run.dropped)
     weight = weighed.weights[run.name]
     if choice.fold_scores.shape[1] == 0:
         return MemberRow(run.name, weight, nan, nan, seconds)
-    means = choice.fold_scores.mean(axis=1)
-    own = float(means[choice.names.index(f"{run.name} alone")])
-    loss, whole = 0.0, float(means[choice.chosen_index])
-    if weight > 0:
-        member = list(weighed.weights).index(run.name)
-        loss = weighed.combiner.loss_without(weighed.chosen, member, whole)
+    own = float(choice.fold_scores.mean(axis=1)[choice.names.index(f"{run.name} alone")])
     return MemberRow(run.name, weight, own, loss, seconds)
