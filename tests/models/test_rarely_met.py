@@ -2,17 +2,31 @@
 
 import base64
 import struct
+from datetime import datetime, timedelta, timezone
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from toprank.models import DriftWatch, ModelError, fit_table
-from toprank.models.columns import Column
+from toprank.models import DriftWatch, ModelError, fit_table, frames
+from toprank.models.columns import Column, Unreadable, as_dates, as_numbers
 from toprank.models.kinds import ColumnSummary
 from toprank.models.limited_top import LimitedTop
+from toprank.models.model import column_texts
+from toprank.models.moments import Moments
+from toprank.models.read_card import (
+    MadeWith,
+    _is_finite_number,
+    describe_ranker,
+    installed_version,
+    name_damage,
+)
+from toprank.models.rows import read_propensity
 from toprank.models.sketch import RowSketch, SeenRows
 from toprank.models.together import find_together
+from toprank.models.top_of_list import RunningTop
+from toprank.models.wishes import find_ends
 from toprank.models.xgboost_files import _MOST_NESTED, check_xgboost
 
 
@@ -118,3 +132,127 @@ def test_a_drift_is_told_as_a_dictionary(fitted, table):
     watch.add(table, model.score(table))
     found = watch.scores()
     assert pd.Series(found.as_dict()).to_dict() == vars(found)
+
+
+def test_lengths_of_time_are_numbers_of_seconds():
+    assert as_numbers(np.array([90, "NaT"], "m8[m]")).tolist() == pytest.approx(
+        [5400.0, np.nan], nan_ok=True
+    )
+
+
+def test_numbers_are_no_dates_unless_all_are_missing():
+    with pytest.raises(Unreadable, match="expected dates, got numbers"):
+        as_dates(np.array([20240501.0, np.nan]))
+    assert np.all(np.isnat(as_dates(np.array([np.nan, np.nan]))))
+
+
+def test_dates_beyond_the_nanoseconds_of_pandas_are_read_in_utc():
+    late = datetime(9999, 1, 1, tzinfo=timezone(timedelta(hours=2)))
+    found = as_dates(np.array([late, None], dtype=object))
+    assert found[0] == np.datetime64("9998-12-31T22:00") and np.isnat(found[1])
+
+
+def test_dates_are_shown_without_a_time_of_midnight():
+    dates = np.array(["2024-05-01", "2024-05-01T12:30", "NaT"], "M8[s]")
+    assert column_texts(dates) == ["2024-05-01", "2024-05-01 12:30:00", ""]
+
+
+def test_columns_of_any_library_are_read_as_numpy_has_them():
+    arrow = pytest.importorskip("pyarrow")
+    table = arrow.table(
+        {
+            "price": arrow.array([Decimal("1.25"), None], arrow.decimal128(5, 2)),
+            "at": arrow.array([3_600_000_000_001, None], arrow.time64("ns")),
+            "word": arrow.array(["a", None]).dictionary_encode(),
+        }
+    )
+    assert frames.column(table, "price")[0] == 1.25
+    assert frames.column(table, "at")[0].hour == 1
+    assert frames.column(table, "word")[0] == "a"
+    zoned = pd.DataFrame({"when": pd.to_datetime(["2024-01-01 12:00+02:00"])})
+    assert frames.column(zoned, "when")[0] == np.datetime64("2024-01-01T10:00")
+
+
+def test_a_column_is_replaced_by_words_in_every_library():
+    words = np.array(["x", "y"], dtype=object)
+    plain = pd.DataFrame({"a": [1, 2], "b": [3, 4]})
+    found = [frames.replace_column(plain, "a", words)]
+    arrow = pytest.importorskip("pyarrow")
+    found.append(frames.replace_column(arrow.Table.from_pandas(plain), "a", words))
+    polars = pytest.importorskip("polars")
+    found.append(frames.replace_column(polars.DataFrame({"a": [1, 2], "b": [3, 4]}), "a", words))
+    for table in found:
+        assert frames.names_of(table) == ["a", "b"]
+        assert frames.column(table, "a").tolist() == ["x", "y"]
+        assert frames.column(table, "b").tolist() == [3, 4]
+    assert plain.a.tolist() == [1, 2]
+
+
+def test_the_ends_of_a_column_are_those_of_its_distinct_numbers_where_most_are_one():
+    assert find_ends(np.array([np.nan, np.nan])) is None
+    rare = np.r_[np.zeros(10_000), 1.0, 2.0]
+    low, high = find_ends(rare)
+    assert 0 <= low < 0.1 and 1.9 < high <= 2
+
+
+def test_a_column_without_numbers_has_no_moments():
+    none = Moments.of(np.array([np.nan, np.nan]))
+    assert (none.rows, none.missing) == (2, 2)
+    assert np.isnan(none.mean) and np.isnan(none.variance)
+    both = none.merge(Moments.of(np.array([1.0, 3.0])))
+    assert (both.rows, both.missing, both.mean, both.variance) == (4, 2, 2.0, 1.0)
+
+
+@pytest.mark.parametrize("seen", [[0.5, 0.0], [0.5, 1.5], [0.5, np.nan]])
+def test_chances_that_a_label_was_seen_are_above_zero_and_at_most_one(seen):
+    with pytest.raises(ModelError, match=r"propensity='seen': expected .* 1 row holds"):
+        read_propensity(pd.DataFrame({"seen": seen}), "seen")
+    kept = read_propensity(pd.DataFrame({"seen": [0.5, 1.0]}), "seen")
+    assert kept.tolist() == [0.5, 1.0]
+
+
+def test_what_a_card_says_is_told_in_users_words():
+    assert describe_ranker({"ranker": "PushTrees", "parameters": {"p": None}}) == (
+        "boosted trees for the two classes"
+    )
+    assert describe_ranker({"ranker": "RankBoost", "parameters": "odd"}) == (
+        "boosted stumps (RankBoost)"
+    )
+    assert describe_ranker({"ranker": "Mine"}) == "Mine"
+    assert installed_version("a-library-that-nobody-has") is None
+    assert installed_version("numpy") == np.__version__
+
+
+def test_numbers_on_a_card_may_have_any_length():
+    assert [_is_finite_number(one) for one in (10**400, True, "1", np.inf, 3, 0.5)] == [
+        *(False, False, False, False, True, True)
+    ]
+
+
+def test_a_file_that_takes_too_much_memory_is_refused():
+    with pytest.raises(ModelError, match="does not fit into memory"), name_damage(MadeWith()):
+        raise MemoryError
+
+
+def test_rows_of_the_last_score_are_tied_only_with_rows_left_out():
+    arrow = pytest.importorskip("pyarrow")
+    top = RunningTop(2)
+    top.add(np.array([1.0, 3.0, 1.0]), arrow.table({"name": ["a", "b", "c"]}))
+    top.settle()
+    assert top.ranks.tolist() == [1, 2] and top.tied.tolist() == [False, True]
+    whole = RunningTop(3)
+    whole.add(np.array([1.0, 3.0, 1.0]), arrow.table({"name": ["a", "b", "c"]}))
+    whole.settle()
+    assert whole.tied.tolist() == [False, False, False]
+
+
+def test_a_share_of_hidden_positives_needs_rows_without_a_label(table):
+    with pytest.raises(ModelError, match="give unlabelled="):
+        fit_table(table, "bought", id="customer", model="pnorm", p=4, hidden=0.1)
+
+
+def test_tidy_words_cannot_be_written_as_sql(table):
+    spelt = table.assign(city=table.city.str.upper().where(table.index % 2 == 0, table.city))
+    model = fit_table(spelt, "bought", id="customer", model="pnorm", p=4, tidy=["city"])
+    with pytest.raises(ModelError, match=r"reads 'city' as tidy words .* cannot be written as SQL"):
+        model.to_sql("customers")

@@ -121,8 +121,8 @@ def column_texts(values: np.ndarray) -> list[str]:
         return ["" if np.isnan(value) else number_text(value) for value in values.tolist()]
     if values.dtype.kind == "M":
         words = np.datetime_as_string(values, unit="s").tolist()
-        short = [word.replace("T", " ").removesuffix(" 00:00:00") for word in words]
-        return ["" if word == "NaT" else word for word in short]
+        there = ["" if word == "NaT" else word for word in words]
+        return [word.replace("T", " ").removesuffix(" 00:00:00") for word in there]
     return as_words(values).tolist()
 
 
