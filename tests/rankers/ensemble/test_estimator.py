@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KernelDensity
@@ -16,6 +17,7 @@ from toprank import PNormPush, PushEnsemble, PushTrees
 from toprank.folds import TimeOrderedSplit
 from toprank.metrics import average_precision
 from toprank.rankers.ensemble.combination import CombinationChoice
+from toprank.rankers.ensemble.out_of_fold import one_thread
 
 
 @pytest.fixture(scope="module")
@@ -154,6 +156,15 @@ def test_a_row_of_weight_zero_is_absent(table):
     less = make(members, cv=3).fit(X[:300], y[:300])
     np.testing.assert_allclose(some.decision_function(X), less.decision_function(X))
     assert np.all(np.isnan(some.oof_scores_[300:]))
+
+
+def test_members_beside_others_use_one_thread_and_none_is_left_where_it_means_one():
+    forest = RandomForestClassifier(n_jobs=4)
+    assert one_thread(forest).n_jobs == 1 and forest.n_jobs == 4
+    assert one_thread(PNormPush()).n_jobs == 1
+    linear = one_thread(make_pipeline(StandardScaler(), LogisticRegression()))
+    assert linear.get_params()["logisticregression__n_jobs"] is None  # 1 is a FutureWarning
+    assert one_thread(make_pipeline(PushTrees(4))).get_params()["pushtrees__n_jobs"] == 1
 
 
 @pytest.mark.more

@@ -61,10 +61,19 @@ def fit_member(estimator: object, rows: Rows) -> BaseEstimator:
 
 
 def one_thread(estimator: object) -> BaseEstimator:
-    """Return a clone that uses one thread, wherever it says how many."""
+    """Return a clone that uses one thread, wherever it says how many.
+
+    None is one thread to scikit-learn's estimators, some of which warn of any number, and all
+    threads to LightGBM's and XGBoost's.
+    """
     single = clone(estimator)
-    names = [name for name in single.get_params() if name.split("__")[-1] == "n_jobs"]
-    return single.set_params(**dict.fromkeys(names, 1))
+    given = single.get_params()
+    names = [name for name in given if name.split("__")[-1] == "n_jobs"]
+    for name in names:
+        owner = given.get(name.rpartition("__")[0], single)
+        if given[name] is not None or not type(owner).__module__.startswith("sklearn."):
+            single.set_params(**{name: 1})
+    return single
 
 
 @dataclass
