@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toprank.metrics import METRICS, auc, best_k, f_skew, register, summary, value_at
+from toprank.metrics import METRICS, auc, best_k, f_skew, precision_at, register, summary, value_at
+from toprank.metrics.lists import Lists
 
 GROUPED = [name for name, metric in METRICS.items() if metric.takes_k] + ["top_is_positive"]
 
@@ -221,3 +222,19 @@ def test_summary_prints_a_line_for_each_metric():
     assert len(lines) == len(result) + 1
     assert lines[1].split() == ["auc", f"{auc(y, s):.6g}"]
     assert any(line.startswith("precision_at(k=2) ") for line in lines)
+
+
+@pytest.mark.parametrize("light", [1e-3, 1.0])
+@pytest.mark.parametrize("heavy", [1e15, 2.0**54])
+def test_a_light_list_after_a_heavy_one_keeps_its_digits(heavy, light):
+    y = np.array([1, 0, 0, 1, 0, 1, 1, 0])
+    s = np.array([4.0, 3.0, 2.0, 1.0, 4.0, 3.0, 2.0, 1.0])
+    groups = np.repeat([0, 1], 4)
+    weight = np.repeat([heavy, light], 4) * [1, 2, 3, 4, 1, 2, 3, 4]
+    found = Lists.of(y, s, sample_weight=weight, groups=groups)
+    assert found.above[:4].tolist() == [0, heavy, 3 * heavy, 6 * heavy]
+    assert found.above[4:] == pytest.approx(np.array([0, 1, 3, 6]) * light, rel=1e-12)
+    alone = [precision_at(y[part], s[part], 0.5, sample_weight=weight[part])
+             for part in (groups == 0, groups == 1)]  # fmt: skip
+    both = precision_at(y, s, 0.5, sample_weight=weight, groups=groups)
+    assert both == pytest.approx(np.mean(alone))

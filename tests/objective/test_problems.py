@@ -7,8 +7,12 @@ from scipy.optimize import approx_fprime
 
 from toprank import PNormPush
 from toprank.blocks import from_arrays
+from toprank.losses.proper import get_proper_loss
 from toprank.objective import (
+    BlockData,
     LabelledData,
+    PointwiseProblem,
+    PointwiseTask,
     PricedProblem,
     ScoredProblem,
     SweptProblem,
@@ -17,6 +21,9 @@ from toprank.objective import (
     count_labels,
     problem_of,
 )
+from toprank.objective.pairwise import PairProblem, PairTask
+from toprank.objective.root_problem import RootProblem
+from toprank.pairs import Graded
 
 RNG = np.random.default_rng(4)
 N, D = 400, 5
@@ -134,6 +141,46 @@ def test_the_value_is_the_objective_in_scores_plus_the_penalty():
         expected = build_objective(POSITIVE, WEIGHT, **settings).value(X @ COEF)
         for problem in problems(task_of(name, alpha=0.5), WEIGHT):
             assert problem.value(COEF) == pytest.approx(expected + 0.25 * COEF @ COEF, rel=1e-12)
+
+
+def every_form(matrix):
+    """One problem of each form, on the same rows."""
+    data = LabelledData.of_arrays(matrix, POSITIVE, WEIGHT)
+    task = Task.build(price="power", p=4.0, loss="logistic", alpha=0.01)
+    yield from problems(task_of("both"), WEIGHT, matrix)
+    yield problem_of(data, Task.build(price="log1p", alpha=0.01))
+    yield RootProblem(data, task)
+    proper = PointwiseTask(get_proper_loss("logistic"), 0.01)
+    yield PointwiseProblem(LabelledData.of_arrays(matrix, POSITIVE, WEIGHT, intercepts=1), proper)
+    grades = np.where(POSITIVE, 1.0 + (np.arange(N) % 2), 0.0)
+    pairs = PairTask.build(
+        Graded(grades, np.zeros(N, dtype=np.intp), np.arange(N)), np.ones(N), alpha=0.01
+    )
+    yield PairProblem(BlockData.of(matrix), pairs)
+
+
+@pytest.mark.parametrize("matrix", [X, sparse.csr_array(X)], ids=["dense", "sparse"])
+def test_the_gradient_is_made_of_the_slopes_of_the_rows_and_no_larger_than_their_sizes(matrix):
+    for problem in every_form(matrix):
+        coef = np.append(COEF, 0.3)[: problem.size]
+        gradient = problem.value_grad(coef)[1]
+        slopes = problem.row_slopes(coef)
+        through = np.column_stack([X, np.ones(N)])[:, : problem.size]
+        found = through.T @ slopes + problem.penalty * coef
+        np.testing.assert_allclose(found, gradient, rtol=1e-9, atol=1e-12)
+        sizes = np.abs(through).T @ np.abs(slopes) + np.abs(problem.penalty * coef)
+        told = problem.gradient_sizes(coef)
+        np.testing.assert_allclose(told, sizes, rtol=1e-9)
+        assert problem.value(coef) == pytest.approx(problem.value_grad(coef)[0], rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["top", "p of one"])
+def test_the_masses_of_both_classes_are_those_of_the_definition(name):
+    for problem in problems(task_of(name), WEIGHT):
+        positives, negatives = problem.log_masses(COEF)
+        scores, p = X @ COEF, TASKS[name]["p"]
+        assert positives == pytest.approx(np.log(np.sum((WEIGHT * np.exp(-scores))[POSITIVE])))
+        assert negatives == pytest.approx(np.log(np.sum((WEIGHT * np.exp(p * scores))[~POSITIVE])))
 
 
 @pytest.mark.parametrize("name", TASKS)

@@ -149,9 +149,11 @@ class LinearProblem(ABC, Generic[Data]):
         """
         if not self.data.source.in_memory:
             return None
-        sizes = self.data.sizes(self.row_slopes(coef))
+        slopes = self.row_slopes(coef)
+        sizes = self.data.sizes(slopes)
         pulls = np.abs(self.penalty * coef)
         pulls[: len(sizes)] += sizes
+        pulls[len(sizes) :] += np.sum(np.abs(slopes))  # an intercept is of a column of ones
         return pulls
 
     def lighter(self) -> LinearProblem[Data]:
