@@ -7,6 +7,7 @@ from scipy.stats import norm
 from toprank.inference import compare, interval
 from toprank.inference.sample import Sample, VarianceEstimate
 from toprank.inference.score_interval import score_interval
+from toprank.inference.shares import newcombe
 from toprank.metrics import average_precision
 from toprank.metrics.expansion import PairShare
 from toprank.metrics.left_out_expansions import average_precision_expansion
@@ -43,6 +44,18 @@ def test_the_interval_shrinks_steadily_towards_perfect_separation():
         lows.append(interval("auc", y, s).low)
     assert np.all(np.diff(lows) < 0)
     assert np.max(-np.diff(lows)) < 0.003
+
+
+@pytest.mark.parametrize(
+    ("hits", "trials", "low", "high"),
+    [  # Newcombe (1998, II), Table II, method 10
+        ((56, 48), (70, 80), 0.0524, 0.3339),
+        ((9, 3), (10, 10), 0.1705, 0.8090),
+        ((10, 0), (10, 10), 0.6075, 1.0000),
+    ],
+)
+def test_differences_of_shares_have_the_ends_of_newcombes_table(hits, trials, low, high):
+    assert newcombe(hits, trials, 0.95) == pytest.approx((low, high), abs=5e-5)
 
 
 def test_newcombes_method_five_is_the_floor():

@@ -24,6 +24,7 @@ from toprank.pair_sums import (
     concordance,
     related_sum,
 )
+from toprank.pair_sums.sorted import _squares
 from toprank.pair_sums.sorted_kernels import score_order
 from toprank.pairs import Explicit, Graded
 
@@ -301,3 +302,8 @@ def test_concordance_is_the_share_of_the_pairs_in_order(rows, size, few, weighte
             Explicit(*np.nonzero(higher)),
         ):
             assert concordance(relation, scores, counts) == pytest.approx(expected, abs=1e-12)
+
+
+def test_squares_left_of_a_knot_are_known_as_such():
+    assert _squares(SquaredHinge()) == (1.0, 1.0)
+    assert [_squares(loss) for loss in (Hinge(), SmoothedHinge(0.5), ZeroOne())] == [None] * 3
