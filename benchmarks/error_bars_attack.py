@@ -6,7 +6,7 @@
 
 Nothing here comes from `toprank.simulate`: scores are drawn with NumPy, and the true values are
 integrals over the laws of the scores. Answers are kept in benchmarks/error_bars_attack.json, and
-docs/error_bars.md shows them.
+docs/explanation/error_bars.md shows them.
 """
 
 from __future__ import annotations

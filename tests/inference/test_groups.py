@@ -36,6 +36,18 @@ def test_trials_over_few_groups_are_worth_less_by_the_square_of_the_quantiles(le
     normal, student = stats.norm.ppf((1 + level) / 2), stats.t.ppf((1 + level) / 2, freedom)
     assert allowance_for_groups(sample, level) == pytest.approx((normal / student) ** 2)
     assert allowance_for_groups(Sample.of(y, s), level) == 1
+    every = stats.t.ppf((1 + level) / 2, 14)  # of the rows above a cut all groups tell
+    assert allowance_for_groups(sample, level, True) == pytest.approx((normal / every) ** 2)
+
+
+def test_a_precision_over_groups_of_which_few_hold_a_positive_is_not_as_wide_as_a_recall():
+    groups, y, s = rows(np.random.default_rng(3), holding=0.3)
+    precision, recall = (
+        interval(name, y, s, groups=groups, k=0.05, n_resamples=200)
+        for name in ("precision_at", "recall_at")
+    )
+    assert precision.low < precision.estimate < precision.high
+    assert precision.high - precision.low < 0.8 < recall.high - recall.low
 
 
 def test_the_spread_is_that_of_each_group_left_out():

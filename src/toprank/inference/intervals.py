@@ -230,7 +230,7 @@ def interval_at_cut(request: MetricRequest, cut: Cut) -> Interval:
         statistic = WeightedMetric(sample, request.metric, request.settings)
         variance = float(np.var(replicates(request, statistic) / cut.scale, ddof=1))
         trials = effective_trials(smooth_share(cut.share * trials, trials), variance, trials)
-        trials *= allowance_for_groups(sample, request.level)
+        trials *= allowance_for_groups(sample, request.level, cut.of_rows)
         method = f"Clopper-Pearson, trials from a bootstrap ({request.scheme})"
     low, high = (float(end) for end in clopper_pearson(cut.share, trials, request.level))
     if cut.fpr is not None and sample.groups is None and request.method != "bootstrap":
@@ -245,15 +245,18 @@ def interval_at_cut(request: MetricRequest, cut: Cut) -> Interval:
     )
 
 
-def allowance_for_groups(sample: Sample, level: float) -> float:
+def allowance_for_groups(sample: Sample, level: float, of_rows: bool = False) -> float:
     """What trials over few groups are worth: the variance of so few is itself uncertain.
 
-    The square of the normal quantile over Student's, of Korn & Graubard (1998).
+    The square of the normal quantile over Student's, of Korn & Graubard (1998). Every group tells
+    of the rows above a cut, as there; of positives only those that hold some do.
     """
     if sample.groups is None:
         return 1.0
+    support = sample.group_support
+    freedom = support.count - 1 if of_rows else support.freedom
     normal = -float(ndtri((1 - level) / 2))
-    return (normal / student_reach(sample.group_support.freedom, level)) ** 2
+    return (normal / student_reach(freedom, level)) ** 2
 
 
 def interval_given_negatives(

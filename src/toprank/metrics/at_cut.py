@@ -61,6 +61,8 @@ class Cut:
         The metric is `scale` times the share, and at most `most`.
     fpr : float or ndarray, optional
         Where the share is a point of the ROC curve: its FPR.
+    of_rows : bool
+        Whether rows of both classes are the trials, and not positives alone.
     """
 
     share: Any
@@ -69,6 +71,7 @@ class Cut:
     scale: float = 1.0
     most: float = np.inf
     fpr: Any = None
+    of_rows: bool = False
 
     def report(self, share: float) -> float:
         """The metric with this share."""
@@ -207,7 +210,7 @@ def depth_of(ranked: RankedList, k: int | float, rounding: str = "up") -> float:
 
 def precision_at_cut(sample: RowSample, k: int | float) -> Cut:
     """`precision_at`: a share of the first k rows."""
-    return precision_cut(sample, depth_of(sample.ranked, k))
+    return replace(precision_cut(sample, depth_of(sample.ranked, k)), of_rows=True)
 
 
 def recall_at_cut(sample: RowSample, k: int | float) -> Cut:
