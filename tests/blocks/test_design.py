@@ -282,3 +282,16 @@ def test_a_weight_that_is_no_number_is_not_left_out():
     weight = np.ones(200)
     weight[3] = np.nan
     assert np.any(np.isnan(tile_of(SMALL).second_moments(weight)))
+
+
+@pytest.mark.parametrize("per_row", [2, 20])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_rough_moments_of_stored_entries_are_those_of_the_rows(per_row, dtype):
+    # with 2 entries of 60 the sparse product is taken, with 20 rows are made dense
+    rng = np.random.default_rng(8)
+    X = np.zeros((50, 60), dtype=dtype)
+    np.put_along_axis(X, rng.permuted(np.tile(np.arange(60), (50, 1)), axis=1)[:, :per_row], 1.5, 1)
+    rows, weight = np.array([3, 7, 8, 40]), np.array([0.5, 0.0, 2.0, 1.0])
+    first, second = HostDesign(sparse.csr_array(X), Units()).rough_moments(rows, weight)
+    np.testing.assert_allclose(first, weight @ X[rows], rtol=1e-6)
+    np.testing.assert_allclose(second, X[rows].T @ (weight[:, None] * X[rows]), rtol=1e-6)

@@ -166,6 +166,8 @@ class Design(ABC):
         return total
 
 
+#: Share of stored entries from which products of dense rows are faster than sparse ones.
+DENSE_SHARE = 0.07
 #: Entries of a dense tile: 2 MB of float64, small enough for the cache, large enough for Python.
 _TILE_ENTRIES = 1 << 18
 _TILE_ROWS = 64, 8192
@@ -404,8 +406,11 @@ class HostDesign(Design):
         """Return X.T @ weight and X.T @ diag(weight) @ X of some rows, in single precision.
 
         Of a sparse matrix with many entries per row this takes a fraction of the time of the
-        sparse product, a few rows at a time made dense.
+        sparse product, a few rows at a time made dense. With few, the sparse product is taken.
         """
+        if self.sparse and self.X.nnz < DENSE_SHARE * self.n_rows * self.n_features:
+            stored = sparse.csr_array(self.take(rows))
+            return stored.T @ weight, SparseTile(stored).moments_of_all(weight)
         first, second = np.zeros(self.n_features), np.zeros((self.n_features, self.n_features))
         for start in range(0, len(rows), self.rough_rows):
             part = slice(start, start + self.rough_rows)

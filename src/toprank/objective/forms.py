@@ -13,6 +13,7 @@ import numpy as np
 
 from toprank._lazy import cached_property
 from toprank._numerics import FloatArray
+from toprank.blocks.design import DENSE_SHARE
 from toprank.objective.data import LabelledData
 from toprank.objective.device_problem import DeviceRootProblem
 from toprank.objective.duality import Dual, DualState, Terms
@@ -66,8 +67,6 @@ _DEVICE_ENTRIES = 1 << 27
 _SAMPLE_ENTRIES = 1 << 25
 #: Powers above which a sample on a device is itself solved on a sample first.
 _STEEP_SAMPLE = 8.0
-#: Share of stored entries from which products of dense rows are faster than sparse ones.
-_DENSE_SHARE = 0.07
 #: Up to this many features a Hessian is cheap enough to begin with.
 _NARROW = 100
 
@@ -272,7 +271,7 @@ class SweptProblem(TwoClassProblem):
         if not (self._reads_stored_entries and self.size > self.newton_up_to):
             return False
         stored: int = self.data.source.stored  # type: ignore[attr-defined]
-        return stored > _DENSE_SHARE * self.n_rows * self.size
+        return stored > DENSE_SHARE * self.n_rows * self.size
 
     @property
     def _rows_for_coordinates(self) -> int:
