@@ -22,6 +22,7 @@ from toprank.folds import (
 from toprank.pairs import Rows
 from toprank.rankers.callbacks import without_callbacks
 from toprank.rankers.held_out import TopMetric
+from toprank.rankers.trees.libraries import bins_once
 from toprank.rankers.trees.plan import TreeRows
 
 
@@ -100,4 +101,5 @@ def choose_power(
         score = Scoring(_scorer(trees))
     rows = Rows(np.arange(len(y))[:, None], y, sample_weight)
     folds = folds_of(trees.cv, y, groups=groups, weight=sample_weight)
-    return compare_settings(candidates, models, rows, folds, score, rule=trees.rule)
+    with bins_once():
+        return compare_settings(candidates, models, rows, folds, score, rule=trees.rule)

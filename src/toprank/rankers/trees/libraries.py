@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +38,9 @@ if TYPE_CHECKING:
 
     from toprank.rankers.trees.plan import Booster
 
+
+#: What a library reads rows from.
+Table = TypeVar("Table")
 
 #: Each library's name, and the sizes that it reads as they are, from the smallest to the largest.
 REACH = {
@@ -119,6 +125,43 @@ def warn_all(notes: Sequence[str]) -> None:
         warn_caller(note, ConvergenceWarning)
 
 
+@contextmanager
+def bins_once() -> Iterator[None]:
+    """Within, trees that are grown one after the other on the same rows share their bins."""
+    token = _LAST_BINS.set([])
+    try:
+        yield
+    finally:
+        _LAST_BINS.reset(token)
+
+
+#: The rows that were binned last, by their digest, and the library's table of them.
+_LAST_BINS: ContextVar[list[object] | None] = ContextVar("last_bins", default=None)
+
+
+def _binned_once(
+    library: ModuleType, make: Callable[..., Table], rows: TreeRows, plan: TreePlan
+) -> Table:
+    """Return the library's table of the rows: that of the last call, if they are the same."""
+    last = _LAST_BINS.get()
+    if last is None or isinstance(rows.X, BlockTable):
+        return make(library, rows, plan)
+    key = (make, _digest(rows), replace(plan, callbacks=(), kept=None, verbose=0))
+    if not last or last[0] != key:
+        last[:] = key, make(library, rows, plan)
+    return cast(Table, last[1])
+
+
+def _digest(rows: TreeRows) -> bytes:
+    """What tells apart the rows that a library's table is made of, without keeping them."""
+    found = sha256()
+    for part in (rows.X, rows.y, rows.weight, rows.start):
+        found.update(b"none" if part is None else str((part.shape, part.dtype)).encode())
+        if part is not None:
+            found.update(np.ascontiguousarray(part).view(np.uint8).data)
+    return found.digest()
+
+
 class LightGBMTrees(Trees):
     """A LightGBM booster."""
 
@@ -142,7 +185,7 @@ class LightGBMTrees(Trees):
             "binary" if push is None else lightgbm_push.push_objective(**push, groups=rows.groups)
         )
         params = {**_lightgbm_parameters(plan), "objective": objective}
-        data = _lightgbm_data(lightgbm, rows, plan)
+        data = _binned_once(lightgbm, _lightgbm_data, rows, plan)
         values: list[float] = []
         callbacks = [lambda _: go_on(), *plan.callbacks]
         if plan.verbose:
@@ -338,7 +381,7 @@ def _add_rounds(
     seed = int(str(params.pop("random_state", params["seed"])))
     params["seed"] = seed
     callbacks = xgboost_callbacks(params, plan, watch, values, first)
-    data = _xgboost_data(xgboost, rows, plan)
+    data = _binned_once(xgboost, _xgboost_data, rows, plan)
     watched: dict[str, Any] = {}
     if watch is not None:
         name, measure = watch.name, watch.measure
