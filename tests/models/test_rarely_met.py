@@ -26,6 +26,7 @@ from toprank.models.rows import read_propensity
 from toprank.models.sketch import RowSketch, SeenRows
 from toprank.models.together import find_together
 from toprank.models.top_of_list import RunningTop
+from toprank.models.unseen import spread_between_folds, unseen_scores
 from toprank.models.wishes import find_ends
 from toprank.models.xgboost_files import _MOST_NESTED, check_xgboost
 
@@ -256,3 +257,25 @@ def test_tidy_words_cannot_be_written_as_sql(table):
     model = fit_table(spelt, "bought", id="customer", model="pnorm", p=4, tidy=["city"])
     with pytest.raises(ModelError, match=r"reads 'city' as tidy words .* cannot be written as SQL"):
         model.to_sql("customers")
+
+
+class Rows:
+    """Labels and groups, as folds see training rows."""
+
+    def __init__(self, y, groups):
+        self.y, self.groups = np.asarray(y, dtype=bool), np.asarray(groups)
+
+    def __len__(self):
+        return len(self.y)
+
+
+def test_positives_of_one_group_leave_no_fold_to_hold_out():
+    y = np.arange(12) < 4
+    rows, own = Rows(y, np.where(y, 0, 1 + np.arange(12) % 3)), np.arange(12.0)
+    held_out = (np.arange(6), np.arange(6, 12))
+    found = unseen_scores(rows, own, lambda part: pytest.fail("no part is fitted"), held_out, 0)
+    assert found.source == "training" and found.scores is own
+
+
+def test_scores_that_are_all_alike_do_not_differ_between_folds():
+    assert spread_between_folds(np.ones(60), np.arange(60) % 5) == 0.0

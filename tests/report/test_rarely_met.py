@@ -6,12 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from toprank.folds.choice import Candidate, PChoice
 from toprank.models import ModelError
 from toprank.models.rows import ScoredRows
 from toprank.report.decisions import _groups, promise_results
 from toprank.report.decisions_page import _share, _why_none
 from toprank.report.front import _compare_lists, certainty_of_list, luck
 from toprank.report.front_page import _metric_words, _reasons_text, columns_table, format_change
+from toprank.report.held_out import _explain_choice
 from toprank.report.lists import _describe_cut
 from toprank.report.markup import interval_text
 from toprank.report.measures import compare_rankers, figures, measure_figures
@@ -141,3 +143,14 @@ def test_groups_that_cannot_be_compared_are_refused_by_name(rows):
     same = pd.DataFrame({"city": ["Rome"] * 40})
     with pytest.raises(ModelError, match=r"^by_group='city': "):
         _groups(SCORES, rows, same, "city", 100)
+
+
+@pytest.mark.parametrize(("gain", "clear"), [(0.2, True), (0.01, False)])
+def test_a_harder_push_that_does_best_is_told_with_what_the_folds_can_tell(gain, clear):
+    folds = np.array([0.5, 0.52, 0.48, 0.51, 0.49])
+    better = folds + gain + 0.02 * np.array([1, -1, 0, 1, -1])
+    names = (Candidate("gentle", 1.0), Candidate("hard", 16.0))
+    choice = PChoice(names, np.array([folds, better]), "", "best", 0.25, 0.95)
+    said = _explain_choice(choice, figures(5, 0.1)[0], None)
+    assert "it does best" in said and "against 50% for gentle" in said
+    assert ("cannot tell the two apart" in said) is not clear

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypedDict
@@ -38,7 +39,7 @@ class RowsBefore(TypedDict, total=False):
     noise: float
 
 
-class HeldTop:
+class HeldTop(ABC):
     """All rows of a table, and the list that is chosen of them; attributes as `RunningTop` has."""
 
     def __init__(self) -> None:
@@ -65,8 +66,9 @@ class HeldTop:
         self.tied = np.zeros(len(self.places), dtype=bool)
         self.rows = merged.take(self.places)
 
+    @abstractmethod
     def _choose(self, scores: FloatArray, chance: FloatArray | None, rows: pa.Table) -> IntArray:
-        raise NotImplementedError
+        """Return the places of the rows on the list, in its order."""
 
 
 class CutTop(HeldTop):

@@ -15,6 +15,7 @@ few rows its mean and variance are others, and are found by drawing (`_chance`).
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import asdict, dataclass
 
@@ -81,7 +82,7 @@ class Drift:
         return self.psi > limit and self.p_value < risk / max(1, among)
 
 
-class Bins:
+class Bins(ABC):
     """Rows of one column, counted; the last bin is that of missing values."""
 
     def __init__(self, name: str, kind: str, before: list[float], missing: float):
@@ -97,9 +98,9 @@ class Bins:
             return _Presence(name, entry)
         return _Ranges(name, entry, shares)
 
+    @abstractmethod
     def places(self, values: AnyArray) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """The bin of each value, and where it is missing."""
-        raise NotImplementedError
 
     def add(self, values: AnyArray) -> None:
         places, gaps = self.places(values)
