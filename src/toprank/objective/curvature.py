@@ -145,13 +145,11 @@ class _FactorisedPower:
             (side.inner, -side.sign, _unequal_weight(log_of(side.inner_weight)), -side.sign),
             (side.outer, side.sign * p, _unequal_weight(side.log_outer_weight), side.sign),
         )
-        # kept from round to round: fresh memory takes as long as the exponentials
-        self._room = np.empty(max(len(rows) for rows, *_ in self.classes))
 
     def __call__(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
-        gradient = np.zeros(len(scores))
+        gradient, curvature = np.zeros(len(scores)), np.zeros(len(scores))
         for rows, tilt, log_weight, sign in self.classes:
-            share = scores.take(rows, out=self._room[: len(rows)], mode="clip")
+            share = scores.take(rows)
             share *= tilt
             if log_weight is not None:
                 share += log_weight
@@ -159,7 +157,7 @@ class _FactorisedPower:
             np.exp(share, out=share)
             share *= sign / np.sum(share)
             gradient[rows] = share
-        curvature = np.abs(gradient)
+        np.abs(gradient, out=curvature)
         curvature *= self.curvature
         return gradient, curvature
 
