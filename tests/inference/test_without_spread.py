@@ -112,3 +112,13 @@ def test_risks_of_a_large_power_are_numbers_or_ask_for_their_logarithm(p):
     ):
         with pytest.raises(ValueError, match="log=True"):
             refused()
+
+
+@pytest.mark.parametrize(("positives", "negatives"), [(20, 30), (6, 25), (4, 3)])
+def test_a_list_in_reverse_has_an_interval_though_rounding_alone_is_its_spread(
+    positives, negatives
+):
+    rows = positives + negatives
+    found = interval("average_precision", np.arange(rows) < positives, np.arange(rows))
+    assert found.low < found.estimate - 0.02 and found.high > found.estimate + 0.05
+    assert "no spread" in found.note

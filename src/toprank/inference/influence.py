@@ -162,6 +162,9 @@ def _by_score(
     expansion = replace(expansion, bias=expansion.bias * pairs.bias_taken)
     if not np.isfinite(spread.variance):
         return _of_single_row(request, expansion, estimate)
+    shows_none = _shows_no_spread(expansion, spread)
+    if shows_none:
+        spread = replace(spread, variance=0.0)  # what rounding leaves is no small spread
     units = independent_units(sample, expansion.share, spread.variance)
     low, high = score_interval(
         expansion.centre,
@@ -180,7 +183,7 @@ def _by_score(
         _note_on_few_errors(expansion, spread),
     )
     note = " ".join(filter(None, notes))
-    if _shows_no_spread(expansion, spread):
+    if shows_none:
         note = (
             "Every pair of rows says the same, so the sample shows no spread; the interval is "
             f"what {units[0]:.4g} positives and {units[1]:.4g} negatives leave possible, if the "
