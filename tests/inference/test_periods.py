@@ -54,6 +54,12 @@ def test_hours_are_cut_to_days_and_short_days_taken_whole():
     assert by_hour.values[3] == pytest.approx(precision_at(y[day == 3], s[day == 3], 1.0))
 
 
+def test_four_periods_are_enough():
+    y, s, day, _ = payments(days=4)
+    found = period_interval("auc", y, s, day)
+    assert len(found.values) == 4 and found.low < found.estimate < found.high
+
+
 def test_what_has_no_interval_is_refused():
     y, s, day, card = payments(days=3)
     with pytest.raises(ValueError, match="3 periods have a value of auc"):

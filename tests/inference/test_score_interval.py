@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from scipy.stats import norm
+from scipy.stats import norm, t
 
 from toprank.inference import compare, interval
 from toprank.inference.sample import Sample, VarianceEstimate
-from toprank.inference.score_interval import score_interval
+from toprank.inference.score_interval import _below_heavy_errors, score_interval
 from toprank.inference.shares import newcombe
 from toprank.metrics import average_precision
 from toprank.metrics.expansion import PairShare
@@ -307,3 +307,13 @@ def test_one_row_that_makes_the_risk_of_rows_that_stand_for_others_does_not_lift
         y, s, how = ScoreSetting(10, 0.1, "near-perfect", weighted=True).draw(rng)
         found = interval("pnorm_risk", y, s, p=4, normalize=True, **how)
         assert found.low <= found.estimate <= found.high
+
+
+def test_errors_lighter_than_the_variance_shows_are_believed_the_less():
+    # of 0.05 the heaviest errors weigh 0.4 times as much, and what they take has the variance
+    # 0.02 * 0.2: the sample shows 2.5 times that
+    low = _below_heavy_errors(0.8, VarianceEstimate(0.01, 7.0), 0.05, 0.95)
+    squared = t.ppf(0.975, 7.0) ** 2 * 0.02 / 2.5
+    assert (0.8 - low) ** 2 == pytest.approx(squared * (1 - low), rel=1e-9)
+    none = _below_heavy_errors(1.0, VarianceEstimate(0.0, 7.0), 0.05, 0.95)
+    assert 1 - none == pytest.approx(norm.ppf(0.975) ** 2 * 0.02, rel=1e-6)
