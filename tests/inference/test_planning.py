@@ -361,3 +361,10 @@ REFUSED = [
 def test_a_plan_that_cannot_be_is_refused(function, metric, keywords, complaint):
     with pytest.raises(ValueError, match=complaint):
         function(metric, **keywords)
+
+
+@pytest.mark.parametrize("level", [0.9, 0.95])
+def test_next_to_no_difference_is_found_as_often_as_a_false_alarm(level):
+    rows = {"positives": 100, "negatives": 900, "correlation": 0.7}
+    plan = comparison_power("auc", value=0.85, difference=1e-9, level=level, **rows)
+    assert plan.power == pytest.approx(1 - level, rel=1e-6)

@@ -121,3 +121,11 @@ def test_only_the_factorised_form_at_one_end_has_this_dual():
     assert not problem_of(loss="logistic").has_dual
     with pytest.raises(ValueError, match=r"dual.*exponential loss"):
         pair_weights(problem_of(loss="logistic"), np.zeros(3))
+
+
+def test_without_a_penalty_nothing_is_certified_where_the_curvature_is_gone():
+    separated = X + 10.0 * POSITIVE[:, None]
+    problem = problem_of(separated, p=4.0)
+    assert primal_dual_gap(problem, np.full(3, 50.0)) == np.inf
+    with np.errstate(all="ignore"):
+        assert primal_dual_gap(problem, np.full(3, 1e308)) == np.inf
