@@ -1,9 +1,12 @@
 """Paired comparisons: symmetry, agreement with known tests, and honest p-values."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
 from toprank.inference import Comparisons, compare
+from toprank.inference.paired import Shifts
 from toprank.metrics import METRICS
 
 SETTINGS = {
@@ -136,6 +139,19 @@ def test_rankers_that_cannot_be_told_apart_have_corrected_p_values_of_one():
     results = compare("auc", y, {"a": a, "b": b, "other": data(seed=7)[1]})
     assert min(3 * pair.p_value for pair in results) > 1
     assert [pair.adjusted_p_value for pair in results] == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_signs_give_the_share_of_all_signs_that_reach_as_far(seed):
+    rng = np.random.default_rng(seed)
+    worth, shift = rng.normal(size=9), np.array([1.0, -1.0, 0.5, -0.5, 2.0, -1.0, -1.0, 0.0, 0.0])
+    shifts = Shifts(worth, shift, 1.0, False, 1.0, 7)
+    moved = shift != 0
+    pulls = shift[moved] * (worth[moved] - np.median(worth[moved]))
+    every = np.abs(np.array(list(product((-1, 1), repeat=7))) @ pulls)
+    exact = np.mean(every >= abs(np.sum(pulls)) * (1 - 1e-9))
+    found = shifts._sign_flip_p_value(20_000, np.random.default_rng(0))
+    assert found == pytest.approx(exact, abs=4 * np.sqrt(exact * (1 - exact) / 20_000) + 1e-4)
 
 
 def test_lists_are_compared_list_by_list():
