@@ -136,7 +136,7 @@ def _tuned_row(results: dict, sets: list[str], one: str) -> list[str]:
     line = [one]
     for metric in SHOWN[:2]:
         won, lost, p = wilcoxon(found, common, OURS, one, metric)
-        line.append(f"{won} : {lost}" + ("" if p is None else f", p = {p:.2g}"))
+        line.append(f"{won} : {lost}" + ("" if p is None else f", p = {p:.3g}"))
     for s in sets:
         if s in found:
             ours, theirs = (mean(common[s, r], SHOWN[0]) for r in (OURS, one))
@@ -251,7 +251,7 @@ def _against(sets: list[str], rankers: list[str], common: dict) -> str:
         line = [other]
         for metric in SHOWN[:2]:
             won, lost, p = wilcoxon(sets, common, OURS, other, metric)
-            line.append(f"{won} : {lost}" + ("" if p is None else f", p = {p:.2g}"))
+            line.append(f"{won} : {lost}" + ("" if p is None else f", p = {p:.3g}"))
         clear = [gap(common[s, OURS], common[s, other], SHOWN[0]) for s in sets]
         known = [(s, g) for s, g in zip(sets, clear, strict=True) if g is not None]
         adjusted = holm([g.p_value for _, g in known])
