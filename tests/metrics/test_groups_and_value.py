@@ -195,6 +195,14 @@ def test_summary_hands_the_list_of_all_ties_to_a_metric_from_outside():
     assert seen == [6]
 
 
+@pytest.mark.parametrize("weight", [None, [1.0, 2.0, 1.0, 0.5]])
+def test_summary_takes_scores_as_large_as_floats_are(weight):
+    y, s = [1, 0, 0, 1], [-1e308, 1e308, -1e308, 1e308]
+    result = summary(y, s, top=1, sample_weight=weight)
+    assert result["f_skew"] == f_skew(y, s, sample_weight=weight) == 0.0
+    assert result["auc"] == auc(y, s, sample_weight=weight)
+
+
 def test_summary_says_how_many_groups_have_a_positive():
     y, s, groups = [0, 1, 0, 1, 0], [1.0, 2, 3, 4, 5], [1, 1, 2, 2, 3]
     result = summary(y, s, top=1, groups=groups)

@@ -280,13 +280,13 @@ def f_skew_of_sorted(classes: SortedClasses) -> float:
 def _log_mass(rows: SortedRows, sign: float) -> float:
     """Logarithm of the sum of w exp(sign depth) over the rows of one class."""
     depths = rows.depths
-    if rows.weight is not None:
-        with np.errstate(over="ignore"):  # a term too small or too large to count
+    with np.errstate(over="ignore"):  # a term too small or too large to count
+        if rows.weight is not None:
             return log_sum_exp(log_of(rows.weight) + sign * depths)
-    top = max(sign * float(depths[0]), sign * float(depths[-1]))
-    mass = 0.0
-    for first in range(0, len(depths), _BLOCK):  # a block stays in the cache
-        mass += float(np.sum(np.exp(sign * depths[first : first + _BLOCK] - top)))
+        top = max(sign * float(depths[0]), sign * float(depths[-1]))
+        mass = 0.0
+        for first in range(0, len(depths), _BLOCK):  # a block stays in the cache
+            mass += float(np.sum(np.exp(sign * depths[first : first + _BLOCK] - top)))
     return top + float(np.log(mass))
 
 
