@@ -145,7 +145,10 @@ def row_codes(columns: Iterable[ArrayLike]) -> NDArray[np.uint64]:
     total: NDArray[np.uint64] = np.zeros(1, dtype=np.uint64)
     for column in columns:
         numbers = np.asarray(column, dtype=np.float64) + 0.0  # one zero
-        bits = np.where(np.isnan(numbers), np.nan, numbers).view(np.uint64)
+        missing = np.isnan(numbers)
+        if missing.any():
+            numbers[missing] = np.nan  # one of the many that there are
+        bits = numbers.view(np.uint64)
         total = (total ^ bits) * np.uint64(0x9E3779B97F4A7C15)
         total ^= total >> np.uint64(29)
     return np.asarray(total)

@@ -421,7 +421,7 @@ def test_only_as_many_rows_are_sorted_as_are_needed():
 
 
 @pytest.mark.slow
-def test_a_million_rows_take_at_most_five_sorts():
+def test_a_million_rows_take_at_most_five_sorts_and_eight_with_a_draw():
     rng = np.random.default_rng(8)
     n = 1_000_000
     chance, card = rng.beta(0.3, 9, n), rng.integers(0, 300_000, n)
@@ -447,4 +447,6 @@ def test_a_million_rows_take_at_most_five_sorts():
         cut(chance, **asked)  # compiles the loop, where it is compiled
         one_sort = seconds(lambda: np.sort(chance))
         taken = seconds(lambda asked=asked: cut(chance, **asked))
-        assert taken <= 5 * one_sort, (list(case), taken / one_sort)
+        # rows to draw from are put into an order that their place in the table has no part in
+        most = 8 if "explore" in case else 5
+        assert taken <= most * one_sort, (list(case), taken / one_sort)
