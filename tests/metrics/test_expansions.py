@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from toprank.inference.sample import Sample
 from toprank.metrics import METRICS
+from toprank.metrics.at_cut import discounted_cut, precision_cut, recall_cut, tpr_cut
 from toprank.metrics.expansion import Expansion
 from toprank.metrics.left_out_expansions import (
     average_precision_expansion,
@@ -160,3 +161,17 @@ def test_taking_the_bias_off_brings_small_samples_to_the_value_of_an_endless_lis
 def test_a_bias_is_taken_off_but_moves_the_centre_at_most_half_way_to_an_end(share, bias, centre):
     none = np.zeros(0)
     assert Expansion(share, none, none, 1.0, bias=bias).centre == pytest.approx(centre)
+
+
+@pytest.mark.parametrize(
+    ("share_at", "depth"),
+    [(precision_cut, 60.0), (discounted_cut, 60.0), (recall_cut, 60.0), (tpr_cut, 0.05)],
+)
+def test_the_variance_at_a_cut_is_that_over_samples(share_at, depth):
+    rng = np.random.default_rng(2)
+    scores = rng.standard_normal((800, 600))
+    labels = rng.random(scores.shape) < 1 / (1 + np.exp(3 - 2 * scores))
+    cuts = [share_at(Sample.of(y, f), depth) for y, f in zip(labels, scores, strict=True)]
+    seen = np.var([cut.share for cut in cuts])
+    # a variance of 800 shares is known to a twentieth
+    assert np.mean([cut.variance for cut in cuts]) == pytest.approx(seen, rel=0.15)
