@@ -317,3 +317,11 @@ def test_errors_lighter_than_the_variance_shows_are_believed_the_less():
     assert (0.8 - low) ** 2 == pytest.approx(squared * (1 - low), rel=1e-9)
     none = _below_heavy_errors(1.0, VarianceEstimate(0.0, 7.0), 0.05, 0.95)
     assert 1 - none == pytest.approx(norm.ppf(0.975) ** 2 * 0.02, rel=1e-6)
+
+
+@pytest.mark.parametrize("swapped", [(39, 40), (39, 60), (0, 199)])
+def test_a_list_that_is_nearly_in_reverse_had_an_interval_beside_its_estimate(swapped):
+    labels = np.repeat([1, 0], [40, 160])
+    labels[list(swapped)] = labels[list(swapped[::-1])]
+    found = interval("average_precision", labels, np.arange(200.0))
+    assert found.low <= found.estimate <= found.high
