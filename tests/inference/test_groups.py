@@ -85,6 +85,16 @@ def test_a_result_says_how_few_groups_carry_it(name, settings):
     assert interval(name, y, s, groups=many, **settings).note == ""
 
 
+def test_the_note_of_a_precision_counts_the_groups_that_its_interval_counts():
+    groups, y, s = rows(np.random.default_rng(1), holding=0.3)
+    precision, recall = (
+        interval(name, y, s, groups=groups, k=20, n_resamples=99).note
+        for name in ("precision_at", "recall_at")
+    )
+    assert "Each of the 15 tells of the rows above the cut" in precision
+    assert "worth" not in precision and "worth" in recall  # of equal groups that hold a positive
+
+
 @pytest.mark.parametrize(("name", "settings"), [*SMOOTH, ("precision_at", {"k": 20})])
 @pytest.mark.parametrize("holding", [1, 2])
 def test_two_groups_with_a_positive_are_refused_with_the_reason(name, settings, holding):

@@ -60,8 +60,12 @@ def check_group_support(sample: Sample, label: str) -> None:
             )
 
 
-def note_on_groups(sample: Sample) -> str:
-    """What a reader should know of the groups; empty if there are enough."""
+def note_on_groups(sample: Sample, of_rows: bool = False) -> str:
+    """What a reader should know of the groups; empty if there are enough.
+
+    `of_rows`: the interval counts every group, as that of a precision does, and not only those
+    that hold the rarer class.
+    """
     if sample.groups is None:
         return ""
     support = sample.group_support
@@ -70,6 +74,11 @@ def note_on_groups(sample: Sample) -> str:
     )
     if holding >= _FEW:
         return ""
+    if of_rows:
+        return (
+            f"{holding} of {support.count} groups hold a {kind}. Each of the {support.count} tells "
+            "of the rows above the cut, and the interval counts them all: more would narrow it."
+        )
     return (
         f"{holding} of {support.count} groups hold a {kind}, worth {support.freedom + 1:.2g} of "
         "equal size: the interval allows for so few, and more groups would narrow it."

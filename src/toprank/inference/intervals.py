@@ -241,7 +241,7 @@ def interval_at_cut(request: MetricRequest, cut: Cut) -> Interval:
         (cut.report(low), cut.report(high)),
         cut.scale * float(np.sqrt(variance)),
         method,
-        note=note_on_groups(sample),
+        note=note_on_groups(sample, cut.of_rows),
     )
 
 
