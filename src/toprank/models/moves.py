@@ -11,9 +11,8 @@ import numpy as np
 from toprank._arrays import Frame
 from toprank._numerics import FloatArray
 from toprank.models import frames
-from toprank.models.columns import as_words
 from toprank.models.errors import ModelWarning
-from toprank.models.model import TableModel, column_texts, explains
+from toprank.models.model import TableModel, column_texts
 
 #: Columns that are named as the reasons of a move.
 _MOST_COLUMNS = 3
@@ -135,16 +134,16 @@ class _Columns:
         (old_values, old_parts), (new_values, new_parts) = sides
         names = [column for column in new_values if column in old_values]
         if not self.same_model:
-            gains = {c: new_parts[c] - old_parts[c] for c in names if c in new_parts}
+            gains = {c: new_parts[c] - old_parts[c] for c in names}
             return _first({c: f"{c} ({gain:+.3g})" for c, gain in gains.items()}, gains)
         changed = [c for c in names if old_values[c] != new_values[c]]
-        gains = {c: new_parts.get(c, 0.0) - old_parts.get(c, 0.0) for c in changed}
+        gains = {c: new_parts[c] - old_parts[c] for c in changed}
         said = {
-            c: f"{c}: {old_values[c] or 'missing'} -> {new_values[c] or 'missing'}"
-            + (f" ({gains[c]:+.3g})" if new_parts else "")
+            c: f"{c}: {old_values[c] or 'missing'} -> {new_values[c] or 'missing'} "
+            f"({gains[c]:+.3g})"
             for c in changed
         }
-        return _first(said, gains, zeros=not new_parts)
+        return _first(said, gains)
 
     def _row(self, side: int, name: str) -> tuple[dict[str, str], dict[str, float]]:
         """The values of a row in words, and what each column adds, in spreads of the score."""
@@ -152,9 +151,7 @@ class _Columns:
         row = frames.take(one.rows, np.array([self.at[side][name]]))
         columns = one.model.schema.names
         raw = frames.columns(row, columns)
-        values = {c: _text(raw[c]) for c in columns}
-        if not explains(one.model.ranker):
-            return values, {}
+        values = {c: column_texts(raw[c])[0] for c in columns}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ModelWarning)  # shown when the rows were scored
             parts = one.model.column_contributions(one.model.numbers(row))[0]
@@ -162,15 +159,8 @@ class _Columns:
         return values, {c: float(p) / scale for c, p in zip(columns, parts, strict=True)}
 
 
-def _text(values: np.ndarray) -> str:
-    try:
-        return str(column_texts(values)[0])
-    except ValueError:
-        return str(as_words(values)[0])
-
-
-def _first(said: dict[str, str], gains: dict[str, float], zeros: bool = False) -> tuple[str, ...]:
+def _first(said: dict[str, str], gains: dict[str, float]) -> tuple[str, ...]:
     """What is said of the columns that moved the score most."""
     order = sorted(said, key=lambda column: -abs(gains[column]))
-    kept = [column for column in order if zeros or abs(gains[column]) > _SMALL]
+    kept = [column for column in order if abs(gains[column]) > _SMALL]
     return tuple(said[column] for column in kept[:_MOST_COLUMNS])

@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -184,7 +185,7 @@ class Link:
     offset: float
 
 
-class Probabilities:
+class Probabilities(ABC):
     """Classes and probabilities from scores that are zero at one half.
 
     For estimators with ``decision_function``, ``classes_`` and the slope of their link.
@@ -193,9 +194,9 @@ class Probabilities:
     classes_: np.ndarray
     _slope: float
 
+    @abstractmethod
     def decision_function(self, X: TableLike) -> ArrayOrTensor:
         """Return the ranking score of each row; zero is a probability of one half."""
-        raise NotImplementedError
 
     def predict(self, X: TableLike) -> ArrayOrTensor:
         """Return the more probable class of each row."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
@@ -142,8 +143,9 @@ class Booster(TakesCallbacks, Probabilities, ClassifierMixin, BaseEstimator):
         """What a round's choice adds to the scores of some rows, for a step of one."""
         return lambda choice: choice.outputs(rows.X)
 
+    @abstractmethod
     def _rule(self) -> Descent:
-        raise NotImplementedError
+        """Return how a round chooses its weak ranker and the length of its step."""
 
     def _power(self) -> float:
         return 1.0
@@ -248,9 +250,10 @@ class Booster(TakesCallbacks, Probabilities, ClassifierMixin, BaseEstimator):
         self._keep_link(link)
 
     def _additive(self, ensemble: Ensemble) -> WeakSum:
-        kinds = {"learned": LearnedSum, "binary": StumpSum, "real": ColumnSum}
-        name = "learned" if self._learns() else "binary" if self._binary_weak else "real"
-        return kinds[name](ensemble.choices, ensemble.steps)
+        if self._learns():
+            return LearnedSum(ensemble.choices, ensemble.steps)
+        kind = StumpSum if self._binary_weak else ColumnSum
+        return kind(ensemble.choices, ensemble.steps)
 
     def _keep_coef(self, ensemble: Ensemble) -> None:
         """Coefficients of the weak rankers: of columns, or of the distinct stumps used."""
@@ -281,8 +284,9 @@ class Booster(TakesCallbacks, Probabilities, ClassifierMixin, BaseEstimator):
             return logistic(scores, rows.y, rows.weight)
         return self._natural_link(scores, rows)
 
+    @abstractmethod
     def _natural_link(self, scores: FloatArray, rows: RelatedRows) -> Link:
-        raise NotImplementedError
+        """Return the link that the boosted loss itself implies."""
 
     def _keep_link(self, link: Link) -> None:
         self._offset, self._slope = link.offset, link.slope

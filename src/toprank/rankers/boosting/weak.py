@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -179,7 +180,7 @@ class ColumnRankers:
         self._refresh()
 
 
-class WeakSum:
+class WeakSum(ABC):
     """f(x) = sum_t alpha_t h_t(x) over the rounds t."""
 
     def __init__(self, choices: list[Any], steps: list[float]):
@@ -194,9 +195,9 @@ class WeakSum:
             scores = scores + step * choice.outputs(Z)
             yield scores
 
+    @abstractmethod
     def scores(self, Z: np.ndarray, workers: Workers) -> FloatArray:
         """Return f of each row."""
-        raise NotImplementedError
 
 
 class StumpSum(WeakSum):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from abc import abstractmethod
 from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -54,9 +55,9 @@ class ConvertedTrees(Probabilities, ClassifierMixin, BaseEstimator):
     n_jobs: int | None
     _slope = 1.0
 
+    @abstractmethod
     def _grow(self, rows: Rows, seed: int) -> tuple[FlatForest, float]:
         """Return the trees, and what the score starts from."""
-        raise NotImplementedError
 
     @fits
     def fit(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
